@@ -9,8 +9,8 @@
 
 use rxo_frame::{ChecksumStatus, Frame, VlanTag};
 use rxo_wire::{
-    FlowKey, Ip, IpVersion, Plain, plain_v4, plain_v4_checksum, plain_v4_key, plain_v6,
-    plain_v6_key,
+    ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Ip, IpVersion, Plain, plain_v4, plain_v4_checksum,
+    plain_v4_key, plain_v6, plain_v6_key,
 };
 
 use crate::held::{Held, IdPattern};
@@ -29,6 +29,8 @@ pub(crate) trait Shape {
     type Counting: Copy;
     /// The version.
     const VERSION: IpVersion;
+    /// The type that an Ethernet header has before it.
+    const ETHERTYPE: u16;
     /// The IP header, in bytes.
     const IP_BYTES: usize;
     /// Headers of zeros.
@@ -124,6 +126,7 @@ impl Shape for V4 {
     type Headers = [u8; V4_BYTES];
     type Counting = u64;
     const VERSION: IpVersion = IpVersion::V4;
+    const ETHERTYPE: u16 = ETHERTYPE_IPV4;
     const IP_BYTES: usize = 20;
     const ZEROS: [u8; V4_BYTES] = [0; V4_BYTES];
 
@@ -212,6 +215,7 @@ impl Shape for V6 {
     type Headers = [u8; V6_BYTES];
     type Counting = ();
     const VERSION: IpVersion = IpVersion::V6;
+    const ETHERTYPE: u16 = ETHERTYPE_IPV6;
     const IP_BYTES: usize = 40;
     const ZEROS: [u8; V6_BYTES] = [0; V6_BYTES];
 

@@ -89,6 +89,13 @@ impl Links {
         slot >= self.oldest_from && after == Some(&(LAST | u32::from(place)))
     }
 
+    /// The place whose last frame is that in `slot`, if it is the last of one.
+    #[inline(always)]
+    pub(crate) fn held_at(&self, slot: u32) -> Option<u16> {
+        let link = *self.after.get(slot as usize)?;
+        (slot >= self.oldest_from && is_last(link)).then_some(link as u16)
+    }
+
     /// The slot at which a walk over all flows begins, the least recently used first.
     #[inline(always)]
     pub(crate) const fn first(&self) -> u32 {

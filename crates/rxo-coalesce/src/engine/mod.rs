@@ -2,6 +2,7 @@
 //!
 //! * `take`: the batch, and which tier takes which frame.
 //! * `expected`, `plain`, `rules`: the tiers, the fastest first.
+//! * `in_turn`: data and pure ACKs in turn, by the first two tiers at once.
 //! * `apply`: what a verdict does.
 //! * `acks`: what is remembered of what flows acknowledged.
 //! * `auto`: what adaptive hold decides at the end of a poll.
@@ -11,6 +12,7 @@ mod apply;
 mod auto;
 mod batch;
 mod expected;
+mod in_turn;
 mod plain;
 mod rules;
 mod take;

@@ -14,6 +14,7 @@ use rxo_wire::{
 use super::Engine;
 use super::apply::flow_key;
 use super::batch::Batch;
+use super::in_turn::plain_ack;
 use crate::candidate::with_payload;
 use crate::expected::{Shape, V4, V6};
 use crate::held::Segment;
@@ -107,7 +108,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Takes a plain pure ACK where the policy aggregates none: it is delivered after what its flow
-    /// holds.
+    /// holds. Then takes frames behind it by [`Engine::take_in_turn`]. Returns the slot after the last.
     #[inline(always)]
     pub(super) fn take_ack_alone<S: Shape>(
         &mut self,
@@ -116,17 +117,15 @@ impl<B: FrameBuffer> Engine<B> {
         network: usize,
     ) -> Option<u32> {
         let frame = batch.get(slot)?;
-        let packet = frame.bytes().get(network..)?;
-        let plain = S::plain(packet)?;
-        if plain.payload_bytes != 0 || frame.gso.is_some() || !S::is_checksum_right(packet) {
-            return None;
-        }
-        if !self.table.is_empty() {
-            self.flush_flow(&flow_key(plain.key, frame));
-        }
+        let plain = plain_ack::<S, B>(frame, network)?;
         let at = Starts::after(network, S::IP_BYTES);
+        if self.table.is_empty() {
+            self.deliver_untouched(slot, at, BypassReason::PureAck);
+            return Some(slot + 1);
+        }
+        self.flush_flow(&flow_key(plain.key, frame));
         self.deliver_untouched(slot, at, BypassReason::PureAck);
-        Some(slot + 1)
+        Some(self.take_in_turn::<S>(batch, slot, network))
     }
 
     /// Takes a plain pure ACK where the policy aggregates them, if its flow holds none.

@@ -1,5 +1,6 @@
 //! Payload, flags, sequence and options: the rows of the kernel's self-test.
 
+use rxo_testkit::oracle::HoldRule;
 use rxo_testkit::script::Step;
 use rxo_testkit::{Packet, seg};
 
@@ -46,6 +47,45 @@ fn ack() {
         },
         &[0, 0, 0],
     );
+}
+
+/// `number` segments of flow 0, each but the last with a pure ACK of `other` behind it.
+fn in_turn(base: &Packet, number: u32, other: impl Fn(u32) -> u32) -> Vec<Packet> {
+    let segment = |turn: u32| at(base, turn * 100).id(turn as u16).ts(1, 2);
+    let ack = |turn: u32| base.clone().flow(other(turn)).ts(1, 2).pure_ack();
+    let pairs = (0..number).flat_map(|turn| [segment(turn), ack(turn)]);
+    pairs.take(2 * number as usize - 1).collect()
+}
+
+#[test]
+fn acks_of_other_flows_do_not_end_an_aggregate() {
+    arrives_v4_and_v6(|base| in_turn(&base, 4, |turn| 1 + turn), &[0, 0, 0, 400]);
+}
+
+#[test]
+fn acks_of_another_version_of_ip_do_not_end_an_aggregate() {
+    for (data, ack) in [(seg(), seg().v6()), (seg().v6(), seg())] {
+        let [first, _, second, _, third] = in_turn(&data, 3, |_| 0).try_into().unwrap();
+        let ack = ack.ts(1, 2).pure_ack();
+        arrives(&[first, ack.clone(), second, ack, third], &[0, 0, 300]);
+    }
+}
+
+/// Every second ACK is of the flow itself, and may not overtake its data.
+#[test]
+fn acks_of_the_flow_itself_end_an_aggregate() {
+    arrives_v4_and_v6(|base| in_turn(&base, 5, |turn| 1 - turn % 2), &[0, 200, 0, 0, 200, 0, 100]);
+}
+
+/// ACKs count, too, where packets are counted.
+#[test]
+fn the_number_of_packets_ends_an_aggregate_between_acks() {
+    let packets = in_turn(&seg(), 7, |turn| 1 + turn);
+    let mut script = polls("linux-gro", &[packets]);
+    script.setup.hold = Some(HoldRule::Packets(5));
+    let observed = run_all_forms(script.clone());
+    let lengths = payload_lengths(&script, &observed);
+    assert_eq!(lengths, [0, 0, 300, 0, 0, 0, 200, 0, 200]);
 }
 
 #[test]

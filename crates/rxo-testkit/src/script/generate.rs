@@ -145,7 +145,8 @@ struct Maker {
 impl Maker {
     fn event(&mut self, event: Event) {
         match event.kind % 64 {
-            0..=45 => self.next_segment(event),
+            0..=44 => self.next_segment(event),
+            45 => self.in_turn(event),
             46 | 47 => self.run(event),
             48 | 49 => self.pure_ack(event),
             50 => self.out_of_order(event),
@@ -210,6 +211,16 @@ impl Maker {
     fn run(&mut self, event: Event) {
         for _ in 0..event.value % MOST_IN_RUN {
             self.next_segment(Event { change: NO_CHANGE, ..event });
+        }
+    }
+
+    /// Adds segments of a flow and pure ACKs of others in turn, as a host that sends and receives gets them.
+    /// Some of the ACKs may be of the flow itself.
+    fn in_turn(&mut self, event: Event) {
+        for turn in 0..event.value % MOST_IN_RUN {
+            let other = event.flow.wrapping_add(turn % 4 + event.size / 64 % 4);
+            self.next_segment(Event { change: NO_CHANGE, ..event });
+            self.pure_ack(Event { flow: other, change: NO_CHANGE, value: turn, ..event });
         }
     }
 
