@@ -13,6 +13,7 @@ use rxo_device::{
 };
 use rxo_frame::{Frame, Gather, Instant, LinkKind};
 use rxo_host::{Host, HostConfig, IpCidr, TcpListener, TcpStream};
+use rxo_tcp::AckPolicy;
 
 use super::link::{Buffer, MTU, Port};
 use super::stack::{
@@ -45,6 +46,7 @@ impl Hosted {
         config.tcp.receive_buffer_bytes = BUFFER_BYTES as u32;
         config.tcp.largest_buffers = None;
         config.tcp.timestamps = timestamps;
+        config.tcp.acks = AckPolicy::EverySecondSegment;
         let host = Host::new(device.clone(), device.clone(), config).expect("settings that can be");
         let mut hosted = Self {
             port: Port::new(checksums, takes_large),

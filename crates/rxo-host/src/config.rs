@@ -2,7 +2,7 @@
 
 use rxo_coalesce::{Config as EngineConfig, Policy};
 use rxo_device::Pause;
-use rxo_tcp::Buffers;
+use rxo_tcp::{AckPolicy, Buffers};
 use thiserror::Error;
 
 use crate::link::{DEFAULT_NEIGHBOURS, IpCidr, LinkError, Route};
@@ -21,7 +21,8 @@ pub struct HostConfig {
     /// 300 bytes each. A full table evicts the least recently used neighbour, never a gateway.
     pub neighbours: usize,
     /// Settings of every connection. Segment size and GSO frames are limited to what the device takes. By
-    /// default the largest segment that the MTU allows is announced, 1,460 bytes for 1,500 and 8,960 for 9,000.
+    /// default the largest segment that the MTU allows is announced, 1,460 bytes for 1,500 and 8,960 for 9,000,
+    /// and text in order is acknowledged once a turn.
     pub tcp: rxo_tcp::Config,
     /// Settings of the receive engine, without link kind and batch size, which the host sets. The default
     /// policy is `remember`: every segment of an aggregate counts by itself.
@@ -152,13 +153,15 @@ pub enum HostError {
     NoDescriptor(String),
 }
 
-/// Buffers that are small at first, and large where the path needs it.
+/// Buffers that are small at first, and large where the path needs it. One acknowledgement a turn, because each
+/// costs the peer more than several segments cost here; peers count bytes today.
 fn tcp() -> rxo_tcp::Config {
     rxo_tcp::Config {
         maximum_segment_size: u16::MAX,
         send_buffer_bytes: 64 << 10,
         receive_buffer_bytes: 64 << 10,
         largest_buffers: Some(Buffers { send_bytes: 4 << 20, receive_bytes: 6 << 20 }),
+        acks: AckPolicy::OneForATurn,
         ..rxo_tcp::Config::default()
     }
 }

@@ -34,7 +34,7 @@ pub struct Config {
     pub large_send_bytes: u32,
     /// Whether small segments wait while others are unacknowledged (RFC 9293, section 3.7.4).
     pub nagle: bool,
-    /// Which acknowledgements an aggregate causes.
+    /// Which acknowledgements text in order causes.
     pub acks: AckPolicy,
     /// How many of the first segments with text are acknowledged at once: a peer in slow start grows its
     /// window by acknowledgements. 0 disables this.
@@ -126,13 +126,14 @@ impl Buffers {
     }
 }
 
-/// Which acknowledgements an aggregate causes.
+/// Which acknowledgements text in order causes. Text out of order causes one for each segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckPolicy {
     /// Those that its segments would have caused one by one (Menon and Zwaenepoel 2008, section 3.4).
     EverySecondSegment,
-    /// One for the whole aggregate. A sender that counts acknowledgements grows its window more slowly.
-    OneForAnAggregate,
+    /// One for all that has arrived since the last one was sent, as Linux sends one for an aggregate. A sender
+    /// that counts acknowledgements, and not bytes, grows its window more slowly.
+    OneForATurn,
 }
 
 /// A congestion control.

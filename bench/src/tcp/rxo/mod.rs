@@ -41,7 +41,7 @@ impl Variant {
 
     fn acks(self) -> AckPolicy {
         match self {
-            Self::Stretch => AckPolicy::OneForAnAggregate,
+            Self::Stretch => AckPolicy::OneForATurn,
             _ => AckPolicy::EverySecondSegment,
         }
     }

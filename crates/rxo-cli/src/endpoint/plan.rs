@@ -54,11 +54,10 @@ impl EndpointPlan {
     pub(super) fn configure(&self, config: &mut HostConfig) {
         config.mac = self.mac.or(config.mac);
         config.engine = EngineConfig::new(self.policy);
-        let is_stretch = self.acks == AcksFlag::Stretch;
-        config.ack_templates = !is_stretch;
-        if is_stretch {
-            config.tcp.acks = AckPolicy::OneForAnAggregate;
-        }
+        config.tcp.acks = match self.acks {
+            AcksFlag::Stretch => AckPolicy::OneForATurn,
+            AcksFlag::Templates => AckPolicy::EverySecondSegment,
+        };
     }
 }
 

@@ -121,7 +121,7 @@ pub(super) fn algorithm(name: &str) -> Option<Algorithm> {
 fn acks(value: &str) -> Option<AckPolicy> {
     match value {
         "each" => Some(AckPolicy::EverySecondSegment),
-        "one" => Some(AckPolicy::OneForAnAggregate),
+        "one" => Some(AckPolicy::OneForATurn),
         _ => None,
     }
 }

@@ -42,23 +42,21 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// allocate.
     ///
     /// The form of an arrival changes the cost only: all of them do what one [`Arrival::Segments`] with the
-    /// same segments does. So does one arrival for each segment, with nothing transmitted in between,
-    /// except that [`AckPolicy::OneForAnAggregate`] owes one acknowledgement for each arrival.
+    /// same segments does. So does one arrival for each segment, with nothing transmitted in between.
     pub fn on_arrival<F, A, S>(&mut self, now: Instant, arrival: Arrival<B, F, A, S>)
     where
         F: Iterator<Item = Frame<B>>,
         A: Iterator<Item = AckRecord>,
         S: Iterator<Item = Segment<B>>,
     {
-        let owed_before = self.acks.count_owed();
         match arrival {
             Arrival::Run(segments) => self.take_run(now, segments),
             Arrival::Gso(segment) => self.take_gso(now, segment),
             Arrival::Acks(records) => self.take_acks(now, records),
             Arrival::Segments(segments) => segments.for_each(|it| self.take_one(now, it)),
         }
-        if self.config.acks == AckPolicy::OneForAnAggregate {
-            self.acks.stretch(owed_before);
+        if self.config.acks == AckPolicy::OneForATurn {
+            self.acks.stretch();
         }
         self.update_timers(now);
     }

@@ -156,15 +156,16 @@ impl Acks {
         self.owed.len() - self.left
     }
 
-    /// Replaces the acknowledgements after the first `before` by one, if all are plain. It has the number of
+    /// Replaces the last acknowledgements that are plain and do not differ in ECE by one. It has the number of
     /// the last and the echoed timestamp of the first (RFC 7323, section 4.3).
-    pub(crate) fn stretch(&mut self, before: usize) {
-        let first = self.left + before;
-        let Some(new) = self.owed.get(first..) else { return };
-        if let [earliest, .., last] = new
-            && new.iter().all(|ack| ack.kind == AckKind::Plain)
-        {
-            let one = AckOwed { echo: earliest.echo, ..*last };
+    pub(crate) fn stretch(&mut self) {
+        let owed = self.owed.get(self.left..).unwrap_or_default();
+        let Some(last) = owed.last().copied() else { return };
+        let is_alike = |ack: &&AckOwed| (ack.kind, ack.has_mark) == (AckKind::Plain, last.has_mark);
+        let alike = owed.iter().rev().take_while(is_alike).count();
+        let first = self.owed.len() - alike;
+        if let Some(earliest) = self.owed.get(first).filter(|_| alike > 1) {
+            let one = AckOwed { echo: earliest.echo, ..last };
             self.owed.truncate(first);
             self.owed.push(one);
         }
@@ -392,11 +393,27 @@ mod tests {
     fn a_stretch_ack_is_the_last_one_with_the_echo_of_the_first() {
         let mut acks = Acks::new(0);
         acks.owe(plain(1));
-        let before = acks.count_owed();
+        acks.take();
         (2..9).for_each(|n| acks.owe(plain(n)));
-        acks.stretch(before);
+        acks.stretch();
+        (9..12).for_each(|n| acks.owe(plain(n)));
+        acks.stretch();
         let said: Vec<_> = taken(&mut acks).iter().map(|ack| (ack.ack.0, ack.echo)).collect();
-        assert_eq!(said, [(1, 1), (8, 2)]);
+        assert_eq!(said, [(11, 2)], "one until it is sent, and not the one that was");
+    }
+
+    /// A duplicate counts at the peer, and a mark must not be hidden (RFC 3168, section 6.1.3).
+    #[test]
+    fn a_stretch_ack_replaces_neither_duplicates_nor_marks() {
+        let mut acks = Acks::new(0);
+        let marked = |number| AckOwed { has_mark: true, ..plain(number) };
+        for ack in [plain(1), alone(1), plain(2), plain(3), marked(4), marked(5)] {
+            acks.owe(ack);
+            acks.stretch();
+        }
+        let said = core::iter::from_fn(|| acks.take()).map(|(ack, _)| (ack.ack.0, ack.has_mark));
+        let expected = [(1, false), (1, false), (3, false), (5, true)];
+        assert_eq!(said.collect::<Vec<_>>(), expected);
     }
 
     /// RFC 3168, section 6.1.3: those before the mark do not echo it.

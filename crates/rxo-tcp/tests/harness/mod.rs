@@ -48,7 +48,7 @@ impl<'a> Script<'a> {
         let is_on = |bit: u8| switches >> bit & 1 == 1;
         let pick =
             |bit: u8, small: u32, large: u32| if sizes >> bit & 1 == 1 { small } else { large };
-        let stretch = AckPolicy::OneForAnAggregate;
+        let stretch = AckPolicy::OneForATurn;
         Config {
             nagle: is_on(0),
             acks: if is_on(1) { stretch } else { AckPolicy::EverySecondSegment },

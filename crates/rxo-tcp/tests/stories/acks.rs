@@ -62,7 +62,7 @@ fn acks_leave_as_one_template() {
 /// one template.
 #[test]
 fn the_switch_makes_one_ack_of_an_aggregate() {
-    let config = Config { acks: AckPolicy::OneForAnAggregate, ..plain() };
+    let config = Config { acks: AckPolicy::OneForATurn, ..plain() };
     let mut scene = Scene::established(config);
     scene.gets_aggregate((0..7).map(|n| seg().seq(1 + n * MSS).len(MSS)));
     assert_eq!(scene.out(), [". 1:1 ack 6001"]);

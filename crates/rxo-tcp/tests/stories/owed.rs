@@ -47,7 +47,7 @@ fn each_echoes_the_first_segment_it_covers() {
 /// RFC 7323, section 4.3 (a): one for all of them echoes the first of all.
 #[test]
 fn a_stretch_ack_echoes_the_first_of_all() {
-    let config = Config { acks: AckPolicy::OneForAnAggregate, ..with_timestamps() };
+    let config = Config { acks: AckPolicy::OneForATurn, ..with_timestamps() };
     let mut scene = Scene::established(config);
     scene.gets_aggregate(eight());
     assert_eq!(said(&mut scene), [(8001, 52_000, 10)]);

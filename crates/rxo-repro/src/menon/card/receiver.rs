@@ -17,6 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use rxo::live::host::config;
 use rxo::live::{Device, DeviceOptions};
+use rxo::tcp::AckPolicy;
 use rxo_coalesce::Config as EngineConfig;
 use rxo_console::output;
 use rxo_driver::{DeviceSink, DeviceSource, clock, wait};
@@ -150,12 +151,13 @@ impl<'s> Receiver<'s> {
         let name = format!("virtio:{}", flags.socket.display()).parse()?;
         let device = Device::open(&name, DeviceOptions::default())?;
         let stack = Stack { aggregation_limit: flags.limit, ack_offload: flags.ack_offload };
-        let config = HostConfig {
+        let mut config = HostConfig {
             engine: EngineConfig::new(stack.policy()),
             ack_templates: stack.ack_offload,
             budget_frames: flags.poll_frames,
             ..config(vec![IpCidr::new(flags.address, PREFIX_BITS)?])
         };
+        config.tcp.acks = AckPolicy::EverySecondSegment;
         let host = Host::new(device.source, device.sink, config)?;
         let listener = host.handle().listen(SocketAddr::new(flags.address, PORT), BACKLOG)?;
         listener.set_nonblocking(true)?;

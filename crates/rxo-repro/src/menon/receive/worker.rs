@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use rxo::DeviceError;
 use rxo::live::host::{self, RunningHost};
 use rxo::live::{Device, DeviceOptions};
+use rxo::tcp::AckPolicy;
 use rxo_coalesce::Config as EngineConfig;
 use rxo_driver::{DeviceName, clock};
 use rxo_host::{HostConfig, HostCounters, IpCidr, StageTimer};
@@ -95,11 +96,13 @@ fn bridge(lab: &Lab) -> Result<()> {
 
 fn config(stack: Stack, address: IpAddr) -> Result<HostConfig> {
     let address = IpCidr::new(address, PREFIX_BITS)?;
-    Ok(HostConfig {
+    let mut config = HostConfig {
         engine: EngineConfig::new(stack.policy()),
         ack_templates: stack.ack_offload,
         ..host::config(vec![address])
-    })
+    };
+    config.tcp.acks = AckPolicy::EverySecondSegment;
+    Ok(config)
 }
 
 /// The guest's interface.
