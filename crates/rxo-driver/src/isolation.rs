@@ -13,6 +13,7 @@ use std::io;
 use rxo_device::DeviceError;
 
 use crate::fault;
+use crate::handover::{Holdings, Link};
 use crate::interface::Interface;
 use crate::netlink::{Netlink, Request};
 
@@ -46,6 +47,20 @@ impl Isolation {
             Err(error) => return Err(refused(index, error)),
         };
         Ok(Self { netlink, table, is_owned })
+    }
+
+    /// Isolates `interface` if the system itself has no use for it: it has no addresses, nothing is above it,
+    /// and it is part of nothing. Otherwise, and if the system refuses, `None`: then the kernel looks at each
+    /// frame as well, finds it is nobody's, and drops it, which costs as much as to receive it.
+    #[must_use]
+    pub fn of_unused(interface: &str) -> Option<Self> {
+        let index = Interface::find(interface).ok()?.index().ok()?.unsigned_abs();
+        let link = Link::read(index).ok()??;
+        let is_alone = link.master.is_none() && link.uppers.is_empty() && !link.is_loopback;
+        let is_unused = is_alone && Holdings::read(&link).ok()?.first_own_address().is_none();
+        let isolation = is_unused.then(|| Self::new(index).ok()).flatten()?;
+        isolation.close(interface).ok()?;
+        Some(isolation)
     }
 
     /// Drops everything that arrives on `interface` from here on, behind packet sockets. A second call,

@@ -83,8 +83,11 @@ fn packet() {
         let (peer, host) = (format!("[{peer}]:7000"), format!("[{host}]:7001"));
         both_ways(network.lab.peer(), &network.handle(), &peer, &host);
     }
+    // The kernel had no use for the interface, so it was kept off.
+    let seen = network.lab.host().stack_counters().unwrap().deliveries;
     let counters = network.stop().counters;
     assert!(counters.engine.aggregates > 0, "{counters:?}");
+    assert!(seen < counters.source.frames / 100, "the kernel has seen {seen} packets");
 }
 
 fn tap(kind: TapKind) {

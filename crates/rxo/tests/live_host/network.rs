@@ -4,9 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rxo::driver::DeviceName;
 use rxo::host::{Handle, HostConfig};
+use rxo::live::DeviceOptions;
 use rxo::live::host::{self, Outcome, RunningHost};
-use rxo::live::{Device, DeviceOptions};
 use rxo_lab::{Lab, LabOptions};
 
 /// The network, and the host in it.
@@ -25,11 +26,8 @@ impl Network {
         );
         config.tcp.time_wait = SHORT_TIME_WAIT;
         change(&mut config);
-        let name = format!("packet:{}", Lab::WIRE_INTERFACE).parse().unwrap();
-        let start = || {
-            let open = move || Device::open(&name, DeviceOptions::default());
-            host::start_with("test".to_owned(), open, config).unwrap()
-        };
+        let name: DeviceName = format!("packet:{}", Lab::WIRE_INTERFACE).parse().unwrap();
+        let start = || host::start(&name, DeviceOptions::default(), config).unwrap();
         let running = lab.host().run(start).unwrap();
         Self { lab, running }
     }
