@@ -1,7 +1,9 @@
 //! The work of one connection.
 
 use std::io::{self, Read, Write};
+use std::mem;
 use std::net::{Shutdown, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -33,48 +35,84 @@ pub(super) struct Done {
 pub(super) fn run(
     plan: &Plan,
     endpoint: &Endpoint,
-    meter: &Meter,
+    meter: &Arc<Meter>,
     stream: &TcpStream,
 ) -> Result<Done> {
     meter.begin();
     let peer = stream.peer_addr()?;
-    let mut session =
-        Session { endpoint, meter, stream, hasher: plan.hash.then(Hasher::new), bytes: 0 };
+    let counted = Counted { hasher: plan.hash.then(Hasher::new), bytes: 0 };
+    let mut session = Session { endpoint, meter, stream, counted };
     let round_trips = session.work(plan.work).with_context(|| format!("connection with {peer}"))?;
     let was_interrupted = endpoint.is_over();
     if !was_interrupted {
         settle(endpoint, stream).with_context(|| format!("connection with {peer}"))?;
     }
-    let Session { hasher, bytes, .. } = session;
+    let Counted { hasher, bytes } = session.counted;
     let crc32 = hasher.map(Hasher::finalize);
     Ok(Done { peer, bytes, crc32, round_trips, was_interrupted })
 }
 
 struct Session<'a> {
     endpoint: &'a Endpoint,
-    meter: &'a Meter,
+    meter: &'a Arc<Meter>,
     stream: &'a TcpStream,
+    counted: Counted,
+}
+
+/// The bytes of a connection so far.
+#[derive(Debug, Default)]
+struct Counted {
     hasher: Option<Hasher>,
     bytes: u64,
+}
+
+impl Counted {
+    fn count(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(bytes);
+        }
+    }
 }
 
 impl Session<'_> {
     fn work(&mut self, work: Work) -> Result<Option<Histogram<u64>>> {
         match work {
-            Work::Receive => self.receive(false)?,
-            Work::Answer => self.receive(true)?,
+            Work::Receive => self.receive()?,
+            Work::Answer => self.answer()?,
             Work::Send(amount) => self.send(amount)?,
             Work::Ask { bytes, amount } => return self.ask(bytes, amount).map(Some),
         }
         Ok(None)
     }
 
-    /// Receives until the peer closes; sends everything back if it `answers`.
-    fn receive(&mut self, answers: bool) -> Result<()> {
-        self.stream.set_nodelay(answers)?;
+    /// Receives until the peer closes, on the host's thread. This thread only waits for the end.
+    fn receive(&mut self) -> Result<()> {
+        let counted = Arc::new(Mutex::new(mem::take(&mut self.counted)));
+        let (counting, meter) = (Arc::clone(&counted), Arc::clone(self.meter));
+        self.stream.read_with(move |text| {
+            meter.passed(text.len());
+            lock(&counting).count(text);
+        });
+        let ended = self.await_end();
+        self.counted = mem::take(&mut lock(&counted));
+        ended?;
+        self.close()
+    }
+
+    fn await_end(&self) -> Result<()> {
+        match self.read(&mut [0])? {
+            Some(_) => bail!("text has passed the reader by"),
+            None => Ok(()),
+        }
+    }
+
+    /// Receives until the peer closes, and sends everything back.
+    fn answer(&mut self) -> Result<()> {
+        self.stream.set_nodelay(true)?;
         let mut buffer = vec![0; BUFFER_BYTES];
         while let Some(read) = self.read(&mut buffer)? {
-            if answers && self.write_all(&buffer[..read])? {
+            if self.write_all(&buffer[..read])? {
                 self.meter.exchanged();
             }
             self.count(&buffer[..read]);
@@ -86,8 +124,11 @@ impl Session<'_> {
         let pattern = pattern();
         let end = Instant::now() + amount.time();
         let mut at = 0;
-        while self.bytes < amount.bytes() && Instant::now() < end && !self.endpoint.is_over() {
-            let left = usize::try_from(amount.bytes() - self.bytes).unwrap_or(usize::MAX);
+        while self.counted.bytes < amount.bytes()
+            && Instant::now() < end
+            && !self.endpoint.is_over()
+        {
+            let left = usize::try_from(amount.bytes() - self.counted.bytes).unwrap_or(usize::MAX);
             let most = (at + WRITE_BYTES).min(pattern.len()).min(at.saturating_add(left));
             let written = self.write(&pattern[at..most])?;
             self.count(&pattern[at..at + written]);
@@ -101,7 +142,7 @@ impl Session<'_> {
         let mut round_trips = Histogram::new_with_bounds(LEAST_NS, MOST_NS, SIGNIFICANT_DIGITS)?;
         let (request, mut response) = (&pattern()[..bytes], vec![0; bytes]);
         let end = Instant::now() + amount.time();
-        while self.bytes < amount.bytes() && Instant::now() < end {
+        while self.counted.bytes < amount.bytes() && Instant::now() < end {
             let sent_at = Instant::now();
             if !self.write_all(request)? || !self.read_all(&mut response)? {
                 break;
@@ -127,15 +168,12 @@ impl Session<'_> {
     }
 
     fn count(&mut self, bytes: &[u8]) {
-        self.bytes += bytes.len() as u64;
         self.meter.passed(bytes.len());
-        if let Some(hasher) = &mut self.hasher {
-            hasher.update(bytes);
-        }
+        self.counted.count(bytes);
     }
 
     /// Reads the next bytes; `None` if the peer has closed, or after a signal.
-    fn read(&mut self, to: &mut [u8]) -> Result<Option<usize>> {
+    fn read(&self, to: &mut [u8]) -> Result<Option<usize>> {
         while !self.endpoint.is_over() {
             match (&mut &*self.stream).read(to) {
                 Ok(0) => return Ok(None),
@@ -193,6 +231,11 @@ impl Amount {
             Self::Time(time) => time,
         }
     }
+}
+
+/// Nobody panics while counting.
+fn lock(counted: &Mutex<Counted>) -> MutexGuard<'_, Counted> {
+    counted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The peer may have closed completely after everything it sent was received.

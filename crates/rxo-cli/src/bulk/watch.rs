@@ -1,5 +1,6 @@
 //! Starts the sessions and shows figures while they work.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
@@ -32,7 +33,7 @@ pub(super) struct Watched {
 /// # Errors
 /// If the reader of the output is gone. Failures of connections are in the result.
 pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint) -> Result<Watched> {
-    let meter = Meter::default();
+    let meter = Arc::new(Meter::default());
     let listening = endpoint.listen()?;
     thread::scope(|scope| {
         let (tell, hear) = channel();
@@ -69,7 +70,7 @@ pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint) -> Result<Watched> {
 /// Starts the thread of one connection.
 fn start<'scope, 'env: 'scope>(
     scope: &'scope Scope<'scope, 'env>,
-    (plan, endpoint, meter): (&'scope Plan, &'scope Endpoint, &'scope Meter),
+    (plan, endpoint, meter): (&'scope Plan, &'scope Endpoint, &'scope Arc<Meter>),
     open: impl FnOnce() -> Result<TcpStream> + Send + 'scope,
     tell: Sender<Result<Done>>,
 ) -> Result<()> {

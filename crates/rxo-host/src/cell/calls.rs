@@ -9,7 +9,7 @@ use rxo_frame::SharedBytes;
 use rxo_tcp::{CallError, Closed, Connection, Failure, State, Statistics};
 use rxo_wire::FlowKey;
 
-use super::{Cell, Inner, Signal};
+use super::{Cell, Inner, Reader, Signal};
 use crate::buffer::Buffer;
 use crate::transmit::Marks;
 
@@ -20,6 +20,7 @@ pub(crate) trait Socket: Send + Sync {
     fn is_connected(&self) -> io::Result<bool>;
     fn read(&self, to: &mut [u8]) -> io::Result<usize>;
     fn peek(&self, to: &mut [u8]) -> io::Result<usize>;
+    fn set_reader(&self, reader: Reader);
     fn write(&self, from: &[u8]) -> io::Result<usize>;
     /// As [`Connection::send_shared`](rxo_tcp::Connection::send_shared).
     fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize>;
@@ -81,6 +82,10 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
             if inner.reads_no_more {
                 return Ok(0);
             }
+            if inner.reader.is_some() && inner.connection.readable_bytes() > 0 {
+                // The worker gives it to the reader.
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
             let read = inner.connection.receive(to).map_err(|error| read_error(inner, error))?;
             inner.has_work |= inner.connection.has_to_send();
             Ok(read)
@@ -101,6 +106,15 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
             }
             Ok(copied)
         })
+    }
+
+    /// What is already there is read at once: the worker may have served the connection for the last time.
+    fn set_reader(&self, reader: Reader) {
+        self.0.with(|inner| {
+            inner.reader = Some(reader);
+            Cell::read_out(inner);
+            inner.has_work |= inner.connection.has_to_send();
+        });
     }
 
     fn write(&self, from: &[u8]) -> io::Result<usize> {

@@ -11,6 +11,7 @@
 
 mod backlog;
 mod calls;
+mod reader;
 mod signal;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -23,6 +24,7 @@ use rxo_wire::tcp::AckRecord;
 
 use self::backlog::{Arrivals, Backlog};
 pub(crate) use self::calls::{Bound, Socket, local, peer};
+pub(crate) use self::reader::Reader;
 pub(crate) use self::signal::{Descriptor, Signal};
 use crate::buffer::Buffer;
 use crate::memory::Share;
@@ -66,6 +68,8 @@ pub(crate) struct Inner<B> {
     pub(crate) marks: Marks,
     /// Whether the worker must serve the cell after a call of the application.
     has_work: bool,
+    /// Gets what can be read, if the application does not read by itself.
+    reader: Option<Reader>,
     /// Whether the application has shut down reading.
     reads_no_more: bool,
     /// Whether [`Socket::take_error`] has returned the failure.
@@ -99,6 +103,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
             share,
             marks: Marks::default(),
             has_work: false,
+            reader: None,
             reads_no_more: false,
             is_error_taken: false,
             is_abandoned: false,
@@ -197,9 +202,18 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
+    /// Gives the application's reader, if it has one, all text that can be read.
+    #[inline]
+    pub(crate) fn read_out(inner: &mut Inner<B>) {
+        if let Some(reader) = inner.reader.as_mut().filter(|_| !inner.reads_no_more) {
+            reader.read_all(&mut inner.connection);
+        }
+    }
+
     /// Wakes waiting threads if one of `events` is worth it.
     pub(crate) fn tell(&self, inner: &Inner<B>, events: Events) {
-        let is_worth_it = events.intersects(TOLD_AT_ONCE)
+        let told = if inner.reader.is_some() { TOLD_WITH_READER } else { TOLD_AT_ONCE };
+        let is_worth_it = events.intersects(told)
             || events.contains(Events::WRITABLE) && inner.connection.has_much_send_room();
         if is_worth_it {
             self.signal.notify();
@@ -270,8 +284,9 @@ impl<B: AsRef<[u8]>> Cell<B> {
 }
 
 /// Events that always wake waiting threads. Room to send is not worth a wake-up for every acknowledgement.
-const TOLD_AT_ONCE: Events =
-    Events::CONNECTED.with(Events::READABLE).with(Events::PEER_DONE).with(Events::CLOSED);
+const TOLD_AT_ONCE: Events = TOLD_WITH_READER.with(Events::READABLE);
+/// Text is not news to an application whose reader has had it.
+const TOLD_WITH_READER: Events = Events::CONNECTED.with(Events::PEER_DONE).with(Events::CLOSED);
 
 #[cfg(test)]
 mod tests;

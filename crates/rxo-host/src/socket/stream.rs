@@ -11,7 +11,7 @@ use rxo_frame::SharedBytes;
 use rxo_tcp::Statistics;
 
 use super::Waiting;
-use crate::cell::{Socket, local, peer};
+use crate::cell::{Reader, Socket, local, peer};
 use crate::transmit::Marks;
 
 /// A TCP connection of this host, like [`std::net::TcpStream`], from any thread.
@@ -140,6 +140,20 @@ impl TcpStream {
     pub fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize> {
         let timeout = self.waiting.write_timeout().get();
         self.waiting.until(self.socket.signal(), timeout, || self.socket.write_shared(from))
+    }
+
+    /// Gives all received text to `reader` from now on, in order, a piece at a time, as soon as it arrives. It is
+    /// called on the host's thread, with the text where it arrived: nothing is copied, no thread is woken, and
+    /// the window stays open. This is the cheapest way to receive. What has arrived before is given on this
+    /// thread.
+    ///
+    /// [`Read::read`] then waits for the end: it returns 0 after the peer has closed and `reader` has had
+    /// everything, and the error of a connection that failed. Writing, closing and readiness are as before.
+    ///
+    /// `reader` runs while the connection is locked, and everything else of the host waits for it: it must not
+    /// wait, and must not use this stream. If it panics, the host ends.
+    pub fn read_with(&self, reader: impl FnMut(&[u8]) + Send + 'static) {
+        self.socket.set_reader(Reader::new(reader));
     }
 
     /// Sets whether calls that would block return an error instead.

@@ -12,6 +12,7 @@ use super::neighbours::{Reach, reach};
 use super::paths::Paths;
 use super::slots::Slot;
 use crate::buffer::Buffer;
+use crate::cell::Cell;
 use crate::transmit::{Outbox, Path};
 
 /// The state of a cell after it was served.
@@ -75,6 +76,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 open(connection, paths, now);
             }
             pass_time(connection, now);
+            // Before anything is sent, so that what is sent says how far the window is open.
+            Cell::read_out(inner);
             cell.grow(inner, now);
             let connection = &mut inner.connection;
             let sent = match reach {

@@ -19,6 +19,7 @@ mod paths;
 #[allow(dead_code, reason = "some is for the link's own tests")]
 #[path = "../link/peer.rs"]
 mod peer;
+mod reader;
 mod readiness;
 mod threads;
 mod time_waits;
