@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use core::fmt;
-use core::iter::repeat_with;
 use core::ops::Range;
 
 #[cfg(test)]
@@ -13,13 +12,14 @@ mod tests;
 ///
 /// An endpoint keeps the payload of an aggregate in a chain. The bytes stay where the device wrote
 /// them, and a buffer is dropped (and so returned) as soon as its last byte is consumed. The chain
-/// allocates room for a fixed number of pieces when it is made, and never again.
+/// allocates places for pieces when it needs them, up to its limit, and keeps them until
+/// [`Chain::free_unused`].
 ///
 /// # Examples
 /// ```
 /// use rxo_frame::Chain;
 ///
-/// let mut chain = Chain::with_capacity(2);
+/// let mut chain = Chain::with_limit(2);
 /// chain.push(b"<hello >".to_vec(), 1..7)?;
 /// chain.push(b"<world>".to_vec(), 1..6)?;
 /// assert_eq!(chain.slices().collect::<Vec<_>>().concat(), b"hello world");
@@ -31,6 +31,8 @@ pub struct Chain<B> {
     /// A ring. Places are filled field by field, so that no piece is built elsewhere and copied
     /// here.
     places: Box<[Place<B>]>,
+    /// The most places.
+    limit: usize,
     first: usize,
     pieces: usize,
     bytes: usize,
@@ -68,12 +70,17 @@ impl<B: AsRef<[u8]>> Place<B> {
 pub struct ChainFull<B>(pub B);
 
 impl<B: AsRef<[u8]>> Chain<B> {
-    /// Makes an empty chain with room for `pieces` pieces. This is the only function that
-    /// allocates.
+    /// Makes an empty chain with room for `pieces` pieces. Does not allocate.
     #[must_use]
-    pub fn with_capacity(pieces: usize) -> Self {
-        let places = repeat_with(|| Place::EMPTY).take(pieces).collect();
-        Self { places, first: 0, pieces: 0, bytes: 0 }
+    pub fn with_limit(pieces: usize) -> Self {
+        Self { places: Box::default(), limit: pieces, first: 0, pieces: 0, bytes: 0 }
+    }
+
+    /// Frees the places of an empty chain.
+    pub fn free_unused(&mut self) {
+        if self.pieces == 0 {
+            self.places = Box::default();
+        }
     }
 
     /// Appends the bytes of `buffer` in `range`. If the range is empty, the buffer is dropped at
@@ -96,7 +103,7 @@ impl<B: AsRef<[u8]>> Chain<B> {
     /// [`ChainFull`] with the buffer if all pieces are in use.
     #[inline]
     pub fn push_known(&mut self, buffer: B, range: Range<usize>) -> Result<(), ChainFull<B>> {
-        if self.pieces == self.places.len() {
+        if self.pieces == self.places.len() && !self.grow() {
             return Err(ChainFull(buffer));
         }
         let index = self.index(self.pieces);
@@ -115,13 +122,28 @@ impl<B: AsRef<[u8]>> Chain<B> {
         buffers: impl IntoIterator<Item = B>,
         range: Range<usize>,
     ) -> usize {
-        let mut buffers = buffers.into_iter();
-        let (room, index) = (self.room_pieces(), self.index(self.pieces));
+        let (mut buffers, mut appended) = (buffers.into_iter(), 0);
+        loop {
+            appended += self.fill_places(&mut buffers, &range);
+            if self.pieces < self.places.len() || !self.grow() {
+                return appended;
+            }
+        }
+    }
+
+    /// Appends `range` of each of `buffers` while there are free places.
+    #[inline(always)]
+    fn fill_places(
+        &mut self,
+        buffers: &mut impl Iterator<Item = B>,
+        range: &Range<usize>,
+    ) -> usize {
+        let (room, index) = (self.places.len() - self.pieces, self.index(self.pieces));
         let (wrapped, next) = self.places.split_at_mut(index);
         let most = room.min(next.len());
-        let mut appended = fill_all(&mut next[..most], &mut buffers, &range);
+        let mut appended = fill_all(&mut next[..most], buffers, range);
         if appended == most {
-            appended += fill_all(&mut wrapped[..room - most], &mut buffers, &range);
+            appended += fill_all(&mut wrapped[..room - most], buffers, range);
         }
         self.pieces += appended;
         self.bytes += appended * range.len();
@@ -226,7 +248,21 @@ impl<B: AsRef<[u8]>> Chain<B> {
     /// How many more pieces fit.
     #[must_use]
     pub fn room_pieces(&self) -> usize {
-        self.places.len() - self.pieces
+        self.limit - self.pieces
+    }
+
+    /// Doubles the number of places, up to the limit. Returns `false` if that is reached.
+    #[cold]
+    fn grow(&mut self) -> bool {
+        let count = (2 * self.places.len()).max(FIRST_PLACES).min(self.limit);
+        let mut places = core::mem::take(&mut self.places).into_vec();
+        let more = count - places.len();
+        // The first piece comes to the first place, so that the new places are behind the last.
+        places.rotate_left(self.first);
+        places.reserve_exact(more);
+        places.resize_with(count, || Place::EMPTY);
+        (self.places, self.first) = (places.into(), 0);
+        more > 0
     }
 
     /// The index of piece `number`, or of the place after the last piece.
@@ -284,3 +320,5 @@ impl<B> fmt::Display for ChainFull<B> {
 }
 
 impl<B> core::error::Error for ChainFull<B> {}
+
+const FIRST_PLACES: usize = 4;

@@ -9,6 +9,8 @@
 //! Separate from the connection because there is none yet: nothing here allocates until a valid
 //! acknowledgement arrives, which nobody can guess.
 
+use alloc::sync::Arc;
+
 use rxo_frame::Instant;
 use rxo_wire::tcp::Timestamp;
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
@@ -24,7 +26,7 @@ use crate::{Config, ConfigError, Connection, Secret, State, Transmit, isn};
 /// Makes and checks the cookies of one listener's connections.
 #[derive(Clone, Debug)]
 pub struct SynCookies {
-    config: Config,
+    config: Arc<Config>,
     secret: Secret,
 }
 
@@ -33,7 +35,8 @@ impl SynCookies {
     ///
     /// # Errors
     /// If a setting is invalid.
-    pub fn new(config: Config, secret: Secret) -> Result<Self, ConfigError> {
+    pub fn new(config: impl Into<Arc<Config>>, secret: Secret) -> Result<Self, ConfigError> {
+        let config = config.into();
         config.check()?;
         Ok(Self { config, secret })
     }
@@ -80,7 +83,8 @@ impl SynCookies {
         now: Instant,
     ) -> Result<Connection<B>, Segment<B>> {
         let Some(size) = self.check(&pair, &segment, now) else { return Err(segment) };
-        let Ok(mut connection) = Connection::open_passive(self.config.clone(), pair, self.secret)
+        let Ok(mut connection) =
+            Connection::open_passive(Arc::clone(&self.config), pair, self.secret)
         else {
             return Err(segment);
         };

@@ -9,9 +9,10 @@
 //! Contract, sans-IO: segments go in ([`Connection::on_arrival`]), time goes in
 //! ([`Connection::on_timeout`], due at [`Connection::poll_at`]), segments to be built come out
 //! ([`Connection::poll_transmit`]). There is
-//! no clock, no randomness, no input or output; the same input gives the same output. All memory is
-//! allocated when a connection is opened and when its owner grants larger buffers or takes memory back
-//! ([`Connection::set_buffers`]), and each half gives its own back when it is done. Text that
+//! no clock, no randomness, no input or output; the same input gives the same output. Memory is
+//! allocated when it is used, up to the buffers that the owner grants ([`Connection::set_buffers`]), and is then
+//! used again; each half gives its own back when it is done, and both when the connection is idle
+//! ([`Connection::free_unused`]). Text that
 //! arrives stays in the buffer it came in until the application has read it; only where there are more
 //! segments than [`Config::receive_pieces`] is it copied. No segment makes it panic.
 //!
@@ -64,6 +65,7 @@ mod path;
 mod plain;
 mod receive;
 mod recovery;
+mod reserve;
 mod segment;
 mod send;
 mod sequence;

@@ -13,7 +13,7 @@ fn read<B: AsRef<[u8]>>(chain: &Chain<B>) -> Vec<u8> {
 
 #[test]
 fn a_full_chain_gives_the_buffer_back() {
-    let mut chain = Chain::with_capacity(1);
+    let mut chain = Chain::with_limit(1);
     chain.push(b"first".as_slice(), 0..5).unwrap();
     assert_eq!(chain.push(b"second", 0..6), Err(ChainFull(b"second".as_slice())));
     assert_eq!((read(&chain).as_slice(), chain.room_pieces()), (b"first".as_slice(), 0));
@@ -21,7 +21,7 @@ fn a_full_chain_gives_the_buffer_back() {
 
 #[test]
 fn an_empty_payload_takes_no_room() {
-    let mut chain = Chain::with_capacity(0);
+    let mut chain = Chain::with_limit(0);
     assert_eq!(chain.push(b"header", 6..6), Ok(()));
     assert!(chain.is_empty());
 }
@@ -29,7 +29,7 @@ fn an_empty_payload_takes_no_room() {
 #[test]
 fn consumed_buffers_go_back_to_their_pool() {
     let pool = Pool::new(2, 10);
-    let mut chain = Chain::with_capacity(2);
+    let mut chain = Chain::with_limit(2);
     for _ in 0..2 {
         chain.push(pool.take().unwrap(), 4..10).unwrap();
     }
@@ -44,7 +44,7 @@ fn consumed_buffers_go_back_to_their_pool() {
 #[test]
 #[should_panic(expected = "out of range")]
 fn a_range_outside_its_buffer_is_refused() {
-    let _ = Chain::with_capacity(1).push(b"four", 2..5);
+    let _ = Chain::with_limit(1).push(b"four", 2..5);
 }
 
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ proptest! {
     #[test]
     fn it_reads_as_plain_bytes_do(steps in proptest::collection::vec(step(), 0..60)) {
         const CAPACITY: usize = 6;
-        let mut chain = Chain::with_capacity(CAPACITY);
+        let mut chain = Chain::with_limit(CAPACITY);
         let mut model = VecDeque::new();
         for step in steps {
             match step {
@@ -115,7 +115,7 @@ proptest! {
 
 #[test]
 fn exchanged_pieces_read_the_same() {
-    let mut chain = Chain::with_capacity(3);
+    let mut chain = Chain::with_limit(3);
     chain.push(b"<hello >".to_vec(), 1..7).unwrap();
     chain.push(b"<world>".to_vec(), 1..6).unwrap();
     chain.advance(2);

@@ -1,5 +1,6 @@
 //! The application's calls (RFC 9293, section 3.9.1).
 
+use alloc::sync::Arc;
 use core::fmt;
 
 use rxo_frame::{Duration, Instant, SharedBytes};
@@ -231,13 +232,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Switches the Nagle algorithm on or off (RFC 9293, section 3.7.4, MUST-17).
     pub fn set_nagle(&mut self, is_on: bool) {
-        self.config.nagle = is_on;
+        Arc::make_mut(&mut self.config).nagle = is_on;
     }
 
     /// Sets how long data may stay unacknowledged (RFC 9293, section 3.9.1; RFC 5482). For data that is
     /// outstanding the time begins `now`. The handshake keeps its own timeout.
     pub fn set_user_timeout(&mut self, now: Instant, timeout: Duration) {
-        self.config.user_timeout = timeout;
+        Arc::make_mut(&mut self.config).user_timeout = timeout;
         if self.state.is_synchronized() {
             self.timers.stop(Timer::GiveUp);
             self.update_timers(now);
@@ -253,9 +254,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         now: Instant,
         settings: Option<KeepAlive>,
     ) -> Result<(), ConfigError> {
-        let changed = Config { keep_alive: settings, ..self.config.clone() };
+        let changed = Config { keep_alive: settings, ..Config::clone(&self.config) };
         changed.check()?;
-        self.config = changed;
+        self.config = Arc::new(changed);
         self.timers.stop(Timer::KeepAlive);
         if self.state.is_synchronized() {
             self.heard_of_peer(now);

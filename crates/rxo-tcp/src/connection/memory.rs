@@ -1,4 +1,4 @@
-//! Frees memory towards the end of a connection.
+//! Frees memory: of a connection that is idle, and towards the end of each.
 //!
 //! Each direction frees its memory as soon as it cannot need it again. So a connection in TIME-WAIT, of
 //! which a server may have thousands, keeps only its numbers, its timer and room for the acknowledgements
@@ -9,6 +9,17 @@ use crate::send::SendBuffer;
 use crate::timer::Timer;
 
 impl<B: AsRef<[u8]>> Connection<B> {
+    /// Frees all memory that holds nothing now. It is allocated again when it is used, so call this for a
+    /// connection to which nothing has happened for a while. Returns whether everything is free.
+    pub fn free_unused(&mut self) -> bool {
+        self.snd.buffer.free_unused();
+        self.recovery.free_unused();
+        self.rcv.free_unused();
+        self.acks.free_unused();
+        let is_sent = self.snd.una == self.snd.nxt && self.snd.buffer.len() == 0;
+        is_sent && self.rcv.ready_bytes() == 0 && !self.rcv.has_gap()
+    }
+
     /// Frees the sending direction: the peer has our FIN, or there is no connection, so nothing will be
     /// sent or retransmitted.
     pub(crate) fn give_back_sending(&mut self) {
@@ -22,7 +33,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     pub(crate) fn give_back_receiving(&mut self) {
         if self.is_peer_done() || self.is_closed() {
             self.rcv.give_back();
-            self.acks.give_back();
+            self.acks.free_unused();
         }
     }
 }

@@ -17,6 +17,8 @@ mod statistics;
 mod time_wait;
 mod timeouts;
 
+use alloc::sync::Arc;
+
 use rxo_frame::Instant;
 use rxo_wire::FlowKey;
 
@@ -42,7 +44,7 @@ use crate::{Config, Events, Reset, Secret, State};
 /// [`Connection::on_timeout`].
 #[derive(Debug)]
 pub struct Connection<B> {
-    pub(crate) config: Config,
+    pub(crate) config: Arc<Config>,
     /// The direction in which this side sends.
     pub(crate) pair: FlowKey,
     pub(crate) secret: Secret,

@@ -1,5 +1,7 @@
 //! Opening, and every change of state that changes more than the state.
 
+use alloc::sync::Arc;
+
 use rxo_frame::Instant;
 use rxo_wire::{FlowKey, SeqNumber};
 
@@ -18,13 +20,13 @@ use crate::{Config, ConfigError, Events, Secret, State, isn};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Active OPEN (RFC 9293, section 3.10.1): a SYN is ready to be sent. `pair` is the direction in which
-    /// this side sends. Allocates everything that the connection will need until its owner grants larger
-    /// buffers.
+    /// this side sends. Connections with the same settings can share them. Allocates nothing; memory is taken
+    /// when it is used.
     ///
     /// # Errors
     /// If a setting is invalid.
     pub fn open_active(
-        config: Config,
+        config: impl Into<Arc<Config>>,
         pair: FlowKey,
         secret: Secret,
         now: Instant,
@@ -50,10 +52,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// # Errors
     /// If a setting is invalid.
     pub fn open_passive(
-        config: Config,
+        config: impl Into<Arc<Config>>,
         pair: FlowKey,
         secret: Secret,
     ) -> Result<Self, ConfigError> {
+        let config = config.into();
         config.check()?;
         let mss = config.maximum_segment_size.into();
         Ok(Self {

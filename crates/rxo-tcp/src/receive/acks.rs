@@ -37,7 +37,7 @@ pub(crate) enum AckKind {
     AloneWithSack,
 }
 
-/// The acknowledgements that are owed, oldest first. Allocates its memory at construction.
+/// The acknowledgements that are owed, oldest first. Allocates its memory when it is used.
 #[derive(Debug)]
 pub(crate) struct Acks {
     owed: Vec<AckOwed>,
@@ -72,8 +72,8 @@ impl Acks {
     /// No acknowledgement is owed. The first `quick` segments are acknowledged at once.
     pub(crate) fn new(quick: u16) -> Self {
         Self {
-            owed: Vec::with_capacity(MOST_OWED),
-            sacks: VecDeque::with_capacity(MOST_OWED),
+            owed: Vec::new(),
+            sacks: VecDeque::new(),
             left: 0,
             unacknowledged_bytes: 0,
             segment: Within::Nothing,
@@ -225,7 +225,7 @@ impl Acks {
         self.owe(ack);
         if let Some(last) = self.owed.last_mut()
             && !sack.is_empty()
-            && self.sacks.len() < self.sacks.capacity()
+            && self.sacks.len() < MOST_OWED
         {
             last.kind = AckKind::AloneWithSack;
             self.sacks.push_back(sack);
@@ -274,16 +274,17 @@ impl Acks {
         }
     }
 
-    /// Frees most memory: few acknowledgements will be owed.
-    pub(crate) fn give_back(&mut self) {
+    /// Frees the memory if nothing is owed. It is allocated again when it is used.
+    pub(crate) fn free_unused(&mut self) {
+        if self.owed.len() == self.left {
+            (self.owed, self.left) = (Vec::new(), 0);
+        }
         if self.sacks.is_empty() {
-            self.sacks = VecDeque::with_capacity(FEW_SACKS);
+            self.sacks = VecDeque::new();
         }
     }
 }
 
-/// Room for the acknowledgements of a repeated FIN.
-const FEW_SACKS: usize = 4;
 /// Two aggregates of 64 segments.
 const MOST_OWED: usize = 64;
 

@@ -89,7 +89,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
             told: zero,
             capacity: config.receive_buffer_bytes,
             held: config.receive_buffer_bytes,
-            ready: Chain::with_capacity(config.receive_pieces.saturating_sub(PIECES_OF_A_RING)),
+            ready: Chain::with_limit(config.receive_pieces.saturating_sub(PIECES_OF_A_RING)),
             spilled_bytes: 0,
             waiting: Reassembly::with_limit(config.receive_pieces / 2),
             // Rounding may put the offered edge behind the room that there is.
@@ -254,6 +254,15 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.waiting.clear();
     }
 
+    /// Frees the memory that holds no text. It is allocated again when it is used.
+    pub(crate) fn free_unused(&mut self) {
+        self.ready.free_unused();
+        self.waiting.free_unused();
+        if !self.is_spilling() && !self.waiting.has_spilled() {
+            self.spill.free();
+        }
+    }
+
     /// Frees all memory but that of text to be read: no more text will be taken.
     pub(crate) fn give_back(&mut self) {
         self.waiting = Reassembly::with_limit(0);
@@ -264,7 +273,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.spill = Spill::with_capacity(0);
         self.held = self.ready_bytes() as u32;
         if self.held == 0 {
-            self.ready = Chain::with_capacity(0);
+            self.ready = Chain::with_limit(0);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::segment::Payload;
 use crate::sequence::{distance, earlier, later};
 
 /// Pieces of out-of-order text, sorted, without overlap. Each is in the buffer that it came in, or was
-/// copied to the [`Spill`] because there were too many. Allocates its memory at construction and with its limit.
+/// copied to the [`Spill`] because there were too many. Allocates its memory when it is used.
 #[derive(Debug)]
 pub(crate) struct Reassembly<B> {
     pieces: VecDeque<Piece<B>>,
@@ -85,14 +85,20 @@ struct Slot {
 
 impl<B: AsRef<[u8]>> Reassembly<B> {
     pub(crate) fn with_limit(pieces: usize) -> Self {
-        Self { pieces: VecDeque::with_capacity(pieces), limit: pieces, lent: 0 }
+        Self { pieces: VecDeque::new(), limit: pieces, lent: 0 }
     }
 
     /// Allows `pieces`; those that are kept stay.
     pub(crate) fn set_limit(&mut self, pieces: usize) {
-        self.pieces.reserve_exact(pieces.saturating_sub(self.pieces.len()));
         self.limit = pieces;
         self.pieces.shrink_to(pieces);
+    }
+
+    /// Frees the memory if there are no pieces.
+    pub(crate) fn free_unused(&mut self) {
+        if self.pieces.is_empty() {
+            self.pieces = VecDeque::new();
+        }
     }
 
     /// How many buffers are kept.

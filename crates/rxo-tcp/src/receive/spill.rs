@@ -10,11 +10,12 @@ use core::fmt;
 
 use rxo_wire::SeqNumber;
 
+use crate::reserve::reserve;
 use crate::sequence::distance;
 
-/// A ring of bytes. Reserves its memory at construction and when it is resized, and touches it only when used.
+/// A ring of bytes. Allocates its memory when it is used.
 pub(crate) struct Spill {
-    /// Grows within its capacity, so that unused memory is never written.
+    /// As much of the ring as was ever written.
     bytes: Vec<u8>,
     size: usize,
     /// The sequence number of the byte at `head`. Nothing before it is read any more.
@@ -26,7 +27,12 @@ impl Spill {
     /// A ring with room for `bytes`.
     pub(crate) fn with_capacity(bytes: u32) -> Self {
         let size = bytes as usize;
-        Self { bytes: Vec::with_capacity(size), size, origin: SeqNumber::default(), head: 0 }
+        Self { bytes: Vec::new(), size, origin: SeqNumber::default(), head: 0 }
+    }
+
+    /// Frees all memory. Nothing of what was written is needed any more.
+    pub(crate) fn free(&mut self) {
+        self.bytes = Vec::new();
     }
 
     /// Forgets everything. The next bytes to be written begin at `origin`, or after it.
@@ -68,6 +74,7 @@ impl Spill {
     fn copy(&mut self, at: usize, data: &[u8]) {
         let end = at + data.len();
         if self.bytes.len() < end {
+            reserve(&mut self.bytes, end, self.size);
             self.bytes.resize(end, 0);
         }
         self.bytes[at..end].copy_from_slice(data);

@@ -105,6 +105,11 @@ impl Recovery {
         self.frto = Frto::Off;
     }
 
+    /// Frees the memory if nothing is out.
+    pub(crate) fn free_unused(&mut self) {
+        self.board.free_unused();
+    }
+
     /// Remembers up to `ranges` of what was sent.
     pub(crate) fn set_limit(&mut self, ranges: usize) {
         self.board.set_limit(ranges);

@@ -2,7 +2,7 @@
 //!
 //! Separate because everything that recovers from loss asks it: which bytes are in flight, which
 //! the peer holds, which count as lost, when each was last sent. A large send is one range until
-//! an acknowledgement cuts it. Room for a fixed number of ranges is allocated when made or resized; where a
+//! an acknowledgement cuts it. The number of ranges is limited, and their memory is allocated when it is used; where a
 //! cut finds no room, the SACK that asked for it is forgotten, which costs a needless
 //! retransmission and nothing else.
 
@@ -54,15 +54,20 @@ pub(crate) struct Scoreboard {
 
 impl Scoreboard {
     pub(crate) fn with_limit(ranges: usize) -> Self {
-        let ranges_of = VecDeque::with_capacity(ranges);
-        Self { ranges: ranges_of, limit: ranges, in_flight: 0, sacked: 0, lost: 0 }
+        Self { ranges: VecDeque::new(), limit: ranges, in_flight: 0, sacked: 0, lost: 0 }
     }
 
     /// Allows `ranges`; those that are out stay.
     pub(crate) fn set_limit(&mut self, ranges: usize) {
-        self.ranges.reserve_exact(ranges.saturating_sub(self.ranges.len()));
         self.limit = ranges;
         self.ranges.shrink_to(ranges);
+    }
+
+    /// Frees the memory if nothing is out.
+    pub(crate) fn free_unused(&mut self) {
+        if self.ranges.is_empty() {
+            self.ranges = VecDeque::new();
+        }
     }
 
     /// Bytes that may still be in the network: the pipe.

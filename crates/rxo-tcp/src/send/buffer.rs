@@ -8,7 +8,7 @@ use super::lent::Lent;
 use super::ring::Ring;
 
 /// Text from SND.UNA on. What is written is copied into a ring; what is lent stays where it is, with a place in
-/// the order. Both count against one size. Reserves the ring's memory at construction and when it is resized.
+/// the order. Both count against one size. Allocates memory when it is used.
 ///
 /// Public so that owners can make a [`Transmit`](crate::Transmit) of their own for tests.
 pub struct SendBuffer {
@@ -28,6 +28,12 @@ impl SendBuffer {
     pub(crate) fn resize(&mut self, bytes: u32) {
         self.size = bytes.max(self.len());
         self.ring.resize(self.size);
+    }
+
+    /// Frees the memory that holds no text. It is allocated again when it is used.
+    pub(crate) fn free_unused(&mut self) {
+        self.ring.free_unused();
+        self.lent.free_unused();
     }
 
     /// The most text that it holds, in bytes.

@@ -37,6 +37,13 @@ impl Lent {
         self.parts.is_empty()
     }
 
+    /// Frees the memory if there are no parts.
+    pub(super) fn free_unused(&mut self) {
+        if self.parts.is_empty() {
+            self.parts = VecDeque::new();
+        }
+    }
+
     /// Of all parts.
     pub(super) fn bytes(&self) -> u32 {
         self.bytes

@@ -2,9 +2,11 @@
 
 use alloc::vec::Vec;
 
-/// A ring of bytes. Reserves its memory at construction and when it is resized, and touches it only when used.
+use crate::reserve::reserve;
+
+/// A ring of bytes. Allocates its memory when it is used.
 pub(super) struct Ring {
-    /// Grows within its capacity, so that unused memory is never written.
+    /// As much of the ring as was ever written.
     bytes: Vec<u8>,
     size: usize,
     head: usize,
@@ -14,7 +16,7 @@ pub(super) struct Ring {
 impl Ring {
     pub(super) fn with_capacity(bytes: u32) -> Self {
         let size = bytes as usize;
-        Self { bytes: Vec::with_capacity(size), size, head: 0, length: 0 }
+        Self { bytes: Vec::new(), size, head: 0, length: 0 }
     }
 
     /// Changes the size to `bytes`, or to the length of the data if that is more.
@@ -25,6 +27,13 @@ impl Ring {
             moved += resized.write(self.slice(moved, self.len())) as u32;
         }
         *self = resized;
+    }
+
+    /// Frees the memory of an empty ring. It is allocated again when it is used.
+    pub(super) fn free_unused(&mut self) {
+        if self.length == 0 {
+            self.bytes = Vec::new();
+        }
     }
 
     /// The length of the data, in bytes.
@@ -52,6 +61,7 @@ impl Ring {
     fn copy(&mut self, at: usize, data: &[u8]) {
         let (over, new) = data.split_at(data.len().min(self.bytes.len() - at));
         self.bytes[at..at + over.len()].copy_from_slice(over);
+        reserve(&mut self.bytes, at + data.len(), self.size);
         self.bytes.extend_from_slice(new);
     }
 
