@@ -6,6 +6,7 @@
 //! everything inside an offered window can be kept. Growth leaves the last quarter to new connections; when
 //! these take it, buffers that have grown are halved.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rxo_tcp::{Buffers, Config};
@@ -109,14 +110,17 @@ impl Share {
         Self { buffers, initial: buffers, bytes: text_bytes(buffers) + tracking }
     }
 
-    /// Limits `config` to this share.
-    pub(crate) fn apply(self, config: &Config) -> Config {
+    /// Limits `config` to this share. Connections that get all that they ask for share the settings.
+    pub(crate) fn apply(self, config: &Arc<Config>) -> Arc<Config> {
+        if self.buffers == config.initial_buffers() {
+            return Arc::clone(config);
+        }
         let Buffers { send_bytes, receive_bytes } = self.buffers;
-        Config {
+        Arc::new(Config {
             send_buffer_bytes: send_bytes,
             receive_buffer_bytes: receive_bytes,
-            ..config.clone()
-        }
+            ..Config::clone(config)
+        })
     }
 
     /// Half of the buffers, at least their first sizes; `None` if they have not grown.
@@ -207,8 +211,9 @@ mod tests {
 
     #[test]
     fn small_buffers_stay_as_they_are() {
-        let config =
+        let small =
             Config { send_buffer_bytes: 64, receive_buffer_bytes: 1_000, ..Config::default() };
+        let config = Arc::new(small);
         let share = Memory::new(1 << 20).reserve(&config).unwrap();
         assert_eq!((share.buffers.send_bytes, share.buffers.receive_bytes), (64, 1_000));
         assert_eq!(share.apply(&config), config);

@@ -1,6 +1,7 @@
 //! The settings of connections: the configuration, adapted to the device.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use rxo_device::{SinkCapabilities, SourceCapabilities};
 use rxo_frame::{Duration, LinkKind};
@@ -17,8 +18,8 @@ use crate::{HostConfig, HostError};
 pub(crate) struct Settings {
     /// Addresses and routes, the same as in the worker's link.
     pub(crate) link: Link,
-    v4: Config,
-    v6: Config,
+    v4: Arc<Config>,
+    v6: Arc<Config>,
     secret: Secret,
     /// SYN cookies for IPv4 and IPv6, if they are enabled.
     cookies: Option<[SynCookies; 2]>,
@@ -34,10 +35,11 @@ impl Settings {
         sink: SinkCapabilities,
     ) -> Result<Self, HostError> {
         let mtu = sink.mtu.min(source.mtu);
-        let v4 = fitted(&config.tcp, mtu, sink.gso_bytes, V4_HEADERS_BYTES)?;
-        let v6 = fitted(&config.tcp, mtu, sink.gso_bytes, V6_HEADERS_BYTES)?;
+        let v4 = Arc::new(fitted(&config.tcp, mtu, sink.gso_bytes, V4_HEADERS_BYTES)?);
+        let v6 = Arc::new(fitted(&config.tcp, mtu, sink.gso_bytes, V6_HEADERS_BYTES)?);
         let secret = Secret(config.secret);
-        let both = [SynCookies::new(v4.clone(), secret)?, SynCookies::new(v6.clone(), secret)?];
+        let both =
+            [SynCookies::new(Arc::clone(&v4), secret)?, SynCookies::new(Arc::clone(&v6), secret)?];
         Ok(Self {
             cookies: config.syn_cookies.then_some(both),
             link: link(config, source.link)?,
@@ -56,7 +58,7 @@ impl Settings {
     }
 
     /// The settings of connections that send as `pair`, before memory limits them.
-    pub(crate) fn tcp(&self, pair: &FlowKey) -> &Config {
+    pub(crate) fn tcp(&self, pair: &FlowKey) -> &Arc<Config> {
         if pair.source().is_ipv4() { &self.v4 } else { &self.v6 }
     }
 

@@ -1,28 +1,30 @@
 //! The backlog: segments that arrived while an application held the lock of the cell.
 //!
-//! A bounded queue from the worker to the owner of the lock. Neither end waits for the other. Allocates only
-//! when it is used.
+//! A bounded queue from the worker to the owner of the lock. Neither end waits for the other. Takes no memory
+//! until it is first used.
 
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rxo_frame::Instant;
 use rxo_tcp::{Arrival, Connection, Segment};
 
 use crate::buffer::Buffer;
 
-/// The worker's end.
+/// The queue of a cell.
 #[derive(Debug)]
 pub(crate) struct Backlog<B> {
-    queue: Sender<Waiting<B>>,
+    ends: OnceLock<Box<Ends<B>>>,
     /// How many segments wait. Negative for a moment if a segment is taken before it is counted.
     count: AtomicIsize,
 }
 
-/// The end of the lock's owner.
+/// The worker's end, and that of the lock's owner. Nobody else locks the latter.
 #[derive(Debug)]
-pub(crate) struct Arrivals<B> {
-    queue: Receiver<Waiting<B>>,
+struct Ends<B> {
+    sender: Sender<Box<Waiting<B>>>,
+    receiver: Mutex<Receiver<Box<Waiting<B>>>>,
 }
 
 #[derive(Debug)]
@@ -33,10 +35,16 @@ struct Waiting<B> {
     has_more: bool,
 }
 
-impl<B: AsRef<[u8]>> Backlog<B> {
-    pub(crate) fn new() -> (Self, Arrivals<B>) {
+impl<B> Ends<B> {
+    fn new() -> Box<Self> {
         let (sender, receiver) = channel();
-        (Self { queue: sender, count: AtomicIsize::new(0) }, Arrivals { queue: receiver })
+        Box::new(Self { sender, receiver: Mutex::new(receiver) })
+    }
+}
+
+impl<B: AsRef<[u8]>> Backlog<B> {
+    pub(crate) const fn new() -> Self {
+        Self { ends: OnceLock::new(), count: AtomicIsize::new(0) }
     }
 
     /// Whether no segment waits.
@@ -52,6 +60,7 @@ impl<B: AsRef<[u8]>> Backlog<B> {
         segments: impl Iterator<Item = Segment<Buffer<B>>>,
     ) -> bool {
         let mut segments = segments.peekable();
+        let ends = self.ends.get_or_init(Ends::new);
         while let Some(segment) = segments.next() {
             let waiting = self.count.load(Ordering::Relaxed);
             if waiting >= MOST_WAITING {
@@ -60,36 +69,28 @@ impl<B: AsRef<[u8]>> Backlog<B> {
             // Behind the last segment for which there is room, the queue goes on with another arrival.
             let has_more = segments.peek().is_some() && waiting + 1 < MOST_WAITING;
             // Sending cannot fail: the other end lives as long as the cell.
-            let _sent = self.queue.send(Waiting { now, segment, has_more });
+            let _sent = ends.sender.send(Box::new(Waiting { now, segment, has_more }));
             self.count.fetch_add(1, Ordering::SeqCst);
         }
         true
     }
 
-    /// Gives everything that waits to the connection. Returns whether there was something.
-    pub(crate) fn run(
-        &self,
-        arrivals: &mut Arrivals<B>,
-        connection: &mut Connection<Buffer<B>>,
-    ) -> bool {
+    /// Gives everything that waits to the connection. Returns whether there was something. Only the owner of the
+    /// cell's lock calls it.
+    pub(crate) fn run(&self, connection: &mut Connection<Buffer<B>>) -> bool {
         if self.is_empty() {
             return false;
         }
-        while let Some(first) = self.next(arrivals) {
-            self.run_one(first, arrivals, connection);
+        while let Some(first) = self.next() {
+            self.run_one(first, connection);
         }
         true
     }
 
-    fn run_one(
-        &self,
-        first: Waiting<B>,
-        arrivals: &mut Arrivals<B>,
-        connection: &mut Connection<Buffer<B>>,
-    ) {
+    fn run_one(&self, first: Waiting<B>, connection: &mut Connection<Buffer<B>>) {
         let Waiting { now, segment, mut has_more } = first;
         let rest = std::iter::from_fn(|| {
-            let next = has_more.then(|| self.next(arrivals)).flatten()?;
+            let next = has_more.then(|| self.next()).flatten()?;
             has_more = next.has_more;
             Some(next.segment)
         });
@@ -97,10 +98,11 @@ impl<B: AsRef<[u8]>> Backlog<B> {
         connection.on_arrival(now, Arrival::segments(segments));
     }
 
-    fn next(&self, arrivals: &mut Arrivals<B>) -> Option<Waiting<B>> {
-        let waiting = arrivals.queue.try_recv().ok()?;
+    fn next(&self) -> Option<Waiting<B>> {
+        let receiver = &self.ends.get()?.receiver;
+        let waiting = receiver.lock().unwrap_or_else(PoisonError::into_inner).try_recv().ok()?;
         self.count.fetch_sub(1, Ordering::SeqCst);
-        Some(waiting)
+        Some(*waiting)
     }
 }
 
@@ -129,15 +131,15 @@ mod tests {
 
     #[test]
     fn an_arrival_that_was_cut_short_does_not_take_the_next_one_in() {
-        let (backlog, mut arrivals) = Backlog::new();
+        let backlog = Backlog::new();
         let most = MOST_WAITING as usize;
         assert!(!backlog.push(Instant::ZERO, (0..=most).map(|_| segment())));
-        assert!(backlog.next(&mut arrivals).is_some_and(|first| first.has_more));
+        assert!(backlog.next().is_some_and(|first| first.has_more));
         assert!(
             backlog.push(Instant::from_micros(1), [segment()].into_iter()),
             "there is room again"
         );
-        let rest: Vec<_> = std::iter::from_fn(|| backlog.next(&mut arrivals)).collect();
+        let rest: Vec<_> = std::iter::from_fn(|| backlog.next()).collect();
         let ends: Vec<_> = (0..rest.len()).filter(|index| !rest[*index].has_more).collect();
         assert_eq!(ends, [most - 2, most - 1]);
     }

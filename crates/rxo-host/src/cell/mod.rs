@@ -22,7 +22,7 @@ use rxo_tcp::{Arrival, Connection, Events, Segment};
 use rxo_wire::FlowKey;
 use rxo_wire::tcp::AckRecord;
 
-use self::backlog::{Arrivals, Backlog};
+use self::backlog::Backlog;
 pub(crate) use self::calls::{Bound, Socket, local, peer};
 pub(crate) use self::reader::Reader;
 pub(crate) use self::signal::{Descriptor, Signal};
@@ -61,7 +61,6 @@ impl<B> Drop for Cell<B> {
 #[derive(Debug)]
 pub(crate) struct Inner<B> {
     pub(crate) connection: Connection<Buffer<B>>,
-    arrivals: Arrivals<B>,
     /// The memory reserved for the connection; given back with the cell.
     share: Share,
     /// The fields of the IP header that the application chose.
@@ -96,10 +95,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         share: Share,
         post: Arc<Post<B>>,
     ) -> Arc<Self> {
-        let (backlog, arrivals) = Backlog::new();
         let inner = Inner {
             connection,
-            arrivals,
             share,
             marks: Marks::default(),
             has_work: false,
@@ -112,7 +109,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
             pair: inner.connection.pair(),
             place: AtomicU32::new(u32::MAX),
             inner: Mutex::new(inner),
-            backlog,
+            backlog: Backlog::new(),
             is_wanted: AtomicBool::new(false),
             is_marked: AtomicBool::new(false),
             is_orphan: AtomicBool::new(false),
@@ -264,12 +261,12 @@ impl<B: AsRef<[u8]>> Cell<B> {
     }
 
     fn run_backlog(&self, inner: &mut Inner<B>) {
-        self.backlog.run(&mut inner.arrivals, &mut inner.connection);
+        self.backlog.run(&mut inner.connection);
     }
 
     /// Runs the backlog on an application's thread. The worker must then serve the cell.
     fn run_backlog_here(&self, inner: &mut Inner<B>) {
-        if self.backlog.run(&mut inner.arrivals, &mut inner.connection) {
+        if self.backlog.run(&mut inner.connection) {
             inner.has_work = true;
         }
     }

@@ -14,6 +14,7 @@ use super::kept::Kept;
 use super::orphans::Orphans;
 use super::paths::Paths;
 use super::reclaim::Reclaim;
+use super::rests::Rests;
 use super::slots::{Slot, Slots};
 use super::time_waits::TimeWaits;
 use super::timers::Timers;
@@ -41,6 +42,7 @@ pub(crate) struct Core<B> {
     pub(super) timers: Timers,
     pub(super) orphans: Orphans,
     pub(super) reclaim: Reclaim,
+    pub(super) rests: Rests,
     /// The places of the cells to be served in this turn.
     pub(super) dirty: Vec<u32>,
     pub(super) listeners: Vec<Arc<Listening<B>>>,
@@ -82,6 +84,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             timers: Timers::default(),
             orphans: Orphans::new(config.orphans),
             reclaim: Reclaim::default(),
+            rests: Rests::default(),
             dirty: Vec::new(),
             listeners: Vec::new(),
             outbox: Outbox::new(shape, Stopwatch::new(config.stage_timer)),
@@ -103,7 +106,12 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     }
 
     pub(super) fn poll_at(&self) -> Option<Instant> {
-        let deadlines = [self.timers.next(), self.link.poll_at(), self.time_waits.next_at()];
+        let deadlines = [
+            self.timers.next(),
+            self.link.poll_at(),
+            self.time_waits.next_at(),
+            self.rests.next_at(),
+        ];
         deadlines.into_iter().flatten().min()
     }
 
@@ -205,6 +213,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             is_heard: false,
             ids: 0,
             is_unresolved: false,
+            served_at: Instant::ZERO,
             is_dirty: false,
             kept: None,
             owned_until: SeqNumber::default(),

@@ -17,6 +17,7 @@ mod neighbours;
 mod orphans;
 mod paths;
 mod reclaim;
+mod rests;
 mod run;
 mod serve;
 mod slots;
@@ -136,6 +137,7 @@ where
         self.watch().switch(Stage::Upkeep);
         self.core.wake_due(now);
         self.core.reclaim(now);
+        self.core.free_idle(now);
         self.watch().switch(Stage::Serve);
         let served = self.core.serve_all(now, &mut self.sink)?;
         self.core.kept.count(frames);

@@ -106,11 +106,15 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         });
         // An application that holds the lock marks the cell when it unlocks.
         let Some(served) = served else { return Ok(()) };
-        self.record_served(place, &served?);
+        self.record_served(place, now, &served?);
         Ok(())
     }
 
-    fn record_served(&mut self, place: u32, served: &Served) {
+    fn record_served(&mut self, place: u32, now: Instant, served: &Served) {
+        if let Some(slot) = self.slots.get_mut(place) {
+            slot.served_at = now;
+        }
+        self.rests.look_at(place, now);
         self.timers.set(place, served.poll_at);
         self.note_kept(place, served.keeps);
         if served.events.contains(Events::CONNECTED) {

@@ -22,6 +22,8 @@ pub(crate) struct Slot<B> {
     pub(crate) ids: u16,
     /// Whether it waits for its neighbour.
     pub(crate) is_unresolved: bool,
+    /// When it was last served.
+    pub(crate) served_at: Instant,
     /// Whether it is to be served in this turn.
     pub(crate) is_dirty: bool,
     /// Its ticket if it keeps frames.

@@ -9,6 +9,7 @@ mod counting;
 mod crowd;
 mod flood;
 mod gate;
+mod idle;
 mod lending;
 mod listening;
 mod many;

@@ -1,0 +1,63 @@
+//! Frees the buffers of connections to which nothing happens.
+//!
+//! Separate because it is about time, not about segments. Buffers take memory when they are used, and keep it for the
+//! next use: that is right for a connection that goes on, and too much for 100,000 that do not. A connection that was
+//! served is looked at a second later. If nothing has happened to it meanwhile, what is empty is freed, and it is
+//! not looked at again before something happens.
+
+use std::collections::VecDeque;
+
+use rxo_frame::{Duration, Instant};
+
+use super::core::Core;
+
+/// The places that are to be looked at, those that are due first in front. One entry for each place at most.
+#[derive(Debug, Default)]
+pub(super) struct Rests {
+    queue: VecDeque<(Instant, u32)>,
+    is_queued: Vec<bool>,
+}
+
+impl Rests {
+    /// Has the cell at `place` looked at, unless that is planned.
+    pub(super) fn look_at(&mut self, place: u32, now: Instant) {
+        let index = place as usize;
+        if self.is_queued.len() <= index {
+            self.is_queued.resize(index + 1, false);
+        }
+        if !std::mem::replace(&mut self.is_queued[index], true) {
+            self.queue.push_back((now + REST, place));
+        }
+    }
+
+    /// When the first is due.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.queue.front().map(|(at, _)| *at)
+    }
+
+    fn take_due(&mut self, now: Instant) -> Option<u32> {
+        let (_, place) = self.queue.pop_front_if(|(at, _)| *at <= now)?;
+        self.is_queued[place as usize] = false;
+        Some(place)
+    }
+}
+
+impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+    /// Frees the empty buffers of some connections to which nothing happens.
+    pub(super) fn free_idle(&mut self, now: Instant) {
+        for _ in 0..CELLS_A_TURN {
+            let Some(place) = self.rests.take_due(now) else { return };
+            let Some(slot) = self.slots.get(place) else { continue };
+            let is_idle = now.since(slot.served_at) >= REST;
+            let is_free =
+                is_idle && slot.cell.serve(|inner| inner.connection.free_unused()) == Some(true);
+            if !is_free {
+                self.rests.look_at(place, now);
+            }
+        }
+    }
+}
+
+/// Longer than most round trips.
+const REST: Duration = Duration::from_secs(1);
+const CELLS_A_TURN: usize = 256;
