@@ -1,7 +1,5 @@
 //! Requests to end: Ctrl-C, `kill`, or a closed terminal.
 
-use std::io::Read;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -42,39 +40,17 @@ pub(crate) fn on_any_request() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Counts requests, for a caller that waits on several descriptors.
-#[derive(Debug)]
-pub(crate) struct Requests {
-    signals: UnixStream,
-}
-
-impl Requests {
-    /// Catches the signals from now on.
-    ///
-    /// # Errors
-    /// If the signals cannot be caught.
-    pub(crate) fn begin() -> Result<Self> {
-        let (signals, sender) = UnixStream::pair()?;
-        signals.set_nonblocking(true)?;
-        for signal in SIGNALS {
-            low_level::pipe::register(signal, sender.try_clone()?)
-                .with_context(|| format!("cannot wait for signal {signal}"))?;
-        }
-        Ok(Self { signals })
+/// Returns a stream that yields a byte for each request from now on.
+///
+/// # Errors
+/// If the signals cannot be caught.
+pub(crate) fn requests() -> Result<UnixStream> {
+    let (requests, sender) = UnixStream::pair()?;
+    for signal in SIGNALS {
+        low_level::pipe::register(signal, sender.try_clone()?)
+            .with_context(|| format!("cannot wait for signal {signal}"))?;
     }
-
-    /// Returns the number of requests since the last call.
-    pub(crate) fn take(&mut self) -> usize {
-        let mut bytes = [0; 16];
-        // An error means that there is none; nobody types more than 16.
-        self.signals.read(&mut bytes).unwrap_or(0)
-    }
-}
-
-impl AsFd for Requests {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.signals.as_fd()
-    }
+    Ok(requests)
 }
 
 /// A terminal sends some of them to all its processes. If Ctrl-\ were not among them, it would end both

@@ -20,7 +20,7 @@ use crate::netlink::{Netlink, Request};
 /// An nftables table that drops what arrives on an interface after [`Isolation::close`]. Dropping it
 /// removes the table.
 #[derive(Debug)]
-pub struct Isolation {
+pub(crate) struct Isolation {
     netlink: Netlink,
     table: String,
     /// Whether the kernel removes the table by itself.
@@ -34,7 +34,7 @@ impl Isolation {
     ///
     /// # Errors
     /// If the kernel has no nftables, privilege is missing, or another program has the table.
-    pub fn new(index: u32) -> Result<Self, DeviceError> {
+    pub(crate) fn new(index: u32) -> Result<Self, DeviceError> {
         let table = format!("rxo-{index}");
         let netlink = Netlink::netfilter().map_err(|error| refused(index, error))?;
         let is_owned = match make_table(&netlink, &table, TABLE_OWNER) {
@@ -68,7 +68,7 @@ impl Isolation {
     ///
     /// # Errors
     /// If there is no such interface, or the kernel cannot filter at an interface's ingress.
-    pub fn close(&self, interface: &str) -> Result<(), DeviceError> {
+    pub(crate) fn close(&self, interface: &str) -> Result<(), DeviceError> {
         // Without a chain there is nothing to remove.
         _ = batch(&self.netlink, &[&self.chain(DELETE_CHAIN)]);
         let hook: [(u16, &[u8]); 3] = [
@@ -92,7 +92,7 @@ impl Isolation {
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn open(&self) -> Result<(), DeviceError> {
+    pub(crate) fn open(&self) -> Result<(), DeviceError> {
         match batch(&self.netlink, &[&self.chain(DELETE_CHAIN)]) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(fault::system(format!("cannot remove the table {}", self.table), error))

@@ -10,6 +10,8 @@
 //! * [`packet`] is frames from and to an existing interface; [`tap`] an interface whose other
 //!   side is this process.
 //! * [`Interface`] reads and sets an interface's MTU, state and offloads.
+//! * [`custody`] records what a run changes about interfaces, and restores it however the run ends; [`guard`]
+//!   makes the two processes that it takes.
 //! * [`wait`] waits on descriptors, [`clock`] reads the time.
 //!
 //! What it does not know is protocols: a checksum to complete is a start and an offset, an
@@ -19,6 +21,7 @@
 
 mod buffer;
 pub mod clock;
+pub mod custody;
 mod device;
 mod fault;
 pub mod guard;
@@ -44,11 +47,9 @@ pub use device::{
     Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, DeviceSource, KINDS,
     Origin, SystemSource,
 };
-pub use handover::{Holdings, Link, Settings};
+pub use handover::Holdings;
 pub use interface::{Feature, Interface};
-pub use isolation::Isolation;
 pub use link_watch::LinkWatch;
-pub use lock::InterfaceLock;
 pub use packet::{PacketOptions, PacketSource};
 pub use tap::{SubmitMode, Tap, TapKind, TapSource};
 pub use vhost::GuestOptions;

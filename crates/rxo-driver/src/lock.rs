@@ -15,7 +15,7 @@ use crate::fault;
 
 /// The lock of an interface, held until this process and those forked from it have dropped it or ended.
 #[derive(Debug)]
-pub struct InterfaceLock {
+pub(crate) struct InterfaceLock {
     _socket: UnixDatagram,
 }
 
@@ -29,7 +29,7 @@ impl InterfaceLock {
     ///
     /// # Errors
     /// If another rxo holds it.
-    pub fn take(device: &str, index: u32) -> Result<Self, DeviceError> {
+    pub(crate) fn take(device: &str, index: u32) -> Result<Self, DeviceError> {
         let mut bound = bind(index);
         for _ in 1..ATTEMPTS {
             if !bound.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {

@@ -14,11 +14,12 @@
 //! * `driver` (feature `driver`): packet sockets, TAP and TUN.
 //! * `capture` (feature `capture`): capture files, read and written.
 //!
-//! This crate adds four modules. [`worker`] is the loop between two devices: it coalesces the
+//! This crate adds five modules. [`worker`] is the loop between two devices: it coalesces the
 //! frames for the host and passes on the frames from the host. [`switch`] decides which of several
 //! guests a frame is for. `live` (feature `driver`) runs that
 //! loop between devices of the system, opened by name; `live::host` runs a host with its own TCP on
-//! one of them. `tracer` (feature `capture`) writes what passes a device to a capture file.
+//! one of them. `tracer` (feature `capture`) writes what passes a device to a capture file. `figures`
+//! (feature `figures`) turns counters into rates, ratios and losses, to be printed or serialized.
 //!
 //! An embedder that has packets in hand needs only the engine: `examples/vpn.rs` shows all of it.
 //! An embedder that has two devices needs only the worker. This crate owns no rule of coalescing:
@@ -42,6 +43,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "figures")]
+pub mod figures;
 #[cfg(feature = "driver")]
 pub mod live;
 pub mod switch;

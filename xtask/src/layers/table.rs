@@ -136,6 +136,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-coalesce", "the engine it runs"),
             ("rxo-ack", "splits what the host answers to aggregates"),
             ("rxo-capture", "traces what passes a device"),
+            ("rxo-console", "figures as text"),
             ("rxo-device", "what its worker loop runs between"),
             ("rxo-driver", "opens devices by name"),
             ("rxo-tcp", "part of what an embedder sees"),

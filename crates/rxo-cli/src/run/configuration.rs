@@ -1,11 +1,11 @@
 //! The configuration in force: `--dry-run` prints all of it, every run its essence as the first line.
 
+use rxo_driver::Holdings;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::card::CardPlan;
 use super::copying::Copying;
-use super::custody::{Custody, Held};
 use super::guest::{Guest, GuestConfiguration};
 use super::impair;
 use super::plan::Plan;
@@ -61,11 +61,9 @@ struct TakeOver {
 }
 
 impl TakeOver {
-    fn of(nic: &Held) -> Self {
-        let holdings = nic.holdings();
-        let bytes = holdings.link().mac.iter().map(|byte| format!("{byte:02x}"));
+    fn of(holdings: &Holdings) -> Self {
         Self {
-            mac: bytes.collect::<Vec<_>>().join(":"),
+            mac: holdings.hardware_address(),
             addresses: holdings.addresses().collect(),
             routes: holdings.routes().collect(),
             neighbours: holdings.neighbours(),
@@ -84,9 +82,9 @@ impl TakeOver {
 }
 
 impl Configuration {
-    /// The configuration of `plan` on this system. The plan's policy must be one that the sink can
-    /// carry.
-    pub(super) fn new(plan: &Plan, survey: Survey, custody: &Custody) -> Self {
+    /// The configuration of `plan` on this system, with what the nic has if it moves. The plan's policy must be
+    /// one that the sink can carry.
+    pub(super) fn new(plan: &Plan, survey: Survey, taken_over: Option<&Holdings>) -> Self {
         Self {
             kind: "configuration",
             nic: plan.nic.to_string(),
@@ -103,7 +101,7 @@ impl Configuration {
             card: plan.card,
             copying: plan.copying.text().map(|_| plan.copying),
             isolation: if plan.isolates { "nftables" } else { "none" },
-            take_over: custody.taken_over().map(TakeOver::of),
+            take_over: taken_over.map(TakeOver::of),
             policy: plan.policy.name,
             paper: plan.policy.paper,
             settings: policies::settings(&plan.policy),
@@ -215,7 +213,7 @@ mod tests {
         };
         let (link, mtu) = (LinkKind::Ethernet, 1500);
         let survey = Survey { link, mtu, makes_nic: false, makes_host: true };
-        Configuration::new(&plan, survey, &Custody::none())
+        Configuration::new(&plan, survey, None)
     }
 
     #[test]

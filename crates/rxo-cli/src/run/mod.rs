@@ -1,42 +1,33 @@
-//! `rxo run` and `rxo card`: a worker between two devices until it is told to stop.
+//! `rxo run`, `rxo card` and `rxo guest`: a worker between devices until it is told to stop.
 //!
 //! The flags become a [`plan`], those of the [`mod@card`] too; the [`survey`] looks at the devices of the plan and
-//! limits the policy to the sink; [`custody`] records what the run changes about interfaces; the [`configuration`]
-//! is the result. Only then the process becomes two, which talk over a [`channel`]: a [`session`] opens
-//! the devices and works, a [`keeper`] gives back what was changed, however the session ends. While the
-//! session works, readings become [`figures`], [`show`] renders them as text, and [`say`] prints them.
+//! limits the policy to the sink; [`custody`] examines what the run will change about interfaces; the
+//! [`configuration`] is the result. Only then the process becomes two: a [`session`] opens the devices and works, a
+//! [`Keeper`] gives back what was changed, however the session ends. While the session works, [`say`]
+//! prints its readings as [figures](rxo::figures).
 
 mod acks;
 mod card;
-mod channel;
 mod configuration;
 mod copying;
-mod custody;
-mod figures;
 mod guest;
 mod impair;
-mod keeper;
 mod plan;
-mod readings;
 mod say;
 mod session;
-mod show;
-mod split;
 mod survey;
 mod tap;
 
 use anyhow::{Context, Result};
+use rxo_driver::custody::{self, Control, Custody, Keeper};
 use rxo_driver::guard::{self, Side};
-use rxo_driver::{DeviceName, Origin};
+use rxo_driver::{DeviceName, Interface, Origin};
 
-use self::channel::Control;
 use self::configuration::Configuration;
-use self::custody::Custody;
-use self::keeper::Keeper;
 use self::plan::Plan;
 use self::session::Session;
 use self::survey::Survey;
-use crate::exit::usage;
+use crate::exit::{self, usage};
 use crate::flags::{CardFlags, GuestFlags, RunFlags};
 use crate::{output, stop};
 
@@ -70,8 +61,11 @@ pub(crate) fn guests(flags: &GuestFlags) -> Result<()> {
 fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
     let survey = Survey::of(&plan)?;
     plan.policy = survey.carried(&plan)?;
-    let mut custody = if dry_run { Custody::examine(&plan) } else { Custody::take(&plan) }?;
-    let configuration = Configuration::new(&plan, survey, &custody);
+    let claim = plan.claim(survey);
+    let custody =
+        if dry_run { Custody::examine(claim) } else { Custody::take(claim, output::note) };
+    let mut custody = custody?;
+    let configuration = Configuration::new(&plan, survey, custody.taken_over());
     if dry_run {
         return if plan.json {
             output::json_document(&configuration)
@@ -79,14 +73,17 @@ fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
             output::text(&configuration.text())
         };
     }
-    custody.isolate(plan.isolates)?;
+    custody.isolate()?;
     // The process still has one thread, so the fork leaves no lock held in the child.
     match guard::split().context("cannot start a second process")? {
-        Side::Keeper(worker) => Keeper::new(custody, worker, (&plan, survey))?.keep(),
+        Side::Keeper(worker) => {
+            let keeper = Keeper::new(custody, worker, stop::requests()?)?;
+            exit::as_ended(keeper.keep(output::note)?)
+        }
         Side::Worker(channel) => {
             let stop = stop::on_any_request()?;
-            let control = Control::start(channel, std::sync::Arc::clone(&stop))?;
-            Session { plan, survey, configuration, custody }.work(&control, &stop)
+            let mut control = Control::start(channel, custody, std::sync::Arc::clone(&stop))?;
+            Session { plan, survey, configuration }.work(&mut control, &stop)
         }
     }
 }
@@ -97,7 +94,8 @@ fn restore(flags: &RunFlags) -> Result<()> {
     if nic.kind().interface != Some(Origin::Existing) {
         return Err(usage(format!("--restore needs --nic packet:IFNAME, and not {nic}")));
     }
-    if !custody::restore(&nic)? {
+    Interface::find(nic.name()).with_context(|| format!("--nic {nic}"))?;
+    if !custody::restore(&nic, output::note)? {
         output::note(&format!("{nic} has everything: no run that was killed is known"));
     }
     Ok(())

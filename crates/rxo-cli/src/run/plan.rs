@@ -6,12 +6,14 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rxo_coalesce::Policy;
 use rxo_device::middleware::ImpairmentSettings;
+use rxo_driver::custody::Claim;
 use rxo_driver::{DeviceName, Origin};
 use rxo_frame::LinkKind;
 
 use super::card::CardPlan;
 use super::copying::Copying;
 use super::guest::Guest;
+use super::survey::Survey;
 use super::{acks, impair};
 use crate::defaults::POLICY;
 use crate::exit::usage;
@@ -93,6 +95,18 @@ impl Plan {
             return vec![&self.host];
         }
         self.guests.iter().map(|guest| &guest.device).collect()
+    }
+
+    /// What the run does to interfaces.
+    pub(super) const fn claim(&self, survey: Survey) -> Claim<'_> {
+        let Self { nic, host, flags: [nic_flag, host_flag], take_over, isolates, .. } = self;
+        Claim {
+            nic: (nic_flag, nic),
+            host: (host_flag, host),
+            takes_over: *take_over,
+            isolates: *isolates,
+            makes_host: survey.makes_host,
+        }
     }
 
     /// Makes the plan from the flags.

@@ -7,13 +7,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Result;
+use rxo::figures::{Figures, Readings};
 use rxo_console::printer::Printer;
 use serde::Serialize;
 
 use super::configuration::Configuration;
-use super::figures::{Figures, GuestFigures};
-use super::readings::Readings;
-use super::show;
 use crate::numbers::rounded;
 use crate::output;
 
@@ -78,16 +76,10 @@ impl Sayer {
     /// Prints the figures of the interval from `last` to `now`, which becomes the last. Their time continues
     /// from the parts before.
     pub(super) fn interval(&self, last: &mut Readings, now: Readings) {
-        let mut figures = Figures::between(&last.all, &now.all);
-        figures.guests = guests(&self.guests, &now.since(last));
+        let mut figures = Figures::between(last, &now, &self.guests);
         *last = now;
         figures.elapsed_s = rounded(figures.elapsed_s + self.before.all.elapsed.as_secs_f64(), 3);
-        let line = match self.form {
-            Form::Json => output::json(&figures).ok(),
-            Form::Run => Some(show::line(&figures)),
-            Form::Card => Some(show::card_line(&figures)),
-        };
-        if let Some(line) = line {
+        if let Ok(line) = self.rendered(&figures) {
             self.printer.offer(line);
         }
     }
@@ -112,23 +104,18 @@ impl Sayer {
     /// # Errors
     /// If the reader of the output is gone, or too slow.
     pub(super) fn totals(self, last: &Readings, patience: Duration) -> Result<()> {
-        let sum = self.before.plus(last);
-        let mut totals = Figures::totals(&sum.all);
-        totals.guests = guests(&self.guests, &sum);
-        let line = match self.form {
-            Form::Json => output::json(&totals)?,
-            Form::Run => show::totals(&totals),
-            Form::Card => show::card_totals(&totals),
-        };
-        self.printer.line(line);
+        let totals = Figures::totals(&self.before.plus(last), &self.guests);
+        self.printer.line(self.rendered(&totals)?);
         self.printer.finish(patience)
     }
-}
 
-/// The figures of each guest.
-fn guests(names: &[String], readings: &Readings) -> Vec<GuestFigures> {
-    let named = names.iter().zip(&readings.guests);
-    named.map(|(name, reading)| GuestFigures::new(name, reading)).collect()
+    fn rendered(&self, figures: &Figures) -> Result<String> {
+        match self.form {
+            Form::Json => output::json(figures),
+            Form::Run => Ok(figures.text()),
+            Form::Card => Ok(figures.card_text()),
+        }
+    }
 }
 
 fn skipped_json(intervals: u64) -> String {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
+use rxo::figures::Readings;
 use rxo::live::{
     Card, Device, DeviceOptions, Event, GuestsEvent, GuestsOutcome, Middleware, Outcome,
 };
@@ -13,16 +14,14 @@ use rxo::tracer::TracePoint;
 use rxo::{Config, LinkKind, WorkerConfig};
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
 use rxo_device::{DeviceError, FrameSource as _};
+use rxo_driver::custody::Control;
 use rxo_driver::{DeviceHandle, DeviceName, Interface, Origin, wait};
 use rxo_frame::Instant;
 
 use super::card::CardPlan;
-use super::channel::{Control, Order, Report};
 use super::configuration::Configuration;
-use super::custody::{Custody, TapBefore};
 use super::guest::switch;
 use super::plan::Plan;
-use super::readings::Readings;
 use super::say::{Form, Sayer};
 use super::survey::Survey;
 use super::tap::Capture;
@@ -35,7 +34,6 @@ pub(super) struct Session {
     pub(super) plan: Plan,
     pub(super) survey: Survey,
     pub(super) configuration: Configuration,
-    pub(super) custody: Custody,
 }
 
 /// The open devices, and what holds each: those of hosts outlive a nic that goes and comes.
@@ -56,29 +54,20 @@ impl Session {
     ///
     /// # Errors
     /// If a device cannot be opened, or fails while in use.
-    pub(super) fn work(mut self, control: &Control, stop: &Arc<AtomicBool>) -> Result<()> {
+    pub(super) fn work(self, control: &mut Control, stop: &Arc<AtomicBool>) -> Result<()> {
         let devices = self.open()?;
-        let tap = self.tap_before()?;
+        let tap = self.tap()?;
         // Whatever can be refused is refused before anything is changed.
         let capture = self.capture(devices.nic.source.capabilities().link)?;
-        let index = tap.as_ref().map_or(0, TapBefore::index);
-        let worked = match control.report(Report::Opened(index)) {
-            Some(Order::Begin(closed_at)) => {
-                self.carry(devices, capture, closed_at, (control, stop))
-            }
-            // The keeper says why, or is gone.
-            _ => {
+        let worked = match control.opened(tap)? {
+            Some(closed_at) => self.carry(devices, capture, closed_at, (control, stop)),
+            None => {
                 drop(devices);
                 Ok(None)
             }
         };
-        if control.report(Report::Closed).is_none() {
-            self.custody.give_back(tap.as_ref()).iter().for_each(|line| output::note(line));
-        }
-        match worked? {
-            Some(ended) => ended.say(PATIENCE),
-            None => Ok(()),
-        }
+        control.closed().iter().for_each(|line| output::note(line));
+        worked?.map_or(Ok(()), |ended| ended.say(PATIENCE))
     }
 
     fn open(&self) -> Result<Devices> {
@@ -99,14 +88,12 @@ impl Session {
         Ok(Devices { nic, hosts, held_nic, held_hosts })
     }
 
-    /// The host's interface as it is before the run changes it, if rxo makes it.
-    fn tap_before(&self) -> Result<Option<TapBefore>> {
+    /// The index of the host's interface, if rxo makes it.
+    fn tap(&self) -> Result<Option<u32>> {
         let host = &self.plan.host;
-        if host.kind().interface != Some(Origin::Made) {
-            return Ok(None);
-        }
-        let index = Interface::find(host.name())?.index()?.unsigned_abs();
-        TapBefore::read(index, !self.survey.makes_host).map(Some)
+        let is_made = host.kind().interface == Some(Origin::Made);
+        let index = || Ok(Interface::find(host.name())?.index()?.unsigned_abs());
+        is_made.then(index).transpose()
     }
 
     const fn form(&self) -> Form {
@@ -126,11 +113,11 @@ impl Session {
 
     /// Carries frames until the end. The devices are closed when this returns.
     fn carry(
-        &mut self,
+        &self,
         devices: Devices,
         capture: Option<Capture>,
         mut closed_at: Instant,
-        (control, stop): (&Control, &Arc<AtomicBool>),
+        (control, stop): (&mut Control, &Arc<AtomicBool>),
     ) -> Result<Option<Ended>> {
         let Devices { mut nic, mut hosts, held_nic, held_hosts } = devices;
         let names = self.plan.guests.iter().map(|guest| guest.name.clone()).collect();
@@ -145,7 +132,7 @@ impl Session {
             } else {
                 serve(plan, (nic, hosts), capture_now, stop, &mut sayer)?
             };
-            if !self.waits_after(&result) {
+            if !self.waits_after(&result, control) {
                 return Ok(Some(Ended { sayer, capture, last, result }));
             }
             sayer.part_ended(&last);
@@ -156,19 +143,15 @@ impl Session {
             let again = |device: &dyn DeviceHandle| device.open(DeviceOptions::default());
             nic = again(&*held_nic)?;
             hosts = held_hosts.iter().map(|host| again(&**host)).collect::<Result<_, _>>()?;
-            self.custody.succeed(index)?;
-            let Some(Order::Begin(at)) = control.report(Report::NicIsBack(index)) else {
-                // The keeper says why, or is gone.
-                return Ok(None);
-            };
+            let Some(at) = control.nic_is_back(index)? else { return Ok(None) };
             closed_at = at;
         }
     }
 
     /// Whether the nic was deleted and must be waited for.
-    fn waits_after(&self, result: &Result<(), DeviceError>) -> bool {
+    fn waits_after(&self, result: &Result<(), DeviceError>, control: &Control) -> bool {
         let is_gone = matches!(result, Err(DeviceError::Gone(_)));
-        self.plan.wait_for_nic && is_gone && self.custody.has_lost_nic()
+        self.plan.wait_for_nic && is_gone && control.has_lost_nic()
     }
 
     /// Waits for another interface of the nic's name, sets its MTU and brings it up. Meanwhile, answers the

@@ -38,7 +38,7 @@ impl Holdings {
     ///
     /// # Errors
     /// If the system refuses to list them.
-    pub fn read(link: &Link) -> Result<Self, DeviceError> {
+    pub(crate) fn read(link: &Link) -> Result<Self, DeviceError> {
         let read = || {
             let netlink = Netlink::route()?;
             let addresses = addresses(&netlink, link.index)?;
@@ -63,9 +63,15 @@ impl Holdings {
     }
 
     /// The interface that had them.
-    #[must_use]
-    pub const fn link(&self) -> &Link {
+    pub(crate) const fn link(&self) -> &Link {
         &self.link
+    }
+
+    /// The interface's hardware address, such as `52:54:00:00:00:02`.
+    #[must_use]
+    pub fn hardware_address(&self) -> String {
+        let bytes = self.link.mac.iter().map(|byte| format!("{byte:02x}"));
+        bytes.collect::<Vec<_>>().join(":")
     }
 
     /// The addresses with their prefix lengths, as text.
@@ -86,7 +92,7 @@ impl Holdings {
 
     /// The first address that the kernel did not make by itself.
     #[must_use]
-    pub fn first_own_address(&self) -> Option<String> {
+    pub(crate) fn first_own_address(&self) -> Option<String> {
         self.addresses.iter().find(|address| !address.is_link_local()).map(Address::to_string)
     }
 
@@ -96,7 +102,7 @@ impl Holdings {
     /// # Errors
     /// If the kernel refuses an item. The items before it stay moved until
     /// [`give_back`](Holdings::give_back).
-    pub fn move_to(&self, to: &Link) -> Result<(), DeviceError> {
+    pub(crate) fn move_to(&self, to: &Link) -> Result<(), DeviceError> {
         let netlink = Netlink::route().map_err(|error| self.cannot("move it", error))?;
         self.add_to(&netlink, to, Of::Both)?;
         let way = (self.link.index, self.link.index);
@@ -111,7 +117,7 @@ impl Holdings {
     }
 
     /// Removes from `other` the items that were moved to it.
-    pub fn take_from(&self, other: &Link) {
+    pub(crate) fn take_from(&self, other: &Link) {
         let Ok(netlink) = Netlink::route() else { return };
         let way = (self.link.index, other.index);
         let routes = self.routes.iter().filter_map(|route| route.remove(way));
@@ -127,7 +133,7 @@ impl Holdings {
     ///
     /// # Errors
     /// The first refusal of the kernel. The other items are given all the same.
-    pub fn give_back(&self, to: &Link) -> Result<(), DeviceError> {
+    pub(crate) fn give_back(&self, to: &Link) -> Result<(), DeviceError> {
         let given = self.give(to, Of::Both);
         given.and(self.give_dependents())
     }
@@ -137,7 +143,7 @@ impl Holdings {
     ///
     /// # Errors
     /// As [`Holdings::give_back`].
-    pub fn give_back_ipv6(&self, to: &Link) -> Result<(), DeviceError> {
+    pub(crate) fn give_back_ipv6(&self, to: &Link) -> Result<(), DeviceError> {
         self.give(to, Of::Ipv6)
     }
 

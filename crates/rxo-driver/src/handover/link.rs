@@ -9,25 +9,25 @@ use crate::netlink::{Netlink, Request, attribute, u32_at};
 
 /// The state of an interface at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub(crate) struct Link {
     /// Its index, which stays when the interface is renamed.
-    pub index: u32,
+    pub(crate) index: u32,
     /// Its name at that time.
-    pub name: String,
+    pub(crate) name: String,
     /// Its hardware address; empty if it has none.
-    pub mac: Vec<u8>,
+    pub(crate) mac: Vec<u8>,
     /// Whether it is loopback.
-    pub is_loopback: bool,
+    pub(crate) is_loopback: bool,
     /// Whether it is up.
-    pub is_up: bool,
+    pub(crate) is_up: bool,
     /// Whether it has carrier: a peer at the other end of the wire.
-    pub has_carrier: bool,
+    pub(crate) has_carrier: bool,
     /// The largest packet that it takes or gives, in bytes; more than 65,536 is BIG TCP.
-    pub most_bytes: u32,
+    pub(crate) most_bytes: u32,
     /// The bridge, bond or VRF that it is part of.
-    pub master: Option<String>,
+    pub(crate) master: Option<String>,
     /// Interfaces on top of it, such as VLANs.
-    pub uppers: Vec<String>,
+    pub(crate) uppers: Vec<String>,
 }
 
 /// `ifinfomsg`: family, type, index, flags, and which flags to change.
@@ -41,7 +41,7 @@ impl Link {
     ///
     /// # Errors
     /// If the system refuses to list interfaces.
-    pub fn read(index: u32) -> Result<Option<Self>, DeviceError> {
+    pub(crate) fn read(index: u32) -> Result<Option<Self>, DeviceError> {
         let links = Netlink::route()
             .and_then(|netlink| netlink.dump(&Request::new(libc::RTM_GETLINK, &[0; HEADER_BYTES])));
         let links = links.map_err(|error| fault::system("cannot list interfaces", error))?;
@@ -66,7 +66,7 @@ impl Link {
     ///
     /// # Errors
     /// If the interface refuses it, or privilege is missing.
-    pub fn set_mac(&self, mac: &[u8]) -> Result<(), DeviceError> {
+    pub(crate) fn set_mac(&self, mac: &[u8]) -> Result<(), DeviceError> {
         let request = self.request(libc::RTM_NEWLINK, 0, 0).attribute(libc::IFLA_ADDRESS, mac);
         self.change(&request, "set the hardware address of")
     }
@@ -75,7 +75,7 @@ impl Link {
     ///
     /// # Errors
     /// If privilege is missing.
-    pub fn set_up(&self, up: bool) -> Result<(), DeviceError> {
+    pub(crate) fn set_up(&self, up: bool) -> Result<(), DeviceError> {
         let flags = if up { libc::IFF_UP as u32 } else { 0 };
         let verb = if up { "bring up" } else { "take down" };
         self.change(&self.request(libc::RTM_NEWLINK, flags, libc::IFF_UP), verb)
@@ -85,7 +85,7 @@ impl Link {
     ///
     /// # Errors
     /// If privilege is missing, or interfaces of its kind cannot be deleted.
-    pub fn remove(&self) -> Result<(), DeviceError> {
+    pub(crate) fn remove(&self) -> Result<(), DeviceError> {
         match Netlink::route()
             .and_then(|netlink| netlink.change(&self.request(libc::RTM_DELLINK, 0, 0)))
         {

@@ -18,5 +18,5 @@ mod route;
 mod settings;
 
 pub use holdings::Holdings;
-pub use link::Link;
-pub use settings::Settings;
+pub(crate) use link::Link;
+pub(crate) use settings::Settings;

@@ -15,7 +15,7 @@ use super::settings::Settings;
 impl Holdings {
     /// Writes the holdings as lines.
     #[must_use]
-    pub fn to_lines(&self) -> Vec<String> {
+    pub(crate) fn to_lines(&self) -> Vec<String> {
         let addresses = self.addresses.iter().map(|one| line(ADDRESS, &one.0.shown()));
         let routes = self.routes.iter().map(|one| line(ROUTE, &one.0.shown()));
         let neighbours = self.neighbours.iter().map(|one| line(NEIGHBOUR, &one.0.shown()));
@@ -28,7 +28,7 @@ impl Holdings {
 
     /// Reads the holdings from such lines. They belong to `link`, or to the interface that it replaced.
     #[must_use]
-    pub fn from_lines(link: &Link, lines: &str) -> Self {
+    pub(crate) fn from_lines(link: &Link, lines: &str) -> Self {
         let read_at = values(lines, READ_AT).find_map(|value| value.parse().ok());
         let origin = values(lines, ORIGIN).find_map(|value| {
             let (index, name) = value.split_once(' ')?;
@@ -48,13 +48,13 @@ impl Holdings {
 impl Settings {
     /// Writes the switches that a run changes as lines.
     #[must_use]
-    pub fn to_lines(&self) -> Vec<String> {
+    pub(crate) fn to_lines(&self) -> Vec<String> {
         self.changed().map(|(switch, value)| format!("{switch} {value}")).collect()
     }
 
     /// Reads the switches from such lines.
     #[must_use]
-    pub fn from_lines(lines: &str) -> Self {
+    pub(crate) fn from_lines(lines: &str) -> Self {
         let switches = Self::CHANGED.iter();
         let found = switches.filter_map(|&switch| Some((switch, values(lines, switch).next()?)));
         Self::with_ipv6(found)

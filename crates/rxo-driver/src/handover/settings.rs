@@ -8,7 +8,7 @@ use rxo_device::DeviceError;
 
 /// The readable switches of an interface, with their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub(crate) struct Settings {
     values: Vec<(Protocol, String, String)>,
 }
 
@@ -22,7 +22,7 @@ impl Settings {
     /// Reads the switches of the interface `name`. Switches that the kernel lacks are left out, such as
     /// all of IPv6's without IPv6.
     #[must_use]
-    pub fn read(name: &str) -> Self {
+    pub(crate) fn read(name: &str) -> Self {
         let mut values = Vec::new();
         for protocol in [Protocol::Ipv4, Protocol::Ipv6] {
             let entries = fs::read_dir(protocol.directory(name)).into_iter().flatten().flatten();
@@ -40,13 +40,13 @@ impl Settings {
 
     /// Whether IPv6 is on.
     #[must_use]
-    pub fn has_ipv6(&self) -> bool {
+    pub(crate) fn has_ipv6(&self) -> bool {
         self.ipv6(DISABLE_IPV6) == Some("0")
     }
 
     /// Sets the switches of `name` to these values, except that the kernel makes no addresses there by
     /// itself. A switch that cannot be written is skipped: some are read-only.
-    pub fn copy_to(&self, name: &str) {
+    pub(crate) fn copy_to(&self, name: &str) {
         let there = Self::read(name);
         if self.has_ipv6() {
             _ = fs::write(Protocol::Ipv6.path(name, ADDRESS_MODE), NO_ADDRESSES);
@@ -64,7 +64,7 @@ impl Settings {
     ///
     /// # Errors
     /// If the switch cannot be written.
-    pub fn silence_ipv6(&self, name: &str) -> Result<(), DeviceError> {
+    pub(crate) fn silence_ipv6(&self, name: &str) -> Result<(), DeviceError> {
         if !self.has_ipv6() {
             return Ok(());
         }
@@ -76,7 +76,7 @@ impl Settings {
     ///
     /// # Errors
     /// If a switch cannot be written.
-    pub fn wake_ipv6(&self, name: &str) -> Result<(), DeviceError> {
+    pub(crate) fn wake_ipv6(&self, name: &str) -> Result<(), DeviceError> {
         if !self.has_ipv6() {
             return Ok(());
         }
@@ -89,7 +89,7 @@ impl Settings {
     ///
     /// # Errors
     /// If the switch cannot be written.
-    pub fn allow_ipv6(&self, name: &str) -> Result<(), DeviceError> {
+    pub(crate) fn allow_ipv6(&self, name: &str) -> Result<(), DeviceError> {
         if !self.has_ipv6() {
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl Settings {
     }
 
     /// Lets the kernel make addresses on `name` again, if it did before.
-    pub fn resume_addresses(&self, name: &str) {
+    pub(crate) fn resume_addresses(&self, name: &str) {
         if let Some(mode) = self.ipv6(ADDRESS_MODE).filter(|_| self.has_ipv6()) {
             _ = write_ipv6(name, ADDRESS_MODE, mode);
         }

@@ -3,30 +3,30 @@
 use std::collections::BTreeMap;
 
 use rxo_ack::{PassReason, SplitCounters};
+use rxo_console::numbers::grouped;
 use serde::Serialize;
 
-use super::figures::occurred;
-use crate::numbers::grouped;
+use super::occurred;
 
 /// ACK splitting in an interval, or in a whole run.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Split {
+pub struct Split {
     /// Pure ACKs that came from the host.
-    pub(crate) acks_in: u64,
+    pub acks_in: u64,
     /// Pure ACKs that went to the device, the inserted ones included.
-    pub(crate) acks_out: u64,
+    pub acks_out: u64,
     /// Stretch ACKs among those from the host: they cover more segments than one ACK should.
-    pub(crate) stretch_acks: u64,
+    pub stretch_acks: u64,
     /// Stretch ACKs that were split; each became a template.
-    pub(crate) templates: u64,
+    pub templates: u64,
     /// ACKs that were sent for those, the host's own included.
-    pub(crate) expanded: u64,
+    pub expanded: u64,
     /// Data segments delivered to the host, whose boundaries the splitter knows.
-    pub(crate) segments: u64,
+    pub segments: u64,
     /// Flows forgotten because there were too many.
-    pub(crate) evicted: u64,
+    pub evicted: u64,
     /// Frames from the host that were not split, by reason; reasons that did not occur are left out.
-    pub(crate) passed: BTreeMap<&'static str, u64>,
+    pub passed: BTreeMap<&'static str, u64>,
 }
 
 impl Split {

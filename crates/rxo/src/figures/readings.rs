@@ -1,15 +1,16 @@
 //! The counters of a run: of all hosts together, and of each guest.
 
-use rxo::Reading;
-use rxo::worker::GuestsReading;
+use crate::Reading;
+use crate::worker::GuestsReading;
 
-/// The counters of a run or of an interval.
+/// The counters of a run or of an interval. Those of a host alone come [from](From) a [`Reading`], those of
+/// guests from a [`GuestsReading`].
 #[derive(Clone, Debug, Default)]
-pub(super) struct Readings {
+pub struct Readings {
     /// The nic's, and the sum of all hosts'.
-    pub(super) all: Reading,
+    pub all: Reading,
     /// Those of each guest; none for `rxo run`.
-    pub(super) guests: Vec<Reading>,
+    pub guests: Vec<Reading>,
 }
 
 impl From<Reading> for Readings {
@@ -36,12 +37,14 @@ impl From<&GuestsReading> for Readings {
 
 impl Readings {
     /// The counters since `earlier`, of the same run.
-    pub(super) fn since(&self, earlier: &Self) -> Self {
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
         Self { all: self.all.since(&earlier.all), guests: self.zip_with(earlier, Reading::since) }
     }
 
     /// The sum of two parts of a run.
-    pub(super) fn plus(&self, later: &Self) -> Self {
+    #[must_use]
+    pub fn plus(&self, later: &Self) -> Self {
         Self { all: later.all.plus(&self.all), guests: later.zip_with(self, Reading::plus) }
     }
 

@@ -8,11 +8,13 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
-use rxo_driver::{DeviceName, Holdings, Interface, InterfaceLock, Link, Settings};
+use rxo_device::DeviceError;
 
 use super::held::give;
-use crate::output;
+use super::link;
+use crate::handover::{Holdings, Link, Settings};
+use crate::lock::InterfaceLock;
+use crate::{DeviceName, Interface, fault};
 
 /// The changes to restore on one interface.
 #[derive(Debug)]
@@ -31,14 +33,15 @@ impl Owed<'_> {
     ///
     /// # Errors
     /// If the directory cannot be written, such as without root.
-    pub(super) fn write(&self, link: &Link) -> Result<()> {
+    pub(super) fn write(&self, link: &Link) -> Result<(), DeviceError> {
         let mut lines = vec![identity(link)];
         lines.extend(self.has_gro.then(|| GRO.to_owned()));
         lines.extend(self.was_taken_over.then(|| TAKEN_OVER.to_owned()));
         lines.extend(self.settings.to_lines());
         lines.extend(self.holdings.to_lines());
         let text = lines.join("\n") + "\n";
-        let path = path(link.index).context("cannot tell the network namespace")?;
+        let path = path(link.index)
+            .map_err(|error| fault::system("cannot tell the network namespace", error))?;
         let directory = path.parent().unwrap_or(&path);
         // If this fails, opening the file fails too.
         _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -51,62 +54,70 @@ impl Owed<'_> {
             .open(&unfinished)
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .and_then(|()| fs::rename(&unfinished, &path));
-        written.with_context(|| {
+        written.map_err(|error| {
             let what =
                 "cannot note what the nic is owed, for the case that both processes are killed";
-            format!("{what}: {}", path.display())
+            fault::system(format!("{what}: {}", path.display()), error)
         })
     }
 }
 
 /// Removes the file: the interface with this index is owed nothing any more.
 pub(super) fn settle(index: u32) {
-    if let Some(path) = path(index) {
+    if let Ok(path) = path(index) {
         // There is no file if none could be written.
         _ = fs::remove_file(path);
     }
 }
 
-/// Locks `device`, then gives it what it is owed.
+/// Locks `device`, then gives it what it is owed; `note` gets a line if it was owed something.
 ///
 /// # Errors
 /// As [`restore`].
-pub(super) fn lock_and_restore(device: &DeviceName) -> Result<InterfaceLock> {
+pub(super) fn lock_and_restore(
+    device: &DeviceName,
+    note: &mut impl FnMut(&str),
+) -> Result<InterfaceLock, DeviceError> {
     let index = Interface::find(device.name())?.index()?.unsigned_abs();
     // A run that is ending gives back by itself, so the file counts only once the lock is free.
     let lock = InterfaceLock::take(&device.to_string(), index)?;
     // An unreadable file cannot be restored from; a run that could not write it has reported that.
     if let Ok(Some(text)) = owed_text(index) {
-        give_owed(device, index, &text)?;
+        give_owed(device, index, &text, note)?;
     }
     Ok(lock)
 }
 
-/// Gives `device` what a killed run owes it. Returns whether there was anything.
+/// Gives the interface of `device` what a killed run owes it; `note` gets a line if it was owed something.
+/// Returns whether a killed run was known.
 ///
 /// # Errors
-/// If another rxo has it, or the system refuses.
-pub(in crate::run) fn restore(device: &DeviceName) -> Result<bool> {
-    let interface = Interface::find(device.name()).with_context(|| format!("--nic {device}"))?;
-    let index = interface.index()?.unsigned_abs();
+/// If there is no such interface, another rxo has it, or the system refuses.
+pub fn restore(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<bool, DeviceError> {
+    let index = Interface::find(device.name())?.index()?.unsigned_abs();
     let _lock = InterfaceLock::take(&device.to_string(), index)?;
-    let text = owed_text(index);
-    let text = text.with_context(|| format!("cannot read what {device} is owed; run as root"))?;
-    text.as_ref().map_or(Ok(()), |text| give_owed(device, index, text))?;
+    let text = owed_text(index).map_err(|error| {
+        fault::system(format!("cannot read what {device} is owed; run as root"), error)
+    })?;
+    text.as_ref().map_or(Ok(()), |text| give_owed(device, index, text, &mut note))?;
     Ok(text.is_some())
 }
 
 /// The content of the file, if there is one.
 fn owed_text(index: u32) -> io::Result<Option<String>> {
-    let Some(path) = path(index) else { return Ok(None) };
-    match fs::read_to_string(path) {
+    match path(index).and_then(fs::read_to_string) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         text => text.map(Some),
     }
 }
 
-fn give_owed(device: &DeviceName, index: u32, text: &str) -> Result<()> {
-    let link = Link::read(index)?.context("the interface has gone away")?;
+fn give_owed(
+    device: &DeviceName,
+    index: u32,
+    text: &str,
+    note: &mut impl FnMut(&str),
+) -> Result<(), DeviceError> {
+    let link = link(index, &device.to_string())?;
     // The index may belong to another interface now.
     if text.lines().next() == Some(&identity(&link)) {
         let owed = Owed {
@@ -119,7 +130,7 @@ fn give_owed(device: &DeviceName, index: u32, text: &str) -> Result<()> {
         // A refusal would be repeated, and must not keep later runs from the nic.
         settle(index);
         given?;
-        output::note(&format!("{device} has back what a run that was killed had taken"));
+        note(&format!("{device} has back what a run that was killed had taken"));
     }
     settle(index);
     Ok(())
@@ -135,8 +146,8 @@ fn identity(link: &Link) -> String {
 
 /// The file of an interface: one for each interface of each network namespace, in a directory that a
 /// restart empties. A service manager may choose another directory.
-fn path(index: u32) -> Option<PathBuf> {
-    let namespace = fs::metadata("/proc/self/ns/net").ok()?.ino();
+fn path(index: u32) -> io::Result<PathBuf> {
+    let namespace = fs::metadata("/proc/self/ns/net")?.ino();
     let directory = std::env::var_os("RUNTIME_DIRECTORY").map_or("/run/rxo".into(), PathBuf::from);
-    Some(directory.join(format!("{namespace}-{index}")))
+    Ok(directory.join(format!("{namespace}-{index}")))
 }

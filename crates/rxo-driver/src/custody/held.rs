@@ -2,19 +2,21 @@
 
 use std::io;
 
-use anyhow::{Context, Error, Result};
 use rxo_device::DeviceError;
-use rxo_driver::{
-    DeviceName, Feature, Holdings, Interface, InterfaceLock, Isolation, Link, Settings,
-};
 
-use super::state::{self, Owed};
+use super::link;
+use super::owed::{self, Owed};
 use super::tap::TapBefore;
-use crate::exit::usage;
+use crate::handover::{Holdings, Link, Settings};
+use crate::isolation::Isolation;
+use crate::lock::InterfaceLock;
+use crate::{DeviceName, Feature, Interface};
+
+type Result<T, E = DeviceError> = std::result::Result<T, E>;
 
 /// An interface that the run uses.
 #[derive(Debug)]
-pub(in crate::run) struct Held {
+pub(super) struct Held {
     device: String,
     /// Its index and name now. If it replaced an interface that was deleted, `holdings` are still those of
     /// the first.
@@ -33,14 +35,13 @@ impl Held {
     ///
     /// # Errors
     /// If it cannot be used. The message names the reason and the remedy.
-    pub(super) fn examine(device: &DeviceName, flag: &str, takes_over: bool) -> Result<Self> {
+    pub(super) fn examine(flag: &str, device: &DeviceName, takes_over: bool) -> Result<Self> {
         let name = device.name();
         let interface = Interface::find(name)?;
-        let link = Link::read(interface.index()?.unsigned_abs())?;
-        let link = link.with_context(|| format!("{flag} {device}: `{name}` has gone away"))?;
+        let link = link(interface.index()?.unsigned_abs(), &format!("{flag} {device}"))?;
         let holdings = Holdings::read(&link)?;
         if let Some(refusal) = refusal(&holdings, takes_over) {
-            return Err(usage(format!("{flag} {device}: {refusal}")));
+            return Err(DeviceError::Usage(format!("{flag} {device}: {refusal}")));
         }
         Ok(Self {
             device: device.to_string(),
@@ -54,7 +55,7 @@ impl Held {
         })
     }
 
-    pub(in crate::run) const fn holdings(&self) -> &Holdings {
+    pub(super) const fn holdings(&self) -> &Holdings {
         &self.holdings
     }
 
@@ -88,10 +89,9 @@ impl Held {
     /// Notes that another interface has taken the place of this one, which was deleted. It gets what was
     /// moved when the run ends.
     pub(super) fn succeed(&mut self, index: u32, was_taken_over: bool) -> Result<()> {
-        let link = Link::read(index)?;
-        let link = link.with_context(|| format!("{} has gone away again", self.device))?;
+        let link = link(index, &self.device)?;
         let interface = Interface::find(&link.name)?;
-        state::settle(self.index);
+        owed::settle(self.index);
         (self.index, self.name) = (index, link.name.clone());
         self.settings = Settings::read(&self.name);
         self.has_gro = interface.feature(Feature::Gro).unwrap_or(false);
@@ -108,7 +108,7 @@ impl Held {
     /// Gives `tap` the hardware address of this interface.
     pub(super) fn lend_mac(&self, tap: &TapBefore) -> Result<()> {
         let link = Link::read(self.index)?;
-        link.map_or(Ok(()), |link| Ok(tap.link().set_mac(&link.mac)?))
+        link.map_or(Ok(()), |link| tap.link().set_mac(&link.mac))
     }
 
     /// Switches GRO off and isolates the interface. If GRO cannot be switched off, it stays on, and its
@@ -117,12 +117,12 @@ impl Held {
         if self.has_gro {
             _ = Interface::find(&self.name)?.set_feature(Feature::Gro, false);
         }
-        self.isolation.as_ref().map_or(Ok(()), |isolation| Ok(isolation.close(&self.name)?))
+        self.isolation.as_ref().map_or(Ok(()), |isolation| isolation.close(&self.name))
     }
 
     /// Keeps the kernel from sending there by itself: it would use addresses that have moved.
     pub(super) fn silence(&self) -> Result<()> {
-        Ok(self.settings.silence_ipv6(&self.name)?)
+        self.settings.silence_ipv6(&self.name)
     }
 
     pub(super) fn move_to(&self, tap: &TapBefore) -> Result<()> {
@@ -130,7 +130,7 @@ impl Held {
         link.set_mac(&self.link().mac)?;
         self.settings.copy_to(&link.name);
         link.set_up(true)?;
-        Ok(self.holdings.move_to(link)?)
+        self.holdings.move_to(link)
     }
 
     pub(super) fn follow_name(&mut self) {
@@ -147,21 +147,19 @@ impl Held {
     /// # Errors
     /// If the file cannot be written, or the interface was deleted.
     pub(super) fn record(&self, was_taken_over: bool) -> Result<()> {
-        let link = Link::read(self.index)?;
-        let link = link.with_context(|| format!("{} has gone away", self.device))?;
-        self.owed(was_taken_over).write(&link)
+        self.owed(was_taken_over).write(&link(self.index, &self.device)?)
     }
 
     /// Gives the interface back what it had. Does nothing if it was deleted.
     pub(super) fn give_back(&self, was_taken_over: bool) -> Result<()> {
         let Some(link) = Link::read(self.index)? else {
-            state::settle(self.index);
+            owed::settle(self.index);
             return Ok(());
         };
         let given = give(&self.owed(was_taken_over), &link);
         let opened = self.isolation.as_ref().map_or(Ok(()), Isolation::open);
-        state::settle(self.index);
-        given.and(opened.map_err(Error::from))
+        owed::settle(self.index);
+        given.and(opened)
     }
 
     const fn owed(&self, was_taken_over: bool) -> Owed<'_> {
@@ -198,19 +196,21 @@ pub(super) fn give(owed: &Owed<'_>, link: &Link) -> Result<()> {
     settings.resume_addresses(&link.name);
     let coalesces =
         if has_gro { Interface::find(&link.name)?.set_feature(Feature::Gro, true) } else { Ok(()) };
-    Ok(woken.and(given).and(coalesces)?)
+    woken.and(given).and(coalesces)
 }
 
 /// Missing isolation can be done without, but not the privilege: packet sockets need it too.
-fn without_isolation(error: DeviceError) -> Error {
-    let is_privilege = matches!(
-        &error,
-        DeviceError::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied
-    );
-    if is_privilege {
-        return error.into();
+fn without_isolation(error: DeviceError) -> DeviceError {
+    match error {
+        DeviceError::System { message, source }
+            if source.kind() != io::ErrorKind::PermissionDenied =>
+        {
+            let remedy = "or give --no-isolation, and the kernel takes its frames as well";
+            let source = io::Error::new(source.kind(), format!("{source}; {remedy}"));
+            DeviceError::System { message, source }
+        }
+        error => error,
     }
-    Error::msg(format!("{error}; or give --no-isolation, and the kernel takes its frames as well"))
 }
 
 /// Why an interface cannot be used as it is.

@@ -2,14 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::{Figures, GuestFigures, Incoming, Outgoing, PureAcks};
-use crate::numbers::grouped;
+use rxo_console::numbers::grouped;
+
+use super::{Figures, GuestFigures, Incoming, Outgoing, PureAcks};
 
 /// Most reasons shown of each kind in one line.
 const TOP: usize = 3;
 
+impl Figures {
+    /// The figures as text: a line for an interval, several for totals. A line for each guest follows.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let of_all = if self.kind == "totals" { totals(self) } else { line(self) };
+        of_all + &guests(&self.guests)
+    }
+
+    /// The figures of a network card as text: a line for an interval, several for totals.
+    #[must_use]
+    pub fn card_text(&self) -> String {
+        if self.kind == "totals" { card_totals(self) } else { card_line(self) }
+    }
+}
+
 /// One line for one interval.
-pub(crate) fn line(figures: &Figures) -> String {
+fn line(figures: &Figures) -> String {
     let Figures { nic_in, host_out, host_in, .. } = figures;
     let mut line = format!(
         "{:>7.1} s  in {} pkt {:.2} Gbit/s  out {} ({})  back {} pkt {:.2} Gbit/s  \
@@ -37,7 +53,6 @@ pub(crate) fn line(figures: &Figures) -> String {
     if figures.lost() > 0 {
         line.push_str(&format!("  LOST {}", grouped(figures.lost())));
     }
-    line.push_str(&guests(&figures.guests));
     line
 }
 
@@ -64,7 +79,7 @@ fn guests(guests: &[GuestFigures]) -> String {
 }
 
 /// The totals: a line for each direction and each kind of reason.
-pub(crate) fn totals(figures: &Figures) -> String {
+fn totals(figures: &Figures) -> String {
     let mut text = format!(
         "totals after {:.1} s, cpu {:.0} %\n\
          nic -> host  {}; {}; {}\n\
@@ -95,12 +110,11 @@ pub(crate) fn totals(figures: &Figures) -> String {
             text.push_str(&format!("\n{name:<13}{}", listed(done, usize::MAX)));
         }
     }
-    text.push_str(&guests(&figures.guests));
     text
 }
 
 /// One line for one interval of a network card.
-pub(crate) fn card_line(figures: &Figures) -> String {
+fn card_line(figures: &Figures) -> String {
     let Figures { nic_in, host_out, host_in, .. } = figures;
     let mut line = format!(
         "{:>7.1} s  to guest {} frames {:.2} Gbit/s, {} notifications  to wire {} frames {:.2} \
@@ -120,7 +134,7 @@ pub(crate) fn card_line(figures: &Figures) -> String {
 }
 
 /// The totals of a network card: two lines for each direction.
-pub(crate) fn card_totals(figures: &Figures) -> String {
+fn card_totals(figures: &Figures) -> String {
     let Figures { nic_in, host_out, host_in, nic_out, .. } = figures;
     let notified = format!(
         "{} in {} notifications ({} could not be sent)",
@@ -197,12 +211,10 @@ fn listed(reasons: &BTreeMap<&'static str, u64>, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rxo::Reading;
-
     use super::*;
 
     fn figures() -> Figures {
-        let mut figures = Figures::totals(&Reading::default());
+        let mut figures = Figures::totals(&super::super::Readings::default(), &[]);
         figures.elapsed_s = 3.0;
         figures.nic_in.packets = 1_012_345;
         figures.nic_in.gbit_per_s = 11.417;
@@ -239,7 +251,10 @@ mod tests {
 
     #[test]
     fn nothing_coalesced_is_not_a_number() {
-        assert!(line(&Figures::totals(&Reading::default())).contains("out 0 (none coalesced)"));
+        assert!(
+            line(&Figures::totals(&super::super::Readings::default(), &[]))
+                .contains("out 0 (none coalesced)")
+        );
     }
 
     #[test]

@@ -1,98 +1,117 @@
-//! The figures of an interval or of a whole run; `show` renders them.
+//! The figures of an interval or of a whole run, as data that can be serialized and as text.
+//!
+//! [`Readings`] are counters of a worker or of several guests' workers. [`Figures`] say what happened between two
+//! of them: rates, ratios, losses, reasons. Separate from the worker, which only counts.
+//!
+//! # Examples
+//! ```
+//! use rxo::figures::{Figures, Readings};
+//!
+//! let (then, now) = (Readings::default(), Readings::default());
+//! let figures = Figures::between(&then, &now, &[]);
+//! assert!(figures.text().contains("in 0 pkt"));
+//! ```
+
+mod readings;
+mod split;
+mod text;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rxo::Reading;
 use rxo_coalesce::{BypassReason, Counters, FlushReason};
+use rxo_console::numbers::{gbit_per_s, ratio, rounded};
 use rxo_device::middleware::{ImpairmentCounters, WireCounters};
 use rxo_device::{SinkCounters, SourceCounters};
 use serde::Serialize;
 
-use super::split::Split;
-use crate::numbers::{gbit_per_s, ratio, rounded};
+pub use readings::Readings;
+pub use split::Split;
+
+use crate::Reading;
 
 /// One interval, or everything since the start.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Figures {
+pub struct Figures {
     /// "interval" or "totals".
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// Seconds from the start to the end of the interval.
-    pub(crate) elapsed_s: f64,
+    pub elapsed_s: f64,
     /// Seconds the interval lasted.
-    pub(crate) interval_s: f64,
+    pub interval_s: f64,
     /// From the device to rxo.
-    pub(crate) nic_in: Incoming,
+    pub nic_in: Incoming,
     /// Frames from the device that were dropped because more arrived than could be processed.
-    pub(crate) overload: u64,
+    pub overload: u64,
     /// From rxo to the host.
-    pub(crate) host_out: Outgoing,
+    pub host_out: Outgoing,
     /// Coalescable segments per delivery.
-    pub(crate) packets_per_aggregate: f64,
+    pub packets_per_aggregate: f64,
     /// Pure ACKs among the frames from the device.
-    pub(crate) acks: PureAcks,
+    pub acks: PureAcks,
     /// Results of --ack-split; left out without it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ack_split: Option<Split>,
+    pub ack_split: Option<Split>,
     /// From the host to rxo.
-    pub(crate) host_in: Incoming,
+    pub host_in: Incoming,
     /// From rxo to the device.
-    pub(crate) nic_out: Outgoing,
+    pub nic_out: Outgoing,
     /// Counts of what --impair did, by kind; left out without it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) impaired: BTreeMap<&'static str, u64>,
+    pub impaired: BTreeMap<&'static str, u64>,
     /// Counts of what --impair-back did.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) impaired_back: BTreeMap<&'static str, u64>,
+    pub impaired_back: BTreeMap<&'static str, u64>,
     /// What a network card did to frames for the host; left out by `rxo run`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) wire: BTreeMap<&'static str, u64>,
+    pub wire: BTreeMap<&'static str, u64>,
     /// What it did to frames of the host.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) wire_back: BTreeMap<&'static str, u64>,
+    pub wire_back: BTreeMap<&'static str, u64>,
     /// The worker's share of one core.
-    pub(crate) cpu_percent: f64,
+    pub cpu_percent: f64,
     /// Frames not coalesced, by reason; reasons that did not occur are left out.
-    pub(crate) bypass: BTreeMap<&'static str, u64>,
+    pub bypass: BTreeMap<&'static str, u64>,
     /// Deliveries of what was held, by reason; reasons that did not occur are left out.
-    pub(crate) flush: BTreeMap<&'static str, u64>,
+    pub flush: BTreeMap<&'static str, u64>,
     /// The figures of each guest; left out without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) guests: Vec<GuestFigures>,
+    pub guests: Vec<GuestFigures>,
 }
 
 /// The figures of a guest.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct GuestFigures {
-    pub(crate) name: String,
+pub struct GuestFigures {
+    /// Its name.
+    pub name: String,
     /// Frames for it.
-    pub(crate) frames: u64,
+    pub frames: u64,
     /// Packets that it got; an aggregate counts as one.
-    pub(crate) deliveries: u64,
+    pub deliveries: u64,
     /// Bytes of those packets.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Bytes copied into its memory, and on the way there if `--path` says so.
-    pub(crate) bytes_copied: u64,
+    pub bytes_copied: u64,
     /// How often each byte was copied.
-    pub(crate) copies: f64,
+    pub copies: f64,
     /// Pieces per packet, by `--layout`.
-    pub(crate) pieces: f64,
+    pub pieces: f64,
     /// Coalescable segments per delivery.
-    pub(crate) packets_per_aggregate: f64,
+    pub packets_per_aggregate: f64,
     /// How long the first segment of a delivery was held, in microseconds: the median.
-    pub(crate) hold_p50_us: f64,
+    pub hold_p50_us: f64,
     /// As above: 99 of 100 were held for no longer.
-    pub(crate) hold_p99_us: f64,
+    pub hold_p99_us: f64,
     /// Frames for it that were lost because it did not take them.
-    pub(crate) dropped: u64,
+    pub dropped: u64,
     /// Packets that it sent.
-    pub(crate) sent: u64,
+    pub sent: u64,
     /// Frames of those that the switch dropped.
-    pub(crate) refused: u64,
+    pub refused: u64,
 }
 
 impl GuestFigures {
-    pub(super) fn new(name: &str, of: &Reading) -> Self {
+    fn new(name: &str, of: &Reading) -> Self {
         let hold_us = |share| rounded(of.engine.hold_ns.quantile(share) as f64 / 1e3, 1);
         Self {
             name: name.to_owned(),
@@ -114,61 +133,69 @@ impl GuestFigures {
 
 /// The figures of a source.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Incoming {
-    pub(crate) packets: u64,
-    pub(crate) bytes: u64,
-    pub(crate) gbit_per_s: f64,
+pub struct Incoming {
+    /// Packets received.
+    pub packets: u64,
+    /// Bytes of those packets.
+    pub bytes: u64,
+    /// The rate of those bytes, in units of 10^9 bits a second.
+    pub gbit_per_s: f64,
     /// Lost because the ring was full.
-    pub(crate) ring_drops: u64,
+    pub ring_drops: u64,
     /// Dropped because they were truncated.
-    pub(crate) truncated: u64,
+    pub truncated: u64,
 }
 
 /// The figures of pure ACKs.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct PureAcks {
+pub struct PureAcks {
     /// Pure ACKs that arrived.
-    pub(crate) packets: u64,
+    pub packets: u64,
     /// Their deliveries; equal to the packets if they are not aggregated.
-    pub(crate) deliveries: u64,
+    pub deliveries: u64,
     /// Pure ACKs per delivery.
-    pub(crate) per_delivery: f64,
+    pub per_delivery: f64,
     /// Pure ACKs in deliveries of two or more.
-    pub(crate) aggregated: u64,
+    pub aggregated: u64,
 }
 
 /// The figures of a sink.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Outgoing {
+pub struct Outgoing {
     /// Packets sent; an aggregate counts as one.
-    pub(crate) deliveries: u64,
-    pub(crate) bytes: u64,
+    pub deliveries: u64,
+    /// Bytes of those packets.
+    pub bytes: u64,
     /// Bytes copied into the memory of a guest, each as often as it was; 0 if the sink is no guest.
-    pub(crate) bytes_copied: u64,
+    pub bytes_copied: u64,
     /// How often each byte was copied.
-    pub(crate) copies: f64,
+    pub copies: f64,
     /// Pieces per packet, by `--layout`; 0 if the sink is no guest.
-    pub(crate) pieces: f64,
+    pub pieces: f64,
     /// System calls made for them.
-    pub(crate) submissions: u64,
+    pub submissions: u64,
     /// Aggregates that the system refused, sent as single frames instead.
-    pub(crate) fallbacks: u64,
+    pub fallbacks: u64,
     /// Packets that could not be sent.
-    pub(crate) dropped: u64,
+    pub dropped: u64,
     /// The frames in those packets.
-    pub(crate) dropped_frames: u64,
+    pub dropped_frames: u64,
 }
 
 impl Figures {
-    /// The figures of the whole run up to `now`.
-    pub(crate) fn totals(now: &Reading) -> Self {
-        Self::new("totals", now)
+    /// The figures of a whole run up to `now`, with those of each guest by these names. Allocates.
+    #[must_use]
+    pub fn totals(now: &Readings, guests: &[String]) -> Self {
+        Self { guests: guest_figures(guests, now), ..Self::new("totals", &now.all) }
     }
 
-    /// The figures of the interval between two readings.
-    pub(crate) fn between(then: &Reading, now: &Reading) -> Self {
-        let elapsed_s = rounded(now.elapsed.as_secs_f64(), 3);
-        Self { elapsed_s, ..Self::new("interval", &now.since(then)) }
+    /// The figures of the interval between two readings of a run. Otherwise as [`totals`](Self::totals).
+    #[must_use]
+    pub fn between(then: &Readings, now: &Readings, guests: &[String]) -> Self {
+        let elapsed_s = rounded(now.all.elapsed.as_secs_f64(), 3);
+        let of = now.since(then);
+        let guests = guest_figures(guests, &of);
+        Self { elapsed_s, guests, ..Self::new("interval", &of.all) }
     }
 
     fn new(kind: &'static str, of: &Reading) -> Self {
@@ -200,12 +227,18 @@ impl Figures {
     }
 
     /// Frames that were lost anywhere: frames in = frames out + frames held + these.
-    pub(crate) const fn lost(&self) -> u64 {
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
         let incoming = self.nic_in.ring_drops + self.host_in.ring_drops;
         let cut = self.nic_in.truncated + self.host_in.truncated;
         let refused = self.host_out.dropped_frames + self.nic_out.dropped_frames;
         incoming + cut + self.overload + refused
     }
+}
+
+fn guest_figures(names: &[String], readings: &Readings) -> Vec<GuestFigures> {
+    let named = names.iter().zip(&readings.guests);
+    named.map(|(name, reading)| GuestFigures::new(name, reading)).collect()
 }
 
 fn incoming(from: &SourceCounters, time: Duration) -> Incoming {
@@ -277,9 +310,7 @@ fn acks(engine: &Counters) -> PureAcks {
 }
 
 /// The counts that are not zero.
-pub(super) fn occurred(
-    counts: impl Iterator<Item = (&'static str, u64)>,
-) -> BTreeMap<&'static str, u64> {
+fn occurred(counts: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
     counts.filter(|(_, count)| *count > 0).collect()
 }
 
@@ -303,8 +334,8 @@ mod tests {
 
     #[test]
     fn an_interval_is_the_difference_of_two_readings() {
-        let figures =
-            Figures::between(&reading(2, 1_000_000, 100_000), &reading(4, 2_000_000, 150_000));
+        let (then, now) = (reading(2, 1_000_000, 100_000), reading(4, 2_000_000, 150_000));
+        let figures = Figures::between(&then.into(), &now.into(), &[]);
         assert_eq!((figures.nic_in.packets, figures.host_out.deliveries), (1_000_000, 50_000));
         assert!((figures.nic_in.gbit_per_s - 4.0).abs() < 1e-9);
         assert!((figures.packets_per_aggregate - 20.0).abs() < 1e-9);
@@ -320,14 +351,14 @@ mod tests {
         (now.engine.ack_aggregates, now.engine.aggregated_acks) = (20, 1_000);
         now.engine.ack_singles = 5;
         let PureAcks { packets, deliveries, per_delivery, aggregated } =
-            Figures::between(&then, &now).acks;
+            Figures::between(&then.into(), &now.into(), &[]).acks;
         assert_eq!((packets, deliveries, aggregated), (905, 15, 900));
         assert!((per_delivery - 60.33).abs() < 1e-9, "{per_delivery}");
     }
 
     #[test]
     fn totals_count_from_the_start() {
-        let figures = Figures::totals(&reading(4, 2_000_000, 150_000));
+        let figures = Figures::totals(&reading(4, 2_000_000, 150_000).into(), &[]);
         assert_eq!((figures.kind, figures.nic_in.packets), ("totals", 2_000_000));
     }
 
@@ -338,7 +369,7 @@ mod tests {
         let reading =
             Reading { nic_in: source, host_out: sink, overload: 1_000, ..Reading::default() };
         let both = Reading { host_in: source, nic_out: sink, ..reading.clone() };
-        assert_eq!(Figures::totals(&reading).lost(), 1_111);
-        assert_eq!(Figures::totals(&both).lost(), 1_222);
+        assert_eq!(Figures::totals(&reading.into(), &[]).lost(), 1_111);
+        assert_eq!(Figures::totals(&both.into(), &[]).lost(), 1_222);
     }
 }

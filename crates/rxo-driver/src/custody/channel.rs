@@ -7,8 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use anyhow::{Context, Result};
+use rxo_device::DeviceError;
 use rxo_frame::Instant;
+
+use super::Custody;
+use crate::fault;
 
 /// A message from the keeper to the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,12 +85,14 @@ impl Report {
     }
 }
 
-/// The worker's end of the channel. A thread reads the orders, so that [`Order::Stop`] is noticed whatever
-/// the worker does.
+/// The worker's side of a run in two processes: reports to the keeper, and restores the interfaces if the
+/// keeper is gone. A thread reads the keeper's orders, so that a request to end is noticed whatever the worker
+/// does.
 #[derive(Debug)]
-pub(super) struct Control {
+pub struct Control {
     channel: UnixStream,
     orders: Receiver<Order>,
+    custody: Custody,
 }
 
 impl Control {
@@ -95,19 +100,65 @@ impl Control {
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub(super) fn start(channel: UnixStream, stop: Arc<AtomicBool>) -> Result<Self> {
+    pub fn start(
+        channel: UnixStream,
+        custody: Custody,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, DeviceError> {
         let (sender, orders) = self::channel();
-        let from = channel.try_clone()?;
-        let thread = thread::Builder::new().name("rxo-control".to_owned());
-        thread
-            .spawn(move || pass_on(&from, &sender, &stop))
-            .context("cannot start a thread that takes orders")?;
-        Ok(Self { channel, orders })
+        let started = channel.try_clone().and_then(|from| {
+            let thread = thread::Builder::new().name("rxo-control".to_owned());
+            thread.spawn(move || pass_on(&from, &sender, &stop))
+        });
+        started.map_err(|error| fault::system("cannot start a thread that takes orders", error))?;
+        Ok(Self { channel, orders, custody })
     }
 
-    /// Sends `report` to the keeper and waits for its order. `None` if the keeper is gone: then this
-    /// process must restore the interfaces.
-    pub(super) fn report(&self, report: Report) -> Option<Order> {
+    /// Reports that the devices are open, and waits until the keeper has prepared the interfaces. `tap` is the index
+    /// of the host's TAP, if it has one. Returns the instant before which the kernel got every frame;
+    /// `None` if the keeper refuses, and then prints the reason, or is gone.
+    ///
+    /// # Errors
+    /// If the TAP was deleted.
+    pub fn opened(&mut self, tap: Option<u32>) -> Result<Option<Instant>, DeviceError> {
+        tap.map_or(Ok(()), |index| self.custody.note_tap(index))?;
+        Ok(self.begin(Report::Opened(tap.unwrap_or(0))))
+    }
+
+    /// Whether the nic was deleted.
+    #[must_use]
+    pub fn has_lost_nic(&self) -> bool {
+        self.custody.has_lost_nic()
+    }
+
+    /// Reports that an interface with this index has taken the place of the nic and is open. Otherwise as
+    /// [`opened`](Self::opened).
+    ///
+    /// # Errors
+    /// If that interface was deleted as well.
+    pub fn nic_is_back(&mut self, index: u32) -> Result<Option<Instant>, DeviceError> {
+        self.custody.succeed(index)?;
+        Ok(self.begin(Report::NicIsBack(index)))
+    }
+
+    /// Reports that the devices are closed, and waits until everything is given back. Does so by itself if
+    /// the keeper is gone, and then returns a line for each thing that could not be given back.
+    pub fn closed(&self) -> Vec<String> {
+        match self.report(Report::Closed) {
+            Some(_) => Vec::new(),
+            None => self.custody.give_back(),
+        }
+    }
+
+    fn begin(&self, report: Report) -> Option<Instant> {
+        match self.report(report)? {
+            Order::Begin(closed_at) => Some(closed_at),
+            _ => None,
+        }
+    }
+
+    /// Sends `report` to the keeper and waits for its order. `None` if the keeper is gone.
+    fn report(&self, report: Report) -> Option<Order> {
         report.send(&self.channel).ok()?;
         self.orders.recv().ok()
     }
@@ -145,6 +196,7 @@ fn receive(mut from: &UnixStream) -> io::Result<(u8, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Claim;
     use super::*;
 
     #[test]
@@ -164,9 +216,14 @@ mod tests {
     fn a_keeper_that_is_gone_is_an_order_to_stop() {
         let (keeper, worker) = UnixStream::pair().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let control = Control::start(worker, Arc::clone(&stop)).unwrap();
+        let (nic, host) = ("tap:a".parse().unwrap(), "tap:b".parse().unwrap());
+        let (nic, host) = (("--nic", &nic), ("--host", &host));
+        let claim = Claim { nic, host, takes_over: false, isolates: false, makes_host: true };
+        let custody = Custody::examine(claim).unwrap();
+        let mut control = Control::start(worker, custody, Arc::clone(&stop)).unwrap();
         drop(keeper);
-        assert_eq!(control.report(Report::Closed), None);
+        assert_eq!(control.opened(None).unwrap(), None);
+        assert_eq!(control.closed(), Vec::<String>::new());
         while !stop.load(Ordering::Relaxed) {
             thread::yield_now();
         }

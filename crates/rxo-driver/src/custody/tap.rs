@@ -3,14 +3,15 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use rxo_driver::{Holdings, Link, Settings};
+use rxo_device::DeviceError;
 
 use super::held::big_packets;
+use super::link;
+use crate::handover::{Holdings, Link, Settings};
 
 /// The state of a TAP when it was opened.
 #[derive(Debug)]
-pub(in crate::run) struct TapBefore {
+pub(super) struct TapBefore {
     link: Link,
     settings: Settings,
     /// The holdings of a persistent TAP before the run.
@@ -23,19 +24,15 @@ pub(in crate::run) struct TapBefore {
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl TapBefore {
-    /// Reads the state of the TAP with this index.
+    /// Reads the state of the TAP with this index, which the user named `device`.
     ///
     /// # Errors
     /// If it was deleted.
-    pub(in crate::run) fn read(index: u32, is_persistent: bool) -> Result<Self> {
-        let link = Link::read(index)?.context("the host's TAP has gone away")?;
+    pub(super) fn read(index: u32, device: &str, is_persistent: bool) -> Result<Self, DeviceError> {
+        let link = link(index, device)?;
         let settings = Settings::read(&link.name);
         let holdings = Holdings::read(&link)?;
         Ok(Self { link, settings, holdings, is_persistent })
-    }
-
-    pub(in crate::run) const fn index(&self) -> u32 {
-        self.link.index
     }
 
     /// A notice for the user about the interface, which the plan names `device`.
@@ -48,7 +45,7 @@ impl TapBefore {
     }
 
     /// Removes from a persistent TAP what was moved to it; makes sure that our own TAP is deleted.
-    pub(super) fn restore(&self, moved: Option<&Holdings>) -> Result<()> {
+    pub(super) fn restore(&self, moved: Option<&Holdings>) -> Result<(), DeviceError> {
         if !self.is_persistent {
             return self.remove();
         }
@@ -63,15 +60,15 @@ impl TapBefore {
         let silenced = self.settings.silence_ipv6(&link.name);
         self.settings.resume_addresses(&link.name);
         let allowed = silenced.and_then(|()| self.settings.allow_ipv6(&link.name));
-        Ok(allowed.and(self.holdings.give_back(&link))?)
+        allowed.and(self.holdings.give_back(&link))
     }
 
     /// The kernel removes it after its process has ended, but io_uring closes its descriptors later.
-    fn remove(&self) -> Result<()> {
+    fn remove(&self) -> Result<(), DeviceError> {
         let begin = Instant::now();
         while let Some(link) = Link::read(self.link.index)? {
             if begin.elapsed() > PATIENCE {
-                return Ok(link.remove()?);
+                return link.remove();
             }
             // The query and the removal take the same lock of the kernel, so pause between two looks.
             thread::sleep(Duration::from_millis(1));

@@ -1,0 +1,135 @@
+//! The keeper: a process that waits beside the worker and restores the interfaces when the worker has
+//! ended, for whatever reason.
+
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rxo_device::DeviceError;
+use rxo_frame::Instant;
+
+use super::Custody;
+use super::channel::{Order, Report};
+use crate::guard::Worker;
+use crate::{fault, wait};
+
+/// The side of a run in two processes that only waits and restores.
+#[derive(Debug)]
+pub struct Keeper {
+    custody: Custody,
+    worker: Worker,
+    requests: UnixStream,
+    /// How often the user has asked for an end.
+    asked: usize,
+    /// Whether a change was made that is not given back yet.
+    owes: bool,
+    /// Why the run cannot begin or go on, if this process found that out.
+    refused: Option<DeviceError>,
+}
+
+/// How often names are checked: a renamed interface must be isolated again.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+
+impl Keeper {
+    /// Keeps `custody` for `worker`. Each byte that `requests` yields is a request of the user to end: the first
+    /// lets the worker end by itself, the second kills it.
+    ///
+    /// # Errors
+    /// If `requests` cannot be read without waiting.
+    pub fn new(custody: Custody, worker: Worker, requests: UnixStream) -> io::Result<Self> {
+        requests.set_nonblocking(true)?;
+        Ok(Self { custody, worker, requests, asked: 0, owes: false, refused: None })
+    }
+
+    /// Waits for the end of the worker and gives back what was changed. `note` gets a line for each thing that
+    /// the user should know. Returns the worker's exit code; `None` if a signal ended it.
+    ///
+    /// # Errors
+    /// Why the interfaces could not be prepared.
+    pub fn keep(mut self, mut note: impl FnMut(&str)) -> Result<Option<i32>, DeviceError> {
+        while self.wait(&mut note).is_some() {}
+        self.give_back(&mut note);
+        let Self { worker, asked, refused, .. } = self;
+        let status = worker.wait();
+        let status = status.map_err(|error| fault::system("cannot wait for the worker", error))?;
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        if status.code().is_none() && asked < 2 {
+            note(&format!("the worker was ended ({status}); the interfaces are put back"));
+        }
+        Ok(status.code())
+    }
+
+    /// Waits for a report or a signal and handles it. `None` if the worker has ended.
+    fn wait(&mut self, note: &mut impl FnMut(&str)) -> Option<()> {
+        let (channel, requests) = (self.worker.channel.as_fd(), self.requests.as_fd());
+        let ready = wait::wait_readable(&[channel, requests], Some(BETWEEN_LOOKS)).ok()?;
+        self.count_requests();
+        if ready.is_none() && self.owes {
+            self.custody.follow_names();
+        }
+        if ready.has(0) {
+            let report = Report::receive(&self.worker.channel).ok()?;
+            let order = self.answer(report, note);
+            // If the worker is gone, the next receive says so.
+            _ = order.send(&self.worker.channel);
+        }
+        Some(())
+    }
+
+    fn count_requests(&mut self) {
+        // An error means that there is none; nobody types more than 16.
+        let new = self.requests.read(&mut [0; 16]).unwrap_or(0);
+        if new == 0 {
+            return;
+        }
+        if self.asked == 0 {
+            _ = Order::Stop.send(&self.worker.channel);
+        }
+        self.asked += new;
+        if self.asked > 1 {
+            self.worker.kill();
+        }
+    }
+
+    fn answer(&mut self, report: Report, note: &mut impl FnMut(&str)) -> Order {
+        let begun = match report {
+            Report::Opened(tap) => self.begin(tap, note),
+            Report::NicIsBack(nic) => self.begin_again(nic),
+            Report::Closed => {
+                self.give_back(note);
+                return Order::PutBack;
+            }
+        };
+        match begun {
+            Ok(closed_at) => Order::Begin(closed_at),
+            Err(error) => {
+                self.refused = Some(error);
+                Order::Quit
+            }
+        }
+    }
+
+    fn begin(&mut self, tap: u32, note: &mut impl FnMut(&str)) -> Result<Instant, DeviceError> {
+        if tap > 0 {
+            self.custody.note_tap(tap)?;
+        }
+        self.owes = true;
+        let (closed_at, notices) = self.custody.begin()?;
+        notices.iter().for_each(|notice| note(notice));
+        Ok(closed_at)
+    }
+
+    fn begin_again(&mut self, nic: u32) -> Result<Instant, DeviceError> {
+        self.custody.succeed(nic)?;
+        self.custody.begin_again()
+    }
+
+    fn give_back(&mut self, note: &mut impl FnMut(&str)) {
+        if std::mem::take(&mut self.owes) {
+            self.custody.give_back().iter().for_each(|line| note(line));
+        }
+    }
+}

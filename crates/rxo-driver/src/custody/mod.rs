@@ -1,0 +1,229 @@
+//! Custody: what a run changes about interfaces that exist without it, and their restoration.
+//!
+//! A run is two processes (see [`guard`](crate::guard)). The one that carries frames has a [`Control`]; the other
+//! is the [`Keeper`], which makes all changes and waits. Both have the [`Custody`], so that whichever process
+//! outlives the other restores the interfaces. A file says what is owed, in case both are killed; the next run, or
+//! [`restore`], pays it.
+//!
+//! Contract: [`Custody::examine`] changes nothing, and comes before anything else, so that a problem is
+//! reported at once. [`Custody::take`] locks. Only the [`Keeper`] makes changes, after the [`Control`] has
+//! reported that the devices are open. Messages name the flags of `rxo run`.
+//!
+//! # Examples
+//! ```no_run
+//! use std::os::unix::net::UnixStream;
+//! use std::sync::{Arc, atomic::AtomicBool};
+//! use rxo_driver::custody::{Claim, Control, Custody, Keeper};
+//! use rxo_driver::guard::{self, Side};
+//!
+//! let (nic, host) = ("packet:eth1".parse()?, "tap:rxo0".parse()?);
+//! let claim = Claim {
+//!     nic: ("--nic", &nic),
+//!     host: ("--host", &host),
+//!     takes_over: false,
+//!     isolates: true,
+//!     makes_host: true,
+//! };
+//! let mut custody = Custody::take(claim, |note| eprintln!("{note}"))?;
+//! custody.isolate()?;
+//! match guard::split()? {
+//!     Side::Keeper(worker) => {
+//!         let (requests, _ask) = UnixStream::pair()?;
+//!         Keeper::new(custody, worker, requests)?.keep(|note| eprintln!("{note}"))?;
+//!     }
+//!     Side::Worker(channel) => {
+//!         let mut control = Control::start(channel, custody, Arc::new(AtomicBool::new(false)))?;
+//!         // Here the devices are opened.
+//!         if let Some(closed_at) = control.opened(None)? {
+//!             println!("the kernel got everything before {closed_at:?}");
+//!         }
+//!         control.closed();
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod channel;
+mod held;
+mod keeper;
+mod owed;
+mod tap;
+
+use rxo_device::DeviceError;
+use rxo_frame::Instant;
+
+pub use channel::Control;
+pub use keeper::Keeper;
+pub use owed::restore;
+
+use crate::handover::{Holdings, Link};
+use crate::lock::InterfaceLock;
+use crate::{DeviceName, Origin, clock};
+use held::Held;
+use tap::TapBefore;
+
+/// The devices of a run, each with the flag that named it, and what the run does to their interfaces.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim<'a> {
+    /// The device on the network side.
+    pub nic: (&'a str, &'a DeviceName),
+    /// The device on the host side.
+    pub host: (&'a str, &'a DeviceName),
+    /// Whether everything that the nic has moves to the host's TAP.
+    pub takes_over: bool,
+    /// Whether the kernel's own stack is kept off interfaces that exist without the run.
+    pub isolates: bool,
+    /// Whether the run creates the host's TAP, which is then removed at the end.
+    pub makes_host: bool,
+}
+
+impl<'a> Claim<'a> {
+    /// The devices on interfaces that exist without the run, each with its flag.
+    fn existing(self) -> impl Iterator<Item = (&'a str, &'a DeviceName)> {
+        let is_existing = |device: &DeviceName| device.kind().interface == Some(Origin::Existing);
+        [self.nic, self.host].into_iter().filter(move |(_, device)| is_existing(device))
+    }
+}
+
+/// The interfaces of a run as they were before it.
+#[derive(Debug)]
+pub struct Custody {
+    /// The nic first, if it is one of them.
+    held: Vec<Held>,
+    takes_over: bool,
+    isolates: bool,
+    /// The host's device as the user named it.
+    host: String,
+    makes_host: bool,
+    /// The host's TAP, once it is open.
+    tap: Option<TapBefore>,
+}
+
+impl Custody {
+    /// Looks at the packet interfaces of the claim, without changing anything.
+    ///
+    /// # Errors
+    /// If frames of one would reach the host twice, or it is part of another interface.
+    pub fn examine(claim: Claim<'_>) -> Result<Self, DeviceError> {
+        let Claim { takes_over, isolates, makes_host, .. } = claim;
+        let held = claim
+            .existing()
+            .map(|(flag, device)| Held::examine(flag, device, takes_over && device == claim.nic.1));
+        let (held, host) = (held.collect::<Result<_, _>>()?, claim.host.1.to_string());
+        Ok(Self { held, takes_over, isolates, host, makes_host, tap: None })
+    }
+
+    /// Locks the packet interfaces of the claim, restores what a killed run owes them, and then examines
+    /// them. The order matters: a run that is ending still gives back while it has the lock. `note` gets a line
+    /// for each interface that was owed something.
+    ///
+    /// # Errors
+    /// As [`Custody::examine`], and if another rxo has one.
+    pub fn take(claim: Claim<'_>, mut note: impl FnMut(&str)) -> Result<Self, DeviceError> {
+        let locks = claim.existing().map(|(_, device)| owed::lock_and_restore(device, &mut note));
+        let locks: Vec<InterfaceLock> = locks.collect::<Result<_, _>>()?;
+        let mut custody = Self::examine(claim)?;
+        custody.held.iter_mut().zip(locks).for_each(|(held, lock)| held.hold(lock));
+        Ok(custody)
+    }
+
+    /// The holdings of the nic that move to the TAP; `None` if none do.
+    #[must_use]
+    pub fn taken_over(&self) -> Option<&Holdings> {
+        self.nic_taken_over().map(Held::holdings)
+    }
+
+    /// Prepares the isolation of each interface from the kernel, if the claim asks for it. A process that is
+    /// forked afterwards shares it.
+    ///
+    /// # Errors
+    /// If the kernel cannot be kept off one.
+    pub fn isolate(&mut self) -> Result<(), DeviceError> {
+        let isolates = self.isolates;
+        self.held.iter_mut().filter(|_| isolates).try_for_each(Held::isolate)
+    }
+
+    fn nic_taken_over(&self) -> Option<&Held> {
+        self.held.first().filter(|_| self.takes_over)
+    }
+
+    /// Notes the state of the host's TAP with this index, which was opened and is not changed yet.
+    fn note_tap(&mut self, index: u32) -> Result<(), DeviceError> {
+        self.tap = Some(TapBefore::read(index, &self.host, !self.makes_host)?);
+        Ok(())
+    }
+
+    /// Makes the changes: switches the kernel's coalescing off, keeps the kernel off the interfaces and, if
+    /// the run takes over, moves everything of the nic to the TAP. Returns when the kernel saw the last
+    /// frame, and the notices for the user.
+    ///
+    /// # Errors
+    /// If the system refuses. What was changed before must then be given back.
+    fn begin(&self) -> Result<(Instant, Vec<String>), DeviceError> {
+        let recorded: Vec<Result<(), DeviceError>> = (self.held.iter().enumerate())
+            .map(|(n, held)| held.record(self.takes_over && n == 0))
+            .collect();
+        self.held.iter().try_for_each(Held::close)?;
+        let closed_at = clock::now();
+        if let (Some(nic), Some(tap)) = (self.nic_taken_over(), &self.tap) {
+            nic.move_to(tap)?;
+        }
+        let silenced = self.held.iter().filter_map(|held| held.silence().err());
+        let unrecorded = recorded.into_iter().filter_map(Result::err);
+        let refused = unrecorded.chain(silenced).map(|error| error.to_string());
+        let known = self.held.iter().flat_map(Held::notices);
+        let of_tap = self.tap.as_ref().and_then(|tap| tap.notice(&self.host));
+        Ok((closed_at, refused.chain(known).chain(of_tap).collect()))
+    }
+
+    /// Whether the nic was deleted.
+    fn has_lost_nic(&self) -> bool {
+        self.held.first().is_some_and(Held::is_gone)
+    }
+
+    /// Notes that the interface with this index has taken the place of the nic, which was deleted.
+    fn succeed(&mut self, index: u32) -> Result<(), DeviceError> {
+        let takes_over = self.takes_over;
+        self.held.first_mut().map_or(Ok(()), |nic| nic.succeed(index, takes_over))
+    }
+
+    /// Makes the changes for the new nic; the TAP gets its hardware address if the run takes over.
+    ///
+    /// # Errors
+    /// As [`Custody::take`], [`Custody::isolate`] and [`Custody::begin`].
+    fn begin_again(&mut self) -> Result<Instant, DeviceError> {
+        let Self { takes_over, isolates, .. } = *self;
+        let Some(nic) = self.held.first_mut() else { return Ok(clock::now()) };
+        nic.lock()?;
+        if isolates {
+            nic.isolate()?;
+        }
+        // If the first could not be recorded, the user knows already.
+        _ = nic.record(takes_over);
+        nic.close()?;
+        let closed_at = clock::now();
+        if let Some(tap) = self.tap.as_ref().filter(|_| takes_over) {
+            nic.lend_mac(tap)?;
+        }
+        // The user has seen the notices of the first.
+        _ = nic.silence();
+        Ok(closed_at)
+    }
+
+    /// Isolates interfaces again that were renamed: the kernel's filter is bound to a name.
+    fn follow_names(&mut self) {
+        self.held.iter_mut().for_each(Held::follow_name);
+    }
+
+    /// Gives everything back. Returns a line for each thing that could not be.
+    fn give_back(&self) -> Vec<String> {
+        let tap = self.tap.iter().map(|tap| tap.restore(self.taken_over()));
+        let held = self.held.iter().map(|held| held.give_back(self.takes_over));
+        tap.chain(held).filter_map(Result::err).map(|error| error.to_string()).collect()
+    }
+}
+
+/// The interface of `device` with this index.
+fn link(index: u32, device: &str) -> Result<Link, DeviceError> {
+    Link::read(index)?.ok_or_else(|| DeviceError::Gone(device.to_owned()))
+}
