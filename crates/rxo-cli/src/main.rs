@@ -3,11 +3,10 @@
 //! From the top: [`flags`] is what was typed and nothing more. Each command has its module, which
 //! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices, or a device
 //! and several guests (`rxo run`, `rxo card`, `rxo guest`),
-//! [`trial`] of the last with guests of its own,
 //! [`policies`] as a list; on a host of rxo's own ([`hosting`]) [`serve`], and
 //! [`cat`] and [`bulk`] (`rxo sink`, `rxo source`) by an [`endpoint`]; over captures [`analyze`], [`coalesce`],
-//! [`expand`] and [`verify`], which share [`captures`]. The demo, the calibration and the papers'
-//! experiments are [`rxo_repro`]. [`exit`] turns an error into the one line and the exit code
+//! [`expand`] and [`verify`], which share [`captures`]. The demo, the calibration, the papers' experiments and the trial of
+//! `rxo guest` are [`rxo_repro`]. [`exit`] turns an error into the one line and the exit code
 //! that the user gets; nothing else ends the process.
 
 mod analyze;
@@ -26,7 +25,6 @@ mod rules;
 mod run;
 mod serve;
 mod stop;
-mod trial;
 mod verify;
 
 use std::process::ExitCode;
@@ -52,7 +50,9 @@ fn main() -> ExitCode {
         Command::Run(flags) => run::command(flags),
         Command::Card(flags) => run::card(flags),
         Command::Guest(flags) => match &flags.command {
-            Some(GuestCommand::Try(flags)) => until_stopped(|stop| trial::command(flags, stop)),
+            Some(GuestCommand::Try(flags)) => {
+                until_stopped(|stop| rxo_repro::try_guests(flags, stop))
+            }
             None => run::guests(flags),
         },
         Command::Demo(flags) => until_stopped(|stop| rxo_repro::demo(flags, stop)),

@@ -1,32 +1,39 @@
-//! Experiments in private networks: those of the papers ([`repro()`]), the [`demo()`] and
-//! the calibration ([`calibrate()`]).
+//! Experiments in private networks: those of the papers ([`repro()`]), the [`demo()`], the
+//! calibration ([`calibrate()`]) and the trial of `rxo guest` ([`try_guests()`]).
 //!
 //! From the top: each experiment has its module. Its plan, made of what was typed (its flags stand
 //! in [`flags`], what they accept in `limits`), is an `experiment`: it is measured in `turns` in
 //! networks of `rxo-lab`; samples become rows, rows become findings, and these a report.
-//! What the experiments share: a worker between two devices (`through`), a bulk sender behind it
-//! (`sending`), the machine and its cores, its other load (`load`, which may forbid a verdict), medians with
+//! What the experiments share: threads of rxo's (`running`), such as a worker between two devices (`through`), a
+//! bulk sender behind it (`sending`), guests that receive (`guests`), processes of this program (`process`), also
+//! under `callgrind`, the machine and its cores, its other load (`load`, which may forbid a verdict), medians with
 //! their spread, figures, and statements that are held against what was measured.
 //! Nothing outside the process's own namespaces is touched, and they go with the process.
 
 mod calibrate;
+mod callgrind;
 mod demo;
 mod experiment;
 mod figure;
 pub mod flags;
+mod folder;
 mod gallatin;
+mod guests;
 mod limits;
 mod load;
 mod losses;
 mod machine;
 mod menon;
 mod missing;
+mod process;
 mod progress;
 mod rsc;
+mod running;
 mod sending;
 mod statement;
 mod stats;
 mod through;
+mod trial;
 mod turns;
 mod wrap;
 mod xen;
@@ -36,7 +43,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use rxo_console::output;
 
-use self::flags::{CalibrateFlags, DemoFlags, MenonPart, Paper, ReproFlags, XenStep};
+use self::flags::{CalibrateFlags, DemoFlags, MenonPart, Paper, ReproFlags, TryFlags, XenStep};
 
 pub use self::calibrate::costs;
 
@@ -103,4 +110,12 @@ pub fn demo(flags: &DemoFlags, stop: &AtomicBool) -> Result<()> {
     } else {
         experiment::run(&demo::Plan::from_flags(flags)?, stop)
     }
+}
+
+/// Boots guests behind `rxo guest`, transfers a file into each and back, and prints what came of it.
+///
+/// # Errors
+/// When a program is missing, a guest does not start, or a hash is wrong; after `stop`.
+pub fn try_guests(flags: &TryFlags, stop: &AtomicBool) -> Result<()> {
+    trial::run(flags, stop)
 }

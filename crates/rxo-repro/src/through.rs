@@ -1,11 +1,6 @@
 //! rxo's worker as measurements run it: on a thread in the host's network, on the receiver's core.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::thread::JoinHandle;
-
-use anyhow::{Context, Result, anyhow};
+use anyhow::Result;
 use rxo::live::{Device, DeviceOptions, Event, Middleware, Outcome};
 use rxo::{LinkKind, Reading, WorkerConfig};
 use rxo_coalesce::Policy;
@@ -13,15 +8,10 @@ use rxo_device::middleware::{Impairment, ImpairmentSettings};
 use rxo_driver::SubmitMode;
 use rxo_lab::Lab;
 
+use crate::running::{Running, wire};
+
 /// The TAP that stands for the host's interface.
 pub(crate) const TAP: &str = "rxo0";
-
-/// A running worker. Dropping it stops it.
-#[derive(Debug)]
-pub(crate) struct Through {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<rxo_lab::Result<Result<Outcome>>>>,
-}
 
 /// What distinguishes ways through rxo.
 #[derive(Clone, Copy, Debug)]
@@ -50,59 +40,28 @@ impl Manner {
     }
 }
 
-impl Through {
-    /// Starts a worker between the lab's wire and a TAP, and gives the TAP the host's address.
-    ///
-    /// # Errors
-    /// If a device cannot be opened.
-    pub(crate) fn start(lab: &Lab, manner: Manner, core: Option<usize>) -> Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (ready, wait) = std::sync::mpsc::channel();
-        let seen = Arc::clone(&stop);
-        let thread = lab.host().spawn("rxo", move || {
-            if let Some(core) = core {
-                rxo_lab::pin_to_core(core)?;
-            }
-            let (nic, host) = open(manner)?;
-            // The receiver is gone only when the command is at its end.
-            _ = ready.send(());
-            let ack_split = manner.ack_split;
-            let config = WorkerConfig { ack_split, ..WorkerConfig::new(manner.policy) };
-            let observe = |event: Event<'_>| say(&event);
-            if manner.impair == [None; 2] {
-                return Ok(rxo::live::run(nic, host, config, &seen, observe)?);
-            }
+/// Starts a worker between the lab's wire and a TAP, and gives the TAP the host's address.
+///
+/// # Errors
+/// If a device cannot be opened.
+pub(crate) fn start(lab: &Lab, manner: Manner, core: Option<usize>) -> Result<Running<Reading>> {
+    let through = Running::start(lab, ("rxo", core), move |stop, ready| {
+        let (nic, host) = open(manner)?;
+        ready();
+        let ack_split = manner.ack_split;
+        let config = WorkerConfig { ack_split, ..WorkerConfig::new(manner.policy) };
+        let observe = |event: Event<'_>| say(&event);
+        let Outcome { totals, result } = if manner.impair == [None; 2] {
+            rxo::live::run(nic, host, config, stop, observe)?
+        } else {
             let middleware = middleware(manner.impair)?;
-            Ok(rxo::live::run_through((nic, host), middleware, config, &seen, observe)?)
-        })?;
-        let through = Self { stop, thread: Some(thread) };
-        if wait.recv().is_err() {
-            return Err(through.finish().err().unwrap_or_else(|| anyhow!("rxo did not start")));
-        }
-        lab.attach_host(TAP)?;
-        Ok(through)
-    }
-
-    /// Stops it and gives its totals.
-    ///
-    /// # Errors
-    /// What ended it, if it was not this.
-    pub(crate) fn finish(mut self) -> Result<Reading> {
-        self.stop.store(true, Ordering::Relaxed);
-        let thread = self.thread.take().context("rxo has ended before")?;
-        let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let outcome = ended??;
-        outcome.result?;
-        Ok(outcome.totals)
-    }
-}
-
-impl Drop for Through {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        // After a failure elsewhere, which is reported; this one no longer matters.
-        _ = self.thread.take().map(thread::JoinHandle::join);
-    }
+            rxo::live::run_through((nic, host), middleware, config, stop, observe)?
+        };
+        result?;
+        Ok(totals)
+    })?;
+    lab.attach_host(TAP)?;
+    Ok(through)
 }
 
 fn open(manner: Manner) -> Result<(Device, Device)> {
@@ -112,9 +71,8 @@ fn open(manner: Manner) -> Result<(Device, Device)> {
         bring_up: true,
         ..DeviceOptions::default()
     };
-    let wire = format!("packet:{}", Lab::WIRE_INTERFACE).parse()?;
     let tap = format!("tap:{TAP}").parse()?;
-    Ok((Device::open(&wire, options)?, Device::open(&tap, options)?))
+    Ok((wire(options)?, Device::open(&tap, options)?))
 }
 
 fn middleware([to_host, back]: [Option<ImpairmentSettings>; 2]) -> Result<Middleware> {

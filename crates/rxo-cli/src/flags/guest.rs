@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use rxo_repro::flags::TryFlags;
 
 use super::{ChecksumFlag, CopyingFlags, PolicyFlags};
 
@@ -71,15 +72,4 @@ pub(crate) enum GuestCommand {
     /// Boot small Linux guests in a private network, transfer a file into each and back, and compare
     /// hashes. Needs QEMU, busybox and Debian's kernel for clouds, which it downloads once.
     Try(TryFlags),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct TryFlags {
-    /// Number of guests, 1 to 8. Each is a virtual machine with 128 MiB.
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    pub(crate) guests: usize,
-
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
 }

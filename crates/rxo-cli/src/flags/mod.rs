@@ -2,7 +2,7 @@
 //!
 //! Separate from their meaning: help and parsing come from these definitions alone. Each command makes
 //! its plan from them and refuses an invalid value there, naming what would be accepted. The
-//! flags of `rxo demo`, `rxo calibrate` and `rxo repro` are in [`rxo_repro::flags`].
+//! flags of `rxo demo`, `rxo calibrate`, `rxo repro` and `rxo guest try` are in [`rxo_repro::flags`].
 
 mod analyze;
 mod bulk;
@@ -31,7 +31,7 @@ pub(crate) use coalesce::CoalesceFlags;
 pub(crate) use copying::{CopyingFlags, LayoutFlag, PathFlag};
 pub(crate) use endpoint::{AcksFlag, EndpointFlags};
 pub(crate) use expand::ExpandFlags;
-pub(crate) use guest::{GuestCommand, GuestFlags, TryFlags};
+pub(crate) use guest::{GuestCommand, GuestFlags};
 pub(crate) use host::HostFlags;
 pub(crate) use policies::PoliciesFlags;
 pub(crate) use policy::{PolicyFlags, ReplayFlags};

@@ -11,7 +11,7 @@ use rxo_lab::traffic::{BulkConfig, BulkTransfer};
 use rxo_lab::{CpuMeter, Lab, LabOptions};
 
 use super::plan::{Plan, Setting};
-use crate::through::{Manner, Through};
+use crate::through::{self, Manner};
 
 /// What one measurement came to, for each packet on the wire.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub(super) fn measure(setting: Setting, plan: &Plan) -> Result<Sample> {
     let options = LabOptions { mtu, peer_core: plan.cores.sender, ..LabOptions::default() };
     let lab = Lab::through_with(options)?;
     let policy = Policy { max_segments, ..Policy::linux_gro() };
-    let through = Through::start(&lab, Manner::with(policy).mtu(mtu), plan.cores.receiver)?;
+    let through = through::start(&lab, Manner::with(policy).mtu(mtu), plan.cores.receiver)?;
     let config = BulkConfig {
         sender_core: plan.cores.sender,
         receiver_core: plan.cores.receiver,

@@ -13,7 +13,7 @@ use super::plan::Plan;
 use super::sample::{HoldTime, Sample};
 use super::transfer::{Bulk, bulk, request_response};
 use crate::losses::Losses;
-use crate::through::{Manner, Through};
+use crate::through::{self, Manner};
 
 /// Measures `path` once.
 ///
@@ -38,7 +38,7 @@ fn through_kernel(gro: KernelGro, plan: &Plan) -> Result<Sample> {
 fn through_rxo(manner: Manner, plan: &Plan) -> Result<Sample> {
     let core = plan.cores.receiver;
     let lab = Lab::through_with(wire(plan))?;
-    let through = Through::start(&lab, manner, core)?;
+    let through = through::start(&lab, manner, core)?;
     let bulk = bulk(&lab, Lab::WIRE_INTERFACE, plan)?;
     let totals = through.finish()?;
     drop(lab);
@@ -46,7 +46,7 @@ fn through_rxo(manner: Manner, plan: &Plan) -> Result<Sample> {
     // into the bulk transfer's figures. And a network of its own: the new TAP has an address that
     // the first one's peer would have to learn again.
     let lab = Lab::through_with(wire(plan))?;
-    let through = Through::start(&lab, manner, core)?;
+    let through = through::start(&lab, manner, core)?;
     let exchange = request_response(&lab, plan)?;
     let exchange_totals = through.finish()?;
     Ok(Sample {

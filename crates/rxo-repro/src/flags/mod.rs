@@ -1,15 +1,17 @@
-//! What can be typed after `rxo repro`, `rxo demo` and `rxo calibrate`.
+//! What can be typed after `rxo repro`, `rxo demo`, `rxo calibrate` and `rxo guest try`.
 //!
 //! Here, and not with the flags of the other commands, so that an experiment with its flags, its
-//! plan and its limits is in one crate; `rxo-cli` only names the three commands.
+//! plan and its limits is in one crate; `rxo-cli` only names the commands.
 
 mod calibrate;
 mod demo;
 mod repro;
+mod trial;
 
 pub use calibrate::CalibrateFlags;
 pub use demo::DemoFlags;
 pub use repro::ReproFlags;
+pub use trial::TryFlags;
 
 pub(crate) use repro::{
     AcksExperiment, AcksFlags, CardExperiment, CardFlags, GallatinFlags, MeasureFlags, MenonPart,

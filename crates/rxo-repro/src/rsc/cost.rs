@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::level::Level;
 use super::plan::CpuPlan;
 use crate::stats::{LEAST_BYTES, Spread};
-use crate::through::{Manner, Through};
+use crate::through::{self, Manner};
 use crate::turns::{Cases, Turns};
 
 /// How fast the sender may send.
@@ -164,7 +164,7 @@ fn measure(case: Case, plan: &CpuPlan) -> Result<Sample> {
         ..LabOptions::default()
     })?;
     let manner = Manner::with(case.level.policy());
-    let through = Through::start(&lab, manner, cores.receiver)?;
+    let through = through::start(&lab, manner, cores.receiver)?;
     let config = BulkConfig {
         write_bytes: case.payload_kb * 1_024,
         sender_core: cores.sender,

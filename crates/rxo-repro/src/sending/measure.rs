@@ -13,7 +13,7 @@ use super::sample::{HostCpu, Sample};
 use super::{Setup, Way};
 use crate::losses::Losses;
 use crate::stats::LEAST_BYTES;
-use crate::through::{Manner, Through};
+use crate::through::{self, Manner};
 
 /// Measures `way` once.
 ///
@@ -27,7 +27,7 @@ pub(crate) fn measure(way: Way, setup: &Setup) -> Result<Sample> {
     let lab = Lab::through_with(wire(setup))?;
     let policy = Policy { hold: setup.hold, ..policy };
     let manner = Manner { impair: moderated(setup.moderation), ..Manner::with(policy) };
-    let through = Through::start(&lab, manner, setup.cores.receiver)?;
+    let through = through::start(&lab, manner, setup.cores.receiver)?;
     let sample = send(&lab, Lab::WIRE_INTERFACE, setup)?;
     let totals = through.finish()?;
     let (ring_drops, sink_drops) = (totals.nic_in.ring_drops, totals.host_out.dropped);

@@ -6,13 +6,11 @@
 //! counts only the polls of the driver domain: engine, ring and copies. Each poll begins when the guest has
 //! taken everything, so the counts do not depend on the machine.
 
-use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use rxo::live::{Device, DeviceOptions};
 use rxo::{FrameSink, FrameSource, Load};
 use rxo_driver::{DeviceName, DeviceSource, FrameLayout, GuestOptions};
@@ -21,7 +19,10 @@ use serde::{Deserialize, Serialize};
 use super::domain::Domain;
 use super::system::System;
 use super::traffic::{Polls, SEGMENT_BYTES, Traffic};
+use crate::callgrind;
 use crate::flags::XenDriverFlags;
+use crate::folder::Folder;
+use crate::process::Process;
 
 /// What the polls of a driver domain cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -52,26 +53,18 @@ struct Sent {
 /// # Errors
 /// If valgrind is missing, or the process under it fails.
 pub(super) fn count(system: System, frames_a_poll: f64, frames: usize) -> Result<Cost> {
-    let out = temporary("callgrind");
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--collect-atstart=no", "--toggle-collect=*counted_poll*"])
-        .arg(format!("--callgrind-out-file={}", out.display()))
-        .arg(program)
-        .args(["repro", "xen", "driver", "--system", system.name()])
-        .args(["--frames-a-poll", &frames_a_poll.to_string(), "--frames", &frames.to_string()])
-        .output();
-    let output = output.context("cannot start valgrind; install it (apt-get install valgrind)")?;
-    let profile = std::fs::read_to_string(&out).unwrap_or_default();
-    // Nobody needs it any more.
-    _ = std::fs::remove_file(&out);
-    let said = String::from_utf8_lossy(&output.stderr);
-    let why = said.lines().find(|line| line.starts_with("rxo: ")).unwrap_or_default();
-    ensure!(output.status.success(), "the driver domain under valgrind failed: {why}");
-    let sent = serde_json::from_slice(&output.stdout).context("the driver domain said nothing")?;
-    let instructions = total(&profile).filter(|total| *total > 0.0);
-    let instructions = instructions
-        .context("callgrind counted nothing: this program has no symbols; do not strip it")?;
+    callgrind::check()?;
+    let folder = Folder::new("xen")?;
+    let profile = folder.file("callgrind.out");
+    let mut command = callgrind::command("counted_poll", &profile, &[])?;
+    command.args(["repro", "xen", "driver", "--system", system.name()]).args([
+        "--frames-a-poll",
+        &frames_a_poll.to_string(),
+        "--frames",
+        &frames.to_string(),
+    ]);
+    let sent = Process::spawn("the driver domain under valgrind", &mut command)?.finish()?;
+    let [instructions] = callgrind::read(&profile, |_| 0)?;
     Ok(Cost::of(system, frames_a_poll, instructions, sent))
 }
 
@@ -91,12 +84,6 @@ impl Cost {
     }
 }
 
-/// Finds the total of a callgrind profile.
-fn total(profile: &str) -> Option<f64> {
-    let line = profile.lines().find_map(|line| line.strip_prefix("totals:"))?;
-    line.trim().parse().ok()
-}
-
 /// The process under callgrind: passes frames on, and prints what it sent as JSON.
 ///
 /// # Errors
@@ -105,12 +92,9 @@ pub(crate) fn run(flags: &XenDriverFlags) -> Result<()> {
     let XenDriverFlags { system, frames_a_poll, frames } = flags;
     let Some(system) = System::by_name(system) else { bail!("--system {system}: no such system") };
     ensure!(*frames_a_poll >= 1.0, "--frames-a-poll {frames_a_poll}: choose at least 1");
-    let folder = temporary("ring");
-    std::fs::create_dir_all(&folder)?;
-    let sent = pass_on(system, *frames_a_poll, *frames, &folder.join("guest"));
-    // It is empty by then; a failure is what is reported.
-    _ = std::fs::remove_dir_all(&folder);
-    rxo_console::output::json_document(&sent?)
+    let folder = Folder::new("xen-ring")?;
+    let sent = pass_on(system, *frames_a_poll, *frames, &folder.guest(0))?;
+    rxo_console::output::json_line(&sent)
 }
 
 fn pass_on(
@@ -194,11 +178,6 @@ fn wait_for_guest(source: &mut DeviceSource, is_so: impl Fn() -> bool) -> Result
     }
 }
 
-/// A path that no other process uses.
-pub(super) fn temporary(what: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("rxo-xen-{what}-{}", std::process::id()))
-}
-
 const SHORT: Duration = Duration::from_micros(100);
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -212,19 +191,11 @@ mod tests {
         for (system, frames, copies) in
             [(System::Xen, 1.0, 1.0), (System::Lro, 8.0, 2.0), (System::BoDa, 8.0, 1.0)]
         {
-            let folder = temporary(&format!("test-{}", system.name()));
-            std::fs::create_dir_all(&folder).unwrap();
-            let sent = pass_on(system, 8.0, 160, &folder.join("guest")).unwrap();
-            std::fs::remove_dir_all(&folder).unwrap();
+            let folder = Folder::new("xen-test").unwrap();
+            let sent = pass_on(system, 8.0, 160, &folder.guest(0)).unwrap();
             let cost = Cost::of(system, 8.0, 1.0, sent);
             assert_eq!((sent.frames, cost.copies), (160, copies), "{system:?}");
             assert!(cost.packets_an_aggregate >= frames, "{system:?}: {cost:?}");
         }
-    }
-
-    #[test]
-    fn the_total_is_read_from_a_profile() {
-        assert_eq!(total("fn=(1)\n3 400\ntotals: 12345\n"), Some(12_345.0));
-        assert_eq!(total("no such line"), None);
     }
 }

@@ -249,6 +249,10 @@ impl<I: Descriptors> Waiter<I> for SystemWaiter {
         alarm: BorrowedFd<'_>,
         timeout: Duration,
     ) -> Result<(), DeviceError> {
+        if let Some(time) = self.rest {
+            wait::pause(time);
+            return Ok(());
+        }
         let mut list = WaitList::new();
         list.add(source, Interest::Readable);
         list.add(Some(&alarm), Interest::Readable);

@@ -19,7 +19,7 @@ use super::sample::{Figures, Frames, Sample};
 use super::sender::Sender;
 use super::split::lab;
 use super::transfer::{Route, watch};
-use crate::through::{Manner, TAP, Through};
+use crate::through::{self, Manner, TAP};
 use crate::turns::{Cases, Turns};
 
 /// A sender with a setting.
@@ -86,7 +86,7 @@ fn measure((sender, keep_every): Case, plan: &Plan, round: usize) -> Result<Samp
     let gather = plan.time_of_frames(GATHERED_FRAMES);
     let acks = ImpairmentSettings { gather, ..ways.acks };
     let manner = Manner { impair: [acks, ways.data].map(Some), ..Manner::with(policy(keep_every)) };
-    let through = Through::start(&lab, manner, plan.cores.receiver)?;
+    let through = through::start(&lab, manner, plan.cores.receiver)?;
     let (from, to) = (lab.host().interface(TAP), lab.peer().interface(Lab::PEER_INTERFACE));
     let before = to.counters()?;
     // The sender is on the host that rxo works for, and on its core.

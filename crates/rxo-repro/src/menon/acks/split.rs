@@ -18,7 +18,7 @@ use super::plan::Plan;
 use super::sample::{Figures, Frames, Sample};
 use super::sender::Sender;
 use super::transfer::{Route, watch};
-use crate::through::{Manner, TAP, Through};
+use crate::through::{self, Manner, TAP};
 use crate::turns::{Cases, Turns};
 
 /// What becomes of the receiver's frames.
@@ -133,7 +133,7 @@ fn measure(case: Case, plan: &Plan, round: usize) -> Result<Sample> {
     let gather = plan.time_of_frames(GATHERED_FRAMES);
     let data = ImpairmentSettings { gather, ..ways.data };
     let manner = Manner { impair: [data, ways.acks].map(Some), ..case.treatment.manner() };
-    let through = Through::start(&lab, manner, plan.cores.receiver)?;
+    let through = through::start(&lab, manner, plan.cores.receiver)?;
     let (from, to) = (lab.peer().interface(Lab::PEER_INTERFACE), lab.host().interface(TAP));
     let before = from.counters()?;
     let cores = [plan.cores.sender, plan.cores.receiver];

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::callgrind::Origin;
+use crate::callgrind::Origin;
 
 /// What a receiver's instructions are for (section 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -8,17 +8,14 @@
 //! with [`linux`]'s own stack, and a simulation of [`prefetch`]ing processors.
 
 mod aims;
-mod callgrind;
 mod case;
 mod category;
 mod figures;
 mod findings;
-mod folder;
 pub(crate) mod linux;
 mod network;
 mod plan;
 mod prefetch;
-mod process;
 pub(crate) mod receiver;
 mod row;
 mod wire;

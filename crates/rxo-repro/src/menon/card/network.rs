@@ -1,6 +1,5 @@
 //! One measurement: a wire, a card on it, the receiver behind the card, and Linux senders.
 
-use std::env;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
@@ -10,16 +9,16 @@ use anyhow::{Context, Result};
 use rxo_lab::traffic::{BulkConfig, Outgoing, Pattern};
 use rxo_lab::{Lab, LabOptions, Namespace};
 
-use super::callgrind;
 use super::case::{Application, Case, Traffic};
 use super::category::Category;
-use super::folder::Folder;
 use super::plan::Plan;
 use super::prefetch::Prefetch;
-use super::process::Process;
-use super::receiver::{Measured, PORT};
-use super::wire::{CardThread, MODERATION};
+use super::receiver::{COUNTED, Measured, PORT};
+use super::wire::{self, MODERATION};
+use crate::callgrind;
+use crate::folder::Folder;
 use crate::menon::receive::stack::Stack;
+use crate::process::{self, Process};
 
 /// Instructions, or estimated cycles, in each of [`Category::ALL`].
 pub(super) type Counts = [f64; Category::ALL.len()];
@@ -41,10 +40,11 @@ pub(super) struct Sample {
 /// # Errors
 /// When the network cannot be built, a process ends early, or anything is lost or wrong.
 pub(super) fn measure(case: Case, plan: &Plan) -> Result<Sample> {
-    let folder = Folder::new()?;
+    let folder = Folder::new("menon")?;
     let (timed, first) = transfer(case, plan, &folder, Tool::None)?;
     let (counted, second) = transfer(case, plan, &folder, Tool::Callgrind)?;
-    let counts = callgrind::read(&folder.profile(), |origin| Category::of(origin) as usize)?;
+    let counts =
+        callgrind::read(&folder.file("callgrind.out"), |origin| Category::of(origin) as usize)?;
     Ok(Sample {
         timed,
         counted,
@@ -59,11 +59,11 @@ pub(super) fn measure(case: Case, plan: &Plan) -> Result<Sample> {
 /// # Errors
 /// As [`measure`].
 pub(super) fn simulate(prefetch: Prefetch, plan: &Plan) -> Result<Counts> {
-    let folder = Folder::new()?;
+    let folder = Folder::new("menon")?;
     let case = Case::one_processor(Stack::ORIGINAL);
     let (counted, _) = transfer(case, plan, &folder, Tool::Simulated(prefetch))?;
     let cycles: Counts =
-        callgrind::read(&folder.profile(), |origin| Category::of(origin) as usize)?;
+        callgrind::read(&folder.file("callgrind.out"), |origin| Category::of(origin) as usize)?;
     Ok(cycles.map(|cycles| ratio(cycles, counted.packets)))
 }
 
@@ -125,14 +125,12 @@ impl Tool {
     }
 
     fn command(self, folder: &Folder) -> Result<Command> {
-        let program = env::current_exe().context("cannot find the program of this process")?;
-        Ok(match self {
-            Self::None => Command::new(program),
-            Self::Callgrind => callgrind::command(&program, &folder.profile(), &[]),
-            Self::Simulated(prefetch) => {
-                callgrind::command(&program, &folder.profile(), prefetch.options())
-            }
-        })
+        let options = match self {
+            Self::None => return Ok(Command::new(process::program()?)),
+            Self::Callgrind => &[][..],
+            Self::Simulated(prefetch) => prefetch.options(),
+        };
+        callgrind::command(COUNTED, &folder.file("callgrind.out"), options)
     }
 }
 
@@ -140,11 +138,11 @@ impl Tool {
 fn transfer(case: Case, plan: &Plan, folder: &Folder, tool: Tool) -> Result<(Measured, u64)> {
     let peer_core = plan.cores.sender;
     let lab = Lab::through_with(LabOptions { peer_core, ..LabOptions::default() })?;
-    let card = CardThread::start(&lab, folder.socket(), plan.cores.sender)?;
+    let card = wire::card(&lab, folder.file("card.sock"), plan.cores.sender)?;
     let each = tool.bytes(case, plan) / case.connections as u64;
     let mut arguments = arguments(case, plan, folder, &lab, each * case.connections as u64);
     arguments.push(format!("--pause-us={}", tool.pause().as_micros()));
-    let mut receiver = Process::start("receiver", tool.command(folder)?.args(arguments))?;
+    let mut receiver = Process::start("the receiver", tool.command(folder)?.args(arguments))?;
     let address = SocketAddr::new(lab.host_address(), PORT);
     let sent = send(case, plan, (&lab, address), each);
     // If the receiver has failed, its own words say more than those of the senders.
@@ -195,7 +193,7 @@ fn ask(from: &Namespace, address: SocketAddr, requests: u64) -> Result<()> {
 }
 
 fn arguments(case: Case, plan: &Plan, folder: &Folder, lab: &Lab, bytes: u64) -> Vec<String> {
-    let (stack, socket) = (case.stack, folder.socket());
+    let (stack, socket) = (case.stack, folder.file("card.sock"));
     let mut line = format!(
         "repro menon receiver --address {} --poll-frames {} --connections {} --bytes {bytes}",
         lab.host_address(),

@@ -3,7 +3,6 @@
 use anyhow::{Context, Result};
 use rxo_lab::GuestImage;
 
-use super::callgrind;
 use super::case::Case;
 use super::linux::Feed;
 use super::prefetch::Prefetch;
@@ -43,7 +42,7 @@ impl Plan {
     /// # Errors
     /// If instructions cannot be counted or a guest cannot be started here; the message says what to install.
     pub(crate) fn prepare(&self) -> Result<()> {
-        callgrind::check()?;
+        crate::callgrind::check()?;
         if self.feeds.is_empty() {
             return Ok(());
         }

@@ -108,6 +108,9 @@ pub(crate) fn run(flags: &ReceiverFlags, stop: &AtomicBool) -> Result<()> {
     output::json_line(&measured)
 }
 
+/// The name of [`counted_phase`], for callgrind.
+pub(super) const COUNTED: &str = "counted_phase";
+
 /// Callgrind counts in here.
 #[inline(never)]
 pub(super) fn counted_phase<T>(work: impl FnOnce() -> T) -> T {

@@ -16,8 +16,9 @@ use rxo_coalesce::FlushReason;
 use rxo_lab::{Guest, GuestImage, Lab, Namespace, Processor};
 use serde::Serialize;
 
-use super::domain::Running;
-use super::{Folder, PATIENCE, PORT, address, boot, connect};
+use crate::folder::Folder;
+use crate::guests::{PATIENCE, PORT, address, boot, connect};
+use crate::running::Running;
 use crate::xen::system::System;
 
 /// What transactions took, in microseconds.
@@ -49,7 +50,7 @@ pub(in crate::xen) const COMPARED: [System; 2] = [System::Xen, System::Auto];
 /// # Errors
 /// If what a guest needs is missing, which one line names, or a connection breaks.
 pub(in crate::xen) fn pairs(count: usize, transactions: usize, boot: usize) -> Result<Requests> {
-    let (image, folder) = (GuestImage::find()?, Folder::new()?);
+    let (image, folder) = (GuestImage::find()?, Folder::new("xen")?);
     let start = |place: usize| Side::start(&image, COMPARED[place], &folder, place);
     let first = start(boot % 2)?;
     let second = start(1 - boot % 2)?;
@@ -104,7 +105,7 @@ struct Side {
 
 impl Side {
     fn start(image: &GuestImage, system: System, folder: &Folder, n: usize) -> Result<Self> {
-        let (lab, socket) = (Lab::through()?, folder.socket(n));
+        let (lab, socket) = (Lab::through()?, folder.guest(n));
         let domain = Running::switching(&lab, system, std::slice::from_ref(&socket))?;
         let mut guest = boot(image, Processor::Emulated, &socket, 0)?;
         let echo = Echo::start(&mut guest, lab.peer(), 0)?;

@@ -1,8 +1,7 @@
 //! What a byte costs a guest: the instructions of a real Linux in emulation, counted by the emulator.
 //!
 //! A Linux sender's frames cross rxo's worker, whose polls have so many frames, and reach the guest through
-//! `vhost:`. The guest's program reads 64 KiB at a time and discards them. Two transfers of different size are
-//! counted; their difference has nothing of starting a program or a connection.
+//! `vhost:`. Two transfers of different size are counted; their difference has nothing of starting a program or a connection.
 //!
 //! What single requests take with a live guest is in [`exchange`], several guests at once in [`several`]. All
 //! have rxo on a thread, as [`domain`] starts it.
@@ -11,21 +10,18 @@ mod domain;
 pub(super) mod exchange;
 pub(super) mod several;
 
-use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use rxo::Reading;
-use rxo_lab::{
-    Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor, Profile, Symbols,
-};
+use rxo_lab::{GuestImage, Lab, Processor, Profile, Symbols};
 use serde::Serialize;
 
-use self::domain::Running;
 use super::plan::GuestCase;
 use super::system::System;
+use crate::folder::Folder;
+use crate::guests::{boot, receive};
+use crate::running::Running;
 
 /// What a byte costs a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -50,20 +46,14 @@ pub(super) struct GuestCost {
     pub(super) hold_p99_us: f64,
 }
 
-/// What a guest received.
-struct Received {
-    profile: Profile,
-    took: Duration,
-}
-
 /// Receives through the system of `case` and counts the guest's instructions for `bytes` bytes.
 ///
 /// # Errors
 /// If QEMU, a kernel for the guest or a C compiler is missing, which one line names, or a transfer breaks.
 pub(super) fn cost(case: GuestCase, bytes: usize) -> Result<GuestCost> {
     let GuestCase { system, frames_a_poll, gro } = case;
-    let (image, lab, folder) = (GuestImage::find()?, Lab::through()?, Folder::new()?);
-    let socket = folder.socket(0);
+    let (image, lab, folder) = (GuestImage::find()?, Lab::through()?, Folder::new("xen")?);
+    let socket = folder.guest(0);
     let domain = Running::polling(&lab, system, frames_a_poll, &socket)?;
     let mut guest = boot(&image, Processor::Counted, &socket, 0)?;
     guest.set_coalescing(gro)?;
@@ -96,26 +86,6 @@ pub(super) fn cost(case: GuestCase, bytes: usize) -> Result<GuestCost> {
     })
 }
 
-/// Boots the `n`-th guest, counted from 0, with its card at `socket`.
-fn boot(image: &GuestImage, processor: Processor, socket: &Path, n: usize) -> Result<Guest> {
-    let options = GuestOptions {
-        net: GuestNet::Vhost(socket.to_owned()),
-        address: (address(n), 24),
-        number: 2 + n as u8,
-        processor,
-    };
-    let mut guest = Guest::boot(image, &options)?;
-    // What the ring has no room for would arrive as single frames.
-    guest.run(&format!("echo {BUFFER} >/proc/sys/net/ipv4/tcp_rmem"), PATIENCE)?;
-    Ok(guest)
-}
-
-/// The address of the `n`-th guest, counted from 0.
-fn address(n: usize) -> Ipv4Addr {
-    let [a, b, c, first] = Lab::HOST_ADDRESSES.0.octets();
-    Ipv4Addr::new(a, b, c, first + n as u8)
-}
-
 /// All instructions of a guest.
 fn all(profile: &Profile) -> u64 {
     profile.user() + profile.kernel()
@@ -123,33 +93,6 @@ fn all(profile: &Profile) -> u64 {
 
 fn mbit_per_s(bytes: usize, took: Duration) -> f64 {
     bytes as f64 * 8.0 / 1e6 / took.as_secs_f64()
-}
-
-/// Sends `bytes` bytes to the `n`-th guest, and returns what it executed meanwhile.
-fn receive(guest: &mut Guest, peer: &Namespace, n: usize, bytes: usize) -> Result<Received> {
-    let (before, begun) = (guest.profile()?, Instant::now());
-    guest.start(&format!("nc -l -p {PORT} -e dd of=/dev/null bs=65536 2>/dev/null"))?;
-    let content = vec![0x5a; bytes];
-    let sent = peer.run(|| -> Result<()> {
-        let mut stream = connect(address(n))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(stream.write_all(&content)?)
-    })?;
-    sent.context("cannot send to the guest")?;
-    guest.finish(PATIENCE)?;
-    Ok(Received { profile: guest.profile()?.since(&before), took: begun.elapsed() })
-}
-
-/// Connects as soon as the guest listens.
-fn connect(guest: Ipv4Addr) -> Result<TcpStream> {
-    let (address, deadline) = (SocketAddr::from((guest, PORT)), Instant::now() + PATIENCE);
-    loop {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
-            Ok(stream) => return Ok(stream),
-            Err(error) if Instant::now() > deadline => return Err(error.into()),
-            Err(_) => std::thread::sleep(AGAIN),
-        }
-    }
 }
 
 /// Instructions of the kernel's functions that copy to a program.
@@ -160,33 +103,5 @@ fn copying(profile: &Profile, symbols: &Symbols) -> u64 {
     copies.map(|(_, count)| count).sum()
 }
 
-/// A folder for the sockets of guests, removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Self> {
-        let path = super::driver::temporary("guest");
-        std::fs::create_dir_all(&path)?;
-        Ok(Self(path))
-    }
-
-    /// The socket of the `n`-th guest.
-    fn socket(&self, n: usize) -> PathBuf {
-        self.0.join(n.to_string())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Left behind it would be an empty folder among temporary files.
-        _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-const PORT: u16 = 5_001;
-/// Least, usual and most bytes of a receive buffer: the window then fits into the ring.
-const BUFFER: &str = "4096 262144 262144";
-const PATIENCE: Duration = Duration::from_secs(180);
-const AGAIN: Duration = Duration::from_millis(50);
 /// Parts of the names of functions that copy to a program.
 const COPYING: [&str; 3] = ["copy_user", "copy_to_iter", "rep_movs"];

@@ -9,9 +9,11 @@ use rxo::Reading;
 use rxo_lab::{Guest, GuestImage, Lab, Namespace, Processor};
 use serde::Serialize;
 
-use super::domain::Running;
 use super::exchange::{Echo, Latency};
-use super::{Folder, PATIENCE, all, boot, mbit_per_s, receive};
+use super::{all, mbit_per_s};
+use crate::folder::Folder;
+use crate::guests::{PATIENCE, at_once, boot, receive};
+use crate::running::Running;
 use crate::xen::plan::SeveralCase;
 use crate::xen::system::System;
 
@@ -54,8 +56,8 @@ struct Seen {
 /// If what a guest needs is missing, which one line names, or a transfer breaks.
 pub(in crate::xen) fn measure(case: SeveralCase, bytes: usize, requests: usize) -> Result<Several> {
     let SeveralCase { system, guests: count } = case;
-    let (image, lab, folder) = (GuestImage::find()?, Lab::through()?, Folder::new()?);
-    let sockets: Vec<_> = (0..count).map(|n| folder.socket(n)).collect();
+    let (image, lab, folder) = (GuestImage::find()?, Lab::through()?, Folder::new("xen")?);
+    let sockets: Vec<_> = (0..count).map(|n| folder.guest(n)).collect();
     let domain = Running::switching(&lab, system, &sockets)?;
     let mut guests =
         at_once(sockets.iter(), |n, socket| boot(&image, Processor::Counted, socket, n))?;
@@ -139,21 +141,4 @@ fn requests_beside(
     let busy = busy.transpose()?;
     echo.finish(first)?;
     Ok((idle, busy))
-}
-
-/// Does `work` for each of `all` on a thread of its own; it is given the place, counted from 0.
-fn at_once<I: Send, T: Send>(
-    all: impl Iterator<Item = I>,
-    work: impl Fn(usize, I) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    let work = &work;
-    thread::scope(|scope| {
-        let threads: Vec<_> =
-            all.enumerate().map(|(n, one)| scope.spawn(move || work(n, one))).collect();
-        let ended = threads.into_iter().enumerate().map(|(n, thread)| {
-            let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            ended.with_context(|| format!("guest {n}"))
-        });
-        ended.collect()
-    })
 }

@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use rxo::device::{DeviceError, Pause};
-use rxo::live::{Device, DeviceOptions};
-use rxo::worker::{Awake, Waiter, Wanted};
-use rxo::{Duplex, Instant, Worker, WorkerConfig};
+use rxo::device::Pause;
+use rxo::live::{Device, DeviceOptions, SystemWaiter};
+use rxo::{Duplex, Worker, WorkerConfig};
 use rxo_console::output;
-use rxo_driver::{DeviceSink, DeviceSource, clock, wait};
+use rxo_driver::{DeviceSink, DeviceSource};
 use serde::{Deserialize, Serialize};
 
 use super::super::receiver::counted_phase;
@@ -93,7 +92,7 @@ fn pass_on(domain: &mut Domain) -> Result<()> {
             _ = std::io::stdin().read_line(&mut String::new());
             is_told.store(true, Ordering::Relaxed);
         });
-        Ok(domain.run(&mut Rests, &is_told, |_| ())?)
+        Ok(domain.run(&mut SystemWaiter::resting(REST), &is_told, |_| ())?)
     })
 }
 
@@ -118,30 +117,5 @@ impl Passed {
     }
 }
 
-/// Lets frames gather whenever there are none. A turn that finds nothing is counted too, so it is made rare.
-struct Rests;
-
-impl Waiter<DeviceSource, DeviceSink, DeviceSource, DeviceSink> for Rests {
-    fn now(&mut self) -> Instant {
-        clock::now()
-    }
-
-    fn cpu_time(&mut self) -> Duration {
-        Duration::from_nanos(clock::thread_cpu_ns())
-    }
-
-    fn pause(&mut self, time: Duration) {
-        wait::pause(time);
-    }
-
-    fn wait(
-        &mut self,
-        _: Wanted<'_, DeviceSource, DeviceSink, DeviceSource, DeviceSink>,
-        _: Duration,
-    ) -> Result<Awake, DeviceError> {
-        wait::pause(REST);
-        Ok(Awake::ALL)
-    }
-}
-
+/// A turn that finds nothing is counted too, so it is made rare.
 const REST: Duration = Duration::from_millis(4);

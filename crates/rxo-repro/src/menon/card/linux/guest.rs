@@ -1,31 +1,25 @@
 //! One measurement: a wire, a card on it, the driver domain under callgrind, and a Linux guest that counts.
 //!
-//! The guest's program reads 64 KiB at a time and discards them. Two transfers of different size are counted in the
+//! Two transfers of different size are counted in the
 //! guest; their difference has nothing of starting a program or a connection.
 
-use std::env;
-use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use rxo_lab::{
-    Guest, GuestImage, GuestNet, GuestOptions, Lab, LabOptions, Namespace, Processor, Profile,
-    Symbols,
-};
+use anyhow::Result;
+use rxo_lab::{GuestImage, Lab, LabOptions, Processor, Profile, Symbols};
 use serde::Serialize;
 
-use super::super::callgrind;
-use super::super::folder::Folder;
 use super::super::plan::Plan;
-use super::super::process::Process;
-use super::super::wire::CardThread;
+use super::super::receiver::COUNTED;
+use super::super::wire;
 use super::Feed;
 use super::domain::Passed;
 use super::kernel;
 use super::part::{Part, Parts};
+use crate::callgrind;
+use crate::folder::Folder;
+use crate::guests::{boot, receive};
+use crate::process::Process;
 
 /// What a packet costs a guest and its driver domain.
 #[derive(Clone, Debug, Serialize)]
@@ -53,22 +47,24 @@ pub(in super::super) struct Cost {
 /// If QEMU, a kernel for the guest or a C compiler is missing, which one line names, or a transfer breaks.
 pub(in super::super) fn cost(feed: Feed, plan: &Plan) -> Result<Cost> {
     let image = GuestImage::find()?;
-    let (folder, core) = (Folder::new()?, plan.cores.sender);
+    let (folder, core) = (Folder::new("menon")?, plan.cores.sender);
     let lab = Lab::through_with(LabOptions { peer_core: core, ..LabOptions::default() })?;
-    let card = CardThread::start(&lab, folder.socket(), core)?;
-    let mut domain = Process::start("driver domain", &mut command(feed, &folder)?)?;
-    let mut guest = boot(&image, feed, &folder.guest())?;
+    let card = wire::card(&lab, folder.file("card.sock"), core)?;
+    let mut domain = Process::start("the driver domain", &mut command(feed, &folder)?)?;
+    let mut guest = boot(&image, Processor::Counted, &folder.file("guest.sock"), 0)?;
+    guest.set_coalescing(feed == Feed::OwnGro)?;
     let symbols = guest.symbols()?;
     let (few, many) = (plan.guest_bytes / 4, plan.guest_bytes);
-    let short = receive(&mut guest, lab.peer(), few)?;
+    let short = receive(&mut guest, lab.peer(), 0, few)?.profile;
     domain.tell()?;
     domain.wait_for("counting")?;
-    let long = receive(&mut guest, lab.peer(), many)?;
+    let long = receive(&mut guest, lab.peer(), 0, many)?.profile;
     domain.tell()?;
     let passed: Passed = domain.finish()?;
     drop(guest);
     card.finish()?;
-    let domain = callgrind::read(&folder.profile(), |origin| Part::of_domain(origin) as usize)?;
+    let domain =
+        callgrind::read(&folder.file("callgrind.out"), |origin| Part::of_domain(origin) as usize)?;
     Ok(Cost::of(
         feed,
         (few, many),
@@ -108,59 +104,14 @@ impl Cost {
 }
 
 fn command(feed: Feed, folder: &Folder) -> Result<Command> {
-    let program = env::current_exe().context("cannot find the program of this process")?;
-    let mut command = callgrind::command(&program, &folder.profile(), &[]);
-    command.args(["repro", "menon", "domain", "--card"]).arg(folder.socket());
-    command.arg("--guest").arg(folder.guest());
+    let mut command = callgrind::command(COUNTED, &folder.file("callgrind.out"), &[])?;
+    command.args(["repro", "menon", "domain", "--card"]).arg(folder.file("card.sock"));
+    command.arg("--guest").arg(folder.file("guest.sock"));
     let options = [("--limit", feed.stack().aggregation_limit), ("--ack-split", feed.ack_split())];
     for (name, value) in options {
         command.args(value.map(|value| format!("{name}={value}")));
     }
     Ok(command)
-}
-
-fn boot(image: &GuestImage, feed: Feed, socket: &Path) -> Result<Guest> {
-    let options = GuestOptions {
-        net: GuestNet::Vhost(socket.to_owned()),
-        address: (Lab::HOST_ADDRESSES.0, 24),
-        number: 2,
-        processor: Processor::Counted,
-    };
-    let mut guest = Guest::boot(image, &options)?;
-    guest.set_coalescing(feed == Feed::OwnGro)?;
-    // What the ring has no room for would be sent again.
-    guest.run(&format!("echo {BUFFER} >/proc/sys/net/ipv4/tcp_rmem"), PATIENCE)?;
-    Ok(guest)
-}
-
-/// Sends `bytes` bytes to the guest, and returns what it executed meanwhile.
-fn receive(guest: &mut Guest, peer: &Namespace, bytes: usize) -> Result<Profile> {
-    let before = guest.profile()?;
-    guest.start(&format!("nc -l -p {PORT} -e dd of=/dev/null bs=65536 2>/dev/null"))?;
-    let content = vec![0x5a; bytes];
-    let sent = peer.run(|| -> Result<()> {
-        let mut stream = connect()?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(stream.write_all(&content)?)
-    })?;
-    sent.context("cannot send to the guest")?;
-    guest.finish(PATIENCE)?;
-    Ok(guest.profile()?.since(&before))
-}
-
-/// Connects as soon as the guest listens.
-fn connect() -> Result<TcpStream> {
-    let address = SocketAddr::from((Lab::HOST_ADDRESSES.0, PORT));
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => {
-                ensure!(Instant::now() < deadline, "the guest does not listen: {error}");
-                std::thread::sleep(AGAIN);
-            }
-        }
-    }
 }
 
 /// A guest's instructions by category. Its programs are misc.
@@ -176,12 +127,6 @@ fn by_part(profile: &Profile, symbols: &Symbols) -> Parts {
 fn by_name<S: serde::Serializer>(parts: &Parts, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(Part::ALL.iter().zip(parts).map(|(part, count)| (part.name(), count)))
 }
-
-const PORT: u16 = 5_001;
-/// Least, usual and most bytes of a receive buffer: the window then fits into the ring.
-const BUFFER: &str = "4096 262144 262144";
-const PATIENCE: Duration = Duration::from_secs(180);
-const AGAIN: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 pub(in super::super) mod tests {

@@ -1,6 +1,6 @@
 //! The paper's categories for a guest behind a driver domain (section 2.4).
 
-use super::super::callgrind::Origin;
+use crate::callgrind::Origin;
 
 /// What instructions are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

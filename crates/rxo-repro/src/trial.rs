@@ -4,15 +4,16 @@
 //! machines, emulated where KVM boots none. Every guest receives a file from the peer, and the peer gets it
 //! back. The hashes decide. Nothing outside the private network is changed.
 
-mod process;
-
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use rxo_console::fault::{partial, usage};
+use rxo_console::numbers::grouped;
+use rxo_console::output;
 use rxo_console::table::Table;
 use rxo_lab::traffic::Pattern;
 use rxo_lab::{
@@ -22,11 +23,10 @@ use rxo_lab::{
 use serde::Serialize;
 use serde_json::Value;
 
-use self::process::RxoGuest;
-use crate::exit::{partial, usage};
 use crate::flags::TryFlags;
-use crate::numbers::grouped;
-use crate::output;
+use crate::folder::Folder;
+use crate::guests::at_once;
+use crate::process::{self, Process};
 
 /// The most guests: each is a machine with 128 MiB.
 const MOST_GUESTS: usize = 8;
@@ -49,7 +49,7 @@ struct Outcome {
 ///
 /// # Errors
 /// If a program is missing, a guest does not start, or a hash is wrong.
-pub(crate) fn command(flags: &TryFlags, stop: &AtomicBool) -> Result<()> {
+pub(crate) fn run(flags: &TryFlags, stop: &AtomicBool) -> Result<()> {
     let guests = flags.guests;
     if !(1..=MOST_GUESTS).contains(&guests) {
         return Err(usage(format!("--guests {guests}: give a number from 1 to {MOST_GUESTS}")));
@@ -57,27 +57,20 @@ pub(crate) fn command(flags: &TryFlags, stop: &AtomicBool) -> Result<()> {
     let image = GuestImage::find()?;
     let processor = Processor::find(&image);
     become_root_in_user_namespace()?;
-    let (lab, sockets) = (Lab::through()?, Sockets::new()?);
-    let rxo = RxoGuest::start(lab.host(), Lab::WIRE_INTERFACE, &sockets.all(guests))?;
+    let (lab, folder) = (Lab::through()?, Folder::new("try")?);
+    let rxo = start(lab.host(), &folder, guests)?;
     let content = Pattern::of_port(0).file(FILE_BYTES);
     let hash = image.hash(&content)?;
     output::aside(&format!("booting {guests} guests {}", manner(processor)));
-    let transfer = |n: usize| -> Result<bool> {
-        let mut guest = boot(&image, processor, &sockets, n)?;
+    let transfer = |n: usize, ()| -> Result<bool> {
+        let mut guest = boot(&image, processor, folder.guest(n), n)?;
         ends_early(stop)?;
         let arrived = guest.send(lab.peer(), &content, PATIENCE)?;
         ends_early(stop)?;
         Ok(arrived == hash && comes_back(&mut guest, lab.peer(), n, &content)?)
     };
-    let intact = thread::scope(|scope| {
-        let threads: Vec<_> = (0..guests).map(|n| scope.spawn(move || transfer(n))).collect();
-        let ended = threads.into_iter().enumerate().map(|(n, thread)| {
-            let ended = thread.join().unwrap_or_else(|_| bail!("a thread has panicked"));
-            ended.with_context(|| format!("guest {n}"))
-        });
-        ended.collect::<Result<Vec<bool>>>()
-    })?;
-    let totals = rxo.end()?;
+    let intact = at_once(std::iter::repeat_n((), guests), transfer)?;
+    let totals: Value = rxo.interrupt()?;
     let outcomes = intact.into_iter().enumerate().map(|(n, intact)| Outcome {
         guest: name(n),
         intact,
@@ -97,9 +90,22 @@ fn manner(processor: Processor) -> &'static str {
     }
 }
 
-fn boot(image: &GuestImage, processor: Processor, sockets: &Sockets, n: usize) -> Result<Guest> {
+/// Starts `rxo guest` as a user does, and waits until it is at work.
+fn start(network: &Namespace, folder: &Folder, guests: usize) -> Result<Process> {
+    let mut command = Command::new(process::program()?);
+    let nic = format!("packet:{}", Lab::WIRE_INTERFACE);
+    command.args(["guest", "--json", "--stats", "1s", "--nic", &nic]);
+    for n in 0..guests {
+        command.arg(format!("--vhost={}={}", name(n), folder.guest(n).display()));
+    }
+    let mut rxo = network.run(|| Process::spawn("rxo guest", &mut command))??;
+    rxo.line::<Value>()?;
+    Ok(rxo)
+}
+
+fn boot(image: &GuestImage, processor: Processor, socket: PathBuf, n: usize) -> Result<Guest> {
     let options = GuestOptions {
-        net: GuestNet::Vhost(sockets.path(n)),
+        net: GuestNet::Vhost(socket),
         address: (Ipv4Addr::new(10, 77, 0, 10 + n as u8), 24),
         number: 0x10 + n as u8,
         processor,
@@ -166,35 +172,6 @@ fn table(outcomes: &[Outcome]) -> String {
 
 fn name(guest: usize) -> String {
     format!("guest{guest}")
-}
-
-/// A folder for the guests' sockets, which is removed at the end.
-struct Sockets(PathBuf);
-
-impl Sockets {
-    fn new() -> Result<Self> {
-        let folder = std::env::temp_dir().join(format!("rxo-try-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
-        Ok(Self(folder))
-    }
-
-    fn path(&self, guest: usize) -> PathBuf {
-        self.0.join(format!("{guest}.sock"))
-    }
-
-    /// The guests as `rxo guest` takes them.
-    fn all(&self, guests: usize) -> Vec<String> {
-        let given = |n| format!("{}={}", name(n), Path::display(&self.path(n)));
-        (0..guests).map(given).collect()
-    }
-}
-
-impl Drop for Sockets {
-    fn drop(&mut self) {
-        // Nobody is left to tell.
-        _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 #[cfg(test)]

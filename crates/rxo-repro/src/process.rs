@@ -1,0 +1,115 @@
+//! A process of this program that says what it measured, a line of JSON each.
+
+use std::env;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::de::DeserializeOwned;
+
+/// A process of this program. Dropping it ends it.
+pub(crate) struct Process {
+    /// What it is called in errors.
+    name: &'static str,
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Process {
+    /// Starts it, and waits until it says that it is ready.
+    pub(crate) fn start(name: &'static str, command: &mut Command) -> Result<Self> {
+        let mut process = Self::spawn(name, command)?;
+        process.wait_for("ready")?;
+        Ok(process)
+    }
+
+    /// Starts it.
+    pub(crate) fn spawn(name: &'static str, command: &mut Command) -> Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
+        let lines = child.stdout.take().with_context(|| format!("{name} has no output"))?;
+        Ok(Self { name, child, lines: BufReader::new(lines) })
+    }
+
+    /// Waits until it says `word`.
+    pub(crate) fn wait_for(&mut self, word: &str) -> Result<()> {
+        let said: String = self.line()?;
+        ensure!(said == word, "{} said {said} instead of {word}", self.name);
+        Ok(())
+    }
+
+    /// Tells it to begin the next of its steps.
+    pub(crate) fn tell(&mut self) -> Result<()> {
+        let name = self.name;
+        let input = self.child.stdin.as_mut().with_context(|| format!("{name} has no input"))?;
+        input.write_all(b"\n").with_context(|| format!("{name} does not listen"))
+    }
+
+    /// Waits for its end, and returns what it measured.
+    pub(crate) fn finish<T: DeserializeOwned>(&mut self) -> Result<T> {
+        let measured = self.line()?;
+        self.wait()?;
+        Ok(measured)
+    }
+
+    /// Asks it to end, and returns the last line that it prints.
+    pub(crate) fn interrupt<T: DeserializeOwned>(mut self) -> Result<T> {
+        if let Some(process) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            // It may have ended already.
+            _ = kill_process(process, Signal::INT);
+        }
+        let mut text = String::new();
+        self.lines.read_to_string(&mut text)?;
+        self.wait()?;
+        self.value(text.lines().last().unwrap_or_default())
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        let status = self.child.wait()?;
+        if !status.success() {
+            let said = self.complaint();
+            bail!("{} ended with {status}: {said}", self.name);
+        }
+        Ok(())
+    }
+
+    /// The value of the next line that it prints.
+    pub(crate) fn line<T: DeserializeOwned>(&mut self) -> Result<T> {
+        let mut line = String::new();
+        self.lines.read_line(&mut line)?;
+        if line.is_empty() {
+            let said = self.complaint();
+            bail!("{} ended early: {said}", self.name);
+        }
+        self.value(&line)
+    }
+
+    fn value<T: DeserializeOwned>(&self, line: &str) -> Result<T> {
+        serde_json::from_str(line).with_context(|| format!("{} printed no JSON", self.name))
+    }
+
+    /// The last line that it said.
+    fn complaint(&mut self) -> String {
+        let mut text = String::new();
+        if let Some(said) = &mut self.child.stderr {
+            // What cannot be read says nothing.
+            _ = said.read_to_string(&mut text);
+        }
+        text.trim_end().lines().last().unwrap_or("it said nothing").to_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It has ended, unless something else failed.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// The path of this program.
+pub(crate) fn program() -> Result<PathBuf> {
+    env::current_exe().context("cannot find the program of this process")
+}
