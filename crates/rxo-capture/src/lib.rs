@@ -3,7 +3,7 @@
 //! [`Capture`] reads files, plain, in gzip or in zstd. It recognizes them by their first bytes,
 //! never by their name. [`CaptureWriter`] writes pcapng. The types between them are a [`Record`]
 //! (one packet), the [`Interface`] that it was seen on, and the [`LinkType`], which locates the IP
-//! packet in it.
+//! packet in it. [`Batches`] reads until a flag is set.
 //!
 //! Memory is bounded whatever the file contains. It is read in chunks, and records share the chunk
 //! that they were read in ([`SharedBytes`]), so several readers of one record copy nothing. A chunk
@@ -20,6 +20,7 @@
 //! the obsolete packet block, and gives no offsets in its errors. It is the second opinion in the
 //! tests. `pcap-file` writes well, but needs each packet in one piece, and an aggregate has many.
 
+mod batches;
 mod bytes;
 mod compression;
 mod error;
@@ -33,10 +34,12 @@ mod pcap;
 mod pcapng;
 mod reader;
 mod record;
+mod standard;
 mod stream;
 mod ticks;
 mod writer;
 
+pub use batches::{Batches, Step};
 pub use bytes::SharedBytes;
 pub use compression::Compression;
 pub use error::{CaptureError, Fault};

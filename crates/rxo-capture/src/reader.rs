@@ -4,12 +4,13 @@ use std::fmt;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::input::Input;
 use super::outline::Outline;
 use super::pcap::{Pcap, Shape};
 use super::pcapng::{self, PcapNg};
+use super::standard::Stoppable;
 use super::stream::Stream;
 use super::{CaptureError, Compression, Described, Fault, Interface, Options, Record, foreign};
 
@@ -63,6 +64,15 @@ impl Capture {
     /// If nothing can be read, or it is not a capture.
     pub fn from_reader(name: &str, reader: Box<dyn Read + Send>) -> Result<Self, CaptureError> {
         Self::start(name.to_owned(), Input::new(name, reader)?)
+    }
+
+    /// Reads a capture from standard input, which ends when `stop` is set. A thread reads it, which ends with the
+    /// input.
+    ///
+    /// # Errors
+    /// As [`from_reader`](Self::from_reader).
+    pub fn from_stdin(stop: Arc<AtomicBool>) -> Result<Self, CaptureError> {
+        Self::from_reader("-", Box::new(Stoppable::new(stop)))
     }
 
     fn start(name: String, input: Input) -> Result<Self, CaptureError> {

@@ -1,6 +1,5 @@
 //! rxo's own host for the commands that need one: what its flags mean, and how it is started.
 
-mod listeners;
 mod taken;
 
 use std::net::IpAddr;
@@ -13,10 +12,10 @@ use rxo::live::host::{self, RunningHost, StartError};
 use rxo_driver::{DeviceName, Interface, LinkWatch};
 use rxo_host::{HostConfig, HostError, IpCidr, Route};
 
-pub(crate) use self::listeners::Listeners;
 use crate::exit::usage;
 use crate::flags::HostFlags;
 use crate::numbers::parse_bytes;
+pub(crate) use rxo::live::host::Listeners;
 
 /// The device, addresses and limits of a host.
 #[derive(Clone, Debug)]

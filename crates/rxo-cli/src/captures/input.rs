@@ -1,13 +1,9 @@
 //! Captures by name; `-` is standard input.
 
 use std::ffi::OsStr;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 use rxo_capture::{Capture, CaptureError};
 
@@ -58,7 +54,7 @@ impl Input {
     pub(crate) fn open(&self, stop: &Arc<AtomicBool>) -> Result<Capture, CaptureError> {
         match self {
             Self::File { path, .. } => Capture::open(path),
-            Self::Standard => Capture::from_reader("-", Box::new(Stoppable::new(Arc::clone(stop)))),
+            Self::Standard => Capture::from_stdin(Arc::clone(stop)),
         }
     }
 
@@ -67,66 +63,5 @@ impl Input {
         let Self::File { path, .. } = self else { return None };
         let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         Some(metadata.len())
-    }
-}
-
-/// Most chunks that wait between the reading thread and its consumer.
-const CHUNKS: usize = 4;
-const CHUNK_BYTES: usize = 256 << 10;
-/// The time between two checks of `stop`.
-const PATIENCE: Duration = Duration::from_millis(50);
-
-/// Standard input, read by a thread: a read from a silent pipe cannot be interrupted, and the command must
-/// not wait for it.
-struct Stoppable {
-    chunks: Receiver<io::Result<Vec<u8>>>,
-    chunk: io::Cursor<Vec<u8>>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Stoppable {
-    fn new(stop: Arc<AtomicBool>) -> Self {
-        let (sender, chunks) = sync_channel(CHUNKS);
-        thread::spawn(move || send_all(&sender));
-        Self { chunks, chunk: io::Cursor::default(), stop }
-    }
-}
-
-/// Ends with the input, or when the consumer is gone.
-fn send_all(sender: &SyncSender<io::Result<Vec<u8>>>) {
-    let mut input = io::stdin().lock();
-    loop {
-        let mut chunk = vec![0; CHUNK_BYTES];
-        let result = match input.read(&mut chunk) {
-            Ok(0) => return,
-            Ok(bytes) => {
-                chunk.truncate(bytes);
-                Ok(chunk)
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => Err(error),
-        };
-        if sender.send(result).is_err() {
-            return;
-        }
-    }
-}
-
-impl Read for Stoppable {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let bytes = self.chunk.read(into)?;
-            if bytes > 0 || into.is_empty() {
-                return Ok(bytes);
-            }
-            match self.chunks.recv_timeout(PATIENCE) {
-                Ok(chunk) => self.chunk = io::Cursor::new(chunk?),
-                Err(RecvTimeoutError::Disconnected) => return Ok(0),
-                Err(RecvTimeoutError::Timeout) if self.stop.load(Ordering::Relaxed) => {
-                    return Ok(0);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
     }
 }

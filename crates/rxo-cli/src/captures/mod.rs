@@ -2,9 +2,34 @@
 
 mod input;
 mod progress;
-mod reading;
+mod rewriting;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use rxo_capture::{Batches, Step};
+use rxo_console::numbers::grouped;
 
 pub(crate) use input::Input;
 pub(crate) use progress::Progress;
-pub(crate) use reading::{Reading, Step};
-pub(crate) use rxo_console::output_file::{OutputFile, Report};
+pub(crate) use rewriting::Rewriting;
+
+/// Opens the capture and reads the first batch.
+///
+/// # Errors
+/// If it cannot be opened, or is not a capture.
+pub(crate) fn open(input: &Input, stop: &Arc<AtomicBool>) -> Result<(Batches, Step)> {
+    let mut batches = Batches::new(input.open(stop)?, Arc::clone(stop));
+    let step = batches.step();
+    Ok((batches, step))
+}
+
+/// Why a capture was not read to its end, after its last step.
+pub(crate) fn why_partial(step: &Step) -> Option<String> {
+    match step {
+        Step::More | Step::Over => None,
+        Step::Damaged(error) => Some(error.to_string()),
+        Step::Stopped(packets) => Some(format!("interrupted after {} packets", grouped(*packets))),
+    }
+}

@@ -3,16 +3,15 @@
 mod plan;
 mod show;
 
-use anyhow::{Error, Result};
-use rxo_capture::WriteError;
-use rxo_trace::rewrite::{Coalesced, Coalescer, RewriteError};
+use anyhow::Result;
+use rxo_console::output_file::Report;
+use rxo_trace::rewrite::{Coalesced, Coalescer};
 use serde::Serialize;
 
 use self::plan::Plan;
-use crate::captures::{OutputFile, Progress, Reading, Report, Step};
-use crate::exit::{partial, usage};
+use crate::captures::Rewriting;
+use crate::exit::partial;
 use crate::flags::CoalesceFlags;
-use crate::stop;
 
 /// The summary as JSON.
 #[derive(Debug, Serialize)]
@@ -34,25 +33,15 @@ struct Done<'a> {
 /// capture could not be read.
 pub(crate) fn command(flags: &CoalesceFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
-    let stop = stop::on_request()?;
-    let (mut reading, mut step) = Reading::open(&plan.input, &stop)?;
-    let (target, file) = OutputFile::create(&plan.output, &[plan.input.path()])?;
-    let output = target.name().to_owned();
-    let told = |error| told(error, &plan, &output);
-    let progress = Progress::over(std::slice::from_ref(&plan.input));
-    progress.begin(&plan.input);
-    let mut coalescer = Coalescer::new(&reading.capture, file, plan.settings).map_err(told)?;
-    while step == Step::More {
-        coalescer.take(&reading.capture, &mut reading.records).map_err(told)?;
-        progress.at(reading.capture.position());
-        step = reading.next();
-    }
-    coalescer.take(&reading.capture, &mut reading.records).map_err(told)?;
-    let finished = coalescer.finish(&reading.capture, step != Step::Over);
-    let (file, figures) = finished.map_err(told)?;
-    let report = target.complete(&file)?;
-    progress.finish();
-    let missing = if let Step::Partial(why) = step { Some(why) } else { None };
+    let (mut rewriting, file) = Rewriting::begin(&plan.input, &plan.output, false)?;
+    let coalescer = Coalescer::new(rewriting.capture(), file, plan.settings);
+    let mut coalescer = coalescer.map_err(|error| rewriting.blame(error))?;
+    rewriting.read(|capture, records| coalescer.take(capture, records))?;
+    let missing = rewriting.missing();
+    let finished = coalescer.finish(rewriting.capture(), missing.is_some());
+    let (file, figures) = finished.map_err(|error| rewriting.blame(error))?;
+    let output = rewriting.output();
+    let report = rewriting.complete(&file)?;
     print(report, &plan, &output, figures, missing.clone())?;
     missing.map_or(Ok(()), |why| Err(partial(why)))
 }
@@ -76,18 +65,4 @@ fn print(
         figures,
         partial,
     })
-}
-
-/// The error with the name of the file or flag that it is about.
-fn told(error: RewriteError, plan: &Plan, output: &str) -> Error {
-    match error {
-        RewriteError::Config(error) => usage(format!("--set, --hold: {error}")),
-        RewriteError::Write(WriteError::Io(error)) => {
-            Error::from(error).context(format!("{output} cannot be written"))
-        }
-        RewriteError::Write(_) | RewriteError::NotForPcap(_) => {
-            Error::from(error).context(output.to_owned())
-        }
-        _ => Error::from(error).context(plan.input.name().to_owned()),
-    }
 }

@@ -1,6 +1,6 @@
 //! Opening connections while watching for a request to stop.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -8,14 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
-use rxo::live::host::{Outcome, RunningHost};
+use rxo::live::host::{self, Listeners, Outcome, RunningHost};
 use rxo_driver::wait::wait_readable;
 use rxo_host::TcpStream;
 
 use super::EndpointPlan;
 use super::plan::Other;
 use crate::exit::partial;
-use crate::hosting::Listeners;
 use crate::stop;
 
 /// A running host.
@@ -66,7 +65,7 @@ impl Endpoint {
     pub(crate) fn listen(&self) -> Result<Option<Listeners>> {
         let Other::Listen(addresses) = &self.other else { return Ok(None) };
         let addresses = addresses.iter().copied();
-        Listeners::open(&self.host.handle(), addresses, BACKLOG).map(Some)
+        Ok(Some(Listeners::open(&self.host.handle(), addresses, BACKLOG)?))
     }
 
     /// Accepts the next peer; `None` if a signal came first.
@@ -120,72 +119,12 @@ impl Endpoint {
     }
 }
 
-/// Waits until everything was acknowledged, the FIN included; only then may the host end. Drops what the
-/// peer still sends. Gives up when the peer acknowledges nothing for [`SETTLE_TIMEOUT`].
+/// Waits until the peer has everything, the FIN included.
 ///
 /// # Errors
 /// If the peer did not get everything: the connection failed, the time was up, or a signal came.
 pub(crate) fn settle(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
-    let (mut left, mut since) = (unacknowledged(stream), Instant::now());
-    let mut is_peer_done = false;
-    loop {
-        // A failed connection has nothing left to send, so failure is checked before and after.
-        refuse_failed(stream)?;
-        let (is_over, now_left) = (is_closed(stream), unacknowledged(stream));
-        // A reset after all data leaves the FIN unacknowledged.
-        if now_left == 0 || is_over && now_left == 1 {
-            return refuse_failed(stream);
-        }
-        if is_over {
-            let text =
-                format!("the connection has ended before the peer had the last {now_left} bytes");
-            return Err(partial(text));
-        }
-        if now_left != left {
-            (left, since) = (now_left, Instant::now());
-        }
-        if endpoint.is_over() {
-            return Err(partial(format!("interrupted before the peer had the last {left} bytes")));
-        }
-        if since.elapsed() >= SETTLE_TIMEOUT {
-            let seconds = SETTLE_TIMEOUT.as_secs();
-            let text =
-                format!("the peer has not acknowledged the last {left} bytes for {seconds} s");
-            return Err(partial(text));
-        }
-        is_peer_done = is_peer_done || drop_some(stream);
-        if is_peer_done {
-            // The peer has closed: a read would return at once.
-            wait_readable(&[], Some(TINY))?;
-        }
-    }
-}
-
-/// Bytes that were written and not acknowledged; the FIN counts as one.
-fn unacknowledged(stream: &TcpStream) -> u32 {
-    let seen = stream.statistics();
-    (seen.snd_nxt - seen.snd_una).unsigned_abs() + seen.unsent
-}
-
-/// Whether the connection is closed.
-fn is_closed(stream: &TcpStream) -> bool {
-    stream.is_connected().is_err()
-}
-
-/// An error if the connection has failed: what it still had to send is lost.
-fn refuse_failed(stream: &TcpStream) -> Result<()> {
-    match stream.take_error()? {
-        Some(error) => Err(incomplete("the peer did not get all that was sent", &error)),
-        None => Ok(()),
-    }
-}
-
-/// Drops what the peer sends, for a moment. Returns whether the peer or the connection has closed.
-fn drop_some(mut stream: &TcpStream) -> bool {
-    match stream.read(&mut [0; 4_096]) {
-        Ok(read) => read == 0,
-        Err(error) => !is_wait(&error),
-    }
+    host::settle(stream, || endpoint.is_over()).map_err(|error| partial(error.to_string()))
 }
 
 /// The error of a connection that failed half way, so that one end misses a part. The cause becomes
@@ -213,7 +152,4 @@ fn wait_for(stream: &TcpStream) -> Result<()> {
 
 const BACKLOG: usize = 1_024;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A peer may pause. Long enough for several retransmissions of the same segment.
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(50);
-const TINY: Duration = Duration::from_millis(1);

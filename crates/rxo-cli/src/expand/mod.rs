@@ -2,16 +2,15 @@
 
 use std::path::Path;
 
-use anyhow::{Error, Result, bail};
-use rxo_capture::WriteError;
-use rxo_trace::rewrite::{Expanded, Expander, FileFormat, RewriteError};
+use anyhow::Result;
+use rxo_console::output_file::Report;
+use rxo_trace::rewrite::{Expanded, Expander, FileFormat};
 use serde::Serialize;
 
-use crate::captures::{Input, OutputFile, Progress, Reading, Report, Step};
+use crate::captures::{Input, Rewriting};
 use crate::exit::partial;
 use crate::flags::ExpandFlags;
 use crate::numbers::grouped;
-use crate::stop;
 
 /// The summary as JSON.
 #[derive(Debug, Serialize)]
@@ -31,32 +30,15 @@ struct Done<'a> {
 /// cannot be written, or part of the input could not be read.
 pub(crate) fn command(flags: &ExpandFlags) -> Result<()> {
     let input = Input::new(&flags.input);
-    let stop = stop::on_request()?;
-    let (mut reading, mut step) = Reading::open(&input, &stop)?;
-    if let (Step::Partial(why), true) = (&step, reading.records.is_empty()) {
-        bail!("{why}");
-    }
-    let (target, file) = OutputFile::create(&flags.output, &[&flags.input])?;
-    let output = target.name().to_owned();
-    let told = |error| told(error, input.name(), &output);
-    let progress = Progress::over(std::slice::from_ref(&input));
-    progress.begin(&input);
-    let format = format(&flags.output);
-    let mut expander = Expander::new(&reading.capture, file, format).map_err(told)?;
-    while step == Step::More {
-        expander.take(&mut reading.records).map_err(told)?;
-        progress.at(reading.capture.position());
-        step = reading.next();
-    }
-    expander.take(&mut reading.records).map_err(told)?;
-    let finished = match step {
-        Step::Partial(_) => expander.finish_partial(),
-        Step::More | Step::Over => expander.finish(),
-    };
-    let (file, figures) = finished.map_err(told)?;
-    let report = target.complete(&file)?;
-    progress.finish();
-    let missing = if let Step::Partial(why) = step { Some(why) } else { None };
+    let (mut rewriting, file) = Rewriting::begin(&input, &flags.output, true)?;
+    let expander = Expander::new(rewriting.capture(), file, format(&flags.output));
+    let mut expander = expander.map_err(|error| rewriting.blame(error))?;
+    rewriting.read(|_, records| expander.take(records))?;
+    let missing = rewriting.missing();
+    let finished = if missing.is_some() { expander.finish_partial() } else { expander.finish() };
+    let (file, figures) = finished.map_err(|error| rewriting.blame(error))?;
+    let output = rewriting.output();
+    let report = rewriting.complete(&file)?;
     let done = Done { input: input.name(), output: &output, figures, partial: missing.clone() };
     print(report, flags.json, &done)?;
     missing.map_or(Ok(()), |why| Err(partial(why)))
@@ -86,18 +68,5 @@ fn format(name: &Path) -> Option<FileFormat> {
         "pcap" | "cap" => Some(FileFormat::Pcap),
         "pcapng" => Some(FileFormat::PcapNg),
         _ => None,
-    }
-}
-
-/// The error with the name of the file that it is about.
-fn told(error: RewriteError, input: &str, output: &str) -> Error {
-    match error {
-        RewriteError::Write(WriteError::Io(error)) => {
-            Error::from(error).context(format!("{output} cannot be written"))
-        }
-        RewriteError::Write(_) | RewriteError::NotForPcap(_) => {
-            Error::from(error).context(output.to_owned())
-        }
-        _ => Error::from(error).context(input.to_owned()),
     }
 }

@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use super::card::CardPlan;
 use super::copying::Copying;
 use super::guest::{Guest, GuestConfiguration};
-use super::impair;
 use super::plan::Plan;
 use super::survey::{Survey, carries};
 use crate::policies;
@@ -96,8 +95,8 @@ impl Configuration {
             ack_split: plan.ack_split,
             stats_s: plan.stats.map(|time| time.as_secs_f64()),
             tap: plan.tap.as_ref().map(|path| path.display().to_string()),
-            impair: plan.impair[0].as_ref().map(impair::text),
-            impair_back: plan.impair[1].as_ref().map(impair::text),
+            impair: plan.impair[0].as_ref().map(ToString::to_string),
+            impair_back: plan.impair[1].as_ref().map(ToString::to_string),
             card: plan.card,
             copying: plan.copying.text().map(|_| plan.copying),
             isolation: if plan.isolates { "nftables" } else { "none" },

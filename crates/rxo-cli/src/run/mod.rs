@@ -11,7 +11,6 @@ mod card;
 mod configuration;
 mod copying;
 mod guest;
-mod impair;
 mod plan;
 mod say;
 mod session;

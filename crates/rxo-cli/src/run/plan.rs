@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rxo_coalesce::Policy;
-use rxo_device::middleware::ImpairmentSettings;
+use rxo_device::middleware::{BadImpairment, ImpairmentSettings};
 use rxo_driver::custody::Claim;
 use rxo_driver::{DeviceName, Origin};
 use rxo_frame::LinkKind;
 
+use super::acks;
 use super::card::CardPlan;
 use super::copying::Copying;
 use super::guest::Guest;
 use super::survey::Survey;
-use super::{acks, impair};
 use crate::defaults::POLICY;
 use crate::exit::usage;
 use crate::flags::{ChecksumFlag, GuestFlags, PolicyFlags, RunFlags};
@@ -194,7 +194,8 @@ fn can_take_over(nic: &DeviceName, host: &DeviceName) -> Result<()> {
 }
 
 fn impairment(flag: &str, text: Option<&str>) -> Result<Option<ImpairmentSettings>> {
-    text.map(|text| impair::settings(flag, text)).transpose()
+    let parsed = text.map(str::parse).transpose();
+    parsed.map_err(|error: BadImpairment| usage(format!("{flag} {error}")))
 }
 
 fn ack_split(text: &str) -> Result<Option<u16>> {

@@ -3,11 +3,11 @@
 mod show;
 
 use anyhow::{Result, bail};
-use rxo_capture::{LinkType, Position};
+use rxo_capture::{Batches, LinkType, Position, Step};
 use rxo_trace::verify::{Comparison, Limits, Side, Verdict};
 use serde::Serialize;
 
-use crate::captures::{Input, Progress, Reading, Step};
+use crate::captures::{Input, Progress, open, why_partial};
 use crate::exit::{partial, usage};
 use crate::flags::VerifyFlags;
 use crate::{output, stop};
@@ -34,7 +34,7 @@ pub(crate) fn command(flags: &VerifyFlags) -> Result<()> {
         return Err(usage("- twice: standard input can be read once"));
     }
     let stop = stop::on_request()?;
-    let (a, b) = (Reading::open(&inputs[0], &stop)?, Reading::open(&inputs[1], &stop)?);
+    let (a, b) = (open(&inputs[0], &stop)?, open(&inputs[1], &stop)?);
     let progress = Progress::over(&inputs);
     let (verdict, missing) = compare(limits, [a, b], &progress);
     progress.finish();
@@ -62,7 +62,7 @@ fn limits(flags: &VerifyFlags) -> Result<Limits> {
 /// Reads both side by side. Returns the verdict, and why part of the captures was not compared.
 fn compare(
     limits: Limits,
-    mut sides: [(Reading, Step); 2],
+    mut sides: [(Batches, Step); 2],
     progress: &Progress,
 ) -> (Verdict, Option<String>) {
     let mut comparison = Comparison::new(limits);
@@ -71,11 +71,11 @@ fn compare(
         let (reading, step) = &mut sides[usize::from(side == Side::B)];
         take(&mut comparison, side, reading);
         match step {
-            Step::More => *step = reading.next(),
+            Step::More => *step = reading.step(),
             Step::Over => comparison.end(side),
-            Step::Partial(why) => {
+            Step::Damaged(_) | Step::Stopped(_) => {
                 comparison.cut(side);
-                missing.get_or_insert(std::mem::take(why));
+                missing = missing.or_else(|| why_partial(step));
             }
         }
         let read = sides.iter().map(|(reading, _)| reading.capture.position().file_bytes_read);
@@ -84,7 +84,7 @@ fn compare(
     (comparison.finish(), missing)
 }
 
-fn take(comparison: &mut Comparison, side: Side, reading: &mut Reading) {
+fn take(comparison: &mut Comparison, side: Side, reading: &mut Batches) {
     let interfaces = reading.capture.interfaces();
     for record in reading.records.drain(..) {
         let interface = interfaces.get(record.interface as usize);

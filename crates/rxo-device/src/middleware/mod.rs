@@ -21,7 +21,7 @@ mod traced;
 mod wire;
 
 pub use impairment::{
-    Displacement, ImpairedSource, Impairment, ImpairmentCounters, ImpairmentError,
+    BadImpairment, Displacement, ImpairedSource, Impairment, ImpairmentCounters, ImpairmentError,
     ImpairmentSettings,
 };
 pub use log::{Direction, NoLog, PacketLog};

@@ -10,6 +10,8 @@
 //! the processor time of receiving. On `tap:NAME` and `tun:NAME` the peers are the system and the networks
 //! behind it.
 //!
+//! [`Listeners`] are listeners on several addresses as one; [`settle`] waits until a peer has everything.
+//!
 //! # Examples
 //! ```no_run
 //! use std::io::Write;
@@ -25,6 +27,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod listeners;
+mod settle;
+
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,6 +44,9 @@ use rxo_driver::{DeviceName, Isolation, Origin, clock};
 use rxo_frame::Instant;
 use rxo_host::{Handle, Host, HostConfig, HostCounters, HostError, IpCidr, Waiter};
 use thiserror::Error;
+
+pub use listeners::Listeners;
+pub use settle::{Unsettled, settle};
 
 use super::waiter::cannot_wait;
 use super::{Device, DeviceOptions, SystemWaiter, random_seed};

@@ -21,6 +21,7 @@ mod settings;
 mod source;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::collections::VecDeque;
 
@@ -33,6 +34,7 @@ use fate::{Dice, Fate};
 
 pub use settings::{Displacement, ImpairmentCounters, ImpairmentError, ImpairmentSettings};
 pub use source::ImpairedSource;
+pub use text::BadImpairment;
 
 /// The worse network. It owns copies of the frames in it.
 #[derive(Clone, Debug)]

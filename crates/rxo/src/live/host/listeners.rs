@@ -5,40 +5,38 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
 use rxo_driver::wait::wait_readable;
 use rxo_host::{Handle, TcpListener, TcpStream};
 
-/// Non-blocking listeners.
-pub(crate) struct Listeners(Vec<TcpListener>);
+/// Listeners on several addresses of a host, as one.
+#[derive(Debug)]
+pub struct Listeners(Vec<TcpListener>);
 
 impl Listeners {
     /// Listens on all `addresses`, each with `backlog` connections that may wait.
     ///
     /// # Errors
-    /// If a port is taken, or the host has ended.
-    pub(crate) fn open(
+    /// If a port is taken, or the host has ended; the text names the address.
+    pub fn open(
         host: &Handle,
         addresses: impl IntoIterator<Item = SocketAddr>,
         backlog: usize,
-    ) -> Result<Self> {
+    ) -> io::Result<Self> {
         let listen = |address| {
-            let listener = host.listen(address, backlog);
-            let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
+            let listener = host.listen(address, backlog).map_err(|error| {
+                io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+            })?;
             listener.set_nonblocking(true)?;
             Ok(listener)
         };
-        addresses.into_iter().map(listen).collect::<Result<_>>().map(Self)
+        addresses.into_iter().map(listen).collect::<io::Result<_>>().map(Self)
     }
 
     /// Accepts the next connection; `None` if none came within `time`, or a signal came.
     ///
     /// # Errors
     /// If the host has ended.
-    pub(crate) fn accept_within(
-        &self,
-        time: Duration,
-    ) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+    pub fn accept_within(&self, time: Duration) -> io::Result<Option<(TcpStream, SocketAddr)>> {
         if let Some(accepted) = self.accept()? {
             return Ok(Some(accepted));
         }

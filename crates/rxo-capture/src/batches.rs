@@ -1,0 +1,72 @@
+//! A capture read in batches of bounded size, until it ends, is damaged, or a flag is set.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::{Capture, CaptureError, Record};
+
+/// Most records and bytes of a batch; a record may be a long aggregate.
+const BATCH_RECORDS: usize = 1_024;
+const BATCH_BYTES: usize = 1 << 20;
+/// Records that are read between two looks at the bytes.
+const STEP_RECORDS: usize = 16;
+
+/// A capture that is being read in batches.
+pub struct Batches {
+    /// The capture.
+    pub capture: Capture,
+    /// The records of the last batch that the caller has not taken yet.
+    pub records: Vec<Record>,
+    stop: Arc<AtomicBool>,
+    packets: u64,
+    /// How the capture ended after the last batch.
+    ended: Option<Step>,
+}
+
+/// The result of reading the next batch.
+#[derive(Debug)]
+pub enum Step {
+    /// There may be more records.
+    More,
+    /// The capture was read to its end.
+    Over,
+    /// The capture is damaged here.
+    Damaged(CaptureError),
+    /// The flag was set after so many packets had been read.
+    Stopped(u64),
+}
+
+impl Batches {
+    /// Reads `capture` until `stop` is set. Allocates room for a batch.
+    #[must_use]
+    pub fn new(capture: Capture, stop: Arc<AtomicBool>) -> Self {
+        let records = Vec::with_capacity(BATCH_RECORDS);
+        Self { capture, records, stop, packets: 0, ended: None }
+    }
+
+    /// Reads the next batch: fills the records up to 1,024, or 1 MiB.
+    pub fn step(&mut self) -> Step {
+        if self.ended.is_none() {
+            self.fill();
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            return Step::Stopped(self.packets);
+        }
+        self.ended.take_if(|_| self.records.is_empty()).unwrap_or(Step::More)
+    }
+
+    /// Reads until the batch is full or the capture ends.
+    fn fill(&mut self) {
+        let mut bytes = 0;
+        while self.records.len() < BATCH_RECORDS && bytes < BATCH_BYTES && self.ended.is_none() {
+            let before = self.records.len();
+            match self.capture.read_batch(&mut self.records, STEP_RECORDS) {
+                Ok(0) => self.ended = Some(Step::Over),
+                Ok(read) => self.packets += read as u64,
+                Err(error) => self.ended = Some(Step::Damaged(error)),
+            }
+            let new = self.records.get(before..).unwrap_or_default();
+            bytes += new.iter().map(|record| record.bytes.as_ref().len()).sum::<usize>();
+        }
+    }
+}

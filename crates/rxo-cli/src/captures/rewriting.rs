@@ -1,0 +1,103 @@
+//! A file made of a capture, as `rxo coalesce` and `rxo expand` make it.
+
+use std::fs::File;
+use std::path::Path;
+
+use anyhow::{Error, Result};
+use rxo_capture::{Batches, Capture, Record, Step, WriteError};
+use rxo_console::output_file::{OutputFile, Report};
+use rxo_trace::rewrite::RewriteError;
+
+use super::{Input, Progress, open, why_partial};
+use crate::exit::usage;
+use crate::stop;
+
+/// A capture that is being read, and the file that is being made of it.
+pub(crate) struct Rewriting<'i> {
+    input: &'i Input,
+    batches: Batches,
+    step: Step,
+    target: OutputFile,
+}
+
+impl<'i> Rewriting<'i> {
+    /// Opens the capture and creates the file. If a capture without packets is not read to its end,
+    /// `needs_packets` makes that an error.
+    ///
+    /// # Errors
+    /// If the capture cannot be read, or the file cannot be created.
+    pub(crate) fn begin(
+        input: &'i Input,
+        output: &Path,
+        needs_packets: bool,
+    ) -> Result<(Self, File)> {
+        let (batches, step) = open(input, &stop::on_request()?)?;
+        if needs_packets
+            && batches.records.is_empty()
+            && let Some(why) = why_partial(&step)
+        {
+            return Err(Error::msg(why));
+        }
+        let (target, file) = OutputFile::create(output, &[input.path()])?;
+        Ok((Self { input, batches, step, target }, file))
+    }
+
+    pub(crate) const fn capture(&self) -> &Capture {
+        &self.batches.capture
+    }
+
+    /// The file's name, for messages.
+    pub(crate) fn output(&self) -> String {
+        self.target.name().to_owned()
+    }
+
+    /// Why the capture was not read to its end.
+    pub(crate) fn missing(&self) -> Option<String> {
+        why_partial(&self.step)
+    }
+
+    /// Gives `take` all batches.
+    ///
+    /// # Errors
+    /// Those of `take`.
+    pub(crate) fn read(
+        &mut self,
+        mut take: impl FnMut(&Capture, &mut Vec<Record>) -> Result<(), RewriteError>,
+    ) -> Result<()> {
+        let progress = Progress::over(std::slice::from_ref(self.input));
+        progress.begin(self.input);
+        loop {
+            let Batches { capture, records, .. } = &mut self.batches;
+            let taken = take(capture, records);
+            taken.map_err(|error| self.blame(error))?;
+            if !matches!(self.step, Step::More) {
+                progress.finish();
+                return Ok(());
+            }
+            progress.at(self.batches.capture.position());
+            self.step = self.batches.step();
+        }
+    }
+
+    /// Gives the file its name. Returns where the summary may be printed.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub(crate) fn complete(self, file: &File) -> Result<Report> {
+        self.target.complete(file)
+    }
+
+    /// The error with the name of the file or flag that it is about.
+    pub(crate) fn blame(&self, error: RewriteError) -> Error {
+        let about = match error {
+            RewriteError::Config(error) => return usage(format!("--set, --hold: {error}")),
+            RewriteError::Write(WriteError::Io(error)) => {
+                let name = self.target.name();
+                return Error::from(error).context(format!("{name} cannot be written"));
+            }
+            RewriteError::Write(_) | RewriteError::NotForPcap(_) => self.target.name(),
+            _ => self.input.name(),
+        };
+        Error::from(error).context(about.to_owned())
+    }
+}
