@@ -3,6 +3,7 @@
 use super::path::Path;
 use super::row::Row;
 use crate::stats::share_of;
+use crate::wrap::count;
 
 /// Compares the path `rxo` with the others of the same run. Says only what was measured: where
 /// rxo is worse, the sentence says so.
@@ -45,10 +46,11 @@ fn compared(ours: f64, theirs: f64) -> String {
 }
 
 fn delay(difference_us: f64) -> String {
+    let time = count(difference_us.abs().round() as usize, "microsecond");
     if difference_us >= 0.5 {
-        format!("{difference_us:.0} microseconds longer")
+        format!("{time} longer")
     } else if difference_us <= -0.5 {
-        format!("{:.0} microseconds less", -difference_us)
+        format!("{time} less")
     } else {
         "no longer".to_owned()
     }
@@ -96,6 +98,15 @@ mod tests {
              throughput for 1.25 times the CPU time, and a request and its response take 2 \
              microseconds longer than without coalescing."
         );
+    }
+
+    #[test]
+    fn one_microsecond_is_no_plural() {
+        let rows = [(1.2, "1 microsecond longer"), (-1.0, "1 microsecond less")];
+        for (difference_us, text) in rows {
+            assert_eq!(delay(difference_us), text);
+        }
+        assert_eq!((delay(2.0), delay(0.4)), ("2 microseconds longer".into(), "no longer".into()));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::table::Table;
 use crate::experiment::Findings;
 use crate::limits::Effort;
 use crate::statement::Statement;
+use crate::wrap::count;
 
 /// The paper's experiment, repeated.
 #[derive(Debug, Serialize)]
@@ -48,10 +49,10 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let Plan { connections, effort: Effort { rounds, duration }, .. } = plan;
     vec![
         format!(
-            "Medians of {rounds} rounds of {} s with {connections} connection{}, least and most in \
-             brackets. The sending host stands on one core with rxo, the receiver on another.",
+            "Medians of {rounds} rounds of {} s with {}, least and most in brackets. The sending host \
+             stands on one core with rxo, the receiver on another.",
             duration.as_secs_f64(),
-            if *connections == 1 { "" } else { "s" }
+            count(*connections, "connection")
         ),
         "us/KB: processor time of the sending host's threads, rxo and ksoftirqd for 1,024 bytes of \
          payload. ACKs in and their deliveries to the host's stack are of all rounds together, as \

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::menon::receive::stack::Stack;
+use crate::wrap::count;
 
 /// One receiving host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -65,9 +66,9 @@ impl Case {
         if traffic == Traffic::Requests {
             return format!("requests, {}", stack.name());
         }
-        let s = if connections == 1 { "" } else { "s" };
+        let connections = count(connections, "connection");
         let polls = if poll_frames == 1 { ", polls of one frame" } else { "" };
-        format!("{connections} connection{s}{}, {}{polls}", application.suffix(), stack.name())
+        format!("{connections}{}, {}{polls}", application.suffix(), stack.name())
     }
 }
 

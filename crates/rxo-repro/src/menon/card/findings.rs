@@ -15,6 +15,7 @@ use crate::experiment::Findings;
 use crate::figure::Figure;
 use crate::load::Timed;
 use crate::menon::verdict::Verdict;
+use crate::wrap::count;
 
 /// What was measured.
 #[derive(Debug, Default, Serialize)]
@@ -190,13 +191,12 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
 }
 
 fn host_notes(plan: &Plan) -> Vec<String> {
-    let s = if plan.rounds == 1 { "" } else { "s" };
     vec![
         format!(
-            "Medians of {} round{s}, least and most in brackets. Linux senders, CUBIC, MTU 1500, and the card on \
+            "Medians of {}, least and most in brackets. Linux senders, CUBIC, MTU 1500, and the card on \
              one core; rxo's host on virtio: in a process of its own on another. Each transfer is made twice: \
              {} MB for processor time, {} MB under callgrind for instructions. The middle half of each counts.",
-            plan.rounds,
+            count(plan.rounds, "round"),
             plan.timed_bytes / 1_000_000,
             plan.counted_bytes / 1_000_000
         ),

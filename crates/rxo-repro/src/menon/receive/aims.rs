@@ -5,6 +5,7 @@ use rxo_console::numbers::ratio;
 use super::row::Rows;
 use super::stack::Stack;
 use crate::menon::verdict::Verdict;
+use crate::wrap::count;
 
 /// Every aim.
 pub(super) fn all(rows: Rows<'_>) -> Vec<Verdict> {
@@ -17,10 +18,10 @@ pub(super) fn all(rows: Rows<'_>) -> Vec<Verdict> {
 }
 
 fn gain(rows: Rows<'_>, connections: usize, least: f64) -> Verdict {
-    let s = if connections == 1 { "" } else { "s" };
     let claim = format!(
-        "with {connections} connection{s} both optimizations receive at least {least} times as much \
-         as Original in the same processor time"
+        "with {} both optimizations receive at least {least} times as much \
+         as Original in the same processor time",
+        count(connections, "connection")
     );
     let times = rows.gain(connections, Stack::OPTIMIZED);
     let found = times.map_or(NOT_MEASURED.to_owned(), |times| format!("{times:.2} times."));

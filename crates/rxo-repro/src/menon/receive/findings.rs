@@ -14,6 +14,7 @@ use crate::experiment::Findings;
 use crate::figure::Figure;
 use crate::limits::Effort;
 use crate::menon::verdict::Verdict;
+use crate::wrap::count;
 
 /// The paper's measurements, repeated.
 #[derive(Debug, Serialize)]
@@ -86,12 +87,11 @@ impl Found {
         let Effort { rounds, duration } = plan.effort;
         vec![
             format!(
-                "Medians of {} round{} of {} s, least and most in brackets. Linux senders, CUBIC, MTU 1500, \
+                "Medians of {} of {} s, least and most in brackets. Linux senders, CUBIC, MTU 1500, \
                  in a private network on one core; rxo's host and a reading thread for each connection on \
                  another. Gbit/CPU s: what those receive for a second of their processor time, the \
                  paper's CPU-scaled throughput.",
-                rounds,
-                if rounds == 1 { "" } else { "s" },
+                count(rounds, "round"),
                 duration.as_secs_f64()
             ),
             "Original: each frame alone, an ACK for every second segment. Receive Aggregation: the profile \

@@ -3,6 +3,8 @@
 use rxo_coalesce::Policy;
 use serde::Serialize;
 
+use crate::wrap::count;
+
 /// How the host receives and acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(in crate::menon) struct Stack {
@@ -80,9 +82,8 @@ impl Case {
     }
 
     pub(in crate::menon) fn name(self) -> String {
-        let s = if self.connections == 1 { "" } else { "s" };
         let guest = if self.place == Place::Guest { " of a guest" } else { "" };
-        format!("{} connection{s}{guest}, {}", self.connections, self.stack.name())
+        format!("{}{guest}, {}", count(self.connections, "connection"), self.stack.name())
     }
 }
 
