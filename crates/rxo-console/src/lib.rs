@@ -2,7 +2,7 @@
 //!
 //! [`numbers`] and times as people read and write them, plain text [`table`]s, standard [`output`]
 //! as lines or as JSON, a [`printer`] that never waits for its reader, [`paths`] that results go to,
-//! [`files`] that are complete or absent, the [`output_file`] of a command, and errors by whose
+//! words for a [`shell`], [`files`] that are complete or absent, the [`output_file`] of a command, and errors by whose
 //! [`fault`] they are.
 //! Separate from `rxo-cli` because the experiments of `rxo-repro` print in the same way.
 
@@ -13,4 +13,5 @@ pub mod output;
 pub mod output_file;
 pub mod paths;
 pub mod printer;
+pub mod shell;
 pub mod table;

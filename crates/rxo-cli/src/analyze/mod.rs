@@ -7,12 +7,12 @@
 
 mod files;
 mod plan;
-mod typed;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Error, Result};
 use rxo_capture::CaptureError;
+use rxo_console::shell;
 use rxo_trace::report::Report;
 use rxo_trace::study::{Ended, Study};
 use rxo_trace::text::text;
@@ -33,7 +33,7 @@ pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
         .map_err(|error| usage(format!("--set, --sweep: {error}")))?;
     let stop = stop::on_request()?;
     let mut report = read(study, &plan.inputs, &stop)?;
-    report.command = Some(typed::command());
+    report.command = Some(shell::command());
     // Before anything is printed: the files must be written even if the reader of the text goes away.
     let written = files::write(&plan, &mut report);
     if plan.json {

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use rxo::switch::{MacAddress, PortSettings, Switch, SwitchOptions, Vlans};
+use rxo_console::shell;
 use rxo_driver::DeviceName;
 use serde::Serialize;
 
@@ -105,7 +106,8 @@ impl Guest {
         let id = qemu_id(name);
         // A comma in a value is written twice.
         let path = device.name().replace(',', ",,");
-        let socket = shell_word(&format!("socket,id={id},path={path},reconnect=1"));
+        let socket = format!("socket,id={id},path={path},reconnect=1");
+        let socket = shell::quoted(&socket);
         format!(
             "-m {QEMU_MEMORY} -object memory-backend-memfd,id={id}-mem,size={QEMU_MEMORY},share=on \
              -machine memory-backend={id}-mem -chardev {socket} \
@@ -123,15 +125,6 @@ fn qemu_id(name: &str) -> String {
     let id: String = name.chars().map(|c| if is_valid(c) { c } else { '-' }).collect();
     let prefix = if id.starts_with(|c: char| c.is_ascii_alphabetic()) { "" } else { "guest-" };
     format!("{prefix}{id}")
-}
-
-/// A word of a shell's line, in quotes if it needs them.
-fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._/,=:+@%".contains(c);
-    if word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 impl GuestConfiguration {

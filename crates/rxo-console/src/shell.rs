@@ -1,15 +1,16 @@
-//! The command line as it was typed, to be repeated.
+//! Command lines, to be repeated in a shell.
 
 use std::borrow::Cow;
 
-/// This process's command line, quoted for a shell.
-pub(super) fn command() -> String {
+/// The command line of this process, quoted for a shell. The program is called `rxo`.
+pub fn command() -> String {
     let arguments = std::env::args_os().skip(1);
     let words = arguments.map(|word| quoted(&word.to_string_lossy()).into_owned());
     std::iter::once("rxo".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-fn quoted(word: &str) -> Cow<'_, str> {
+/// A word for a shell, in quotes if it needs them.
+pub fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         Cow::Borrowed(word)
