@@ -3,12 +3,11 @@
 use std::iter::from_fn;
 use std::sync::atomic::AtomicBool;
 
-use rxo_coalesce::Config;
 use rxo_device::middleware::PacketLog;
 use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
 
 use super::middleware::wrap;
-use super::{Device, NOTICES_EVERY, Notices, Pace, SystemWaiter, ends, random_seed};
+use super::{Device, Notices, SystemWaiter, ends, paced};
 use crate::switch::Switch;
 use crate::worker::{Duplex, Guests, GuestsReading, GuestsReport, Misfit, WorkerConfig};
 
@@ -76,10 +75,7 @@ where
     HI: FrameSource + Descriptors,
     HO: FrameSink + Notices + Descriptors,
 {
-    let engine = Config { seed: random_seed(), ..config.engine };
-    let mut pace = Pace::new(config.report_every);
-    let report_every = Some(config.report_every.unwrap_or(NOTICES_EVERY).min(NOTICES_EVERY));
-    let config = WorkerConfig { engine, report_every, ..config };
+    let (config, mut pace) = paced(config);
     let mut workers = Guests::new(nic, guests, switch, config)?;
     let result = workers.run(&mut SystemWaiter::new(), stop, |report| {
         let reading = report.reading;

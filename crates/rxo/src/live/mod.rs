@@ -87,11 +87,8 @@ where
     HI: FrameSource + Descriptors,
     HO: FrameSink + Notices + Descriptors,
 {
-    let engine = Config { seed: random_seed(), ..config.engine };
-    let mut pace = Pace::new(config.report_every);
-    // Notices of the devices are observed even if no readings are wanted, or few.
-    let report_every = Some(config.report_every.unwrap_or(NOTICES_EVERY).min(NOTICES_EVERY));
-    let mut worker = Worker::new(nic, host, WorkerConfig { engine, report_every, ..config })?;
+    let (config, mut pace) = paced(config);
+    let mut worker = Worker::new(nic, host, config)?;
     let result = worker.run(&mut SystemWaiter::new(), stop, |report| {
         let Report { reading, nic_sink, host_sink } = report;
         let notices = [nic_sink.notice(), host_sink.notice()];
@@ -105,6 +102,14 @@ where
     let notices = [nic.sink.notice(), host.sink.notice()];
     notices.into_iter().flatten().for_each(|line| observe(Event::Notice(line)));
     Ok(Outcome { totals, result })
+}
+
+/// The configuration with a seed of its own, and which of the worker's reports are readings. Notices of the
+/// devices are observed even if no readings are wanted, or few.
+fn paced(config: WorkerConfig) -> (WorkerConfig, Pace) {
+    let engine = Config { seed: random_seed(), ..config.engine };
+    let report_every = Some(config.report_every.unwrap_or(NOTICES_EVERY).min(NOTICES_EVERY));
+    (WorkerConfig { engine, report_every, ..config }, Pace::new(config.report_every))
 }
 
 /// How often the devices are asked for notices, at least.
