@@ -169,7 +169,6 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-console", "prints, and tells usage from failure"),
             ("rxo-repro", "the demo, the calibration, the papers' experiments"),
             ("rxo-coalesce", "policies by name, counters by reason"),
-            ("rxo-ack", "counters by reason"),
             ("rxo-capture", "opens captures, reports what is wrong with them"),
             ("rxo-device", "what devices say of themselves, and their counters"),
             ("rxo-driver", "opens what was typed, names what is wrong with it"),
