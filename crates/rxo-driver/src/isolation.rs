@@ -20,7 +20,7 @@ use crate::netlink::{Netlink, Request};
 /// An nftables table that drops what arrives on an interface after [`Isolation::close`]. Dropping it
 /// removes the table.
 #[derive(Debug)]
-pub(crate) struct Isolation {
+pub struct Isolation {
     netlink: Netlink,
     table: String,
     /// Whether the kernel removes the table by itself.

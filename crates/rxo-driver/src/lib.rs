@@ -49,6 +49,7 @@ pub use device::{
 };
 pub use handover::Holdings;
 pub use interface::{Feature, Interface};
+pub use isolation::Isolation;
 pub use link_watch::LinkWatch;
 pub use packet::{PacketOptions, PacketSource};
 pub use tap::{SubmitMode, Tap, TapKind, TapSource};
