@@ -2,31 +2,32 @@
 //!
 //! As in `expected_text.rs`, an ACK takes the fast path only if the steps would do nothing but what is done
 //! here. Each ACK is counted by itself (round trip, congestion window, the peer's window). The timers, for
-//! which the last ACK decides, are set once.
+//! which the last ACK decides, are set once, and the send buffer is freed once.
 
 use rxo_frame::Instant;
-use rxo_wire::TcpFlags;
 use rxo_wire::tcp::{AckRecord, Timestamp};
+use rxo_wire::{SeqNumber, TcpFlags};
 
 use crate::segment::{Ecn, Segment};
+use crate::sequence::distance;
 use crate::{Connection, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Takes pure ACKs by their records, each counted by itself.
     pub(super) fn take_acks(&mut self, now: Instant, records: impl Iterator<Item = AckRecord>) {
         let mut may_expect = self.may_expect_acks();
-        let mut has_progress = false;
+        let mut acked_from = None;
         for record in records {
             if may_expect && self.expects_ack(record) {
+                acked_from = acked_from.or(Some(self.snd.una));
                 self.take_expected_ack(now, record);
-                has_progress = true;
             } else {
-                self.finish_expected_acks(now, core::mem::take(&mut has_progress));
+                self.finish_expected_acks(now, acked_from.take());
                 self.take_segment(now, Segment::from(&record));
                 may_expect = self.may_expect_acks();
             }
         }
-        self.finish_expected_acks(now, has_progress);
+        self.finish_expected_acks(now, acked_from);
     }
 
     /// Whether the connection can take the fast path for pure ACKs at all. No expected ACK changes that.
@@ -60,15 +61,16 @@ impl<B: AsRef<[u8]>> Connection<B> {
         // Fifth.
         let arrived_at = Instant::from_nanos(record.arrived_at_ns).min(now);
         self.recovery.on_expected_ack(now, arrived_at, ack, &mut self.congestion);
-        self.snd.acknowledge(ack);
-        self.events |= Events::WRITABLE;
+        self.snd.una = ack;
         self.follow_path();
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
     }
 
-    /// Sets the timers, once for all expected ACKs.
-    fn finish_expected_acks(&mut self, now: Instant, has_progress: bool) {
-        if has_progress {
+    /// Ends expected ACKs, the first of which found SND.UNA at `acked_from`. In this state there is no FIN of ours.
+    fn finish_expected_acks(&mut self, now: Instant, acked_from: Option<SeqNumber>) {
+        if let Some(from) = acked_from {
+            self.snd.buffer.advance(distance(from, self.snd.una));
+            self.events |= Events::WRITABLE;
             self.made_progress(now);
             self.heard_of_peer(now);
         }

@@ -34,7 +34,7 @@ impl Recovery {
         let arrival = Arrival { at: arrived_at, echoed: None, least_rtt: Duration::ZERO };
         let (mut bytes, mut sent_at) = (0, Instant::ZERO);
         let Self { board, rack, .. } = self;
-        board.acknowledge(ack, |range| {
+        board.acknowledge_in_flight(ack, |range| {
             bytes += range.bytes();
             sent_at = sent_at.max(range.sent_at);
             rack.delivered(range, &arrival);
@@ -44,14 +44,16 @@ impl Recovery {
         self.rtt.sample_ns(sample_ns);
         self.probe.is_due = false;
         self.duplicates.reset();
-        congestion.on_ack(&Acked {
-            now,
-            bytes,
-            rtt: self.rtt.smoothed().unwrap_or_default(),
-            ack,
-            nxt: ack + self.board.in_flight(),
-            sample_ns: Some(sample_ns),
-            after_timeout: false,
-        });
+        if congestion.is_limiting {
+            congestion.on_ack(&Acked {
+                now,
+                bytes,
+                rtt: self.rtt.smoothed().unwrap_or_default(),
+                ack,
+                nxt: ack + self.board.in_flight(),
+                sample_ns: Some(sample_ns),
+                after_timeout: false,
+            });
+        }
     }
 }

@@ -112,27 +112,50 @@ impl Scoreboard {
     }
 
     /// Everything before `ack` arrived; shows each range that goes.
+    #[inline]
     pub(crate) fn acknowledge(&mut self, ack: SeqNumber, mut gone: impl FnMut(&Sent)) {
-        while let Some(first) = self.ranges.front().copied() {
+        while let Some(first) = self.ranges.front_mut() {
             if first.start.is_at_or_after(ack) {
                 return;
             }
-            let part = Sent { end: earlier(first.end, ack), ..first };
-            gone(&part);
-            self.count(part.fate, -i64::from(part.bytes()));
-            match self.ranges.front_mut() {
-                Some(front) if part.end != first.end => front.start = part.end,
-                _ => drop(self.ranges.pop_front()),
+            let part = Sent { end: earlier(first.end, ack), ..*first };
+            let is_all = part.end == first.end;
+            first.start = part.end;
+            if is_all {
+                self.ranges.pop_front();
             }
+            gone(&part);
+            *self.counter(part.fate) -= part.bytes();
+        }
+    }
+
+    /// As [`Scoreboard::acknowledge`], while everything that is out is in flight and was sent once as far as `ack`.
+    #[inline]
+    pub(crate) fn acknowledge_in_flight(&mut self, ack: SeqNumber, mut gone: impl FnMut(&Sent)) {
+        if let Some(first) = self.ranges.front_mut()
+            && ack.is_before(first.end)
+        {
+            let fate = Fate::InFlight;
+            let part = Sent { end: ack, was_retransmitted: false, fate, ..*first };
+            first.start = ack;
+            self.in_flight -= part.bytes();
+            gone(&part);
+        } else {
+            self.acknowledge(ack, gone);
         }
     }
 
     /// Whether all before `ack`, and there is some, was sent once.
     #[inline]
     pub(crate) fn was_sent_once(&self, ack: SeqNumber) -> bool {
-        let mut before =
-            self.ranges.iter().take_while(|range| range.start.is_before(ack)).peekable();
-        before.peek().is_some() && before.all(|range| !range.was_retransmitted)
+        let Some(first) = self.ranges.front() else { return false };
+        let begins_here = first.start.is_before(ack) && !first.was_retransmitted;
+        begins_here && (first.end.is_at_or_after(ack) || self.were_sent_once(ack))
+    }
+
+    fn were_sent_once(&self, ack: SeqNumber) -> bool {
+        let mut before = self.ranges.iter().take_while(|range| range.start.is_before(ack));
+        before.all(|range| !range.was_retransmitted)
     }
 
     /// The peer holds `block`; shows each range for which that is news.
@@ -223,18 +246,19 @@ impl Scoreboard {
 
     fn set(&mut self, index: usize, fate: Fate) {
         let range = self.ranges[index];
-        self.count(range.fate, -i64::from(range.bytes()));
-        self.count(fate, i64::from(range.bytes()));
+        *self.counter(range.fate) -= range.bytes();
+        *self.counter(fate) += range.bytes();
         self.ranges[index].fate = fate;
     }
 
-    fn count(&mut self, fate: Fate, bytes: i64) {
-        let counter = match fate {
+    /// How many bytes have this fate.
+    #[inline]
+    fn counter(&mut self, fate: Fate) -> &mut u32 {
+        match fate {
             Fate::InFlight => &mut self.in_flight,
             Fate::Sacked => &mut self.sacked,
             Fate::Lost => &mut self.lost,
-        };
-        *counter = (i64::from(*counter) + bytes).max(0) as u32;
+        }
     }
 
     /// Makes `at` the boundary of two ranges, when it lies inside one and there is room.
