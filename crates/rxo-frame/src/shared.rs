@@ -76,6 +76,29 @@ impl SharedBytes {
         }
     }
 
+    /// Whether `next` is what follows in the memory of the same owner.
+    #[must_use]
+    pub fn is_followed_by(&self, next: &Self) -> bool {
+        let is_same_owner = match (&self.owner, &next.owner) {
+            (Owner::Shared(own), Owner::Shared(other)) => Arc::ptr_eq(own, other),
+            (Owner::Static(own), Owner::Static(other)) => core::ptr::eq(*own, *other),
+            _ => false,
+        };
+        is_same_owner && self.end == next.start
+    }
+
+    /// Appends `next` if it [follows](SharedBytes::is_followed_by); else returns it. Copies nothing.
+    ///
+    /// # Errors
+    /// `next`, if it does not follow.
+    pub fn join(&mut self, next: Self) -> Result<(), Self> {
+        if !self.is_followed_by(&next) {
+            return Err(next);
+        }
+        self.end = next.end;
+        Ok(())
+    }
+
     /// The first `bytes`, or all if there are fewer. Copies nothing.
     #[must_use]
     pub fn first(&self, bytes: usize) -> Self {
@@ -145,6 +168,22 @@ mod tests {
         assert!(bytes.is_empty() && bytes.first(1).is_empty());
         drop(bytes);
         assert_eq!(Arc::strong_count(&owner), 1);
+    }
+
+    #[test]
+    fn only_what_follows_in_the_same_owner_is_joined() {
+        let whole = SharedBytes::from(b"abcdef".to_vec());
+        let mut rest = whole.clone();
+        let mut front = rest.split_to(2);
+        let middle = rest.split_to(2);
+        let rest = front.join(rest).unwrap_err();
+        assert!(front.join(middle).is_ok() && front.join(rest).is_ok());
+        assert_eq!(&front[..], b"abcdef");
+        let other = SharedBytes::from(b"abcdefgh".to_vec());
+        let mut ends = other.clone();
+        ends.advance(6);
+        assert!(!front.is_followed_by(&ends) && !whole.is_followed_by(&whole));
+        assert!(!SharedBytes::from(&b"ab"[..]).is_followed_by(&front));
     }
 
     struct Alive(Arc<[u8; 4]>);

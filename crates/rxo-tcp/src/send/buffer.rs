@@ -57,10 +57,10 @@ impl SendBuffer {
     }
 
     /// Appends as much of `text` as fits, and takes it off `text`. Returns how many bytes. Copies only a part that is
-    /// shorter than 2 KiB, so that the number of parts is bounded by the size.
+    /// shorter than 2 KiB and does not continue the last one, so that the number of parts is bounded by the size.
     pub fn lend(&mut self, text: &mut SharedBytes) -> usize {
         let fits = text.len().min(self.room() as usize);
-        if fits >= LEAST_LENT_BYTES {
+        if fits >= LEAST_LENT_BYTES || self.lent.is_continued_by(text, self.ring.len()) {
             self.lent.push(text.split_to(fits), self.ring.len());
             return fits;
         }
@@ -79,11 +79,13 @@ impl SendBuffer {
     /// The text from the index `from` up to `to`, as far as there is such.
     pub fn text(&self, from: u32, to: u32) -> Text<'_> {
         let to = to.min(self.len());
-        Text { buffer: Some(self), from: from.min(to), to }
+        let from = from.min(to);
+        let ahead = if from < to { self.slice(from, to) } else { &[] };
+        Text { buffer: Some(self), from, to, ahead }
     }
 
     /// The text from `from` up to `to`, which is in the buffer, as far as it is in one piece.
-    #[inline]
+    #[inline(never)]
     fn slice(&self, from: u32, to: u32) -> &[u8] {
         if self.lent.is_empty() {
             return self.ring.slice(from, to);
@@ -116,11 +118,13 @@ pub struct Text<'a> {
     buffer: Option<&'a SendBuffer>,
     from: u32,
     to: u32,
+    /// The bytes from `from` on that are in one piece, perhaps beyond `to`. Empty if they are to be looked for.
+    ahead: &'a [u8],
 }
 
 impl<'a> Text<'a> {
     /// No text.
-    pub const EMPTY: Self = Self { buffer: None, from: 0, to: 0 };
+    pub const EMPTY: Self = Self { buffer: None, from: 0, to: 0, ahead: &[] };
 
     /// The length, in bytes.
     #[inline]
@@ -140,9 +144,10 @@ impl<'a> Text<'a> {
     #[inline]
     #[must_use]
     pub fn split_to(&mut self, bytes: usize) -> Self {
-        let cut = self.from + bytes.min(self.len()) as u32;
+        let taken = bytes.min(self.len());
+        let cut = self.from + taken as u32;
         let front = Self { to: cut, ..*self };
-        self.from = cut;
+        (self.from, self.ahead) = (cut, self.ahead.get(taken..).unwrap_or_default());
         front
     }
 
@@ -173,11 +178,13 @@ pub struct Slices<'a>(Text<'a>);
 impl<'a> Iterator for Slices<'a> {
     type Item = &'a [u8];
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<&'a [u8]> {
-        let Text { buffer, from, to } = self.0;
+        let Text { buffer, from, to, ahead } = self.0;
         let buffer = buffer.filter(|_| from < to)?;
-        let slice = buffer.slice(from, to);
+        let slice = if ahead.is_empty() { buffer.slice(from, to) } else { ahead };
+        let slice = slice.get(..(to - from) as usize).unwrap_or(slice);
+        self.0.ahead = &[];
         self.0.from += slice.len() as u32;
         // Nothing is left of bytes whose owner has dropped them.
         (!slice.is_empty()).then_some(slice)
@@ -229,12 +236,19 @@ mod tests {
             let mut buffer = SendBuffer::with_capacity(20_000);
             let (mut queue, mut size, mut written) = (VecDeque::<u8>::new(), 20_000, 0);
             let owner = Arc::new(());
+            let whole = SharedBytes::from(bytes(0, 1 << 20));
             for call in calls {
                 let (taken, asked) = match call {
                     Call::Write(count) => (buffer.write(&bytes(written, count)), count),
                     Call::Lend(count) => {
                         let lent = Owned(bytes(written, count), Arc::clone(&owner));
                         let mut text = SharedBytes::from_owner(lent);
+                        if count % 2 == 0 {
+                            // Perhaps the text that follows what was lent last.
+                            text = whole.clone();
+                            text.advance(written as usize);
+                            text = text.first(count as usize);
+                        }
                         let taken = buffer.lend(&mut text);
                         prop_assert_eq!(&text[..], &bytes(written, count)[taken..]);
                         (taken, count)

@@ -30,6 +30,11 @@ impl Part {
     fn len(&self) -> u32 {
         self.text.len() as u32
     }
+
+    /// The position after its last byte.
+    fn end(&self) -> u32 {
+        self.at.wrapping_add(self.len())
+    }
 }
 
 impl Lent {
@@ -49,12 +54,29 @@ impl Lent {
         self.bytes
     }
 
+    /// Whether `text` would make the last part longer. `ring_bytes` are in the ring.
+    pub(super) fn is_continued_by(&self, text: &SharedBytes, ring_bytes: u32) -> bool {
+        let at = self.end(ring_bytes);
+        self.parts.back().is_some_and(|last| last.end() == at && last.text.is_followed_by(text))
+    }
+
     /// Appends `text`, which is not empty, behind everything, of which `ring_bytes` are in the ring.
     pub(super) fn push(&mut self, text: SharedBytes, ring_bytes: u32) {
-        let at = self.start.wrapping_add(ring_bytes).wrapping_add(self.bytes);
-        let before = self.parts.back().map_or(0, |last| last.before.wrapping_add(last.len()));
-        self.bytes += text.len() as u32;
-        self.parts.push_back(Part { text, at, before });
+        let (at, bytes) = (self.end(ring_bytes), text.len() as u32);
+        let joined = match self.parts.back_mut() {
+            Some(last) if last.end() == at => last.text.join(text),
+            _ => Err(text),
+        };
+        if let Err(text) = joined {
+            let before = self.parts.back().map_or(0, |last| last.before.wrapping_add(last.len()));
+            self.parts.push_back(Part { text, at, before });
+        }
+        self.bytes += bytes;
+    }
+
+    /// The position after everything.
+    fn end(&self, ring_bytes: u32) -> u32 {
+        self.start.wrapping_add(ring_bytes).wrapping_add(self.bytes)
     }
 
     /// Removes the first `bytes` of the send buffer. Returns how many of these are in the ring, or beyond the end.
