@@ -17,7 +17,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::receive("tcp-receive", Variant::Offload),
         Self::receive("tcp-receive-aggregation", Variant::Aggregation),
         Self::receive("tcp-receive-limit-1", Variant::LimitOne),
@@ -35,10 +35,16 @@ impl Counted {
             ..Self::receive("host-send", Variant::Offload)
         },
         Self {
+            contender: Contender::HostLent,
+            kind: Kind::EndToEnd,
+            ..Self::receive("host-send-lent", Variant::Lent)
+        },
+        Self {
             contender: Contender::Smoltcp,
             ..Self::receive("tcp-receive-smoltcp", Variant::Original)
         },
         Self { kind: Kind::EndToEnd, ..Self::receive("tcp-send", Variant::Offload) },
+        Self { kind: Kind::EndToEnd, ..Self::receive("tcp-send-lent", Variant::Lent) },
         Self {
             kind: Kind::EndToEnd,
             takes_large: true,

@@ -12,12 +12,13 @@ use rxo_device::{
     SourceCounters,
 };
 use rxo_frame::{Frame, Gather, Instant, LinkKind};
-use rxo_host::{Host, HostConfig, IpCidr, TcpListener, TcpStream};
+use rxo_host::{Host, HostConfig, IpCidr, SharedBytes, TcpListener, TcpStream};
 use rxo_tcp::AckPolicy;
 
 use super::link::{Buffer, MTU, Port};
 use super::stack::{
-    BUFFER_BYTES, CALL_BYTES, CLIENT, Role, SERVER, SERVER_PORT, Setting, Stack, TURN_FRAMES,
+    BUFFER_BYTES, CALL_BYTES, CLIENT, Role, SERVER, SERVER_PORT, Setting, Stack, TURN_FRAMES, lent,
+    next_lent,
 };
 
 /// The stack.
@@ -30,11 +31,14 @@ pub(crate) struct Hosted {
     connections: usize,
     role: Role,
     application: Vec<u8>,
+    /// The text that the application lends again and again, and what of it is not sent yet.
+    lent: Option<[SharedBytes; 2]>,
     read_bytes: u64,
 }
 
 impl Hosted {
-    pub(crate) fn new(setting: Setting) -> Self {
+    /// With an application that lends what it sends, or copies it.
+    pub(crate) fn new(setting: Setting, lends: bool) -> Self {
         let Setting { role, checksums, timestamps, connections, takes_large, .. } = setting;
         let port = Rc::new(RefCell::new(Port::new(checksums, takes_large)));
         let device = Device { port, checksums, takes_large };
@@ -57,6 +61,7 @@ impl Hosted {
             connections: connections.into(),
             role,
             application: vec![0; CALL_BYTES],
+            lent: lends.then(lent),
             read_bytes: 0,
         };
         hosted.open(connections);
@@ -96,7 +101,11 @@ impl Hosted {
     fn write(&mut self) {
         for stream in &mut self.streams {
             let failure = loop {
-                if let Err(failure) = stream.write(&self.application) {
+                let written = match &mut self.lent {
+                    Some(lent) => stream.write_shared(next_lent(lent)),
+                    None => stream.write(&self.application),
+                };
+                if let Err(failure) = written {
                     break failure.kind();
                 }
             };

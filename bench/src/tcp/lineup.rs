@@ -40,6 +40,8 @@ pub(crate) enum Contender {
     Floor,
     /// `Offload`, with everything that a host adds.
     Host,
+    /// A host whose application lends what it sends.
+    HostLent,
 }
 
 impl Contender {
@@ -49,11 +51,13 @@ impl Contender {
             Self::Smoltcp => "smoltcp",
             Self::Floor => "no stack, a copy",
             Self::Host => "rxo-host",
+            Self::HostLent => "rxo-host, lent",
             Self::Rxo(Variant::Original) => "rxo, original",
             Self::Rxo(Variant::LimitOne) => "rxo, limit 1",
             Self::Rxo(Variant::Aggregation) => "rxo, aggregation",
             Self::Rxo(Variant::Offload) => "rxo",
             Self::Rxo(Variant::Stretch) => "rxo, stretch ACKs",
+            Self::Rxo(Variant::Lent) => "rxo, lent",
         }
     }
 
@@ -61,7 +65,8 @@ impl Contender {
         match self {
             Self::Smoltcp => Box::new(Smoltcp::new(setting)),
             Self::Floor => Box::new(Floor::new(setting)),
-            Self::Host => Box::new(Hosted::new(setting)),
+            Self::Host => Box::new(Hosted::new(setting, false)),
+            Self::HostLent => Box::new(Hosted::new(setting, true)),
             Self::Rxo(variant) => Box::new(Rxo::new(setting, variant)),
         }
     }
@@ -72,6 +77,15 @@ const OFFLOAD: Contender = Contender::Rxo(Variant::Offload);
 const STRETCH: Contender = Contender::Rxo(Variant::Stretch);
 /// The comparison with smoltcp.
 const STACKS: &[Contender] = &[Contender::Smoltcp, OFFLOAD, STRETCH, Contender::Host];
+/// The application that sends copies its text, or lends it.
+const SENDING: &[Contender] = &[
+    Contender::Smoltcp,
+    OFFLOAD,
+    STRETCH,
+    Contender::Host,
+    Contender::Rxo(Variant::Lent),
+    Contender::HostLent,
+];
 /// The comparison with smoltcp, and the lower bound of any stack.
 const WITH_FLOOR: &[Contender] =
     &[Contender::Smoltcp, OFFLOAD, STRETCH, Contender::Host, Contender::Floor];
@@ -96,7 +110,7 @@ const ALONE: Race = Race {
     contenders: WITH_FLOOR,
 };
 const SEEN: Race = Race { reading: Reading::InPlace, contenders: IN_PLACE_WITH_FLOOR, ..ALONE };
-const PAIR: Race = Race { kind: Kind::EndToEnd, contenders: STACKS, ..ALONE };
+const PAIR: Race = Race { kind: Kind::EndToEnd, contenders: SENDING, ..ALONE };
 /// Between guests: nothing segments GSO frames.
 const GUESTS: Race = Race { takes_large: true, ..PAIR };
 const MENON: Race = Race { timestamps: true, contenders: STEPS, ..ALONE };

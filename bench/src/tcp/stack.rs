@@ -1,6 +1,6 @@
 //! The interface of a contender: a TCP stack with its application, at one end of the link.
 
-use rxo_frame::Instant;
+use rxo_frame::{Instant, SharedBytes};
 use serde::Serialize;
 
 use super::link::Port;
@@ -58,6 +58,20 @@ pub(crate) enum Reading {
 pub(crate) fn look_at(bytes: &[u8]) {
     let seen = bytes.chunks(LINE_BYTES).fold(0, |seen, line| seen ^ line[0]);
     std::hint::black_box(seen);
+}
+
+/// A text of the length of a call for an application that lends it, and what of it is not sent yet.
+pub(crate) fn lent() -> [SharedBytes; 2] {
+    [SharedBytes::from(vec![0; CALL_BYTES]), SharedBytes::default()]
+}
+
+/// What to lend next of `text`, which begins anew when all of it is sent.
+#[inline]
+pub(crate) fn next_lent([text, rest]: &mut [SharedBytes; 2]) -> &mut SharedBytes {
+    if rest.is_empty() {
+        rest.clone_from(text);
+    }
+    rest
 }
 
 /// A stack with its application.

@@ -7,9 +7,10 @@ use rxo_ack::{AckNumbers, AckSlot, AckTemplate, IdRule};
 use rxo_frame::{Frame, Gso, GsoKind, Instant, LinkKind};
 use rxo_tcp::{Text, Transmit};
 use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
-use rxo_wire::checksum::{Summer, ipv4_header_checksum, pseudo_header};
+use rxo_wire::checksum::Summer;
+use rxo_wire::segmentation::{Checksums, Part, Segmenter, parts};
 use rxo_wire::tcp::Timestamp;
-use rxo_wire::{FlowKey, PROTOCOL_TCP, SeqNumber, TcpFlags};
+use rxo_wire::{FlowKey, Offsets, PROTOCOL_TCP};
 
 use crate::tcp::link::{MTU, Port};
 
@@ -55,66 +56,41 @@ impl Emitter {
     /// What a device does that segments: the headers once, and in each segment what differs.
     fn emit_text(&mut self, pair: &FlowKey, transmit: &Transmit<'_>, port: &mut Port) {
         let total = transmit.payload_bytes();
-        let size = transmit.gso_size.map_or(total, |size| size.get().into());
-        let mut headers = [0; MOST_HEADER_BYTES];
-        let whole = transmit.header(pair);
-        let bytes = self.write(pair, &whole, &mut headers);
+        let only = NonZeroU16::new(total as u16).expect("text");
+        let (id, size) = (self.id, transmit.gso_size.unwrap_or(only));
+        let mut whole = [0; MOST_HEADER_BYTES];
+        let bytes = self.write(pair, &transmit.header(pair), total, &mut whole);
+        let (whole, parts) = (&whole[..bytes], parts(total, size));
+        self.id = id.wrapping_add(parts.len() as u16);
         if let (Some(size), true) = (transmit.gso_size, port.takes_large) {
-            return self.emit_large(pair, (transmit, size), &headers[..bytes], port);
+            let gso = Gso { kind: GsoKind::TcpV4, ecn: false, size };
+            return port.send_large(bytes + total, gso, |to| fill(to, whole, transmit.payload));
         }
+        let at = Offsets {
+            network: 0,
+            transport: IP_BYTES as u32,
+            payload: bytes as u32,
+            end: bytes as u32,
+        };
+        let checksums = self.summer.map_or(Checksums::Partial, Checksums::Complete);
+        let segmenter = Segmenter::new(whole, at, size, checksums).expect("headers of TCP");
+        let mut middle = [0; MOST_HEADER_BYTES];
+        let middle = &mut middle[..bytes];
+        middle.copy_from_slice(whole);
+        let part = Part { index: 1, offset: 0, bytes: size.get().into(), is_last: false };
+        segmenter.write(middle, part, []).expect("room for the headers");
         let mut rest = transmit.payload;
-        for start in (0..total).step_by(size) {
-            let end = total.min(start + size);
-            let text = rest.split_to(size);
-            let patch = Patch {
-                id: self.id,
-                seq: whole.seq + start as u32,
-                is_last: end == total,
-                flags: whole.flags,
-            };
-            self.id = self.id.wrapping_add(1);
-            port.send(bytes + end - start, |to| {
-                let (head, rest) = to.split_at_mut(bytes);
-                head.copy_from_slice(&headers[..bytes]);
-                patch.apply(head, end - start);
-                fill(rest, text);
-                self.checksum(to);
+        for part in parts {
+            let text = rest.split_to(part.bytes);
+            port.send(bytes + part.bytes, |to| {
+                fill(to, middle, text);
+                let head = &mut to[..bytes];
+                if !segmenter.write_middle(head, part, text.slices()) {
+                    head.copy_from_slice(whole);
+                    segmenter.write(head, part, text.slices()).expect("room for the headers");
+                }
             });
         }
-    }
-
-    /// The whole large send, for a link that takes it.
-    fn emit_large(
-        &mut self,
-        pair: &FlowKey,
-        (transmit, size): (&Transmit<'_>, NonZeroU16),
-        headers: &[u8],
-        port: &mut Port,
-    ) {
-        let whole = transmit.header(pair);
-        let total = transmit.payload_bytes();
-        let patch = Patch { id: self.id, seq: whole.seq, is_last: true, flags: whole.flags };
-        self.id = self.id.wrapping_add(total.div_ceil(size.get().into()) as u16);
-        let gso = Gso { kind: GsoKind::TcpV4, ecn: false, size };
-        port.send_large(headers.len() + total, gso, |to| {
-            let (head, text) = to.split_at_mut(headers.len());
-            head.copy_from_slice(headers);
-            patch.apply(head, total);
-            fill(text, transmit.payload);
-        });
-    }
-
-    /// Completes the TCP checksum of an IP packet, where software does.
-    fn checksum(&self, packet: &mut [u8]) {
-        let Some(summer) = self.summer else { return };
-        let addresses = packet.first_chunk::<IP_BYTES>().map(|ip| {
-            let word = |at| u32::from_be_bytes([ip[at], ip[at + 1], ip[at + 2], ip[at + 3]]);
-            FlowKey::v4(word(12), word(16), 0, 0)
-        });
-        let key = addresses.expect("an IP header");
-        let segment = &mut packet[IP_BYTES..];
-        let pseudo = pseudo_header(&key, PROTOCOL_TCP, segment.len() as u32);
-        write_tcp_checksum(segment, pseudo, summer).expect("a TCP segment");
     }
 
     /// Each acknowledgement built by itself.
@@ -132,7 +108,7 @@ impl Emitter {
     fn emit_template(&mut self, pair: &FlowKey, transmit: &Transmit<'_>, port: &mut Port) {
         let header = transmit.header(pair);
         let mut first = [0; MTU];
-        let bytes = self.write(pair, &header, &mut first);
+        let bytes = self.write(pair, &header, 0, &mut first);
         let timestamp = timestamp(header.options);
         let later = transmit.later_acks.iter();
         self.numbers.clear();
@@ -152,66 +128,48 @@ impl Emitter {
     }
 
     fn send(&mut self, pair: &FlowKey, tcp: &TcpHeader<'_>, port: &mut Port) {
-        port.send(20 + tcp.bytes(), |to| self.write(pair, tcp, to));
+        port.send(IP_BYTES + tcp.bytes(), |to| self.write(pair, tcp, 0, to));
     }
 
-    /// Writes an IP packet without text; says how many bytes it has.
-    fn write(&mut self, pair: &FlowKey, tcp: &TcpHeader<'_>, to: &mut [u8]) -> usize {
+    /// Writes the headers of an IP packet with `text_bytes` of text; says how many bytes they have. The checksum
+    /// is complete if there is no text.
+    fn write(
+        &mut self,
+        pair: &FlowKey,
+        tcp: &TcpHeader<'_>,
+        text_bytes: usize,
+        to: &mut [u8],
+    ) -> usize {
         let (std::net::IpAddr::V4(source), std::net::IpAddr::V4(destination)) =
             (pair.source(), pair.destination())
         else {
             unreachable!("the link is IPv4");
         };
-        let payload_bytes = tcp.bytes();
         let id = self.id;
+        self.id = id.wrapping_add(1);
         let ip = Ipv4Header {
             source,
             destination,
             protocol: PROTOCOL_TCP,
             id,
-            payload_bytes,
+            payload_bytes: tcp.bytes() + text_bytes,
             ..Ipv4Header::default()
         };
-        self.id = id.wrapping_add(1);
-        let bytes = ip.bytes() + payload_bytes;
-        let segment = ip.write(&mut to[..bytes]).expect("room for the headers");
+        let segment = ip.write(to).expect("room for the headers");
         tcp.write(segment).expect("room for the headers");
-        if let Some(summer) = self.summer {
+        if let Some(summer) = self.summer.filter(|_| text_bytes == 0) {
+            let segment = &mut segment[..tcp.bytes()];
             write_tcp_checksum(segment, ip.pseudo_header(), summer).expect("a TCP segment");
         }
-        bytes
+        IP_BYTES + tcp.bytes()
     }
 }
 
-/// What differs from one segment of a large send to the next.
-struct Patch {
-    id: u16,
-    seq: SeqNumber,
-    is_last: bool,
-    flags: TcpFlags,
-}
-
-impl Patch {
-    /// Writes it into the headers of a segment with `text` bytes.
-    fn apply(&self, headers: &mut [u8], text: usize) {
-        let packet = (headers.len() + text) as u16;
-        let (ip, tcp) = headers.split_first_chunk_mut::<IP_BYTES>().expect("an IP header");
-        ip[2..4].copy_from_slice(&packet.to_be_bytes());
-        ip[4..6].copy_from_slice(&self.id.to_be_bytes());
-        ip[10..12].fill(0);
-        let checksum = ipv4_header_checksum(ip);
-        ip[10..12].copy_from_slice(&checksum.to_be_bytes());
-        tcp[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
-        let at_end = TcpFlags::FIN | TcpFlags::PSH;
-        let flags = if self.is_last { self.flags } else { self.flags.without(at_end) };
-        tcp[13] = flags.bits() as u8;
-        tcp[16..18].fill(0);
-    }
-}
-
-/// Copies `text`.
+/// Copies `head` and `text`.
 #[inline]
-fn fill(mut to: &mut [u8], text: Text<'_>) {
+fn fill(to: &mut [u8], head: &[u8], text: Text<'_>) {
+    let (place, mut to) = to.split_at_mut(head.len());
+    place.copy_from_slice(head);
     for piece in text.slices() {
         let (place, rest) = std::mem::take(&mut to).split_at_mut(piece.len());
         place.copy_from_slice(piece);

@@ -3,7 +3,7 @@
 mod emit;
 
 use rxo_coalesce::{Config as EngineConfig, Delivery, Engine, Policy, Taken};
-use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_frame::{Frame, Instant, LinkKind, SharedBytes};
 use rxo_tcp::{AckPolicy, Arrival, Config, Connection, GsoSegment, PlainSegments, Secret, Segment};
 use rxo_wire::checksum::{Summer, verify_tcp};
 use rxo_wire::{FlowKey, Offsets};
@@ -12,7 +12,7 @@ use self::emit::Emitter;
 use super::link::{Buffer, Port};
 use super::stack::{
     BUFFER_BYTES, CALL_BYTES, CLIENT, FIRST_PORT, Reading, Role, SERVER, SERVER_PORT, Setting,
-    Stack, TURN_FRAMES, look_at,
+    Stack, TURN_FRAMES, lent, look_at, next_lent,
 };
 
 /// The features that are switched on (Menon 2008, section 5).
@@ -28,6 +28,8 @@ pub(crate) enum Variant {
     Offload,
     /// Aggregates, and one acknowledgement for each.
     Stretch,
+    /// `Offload`, and the application lends what it sends.
+    Lent,
 }
 
 impl Variant {
@@ -35,7 +37,7 @@ impl Variant {
         match self {
             Self::Original => Policy::none(),
             Self::LimitOne => Policy { max_segments: 1, ..Policy::remember() },
-            Self::Aggregation | Self::Offload | Self::Stretch => Policy::remember(),
+            Self::Aggregation | Self::Offload | Self::Stretch | Self::Lent => Policy::remember(),
         }
     }
 
@@ -47,7 +49,7 @@ impl Variant {
     }
 
     fn has_templates(self) -> bool {
-        matches!(self, Self::LimitOne | Self::Offload)
+        matches!(self, Self::LimitOne | Self::Offload | Self::Lent)
     }
 }
 
@@ -69,6 +71,8 @@ struct Endpoints {
     emitter: Emitter,
     summer: Summer,
     application: Vec<u8>,
+    /// The text that the application lends again and again, and what of it is not sent yet.
+    lent: Option<[SharedBytes; 2]>,
     read_bytes: u64,
 }
 
@@ -131,6 +135,7 @@ impl Endpoints {
             emitter: Emitter::new(setting.checksums, variant.has_templates()),
             summer: Summer::detect(),
             application: vec![0; CALL_BYTES],
+            lent: (variant == Variant::Lent).then(lent),
             read_bytes: 0,
         };
         (0..count).for_each(|number| endpoints.touch(number));
@@ -200,7 +205,8 @@ impl Endpoints {
 
     /// Lets the application read and write, and sends what is due.
     fn serve(&mut self, now: Instant, port: &mut Port) {
-        let Self { connections, dirty, is_dirty, emitter, application, read_bytes, .. } = self;
+        let Self { connections, dirty, is_dirty, emitter, application, lent, read_bytes, .. } =
+            self;
         let (role, reading) = (self.role, self.reading);
         for number in dirty.drain(..) {
             is_dirty[number] = false;
@@ -208,7 +214,7 @@ impl Endpoints {
             if role == Role::Reads {
                 *read_bytes += read_all(connection, reading, application);
             } else {
-                while connection.send_room() > 0 && connection.send(application).is_ok() {}
+                write_all(connection, application, lent.as_mut());
             }
             if connection.poll_at().is_some_and(|at| at <= now) {
                 connection.on_timeout(now);
@@ -217,6 +223,23 @@ impl Endpoints {
             while let Some(transmit) = connection.poll_transmit(now) {
                 emitter.emit(&pair, &transmit, port);
             }
+        }
+    }
+}
+
+/// Writes until the send buffer is full: a copy of `text`, or what is lent.
+fn write_all(
+    connection: &mut Connection<Buffer>,
+    text: &[u8],
+    mut lent: Option<&mut [SharedBytes; 2]>,
+) {
+    while connection.send_room() > 0 {
+        let written = match &mut lent {
+            Some(lent) => connection.send_shared(next_lent(lent)),
+            None => connection.send(text),
+        };
+        if written.is_err() {
+            return;
         }
     }
 }
