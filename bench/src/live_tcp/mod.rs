@@ -1,22 +1,28 @@
 //! `rxo-bench live-tcp`: rxo's own TCP beside Linux's in the same place, over real interfaces.
 //!
-//! A Linux peer exchanges files with a stack: through a wire, and over a path with a delay (`place.rs`). The
-//! stack is Linux or rxo (`transfer.rs`). All places are up at the same time and take turns. Processor time is
-//! that of the whole machine, peer and path included, because a veth charges whoever runs its softirq.
+//! A Linux peer and a stack exchange bytes, through a wire or over a path with delay and loss (`place.rs`). The
+//! stack is Linux or rxo (`transfer.rs`). Both places of a row are up at the same time and take turns. Processor
+//! time is that of the whole machine, peer and path included, because a veth charges whoever runs its softirq.
+//! `case.rs` has the rows, `memory.rs` measures what a connection holds.
 
+mod case;
 mod machine_time;
+mod memory;
 mod place;
+mod show;
 mod transfer;
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
 
+use self::case::{Case, Net};
+use self::memory::Memory;
 use self::place::{Place, Stack};
-use self::transfer::{Cost, Direction};
+use self::transfer::Cost;
+use crate::machine::Machine;
 use crate::stats::Summary;
 
 /// The options.
@@ -25,126 +31,170 @@ pub(crate) struct LiveTcpArgs {
     /// The command under test. Without it, the `rxo` beside this program.
     #[arg(long, value_name = "FILE")]
     rxo: Option<PathBuf>,
-    /// Rounds over all places, 1 or more.
+    /// Rounds over both places of a row, 1 or more.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// Every combination: MTU 1,500 and 9,000, TSO, 0 and 40 ms, 0 and 1 % loss, 1, 16 and 400 connections.
+    #[arg(long)]
+    all: bool,
+    /// Only rows of every combination with these words, such as receiving,mtu=1500,tso=off,delay=0,loss=0,
+    /// connections=1. Words of one kind are alternatives. memory: the memory of a connection, which is measured
+    /// otherwise only if nothing is chosen.
+    #[arg(long, value_name = "WORDS", value_delimiter = ',', conflicts_with = "all")]
+    only: Vec<String>,
     /// Prints a JSON document.
     #[arg(long)]
     json: bool,
 }
 
-/// Delays there and back, and the bytes that are sent over each.
-const CASES: [(Duration, &[u64]); 2] =
-    [(Duration::from_millis(40), &[1_000_000, 16_000_000]), (Duration::ZERO, &[500_000_000])];
-
-/// What one file takes with both stacks.
+/// Everything that was measured.
 #[derive(Debug, Serialize)]
-struct Row {
-    direction: Direction,
-    delay_ms: u128,
-    bytes: u64,
-    linux: Spread,
-    rxo: Spread,
-    /// The time of rxo for that of Linux.
-    time_ratio: f64,
-    /// The processor time of the whole machine with rxo for that with Linux.
-    processor_ratio: f64,
+struct Report {
+    machine: Machine,
+    rounds: u32,
+    rows: Vec<Row>,
+    memory: Vec<Memory>,
 }
 
-/// The median with its quartiles, and the median of the processor time of the whole machine.
+/// One row: what it has cost with both stacks, or why it has failed.
+#[derive(Debug, Serialize)]
+struct Row {
+    #[serde(flatten)]
+    case: Case,
+    #[serde(flatten)]
+    measured: Option<Measured>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Measured {
+    linux: Spread,
+    rxo: Spread,
+    /// The rate of rxo for that of Linux.
+    rate_ratio: f64,
+    /// The processor time of the whole machine with rxo for that with Linux.
+    processor_ratio: f64,
+    /// The same of those that take part, for a machine that does other things, too.
+    own_ratio: f64,
+}
+
+/// The median with its quartiles, and the medians of the rest.
 #[derive(Debug, Serialize)]
 struct Spread {
     seconds: f64,
     low: f64,
     high: f64,
+    /// Of the whole machine, to 10 ms.
     processor_seconds: f64,
+    /// Of those that take part, to 10 ms.
+    own_seconds: f64,
+    /// Frames that the peer has received.
+    peer_frames: f64,
 }
 
 /// Measures and prints.
 ///
 /// # Errors
-/// If namespaces cannot be made, a stack fails, or bytes are missing.
+/// If namespaces cannot be made, or a row has failed; the others are printed nevertheless.
 pub(crate) fn run(args: &LiveTcpArgs) -> Result<()> {
     rxo_lab::become_root_in_user_namespace()?;
     let rxo = match &args.rxo {
         Some(rxo) => rxo.clone(),
         None => std::env::current_exe()?.with_file_name("rxo"),
     };
-    let mut rows = Vec::new();
-    for (delay, sizes) in CASES {
-        let places = [Stack::Linux, Stack::Rxo].map(|stack| Place::new(stack, delay, &rxo));
-        let [linux, own] = places;
-        let places = [linux.context("Linux's place")?, own.context("rxo's place")?];
-        for bytes in sizes {
-            for direction in [Direction::Receiving, Direction::Sending] {
-                eprintln!("live-tcp: {direction} {bytes} bytes, {} ms", delay.as_millis());
-                rows.push(row(&places, delay, direction, *bytes, args.rounds)?);
-            }
-        }
-    }
+    let cases = cases(args)?;
+    let rows = rows(&cases, &rxo, args.rounds);
+    let has_memory = args.only.is_empty() || args.only.iter().any(|word| word == MEMORY);
+    let memory = if has_memory { memory(&rxo)? } else { Vec::new() };
+    let report = Report { machine: Machine::read(), rounds: args.rounds, rows, memory };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
-        show(&rows, args.rounds);
+        show::table(&report);
+    }
+    let failed = report.rows.iter().filter(|row| row.failure.is_some()).count();
+    if failed > 0 {
+        bail!("{failed} of {} rows have failed", report.rows.len());
     }
     Ok(())
 }
 
-fn row(
-    places: &[Place; 2],
-    delay: Duration,
-    direction: Direction,
-    bytes: u64,
-    rounds: u32,
-) -> Result<Row> {
+fn cases(args: &LiveTcpArgs) -> Result<Vec<Case>> {
+    let all = Case::all();
+    let words: Vec<_> = args.only.iter().filter(|word| *word != MEMORY).cloned().collect();
+    match (args.all, args.only.is_empty(), words.is_empty()) {
+        (true, ..) => Ok(all),
+        (_, true, _) => Ok(all.into_iter().filter(Case::is_default).collect()),
+        (_, _, true) => Ok(Vec::new()),
+        _ => case::chosen(all, &words),
+    }
+}
+
+fn rows(cases: &[Case], rxo: &Path, rounds: u32) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for cases in cases.chunk_by(|one, next| one.net == next.net) {
+        let Some(first) = cases.first() else { continue };
+        let places = places(&first.net, rxo);
+        for case in cases {
+            eprintln!("live-tcp: {case}");
+            let measured = match &places {
+                Ok(places) => measured(places, case, rounds),
+                Err(error) => Err(anyhow::anyhow!("{error:#}")),
+            };
+            let failure = measured.as_ref().err().map(|error| format!("{error:#}"));
+            if let Some(failure) = &failure {
+                eprintln!("live-tcp: failed: {failure}");
+            }
+            rows.push(Row { case: *case, measured: measured.ok(), failure });
+        }
+    }
+    rows
+}
+
+fn places(net: &Net, rxo: &Path) -> Result<[Place; 2]> {
+    Ok([
+        Place::new(Stack::Linux, net, rxo).context("Linux's place")?,
+        Place::new(Stack::Rxo, net, rxo).context("rxo's place")?,
+    ])
+}
+
+fn measured(places: &[Place; 2], case: &Case, rounds: u32) -> Result<Measured> {
     let mut costs = [Vec::new(), Vec::new()];
     for _ in 0..rounds {
         for (place, costs) in places.iter().zip(&mut costs) {
-            costs.push(place.transfer(direction, bytes)?);
+            let cost = place.transfer(case).with_context(|| format!("{:?}", place.stack))?;
+            costs.push(cost);
         }
     }
     let [linux, rxo] = costs.map(|costs| spread(&costs));
-    Ok(Row {
-        direction,
-        delay_ms: delay.as_millis(),
-        bytes,
-        time_ratio: rxo.seconds / linux.seconds,
+    Ok(Measured {
+        rate_ratio: linux.seconds / rxo.seconds,
         processor_ratio: rxo.processor_seconds / linux.processor_seconds,
+        own_ratio: rxo.own_seconds / linux.own_seconds,
         linux,
         rxo,
     })
 }
 
 fn spread(costs: &[Cost]) -> Spread {
-    let of = |figure: fn(&Cost) -> Duration| {
-        Summary::of(&costs.iter().map(|cost| figure(cost).as_secs_f64()).collect::<Vec<_>>())
-    };
-    let time = of(|cost| cost.time);
+    let of = |figure: fn(&Cost) -> f64| Summary::of(&costs.iter().map(figure).collect::<Vec<_>>());
+    let time = of(|cost| cost.time.as_secs_f64());
     Spread {
         seconds: time.median,
         low: time.low,
         high: time.high,
-        processor_seconds: of(|cost| cost.processor).median,
+        processor_seconds: of(|cost| cost.processor.as_secs_f64()).median,
+        own_seconds: of(|cost| cost.own.as_secs_f64()).median,
+        peer_frames: of(|cost| cost.peer_frames as f64).median,
     }
 }
 
-fn show(rows: &[Row], rounds: u32) {
-    println!(
-        "{:<10} {:>6} {:>7} {:>22} {:>22} {:>6} {:>22}",
-        "the stack", "ms", "MB", "Linux, s", "rxo, s", "ratio", "processor, ratio"
-    );
-    for row in rows {
-        let spread = |of: &Spread| format!("{:.3} ({:.3}-{:.3})", of.seconds, of.low, of.high);
-        println!(
-            "{:<10} {:>6} {:>7} {:>22} {:>22} {:>6.2} {:>22.2}",
-            row.direction.to_string(),
-            row.delay_ms,
-            row.bytes / 1_000_000,
-            spread(&row.linux),
-            spread(&row.rxo),
-            row.time_ratio,
-            row.processor_ratio,
-        );
-    }
-    println!("Medians of {rounds} rounds, quartiles in brackets. Processor: of the whole machine.");
+fn memory(rxo: &Path) -> Result<Vec<Memory>> {
+    eprintln!("live-tcp: memory");
+    let places = places(&memory::NET, rxo)?;
+    places.iter().map(memory::measure).collect::<Result<_>>().context("memory")
 }
+
+/// The word that chooses what a connection holds.
+const MEMORY: &str = "memory";

@@ -1,20 +1,26 @@
-//! Where a stack stands: a Linux peer, a wire or a path with a delay, and a namespace for the stack.
+//! Where a stack stands: a Linux peer, a wire or a path, and a namespace for the stack.
 //!
 //! ```text
 //!  a wire:  peer [eth0 10.77.0.1] ===veth=== [eth1] the stack, 10.77.0.2
-//!  a path:  peer [eth0 10.77.0.1] ===veth=== [eth1] rxo run, which delays [wire1] ===veth=== [eth1] the stack
+//!  a path:  peer [eth0 10.77.0.1] ===veth=== [eth1] rxo run, which delays and loses [wire1] ===veth===
+//!           [eth1] the stack
 //! ```
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use rxo_lab::{Lab, LabOptions, Namespace, Offload, create_veth};
+use anyhow::{Context, Result, anyhow, bail};
+use rxo_lab::{Interface, Lab, LabOptions, Namespace, Offload, create_veth};
+use serde::Serialize;
+
+use super::case::Net;
 
 /// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Stack {
     Linux,
     Rxo,
@@ -24,8 +30,8 @@ pub(super) enum Stack {
 pub(super) struct Place {
     pub(super) stack: Stack,
     pub(super) rxo: PathBuf,
-    /// Delays; ends with the place.
-    _path: Option<Process>,
+    /// Delays and loses; ends with the place.
+    path: Option<Process>,
     end: Option<Namespace>,
     lab: Lab,
 }
@@ -34,13 +40,15 @@ pub(super) struct Place {
 const PATH_END: &str = "wire1";
 
 impl Place {
-    /// Makes the network, and starts the path if there is a delay.
-    pub(super) fn new(stack: Stack, delay: Duration, rxo: &Path) -> Result<Self> {
-        let lab = Lab::with_bare_nic(LabOptions::default())?;
-        let mut place = Self { stack, rxo: rxo.to_owned(), _path: None, end: None, lab };
-        if !delay.is_zero() {
-            place.end = Some(place.far_end()?);
-            place._path = Some(place.path(delay / 2)?);
+    /// Makes the network, and starts the path unless it is a wire.
+    pub(super) fn new(stack: Stack, net: &Net, rxo: &Path) -> Result<Self> {
+        let lab = Lab::with_bare_nic(LabOptions { mtu: net.mtu, ..LabOptions::default() })?;
+        let wire = [lab.peer().interface(Lab::PEER_INTERFACE), lab.host().interface(Lab::NIC)];
+        wire.iter().try_for_each(|end| set_segmentation(end, net.tso))?;
+        let mut place = Self { stack, rxo: rxo.to_owned(), path: None, end: None, lab };
+        if !net.is_wire() {
+            place.end = Some(place.far_end(net)?);
+            place.path = Some(place.start_path(net)?);
         }
         if stack == Stack::Linux {
             let nic = place.namespace().interface(Lab::NIC);
@@ -59,46 +67,72 @@ impl Place {
         self.lab.peer()
     }
 
-    fn far_end(&self) -> Result<Namespace> {
+    /// The process that is the path, if there is one.
+    pub(super) fn path_process(&self) -> Option<u32> {
+        self.path.as_ref().map(Process::id)
+    }
+
+    fn far_end(&self, net: &Net) -> Result<Namespace> {
         let end = Namespace::new("end")?;
         let (near, far) = (self.lab.host().interface(PATH_END), end.interface(Lab::NIC));
         create_veth(&near, &far)?;
         for interface in [&near, &far] {
-            interface.set_offload(Offload::TransmitSegmentation, false)?;
-            interface.set_offload(Offload::GenericSegmentation, false)?;
+            interface.set_mtu(net.mtu)?;
+            set_segmentation(interface, net.tso)?;
             interface.up()?;
         }
         far.await_wire()?;
         Ok(end)
     }
 
-    fn path(&self, each_way: Duration) -> Result<Process> {
+    fn start_path(&self, net: &Net) -> Result<Process> {
         let mut command = Command::new(&self.rxo);
         command.args(["run", "--stats", "0s", "--nic", &format!("packet:{}", Lab::NIC)]);
         command.args(["--host", &format!("packet:{PATH_END}")]);
+        let (loss, delay) = (net.loss_percent, net.each_way().as_millis());
         for flag in ["--impair", "--impair-back"] {
-            command.args([flag, &format!("delay={}ms", each_way.as_millis())]);
+            command.args([flag, &format!("loss={loss}%,delay={delay}ms")]);
         }
         Process::start(self.lab.host(), command)
     }
+}
+
+/// Sets whether GSO frames cross the interface, or whoever sends segments them.
+fn set_segmentation(interface: &Interface<'_>, is_left_out: bool) -> Result<()> {
+    for offload in [Offload::TransmitSegmentation, Offload::GenericSegmentation] {
+        interface.set_offload(offload, is_left_out)?;
+    }
+    Ok(())
 }
 
 /// A process in a namespace. It is asked to end when it is dropped, and then killed.
 pub(super) struct Process {
     child: Child,
     name: String,
+    /// Reads what it prints.
+    output: Option<JoinHandle<std::io::Result<String>>>,
 }
 
 /// How long a process may take to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Process {
     pub(super) fn start(namespace: &Namespace, mut command: Command) -> Result<Self> {
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         let name = format!("{command:?}");
-        let child =
+        let mut child =
             namespace.run(|| command.spawn())?.with_context(|| format!("cannot run {name}"))?;
-        Ok(Self { child, name })
+        let output = child.stdout.take().map(|mut stdout| {
+            thread::spawn(move || {
+                let mut text = String::new();
+                stdout.read_to_string(&mut text).map(|_| text)
+            })
+        });
+        Ok(Self { child, name, output })
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Fails if it has ended.
@@ -109,17 +143,20 @@ impl Process {
         }
     }
 
-    /// Waits for its end.
-    pub(super) fn end(mut self) -> Result<()> {
+    /// Waits for its end, and returns what it has printed.
+    pub(super) fn end(mut self) -> Result<String> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.child.try_wait()? {
-                Some(status) if status.success() => return Ok(()),
+                Some(status) if status.success() => break,
                 Some(status) => bail!("{} has failed: {status}", self.name),
                 None if Instant::now() > deadline => bail!("{} does not end", self.name),
                 None => thread::sleep(Duration::from_millis(5)),
             }
         }
+        let output = self.output.take().context("its output was read before")?;
+        let text = output.join().map_err(|_| anyhow!("the reader of its output has panicked"))?;
+        text.with_context(|| format!("cannot read what {} prints", self.name))
     }
 }
 

@@ -1,127 +1,237 @@
-//! One file between the peer and a stack.
+//! The bytes of one row between the peer and a stack, over all its connections.
 //!
 //! The stack connects, so that nothing has to be waited for; time counts from the moment at which the peer
-//! accepts to the end of the connection.
+//! accepts the first connection until all have ended. Whoever receives hashes each connection's bytes, and so does
+//! a stack that sends: every byte is checked, and both stacks pay for it.
 
-use std::fmt;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use crc32fast::Hasher;
 use rxo_lab::Lab;
-use serde::Serialize;
+use serde::Deserialize;
 
-use super::machine_time;
+use super::case::{Case, Direction};
+use super::machine_time::Used;
 use super::place::{Place, Process, Stack};
 
-/// What the stack does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Direction {
-    Receiving,
-    Sending,
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Receiving => "receiving",
-            Self::Sending => "sending",
-        })
-    }
-}
-
-/// What a file has cost.
+/// What a row has cost once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     pub(super) time: Duration,
     /// Of the whole machine.
     pub(super) processor: Duration,
+    /// Of those that take part.
+    pub(super) own: Duration,
+    /// Frames that the peer has received: acknowledgements, if the stack receives.
+    pub(super) peer_frames: u64,
 }
 
-const PORT: u16 = 7_000;
+/// The bytes of one connection.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub(super) struct Sum {
+    pub(super) bytes: u64,
+    /// CRC-32, as eight hexadecimal digits.
+    pub(super) crc32: String,
+}
+
+/// What `rxo sink` and `rxo source` print.
+#[derive(Debug, Deserialize)]
+struct Totals {
+    ends: Vec<Sum>,
+}
+
+pub(super) const PORT: u16 = 7_000;
+const BACKLOG: i32 = 1_024;
 const CALL_BYTES: usize = 256 << 10;
 /// Longer than any machine takes.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Place {
-    /// Moves `bytes` and returns what that has cost.
-    pub(super) fn transfer(&self, direction: Direction, bytes: u64) -> Result<Cost> {
-        let address = SocketAddr::from((Lab::PEER_ADDRESSES.0, PORT));
-        let listener = self.peer().run(|| TcpListener::bind(address))?.context("cannot listen")?;
-        match self.stack {
+    /// Moves the bytes of `case`, and returns what that has cost.
+    ///
+    /// # Errors
+    /// If a stack fails, or bytes are missing or wrong.
+    pub(super) fn transfer(&self, case: &Case) -> Result<Cost> {
+        let listener = self.listen()?;
+        let before = self.peer_frames()?;
+        let mut others: Vec<u32> = self.path_process().into_iter().collect();
+        let (mut cost, at_peer, at_stack) = match self.stack {
             Stack::Linux => thread::scope(|scope| {
-                let far = || connect_and_move(address, direction, bytes);
-                let far = scope.spawn(move || self.namespace().run(far));
-                let cost = serve(&listener, direction, bytes, || Ok(()));
-                let done = far.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                cost.and_then(|cost| done?.map(|()| cost))
-            }),
+                let far = scope.spawn(|| self.namespace().run(|| connect_and_move(case)));
+                let check = || match far.is_finished() {
+                    true => bail!("Linux's side has ended"),
+                    false => Ok(()),
+                };
+                let served = serve(&listener, case, &others, check);
+                let at_stack = joined(far)?.map_err(anyhow::Error::from).flatten();
+                // The first failure is the cause of the other.
+                let at_stack = at_stack.context("Linux's side")?;
+                served.map(|(cost, at_peer)| (cost, at_peer, at_stack))
+            })?,
             Stack::Rxo => {
-                let mut process = Process::start(self.namespace(), self.command(direction, bytes))?;
-                let cost = serve(&listener, direction, bytes, || process.check())?;
-                process.end()?;
-                Ok(cost)
+                let mut process = Process::start(self.namespace(), self.command(case))?;
+                others.push(process.id());
+                let (cost, at_peer) = serve(&listener, case, &others, || process.check())?;
+                let printed = process.end()?;
+                let totals: Totals = serde_json::from_str(&printed)
+                    .with_context(|| format!("cannot read what rxo prints: {printed}"))?;
+                (cost, at_peer, totals.ends)
             }
-        }
+        };
+        cost.peer_frames = self.peer_frames()? - before;
+        check(case, self.stack, at_peer, at_stack)?;
+        Ok(cost)
     }
 
-    fn command(&self, direction: Direction, bytes: u64) -> Command {
+    /// The peer's listener.
+    pub(super) fn listen(&self) -> Result<TcpListener> {
+        let address = SocketAddr::from((Lab::PEER_ADDRESSES.0, PORT));
+        let listener = self.peer().run(|| TcpListener::bind(address))?.context("cannot listen")?;
+        // The standard library's backlog is smaller than the most connections; what exceeds it gets a cookie, and
+        // a client that only reads never learns that its ACK found no room.
+        rustix::net::listen(&listener, BACKLOG)?;
+        Ok(listener)
+    }
+
+    fn peer_frames(&self) -> Result<u64> {
+        Ok(self.peer().interface(Lab::PEER_INTERFACE).counters()?.received_frames)
+    }
+
+    /// rxo's command for `case`.
+    pub(super) fn command(&self, case: &Case) -> Command {
         let mut command = Command::new(&self.rxo);
-        command.arg(match direction {
+        command.arg(match case.direction {
             Direction::Receiving => "sink",
             Direction::Sending => "source",
         });
-        command.args(["--interval", "0s", "--nic", &format!("packet:{}", Lab::NIC)]);
+        command.args(["--interval", "0s", "--hash", "--json"]);
+        command.args(["--connections", &case.connections.to_string()]);
+        command.args(["--nic", &format!("packet:{}", Lab::NIC)]);
         command.args(["--ip", &format!("{}/24", Lab::HOST_ADDRESSES.0)]);
         command.arg(format!("{}:{PORT}", Lab::PEER_ADDRESSES.0));
-        if direction == Direction::Sending {
-            command.args(["--bytes", &bytes.to_string()]);
+        if case.direction == Direction::Sending {
+            command.args(["--bytes", &case.each().to_string()]);
         }
         command
     }
 }
 
-/// The peer's side.
+/// Holds what has arrived against what was sent.
+fn check(case: &Case, stack: Stack, mut at_peer: Vec<Sum>, mut at_stack: Vec<Sum>) -> Result<()> {
+    at_peer.sort();
+    at_stack.sort();
+    // The peer sends a pattern that is known; rxo says what it has sent.
+    let is_known = case.direction == Direction::Receiving || stack == Stack::Linux;
+    let expected = vec![Sum::of_pattern(case.each()); case.connections];
+    let received = if case.direction == Direction::Receiving { &at_stack } else { &at_peer };
+    let sent = if is_known { &expected } else { &at_stack };
+    ensure!(received.len() == case.connections, "{} connections have ended", received.len());
+    let wrong = received.iter().zip(sent).find(|(received, sent)| received != sent);
+    let wrong =
+        wrong.or_else(|| received.iter().zip(sent).find(|(one, _)| one.bytes != case.each()));
+    match wrong {
+        Some((received, sent)) => bail!("{received:?} has arrived of {sent:?}"),
+        None => Ok(()),
+    }
+}
+
+impl Sum {
+    fn of_pattern(bytes: u64) -> Self {
+        let mut hasher = Hasher::new();
+        // Hashing is no failure, so neither is this.
+        let done = each_part(&pattern(), bytes, |part| {
+            hasher.update(part);
+            Ok(())
+        });
+        debug_assert!(done.is_ok());
+        Self::new(bytes, hasher)
+    }
+
+    fn new(bytes: u64, hasher: Hasher) -> Self {
+        Self { bytes, crc32: format!("{:08x}", hasher.finalize()) }
+    }
+}
+
+/// The peer's side. The processes `others` take part. `check` fails if the stack has ended.
 fn serve(
     listener: &TcpListener,
-    direction: Direction,
-    bytes: u64,
+    case: &Case,
+    others: &[u32],
     mut check: impl FnMut() -> Result<()>,
-) -> Result<Cost> {
-    let mut stream = accept(listener, &mut check)?;
-    let (begun, processor) = (Instant::now(), machine_time::read()?);
-    let moved = match direction {
-        Direction::Receiving => write(&mut stream, bytes).and_then(|()| read(&mut stream)),
-        Direction::Sending => read(&mut stream),
-    };
-    let moved = moved.context("the peer cannot go on")?;
-    let expected = if direction == Direction::Sending { bytes } else { 0 };
-    ensure!(moved == expected, "{moved} bytes of {expected} have arrived at the peer");
-    Ok(Cost { time: begun.elapsed(), processor: machine_time::read()?.saturating_sub(processor) })
+) -> Result<(Cost, Vec<Sum>)> {
+    let pattern = pattern();
+    let first = accept(listener, &mut check)?;
+    let (begun, before) = (Instant::now(), Used::read(others)?);
+    let sums = thread::scope(|scope| {
+        let at_peer = |stream: TcpStream| {
+            let pattern = &pattern[..];
+            move || match case.direction {
+                Direction::Receiving => give(&stream, pattern, case.each()),
+                Direction::Sending => take(&stream),
+            }
+        };
+        let mut threads = vec![spawn(scope, at_peer(first))?];
+        for _ in 1..case.connections {
+            threads.push(spawn(scope, at_peer(accept(listener, &mut check)?))?);
+        }
+        threads.into_iter().map(|thread| joined(thread)?.context("the peer")).collect()
+    });
+    let (time, sums): (_, Result<Vec<_>>) = (begun.elapsed(), sums);
+    let after = Used::read(others)?;
+    let processor = after.by_all.saturating_sub(before.by_all);
+    let own = after.by_own.saturating_sub(before.by_own);
+    Ok((Cost { time, processor, own, peer_frames: 0 }, sums?))
 }
 
 /// Linux's side where rxo's would be.
-fn connect_and_move(address: SocketAddr, direction: Direction, bytes: u64) -> Result<()> {
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).context("cannot connect")?;
-    limit(&stream)?;
-    match direction {
-        Direction::Receiving => {
-            let moved = read(&mut stream)?;
-            ensure!(moved == bytes, "{moved} bytes of {bytes} have arrived at Linux");
-        }
-        Direction::Sending => {
-            write(&mut stream, bytes)?;
-            read(&mut stream)?;
-        }
-    }
-    Ok(())
+fn connect_and_move(case: &Case) -> Result<Vec<Sum>> {
+    let address = SocketAddr::from((Lab::PEER_ADDRESSES.0, PORT));
+    let pattern = pattern();
+    let work = &|| -> Result<Sum> {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE).context("cannot connect")?;
+        limit(&stream)?;
+        Ok(match case.direction {
+            Direction::Receiving => take(&stream)?,
+            Direction::Sending => {
+                // What arrives is hashed at the other end, too; rxo hashes what it sends.
+                let mut hasher = Hasher::new();
+                each_part(&pattern, case.each(), |part| {
+                    hasher.update(part);
+                    (&stream).write_all(part)
+                })?;
+                end(&stream)?;
+                Sum::new(case.each(), hasher)
+            }
+        })
+    };
+    thread::scope(|scope| {
+        let threads: io::Result<Vec<_>> =
+            (0..case.connections).map(|_| spawn(scope, work)).collect();
+        threads?.into_iter().map(|thread| joined(thread)?).collect()
+    })
 }
 
-fn accept(listener: &TcpListener, check: &mut impl FnMut() -> Result<()>) -> Result<TcpStream> {
+fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work)
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> Result<T> {
+    thread.join().map_err(|_| anyhow!("a thread has panicked"))
+}
+
+/// Waits for the next connection.
+pub(super) fn accept(
+    listener: &TcpListener,
+    check: &mut impl FnMut() -> Result<()>,
+) -> Result<TcpStream> {
     listener.set_nonblocking(true)?;
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -140,31 +250,83 @@ fn accept(listener: &TcpListener, check: &mut impl FnMut() -> Result<()>) -> Res
 }
 
 /// A stack that stops is found out.
-fn limit(stream: &TcpStream) -> Result<()> {
+pub(super) fn limit(stream: &TcpStream) -> Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     Ok(())
 }
 
-/// Sends `bytes` and says that this is all.
-fn write(stream: &mut TcpStream, bytes: u64) -> std::io::Result<()> {
-    let call = vec![0; CALL_BYTES];
-    let mut left = bytes;
-    while left > 0 {
-        let now = left.min(CALL_BYTES as u64);
-        stream.write_all(&call[..now as usize])?;
-        left -= now;
-    }
-    stream.shutdown(Shutdown::Write)
+/// Sends `bytes` of `pattern`.
+pub(super) fn give(stream: &TcpStream, pattern: &[u8], bytes: u64) -> io::Result<Sum> {
+    each_part(pattern, bytes, |part| (&*stream).write_all(part))?;
+    end(stream)?;
+    Ok(Sum::new(bytes, Hasher::new()))
 }
 
-/// Reads to the end, and returns how many bytes there were.
-fn read(stream: &mut TcpStream) -> std::io::Result<u64> {
-    let (mut call, mut bytes) = (vec![0; CALL_BYTES], 0);
+/// Says that this is all, and waits until the other end has said so, too.
+fn end(stream: &TcpStream) -> io::Result<()> {
+    stream.shutdown(Shutdown::Write)?;
+    match (&*stream).read(&mut [0])? {
+        0 => Ok(()),
+        _ => Err(io::Error::other("bytes have come back")),
+    }
+}
+
+/// Reads and hashes everything to the end.
+fn take(stream: &TcpStream) -> io::Result<Sum> {
+    let (mut call, mut bytes, mut hasher) = (vec![0; CALL_BYTES], 0, Hasher::new());
     loop {
-        match stream.read(&mut call)? {
-            0 => return Ok(bytes),
-            read => bytes += read as u64,
+        match (&*stream).read(&mut call)? {
+            0 => return Ok(Sum::new(bytes, hasher)),
+            read => {
+                hasher.update(&call[..read]);
+                bytes += read as u64;
+            }
         }
+    }
+}
+
+/// Calls `with` for `bytes` of the endless repetition of `pattern`, in parts.
+fn each_part(
+    pattern: &[u8],
+    bytes: u64,
+    mut with: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut left = bytes;
+    while left > 0 {
+        let now = left.min(pattern.len() as u64);
+        with(&pattern[..now as usize])?;
+        left -= now;
+    }
+    Ok(())
+}
+
+/// Pseudo-random bytes with a period that is no power of two.
+pub(super) fn pattern() -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..PATTERN_BYTES).map(|_| next()).collect()
+}
+
+const PATTERN_BYTES: usize = 257 * 1_021;
+/// Buffers are on the heap.
+const STACK_BYTES: usize = 128 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_of_a_pattern_is_that_of_its_bytes() {
+        let bytes = PATTERN_BYTES as u64 + 1_000;
+        let whole: Vec<u8> = pattern().into_iter().cycle().take(bytes as usize).collect();
+        let mut hasher = Hasher::new();
+        hasher.update(&whole);
+        assert_eq!(Sum::of_pattern(bytes), Sum::new(bytes, hasher));
     }
 }

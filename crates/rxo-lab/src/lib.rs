@@ -53,7 +53,7 @@ pub use link::{Interface, InterfaceCounters, Mac, Offload, RateLimit, create_vet
 pub use load::{MachineReading, MachineUse};
 pub use namespace::Namespace;
 pub use shared_link::{SharedLink, SharedLinkOptions};
-pub use stack::StackCounters;
+pub use stack::{StackCounters, socket_memory_bytes};
 pub use topology::{AckRate, KernelGro, Lab, LabOptions};
 pub use user_namespace::{Privilege, become_root_in_user_namespace};
 pub use worker::{pin_to_core, thread_id};

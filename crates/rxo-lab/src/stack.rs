@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::io;
+use std::net::TcpStream;
 
 use crate::error::{Context, Result};
 use crate::namespace::Namespace;
+use crate::sys;
 
 /// Totals of a namespace since it was made, for IPv4 and IPv6 together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +27,15 @@ pub struct StackCounters {
     pub ce_marks: u64,
     /// Datagrams that found the buffer of their IPv4 socket full: the application was too slow.
     pub datagrams_not_taken: u64,
+}
+
+/// What the kernel has allocated for the queues of a TCP socket or set aside for them, in bytes, without the socket
+/// itself.
+///
+/// # Errors
+/// If the kernel does not say.
+pub fn socket_memory_bytes(socket: &TcpStream) -> io::Result<u64> {
+    sys::memory_bytes(socket)
 }
 
 impl Namespace {

@@ -16,7 +16,7 @@ pub(crate) use epoll::{Epoll, Interest};
 pub(crate) use ethtool::{get_offload, set_offload};
 pub(crate) use packet::PacketSocket;
 pub(crate) use socket::{
-    retransmitted_segments, sender_info, set_buffer_bytes, set_congestion_control,
+    memory_bytes, retransmitted_segments, sender_info, set_buffer_bytes, set_congestion_control,
     set_max_pacing_rate, set_receive_low_water, unacknowledged_bytes,
 };
 

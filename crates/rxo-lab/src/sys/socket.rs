@@ -39,6 +39,24 @@ pub(crate) fn unacknowledged_bytes(socket: &impl AsRawFd) -> io::Result<usize> {
     Ok(usize::try_from(bytes).unwrap_or(0))
 }
 
+/// What the kernel has allocated for a socket's queues or set aside for them, in bytes.
+pub(crate) fn memory_bytes(socket: &impl AsRawFd) -> io::Result<u64> {
+    let mut values = [0_u32; MEMORY_VALUES];
+    let mut length = socklen(size_of_val(&values));
+    let (fd, pointer) = (socket.as_raw_fd(), (&raw mut values).cast());
+    // SAFETY: the kernel writes at most `length` bytes into `values`, which is that large.
+    let result = unsafe {
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, pointer, &raw mut length)
+    };
+    check(result)?;
+    Ok(MEMORY_HELD.iter().map(|&index| u64::from(values[index])).sum())
+}
+
+/// `SK_MEMINFO_VARS` of linux/sock_diag.h...
+const MEMORY_VALUES: usize = 9;
+/// ...and of these: received, set aside, queued to be sent, options, and the backlog.
+const MEMORY_HELD: [usize; 5] = [0, 4, 5, 6, 7];
+
 /// Sets the congestion control algorithm of a TCP socket.
 pub(crate) fn set_congestion_control(socket: &impl AsRawFd, name: &str) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
