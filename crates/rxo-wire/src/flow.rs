@@ -153,6 +153,14 @@ impl FlowKey {
         self.words[..4] == other.words[..4] && self.words[4] >> 32 == other.words[4] >> 32
     }
 
+    /// All words of both addresses, and both ports, by exclusive or: the same for both directions.
+    #[inline]
+    pub(crate) const fn folded(&self) -> u32 {
+        let [a, b, c, d, _] = self.words;
+        let (all, ports) = (a ^ b ^ c ^ d, self.ports());
+        u32::from_be((all >> 32) as u32 ^ all as u32) ^ (ports >> 16) ^ (ports & 0xffff)
+    }
+
     /// The sum of both addresses: their part of a pseudo-header. An IPv4 address counts as
     /// itself, not as its mapped form.
     #[inline]

@@ -1,0 +1,75 @@
+//! Which of several shards a connection belongs to.
+//!
+//! Separate because two sides that do not know each other must agree on it: a device that gives each shard its
+//! frames, and a host that chooses a local port so that the answers come back to the shard that asked. So the
+//! function is symmetric, has no secret, and needs nothing that the filter of a packet socket cannot do: 32-bit
+//! words, exclusive or, one multiplication. A peer that chooses its ports can put all of its connections on one
+//! shard; it can fill that one, not the others.
+
+use crate::FlowKey;
+
+/// The shard of the connection `key`, below `shards`; the same for both directions. VLANs do not count. 0 if
+/// there are no shards.
+#[must_use]
+pub const fn shard_of(key: &FlowKey, shards: u32) -> u32 {
+    let hash = key.folded().wrapping_mul(STEERING_MULTIPLIER) >> STEERING_SHIFT;
+    match hash.checked_rem(shards) {
+        Some(shard) => shard,
+        None => 0,
+    }
+}
+
+/// What the exclusive or of all words of both addresses, as numbers of 32 bits, and of both ports is multiplied by: 2³²
+/// divided by the golden ratio. So ports that are all even, as a system may choose them, use all shards.
+pub const STEERING_MULTIPLIER: u32 = 0x9e37_79b1;
+/// By how many bits the lower half of the product is shifted.
+pub const STEERING_SHIFT: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys() -> impl Iterator<Item = FlowKey> {
+        (0..4_096).flat_map(|port: u32| {
+            let addresses: [u8; 32] = core::array::from_fn(|at| (at as u32 * 7 + port % 5) as u8);
+            let ports = (port * 2) << 16 | 443;
+            [FlowKey::v4(0x0a00_0001, 0x0a00_0002, ports, 0), FlowKey::v6(&addresses, ports, 0)]
+        })
+    }
+
+    #[test]
+    fn both_directions_belong_to_one_shard() {
+        for (key, shards) in keys().zip((1..9).cycle()) {
+            let shard = shard_of(&key, shards);
+            assert!(shard < shards);
+            assert_eq!(shard, shard_of(&key.reversed(), shards), "{key:?}");
+            assert_eq!(shard, shard_of(&key.on_device_vlan(5), shards), "{key:?}");
+        }
+        assert_eq!(shard_of(&FlowKey::NOBODY, 0), 0);
+    }
+
+    /// Also if all ports are even.
+    #[test]
+    fn connections_are_spread_evenly() {
+        for shards in 2..9 {
+            let mut counts = [0_usize; 8];
+            keys().for_each(|key| counts[shard_of(&key, shards) as usize] += 1);
+            let fair = 8_192 / shards as usize;
+            let is_fair = |count: &usize| count.abs_diff(fair) < fair / 4;
+            assert!(counts[..shards as usize].iter().all(is_fair), "{shards}: {counts:?}");
+        }
+    }
+
+    /// Word by word, as a filter of a packet socket computes it.
+    #[test]
+    fn it_is_what_it_says() {
+        let key = FlowKey::v4(0x0a00_0001, 0xc0a8_0105, 40_000 << 16 | 80, 0);
+        let words = 0x0a00_0001_u32 ^ 0xc0a8_0105 ^ 40_000 ^ 80;
+        assert_eq!(shard_of(&key, 7), (words.wrapping_mul(0x9e37_79b1) >> 16) % 7);
+        let addresses: [u8; 32] = core::array::from_fn(|at| at as u8 * 5);
+        let words = addresses.chunks(4).map(|word| u32::from_be_bytes(word.try_into().unwrap()));
+        let words = words.fold(40_000 ^ 80, |all, word| all ^ word);
+        let key = FlowKey::v6(&addresses, 40_000 << 16 | 80, 0);
+        assert_eq!(shard_of(&key, 7), (words.wrapping_mul(0x9e37_79b1) >> 16) % 7);
+    }
+}
