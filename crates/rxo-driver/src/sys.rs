@@ -92,6 +92,23 @@ pub(crate) fn set_option<T: Plain>(
     Ok(())
 }
 
+/// Sets a socket option that is a filter of classic BPF.
+pub(crate) fn set_filter(
+    fd: BorrowedFd<'_>,
+    level: c_int,
+    name: c_int,
+    filter: &[libc::sock_filter],
+) -> io::Result<()> {
+    let len = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let program = libc::sock_fprog { len, filter: filter.as_ptr().cast_mut() };
+    let bytes = size_of::<libc::sock_fprog>() as socklen_t;
+    // SAFETY: the kernel reads a live structure of `bytes`, and the `len` steps to which it points.
+    check(unsafe {
+        libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(&program).cast(), bytes)
+    })?;
+    Ok(())
+}
+
 /// Reads a socket option.
 pub(crate) fn option<T: Plain>(fd: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<T> {
     let mut value = T::zeroed();

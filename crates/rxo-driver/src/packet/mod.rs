@@ -5,6 +5,7 @@
 //!   each packet, so that the kernel completes checksums and segments aggregates where the
 //!   interface cannot.
 
+mod fanout;
 mod kind;
 pub(crate) mod ring;
 mod sink;

@@ -109,6 +109,11 @@ impl PacketSource {
         &self.interface
     }
 
+    /// The device as the user wrote it: `packet:eth1`.
+    pub(super) fn device(&self) -> &str {
+        &self.device
+    }
+
     /// The error that explains why nothing is there to read, if there is one.
     fn fault_when_idle(&mut self) -> Option<DeviceError> {
         if let Some(lost) = sys::pending_error(self.socket.as_fd()).map(|error| self.lost(error)) {

@@ -3,6 +3,7 @@
 //! a machine on which they cannot run proves nothing.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
+mod fanout;
 mod forward;
 mod network;
 mod packet_sink;
@@ -24,8 +25,14 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let groups =
-        [packet_source::TESTS, packet_sink::TESTS, tap::TESTS, tap_order::TESTS, forward::TESTS];
+    let groups = [
+        packet_source::TESTS,
+        fanout::TESTS,
+        packet_sink::TESTS,
+        tap::TESTS,
+        tap_order::TESTS,
+        forward::TESTS,
+    ];
     let trials = groups.into_iter().flatten().map(|&(name, test)| {
         Trial::test(name, move || {
             test();
