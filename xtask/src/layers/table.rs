@@ -243,6 +243,9 @@ pub(crate) const LEAN: &[(&str, &str, &str)] = &[
     ("rxo", "etherparse", "ARP and ICMP come with the feature `host`"),
     ("rxo", "rustix", "sockets come with the feature `host`"),
     ("rxo", "io-uring", "the operating system comes with the feature `driver`"),
+    ("rxo-host", "tokio", "sockets for tasks come with the feature `tokio`"),
+    ("rxo-host", "atomic-waker", "sockets for tasks come with the feature `tokio`"),
+    ("rxo", "tokio", "sockets for tasks come with the feature `tokio`"),
     ("rxo-device", "flate2", "implementing a sink needs no decompressor"),
     ("rxo-device", "ruzstd", "implementing a sink needs no decompressor"),
 ];

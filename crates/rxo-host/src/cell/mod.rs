@@ -13,6 +13,8 @@ mod backlog;
 mod calls;
 mod reader;
 mod signal;
+#[cfg(feature = "tokio")]
+mod tasks;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -26,6 +28,8 @@ use self::backlog::Backlog;
 pub(crate) use self::calls::{Bound, Socket, local, peer};
 pub(crate) use self::reader::Reader;
 pub(crate) use self::signal::{Descriptor, Signal};
+#[cfg(feature = "tokio")]
+pub(crate) use self::tasks::{Tasks, Wish};
 use crate::buffer::Buffer;
 use crate::memory::Share;
 use crate::post::{Command, Post};

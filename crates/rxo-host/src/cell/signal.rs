@@ -22,6 +22,8 @@ pub(crate) struct Signal {
     descriptor: OnceLock<Weak<OwnedFd>>,
     /// Whether the next change makes the descriptor readable.
     is_armed: AtomicBool,
+    #[cfg(feature = "tokio")]
+    tasks: super::Tasks,
 }
 
 impl Signal {
@@ -35,6 +37,14 @@ impl Signal {
         if self.is_armed.load(Ordering::SeqCst) && self.is_armed.swap(false, Ordering::SeqCst) {
             self.make_readable();
         }
+        #[cfg(feature = "tokio")]
+        self.tasks.wake();
+    }
+
+    /// The tasks that wait for a change.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn tasks(&self) -> &super::Tasks {
+        &self.tasks
     }
 
     /// The number of changes so far, to be read before checking the cell.

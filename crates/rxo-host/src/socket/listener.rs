@@ -12,7 +12,7 @@ use crate::cell::peer;
 /// Waits for connections to this host, like [`std::net::TcpListener`], from any thread. Dropping it resets
 /// connections that were not accepted.
 pub struct TcpListener {
-    listener: Arc<dyn Accept>,
+    pub(super) listener: Arc<dyn Accept>,
     waiting: Waiting,
 }
 

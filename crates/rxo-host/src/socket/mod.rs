@@ -7,6 +7,8 @@ mod handle;
 mod listener;
 mod listening;
 mod stream;
+#[cfg(feature = "tokio")]
+mod tasks;
 mod waiting;
 
 pub use self::handle::Handle;

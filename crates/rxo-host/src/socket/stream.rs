@@ -26,7 +26,7 @@ use crate::transmit::Marks;
 /// socket until it would block, as always.
 #[derive(Clone)]
 pub struct TcpStream {
-    socket: Arc<dyn Socket>,
+    pub(super) socket: Arc<dyn Socket>,
     waiting: Arc<Waiting>,
 }
 
