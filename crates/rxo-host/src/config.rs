@@ -97,6 +97,17 @@ impl HostConfig {
         self.mac.unwrap_or(local_mac(self.secret))
     }
 
+    /// The part of this that each of `shards` gets.
+    pub(crate) fn part_of(&self, shards: usize) -> Self {
+        Self {
+            sockets: self.sockets.div_ceil(shards),
+            time_waits: self.time_waits.div_ceil(shards),
+            orphans: self.orphans.div_ceil(shards),
+            memory_bytes: (self.memory_bytes / shards as u64).max(LEAST_MEMORY_BYTES as u64),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), HostError> {
         let rows = [
             ("budget_frames", self.budget_frames, 1, 32_768),

@@ -1,7 +1,8 @@
 //! A host's TCP in user space. Received frames are coalesced and given to connections; applications read them
 //! through sockets like those of the standard library.
 //!
-//! One [`Host`] is one worker. It owns a device, an engine, connections and timers, and runs in turns. The
+//! One [`Host`] is one worker. It owns a device, an engine, connections and timers, and runs in turns. A
+//! [`ShardedHost`] is several of them, which applications see as one (`shards.rs`). The
 //! folders, in the order in which a frame passes them:
 //!
 //! * `worker/`: the turn: device, engine, connections, timers, device.
@@ -58,6 +59,7 @@ mod ports;
 mod post;
 mod receive;
 mod settings;
+mod shards;
 mod socket;
 mod stages;
 mod transmit;
@@ -66,6 +68,7 @@ mod worker;
 pub use config::{HostConfig, HostError};
 pub use link::{IpCidr, Route};
 pub use rxo_frame::SharedBytes;
+pub use shards::ShardedHost;
 pub use socket::{Handle, Incoming, TcpListener, TcpStream};
 pub use stages::{Stage, StageTimer, StageTimes};
 pub use worker::{Host, HostCounters, Turn, Waiter};

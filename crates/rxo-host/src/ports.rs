@@ -50,14 +50,15 @@ impl Ports {
         }
     }
 
-    /// Takes a pair from `source`, whose port is ignored, to `remote`, with a port that no other connection to
-    /// `remote` uses and that is none of `avoided`. `None` if there is none, or the addresses are of different
+    /// Takes a pair that `fits` from `source`, whose port is ignored, to `remote`, with a port that no other
+    /// connection to `remote` uses and that is none of `avoided`. `None` if there is none, or the addresses are of different
     /// versions.
     pub(crate) fn take(
         &self,
         source: SocketAddr,
         remote: SocketAddr,
         avoided: &[u16],
+        fits: impl Fn(&FlowKey) -> bool,
     ) -> Option<FlowKey> {
         let hash = self.secret.port_hash(&settings::pair(source, remote)?);
         let (offset, group) = (hash as u16, &self.tried[(hash >> 32) as usize % self.tried.len()]);
@@ -66,7 +67,8 @@ impl Ports {
             let tried = group.fetch_add(1, Ordering::Relaxed);
             let port = FIRST + offset.wrapping_add(tried) % COUNT;
             let pair = settings::pair(SocketAddr::new(source.ip(), port), remote)?;
-            let is_free = !avoided.contains(&port) && taken.insert(self.hash(&pair));
+            let may_be = !avoided.contains(&port) && fits(&pair);
+            let is_free = may_be && taken.insert(self.hash(&pair));
             is_free.then_some(pair)
         })
     }
@@ -129,7 +131,7 @@ mod tests {
     }
 
     fn taken(ports: &Ports, remote: &str) -> Vec<u16> {
-        let take = || ports.take(socket("10.0.0.1:0"), socket(remote), &[]);
+        let take = || ports.take(socket("10.0.0.1:0"), socket(remote), &[], |_| true);
         std::iter::from_fn(take).map(|pair| pair.source_port()).collect()
     }
 
@@ -147,7 +149,9 @@ mod tests {
     #[test]
     fn ports_begin_elsewhere_for_each_destination_and_secret() {
         let first = |secret, remote: &str| {
-            let pair = Ports::new(Secret(secret)).take(socket("10.0.0.1:0"), socket(remote), &[]);
+            let pair =
+                Ports::new(Secret(secret))
+                    .take(socket("10.0.0.1:0"), socket(remote), &[], |_| true);
             pair.unwrap().source_port()
         };
         let rows = [([1, 2], "10.0.0.2:80"), ([1, 2], "10.0.0.2:81"), ([1, 3], "10.0.0.2:80")];
@@ -169,14 +173,14 @@ mod tests {
         changes.push(PortChange::Taken(pair(all[0])));
         ports.change(&mut changes);
         assert!(changes.is_empty());
-        let take = || ports.take(socket("10.0.0.1:0"), socket("10.0.0.2:80"), &[all[1]]);
+        let take = || ports.take(socket("10.0.0.1:0"), socket("10.0.0.2:80"), &[all[1]], |_| true);
         assert_eq!((take().map(|pair| pair.source_port()), take()), (Some(all[2]), None));
     }
 
     #[test]
     fn the_worker_does_not_wait_for_who_is_choosing() {
         let ports = ports();
-        let pair = ports.take(socket("10.0.0.1:0"), socket("10.0.0.2:80"), &[]).unwrap();
+        let pair = ports.take(socket("10.0.0.1:0"), socket("10.0.0.2:80"), &[], |_| true).unwrap();
         let mut changes = vec![PortChange::Free(pair)];
         let choosing = ports.lock();
         ports.change(&mut changes);

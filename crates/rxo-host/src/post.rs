@@ -16,6 +16,7 @@ use crate::cell::Cell;
 use crate::memory::Memory;
 use crate::ports::{self, Ports};
 use crate::settings::Settings;
+use crate::shards::{News, Seat, Shard};
 use crate::socket::Listening;
 use crate::{HostConfig, HostError};
 
@@ -30,6 +31,8 @@ pub(crate) enum Command<B> {
     Listen(Arc<Listening<B>>),
     /// Accept no more connections for this listener.
     Unlisten(Arc<Listening<B>>),
+    /// Hear what another shard was told.
+    Hear(News),
 }
 
 /// The shared part.
@@ -45,14 +48,19 @@ pub(crate) struct Post<B> {
     is_closed: AtomicBool,
     /// How many connections there are.
     sockets: AtomicUsize,
+    /// How many frames of other shards wait to be heard.
+    news: AtomicUsize,
     pub(crate) settings: Settings,
-    pub(crate) listeners: Listeners,
+    pub(crate) shard: Shard,
+    /// Shared with the other shards.
+    pub(crate) listeners: Arc<Listeners>,
 }
 
 impl<B> Post<B> {
     pub(crate) fn new(
         config: &HostConfig,
         settings: Settings,
+        Seat { shard, listeners }: Seat,
     ) -> Result<(Arc<Self>, Receiver<Command<B>>), HostError> {
         let (commands, receiver) = channel();
         let alarm = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
@@ -65,8 +73,10 @@ impl<B> Post<B> {
             memory: Memory::new(config.memory_bytes),
             is_closed: AtomicBool::new(false),
             sockets: AtomicUsize::new(0),
+            news: AtomicUsize::new(0),
             settings,
-            listeners: Listeners::default(),
+            shard,
+            listeners,
         };
         Ok((Arc::new(post), receiver))
     }
@@ -80,6 +90,20 @@ impl<B> Post<B> {
             // Fails only if the counter is full; then the alarm is readable.
             let _rung = rustix::io::write(&self.alarm, &1_u64.to_ne_bytes());
         }
+    }
+
+    /// Has this shard hear `news`, unless too many wait.
+    pub(crate) fn tell(&self, news: News) {
+        if self.news.fetch_add(1, Ordering::Relaxed) < MOST_NEWS {
+            self.send(Command::Hear(news));
+        } else {
+            self.one_is_heard();
+        }
+    }
+
+    /// Counts that news were heard.
+    pub(crate) fn one_is_heard(&self) {
+        self.news.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Records that the worker is about to sleep. It reads its queue once more afterwards.
@@ -187,3 +211,6 @@ fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
 pub(crate) fn covers(listening: IpAddr, local: IpAddr) -> bool {
     listening == local || listening.is_unspecified() && listening.is_ipv4() == local.is_ipv4()
 }
+
+/// The most frames of other shards that wait. Neighbours repeat themselves.
+const MOST_NEWS: usize = 64;

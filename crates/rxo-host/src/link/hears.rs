@@ -37,6 +37,27 @@ impl Link {
         })
     }
 
+    /// Whether `frame` concerns every shard of this host: it is about neighbours or paths.
+    pub(crate) fn concerns_all<B: AsRef<[u8]>>(&self, frame: &Frame<B>) -> bool {
+        match Packet::read(self.kind, frame.bytes()) {
+            Packet::Arp(_) => true,
+            Packet::Icmp(ip, _) => !matches!(
+                packet::message(&ip, frame.bytes()),
+                [ECHO_REQUEST_V4 | ECHO_REQUEST_V6, ..]
+            ),
+            Packet::Segment(_) | Packet::Other => false,
+        }
+    }
+
+    /// Takes a frame that another shard has taken, which answers and counts it.
+    pub(crate) fn overhear<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> Heard {
+        let (answers, counters) = (self.frames.len(), self.counters);
+        let heard = self.on_frame(frame, now);
+        self.frames.truncate(answers);
+        self.counters = counters;
+        heard
+    }
+
     /// Whether the segments of a delivery pass the gate. All have the link header of `frame` and the flow
     /// `key`. If `is_intact` their checksums are known to be right; otherwise `frame` is the only one, its
     /// headers are at `at`, and its checksums are verified.
@@ -238,6 +259,8 @@ struct Letter<'a, A> {
     to: A,
 }
 
+const ECHO_REQUEST_V4: u8 = 8;
+const ECHO_REQUEST_V6: u8 = 128;
 const ECHO_REPLY_V4: u8 = 0;
 const ECHO_REPLY_V6: u8 = 129;
 const HOP_LIMIT: u8 = 64;

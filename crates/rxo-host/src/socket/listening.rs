@@ -11,7 +11,7 @@ use rxo_frame::Instant;
 use crate::cell::{Bound, Cell, Signal, Socket};
 use crate::post::{Command, Post};
 
-/// The connections of a local address that wait for `accept`.
+/// The connections of a local address that wait for `accept`, of one shard.
 #[derive(Debug)]
 pub(crate) struct Listening<B> {
     pub(crate) address: SocketAddr,
@@ -25,7 +25,8 @@ pub(crate) struct Listening<B> {
     accepted: Mutex<Receiver<Arc<Cell<B>>>>,
     /// How many connections are open and wait.
     waiting: AtomicUsize,
-    pub(crate) signal: Signal,
+    /// Shared with the other shards.
+    pub(crate) signal: Arc<Signal>,
 }
 
 /// The application's side of a listener. Nothing blocks.
@@ -36,7 +37,7 @@ pub(crate) trait Accept: Send + Sync {
 }
 
 impl<B> Listening<B> {
-    pub(crate) fn new(address: SocketAddr, backlog: usize) -> Arc<Self> {
+    pub(crate) fn new(address: SocketAddr, backlog: usize, signal: Arc<Signal>) -> Arc<Self> {
         let (ready, accepted) = channel();
         Arc::new(Self {
             address,
@@ -46,7 +47,7 @@ impl<B> Listening<B> {
             ready,
             accepted: Mutex::new(accepted),
             waiting: AtomicUsize::new(0),
-            signal: Signal::default(),
+            signal,
         })
     }
 
@@ -99,39 +100,58 @@ impl<B> Listening<B> {
 
 /// The application's handle of a listener. Dropping it ends listening.
 pub(crate) struct BoundListener<B> {
-    listening: Arc<Listening<B>>,
-    post: Arc<Post<B>>,
+    address: SocketAddr,
+    parts: Vec<Part<B>>,
+    signal: Arc<Signal>,
+    /// Counts calls, which ask the shards in turn.
+    calls: AtomicUsize,
+}
+
+/// A listener's part on one shard.
+pub(crate) struct Part<B> {
+    pub(crate) listening: Arc<Listening<B>>,
+    pub(crate) post: Arc<Post<B>>,
 }
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> BoundListener<B> {
-    pub(crate) fn bind(listening: Arc<Listening<B>>, post: Arc<Post<B>>) -> Arc<dyn Accept> {
-        Arc::new(Self { listening, post })
+    pub(crate) fn bind(
+        address: SocketAddr,
+        parts: Vec<Part<B>>,
+        signal: Arc<Signal>,
+    ) -> Arc<dyn Accept> {
+        Arc::new(Self { address, parts, signal, calls: AtomicUsize::new(0) })
     }
 }
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Accept for BoundListener<B> {
     fn accept(&self) -> io::Result<Arc<dyn Socket>> {
-        match self.listening.pop() {
+        let first = self.calls.fetch_add(1, Ordering::Relaxed) % self.parts.len().max(1);
+        let (before, from) = self.parts.split_at(first);
+        let mut parts = from.iter().chain(before);
+        match parts.find_map(|part| part.listening.pop()) {
             Some(cell) => Ok(Bound::bind(cell)),
-            None if self.post.is_closed() => Err(worker_ended()),
+            None if self.parts.iter().all(|part| part.post.is_closed()) => Err(worker_ended()),
             None => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
 
     fn signal(&self) -> &Signal {
-        &self.listening.signal
+        &self.signal
     }
 
     fn address(&self) -> SocketAddr {
-        self.listening.address
+        self.address
     }
 }
 
 impl<B> Drop for BoundListener<B> {
     fn drop(&mut self) {
-        let address = self.listening.address;
-        self.post.listeners.give_back(address);
-        self.post.send(Command::Unlisten(Arc::clone(&self.listening)));
+        if let Some(first) = self.parts.first() {
+            first.post.listeners.give_back(self.address);
+        }
+        for Part { listening, post } in &self.parts {
+            post.send(Command::Unlisten(Arc::clone(listening)));
+        }
     }
 }
 

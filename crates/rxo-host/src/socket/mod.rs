@@ -6,14 +6,15 @@
 mod handle;
 mod listener;
 mod listening;
+mod opener;
 mod stream;
 #[cfg(feature = "tokio")]
 mod tasks;
 mod waiting;
 
 pub use self::handle::Handle;
-pub(crate) use self::handle::Opener;
 pub use self::listener::{Incoming, TcpListener};
 pub(crate) use self::listening::{Accept, Listening};
+pub(crate) use self::opener::{Opener, Shards};
 pub use self::stream::TcpStream;
 pub(crate) use self::waiting::Waiting;

@@ -40,6 +40,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     /// [`Core::admit`] of a frame for which the engine tells no flow: it is not TCP, or its headers are unusual.
     #[cold]
     fn admit_unread(&mut self, now: Instant, frame: &Frame<Buffer<B>>) -> Option<(FlowKey, Form)> {
+        self.tell_others(frame);
         let heard = self.link.on_frame(frame, now);
         let parsed = self.hear(now, heard)?;
         Some((parsed.key, Form::of_frame(frame, parsed.at)))

@@ -24,7 +24,8 @@ use crate::link::{Allowance, Link};
 use crate::ports::{PortChange, Ports};
 use crate::post::{Command, Post, covers};
 use crate::settings::Settings;
-use crate::socket::{Listening, Opener};
+use crate::shards::{News, Seat};
+use crate::socket::Listening;
 use crate::stages::Stopwatch;
 use crate::transmit::{Outbox, Path, Shape};
 use crate::{HostConfig, HostError};
@@ -33,6 +34,10 @@ use crate::{HostConfig, HostError};
 #[derive(Debug)]
 pub(crate) struct Core<B> {
     pub(super) post: Arc<Post<B>>,
+    /// The other shards of this host.
+    pub(super) others: Vec<Arc<Post<B>>>,
+    /// What they were told, to be heard in this turn.
+    pub(super) news: Vec<News>,
     commands: Receiver<Command<B>>,
     pub(super) demux: Demux,
     pub(super) slots: Slots<B>,
@@ -64,10 +69,13 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         settings: Settings,
         sink: SinkCapabilities,
         kept: Kept,
+        seat: Seat,
     ) -> Result<Self, HostError> {
         let mut link = settings.link.clone();
-        link.announce();
-        let (post, commands) = Post::new(config, settings)?;
+        if seat.shard.is_first() {
+            link.announce();
+        }
+        let (post, commands) = Post::new(config, settings, seat)?;
         let shape = Shape::new(sink, link.mac(), config.ack_templates);
         Ok(Self {
             link,
@@ -76,6 +84,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             unresolved: Vec::new(),
             may_reset: Allowance::new(RESETS_AT_ONCE, RESETS_EACH_SECOND),
             post,
+            others: Vec::new(),
+            news: Vec::new(),
             commands,
             demux: Demux::new(config.secret[0]),
             slots: Slots::new(),
@@ -93,11 +103,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         })
     }
 
-    pub(super) fn opener(&self) -> Arc<dyn Opener> {
-        Arc::clone(&self.post) as Arc<dyn Opener>
-    }
-
-    pub(super) fn post(&self) -> &Post<B> {
+    pub(super) fn post(&self) -> &Arc<Post<B>> {
         &self.post
     }
 
@@ -142,6 +148,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 Command::Open(cell) => self.open(cell),
                 Command::Listen(listening) => self.listeners.push(listening),
                 Command::Unlisten(listening) => self.unlisten(&listening),
+                Command::Hear(news) => self.news.push(news),
             }
         }
         obeyed

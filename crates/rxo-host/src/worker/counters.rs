@@ -29,6 +29,9 @@ pub struct HostCounters {
     pub copied_out: u64,
     /// Segments that had no connection and opened none.
     pub strangers: u64,
+    /// Deliveries that belong to another shard, and were dropped: the device does not steer by
+    /// [`shard_of`](rxo_wire::shard_of()), or has just begun to.
+    pub misplaced: u64,
     /// Resets sent to strangers.
     pub resets: u64,
     /// SYNs answered by a cookie, because too many connections were opening.

@@ -25,6 +25,8 @@ mod strangers;
 mod time_waits;
 mod timers;
 
+use std::sync::Arc;
+
 use rxo_coalesce::{Config as EngineConfig, Engine};
 use rxo_device::{DeviceError, FrameSink, FrameSource, Pause};
 use rxo_frame::{Frame, Instant};
@@ -34,7 +36,10 @@ pub use self::counters::HostCounters;
 use self::kept::Kept;
 pub use self::run::Waiter;
 use crate::buffer::Buffer;
+use crate::post::Post;
 use crate::settings::Settings;
+use crate::shards::Seat;
+use crate::socket::Shards;
 use crate::stages::{Stage, Stopwatch};
 use crate::{Handle, HostConfig, HostError};
 
@@ -87,6 +92,16 @@ where
     /// # Errors
     /// [`HostError`] if a setting is invalid, or the device does not fit.
     pub fn new(source: I, sink: O, config: HostConfig) -> Result<Self, HostError> {
+        Self::shard(source, sink, &config, Seat::default())
+    }
+
+    /// A shard of a host.
+    pub(crate) fn shard(
+        source: I,
+        sink: O,
+        config: &HostConfig,
+        seat: Seat,
+    ) -> Result<Self, HostError> {
         config.check()?;
         let (from, to) = (source.capabilities(), sink.capabilities());
         if from.link != to.link {
@@ -96,7 +111,7 @@ where
         let most = source.lends().map_or(usize::MAX, |lends| (lends / 2).max(1));
         let budget_frames = config.budget_frames.min(most);
         let kept = Kept::new(source.lends(), budget_frames);
-        let settings = Settings::new(&config, from, to)?;
+        let settings = Settings::new(config, from, to)?;
         let engine = EngineConfig {
             link: from.link,
             batch_frames: budget_frames,
@@ -109,7 +124,7 @@ where
             engine: Engine::new(engine)?,
             received: Vec::with_capacity(budget_frames),
             batch: Vec::with_capacity(budget_frames),
-            core: Core::new(&config, settings, to, kept)?,
+            core: Core::new(config, settings, to, kept, seat)?,
             budget_frames,
             is_busy: config.busy,
             pause: config.pause,
@@ -120,7 +135,17 @@ where
     /// The handle for applications.
     #[must_use]
     pub fn handle(&self) -> Handle {
-        Handle::new(self.core.opener())
+        Handle::new(Shards::new(vec![Arc::clone(self.core.post())]))
+    }
+
+    /// What this host shares with the threads of applications.
+    pub(crate) fn post(&self) -> &Arc<Post<I::Buffer>> {
+        self.core.post()
+    }
+
+    /// Makes `others` hear of neighbours and paths what this shard hears.
+    pub(crate) fn meet(&mut self, others: Vec<Arc<Post<I::Buffer>>>) {
+        self.core.others = others;
     }
 
     /// Runs one turn at `now`, which is not before any time given earlier. Never waits. Allocates for new
@@ -133,6 +158,7 @@ where
         self.watch().begin();
         self.sink.resume()?;
         let commands = self.core.obey();
+        self.core.hear_news(now);
         let frames = self.receive(now)?;
         self.watch().switch(Stage::Upkeep);
         self.core.wake_due(now);

@@ -1,7 +1,7 @@
 //! Acts on messages of the link, and on cells that wait for a neighbour.
 
 use rxo_device::{DeviceError, FrameSink};
-use rxo_frame::{Duration, Instant};
+use rxo_frame::{Duration, Frame, Instant};
 use rxo_tcp::Connection;
 use rxo_wire::{FlowKey, Parsed};
 
@@ -9,6 +9,7 @@ use super::core::Core;
 use super::slots::Slot;
 use crate::buffer::Buffer;
 use crate::link::{Heard, Link, Resolve};
+use crate::shards::news;
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     /// Acts on a message of the link. Returns the headers of a TCP segment, which is for the connections.
@@ -25,6 +26,23 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             }),
         }
         None
+    }
+
+    /// Tells the other shards what concerns them as well.
+    pub(super) fn tell_others(&self, frame: &Frame<Buffer<B>>) {
+        if !self.others.is_empty() && self.link.concerns_all(frame) {
+            let news = news(frame);
+            self.others.iter().for_each(|other| other.tell(news.clone()));
+        }
+    }
+
+    /// Hears what the other shards were told.
+    pub(super) fn hear_news(&mut self, now: Instant) {
+        for news in std::mem::take(&mut self.news) {
+            self.post.one_is_heard();
+            let heard = self.link.overhear(&news, now);
+            self.hear(now, heard);
+        }
     }
 
     /// Gives an ICMP error to the connection that sends as `pair`. If an application holds the lock, the error

@@ -22,6 +22,11 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     /// Takes an arrival without a connection. Once a segment opens one, the others are for that connection. If
     /// none does, the last is answered by a reset: the peer expects its number.
     pub(super) fn strangers(&mut self, now: Instant, key: &FlowKey, mut arrival: Delivered<'_, B>) {
+        if !self.post.shard.owns(key) {
+            // It is another shard's: a reset would end a connection there.
+            self.counters.misplaced += 1;
+            return;
+        }
         let mut refused = None;
         while let Some(segment) = arrival.next() {
             refused = self.stranger(now, key, segment);

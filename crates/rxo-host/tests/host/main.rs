@@ -22,6 +22,7 @@ mod paths;
 mod peer;
 mod reader;
 mod readiness;
+mod shards;
 mod threads;
 mod time_waits;
 mod transfers;

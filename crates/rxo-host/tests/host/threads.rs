@@ -15,8 +15,14 @@ use rxo_host::{Handle, HostCounters, Waiter};
 use crate::world::{MemoryHost, config, hosts, options, pattern, server};
 
 /// Real time, and a memory link that has no descriptor: looked at every 100 µs.
-struct Polling {
+pub(crate) struct Polling {
     started_at: SystemInstant,
+}
+
+impl Polling {
+    pub(crate) fn start() -> Self {
+        Self { started_at: SystemInstant::now() }
+    }
 }
 
 impl<I> Waiter<I> for Polling {
@@ -66,8 +72,7 @@ impl Running {
 
 fn spawn(mut host: MemoryHost, stop: Arc<AtomicBool>) -> JoinHandle<HostCounters> {
     thread::spawn(move || {
-        let mut waiter = Polling { started_at: SystemInstant::now() };
-        host.run(&mut waiter, &stop, |_, _| {}).unwrap();
+        host.run(&mut Polling::start(), &stop, |_, _| {}).unwrap();
         host.counters()
     })
 }
