@@ -20,7 +20,8 @@ use crate::{Handle, Host, HostConfig, HostError};
 /// A host in several shards.
 ///
 /// Each is a [`Host`] with a device queue of its own, to be run by a thread of its own
-/// ([`ShardedHost::into_shards`]). The applications see one host.
+/// ([`ShardedHost::into_shards`]) if its queue can be sent to that thread. Sinks of `rxo-driver` cannot: they stay on the
+/// thread that opened them, where the shards take turns ([`ShardedHost::turn`]). The applications see one host.
 pub struct ShardedHost<I: FrameSource, O> {
     shards: Vec<Host<I, O>>,
     handle: Handle,

@@ -10,7 +10,7 @@
 //! * [`device`]: the traits of a frame source and a frame sink, and links in memory. No system calls.
 //! * [`tcp`]: one connection as a state machine that counts segments, not packets. No input or output.
 //! * `host` (feature `host`): connections over a device, and sockets like those of the standard
-//!   library.
+//!   library; for tasks as well with the feature `tokio`.
 //! * `driver` (feature `driver`): packet sockets, TAP and TUN.
 //! * `capture` (feature `capture`): capture files, read and written.
 //!
