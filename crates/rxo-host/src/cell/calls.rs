@@ -1,6 +1,6 @@
 //! The application's side of a cell, for any type of buffer.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,6 +21,9 @@ pub(crate) trait Socket: Send + Sync {
     fn read(&self, to: &mut [u8]) -> io::Result<usize>;
     fn peek(&self, to: &mut [u8]) -> io::Result<usize>;
     fn set_reader(&self, reader: Reader);
+    /// Shows `read` text in order, at most [`MOST_PIECES`] pieces of it, and consumes as many bytes as `read`
+    /// returns. Calls `read` only if there is text.
+    fn read_in_place(&self, read: &mut dyn FnMut(&[IoSlice<'_>]) -> usize) -> io::Result<usize>;
     fn write(&self, from: &[u8]) -> io::Result<usize>;
     /// As [`Connection::send_shared`](rxo_tcp::Connection::send_shared).
     fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize>;
@@ -108,6 +111,28 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
         })
     }
 
+    fn read_in_place(&self, read: &mut dyn FnMut(&[IoSlice<'_>]) -> usize) -> io::Result<usize> {
+        self.0.with(|inner| {
+            if inner.reads_no_more {
+                return Ok(0);
+            }
+            if inner.connection.readable_bytes() == 0 {
+                // There is nothing to consume; returns what a read would.
+                return inner.connection.receive(&mut []).map_err(|error| read_error(inner, error));
+            }
+            let mut pieces = [IoSlice::new(&[]); MOST_PIECES];
+            let (mut count, mut bytes) = (0, 0);
+            for (place, piece) in pieces.iter_mut().zip(inner.connection.readable()) {
+                *place = IoSlice::new(piece);
+                (count, bytes) = (count + 1, bytes + piece.len());
+            }
+            let wanted = read(&pieces[..count]).min(bytes);
+            let consumed = inner.connection.consume(wanted);
+            inner.has_work |= inner.connection.has_to_send();
+            Ok(consumed)
+        })
+    }
+
     /// What is already there is read at once: the worker may have served the connection for the last time.
     fn set_reader(&self, reader: Reader) {
         self.0.with(|inner| {
@@ -189,6 +214,9 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
         self.0.pair
     }
 }
+
+/// More than the frames of an aggregate. The pieces stand on the stack: 1 KiB.
+const MOST_PIECES: usize = 64;
 
 /// The local address of a connection that sends as `pair`.
 pub(crate) fn local(pair: &FlowKey) -> SocketAddr {

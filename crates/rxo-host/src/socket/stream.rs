@@ -1,7 +1,7 @@
 //! The application's handle of a connection.
 
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
@@ -154,6 +154,39 @@ impl TcpStream {
     /// wait, and must not use this stream. If it panics, the host ends.
     pub fn read_with(&self, reader: impl FnMut(&[u8]) + Send + 'static) {
         self.socket.set_reader(Reader::new(reader));
+    }
+
+    /// Reads in place, without a copy: shows `read` text that has arrived, in order and where the device has
+    /// written it, and consumes as many bytes as `read` returns, at most those that it was shown. Returns that
+    /// number. 0 if the peer has closed its direction and everything is read; `read` is not called then.
+    ///
+    /// `read` sees at least one piece and at most 64, none of them empty; more text may be readable. The
+    /// connection is locked meanwhile: what arrives waits in a bounded queue and is dropped when that is full. So
+    /// `read` should not wait for anything, and must not use the stream, which would wait for itself.
+    ///
+    /// # Errors
+    /// As [`Read::read`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn hash(_: &[u8]) {}
+    /// # fn run(stream: rxo_host::TcpStream) -> std::io::Result<()> {
+    /// loop {
+    ///     let read = stream.read_in_place(|pieces| {
+    ///         pieces.iter().for_each(|piece| hash(piece));
+    ///         pieces.iter().map(|piece| piece.len()).sum()
+    ///     })?;
+    ///     if read == 0 {
+    ///         return Ok(());
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    pub fn read_in_place(&self, read: impl FnOnce(&[IoSlice<'_>]) -> usize) -> io::Result<usize> {
+        let mut read = Some(read);
+        let mut show = |pieces: &[IoSlice<'_>]| read.take().map_or(0, |read| read(pieces));
+        let timeout = self.waiting.read_timeout().get();
+        self.waiting.until(self.socket.signal(), timeout, || self.socket.read_in_place(&mut show))
     }
 
     /// Sets whether calls that would block return an error instead.

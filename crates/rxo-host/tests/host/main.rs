@@ -10,6 +10,7 @@ mod crowd;
 mod flood;
 mod gate;
 mod idle;
+mod in_place;
 mod lending;
 mod listening;
 mod many;
