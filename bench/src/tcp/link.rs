@@ -95,7 +95,7 @@ impl Buffer {
     ///
     /// # Panics
     /// If `length` exceeds the size of the buffer.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(length: usize) -> Self {
         assert!(length <= BUFFER_BYTES, "{length} bytes in a frame");
         let free = FREE.with_borrow_mut(|[packets, _]| packets.pop());

@@ -8,6 +8,7 @@
 //! * [`AckTemplate`] is the first ACK as a frame, and the numbers of the later ones.
 //! * [`AckTemplate::expand`] writes the ACKs as a batch of frames into memory that the caller
 //!   lends.
+//! * [`AckWriter`] writes the same ACKs one by one, where the caller wants each.
 //! * [`expand_packed`] does so for a device that was handed a template as one packet.
 //! * [`Splitter`] makes templates for hosts that make none: it inserts before a *stretch ACK* the
 //!   ACKs that the host would have sent without coalescing.
@@ -25,6 +26,7 @@ mod packed;
 mod pattern;
 mod split;
 mod template;
+mod writer;
 
 pub use expanded::{AckSlot, Expanded};
 pub use numbers::AckNumbers;
@@ -35,3 +37,4 @@ pub use split::{
     Splitter,
 };
 pub use template::{AckTemplate, IdRule, NoRoom};
+pub use writer::AckWriter;

@@ -39,8 +39,8 @@ pub(crate) struct Pattern<'a> {
     pub(crate) has_timestamp: bool,
     id: u16,
     first: AckNumbers,
-    /// Sum of the IPv4 header without its identification.
-    ip_sum: Sum,
+    /// Sum of the IPv4 header without its identification, folded.
+    ip_sum: u16,
     /// Sum of the pseudo-header and the TCP header without the numbers.
     tcp_sum: Sum,
 }
@@ -53,11 +53,13 @@ const ACK_AT: usize = 8;
 const WINDOW_AT: usize = 14;
 const TSVAL_AT: usize = 24;
 const TSECR_AT: usize = 28;
-/// Length of a TCP header whose only option is the timestamp, in bytes.
-const TCP_BYTES: usize = 32;
-/// Largest offset of the TCP header, so that a whole header always lies inside a slot. A power of
-/// two, which lets the compiler see this too.
-const LAST_TRANSPORT: usize = SLOT_BYTES - TCP_BYTES;
+/// Length of an IPv4 header without options, in bytes.
+const IP_BYTES: usize = 20;
+/// Length of a TCP header without options, and of the timestamp in its usual place behind it, in bytes.
+const FIXED_BYTES: usize = 20;
+const TIMESTAMP_BYTES: usize = 12;
+/// Largest offset of the TCP header, so that a whole header always lies inside a slot.
+const LAST_TRANSPORT: usize = SLOT_BYTES - FIXED_BYTES - TIMESTAMP_BYTES;
 
 impl<'a> Pattern<'a> {
     /// Reads `frame`, whose first header `link` names.
@@ -92,7 +94,7 @@ impl<'a> Pattern<'a> {
             has_timestamp,
             id: parsed.ip.id,
             first,
-            ip_sum: without(ip_checksum, Sum::word(parsed.ip.id)),
+            ip_sum: without(ip_checksum, Sum::word(parsed.ip.id)).fold(),
             tcp_sum: without(tcp.checksum, sum_of(&first, has_timestamp)),
         })
     }
@@ -100,6 +102,12 @@ impl<'a> Pattern<'a> {
     /// Returns the numbers of the frame itself.
     pub(crate) const fn numbers(&self) -> AckNumbers {
         self.first
+    }
+
+    /// Returns the bytes of the frame itself.
+    #[inline(always)]
+    pub(crate) const fn bytes(&self) -> &'a [u8] {
+        self.frame.bytes
     }
 
     /// Returns the metadata that all frames of this pattern share.
@@ -116,38 +124,46 @@ impl<'a> Pattern<'a> {
         slot
     }
 
-    /// Writes `numbers` into a slot that holds the frame, and adds `id_step` to its identification.
+    /// Writes `numbers` into a copy of the frame, and adds `id_step` to its identification.
     #[inline(always)]
-    pub(crate) fn change(&self, slot: &mut AckSlot, numbers: &AckNumbers, id_step: u16) {
-        if self.is_v4 {
-            self.write_id(self.id.wrapping_add(id_step), slot);
+    pub(crate) fn change(&self, copy: &mut [u8], numbers: &AckNumbers, id_step: u16) {
+        let (network, transport) = (self.at.network as usize, self.at.transport as usize);
+        if self.is_v4
+            && let Some(ip) = copy.get_mut(network..).and_then(<[u8]>::first_chunk_mut)
+        {
+            self.write_id(self.id.wrapping_add(id_step), ip);
         }
-        let from_tcp = &mut slot.bytes[self.at.transport as usize % LAST_TRANSPORT..];
-        if let Some(tcp) = from_tcp.first_chunk_mut() {
-            self.write_numbers(numbers, tcp);
+        let tcp = copy.get_mut(transport..).and_then(<[u8]>::split_first_chunk_mut);
+        if let Some((fixed, options)) = tcp {
+            self.write_numbers(numbers, fixed, options.first_chunk_mut());
         }
     }
 
     #[inline(always)]
-    fn write_id(&self, id: u16, slot: &mut AckSlot) {
-        let from_ip = &mut slot.bytes[self.at.network as usize % LAST_TRANSPORT..];
-        let Some(ip) = from_ip.first_chunk_mut::<TCP_BYTES>() else { return };
+    fn write_id(&self, id: u16, ip: &mut [u8; IP_BYTES]) {
         put_word(ip, ID_AT, id);
-        put_word(ip, IP_CHECKSUM_AT, (self.ip_sum + Sum::word(id)).checksum());
+        put_word(ip, IP_CHECKSUM_AT, !add(self.ip_sum, id));
     }
 
     #[inline(always)]
-    fn write_numbers(&self, numbers: &AckNumbers, tcp: &mut [u8; TCP_BYTES]) {
-        put_long(tcp, ACK_AT, numbers.ack.0);
-        put_word(tcp, WINDOW_AT, numbers.window);
-        if self.has_timestamp {
-            put_long(tcp, TSVAL_AT, numbers.timestamp.value);
-            put_long(tcp, TSECR_AT, numbers.timestamp.echo);
+    fn write_numbers(
+        &self,
+        numbers: &AckNumbers,
+        fixed: &mut [u8; FIXED_BYTES],
+        options: Option<&mut [u8; TIMESTAMP_BYTES]>,
+    ) {
+        put_long(fixed, ACK_AT, numbers.ack.0);
+        put_word(fixed, WINDOW_AT, numbers.window);
+        if self.has_timestamp
+            && let Some(options) = options
+        {
+            put_long(options, TSVAL_AT - FIXED_BYTES, numbers.timestamp.value);
+            put_long(options, TSECR_AT - FIXED_BYTES, numbers.timestamp.echo);
         }
         // The seed covers addresses, protocol and length, which do not change.
         if !self.is_seed {
             let sum = self.tcp_sum + sum_of(numbers, self.has_timestamp);
-            put_word(tcp, TCP_CHECKSUM_AT, sum.checksum());
+            put_word(fixed, TCP_CHECKSUM_AT, sum.checksum());
         }
     }
 }
@@ -167,6 +183,13 @@ fn is_seed(checksum: ChecksumStatus, transport: usize) -> Result<bool, NotATempl
         }
         ChecksumStatus::Unknown | ChecksumStatus::Verified => Ok(false),
     }
+}
+
+/// The one's complement sum of two words, which takes less than folding a [`Sum`].
+#[inline(always)]
+fn add(one: u16, other: u16) -> u16 {
+    let (sum, carry) = one.overflowing_add(other);
+    sum + u16::from(carry)
 }
 
 /// Returns the sum of a header without `part`, computed from the header's checksum.

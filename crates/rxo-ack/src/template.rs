@@ -56,6 +56,16 @@ pub enum IdRule {
     Keep,
 }
 
+impl IdRule {
+    /// How much the identification of an ACK is ahead of that of the one before.
+    pub(crate) const fn step(self) -> u16 {
+        match self {
+            Self::Increment => 1,
+            Self::Keep => 0,
+        }
+    }
+}
+
 /// The slots are fewer than the template's ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom {
@@ -124,7 +134,7 @@ impl<'a> AckTemplate<'a> {
         let like = self.pattern.slot();
         *first = like;
         if let Some(numbers) = self.first {
-            self.pattern.change(first, numbers, 0);
+            self.pattern.change(&mut first.bytes, numbers, 0);
         }
         self.write_later(&like, later);
         Ok(Expanded { slots: &memory[..needed], shape: self.pattern.shape() })
@@ -133,15 +143,11 @@ impl<'a> AckTemplate<'a> {
     /// The inner loop of expansion.
     #[inline(always)]
     fn write_later(&self, like: &AckSlot, slots: &mut [AckSlot]) {
-        let step = match self.ids {
-            IdRule::Increment => 1,
-            IdRule::Keep => 0,
-        };
-        let mut id_step = 0_u16;
+        let (step, mut id_step) = (self.ids.step(), 0_u16);
         for (slot, numbers) in slots.iter_mut().zip(self.later) {
             id_step = id_step.wrapping_add(step);
             *slot = *like;
-            self.pattern.change(slot, numbers, id_step);
+            self.pattern.change(&mut slot.bytes, numbers, id_step);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU16;
 
-use rxo_ack::{AckNumbers, AckSlot, AckTemplate, IdRule};
+use rxo_ack::{AckNumbers, AckWriter, IdRule};
 use rxo_frame::{Frame, Gso, GsoKind, Instant, LinkKind};
 use rxo_tcp::{Text, Transmit};
 use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
@@ -12,34 +12,24 @@ use rxo_wire::segmentation::{Checksums, Part, Segmenter, parts};
 use rxo_wire::tcp::Timestamp;
 use rxo_wire::{FlowKey, Offsets, PROTOCOL_TCP};
 
-use crate::tcp::link::{MTU, Port};
+use crate::tcp::link::Port;
 
 const IP_BYTES: usize = 20;
 /// IP, and TCP with all its options.
 const MOST_HEADER_BYTES: usize = 80;
-/// As many ACKs as a connection can owe.
-const MOST_ACKS: usize = 64;
 
 /// Writes frames.
 pub(super) struct Emitter {
     /// Computes checksums, where software does.
     summer: Option<Summer>,
-    /// Whether ACKs that can be are expanded from a template.
+    /// Whether ACKs that can be are copies of the first with other numbers.
     templates: bool,
-    slots: Vec<AckSlot>,
-    numbers: Vec<AckNumbers>,
     id: u16,
 }
 
 impl Emitter {
     pub(super) fn new(checksums: bool, templates: bool) -> Self {
-        Self {
-            summer: checksums.then(Summer::detect),
-            templates,
-            slots: vec![AckSlot::EMPTY; MOST_ACKS],
-            numbers: Vec::with_capacity(MOST_ACKS),
-            id: 0,
-        }
+        Self { summer: checksums.then(Summer::detect), templates, id: 0 }
     }
 
     /// Puts `transmit` on the link as frames.
@@ -104,27 +94,25 @@ impl Emitter {
         }
     }
 
-    /// The first is built, the others are expanded from it.
+    /// The first is built, the others are copies of it with other numbers. Out of line, because its callers
+    /// would leave the loop no registers.
+    #[inline(never)]
     fn emit_template(&mut self, pair: &FlowKey, transmit: &Transmit<'_>, port: &mut Port) {
         let header = transmit.header(pair);
-        let mut first = [0; MTU];
+        let mut first = [0; MOST_HEADER_BYTES];
         let bytes = self.write(pair, &header, 0, &mut first);
-        let timestamp = timestamp(header.options);
-        let later = transmit.later_acks.iter();
-        self.numbers.clear();
-        self.numbers.extend(later.map(|ack| AckNumbers {
-            ack: ack.ack,
-            window: ack.window,
-            timestamp: Timestamp { echo: ack.echo, ..timestamp },
-        }));
-        let frame = Frame::new(&first[..bytes], Instant::ZERO);
-        let template = AckTemplate::new(frame, LinkKind::RawIp, &self.numbers, IdRule::Increment)
-            .expect("a pure ACK");
-        let acks = template.expand(&mut self.slots).expect("a slot for each");
-        for ack in acks.iter() {
-            port.send(ack.bytes.len(), |to| to.copy_from_slice(ack.bytes));
+        let first = &first[..bytes];
+        port.send(bytes, |to| to.copy_from_slice(first));
+        let value = clock(header.options);
+        let frame = Frame::new(first, Instant::ZERO);
+        let mut writer =
+            AckWriter::new(frame, LinkKind::RawIp, IdRule::Increment).expect("a pure ACK");
+        for owed in transmit.later_acks {
+            let timestamp = Timestamp { value, echo: owed.echo };
+            let numbers = AckNumbers { ack: owed.ack, window: owed.window, timestamp };
+            port.send(bytes, |to| writer.write(&numbers, to));
         }
-        self.id = self.id.wrapping_add(self.numbers.len() as u16);
+        self.id = self.id.wrapping_add(transmit.later_acks.len() as u16);
     }
 
     fn send(&mut self, pair: &FlowKey, tcp: &TcpHeader<'_>, port: &mut Port) {
@@ -177,13 +165,8 @@ fn fill(to: &mut [u8], head: &[u8], text: Text<'_>) {
     }
 }
 
-/// The timestamp in `options` as this stack writes it; zeros when there is none.
-fn timestamp(options: &[u8]) -> Timestamp {
-    let word = |at: usize| {
-        options
-            .get(at..)
-            .and_then(|rest| rest.first_chunk())
-            .map_or(0, |word| u32::from_be_bytes(*word))
-    };
-    Timestamp { value: word(4), echo: word(8) }
+/// TSval in `options` as this stack writes them; 0 if there is none.
+fn clock(options: &[u8]) -> u32 {
+    let value = options.get(4..).and_then(|rest| rest.first_chunk());
+    value.map_or(0, |value| u32::from_be_bytes(*value))
 }

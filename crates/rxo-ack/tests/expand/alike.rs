@@ -1,6 +1,6 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rxo_ack::{AckNumbers, AckSlot, AckTemplate, IdRule};
+use rxo_ack::{AckNumbers, AckSlot, AckTemplate, AckWriter, IdRule};
 use rxo_testkit::naive::{NaiveAck, Reading, another_ack, read};
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::Timestamp;
@@ -29,7 +29,13 @@ fn hold_together(kind: &Kind, numbers: &[AckNumbers], ids: IdRule) {
     let mut memory = used_memory(numbers.len() + 1);
     let expanded = template.expand(&mut memory).expect("a pure ACK and room");
     assert_eq!(expanded.len(), numbers.len());
+    let mut writer = AckWriter::new(first.borrowed(), kind.link(), ids).expect("a pure ACK");
     for (index, (frame, numbers)) in expanded.iter().zip(numbers).enumerate() {
+        if index > 0 {
+            let mut written = vec![0xaa; first.bytes.len()];
+            writer.write(numbers, &mut written);
+            assert_eq!(written, frame.bytes, "without a template");
+        }
         let step = if ids == IdRule::Increment { index as u16 } else { 0 };
         let built = kind.packet(*numbers, kind.id.wrapping_add(step)).frame();
         assert_eq!(frame, built.borrowed(), "ACK {index} of {kind:?}");

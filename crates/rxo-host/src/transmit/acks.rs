@@ -1,14 +1,17 @@
-//! Acknowledgements that follow a first one: a template for the device, a template expanded here, or each
-//! built by itself.
+//! Acknowledgements that follow a first one: a template for the device, written like the first, or each built
+//! by itself.
 
 use std::num::NonZeroU16;
 
-use rxo_ack::{AckNumbers, AckTemplate, IdRule, MOST_PACKED_NUMBERS, PACKED_NUMBERS_BYTES};
+use rxo_ack::{
+    AckNumbers, AckTemplate, AckWriter, IdRule, MOST_PACKED_NUMBERS, PACKED_NUMBERS_BYTES,
+};
 use rxo_frame::{Frame, Gso, GsoKind, Instant};
 use rxo_tcp::Transmit;
 use rxo_wire::tcp::Timestamp;
 
 use super::batch::Kind;
+use super::headers::MOST_HEADERS_BYTES;
 use super::outbox::Outbox;
 use super::shape::Path;
 use super::template::Template;
@@ -22,26 +25,23 @@ impl Outbox {
         start: usize,
         ids: &mut u16,
     ) {
-        self.numbers.clear();
-        let value = clock_of(transmit);
-        self.numbers.extend(transmit.later_acks.iter().map(|owed| AckNumbers {
-            ack: owed.ack,
-            window: owed.window,
-            timestamp: Timestamp { value, echo: owed.echo },
-        }));
-        if !self.shape.ack_templates
-            || self.hand_over(start).or_else(|| self.expand(start)).is_none()
-        {
+        let has_templates = self.shape.ack_templates;
+        let hands_over = has_templates && self.shape.expands_acks;
+        let is_done = hands_over && self.hand_over(transmit, start).is_some()
+            || has_templates && self.write_like(transmit, start).is_some();
+        if is_done {
+            *ids = ids.wrapping_add(transmit.later_acks.len() as u16);
+        } else {
             self.write_each(path, transmit, ids);
-            return;
         }
-        *ids = ids.wrapping_add(self.numbers.len() as u16);
     }
 
-    /// Makes the last packet a template for the device; `None`, and changes nothing, if the device does not
-    /// expand it or it is no template.
-    fn hand_over(&mut self, start: usize) -> Option<()> {
-        let planned = self.planned.last_mut().filter(|_| self.shape.expands_acks)?;
+    /// Makes the last packet a template for the device, which expands them; `None`, and changes nothing, if it
+    /// can be none.
+    fn hand_over(&mut self, transmit: &Transmit<'_>, start: usize) -> Option<()> {
+        self.numbers.clear();
+        self.numbers.extend(numbers_of(transmit));
+        let planned = self.planned.last_mut()?;
         let (first, link, checksum) =
             (self.arena.get(start..)?, self.shape.link, planned.offload.checksum);
         let (frame_bytes, later) = (first.len(), self.numbers.len());
@@ -60,22 +60,21 @@ impl Outbox {
         Some(())
     }
 
-    /// Expands the template whose first is the last packet; `None` when it is no template.
-    fn expand(&mut self, start: usize) -> Option<()> {
+    /// Writes them like the first, the last packet, but for the numbers; `None`, and changes nothing, if that is
+    /// no template. Out of line, because its callers would leave the loop no registers.
+    #[inline(never)]
+    fn write_like(&mut self, transmit: &Transmit<'_>, start: usize) -> Option<()> {
         let offload = self.planned.last()?.offload;
-        let first = self.arena.get(start..)?;
-        let frame = Frame { checksum: offload.checksum, ..Frame::new(first, Instant::ZERO) };
-        let template =
-            AckTemplate::new(frame, self.shape.link, &self.numbers, IdRule::Increment).ok()?;
-        if self.slots.len() < template.count() {
-            self.slots.resize(template.count(), rxo_ack::AckSlot::EMPTY);
-        }
-        let expanded = template.expand(&mut self.slots).ok()?;
-        let head_bytes = first.len();
-        for later in expanded.iter().skip(1) {
-            self.arena.extend_from_slice(later.bytes);
-        }
-        let count = self.numbers.len();
+        let (head_bytes, count) = (self.arena.len() - start, transmit.later_acks.len());
+        let mut first = [0; MOST_HEADERS_BYTES];
+        let first = first.get_mut(..head_bytes)?;
+        first.copy_from_slice(self.arena.get(start..)?);
+        let frame = Frame { checksum: offload.checksum, ..Frame::new(&*first, Instant::ZERO) };
+        let mut writer = AckWriter::new(frame, self.shape.link, IdRule::Increment).ok()?;
+        let end = self.arena.len();
+        self.arena.resize(end + count * head_bytes, 0);
+        let places = self.arena.get_mut(end..)?.chunks_exact_mut(head_bytes);
+        places.zip(numbers_of(transmit)).for_each(|(to, numbers)| writer.write(&numbers, to));
         self.plan(count, head_bytes, offload);
         Some(())
     }
@@ -94,6 +93,16 @@ impl Outbox {
 const GSO: Gso = Gso { kind: GsoKind::AckTemplate, ecn: false, size: NUMBERS_BYTES };
 
 const NUMBERS_BYTES: NonZeroU16 = NonZeroU16::new(PACKED_NUMBERS_BYTES as u16).unwrap();
+
+/// The numbers of the acknowledgements after the first.
+fn numbers_of(transmit: &Transmit<'_>) -> impl Iterator<Item = AckNumbers> {
+    let value = clock_of(transmit);
+    transmit.later_acks.iter().map(move |owed| AckNumbers {
+        ack: owed.ack,
+        window: owed.window,
+        timestamp: Timestamp { value, echo: owed.echo },
+    })
+}
 
 /// TSval of a bare acknowledgement whose only option is a timestamp.
 fn clock_of(transmit: &Transmit<'_>) -> u32 {

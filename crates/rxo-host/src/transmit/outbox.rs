@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use rxo_ack::{AckNumbers, AckSlot};
+use rxo_ack::AckNumbers;
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{ChecksumStatus, Gso, Offload};
 use rxo_tcp::{Connection, Text, Transmit};
@@ -33,7 +33,6 @@ pub(crate) struct Outbox {
     count: usize,
     /// Some text is not in the arena.
     has_borrowed: bool,
-    pub(super) slots: Vec<AckSlot>,
     pub(super) numbers: Vec<AckNumbers>,
     /// Packets given to the device so far; a GSO send is one.
     pub(crate) sent: u64,
@@ -52,7 +51,6 @@ impl Outbox {
             refused: Refused::default(),
             count: 0,
             has_borrowed: false,
-            slots: Vec::new(),
             numbers: Vec::new(),
             sent: 0,
             watch,
