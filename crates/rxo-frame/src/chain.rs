@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 use core::ops::Range;
+use core::slice;
 
 #[cfg(test)]
 mod tests;
@@ -42,16 +43,16 @@ pub struct Chain<B> {
 struct Place<B> {
     buffer: Option<B>,
     start: usize,
-    end: usize,
+    length: usize,
 }
 
 impl<B: AsRef<[u8]>> Place<B> {
-    const EMPTY: Self = Self { buffer: None, start: 0, end: 0 };
+    const EMPTY: Self = Self { buffer: None, start: 0, length: 0 };
 
     /// Stores a piece in this place, which must be empty.
     #[inline(always)]
-    fn fill(&mut self, buffer: B, Range { start, end }: Range<usize>) {
-        (self.start, self.end) = (start, end);
+    fn fill(&mut self, buffer: B, range: Range<usize>) {
+        (self.start, self.length) = (range.start, range.len());
         debug_assert!(self.buffer.is_none(), "a free place has no buffer");
         // Assigning would make every piece pay for dropping a buffer that cannot be here.
         core::mem::forget(self.buffer.replace(buffer));
@@ -61,7 +62,7 @@ impl<B: AsRef<[u8]>> Place<B> {
     fn bytes(&self) -> &[u8] {
         // A range outside the buffer, or a buffer that shrinks, reads as empty.
         let buffer = self.buffer.as_ref().map_or(&[][..], AsRef::as_ref);
-        buffer.get(self.start..self.end).unwrap_or_default()
+        part(buffer, self.start, self.length).unwrap_or_default()
     }
 }
 
@@ -167,22 +168,26 @@ impl<B: AsRef<[u8]>> Chain<B> {
     #[inline(never)]
     fn read_pieces(&mut self, mut to: &mut [u8]) -> usize {
         let (room, end) = (to.len(), self.places.len().min(self.first + self.pieces));
-        let (mut pieces, mut bytes) = (0, 0);
+        // Bytes of pieces that read as nothing, see `Place::bytes`.
+        let (mut lost, mut pieces) = (0, 0);
         for place in &mut self.places[self.first..end] {
-            let text = place.bytes();
-            if text.len() > to.len() {
+            // Taken out before it is read, so that nothing is loaded twice.
+            let Some(buffer) = place.buffer.take() else { break };
+            let text = part(buffer.as_ref(), place.start, place.length).unwrap_or_else(|| {
+                lost += place.length;
+                &[]
+            });
+            let Some(here) = to.split_off_mut(..text.len()) else {
+                place.buffer = Some(buffer);
                 break;
-            }
-            let (here, after) = to.split_at_mut(text.len());
+            };
             here.copy_from_slice(text);
-            to = after;
-            bytes += place.end - place.start;
             pieces += 1;
-            place.buffer = None;
         }
-        self.bytes -= bytes;
+        let copied = room - to.len();
+        self.bytes -= copied + lost;
         self.drop_front(pieces);
-        room - to.len()
+        copied
     }
 
     /// Consumes the first bytes of the first piece into `to`, which has no room for all of it.
@@ -191,33 +196,48 @@ impl<B: AsRef<[u8]>> Chain<B> {
         let bytes = to.len().min(first.bytes().len());
         to[..bytes].copy_from_slice(&first.bytes()[..bytes]);
         first.start += bytes;
+        first.length -= bytes;
         self.bytes -= bytes;
         bytes
     }
 
     /// The remaining bytes, piece by piece. No slice is empty.
     pub fn slices(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        (0..self.pieces).map(|number| self.places[self.index(number)].bytes())
+        let end = self.places.len().min(self.first + self.pieces);
+        let (here, wrapped) = (&self.places[self.first..end], self.first + self.pieces - end);
+        Slices { here: here.iter(), wrapped: self.places[..wrapped].iter() }
     }
 
     /// Consumes `bytes` bytes from the front, or all if there are fewer. Drops the buffers that are
     /// used up. Returns the number of bytes consumed. O(pieces dropped).
     pub fn advance(&mut self, bytes: usize) -> usize {
         let consumed = bytes.min(self.bytes);
-        self.bytes -= consumed;
-        let mut left = consumed;
-        while left > 0
-            && let Some(first) = self.front()
-        {
-            let used = left.min(first.end - first.start);
-            first.start += used;
-            left -= used;
-            if first.start == first.end {
-                first.buffer = None;
-                self.drop_front(1);
+        let mut left = self.drop_pieces(consumed);
+        if left > 0 {
+            // The pieces that wrap around the end of the ring, then a part of one.
+            left = self.drop_pieces(left);
+            if let Some(first) = self.front() {
+                first.start += left;
+                first.length -= left;
+                self.bytes -= left;
             }
         }
         consumed
+    }
+
+    /// Drops whole pieces of at most `left` bytes, up to the end of the ring. Returns how much is left.
+    fn drop_pieces(&mut self, mut left: usize) -> usize {
+        let (most, end) = (left, self.places.len().min(self.first + self.pieces));
+        let mut pieces = 0;
+        for place in &mut self.places[self.first..end] {
+            let Some(after) = left.checked_sub(place.length) else { break };
+            left = after;
+            place.buffer = None;
+            pieces += 1;
+        }
+        self.bytes -= most - left;
+        self.drop_front(pieces);
+        left
     }
 
     /// Moves the remaining bytes of each piece into another buffer. `exchange` gets the old buffer
@@ -225,10 +245,10 @@ impl<B: AsRef<[u8]>> Chain<B> {
     /// `None`, or a buffer of another length, the piece stays.
     pub fn exchange(&mut self, mut exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
         for place in &mut self.places {
-            let length = place.end - place.start;
+            let length = place.length;
             let new = place.buffer.as_ref().and_then(|old| exchange(old, place.bytes()));
             if let Some(buffer) = new.filter(|new| new.as_ref().len() == length) {
-                *place = Place { buffer: Some(buffer), start: 0, end: length };
+                *place = Place { buffer: Some(buffer), start: 0, length };
             }
         }
     }
@@ -285,6 +305,44 @@ impl<B: AsRef<[u8]>> Chain<B> {
         self.first = if self.pieces == 0 { 0 } else { self.index(pieces) };
     }
 }
+
+/// The `length` bytes from `start` on. `None` if there are fewer.
+#[inline(always)]
+fn part(bytes: &[u8], start: usize, length: usize) -> Option<&[u8]> {
+    bytes.get(start..)?.get(..length)
+}
+
+/// The bytes of places in order: those up to the end of the ring, then those that wrap around it.
+struct Slices<'a, B> {
+    here: slice::Iter<'a, Place<B>>,
+    wrapped: slice::Iter<'a, Place<B>>,
+}
+
+impl<'a, B: AsRef<[u8]>> Iterator for Slices<'a, B> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.here.len() == 0 {
+            self.here = core::mem::take(&mut self.wrapped);
+        }
+        self.here.next().map(Place::bytes)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let exact = self.here.len() + self.wrapped.len();
+        (exact, Some(exact))
+    }
+
+    #[inline]
+    fn fold<A, F: FnMut(A, &'a [u8]) -> A>(self, first: A, mut then: F) -> A {
+        let here = self.here.fold(first, |last, place| then(last, place.bytes()));
+        self.wrapped.fold(here, |last, place| then(last, place.bytes()))
+    }
+}
+
+impl<B: AsRef<[u8]>> ExactSizeIterator for Slices<'_, B> {}
 
 /// Fills `places` with `range` of each of `buffers`, as far as there are any. Returns how many.
 #[inline(always)]

@@ -15,6 +15,7 @@ impl<'a, I> Slices<'a, I> {
 impl<'a, I: ExactSizeIterator<Item = &'a [u8]>> Iterator for Slices<'a, I> {
     type Item = &'a [u8];
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.first.next();
         next.or_else(|| self.last.iter_mut().find(|part| !part.is_empty()).map(core::mem::take))
@@ -24,6 +25,12 @@ impl<'a, I: ExactSizeIterator<Item = &'a [u8]>> Iterator for Slices<'a, I> {
         let last = self.last.iter().filter(|part| !part.is_empty()).count();
         let exact = self.first.len() + last;
         (exact, Some(exact))
+    }
+
+    #[inline]
+    fn fold<A, F: FnMut(A, Self::Item) -> A>(self, first: A, mut then: F) -> A {
+        let last = self.first.fold(first, &mut then);
+        self.last.into_iter().filter(|part| !part.is_empty()).fold(last, then)
     }
 }
 
