@@ -381,11 +381,13 @@ impl<'a, B> Iterator for ChainFrames<'a, B> {
 /// Original frames, in order, that the sink may keep.
 #[derive(Debug)]
 pub struct IntoFrames<'a, B> {
-    /// The frames if they stand side by side, as a run does: then no link is followed.
+    /// The next frames, which stand side by side: no link is followed.
     run: slice::IterMut<'a, Frame<B>>,
-    /// All frames, and the chain of those that do not stand side by side.
-    frames: &'a mut [Frame<B>],
+    /// All frames behind these. The first of them is in the slot `from`.
+    behind: &'a mut [Frame<B>],
+    from: u32,
     links: &'a Links,
+    /// What follows the run.
     chain: FrameChain,
 }
 
@@ -394,26 +396,49 @@ impl<'a, B> IntoFrames<'a, B> {
     #[inline]
     pub(crate) fn new(store: &'a mut Store<B>, chain: FrameChain, count: u32) -> Self {
         let Store { frames, links, .. } = store;
+        let mut all = Self { run: [].iter_mut(), behind: frames, from: 0, links, chain };
         let FrameChain { head, tail } = chain;
         // A chain never goes back, so this many frames between its ends leave no gap.
-        let is_run = tail - head + 1 == count;
-        let (run, frames, chain) = match is_run {
-            true => {
-                (&mut frames[head as usize..=tail as usize], [].as_mut_slice(), FrameChain::EMPTY)
-            }
-            false => ([].as_mut_slice(), frames.as_mut_slice(), chain),
-        };
-        Self { run: run.iter_mut(), frames, links, chain }
+        if tail - head + 1 == count {
+            all.begin_run(head, tail);
+            all.chain = FrameChain::EMPTY;
+        }
+        all
     }
 
     /// Shows the next frame and skips it. It stays in the engine and is dropped after the sink has seen
     /// all deliveries. Cheaper than [`Iterator::next`], which moves the frame out.
     #[inline]
     pub fn next_ref(&mut self) -> Option<&Frame<B>> {
-        match self.run.next() {
-            Some(frame) => Some(frame),
-            None => next_slot(self.links, &mut self.chain).and_then(|slot| self.frames.get(slot)),
+        while self.run.len() == 0 {
+            self.next_run()?;
         }
+        self.run.next().map(|frame| &*frame)
+    }
+
+    /// Goes on with the next frames of the chain that stand side by side. `None` if there are none.
+    #[inline(never)]
+    fn next_run(&mut self) -> Option<()> {
+        let FrameChain { head, tail } = self.chain;
+        if head == NONE {
+            return None;
+        }
+        let mut last = head;
+        while last != tail && self.links.next(last) == last + 1 {
+            last += 1;
+        }
+        self.chain.head = if last == tail { NONE } else { self.links.next(last) };
+        self.begin_run(head, last);
+        Some(())
+    }
+
+    /// Goes on with the frames in the slots from `first` to `last`.
+    #[inline]
+    fn begin_run(&mut self, first: u32, last: u32) {
+        let (run, behind) =
+            core::mem::take(&mut self.behind).split_at_mut((last + 1 - self.from) as usize);
+        self.run = run[(first - self.from) as usize..].iter_mut();
+        (self.behind, self.from) = (behind, last + 1);
     }
 }
 
@@ -422,9 +447,11 @@ impl<B: Default> Iterator for IntoFrames<'_, B> {
 
     #[inline]
     fn next(&mut self) -> Option<Frame<B>> {
-        match self.run.next() {
-            Some(frame) => Some(take(frame)),
-            None => take_first(self.frames, self.links, &mut self.chain),
+        loop {
+            if let Some(frame) = self.run.next() {
+                return Some(take(frame));
+            }
+            self.next_run()?;
         }
     }
 }

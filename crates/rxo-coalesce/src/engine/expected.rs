@@ -110,6 +110,7 @@ impl<B: FrameBuffer> Engine<B> {
         let network = usize::from(self.store.held[usize::from(place)].at.network());
         match network {
             ETHERNET_HEADER_BYTES => self.run_ethernet::<S>(batch, place, slot),
+            0 => self.run_ip::<S>(batch, place, slot),
             _ => self.run_elsewhere::<S>(batch, place, slot, network),
         }
     }
@@ -117,6 +118,11 @@ impl<B: FrameBuffer> Engine<B> {
     #[inline(never)]
     fn run_ethernet<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
         self.run_at::<S>(batch, place, slot, ETHERNET_HEADER_BYTES)
+    }
+
+    #[inline(never)]
+    fn run_ip<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
+        self.run_at::<S>(batch, place, slot, 0)
     }
 
     #[inline(never)]
