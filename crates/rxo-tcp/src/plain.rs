@@ -49,7 +49,7 @@ pub fn has_plain_options(header: &[u8], at: Offsets) -> bool {
 pub struct PlainSegments<I> {
     frames: I,
     at: Offsets,
-    /// How many of the first frames are alike. 1 once the first of them has been read.
+    /// How many of the next frames are alike, or 1.
     alike: usize,
     /// How many of the next frames are like the one that was read last.
     like_last: usize,
@@ -73,7 +73,8 @@ impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> Iterator for PlainSegments<I>
     fn next(&mut self) -> Option<PlainSegment<B>> {
         loop {
             let frame = self.frames.next()?;
-            self.like_last = core::mem::replace(&mut self.alike, 1).saturating_sub(1);
+            self.like_last = self.alike.saturating_sub(1);
+            self.alike = self.like_last.max(1);
             let segment = PlainSegment::of_frame(frame.bytes, self.at, frame.arrived_at);
             if segment.is_some() {
                 return segment;
@@ -92,6 +93,7 @@ impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> PlainSegments<I> {
     #[inline(always)]
     pub(crate) fn buffers_like_last(&mut self) -> impl Iterator<Item = B> {
         let count = core::mem::take(&mut self.like_last);
+        self.alike = 1;
         self.frames.by_ref().take(count).map(|frame| frame.bytes)
     }
 }

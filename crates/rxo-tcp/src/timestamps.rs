@@ -64,6 +64,13 @@ impl Timestamps {
         }
     }
 
+    /// Whether recording this option `now` would change nothing, wherever its segment begins.
+    #[inline]
+    pub(crate) fn is_settled(&self, option: Option<Timestamp>, now: Instant) -> bool {
+        let is_recorded = |stamp: Timestamp| (self.recent, self.recent_at) == (stamp.value, now);
+        !self.is_agreed || option.is_none_or(is_recorded)
+    }
+
     /// When the echoed segment was sent, to the millisecond. `None` if that is before the connection was
     /// open: an invalid echo must not set our timers.
     pub(crate) fn echoed(&self, echo: u32, now: Instant) -> Option<Instant> {

@@ -3,8 +3,6 @@
 //! Nearly all text is. A segment takes the fast path only if each numbered step would let it through and do
 //! nothing but what is done here; everything else takes the steps. The property tests compare the two.
 
-use core::ops::Range;
-
 use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::Timestamp;
 use rxo_wire::{SeqNumber, TcpFlags};
@@ -23,10 +21,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
     {
         let mut run = self.begin_run(now);
         while let Some(segment) = segments.next() {
-            let (header, range) = (Header::of(&segment), segment.payload.range());
-            self.take_plain(&mut run, segment);
-            if self.expects_alike(&run, header, range.len() as u32, segments.like_last()) {
-                self.take_alike(&mut run, header, range, segments.buffers_like_last());
+            let (header, count) = (Header::of(&segment), 1 + segments.like_last());
+            if count > 1 && self.expects_alike(&run, header, segment.payload.bytes(), count) {
+                self.take_alike(&mut run, header, segment.payload, segments.buffers_like_last());
+            } else {
+                self.take_plain(&mut run, segment);
             }
         }
     }
@@ -80,28 +79,28 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && self.timestamps.expects(header.timestamp)
     }
 
-    /// Whether `count` segments of `bytes` each, like the last one taken, which had `header`, are what comes
+    /// Whether `count` segments of `bytes` each, the first with `header` and the others like it, are what comes
     /// next.
+    #[inline(always)]
     fn expects_alike(&self, run: &Run, header: Header, bytes: u32, count: usize) -> bool {
-        let next = Header { seq: header.seq + bytes, ..header };
         let has_room =
             count <= self.rcv.room() && count as u64 * u64::from(bytes) <= self.rcv.wnd().into();
-        count > 0 && has_room && run.may_expect && self.expects_text(next, bytes)
+        has_room && run.may_expect && self.expects_text(header, bytes)
     }
 
-    /// Takes the text in `range` of each of `buffers`, which are like the last segment taken, which had
-    /// `header`. Does what [`Connection::take_plain`] would do with each.
+    /// Takes the text `first` of a segment with `header`, and the text at the same place in each of `buffers`,
+    /// whose segments are like it. Does what [`Connection::take_plain`] would do with each.
+    #[inline(always)]
     fn take_alike(
         &mut self,
         run: &mut Run,
         header: Header,
-        range: Range<usize>,
+        first: Payload<B>,
         buffers: impl Iterator<Item = B>,
     ) {
-        let bytes = range.len() as u32;
-        let count = self.rcv.append_alike(buffers, range);
-        let seq = before(self.rcv.nxt, count as u32 * bytes);
-        self.take_headers(run, Header { seq, ..header }, &[(bytes, count as u32)]);
+        let bytes = first.bytes();
+        let count = self.rcv.append_alike(first, buffers);
+        self.take_headers(run, header, &[(bytes, count as u32)]);
     }
 
     /// Takes the headers of segments whose text has been taken. They differ from `header`, that of the first,
@@ -121,6 +120,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
                 if owed == 1 {
                     self.take_timestamp(run.now, Header { seq, ..header });
                 }
+                let is_settled = owed > 1 || self.timestamps.is_settled(header.timestamp, run.now);
+                if is_settled && !may_move_edge {
+                    let taken = self.owe_for_each(seq, bytes, left);
+                    (seq, left) = (seq + taken * bytes, left - taken);
+                    if left == 0 {
+                        break;
+                    }
+                }
                 let full_segment = self.rcv.full_segment();
                 let (counted, is_owed) = self.acks.count_alike((bytes, left), full_segment);
                 (seq, left) = (seq + counted * bytes, left - counted);
@@ -131,10 +138,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
                     }
                     self.owe(seq);
                     owed += 1;
-                }
-                if owed > 1 && !may_move_edge {
-                    let taken = self.owe_for_each(seq, bytes, left);
-                    (seq, left) = (seq + taken * bytes, left - taken);
                 }
             }
             last = before(seq, bytes);

@@ -76,15 +76,16 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Owes `count` plain acknowledgements, at least one, for which there is room: the first of everything
     /// before `ack`, each other of `bytes` more. Does what [`Connection::owe`] would do for each.
     #[inline]
-    pub(crate) fn owe_each(&mut self, ack: SeqNumber, bytes: u32, count: u32) {
+    pub(crate) fn owe_each(&mut self, mut ack: SeqNumber, bytes: u32, count: u32) {
         self.timestamps.last_ack = ack + (count - 1) * bytes;
         let (echo, has_mark) = (self.timestamps.recent(), self.ecn.echoes());
         let Self { rcv, acks, .. } = self;
         rcv.window_fields(|offer| {
-            acks.owe_each((0..count).map(|number| {
-                let ack = ack + number * bytes;
+            acks.owe_each((0..count).map(|_| {
                 let window = offer.field_at(ack);
-                AckOwed { ack, echo, window, has_mark, kind: AckKind::Plain }
+                let owed = AckOwed { ack, echo, window, has_mark, kind: AckKind::Plain };
+                ack = ack + bytes;
+                owed
             }));
         });
     }

@@ -8,8 +8,6 @@ mod slices;
 mod spill;
 mod window;
 
-use core::ops::Range;
-
 use rxo_frame::Chain;
 use rxo_wire::SeqNumber;
 
@@ -311,18 +309,20 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.push_ready(payload);
     }
 
-    /// Takes the text in `range` of each of `buffers` at RCV.NXT. No out-of-order text waits, and there is
-    /// room for all. Returns how many buffers there were.
+    /// Takes the text `first`, and that at the same place in each of `buffers`, at RCV.NXT. No out-of-order text
+    /// waits, and there is room for all. Returns how many buffers there were.
     #[inline]
     pub(crate) fn append_alike(
         &mut self,
+        first: Payload<B>,
         buffers: impl Iterator<Item = B>,
-        range: Range<usize>,
     ) -> usize {
-        let bytes = range.len();
-        let count = self.ready.extend_known(buffers, range);
-        self.largest_text = self.largest_text.max(bytes as u32);
-        self.nxt = self.nxt + (count * bytes) as u32;
+        let bytes = first.bytes();
+        let (buffer, range) = first.into_parts();
+        let is_taken = self.ready.push_known(buffer, range.clone()).is_ok();
+        let count = usize::from(is_taken) + self.ready.extend_known(buffers, range);
+        self.largest_text = self.largest_text.max(bytes);
+        self.nxt = self.nxt + count as u32 * bytes;
         count
     }
 
