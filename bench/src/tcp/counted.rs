@@ -17,7 +17,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::receive("tcp-receive", Variant::Offload),
         Self::receive("tcp-receive-aggregation", Variant::Aggregation),
         Self::receive("tcp-receive-limit-1", Variant::LimitOne),
@@ -28,17 +28,12 @@ impl Counted {
             reading: Reading::InPlace,
             ..Self::receive("tcp-receive-in-place", Variant::Stretch)
         },
-        Self { contender: Contender::Host, ..Self::receive("host-receive", Variant::Offload) },
-        Self {
-            contender: Contender::Host,
-            kind: Kind::EndToEnd,
-            ..Self::receive("host-send", Variant::Offload)
-        },
-        Self {
-            contender: Contender::HostLent,
-            kind: Kind::EndToEnd,
-            ..Self::receive("host-send-lent", Variant::Lent)
-        },
+        Self::receive("tcp-receive-stretch", Variant::Stretch),
+        Self::host("host-receive", Variant::Offload),
+        Self::host("host-receive-stretch", Variant::Stretch),
+        Self { reading: Reading::InPlace, ..Self::host("host-receive-in-place", Variant::Stretch) },
+        Self { kind: Kind::EndToEnd, ..Self::host("host-send", Variant::Offload) },
+        Self { kind: Kind::EndToEnd, ..Self::host("host-send-lent", Variant::Lent) },
         Self {
             contender: Contender::Smoltcp,
             ..Self::receive("tcp-receive-smoltcp", Variant::Original)
@@ -57,6 +52,10 @@ impl Counted {
         let contender = Contender::Rxo(variant);
         let (kind, reading) = (Kind::Receive, Reading::Copied);
         Self { name, kind, connections: 1, reading, takes_large: false, contender }
+    }
+
+    const fn host(name: &'static str, variant: Variant) -> Self {
+        Self { contender: Contender::Host(variant), ..Self::receive(name, variant) }
     }
 
     /// Segments read before counting begins, until the windows have reached their full size.

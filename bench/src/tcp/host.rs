@@ -3,7 +3,7 @@
 //! with its streams.
 
 use std::cell::RefCell;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -13,12 +13,12 @@ use rxo_device::{
 };
 use rxo_frame::{Frame, Gather, Instant, LinkKind};
 use rxo_host::{Host, HostConfig, IpCidr, SharedBytes, TcpListener, TcpStream};
-use rxo_tcp::AckPolicy;
 
 use super::link::{Buffer, MTU, Port};
+use super::rxo::Variant;
 use super::stack::{
-    BUFFER_BYTES, CALL_BYTES, CLIENT, Role, SERVER, SERVER_PORT, Setting, Stack, TURN_FRAMES, lent,
-    next_lent,
+    BUFFER_BYTES, CALL_BYTES, CLIENT, Reading, Role, SERVER, SERVER_PORT, Setting, Stack,
+    TURN_FRAMES, lent, look_at, next_lent,
 };
 
 /// The stack.
@@ -30,6 +30,7 @@ pub(crate) struct Hosted {
     streams: Vec<TcpStream>,
     connections: usize,
     role: Role,
+    reading: Reading,
     application: Vec<u8>,
     /// The text that the application lends again and again, and what of it is not sent yet.
     lent: Option<[SharedBytes; 2]>,
@@ -37,9 +38,9 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
-    /// With an application that lends what it sends, or copies it.
-    pub(crate) fn new(setting: Setting, lends: bool) -> Self {
-        let Setting { role, checksums, timestamps, connections, takes_large, .. } = setting;
+    /// With an application that lends what it sends, if that is the variant.
+    pub(crate) fn new(setting: Setting, variant: Variant) -> Self {
+        let Setting { role, checksums, timestamps, connections, reading, takes_large } = setting;
         let port = Rc::new(RefCell::new(Port::new(checksums, takes_large)));
         let device = Device { port, checksums, takes_large };
         let own = if role == Role::OpensAndWrites { CLIENT } else { SERVER };
@@ -50,7 +51,7 @@ impl Hosted {
         config.tcp.receive_buffer_bytes = BUFFER_BYTES as u32;
         config.tcp.largest_buffers = None;
         config.tcp.timestamps = timestamps;
-        config.tcp.acks = AckPolicy::EverySecondSegment;
+        config.tcp.acks = variant.acks();
         let host = Host::new(device.clone(), device.clone(), config).expect("settings that can be");
         let mut hosted = Self {
             port: Port::new(checksums, takes_large),
@@ -60,8 +61,9 @@ impl Hosted {
             streams: Vec::new(),
             connections: connections.into(),
             role,
+            reading,
             application: vec![0; CALL_BYTES],
-            lent: lends.then(lent),
+            lent: (variant == Variant::Lent).then(lent),
             read_bytes: 0,
         };
         hosted.open(connections);
@@ -92,7 +94,12 @@ impl Hosted {
 
     fn read(&mut self) {
         for stream in &mut self.streams {
-            while let Ok(read) = stream.read(&mut self.application) {
+            loop {
+                let read = match self.reading {
+                    Reading::Copied => stream.read(&mut self.application),
+                    Reading::InPlace => stream.read_in_place(look_at_all),
+                };
+                let Ok(read) = read else { break };
                 self.read_bytes += read as u64;
             }
         }
@@ -112,6 +119,14 @@ impl Hosted {
             assert!(matches!(failure, ErrorKind::WouldBlock | ErrorKind::NotConnected));
         }
     }
+}
+
+/// Reads all of `pieces` in place. Returns how many bytes.
+fn look_at_all(pieces: &[IoSlice<'_>]) -> usize {
+    pieces.iter().fold(0, |bytes, piece| {
+        look_at(piece);
+        bytes + piece.len()
+    })
 }
 
 impl Stack for Hosted {

@@ -38,10 +38,8 @@ pub(crate) enum Contender {
     Rxo(Variant),
     /// Copies every byte, and does next to nothing else.
     Floor,
-    /// `Offload`, with everything that a host adds.
-    Host,
-    /// A host whose application lends what it sends.
-    HostLent,
+    /// `Offload`, `Stretch` or `Lent`, with everything that a host adds.
+    Host(Variant),
 }
 
 impl Contender {
@@ -50,8 +48,9 @@ impl Contender {
         match self {
             Self::Smoltcp => "smoltcp",
             Self::Floor => "no stack, a copy",
-            Self::Host => "rxo-host",
-            Self::HostLent => "rxo-host, lent",
+            Self::Host(Variant::Lent) => "rxo-host, lent",
+            Self::Host(Variant::Stretch) => "rxo-host, stretch ACKs",
+            Self::Host(_) => "rxo-host",
             Self::Rxo(Variant::Original) => "rxo, original",
             Self::Rxo(Variant::LimitOne) => "rxo, limit 1",
             Self::Rxo(Variant::Aggregation) => "rxo, aggregation",
@@ -65,8 +64,7 @@ impl Contender {
         match self {
             Self::Smoltcp => Box::new(Smoltcp::new(setting)),
             Self::Floor => Box::new(Floor::new(setting)),
-            Self::Host => Box::new(Hosted::new(setting, false)),
-            Self::HostLent => Box::new(Hosted::new(setting, true)),
+            Self::Host(variant) => Box::new(Hosted::new(setting, variant)),
             Self::Rxo(variant) => Box::new(Rxo::new(setting, variant)),
         }
     }
@@ -75,23 +73,23 @@ impl Contender {
 const OFFLOAD: Contender = Contender::Rxo(Variant::Offload);
 /// One acknowledgement for everything that arrived together, as smoltcp sends.
 const STRETCH: Contender = Contender::Rxo(Variant::Stretch);
+const HOST: Contender = Contender::Host(Variant::Offload);
+const HOST_STRETCH: Contender = Contender::Host(Variant::Stretch);
 /// The comparison with smoltcp.
-const STACKS: &[Contender] = &[Contender::Smoltcp, OFFLOAD, STRETCH, Contender::Host];
+const STACKS: &[Contender] = &[Contender::Smoltcp, OFFLOAD, STRETCH, HOST, HOST_STRETCH];
 /// The application that sends copies its text, or lends it.
 const SENDING: &[Contender] = &[
     Contender::Smoltcp,
     OFFLOAD,
     STRETCH,
-    Contender::Host,
+    HOST,
+    HOST_STRETCH,
     Contender::Rxo(Variant::Lent),
-    Contender::HostLent,
+    Contender::Host(Variant::Lent),
 ];
 /// The comparison with smoltcp, and the lower bound of any stack.
 const WITH_FLOOR: &[Contender] =
-    &[Contender::Smoltcp, OFFLOAD, STRETCH, Contender::Host, Contender::Floor];
-/// The contenders that can read in place.
-const IN_PLACE: &[Contender] = &[Contender::Smoltcp, OFFLOAD, STRETCH];
-const IN_PLACE_WITH_FLOOR: &[Contender] = &[Contender::Smoltcp, OFFLOAD, STRETCH, Contender::Floor];
+    &[Contender::Smoltcp, OFFLOAD, STRETCH, HOST, HOST_STRETCH, Contender::Floor];
 /// The steps of Menon 2008, figures 7, 11 and 12.
 const STEPS: &[Contender] = &[
     Contender::Rxo(Variant::Original),
@@ -109,7 +107,7 @@ const ALONE: Race = Race {
     takes_large: false,
     contenders: WITH_FLOOR,
 };
-const SEEN: Race = Race { reading: Reading::InPlace, contenders: IN_PLACE_WITH_FLOOR, ..ALONE };
+const SEEN: Race = Race { reading: Reading::InPlace, ..ALONE };
 const PAIR: Race = Race { kind: Kind::EndToEnd, contenders: SENDING, ..ALONE };
 /// Between guests: nothing segments GSO frames.
 const GUESTS: Race = Race { takes_large: true, ..PAIR };
@@ -120,11 +118,11 @@ pub(crate) const RACES: [Race; 12] = [
     ALONE,
     Race { checksums: true, contenders: STACKS, ..ALONE },
     SEEN,
-    Race { checksums: true, contenders: IN_PLACE, ..SEEN },
+    Race { checksums: true, contenders: STACKS, ..SEEN },
     PAIR,
     Race { checksums: true, ..PAIR },
     GUESTS,
-    Race { reading: Reading::InPlace, contenders: IN_PLACE, ..GUESTS },
+    Race { reading: Reading::InPlace, contenders: STACKS, ..GUESTS },
     MENON,
     Race { checksums: true, ..MENON },
     Race { connections: 400, ..MENON },

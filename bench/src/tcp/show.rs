@@ -47,6 +47,6 @@ fn line(row: &Row) -> String {
     let spread = format!("({:.1}..{:.1})", row.gbit_low, row.gbit_high);
     let Row { contender, gbit, ns_per_segment, times_the_first, .. } = row;
     format!(
-        "  {contender:<18} {gbit:>7.1} {spread:>15} {ns_per_segment:>8.1} ns a segment  x {times_the_first:.2}"
+        "  {contender:<22} {gbit:>7.1} {spread:>15} {ns_per_segment:>8.1} ns a segment  x {times_the_first:.2}"
     )
 }

@@ -41,7 +41,8 @@ impl Variant {
         }
     }
 
-    fn acks(self) -> AckPolicy {
+    /// Which acknowledgements it sends.
+    pub(crate) fn acks(self) -> AckPolicy {
         match self {
             Self::Stretch => AckPolicy::OneForATurn,
             _ => AckPolicy::EverySecondSegment,
