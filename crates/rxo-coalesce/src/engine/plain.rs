@@ -11,16 +11,19 @@ use rxo_wire::{
     ethertype,
 };
 
-use super::Engine;
 use super::apply::flow_key;
 use super::batch::Batch;
 use super::in_turn::plain_ack;
+use super::{Engine, most_payload};
 use crate::candidate::with_payload;
 use crate::expected::{Shape, V4, V6};
 use crate::held::Segment;
 use crate::refused::{Shown, flow, shown};
 use crate::single::Starts;
 use crate::{BypassReason, Candidate, FlushReason, Kind, Verdict};
+
+/// Where the echo of a plain segment's timestamp stands in its TCP header, in bytes; its last four.
+const ECHO_AT: usize = 28;
 
 impl<B: FrameBuffer> Engine<B> {
     /// Takes a data segment. Its flow holds nothing yet.
@@ -94,7 +97,8 @@ impl<B: FrameBuffer> Engine<B> {
     fn plain_data<S: Shape>(&self, frame: &Frame<B>, network: usize) -> Option<Plain> {
         let packet = frame.bytes().get(network..)?;
         let plain = S::plain(packet)?;
-        let may_start = (1..=self.plain_payload_bytes).contains(&plain.payload_bytes);
+        let may_start = (1..=self.plain_payload_bytes).contains(&plain.payload_bytes)
+            || self.breaks_no_rule::<S>(plain, packet);
         if !may_start || frame.gso.is_some() || S::may_be_marked_ce(packet) {
             return None;
         }
@@ -105,6 +109,18 @@ impl<B: FrameBuffer> Engine<B> {
             return None;
         }
         Some(plain)
+    }
+
+    /// Whether a plain segment breaks no rule of a policy that some plain ones break: for want of DF, or of an
+    /// echo in its timestamp.
+    #[inline(never)]
+    fn breaks_no_rule<S: Shape>(&self, plain: Plain, packet: &[u8]) -> bool {
+        let policy = &self.config.policy;
+        let echo = packet.get(S::IP_BYTES + ECHO_AT..plain.header_bytes as usize);
+        policy.refuses_plain()
+            && (1..=most_payload(policy)).contains(&plain.payload_bytes)
+            && (!policy.needs_df || S::ip(packet).is_some_and(|ip| ip.dont_fragment))
+            && (policy.zero_echo || echo.is_none_or(|echo| echo != [0; 4]))
     }
 
     /// Takes a plain pure ACK where the policy aggregates none: it is delivered after what its flow
