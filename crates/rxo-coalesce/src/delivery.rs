@@ -208,7 +208,7 @@ impl<'a, B: AsRef<[u8]>> Gather<'a> for Delivery<'a, B> {
             Self::Frame(single) => visit(single.frame().bytes()),
             Self::Aggregate(aggregate) => {
                 visit(aggregate.header());
-                aggregate.payloads().for_each(visit);
+                aggregate.for_each_payload(visit);
             }
             Self::Acks(acks) => visit(acks.packet()),
         }

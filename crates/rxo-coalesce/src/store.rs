@@ -322,6 +322,15 @@ impl<B: AsRef<[u8]>> Store<B> {
         take_first(&mut self.frames, &self.links, chain)
     }
 
+    /// The frames of `held` if they stand side by side, as a run does.
+    #[inline]
+    pub(crate) fn run_of(&self, held: &Held) -> Option<&[Frame<B>]> {
+        let FrameChain { head, tail } = held.chain;
+        // A chain never goes back, so this many frames between its ends leave no gap.
+        let is_run = tail - head + 1 == held.segments;
+        if is_run { self.frames.get(head as usize..=tail as usize) } else { None }
+    }
+
     /// Walks a chain.
     pub(crate) fn chain(&self, chain: FrameChain) -> ChainFrames<'_, B> {
         ChainFrames { frames: &self.frames, links: &self.links, chain }
