@@ -240,7 +240,7 @@ impl DeviceQueue {
     }
 
     /// The next valid chain at `cursor`, or which rule it broke; it is then dealt with.
-    #[inline]
+    #[inline(always)]
     fn next_chain(
         &mut self,
         memory: &Memory,
@@ -375,7 +375,7 @@ impl Ring {
         either!(self, ring => ring.cursor())
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self, memory: &Memory, cursor: &mut Position, walk: &mut Walk) -> Next {
         either!(self, ring => ring.next(memory, cursor, walk))
     }
@@ -388,6 +388,23 @@ impl Ring {
     #[inline]
     fn put_used(&mut self, head: Head, written: u32) {
         either!(self, ring => ring.put_used(head, written));
+    }
+
+    /// Returns as many of `chains`, the next of the ring, as it takes for `bytes`. Returns how many.
+    #[inline]
+    fn put_filled(&mut self, chains: &[Chain], bytes: u32) -> u16 {
+        let (mut buffers, mut left) = (0, bytes);
+        either!(self, ring => for chain in chains {
+            if left == 0 {
+                break;
+            }
+            let written = left.min(chain.writable_bytes);
+            left -= written;
+            buffers += 1;
+            ring.put_used(chain.head, written);
+            ring.consume(chain.after);
+        });
+        buffers
     }
 
     #[inline]

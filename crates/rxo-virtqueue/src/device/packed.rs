@@ -59,7 +59,7 @@ impl PackedDevice {
         self.available
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn next(&mut self, memory: &Memory, cursor: &mut Position, walk: &mut Walk) -> Next {
         let Some(first) = self.available_at(*cursor) else { return Next::Empty };
         walk.begin_chain();
@@ -88,7 +88,7 @@ impl PackedDevice {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(
         &self,
         memory: &Memory,

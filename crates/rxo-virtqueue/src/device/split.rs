@@ -56,7 +56,7 @@ impl SplitDevice {
         Position { index: self.next_available, wrap: true }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn next(&mut self, memory: &Memory, cursor: &mut Position, walk: &mut Walk) -> Next {
         if cursor.index == self.known_available {
             let available = self.available_index();

@@ -79,7 +79,7 @@ impl Walk {
     }
 
     /// Adds one buffer of a chain.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(
         &mut self,
         memory: &Memory,
@@ -105,7 +105,7 @@ impl Walk {
         if access == self.access { self.locate(memory, address, bytes) } else { Ok(()) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn locate(
         &mut self,
         memory: &Memory,

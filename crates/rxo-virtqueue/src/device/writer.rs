@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::{Chain, DeviceQueue, Fit};
-use crate::memory::Memory;
+use super::{DeviceQueue, Fit};
+use crate::memory::{Memory, Room};
 
 /// Writes one packet into reserved buffers. [`Writer::finish`] consumes them; dropping it does not.
 #[derive(Debug)]
@@ -12,9 +12,10 @@ pub struct Writer<'q> {
     queue: &'q mut DeviceQueue,
     memory: &'q Memory,
     fit: Fit,
-    /// The place to write to, and how much of it is written.
-    place: usize,
-    filled_bytes: u32,
+    /// What is left of the place that is written to.
+    room: Room<'q>,
+    /// The place after it.
+    next_place: usize,
     written_bytes: u32,
     has_overrun: bool,
 }
@@ -22,30 +23,33 @@ pub struct Writer<'q> {
 impl<'q> Writer<'q> {
     #[inline]
     pub(super) const fn new(queue: &'q mut DeviceQueue, memory: &'q Memory, fit: Fit) -> Self {
-        Self { queue, memory, fit, place: 0, filled_bytes: 0, written_bytes: 0, has_overrun: false }
+        let (room, next_place) = (Room::NONE, 0);
+        Self { queue, memory, fit, room, next_place, written_bytes: 0, has_overrun: false }
     }
 
     /// Copies `piece` behind what was written. What exceeds the buffers makes
     /// [`Writer::finish`] fail.
     #[inline]
-    pub fn write(&mut self, mut piece: &[u8]) {
-        while !piece.is_empty() {
-            let Some(&place) = self.queue.walk.places.get(self.place) else {
+    pub fn write(&mut self, piece: &[u8]) {
+        let mut rest = piece;
+        while !rest.is_empty() {
+            if self.room.is_full() && !self.take_place() {
                 self.has_overrun = true;
                 return;
-            };
-            let room = (place.bytes - self.filled_bytes) as usize;
-            let (now, later) = piece.split_at(piece.len().min(room));
-            self.has_overrun |= !self.memory.write_place(place, self.filled_bytes, now);
-            let bytes = now.len() as u32;
-            self.filled_bytes += bytes;
-            self.written_bytes += bytes;
-            if self.filled_bytes == place.bytes {
-                self.place += 1;
-                self.filled_bytes = 0;
             }
-            piece = later;
+            rest = self.room.fill(rest);
         }
+        self.written_bytes = self.written_bytes.saturating_add(piece.len() as u32);
+    }
+
+    /// Goes on to the next place. Returns `false` if there is none.
+    #[inline]
+    fn take_place(&mut self) -> bool {
+        let place = self.queue.walk.places.get(self.next_place);
+        let Some(room) = place.and_then(|place| self.memory.room(*place)) else { return false };
+        self.room = room;
+        self.next_place += 1;
+        true
     }
 
     /// Writes the number of buffers, if they are merged, and returns the buffers that were written to
@@ -59,32 +63,12 @@ impl<'q> Writer<'q> {
         if self.has_overrun {
             return Err(Overrun);
         }
-        let buffers = self.count_buffers();
+        let DeviceQueue { ring, chains, .. } = &mut *self.queue;
+        let buffers = ring.put_filled(chains, self.written_bytes);
         if let Fit::Merged { count_at } = self.fit {
             self.write_at(count_at, &buffers.to_le_bytes());
         }
-        let mut left = self.written_bytes;
-        for chain in &self.queue.chains[..usize::from(buffers)] {
-            let written = left.min(chain.writable_bytes);
-            left -= written;
-            self.queue.ring.put_used(chain.head, written);
-            self.queue.ring.consume(chain.after);
-        }
         Ok(buffers)
-    }
-
-    /// How many chains hold what was written.
-    #[inline]
-    fn count_buffers(&self) -> u16 {
-        let (mut buffers, mut left) = (0, self.written_bytes);
-        for &Chain { writable_bytes, .. } in &self.queue.chains {
-            if left == 0 {
-                break;
-            }
-            buffers += 1;
-            left = left.saturating_sub(writable_bytes);
-        }
-        buffers
     }
 
     /// Overwrites two bytes at `at`, which may be in two places. Does nothing for bytes that were not

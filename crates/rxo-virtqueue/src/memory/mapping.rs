@@ -7,6 +7,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
@@ -78,6 +79,12 @@ impl Mapping {
         true
     }
 
+    /// The `bytes` at `offset`, to be filled; `None` if they are not all inside.
+    #[inline]
+    pub(super) fn room(&self, offset: usize, bytes: usize) -> Option<Room<'_>> {
+        Some(Room { start: self.at(offset, bytes)?, bytes, mapping: PhantomData })
+    }
+
     /// The address of `bytes` at `offset`; `None` if they are not all inside.
     #[inline]
     fn at(&self, offset: usize, bytes: usize) -> Option<NonNull<u8>> {
@@ -100,6 +107,43 @@ impl fmt::Debug for Mapping {
 unsafe impl Send for Mapping {}
 // SAFETY: as above; the owner is `Sync` and never used.
 unsafe impl Sync for Mapping {}
+
+/// Part of a mapping that is filled from its start on. Its range was checked once, so that filling it piece by
+/// piece checks only what is left.
+#[derive(Debug)]
+pub(crate) struct Room<'m> {
+    start: NonNull<u8>,
+    /// How much is left.
+    bytes: usize,
+    mapping: PhantomData<&'m Mapping>,
+}
+
+impl Room<'_> {
+    /// No room.
+    pub(crate) const NONE: Self =
+        Self { start: NonNull::dangling(), bytes: 0, mapping: PhantomData };
+
+    /// Whether nothing is left.
+    #[inline(always)]
+    pub(crate) const fn is_full(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Copies as much of `from` as there is room for behind what was copied before. Returns the rest.
+    #[inline(always)]
+    pub(crate) const fn fill<'f>(&mut self, from: &'f [u8]) -> &'f [u8] {
+        let bytes = if from.len() < self.bytes { from.len() } else { self.bytes };
+        let (now, later) = from.split_at(bytes);
+        // SAFETY: `bytes` are left in the mapping from `start` on, which `Mapping::room` checked, and the
+        // borrow keeps the mapping. `from` is private memory, which no mapping overlaps.
+        self.start = unsafe {
+            std::ptr::copy_nonoverlapping(now.as_ptr(), self.start.as_ptr(), bytes);
+            self.start.add(bytes)
+        };
+        self.bytes -= bytes;
+        later
+    }
+}
 
 /// Zeroed memory from the allocator.
 struct Heap {

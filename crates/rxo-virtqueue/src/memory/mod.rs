@@ -17,7 +17,7 @@ mod tests;
 use std::sync::Arc;
 
 pub use mapping::Mapping;
-pub(crate) use mapping::Words;
+pub(crate) use mapping::{Room, Words};
 pub use region::{Region, RegionError};
 
 /// The most regions there may be: more than any kernel or QEMU uses.
@@ -178,6 +178,13 @@ impl Memory {
         let Some(region) = self.regions.get(place.region as usize) else { return false };
         let fits = skip <= place.bytes && from.len() <= (place.bytes - skip) as usize;
         fits && region.mapping().write(place.offset + skip as usize, from)
+    }
+
+    /// All of `place`, to be filled. `None` if there is no such place.
+    #[inline(always)]
+    pub(crate) fn room(&self, place: Place) -> Option<Room<'_>> {
+        let region = self.regions.get(place.region as usize)?;
+        region.mapping().room(place.offset, place.bytes as usize)
     }
 
     /// The `bytes` at `address` as words, if one region holds them all and they are aligned.
