@@ -164,6 +164,14 @@ impl Connection {
         self.moderator.poll_at()
     }
 
+    /// Notifies the guest of packets if that is due at `now`.
+    fn notify_if_due(&mut self, now: Instant) {
+        if self.moderator.take_due(now) {
+            let notified: u64 = self.receive_queues().map(|queue| u64::from(queue.notify())).sum();
+            self.notified += notified;
+        }
+    }
+
     fn receive_queues(&mut self) -> impl Iterator<Item = &mut Queue> {
         self.queues.iter_mut().step_by(2).flatten()
     }
@@ -237,16 +245,18 @@ impl Link for Connection {
     fn finish_putting(&mut self) -> u64 {
         self.receive_queues().for_each(|queue| queue.queue.publish());
         if std::mem::take(&mut self.has_put) {
-            self.moderator.record(clock::now());
+            let now = clock::now();
+            self.moderator.record(now);
+            self.notify_if_due(now);
+        } else {
+            self.notify_when_due();
         }
-        self.notify_when_due();
         std::mem::take(&mut self.notified)
     }
 
     fn notify_when_due(&mut self) {
-        if self.moderator.poll_at().is_some() && self.moderator.take_due(clock::now()) {
-            let notified: u64 = self.receive_queues().map(|queue| u64::from(queue.notify())).sum();
-            self.notified += notified;
+        if self.moderator.poll_at().is_some() {
+            self.notify_if_due(clock::now());
         }
     }
 
