@@ -10,7 +10,8 @@
 //! * `receive/`: a delivery becomes an arrival, in the buffers of its frames.
 //! * `demux/`: which connection it is for.
 //! * `cell/`: the connection and its lock, which never stops the worker; the backlog.
-//! * `socket/`: the interface of applications: [`Handle`], [`TcpStream`], [`TcpListener`].
+//! * `socket/`: the interface of applications: [`Handle`], [`TcpStream`], [`TcpListener`],
+//!   [`Readiness`].
 //! * `transmit/`: segments to send become packets, and packets one batch.
 //!
 //! Contract: [`Host::turn`] takes the time as an argument and reads no clock, so that hosts run on
@@ -69,6 +70,6 @@ pub use config::{HostConfig, HostError};
 pub use link::{IpCidr, Route};
 pub use rxo_frame::SharedBytes;
 pub use shards::ShardedHost;
-pub use socket::{Handle, Incoming, TcpListener, TcpStream};
+pub use socket::{Handle, Incoming, Readiness, TcpListener, TcpStream};
 pub use stages::{Stage, StageTimer, StageTimes};
 pub use worker::{Host, HostCounters, Turn, Waiter};

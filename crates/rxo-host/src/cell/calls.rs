@@ -27,6 +27,8 @@ pub(crate) trait Socket: Send + Sync {
     fn write(&self, from: &[u8]) -> io::Result<usize>;
     /// As [`Connection::send_shared`](rxo_tcp::Connection::send_shared).
     fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize>;
+    /// Writes `head`, and all or a part of `text` behind all of it, before anything is sent.
+    fn write_both(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize>;
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
     fn abort(&self);
     fn set_nagle(&self, is_on: bool);
@@ -148,6 +150,18 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
 
     fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize> {
         self.write_with(|connection| connection.send_shared(from))
+    }
+
+    fn write_both(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize> {
+        self.write_with(|connection| {
+            if head.is_empty() {
+                return connection.send_shared(text);
+            }
+            let written = connection.send(head)?;
+            // Whatever becomes of the text, the head was taken.
+            let lent = if written < head.len() { Ok(0) } else { connection.send_shared(text) };
+            Ok(written + lent.unwrap_or(0))
+        })
     }
 
     fn shutdown(&self, how: Shutdown) -> io::Result<()> {

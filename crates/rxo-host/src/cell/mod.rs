@@ -12,6 +12,7 @@
 mod backlog;
 mod calls;
 mod reader;
+mod ready_set;
 mod signal;
 #[cfg(feature = "tokio")]
 mod tasks;
@@ -27,6 +28,7 @@ use rxo_wire::tcp::AckRecord;
 use self::backlog::Backlog;
 pub(crate) use self::calls::{Bound, Socket, local, peer};
 pub(crate) use self::reader::Reader;
+pub(crate) use self::ready_set::ReadySet;
 pub(crate) use self::signal::{Descriptor, Signal};
 #[cfg(feature = "tokio")]
 pub(crate) use self::tasks::{Tasks, Wish};

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use super::ready_set::ReadySet;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::futex;
 
@@ -19,11 +20,20 @@ pub(crate) struct Signal {
     /// The number of changes.
     changes: AtomicU32,
     waiting: AtomicU32,
-    descriptor: OnceLock<Weak<OwnedFd>>,
-    /// Whether the next change makes the descriptor readable.
+    told: OnceLock<Told>,
+    /// Whether the next change is told.
     is_armed: AtomicBool,
     #[cfg(feature = "tokio")]
     tasks: super::Tasks,
+}
+
+/// Who is told of a change, beside threads that wait for it.
+#[derive(Debug)]
+enum Told {
+    /// Whoever polls this descriptor.
+    Descriptor(Weak<OwnedFd>),
+    /// A set of sockets, by this one's token there.
+    Set(Arc<ReadySet>, u64),
 }
 
 impl Signal {
@@ -35,7 +45,7 @@ impl Signal {
             let _woken = futex::wake(&self.changes, futex::Flags::PRIVATE, i32::MAX as u32);
         }
         if self.is_armed.load(Ordering::SeqCst) && self.is_armed.swap(false, Ordering::SeqCst) {
-            self.make_readable();
+            self.tell();
         }
         #[cfg(feature = "tokio")]
         self.tasks.wake();
@@ -73,33 +83,44 @@ impl Signal {
         let made = Arc::new(eventfd(1, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
         // If another thread was faster, this descriptor is closed.
         let descriptor = place.0.get_or_init(|| {
-            let _first = self.descriptor.set(Arc::downgrade(&made));
+            let _first = self.told.set(Told::Descriptor(Arc::downgrade(&made)));
             made
         });
         Ok(descriptor.as_fd())
     }
 
-    /// Makes the next change make the descriptor readable, after a call that would have blocked. The caller
-    /// checks once more afterwards.
+    /// Lets `set` know this signal as `token`. Returns `false` if somebody else is told of it already.
+    pub(crate) fn join(&self, set: &Arc<ReadySet>, token: u64) -> bool {
+        self.told.set(Told::Set(Arc::clone(set), token)).is_ok()
+    }
+
+    /// Lets the next change be told, after a call that would have blocked. The caller checks once more
+    /// afterwards.
     pub(crate) fn arm(&self) {
-        if let Some(descriptor) = self.held_descriptor() {
-            let mut count = [0; 8];
-            // Fails if it is not readable, which is the aim.
-            let _emptied = rustix::io::read(&*descriptor, &mut count);
-            self.is_armed.store(true, Ordering::SeqCst);
+        match self.told.get() {
+            None => return,
+            Some(Told::Set(..)) => {}
+            Some(Told::Descriptor(descriptor)) => {
+                let Some(descriptor) = descriptor.upgrade() else { return };
+                // Fails if it is not readable, which is the aim.
+                let _emptied = rustix::io::read(&*descriptor, &mut [0; 8]);
+            }
         }
+        self.is_armed.store(true, Ordering::SeqCst);
     }
 
-    fn make_readable(&self) {
-        if let Some(descriptor) = self.held_descriptor() {
-            // Fails only if the counter is full; then it is readable.
-            let _written = rustix::io::write(&*descriptor, &1_u64.to_ne_bytes());
+    fn tell(&self) {
+        match self.told.get() {
+            None => {}
+            Some(Told::Set(set, token)) => set.tell(*token),
+            Some(Told::Descriptor(descriptor)) => {
+                // A handle keeps it, or nobody polls it.
+                if let Some(descriptor) = descriptor.upgrade() {
+                    // Fails only if the counter is full; then it is readable.
+                    let _written = rustix::io::write(&*descriptor, &1_u64.to_ne_bytes());
+                }
+            }
         }
-    }
-
-    /// The descriptor, while a handle keeps it.
-    fn held_descriptor(&self) -> Option<Arc<OwnedFd>> {
-        self.descriptor.get().and_then(Weak::upgrade)
     }
 }
 
@@ -149,10 +170,12 @@ mod tests {
         let (signal, place) = (Signal::default(), Descriptor::default());
         let number = signal.descriptor(&place).unwrap().as_raw_fd();
         assert_eq!(signal.descriptor(&place).unwrap().as_raw_fd(), number);
+        let held =
+            || matches!(signal.told.get(), Some(Told::Descriptor(fd)) if fd.strong_count() > 0);
         signal.arm();
-        assert!(signal.held_descriptor().is_some());
+        assert!(held());
         drop(place);
-        assert!(signal.held_descriptor().is_none());
+        assert!(!held());
         signal.notify();
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
 use super::{Accept, TcpStream, Waiting};
-use crate::cell::peer;
+use crate::cell::{Signal, peer};
 
 /// Waits for connections to this host, like [`std::net::TcpListener`], from any thread. Dropping it resets
 /// connections that were not accepted.
@@ -45,6 +45,10 @@ impl TcpListener {
     pub fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
         self.waiting.set_nonblocking(is_nonblocking);
         Ok(())
+    }
+
+    pub(super) fn signal(&self) -> &Signal {
+        self.listener.signal()
     }
 
     /// The local address.

@@ -7,6 +7,7 @@ mod handle;
 mod listener;
 mod listening;
 mod opener;
+mod readiness;
 mod stream;
 #[cfg(feature = "tokio")]
 mod tasks;
@@ -16,5 +17,6 @@ pub use self::handle::Handle;
 pub use self::listener::{Incoming, TcpListener};
 pub(crate) use self::listening::{Accept, Listening};
 pub(crate) use self::opener::{Opener, Shards};
+pub use self::readiness::Readiness;
 pub use self::stream::TcpStream;
 pub(crate) use self::waiting::Waiting;

@@ -11,7 +11,7 @@ use rxo_frame::SharedBytes;
 use rxo_tcp::Statistics;
 
 use super::Waiting;
-use crate::cell::{Reader, Socket, local, peer};
+use crate::cell::{Reader, Signal, Socket, local, peer};
 use crate::transmit::Marks;
 
 /// A TCP connection of this host, like [`std::net::TcpStream`], from any thread.
@@ -33,6 +33,10 @@ pub struct TcpStream {
 impl TcpStream {
     pub(crate) fn new(socket: Arc<dyn Socket>) -> Self {
         Self { socket, waiting: Arc::default() }
+    }
+
+    pub(super) fn signal(&self) -> &Signal {
+        self.socket.signal()
     }
 
     /// Waits until the connection is open.
@@ -187,6 +191,17 @@ impl TcpStream {
         let mut show = |pieces: &[IoSlice<'_>]| read.take().map_or(0, |read| read(pieces));
         let timeout = self.waiting.read_timeout().get();
         self.waiting.until(self.socket.signal(), timeout, || self.socket.read_in_place(&mut show))
+    }
+
+    /// Writes `head`, which is copied, and behind it `text` as [`TcpStream::write_shared`] does: in one call, so that
+    /// the end of the head and the beginning of the text leave in one segment. Returns how many bytes of both were
+    /// taken; those of `text` are off its front.
+    ///
+    /// # Errors
+    /// As [`Write::write`]; then `text` is unchanged.
+    pub fn write_both(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize> {
+        let timeout = self.waiting.write_timeout().get();
+        self.waiting.until(self.socket.signal(), timeout, || self.socket.write_both(head, text))
     }
 
     /// Sets whether calls that would block return an error instead.

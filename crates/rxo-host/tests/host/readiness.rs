@@ -1,4 +1,4 @@
-//! Streams and listeners in a `mio` poll.
+//! Streams and listeners in a `mio` poll, and in a set.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use rxo_host::TcpStream;
+use rxo_host::{Readiness, TcpStream};
 
 use crate::threads::Running;
 use crate::world::{World, fill, pattern, server};
@@ -174,4 +174,80 @@ fn echo(served: &mut Served) -> bool {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// The tokens that came since the last call.
+fn told(readiness: &Readiness) -> Vec<u64> {
+    let mut tokens = Vec::new();
+    readiness.wait(&mut tokens, Some(Duration::ZERO));
+    tokens.sort_unstable();
+    tokens
+}
+
+#[test]
+fn of_many_sockets_only_those_come_that_changed() {
+    let mut world = World::new();
+    let (readiness, listener) = (Readiness::new(), world.listen(64));
+    listener.set_nonblocking(true).unwrap();
+    readiness.watch_listener(&listener, 1_000).unwrap();
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    let connect = || world.at_client().connect_nonblocking(server()).unwrap();
+    let mut clients: Vec<_> = (0..40).map(|_| connect()).collect();
+    world.settle();
+    assert_eq!(told(&readiness), [1_000]);
+    let mut accepted: Vec<_> = (0..40).map(|_| listener.accept().unwrap().0).collect();
+    for (stream, token) in accepted.iter_mut().zip(0..) {
+        stream.set_nonblocking(true).unwrap();
+        readiness.watch(stream, token).unwrap();
+        assert_eq!(stream.read(&mut [0; 9]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
+    assert_eq!(readiness.watch(&accepted[0], 1).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    assert_eq!(told(&readiness), []);
+    for talker in [3, 17] {
+        clients[talker].write_all(b"ready").unwrap();
+    }
+    world.settle();
+    assert_eq!(told(&readiness), [3, 17]);
+    // Whoever has not found it empty again is not told again.
+    clients[3].write_all(b"again").unwrap();
+    world.settle();
+    assert_eq!(told(&readiness), []);
+    readiness.tell(7);
+    assert_eq!(told(&readiness), [7]);
+}
+
+#[test]
+fn a_stream_comes_when_there_is_room_and_when_it_breaks() {
+    let mut world = World::new();
+    let listener = world.listen(4);
+    let (mut stream, accepted) = world.connected(&listener);
+    let readiness = Readiness::new();
+    readiness.watch(&stream, 5).unwrap();
+    let data = pattern(1_000_000);
+    while fill(&stream, &data) > 0 {
+        world.pass(Duration::from_millis(1));
+    }
+    assert_eq!(told(&readiness), []);
+    while !crate::world::drain(&accepted).unwrap().0.is_empty() {
+        world.pass(Duration::from_millis(10));
+    }
+    assert_eq!(told(&readiness), [5]);
+    while fill(&stream, &data) > 0 {
+        world.pass(Duration::from_millis(1));
+    }
+    accepted.abort();
+    world.settle();
+    assert_eq!(told(&readiness), [5]);
+    assert!(stream.write(b"more").unwrap_err().kind() != ErrorKind::WouldBlock);
+}
+
+#[test]
+fn a_thread_that_waits_for_any_of_them_is_woken() {
+    let readiness = Readiness::new();
+    let other = readiness.clone();
+    let teller = std::thread::spawn(move || other.tell(9));
+    let mut tokens = Vec::new();
+    readiness.wait(&mut tokens, None);
+    assert_eq!(tokens, [9]);
+    teller.join().unwrap();
 }
