@@ -82,18 +82,10 @@ impl HostPlan {
         self.addresses.iter().map(IpCidr::address)
     }
 
-    /// Opens the device and starts the host, on a thread of its own.
+    /// Opens the device and starts the host, on a thread of its own, with settings that `change` makes.
     ///
     /// # Errors
     /// If an address is the system's, the device cannot be opened, or the host cannot be on it.
-    pub(crate) fn start(&self) -> Result<RunningHost> {
-        self.start_with(|_| {})
-    }
-
-    /// Starts the host as [`HostPlan::start`] does, with settings that `change` makes.
-    ///
-    /// # Errors
-    /// As [`HostPlan::start`].
     pub(crate) fn start_with(&self, change: impl FnOnce(&mut HostConfig)) -> Result<RunningHost> {
         self.addresses().try_for_each(taken::refuse)?;
         let routes = self.gateways.iter().map(|&via| Route::default_by(via)).collect();

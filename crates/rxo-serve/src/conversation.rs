@@ -16,7 +16,7 @@ use crate::names::Names;
 use crate::refusal::Refusal;
 use crate::request::{Method, Request};
 use crate::search::{Need, Next, Search, Told};
-use crate::sending::{Due, Manner, Sending};
+use crate::sending::{Due, Manner, Part, Sending};
 
 /// A client's connection as a state machine.
 ///
@@ -31,10 +31,7 @@ use crate::sending::{Due, Manner, Sending};
 /// let mut hears = Vec::new();
 /// loop {
 ///     match conversation.next(now) {
-///         Step::Read { into, .. } => {
-///             let bytes = std::io::Read::read(&mut says, into)?;
-///             conversation.received(bytes);
-///         }
+///         Step::Read { .. } => conversation.received(std::mem::take(&mut says)),
 ///         Step::Find(_) => conversation.found(Err(Problem::Missing)),
 ///         Step::Write { bytes, .. } => {
 ///             hears.extend_from_slice(bytes);
@@ -75,10 +72,8 @@ pub struct Now {
 /// deadline is over at `until`: the owner asks for the next step then, without a report.
 #[derive(Debug)]
 pub enum Step<'c> {
-    /// Read at least one byte; then [`Conversation::received`].
+    /// Read at least one byte and at most [`READ_BYTES`](crate::READ_BYTES); then [`Conversation::received`].
     Read {
-        /// Where to. At most so many bytes may be read.
-        into: &'c mut [u8],
         /// The deadline.
         until: Instant,
     },
@@ -86,18 +81,13 @@ pub enum Step<'c> {
     Find(Lookup),
     /// Read the names of the directory that was found last; then [`Conversation::listed`].
     List,
-    /// Read from the file that was found last; then [`Conversation::loaded`].
-    Load {
-        /// The offset in the file, in bytes.
-        from: u64,
-        /// Where to. All of it must be filled; if the file has become too short,
-        /// [`Conversation::broken`].
-        into: &'c mut [u8],
-    },
-    /// Write at least one byte; then [`Conversation::wrote`].
+    /// Write at least one byte of `bytes` and `part` together; then [`Conversation::wrote`].
     Write {
-        /// What to write.
+        /// What to write first; may be empty if there is a part.
         bytes: &'c [u8],
+        /// What to write behind it, out of the file that was found last. If that is not the file that it was,
+        /// [`Conversation::broken`].
+        part: Option<Part>,
         /// The deadline.
         until: Instant,
     },
@@ -168,7 +158,6 @@ enum Act {
     Read { until: Instant },
     Find(Lookup),
     List,
-    Load { from: u64 },
     Write { until: Instant },
     Answered(Exchange),
     Finish,
@@ -206,24 +195,25 @@ impl Conversation {
             }
         };
         match act {
-            Act::Read { until } => Step::Read { into: self.heads.room(), until },
+            Act::Read { until } => Step::Read { until },
             Act::Find(lookup) => Step::Find(lookup),
             Act::List => Step::List,
-            Act::Load { from } => Step::Load { from, into: self.piece() },
-            Act::Write { until } => Step::Write { bytes: self.unwritten(), until },
+            Act::Write { until } => {
+                let (bytes, part) = self.unwritten();
+                Step::Write { bytes, part, until }
+            }
             Act::Answered(exchange) => Step::Answered(exchange),
             Act::Finish => Step::Finish,
             Act::Close => Step::Close,
         }
     }
 
-    /// Reports the result of [`Step::Read`]: so many bytes were read; 0 means that the client sends
-    /// nothing more.
-    pub fn received(&mut self, bytes: usize) {
+    /// Reports the result of [`Step::Read`]; no bytes mean that the client sends nothing more.
+    pub fn received(&mut self, bytes: &[u8]) {
         match self.state {
-            State::Waiting { .. } if bytes > 0 => self.heads.received(bytes),
-            State::Waiting { .. } | State::Lingering { .. } if bytes == 0 => {
-                self.state = State::Over
+            State::Waiting { .. } if !bytes.is_empty() => self.heads.received(bytes),
+            State::Waiting { .. } | State::Lingering { .. } if bytes.is_empty() => {
+                self.state = State::Over;
             }
             _ => {}
         }
@@ -237,13 +227,6 @@ impl Conversation {
     /// Reports the result of [`Step::List`].
     pub fn listed(&mut self, result: Result<Arc<Names>, Problem>) {
         self.tell(Told::Names(result));
-    }
-
-    /// Reports that [`Step::Load`] is done.
-    pub fn loaded(&mut self) {
-        if let State::Sending(outgoing) = &mut self.state {
-            outgoing.sending.loaded();
-        }
     }
 
     /// Reports the result of [`Step::Write`]: so many bytes were written.
@@ -264,17 +247,10 @@ impl Conversation {
         }
     }
 
-    fn piece(&mut self) -> &mut [u8] {
-        match &mut self.state {
-            State::Sending(outgoing) => outgoing.sending.piece(),
-            _ => &mut [],
-        }
-    }
-
-    fn unwritten(&self) -> &[u8] {
+    fn unwritten(&self) -> (&[u8], Option<Part>) {
         match &self.state {
             State::Sending(outgoing) => outgoing.sending.unwritten(),
-            _ => &[],
+            _ => (&[], None),
         }
     }
 
@@ -371,7 +347,6 @@ impl Conversation {
     fn send_on(&mut self, mut outgoing: Outgoing, now: Instant) -> Act {
         let due = if self.is_broken { Due::Late } else { outgoing.sending.due(&self.limits, now) };
         let act = match due {
-            Due::Load { from } => Act::Load { from },
             Due::Write { until } => Act::Write { until },
             Due::Nothing | Due::Late => {
                 let is_complete = due == Due::Nothing;

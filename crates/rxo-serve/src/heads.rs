@@ -1,15 +1,16 @@
 //! Request heads out of a stream: the bytes up to the empty line, one head after the other. What a
 //! client sends ahead (pipelining) stays for the next head.
 //!
-//! Bounded: the buffer holds one head of the longest length and one read beyond it.
+//! Bounded: the buffer holds one head of the longest length and one read beyond it. Between requests there is
+//! none.
+
+use crate::limits::READ_BYTES;
 
 /// Bytes that a client sent and that were not used yet.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
-    /// Received bytes, then room for the next read.
+    /// Received bytes.
     bytes: Vec<u8>,
-    /// So much of `bytes` was received.
-    received: usize,
     /// So much of `bytes` is the head that was returned last.
     taken: usize,
     /// No head ends in so much of `bytes`.
@@ -26,7 +27,6 @@ impl Heads {
     /// # Errors
     /// If the head is longer than `most` bytes. The rest of the stream cannot be read then.
     pub(crate) fn next(&mut self, most: usize) -> Result<Option<&[u8]>, TooLong> {
-        self.bytes.truncate(self.received);
         self.drop_first(self.taken);
         self.taken = 0;
         self.drop_empty_lines();
@@ -43,18 +43,12 @@ impl Heads {
 
     /// Whether a head has begun that was not returned yet.
     pub(crate) const fn has_more(&self) -> bool {
-        self.received > self.taken
+        self.bytes.len() > self.taken
     }
 
-    /// Room for the next read, behind what was received.
-    pub(crate) fn room(&mut self) -> &mut [u8] {
-        self.bytes.resize(self.received + READ_BYTES, 0);
-        &mut self.bytes[self.received..]
-    }
-
-    /// Notes that so many bytes of [`Heads::room`] were received.
-    pub(crate) fn received(&mut self, bytes: usize) {
-        self.received = self.bytes.len().min(self.received + bytes);
+    /// Takes what the client sent, [`READ_BYTES`] at most.
+    pub(crate) fn received(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(READ_BYTES)]);
     }
 
     /// Forgets what was received.
@@ -70,7 +64,10 @@ impl Heads {
 
     fn drop_first(&mut self, bytes: usize) {
         self.bytes.drain(..bytes);
-        self.received = self.bytes.len();
+        if self.bytes.is_empty() {
+            // A client that says nothing takes no memory.
+            self.bytes = Vec::new();
+        }
         self.searched = self.searched.saturating_sub(bytes);
     }
 }
@@ -87,9 +84,6 @@ fn end_of_head(bytes: &[u8], searched: usize) -> Option<usize> {
     (from..bytes.len()).find_map(at)
 }
 
-/// Most bytes that are read at a time.
-const READ_BYTES: usize = 2 << 10;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,11 +97,9 @@ mod tests {
                 Ok(Some(head)) => found.push(head.to_vec()),
                 Ok(None) if stream.is_empty() => return (found, false),
                 Ok(None) => {
-                    let room = heads.room();
-                    let bytes = stream.len().min(at_once).min(room.len());
-                    room[..bytes].copy_from_slice(&stream[..bytes]);
-                    heads.received(bytes);
-                    stream = &stream[bytes..];
+                    let (now, later) = stream.split_at(stream.len().min(at_once).min(READ_BYTES));
+                    heads.received(now);
+                    stream = later;
                 }
                 Err(TooLong) => return (found, true),
             }
@@ -139,10 +131,9 @@ mod tests {
         assert_eq!(heads(&[b'\n'; 10_000], 5), (Vec::new(), false));
         let mut all = Heads::default();
         for _ in 0..100 {
-            all.room().fill(b'\n');
-            all.received(READ_BYTES);
+            all.received(&[b'\n'; READ_BYTES]);
             assert!(matches!(all.next(64), Ok(None)) && !all.has_more());
+            assert_eq!(all.bytes.capacity(), 0);
         }
-        assert!(all.bytes.capacity() <= 2 * READ_BYTES);
     }
 }

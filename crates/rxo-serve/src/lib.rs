@@ -13,15 +13,16 @@
 //!   an answer. `conditions` decides by version, `ranges` by byte range, `types` by name; `listing`
 //!   renders a directory.
 //! * `answer` is the result, `sending` the part of it that is still to be written.
-//! * [`files`] opens paths so that none leads out of the directory. It is the only module that
-//!   touches the file system, and a conversation does not need it.
-//! * [`talk()`] is the loop of an owner that does each step at once.
+//! * [`files`] opens paths so that none leads out of the directory, and reads files so that no answer is of
+//!   two versions of one. It is the only module that touches the file system, and a conversation does not need
+//!   it.
+//! * [`Server`] is the loop over many conversations.
 //!
 //! # Contract
 //! Outside [`files`] the crate is pure: no input or output, no clock, no thread. Nothing panics,
-//! whatever the bytes. A conversation allocates at most one request head, one piece of content
-//! ([`PIECE_BYTES`]) and, while it sends the list of a directory, holds its [`Names`], which
-//! conversations may share.
+//! whatever the bytes. A conversation allocates at most one request head, one piece of what is rendered
+//! ([`LISTING_BYTES`]) and, while it sends the list of a directory, holds its [`Names`], which
+//! conversations may share. One that waits for a request has no buffer.
 
 mod answer;
 mod conditions;
@@ -37,12 +38,13 @@ mod refusal;
 mod request;
 mod search;
 mod sending;
-mod talk;
+mod server;
 mod target;
 mod types;
 
 pub use self::conversation::{Conversation, Exchange, Now, Step};
-pub use self::limits::{LISTING_BYTES, Limits, PIECE_BYTES};
+pub use self::limits::{LISTING_BYTES, Limits, PIECE_BYTES, READ_BYTES};
 pub use self::lookup::{Facts, Found, Lookup, Problem};
 pub use self::names::Names;
-pub use self::talk::{Owner, talk};
+pub use self::sending::Part;
+pub use self::server::{Client, MOST_DRIVEN, Rules, Server, Text};

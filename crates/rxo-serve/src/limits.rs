@@ -34,9 +34,10 @@ impl Default for Limits {
     }
 }
 
-/// Most bytes of an answer that wait to be written, the head included, unless the head alone is
-/// longer.
+/// Most bytes of a file that one step writes. Pieces end at multiples of it in the file.
 pub const PIECE_BYTES: usize = 64 << 10;
+/// Most bytes that one step reads.
+pub const READ_BYTES: usize = 2 << 10;
 /// Most bytes of a directory's page that are rendered at a time, its title not counted. A longer page
 /// is sent in chunks.
 pub const LISTING_BYTES: usize = 32 << 10;

@@ -1,7 +1,7 @@
 //! An answer on its way: its head, then its content a piece at a time.
 //!
-//! Holds one piece. The first piece shares the buffer with the head, so that a short answer is one
-//! write.
+//! Holds one piece of what is rendered here, and none of a file: of that it only knows which part comes
+//! next. The first piece of either goes with the head, so that a short answer is one write.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -22,32 +22,42 @@ pub(crate) struct Manner {
     pub(crate) knows_chunks: bool,
 }
 
+/// A part of the file that was found last, which is never empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its offset in the file.
+    pub from: u64,
+    /// Its length: at most [`PIECE_BYTES`], and to the next multiple of them in the file.
+    pub bytes: usize,
+}
+
 /// The part of an answer that was not sent yet.
 #[derive(Debug)]
 pub(crate) struct Sending {
-    /// Behind `buffer`.
+    /// Behind this piece.
     rest: Content,
     in_chunks: bool,
+    /// The part of the piece that is rendered here, the head included.
     buffer: Vec<u8>,
-    /// So much of `buffer` is written.
+    /// Behind `buffer`, the part of the piece that is in the file.
+    part: Option<Part>,
+    /// So much of the piece is written.
     written: usize,
-    /// So much of `buffer` is content.
+    /// So much of the piece is content.
     content: u64,
     is_filled: bool,
     begun: Instant,
-    /// When `buffer` must have been written; set when its writing begins.
+    /// When the piece must have been written; set when its writing begins.
     deadline: Option<Instant>,
-    /// Written before `buffer`, the head included.
+    /// Written before the piece, the head included.
     sent: u64,
-    /// Content written before `buffer`.
+    /// Content written before the piece.
     bytes: u64,
 }
 
 /// What a sending needs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Bytes of the file from this offset on, into [`Sending::piece`].
-    Load { from: u64 },
     /// [`Sending::unwritten`] must be written before this time.
     Write { until: Instant },
     /// Everything was written.
@@ -64,6 +74,7 @@ impl Sending {
             rest: if manner.is_head { Content::Known } else { answer.content },
             in_chunks: manner.knows_chunks,
             buffer,
+            part: None,
             written: 0,
             content: 0,
             is_filled: false,
@@ -77,12 +88,10 @@ impl Sending {
     /// What is due at `now`.
     pub(crate) fn due(&mut self, limits: &Limits, now: Instant) -> Due {
         loop {
-            if !self.is_filled
-                && let Some(from) = self.fill()
-            {
-                return Due::Load { from };
+            if !self.is_filled {
+                self.fill();
             }
-            if self.written < self.buffer.len() {
+            if self.written < self.piece_bytes() {
                 return self.write_due(limits, now);
             }
             self.turn_over();
@@ -92,32 +101,17 @@ impl Sending {
         }
     }
 
-    /// Where the bytes that [`Due::Load`] asks for belong.
-    pub(crate) fn piece(&mut self) -> &mut [u8] {
-        let start = self.buffer.len() - self.content as usize;
-        &mut self.buffer[start..]
-    }
-
-    /// Notes that [`Sending::piece`] was filled.
-    pub(crate) fn loaded(&mut self) {
-        self.is_filled = true;
-        if let Content::Part { from, bytes } = &mut self.rest {
-            *from += self.content;
-            *bytes -= self.content;
-            if *bytes == 0 {
-                self.rest = Content::Known;
-            }
-        }
-    }
-
-    /// What is to be written.
-    pub(crate) fn unwritten(&self) -> &[u8] {
-        &self.buffer[self.written..]
+    /// What is to be written: bytes, and behind them a part of the file.
+    pub(crate) fn unwritten(&self) -> (&[u8], Option<Part>) {
+        let in_part = self.written.saturating_sub(self.buffer.len());
+        let rest =
+            |part: Part| Part { from: part.from + in_part as u64, bytes: part.bytes - in_part };
+        (&self.buffer[self.written.min(self.buffer.len())..], self.part.map(rest))
     }
 
     /// Notes that `bytes` of [`Sending::unwritten`] were written.
     pub(crate) fn wrote(&mut self, bytes: usize) {
-        self.written = self.buffer.len().min(self.written + bytes);
+        self.written = self.piece_bytes().min(self.written + bytes);
     }
 
     /// Content that was sent, in bytes; a piece counts when all of it was written.
@@ -125,11 +119,15 @@ impl Sending {
         self.bytes
     }
 
-    /// Appends the next piece to the buffer. If the piece comes from the file, makes room for it and
-    /// returns the offset.
-    fn fill(&mut self) -> Option<u64> {
+    fn piece_bytes(&self) -> usize {
+        self.buffer.len() + self.part.map_or(0, |part| part.bytes)
+    }
+
+    /// Makes the next piece.
+    fn fill(&mut self) {
+        self.is_filled = true;
         match &mut self.rest {
-            Content::Known => {}
+            Content::Known | Content::Part { bytes: 0, .. } => self.rest = Content::Known,
             Content::Text(text) => {
                 self.buffer.extend_from_slice(text.as_bytes());
                 self.content = text.len() as u64;
@@ -141,18 +139,14 @@ impl Sending {
                     self.rest = Content::Known;
                 }
             }
-            Content::Part { bytes: 0, .. } => self.rest = Content::Known,
             Content::Part { from, bytes } => {
-                if self.content == 0 {
-                    let room = PIECE_BYTES.saturating_sub(self.buffer.len()).max(1) as u64;
-                    self.content = room.min(*bytes);
-                    self.buffer.resize(self.buffer.len() + self.content as usize, 0);
-                }
-                return Some(*from);
+                let piece = PIECE_BYTES as u64;
+                self.content = (piece - *from % piece).min(*bytes);
+                self.part = Some(Part { from: *from, bytes: self.content as usize });
+                *from += self.content;
+                *bytes -= self.content;
             }
         }
-        self.is_filled = true;
-        None
     }
 
     fn write_due(&mut self, limits: &Limits, now: Instant) -> Due {
@@ -161,12 +155,16 @@ impl Sending {
         if now < until { Due::Write { until } } else { Due::Late }
     }
 
-    /// All of the buffer was written: the next piece may take its place.
+    /// All of the piece was written: the next may take its place.
     fn turn_over(&mut self) {
-        self.sent += self.buffer.len() as u64;
+        self.sent += self.piece_bytes() as u64;
         self.bytes += self.content;
         self.buffer.clear();
+        self.part = None;
         (self.written, self.content, self.is_filled, self.deadline) = (0, 0, false, None);
+        if matches!(self.rest, Content::Part { bytes: 0, .. }) {
+            self.rest = Content::Known;
+        }
     }
 }
 

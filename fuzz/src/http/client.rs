@@ -1,55 +1,54 @@
-//! The owner of a conversation with a scripted client. Time passes only while the client dawdles.
+//! A scripted client of the server. Time passes only while the client dawdles.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::cell::RefCell;
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use rxo_serve::{Exchange, Now, Owner};
+use rxo_serve::files::Root;
+use rxo_serve::{Exchange, PIECE_BYTES, Rules, Server, Text};
 
+use super::LIMITS;
 use super::script::{Manner, Script};
 
-pub(super) struct Client<'s> {
-    pub(super) script: Script<'s>,
-    pub(super) logged: Vec<Exchange>,
-    instant: Instant,
-}
+struct Client<'s>(Rc<RefCell<Script<'s>>>);
 
-impl<'s> Client<'s> {
-    pub(super) fn new(says: &'s [u8], manner: Manner) -> Self {
-        Self { script: Script::new(says, manner), logged: Vec::new(), instant: Instant::now() }
-    }
-}
-
-impl Owner for Client<'_> {
-    fn now(&mut self) -> Now {
-        Now { instant: self.instant, date: SystemTime::now(), may_stay: true }
+impl rxo_serve::Client for Client<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.borrow_mut().read(into)
     }
 
-    fn read(&mut self, into: &mut [u8], until: Instant) -> io::Result<Option<usize>> {
-        let read = self.script.read(into);
-        if read.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
-            self.instant = until;
-            return Ok(None);
-        }
-        again(read)
-    }
-
-    fn write(&mut self, bytes: &[u8], _: Instant) -> io::Result<Option<usize>> {
-        again(self.script.write(bytes))
+    fn write(&mut self, bytes: &[u8], text: Option<&Text>) -> io::Result<usize> {
+        let text = text.map_or(&[][..], AsRef::as_ref);
+        self.0.borrow_mut().write(&[bytes, text].concat())
     }
 
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    fn answered(&mut self, exchange: Exchange) {
-        self.logged.push(exchange);
-    }
+    fn reset(&mut self) {}
 }
 
-/// An interrupted step is asked for again.
-fn again(result: io::Result<usize>) -> io::Result<Option<usize>> {
-    match result {
-        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(None),
-        other => other.map(Some),
+/// What the client heard, and the log.
+pub(super) fn talk(root: &Arc<Root>, says: &[u8], manner: Manner) -> (Vec<u8>, Vec<Exchange>) {
+    let script = Rc::new(RefCell::new(Script::new(says, manner)));
+    let (mut now, date) = (Instant::now(), SystemTime::now());
+    let mut server = Server::new(Arc::clone(root), RULES, Arc::new(|| ()));
+    let peer = SocketAddr::from(([10, 0, 0, 9], 1_000));
+    server.admit(peer, (now, date), |_| Client(Rc::clone(&script)));
+    let mut logged = Vec::new();
+    while !server.is_empty() {
+        server.turn(date, &mut || now);
+        logged.extend(server.exchanges().map(|(_, exchange)| exchange));
+        now = server.poll_at(now).unwrap_or(now);
     }
+    let heard = std::mem::take(&mut script.borrow_mut().heard);
+    (heard, logged)
 }
+
+/// Never full, so that every client may stay. Without threads everything happens in order.
+const RULES: Rules =
+    Rules { limits: LIMITS, clients: 2, per_peer: 2, cache_bytes: 2 * PIECE_BYTES, readers: 0 };

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -15,7 +16,7 @@ use super::talk;
 
 /// What is served, for as long as this is there.
 pub(super) struct Directory {
-    pub(super) root: Root,
+    pub(super) root: Arc<Root>,
     /// The tag of `hello.txt`, and when it was last changed.
     pub(super) tag: String,
     pub(super) date: String,
@@ -77,7 +78,7 @@ impl Directory {
         let files: Vec<_> = files.chain(of_many).collect();
         let scratch = Scratch::new();
         scratch.fill(&files).expect("a place for files");
-        let root = Root::open(&scratch.0.join("www")).expect("a directory to serve");
+        let root = Arc::new(Root::open(&scratch.0.join("www")).expect("a directory to serve"));
         let asked = talk(&root, b"GET /hello.txt HTTP/1.1\r\nHost: x\r\n\r\n", Manner::plain());
         let (answer, _) = reader::read(&asked.heard, false);
         let field = |name| answer.field(name).expect("what is known of a file").to_owned();

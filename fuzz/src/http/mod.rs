@@ -11,12 +11,12 @@ mod reader;
 mod script;
 mod words;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rxo_serve::files::Root;
-use rxo_serve::{Conversation, Exchange, Limits};
+use rxo_serve::{Exchange, Limits};
 
-use self::client::Client;
 use self::directory::Directory;
 use self::script::{End, Manner};
 
@@ -44,10 +44,9 @@ struct Talk {
     logged: Vec<Exchange>,
 }
 
-fn talk(root: &Root, text: &[u8], manner: Manner) -> Talk {
-    let mut client = Client::new(text, manner);
-    rxo_serve::talk(&mut client, Conversation::new(LIMITS), root);
-    Talk { heard: client.script.heard, logged: client.logged }
+fn talk(root: &Arc<Root>, text: &[u8], manner: Manner) -> Talk {
+    let (heard, logged) = client::talk(root, text, manner);
+    Talk { heard, logged }
 }
 
 impl Talk {

@@ -100,7 +100,7 @@ impl Read for Script<'_> {
 impl Write for Script<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.call()?;
-        assert!(bytes.len() <= PIECE_BYTES, "{} bytes at once", bytes.len());
+        assert!(bytes.len() <= PIECE_BYTES + MOST_HEAD, "{} bytes at once", bytes.len());
         self.unanswered_bytes = 0;
         let room = self.manner.takes_bytes.saturating_sub(self.heard.len());
         if room == 0 {
@@ -118,5 +118,7 @@ impl Write for Script<'_> {
 
 /// Two pieces of a file and more: enough for every answer, little enough for thousands of runs.
 const MOST_HEARD: usize = 4 * PIECE_BYTES;
+/// The head of an answer: some fields, and an address that is part of the request, escaped.
+const MOST_HEAD: usize = 8 << 10;
 /// What one read may bring beyond a head.
 const MOST_AHEAD: usize = 2 << 10;

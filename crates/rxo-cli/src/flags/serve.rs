@@ -19,8 +19,8 @@ pub(crate) struct ServeFlags {
     #[arg(long, value_name = "PORT", default_value_t = 80)]
     pub(crate) port: u16,
 
-    /// Most clients at a time, 1 to 10000. Further clients wait.
-    #[arg(long, value_name = "N", default_value_t = 512)]
+    /// Most clients at a time, 1 to 500000. Further clients wait.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) clients: usize,
 
     /// Most clients from one IPv4 address or one IPv6 /64; default: a quarter of --clients. Further

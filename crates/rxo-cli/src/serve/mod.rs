@@ -1,34 +1,28 @@
 //! `rxo serve`: files over HTTP/1.1, on rxo's own stack.
 //!
-//! HTTP itself is the library [`rxo_serve`]; here are its threads and sockets. From the outside in: the
-//! flags become a [`plan`]; the [`server`] accepts clients from the [`stack`], with a thread for each
-//! and a bounded number of [`places`]; [`talk`] is the loop of such a thread over a [`client`]; each
-//! request becomes a line of [`access`]. All but [`stack`] is generic over the connection, so it is
-//! tested without it.
+//! HTTP itself, and all clients at once, are the library [`rxo_serve`]; here are its sockets and its clock. From
+//! the outside in: the flags become a [`plan`]; the [`server`] is the loop, on one thread; each request becomes
+//! a line of [`access`].
 
 mod access;
-mod client;
-mod places;
 mod plan;
 mod server;
-mod stack;
-mod talk;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rxo_console::printer::Printer;
+use rxo_serve::Exchange;
 use rxo_serve::files::{NoRoot, Root};
 use serde::Serialize;
 
 use self::access::Access;
-use self::places::Places;
 use self::plan::Plan;
-use self::server::Shared;
+use self::server::Loop;
 use crate::exit::usage;
 use crate::flags::ServeFlags;
 use crate::hosting::{self, Listeners};
@@ -44,21 +38,47 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     let root = open_root(&plan.directory)?;
     // From here on a signal asks for an end instead of making one.
     let stop = stop::on_request()?;
-    let host = plan.host.start()?;
-    let listeners = Listeners::open(&host.handle(), plan.addresses(), plan.clients)?;
+    let host = plan.start_host()?;
+    let backlog = plan.clients.min(MOST_BACKLOG);
+    let listeners = Listeners::open(&host.handle(), plan.addresses(), backlog)?;
+    let mut work = Loop::new(&plan, root, listeners)?;
+    allow_files(plan.clients);
     announce(&plan)?;
     let skipped = if plan.json { access::skipped_json } else { access::skipped_text };
-    let printer = Arc::new(Printer::start(MOST_LINES_WAITING, skipped, Arc::clone(&stop))?);
-    let shared = Arc::new(shared(&plan, root, stop, Arc::clone(&printer)));
+    let printer = Printer::start(MOST_LINES_WAITING, skipped, Arc::clone(&stop))?;
     let mut link = plan.host.link_notices()?;
     let tick = || link.next().into_iter().for_each(|notice| printer.note(notice));
-    let served = server::serve(&listeners, &shared, tick);
-    drop(listeners);
+    let log = |peer, exchange| printer.offer(line(&plan, peer, exchange));
+    let served = work.run(&stop, log, tick);
+    drop(work);
     let printed = printer.finish(LAST_LINES);
     // If the host failed, that is the reason for everything else.
     hosting::finish(host)?;
     served.context("no more clients can come")?;
     printed
+}
+
+/// Each file that is being sent is open: allows this process as many as clients could need.
+fn allow_files(clients: usize) {
+    let wanted = (clients + OTHER_FILES) as u64;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    let most = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    let allowed = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum });
+    if allowed.is_err() || most < wanted {
+        output::note(&format!(
+            "{most} open files are allowed: if {clients} clients ask for as many files, some get status 503; \
+             raise `ulimit -n`"
+        ));
+    }
+}
+
+fn line(plan: &Plan, peer: SocketAddr, exchange: Exchange) -> String {
+    let access = Access::new(peer, exchange);
+    // It has texts and numbers: it is JSON.
+    if plan.json { output::json(&access).unwrap_or_default() } else { access.text() }
 }
 
 fn open_root(directory: &Path) -> Result<Root> {
@@ -69,22 +89,6 @@ fn open_root(directory: &Path) -> Result<Root> {
             "{shown} cannot be served: openat2 is needed, which Linux has since 5.6"
         )),
     })
-}
-
-fn shared(plan: &Plan, root: Root, stop: Arc<AtomicBool>, printer: Arc<Printer>) -> Shared {
-    let json = plan.json;
-    let log = move |access: &Access| {
-        // It has texts and numbers: it is JSON.
-        let line = if json { output::json(access).unwrap_or_default() } else { access.text() };
-        printer.offer(line);
-    };
-    Shared {
-        root,
-        limits: plan.limits,
-        places: Places::new(plan.clients, plan.per_peer),
-        stop,
-        log: Box::new(log),
-    }
 }
 
 /// Prints the first line: the server is at work.
@@ -107,5 +111,9 @@ fn announce(plan: &Plan) -> Result<()> {
 /// The most access lines that wait for their reader. A line is long if its target is, which is part of the head
 /// of a request: 16 KiB, or three times as much if all of it is escaped.
 const MOST_LINES_WAITING: usize = 1_024;
+/// The most connections that open, or wait for a place. When more open, SYNs are answered by cookies.
+const MOST_BACKLOG: usize = 4_096;
+/// Open files beside those of answers.
+const OTHER_FILES: usize = 64;
 /// How long the reader of the access lines may take at the end.
 const LAST_LINES: Duration = Duration::from_secs(1);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
+use rxo::live::host::RunningHost;
 use rxo_serve::Limits;
 
 use crate::exit::usage;
@@ -37,7 +38,7 @@ impl Plan {
             return Err(usage("--port 0: choose 1 to 65535"));
         }
         if !CLIENTS.contains(clients) {
-            return Err(usage(format!("--clients {clients}: choose 1 to 10000")));
+            return Err(usage(format!("--clients {clients}: choose 1 to 500000")));
         }
         let per_peer = flags.per_peer.unwrap_or(clients.div_ceil(SHARES));
         if !(1..=*clients).contains(&per_peer) {
@@ -63,6 +64,14 @@ impl Plan {
         })
     }
 
+    /// Opens the device and starts the host, with sockets for all clients and as many that close or wait.
+    ///
+    /// # Errors
+    /// As [`HostPlan::start_with`].
+    pub(super) fn start_host(&self) -> Result<RunningHost> {
+        self.host.start_with(|config| config.sockets = config.sockets.max(2 * self.clients))
+    }
+
     /// The addresses to listen on: every address of the host.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.host.addresses().map(|address| SocketAddr::new(address, self.port))
@@ -71,7 +80,7 @@ impl Plan {
 
 /// An address gets a quarter of the places.
 const SHARES: usize = 4;
-const CLIENTS: RangeInclusive<usize> = 1..=10_000;
+const CLIENTS: RangeInclusive<usize> = 1..=500_000;
 const IDLE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(1_000);
 
 #[cfg(test)]
@@ -94,8 +103,8 @@ mod tests {
         let plan = plan("--ip 10.0.0.2/24 --ip fd00::2/64 --port 8080").unwrap();
         let addresses: Vec<String> = plan.addresses().map(|address| address.to_string()).collect();
         assert_eq!(addresses, ["10.0.0.2:8080", "[fd00::2]:8080"]);
-        assert_eq!((plan.clients, plan.limits.idle), (512, Duration::from_secs(15)));
-        assert_eq!((plan.per_peer, plan.limits.least_rate), (128, 4_000));
+        assert_eq!((plan.clients, plan.limits.idle), (10_000, Duration::from_secs(15)));
+        assert_eq!((plan.per_peer, plan.limits.least_rate), (2_500, 4_000));
     }
 
     #[test]
@@ -111,8 +120,8 @@ mod tests {
     fn an_invalid_value_is_named_with_valid_ones() {
         let rows = [
             ("--ip 10.0.0.2/24 --port 0", "--port 0: choose 1 to 65535"),
-            ("--ip 10.0.0.2/24 --clients 0", "--clients 0: choose 1 to 10000"),
-            ("--ip 10.0.0.2/24 --per-peer 0", "--per-peer 0: choose 1 to 512"),
+            ("--ip 10.0.0.2/24 --clients 0", "--clients 0: choose 1 to 500000"),
+            ("--ip 10.0.0.2/24 --per-peer 0", "--per-peer 0: choose 1 to 10000"),
             ("--ip 10.0.0.2/24 --clients 4 --per-peer 5", "--per-peer 5: choose 1 to 4"),
             ("--ip 10.0.0.2/24 --least-rate x", "--least-rate x: give bytes a second"),
             ("--ip 10.0.0.2/24 --neighbours 3", "--neighbours 3: choose 16 to 1048576"),

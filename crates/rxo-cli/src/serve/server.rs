@@ -1,118 +1,136 @@
-//! Clients from a listener, each on a thread of its own.
+//! The loop: clients from the listeners, their turns, the lines of what they asked for.
 //!
-//! Threads, not readiness: reading a file blocks whatever the socket can do, so an event loop would
-//! need threads beside it. The cost of a client is bounded: a small stack, a request head and one
-//! piece of a file, about 100 KiB beside the buffers of the connection. While a listing of a directory is
-//! sent, its names are in memory, once for all clients that list it unchanged. [`Places`] bounds the
-//! number of clients, in all and from one address.
+//! One thread. It waits for sockets of the host, for readers of files and for the next deadline at once; what
+//! each client may do is [`rxo_serve::Server`]'s.
 
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use rxo_host::{Readiness, TcpStream};
 use rxo_serve::files::Root;
-use rxo_serve::{Conversation, Limits, Now, talk};
+use rxo_serve::{Client, Exchange, Rules, Server, Text};
 
-use super::access::Access;
-use super::client::Client;
-use super::places::{Place, Places};
-use super::talk::Host;
-use crate::output;
+use super::plan::Plan;
+use crate::hosting::Listeners;
 
-/// A listener, or several.
-pub(super) trait Door {
-    type Client: Client + Send + 'static;
+/// A client on rxo's own stack.
+pub(super) struct Guest(TcpStream);
 
-    /// Accepts the next client and its address; `None` if none came within `time`.
+impl Client for Guest {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into)
+    }
+
+    fn write(&mut self, bytes: &[u8], text: Option<&Text>) -> io::Result<usize> {
+        let text = text.map_or(&[][..], AsRef::as_ref);
+        self.0.write_vectored(&[IoSlice::new(bytes), IoSlice::new(text)])
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.0.shutdown(Shutdown::Write)
+    }
+
+    fn reset(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The listeners and the clients.
+pub(super) struct Loop {
+    listeners: Listeners,
+    readiness: Readiness,
+    server: Server<Guest>,
+    /// Whether a connection may wait to be accepted.
+    may_come: bool,
+    ready: Vec<u64>,
+}
+
+impl Loop {
+    /// Serves `root` to whoever comes to `listeners`.
+    pub(super) fn new(plan: &Plan, root: Root, listeners: Listeners) -> io::Result<Self> {
+        let readiness = Readiness::new();
+        listeners.watch(&readiness, DOOR)?;
+        let rules = Rules {
+            limits: plan.limits,
+            clients: plan.clients,
+            per_peer: plan.per_peer,
+            cache_bytes: CACHE_BYTES,
+            readers: READERS,
+        };
+        let wake = readiness.clone();
+        let server = Server::new(Arc::new(root), rules, Arc::new(move || wake.tell(READER)));
+        Ok(Self { listeners, readiness, server, may_come: true, ready: Vec::new() })
+    }
+
+    /// Serves until `stop` is set; then the remaining clients get a second to end. Calls `tick` at least ten
+    /// times a second.
     ///
     /// # Errors
     /// If no client can come any more.
-    fn accept_within(&self, time: Duration) -> io::Result<Option<(Self::Client, SocketAddr)>>;
-}
-
-/// The state that all clients share.
-pub(super) struct Shared {
-    pub(super) root: Root,
-    pub(super) limits: Limits,
-    pub(super) places: Arc<Places>,
-    pub(super) stop: Arc<AtomicBool>,
-    /// Called with each request, from any thread; it does not wait.
-    pub(super) log: Box<dyn Fn(&Access) + Send + Sync>,
-}
-
-/// Serves until [`Shared::stop`] is set; then the remaining clients get a second to end. Calls `tick`
-/// at least ten times a second.
-///
-/// # Errors
-/// If the listener breaks.
-pub(super) fn serve(
-    door: &impl Door,
-    shared: &Arc<Shared>,
-    mut tick: impl FnMut(),
-) -> io::Result<()> {
-    let mut free = None;
-    while !shared.stop.load(Ordering::Relaxed) {
-        tick();
-        let Some(place) = free.take().or_else(|| shared.places.take(PAUSE)) else { continue };
-        match door.accept_within(PAUSE)? {
-            Some((client, peer)) => match place.of(peer.ip()) {
-                Some(place) => {
-                    if let Err(error) = begin(client, peer, shared, place) {
-                        output::note(&format!("no thread for {peer} ({error}): lower --clients"));
-                    }
-                }
-                None => shared.turn_away(client, peer),
-            },
-            None => free = Some(place),
+    pub(super) fn run(
+        &mut self,
+        stop: &AtomicBool,
+        mut log: impl FnMut(SocketAddr, Exchange),
+        mut tick: impl FnMut(),
+    ) -> io::Result<()> {
+        while !stop.load(Ordering::Relaxed) {
+            tick();
+            self.accept()?;
+            self.turn(&mut log);
         }
-    }
-    drop(free);
-    shared.places.wait_until_empty(FAREWELL);
-    Ok(())
-}
-
-fn begin(
-    mut client: impl Client + Send + 'static,
-    peer: SocketAddr,
-    shared: &Arc<Shared>,
-    place: Place,
-) -> io::Result<()> {
-    let shared = Arc::clone(shared);
-    let thread = thread::Builder::new().name("client".to_owned()).stack_size(STACK_BYTES);
-    thread.spawn(move || {
-        shared.hold(&mut client, Conversation::new(shared.limits), peer);
-        // First the connection, then its place.
-        drop(client);
-        drop(place);
-    })?;
-    Ok(())
-}
-
-impl Shared {
-    /// Answers a client whose address has enough places with status 503. It gets no thread and is not
-    /// waited for: bytes that do not fit into the connection's buffer are not sent.
-    fn turn_away(&self, mut client: impl Client, peer: SocketAddr) {
-        let now = Now { instant: Instant::now(), date: SystemTime::now(), may_stay: false };
-        let last = Conversation::turned_away("too many connections of one address", now);
-        self.hold(&mut client, last, peer);
+        self.server.end();
+        let until = Instant::now() + FAREWELL;
+        while !self.server.is_empty() && Instant::now() < until {
+            self.turn(&mut log);
+        }
+        Ok(())
     }
 
-    fn hold(&self, client: &mut impl Client, conversation: Conversation, peer: SocketAddr) {
-        let may_stay = || !self.places.are_all_taken() && !self.stop.load(Ordering::Relaxed);
-        let log = |exchange| (self.log)(&Access::new(peer, exchange));
-        talk(&mut Host { client, may_stay: &may_stay, log: &log }, conversation, &self.root);
+    /// Further clients wait in the backlog, and cost nothing here.
+    fn accept(&mut self) -> io::Result<()> {
+        while self.may_come && !self.server.is_full() {
+            let Some((stream, peer)) = self.listeners.accept()? else {
+                self.may_come = false;
+                break;
+            };
+            stream.set_nonblocking(true)?;
+            // Answers are written whole, so Nagle's algorithm would only delay them.
+            stream.set_nodelay(true)?;
+            let readiness = &self.readiness;
+            self.server.admit(peer, (Instant::now(), SystemTime::now()), |token| {
+                // Fails only if it is watched already.
+                _ = readiness.watch(&stream, token);
+                Guest(stream)
+            });
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, log: &mut impl FnMut(SocketAddr, Exchange)) {
+        let now = Instant::now();
+        let due = self.server.poll_at(now).map(|at| at.saturating_duration_since(now));
+        self.readiness.wait(&mut self.ready, Some(due.map_or(PAUSE, |due| due.min(PAUSE))));
+        for token in self.ready.drain(..) {
+            self.may_come |= token == DOOR;
+            self.server.ready(token);
+        }
+        self.server.turn(SystemTime::now(), &mut Instant::now);
+        self.server.exchanges().for_each(|(peer, exchange)| log(peer, exchange));
     }
 }
 
-/// The time between two looks at [`Shared::stop`].
+/// The token of all listeners.
+const DOOR: u64 = u64::MAX;
+/// The token of a reader that has done its job; the server knows which.
+const READER: u64 = u64::MAX - 1;
+/// The longest time between two looks at the request to end.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long answers that have begun may take at the end.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// The stack of a client's thread: several times the largest measured need.
-const STACK_BYTES: usize = 256 << 10;
-
-#[cfg(test)]
-mod tests;
+/// The pages of files in memory.
+const CACHE_BYTES: usize = 64 << 20;
+/// The disk serves few requests at once; more threads would only wait longer.
+const READERS: usize = 4;

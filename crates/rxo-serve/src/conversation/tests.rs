@@ -14,7 +14,8 @@ use std::time::UNIX_EPOCH;
 
 use super::*;
 use crate::PIECE_BYTES;
-use crate::files::{Opened, Root};
+use crate::READ_BYTES;
+use crate::files::{Opened, Pages, Patience, Root};
 
 /// A directory with files, removed at the end. Beside it stands a secret.
 struct Scratch(PathBuf);
@@ -76,31 +77,35 @@ fn now() -> Now {
 /// A conversation with a client that says `text`, and reads and writes `at_once` bytes at a time.
 fn conversed(mut text: &[u8], www: &Path, at_once: usize) -> Talk {
     let (root, mut talk) = (Root::open(www).unwrap(), Talk::default());
-    let mut opened = Opened::new(&root);
+    let (mut opened, mut pages) = (Opened::default(), Pages::new(1 << 20));
     let mut conversation = Conversation::new(Limits::default());
     loop {
         match conversation.next(now()) {
-            Step::Read { into, .. } => {
-                let bytes = text.len().min(at_once).min(into.len());
-                into[..bytes].copy_from_slice(&text[..bytes]);
-                text = &text[bytes..];
-                conversation.received(bytes);
+            Step::Read { .. } => {
+                let (read, later) = text.split_at(text.len().min(at_once).min(READ_BYTES));
+                conversation.received(read);
+                text = later;
             }
-            Step::Find(lookup) => conversation.found(opened.find(&lookup)),
+            Step::Find(lookup) => {
+                conversation.found(opened.find(&root, &lookup, Patience::Waits).unwrap());
+            }
             Step::List => {
                 talk.listed += 1;
-                conversation.listed(opened.names());
+                conversation.listed(opened.names(&root));
             }
-            Step::Load { from, into } => {
-                opened.load(from, into).unwrap();
-                conversation.loaded();
-            }
-            Step::Write { bytes, .. } => {
+            Step::Write { bytes, part, .. } => {
                 assert!(bytes.len() <= PIECE_BYTES, "{}", bytes.len());
-                let bytes = &bytes[..bytes.len().min(at_once)];
-                talk.heard.extend_from_slice(bytes);
-                let written = bytes.len();
-                conversation.wrote(written);
+                let mut piece = bytes.to_vec();
+                if let Some(part) = part {
+                    let piece_bytes = PIECE_BYTES as u64;
+                    let index = part.from / piece_bytes;
+                    let page = opened.page(&mut pages, index, Patience::Waits).unwrap().unwrap();
+                    let from = (part.from % piece_bytes) as usize;
+                    piece.extend_from_slice(&page[from..from + part.bytes]);
+                }
+                piece.truncate(at_once);
+                talk.heard.extend_from_slice(&piece);
+                conversation.wrote(piece.len());
             }
             Step::Answered(exchange) => {
                 opened.close();

@@ -29,29 +29,28 @@ impl Timed {
     }
 
     fn says(&mut self, at: u64, text: &[u8]) {
-        let Step::Read { into, .. } = self.at(at) else { panic!("it does not listen") };
-        into[..text.len()].copy_from_slice(text);
-        self.conversation.received(text.len());
+        assert!(matches!(self.at(at), Step::Read { .. }), "it does not listen");
+        self.conversation.received(text);
         _ = self.at(at);
     }
 
-    /// Asks for a file of a gigabyte and gets its first piece loaded.
+    /// Asks for a file of a gigabyte.
     fn asks_for_much(&mut self) {
         self.says(0, b"GET /huge HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(matches!(self.at(0), Step::Find(_)));
         let facts = crate::Facts { bytes: 1 << 30, inode: 1, changed: UNIX_EPOCH };
         self.conversation.found(Ok(Found::File(facts)));
-        assert!(matches!(self.at(0), Step::Load { from: 0, .. }));
-        self.conversation.loaded();
+        assert!(matches!(self.at(0), Step::Write { part: Some(Part { from: 0, .. }), .. }));
     }
 
-    /// Takes a whole piece, and the next is loaded.
+    /// Takes a whole piece.
     fn takes_a_piece(&mut self, at: u64) {
-        let Step::Write { bytes, .. } = self.at(at) else { panic!("nothing is offered") };
-        let bytes = bytes.len();
+        let Step::Write { bytes, part: Some(part), .. } = self.at(at) else {
+            panic!("nothing is offered")
+        };
+        let bytes = bytes.len() + part.bytes;
         self.conversation.wrote(bytes);
-        assert!(matches!(self.at(at), Step::Load { .. }));
-        self.conversation.loaded();
+        assert!(matches!(self.at(at), Step::Write { bytes: [], part: Some(_), .. }));
     }
 }
 
@@ -115,9 +114,8 @@ fn where_there_is_no_room_the_answer_is_the_last() {
     let mut full = Conversation::new(Limits::default());
     let now = Now { may_stay: false, ..now() };
     let text = b"GET /.. HTTP/1.1\r\nHost: x\r\n\r\n";
-    let Step::Read { into, .. } = full.next(now) else { panic!("it does not listen") };
-    into[..text.len()].copy_from_slice(text);
-    full.received(text.len());
+    assert!(matches!(full.next(now), Step::Read { .. }), "it does not listen");
+    full.received(text);
     let Step::Write { bytes, .. } = full.next(now) else { panic!("no answer") };
     assert!(String::from_utf8_lossy(bytes).contains("\r\nConnection: close\r\n"));
 

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rxo_driver::wait::wait_readable;
-use rxo_host::{Handle, TcpListener, TcpStream};
+use rxo_host::{Handle, Readiness, TcpListener, TcpStream};
 
 /// Listeners on several addresses of a host, as one.
 #[derive(Debug)]
@@ -45,7 +45,19 @@ impl Listeners {
         self.accept()
     }
 
-    fn accept(&self) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+    /// Lets `readiness` tell `token` when [`Listeners::accept`] should be called again.
+    ///
+    /// # Errors
+    /// If they are watched already.
+    pub fn watch(&self, readiness: &Readiness, token: u64) -> io::Result<()> {
+        self.0.iter().try_for_each(|listener| readiness.watch_listener(listener, token))
+    }
+
+    /// Accepts the next connection; `None` if there is none.
+    ///
+    /// # Errors
+    /// If the host has ended.
+    pub fn accept(&self) -> io::Result<Option<(TcpStream, SocketAddr)>> {
         for listener in &self.0 {
             match listener.accept() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

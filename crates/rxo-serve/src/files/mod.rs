@@ -1,14 +1,20 @@
 //! The file system below one directory, as a conversation asks for it.
 //!
-//! The only module of the crate with input and output. Every path is opened by the kernel with
+//! The only module of the crate with input and output, and with threads: `readers` waits for the disk so that
+//! nobody else does. `pages` is the cache of what was read. Every path is opened by the kernel with
 //! `openat2` and `RESOLVE_BENEATH`: whatever the path, and whatever links change meanwhile, the file
 //! lies below the directory. A symbolic link is followed if it is relative and stays below; an
 //! absolute one, and one that leads out, is refused.
 
+mod pages;
+mod readers;
+mod version;
+
+use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
@@ -16,6 +22,10 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{CWD, Dir, DirEntry, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
+pub use self::pages::{Page, Pages};
+pub(crate) use self::readers::{Errand, Job, Readers, Reply};
+use self::version::FileVersion;
+use crate::limits::PIECE_BYTES;
 use crate::lookup::{Facts, Found, Lookup, Problem};
 use crate::names::Names;
 
@@ -24,6 +34,8 @@ use crate::names::Names;
 pub struct Root {
     folder: OwnedFd,
     lists: Mutex<Lists>,
+    /// Files that are open, so that all answers with the same version of one share it.
+    files: Mutex<HashMap<FileVersion, Weak<File>>>,
 }
 
 /// The lists that conversations hold or read at the moment, so that those of one directory share one.
@@ -58,11 +70,19 @@ pub enum NoRoot {
 }
 
 /// What one conversation has open below the directory: at most one file and one directory.
-#[derive(Debug)]
-pub struct Opened<'r> {
-    root: &'r Root,
-    file: Option<File>,
+#[derive(Debug, Default)]
+pub struct Opened {
+    file: Option<(Arc<File>, FileVersion)>,
     folder: Option<File>,
+}
+
+/// Whether a call may wait for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// It waits.
+    Waits,
+    /// It returns `None` instead.
+    None,
 }
 
 impl Root {
@@ -73,21 +93,45 @@ impl Root {
     pub fn open(path: &Path) -> Result<Self, NoRoot> {
         let folder = openat(CWD, path, FOLDER, Mode::empty());
         let folder = folder.map_err(|errno| NoRoot::NoDirectory(errno.into()))?;
-        let root = Self { folder, lists: Mutex::default() };
-        root.open_below(Path::new("."), FOLDER).map_err(|errno| NoRoot::NoWall(errno.into()))?;
+        let root = Self { folder, lists: Mutex::default(), files: Mutex::default() };
+        let itself = root.open_below(Path::new("."), FOLDER);
+        itself.map_err(|errno| NoRoot::NoWall(errno.into()))?;
         Ok(root)
     }
 
+    /// Opens a path if the kernel has all of it in memory; `None` if it might have to wait for the disk.
+    fn open_cached(&self, relative: &Path, flags: OFlags) -> Option<Result<OwnedFd, Errno>> {
+        let resolve = WALL | ResolveFlags::CACHED;
+        match openat2(&self.folder, relative, flags, Mode::empty(), resolve) {
+            // INVAL: Linux before 5.12 does not know the flag.
+            Err(Errno::AGAIN | Errno::INTR | Errno::INVAL) => None,
+            other => Some(other),
+        }
+    }
+
     fn open_below(&self, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..ATTEMPTS {
-            match openat2(&self.folder, relative, flags, Mode::empty(), resolve) {
+            match openat2(&self.folder, relative, flags, Mode::empty(), WALL) {
                 // A directory above was moved while the kernel resolved the path.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 other => return other,
             }
         }
         Err(Errno::AGAIN)
+    }
+
+    /// The file that is open already, if this is the same version of it.
+    fn share(&self, version: FileVersion, file: File) -> Arc<File> {
+        let mut files = lock(&self.files);
+        if let Some(open) = files.get(&version).and_then(Weak::upgrade) {
+            return open;
+        }
+        if files.len() >= FEW_FILES && files.len().is_power_of_two() {
+            files.retain(|_, file| file.strong_count() > 0);
+        }
+        let file = Arc::new(file);
+        files.insert(version, Arc::downgrade(&file));
+        file
     }
 
     /// The names in `folder`: shared with the conversations that hold them, or made by `read`.
@@ -170,19 +214,26 @@ fn read(folder: &File) -> Result<Names, Problem> {
     Ok(names)
 }
 
-impl<'r> Opened<'r> {
-    /// Nothing is open yet.
-    pub const fn new(root: &'r Root) -> Self {
-        Self { root, file: None, folder: None }
-    }
-
+impl Opened {
     /// Opens a path and keeps it open: the step [`Find`](crate::Step::Find).
     ///
     /// # Errors
     /// If the path leads nowhere or out of the directory, or the system refuses.
-    pub fn find(&mut self, lookup: &Lookup) -> Result<Found, Problem> {
+    pub fn find(
+        &mut self,
+        root: &Root,
+        lookup: &Lookup,
+        patience: Patience,
+    ) -> Option<Result<Found, Problem>> {
         let flags = if lookup.is_folder { FOLDER } else { FILE };
-        let file = File::from(self.root.open_below(&lookup.path, flags)?);
+        let opened = match patience {
+            Patience::Waits => root.open_below(&lookup.path, flags),
+            Patience::None => root.open_cached(&lookup.path, flags)?,
+        };
+        Some(opened.map_err(Problem::from).and_then(|file| self.keep(root, file.into(), lookup)))
+    }
+
+    fn keep(&mut self, root: &Root, file: File, lookup: &Lookup) -> Result<Found, Problem> {
         let metadata = file.metadata()?;
         if metadata.is_dir() {
             // The index of a directory may be a directory itself; it is not the one to list.
@@ -195,7 +246,8 @@ impl<'r> Opened<'r> {
             return Ok(Found::Other);
         }
         let (bytes, inode, changed) = (metadata.len(), metadata.ino(), metadata.modified()?);
-        self.file = Some(file);
+        let version = FileVersion::of(&metadata);
+        self.file = Some((root.share(version, file), version));
         Ok(Found::File(Facts { bytes, inode, changed }))
     }
 
@@ -205,19 +257,49 @@ impl<'r> Opened<'r> {
     ///
     /// # Errors
     /// If the directory cannot be read; [`Problem::Busy`] if all lists together take too much memory.
-    pub fn names(&mut self) -> Result<Arc<Names>, Problem> {
+    pub fn names(&mut self, root: &Root) -> Result<Arc<Names>, Problem> {
         let folder = self.folder.take().ok_or(Problem::Unreadable)?;
-        self.root.names(&folder, read)
+        root.names(&folder, read)
     }
 
-    /// Reads from the file that was found last, until `into` is full: the step
-    /// [`Load`](crate::Step::Load).
+    /// The page number `index` of the file that was found last, [`PIECE_BYTES`] long unless it is the file's
+    /// last: from `pages`, or read and kept there.
     ///
     /// # Errors
-    /// If the file cannot be read, or has become too short.
-    pub fn load(&self, from: u64, into: &mut [u8]) -> io::Result<()> {
-        let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        file.read_exact_at(into, from)
+    /// If it cannot be read, or the file is no longer the version that was found.
+    pub fn page(
+        &self,
+        pages: &mut Pages,
+        index: u64,
+        patience: Patience,
+    ) -> Option<io::Result<Page>> {
+        let known = self.file.as_ref().and_then(|(_, version)| pages.get(version, index));
+        if known.is_some() {
+            return known.map(Ok);
+        }
+        let read = self.read_page(index, pages.spare(), patience)?;
+        Some(read.map(|bytes| self.keep_page(pages, index, bytes)))
+    }
+
+    /// Reads a page into `buffer`.
+    pub(crate) fn read_page(
+        &self,
+        index: u64,
+        buffer: Vec<u8>,
+        patience: Patience,
+    ) -> Option<io::Result<Vec<u8>>> {
+        match &self.file {
+            Some((file, version)) => version.read(file, index, buffer, patience),
+            None => Some(Err(io::ErrorKind::NotFound.into())),
+        }
+    }
+
+    /// Keeps a page that was read.
+    pub(crate) fn keep_page(&self, pages: &mut Pages, index: u64, bytes: Vec<u8>) -> Page {
+        match &self.file {
+            Some((_, version)) => pages.keep(version, index, bytes),
+            None => Arc::new(bytes),
+        }
     }
 
     /// Closes what is open, after [`Answered`](crate::Step::Answered).
@@ -259,6 +341,10 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIREC
 /// Not blocking: opening a pipe would wait for a writer.
 const FILE: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+/// No path leads out of the directory.
+const WALL: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+/// So many files that were open are remembered, before those that are closed are forgotten.
+const FEW_FILES: usize = 64;
 const ATTEMPTS: usize = 16;
 /// The file system's clock is no coarser: a later change of a directory has a later time.
 const CLOCK_TICK: Duration = Duration::from_millis(20);
@@ -275,12 +361,12 @@ mod tests {
         std::fs::create_dir_all(path.join("folder")).unwrap();
         std::fs::write(path.join("file"), b"").unwrap();
         let root = Root::open(&path).unwrap();
-        let mut opened = Opened::new(&root);
+        let mut opened = Opened::default();
         let lookup = Lookup { path: ".".into(), is_folder: true };
-        assert_eq!(opened.find(&lookup), Ok(Found::Folder));
-        let names = opened.names().unwrap();
+        assert_eq!(opened.find(&root, &lookup, Patience::Waits), Some(Ok(Found::Folder)));
+        let names = opened.names(&root).unwrap();
         assert!(names.after(None).eq([&b"file"[..], b"folder/"]) && !names.is_cut());
-        assert_eq!(opened.names().unwrap_err(), Problem::Unreadable);
+        assert_eq!(opened.names(&root).unwrap_err(), Problem::Unreadable);
         std::fs::remove_dir_all(path).unwrap();
     }
 
@@ -289,12 +375,12 @@ mod tests {
         let path = std::env::temp_dir().join(format!("rxo-serve-index-{}", std::process::id()));
         std::fs::create_dir_all(path.join("index.html/inner")).unwrap();
         let root = Root::open(&path).unwrap();
-        let mut opened = Opened::new(&root);
+        let mut opened = Opened::default();
         for (below, is_folder) in [(".", true), ("./index.html", false)] {
             let lookup = Lookup { path: below.into(), is_folder };
-            assert_eq!(opened.find(&lookup), Ok(Found::Folder));
+            assert_eq!(opened.find(&root, &lookup, Patience::Waits), Some(Ok(Found::Folder)));
         }
-        assert!(opened.names().unwrap().after(None).eq([&b"index.html/"[..]]));
+        assert!(opened.names(&root).unwrap().after(None).eq([&b"index.html/"[..]]));
         std::fs::remove_dir_all(path).unwrap();
     }
 
@@ -304,9 +390,10 @@ mod tests {
         std::fs::create_dir_all(&path).unwrap();
         let root = Root::open(&path).unwrap();
         let list = || {
-            let mut opened = Opened::new(&root);
-            opened.find(&Lookup { path: ".".into(), is_folder: true }).unwrap();
-            opened.names().unwrap()
+            let mut opened = Opened::default();
+            let lookup = Lookup { path: ".".into(), is_folder: true };
+            opened.find(&root, &lookup, Patience::Waits).unwrap().unwrap();
+            opened.names(&root).unwrap()
         };
         let now = SystemTime::now();
         let changed = |at| File::open(&path).unwrap().set_modified(at).unwrap();

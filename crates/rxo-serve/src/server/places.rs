@@ -1,0 +1,61 @@
+//! Limits the number of clients from one address.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// How many clients each address has.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    of: HashMap<IpAddr, usize>,
+}
+
+impl Places {
+    /// Takes a place for a client at `peer`, unless that address has `most`.
+    pub(super) fn take(&mut self, peer: IpAddr, most: usize) -> bool {
+        let count = self.of.entry(holder(peer)).or_default();
+        let has_room = *count < most;
+        *count += usize::from(has_room);
+        has_room
+    }
+
+    /// Gives the place of a client at `peer` back.
+    pub(super) fn give_back(&mut self, peer: IpAddr) {
+        let peer = holder(peer);
+        if let Some(count) = self.of.get_mut(&peer) {
+            *count -= 1;
+            if *count == 0 {
+                self.of.remove(&peer);
+            }
+        }
+    }
+}
+
+/// The address that counts: of IPv6 the /64, because a host can have all of its addresses.
+fn holder(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::from((v6.to_bits() >> 64 << 64).to_be_bytes()),
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_does_not_take_all() {
+        let mut places = Places::default();
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let mut take = |text| places.take(ip(text), 2);
+        assert!(take("10.0.0.9") && take("::ffff:10.0.0.9") && !take("10.0.0.9"));
+        assert!(take("10.0.0.8") && take("fd00::1") && take("fd00::2"));
+        assert!(!take("fd00::3"), "they share 64 bits");
+        assert!(take("fd00:0:0:1::1"));
+        places.give_back(ip("10.0.0.9"));
+        assert!(places.take(ip("10.0.0.9"), 2) && !places.take(ip("10.0.0.9"), 2));
+        for gone in ["10.0.0.9", "10.0.0.9", "10.0.0.8", "fd00::3", "fd00::3", "fd00:0:0:1::2"] {
+            places.give_back(ip(gone));
+        }
+        assert!(places.of.is_empty(), "nothing is kept");
+    }
+}

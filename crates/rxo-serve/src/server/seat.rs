@@ -1,0 +1,244 @@
+//! One client of the server: its steps, until it must wait.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use crate::conversation::{Conversation, Exchange, Now, Step};
+use crate::files::{Errand, Job, Opened, Page, Pages, Patience, Readers, Reply, Root};
+use crate::limits::{PIECE_BYTES, READ_BYTES};
+use crate::sending::Part;
+
+/// A connection with a client. No call waits: one that would fails with [`ErrorKind::WouldBlock`], and the
+/// owner of the server then says when it should be tried again ([`Server::ready`](super::Server::ready)).
+pub trait Client {
+    /// Reads what has arrived; 0 is the end.
+    ///
+    /// # Errors
+    /// If the connection broke, or nothing has arrived.
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes `bytes`, and behind them `text`, which stays the same for as long as anybody has it. Returns how
+    /// many bytes were taken of both.
+    ///
+    /// # Errors
+    /// If the connection broke, or there is no room.
+    fn write(&mut self, bytes: &[u8], text: Option<&Text>) -> io::Result<usize>;
+
+    /// Sends nothing more; what was written still arrives.
+    ///
+    /// # Errors
+    /// If the connection broke.
+    fn finish(&mut self) -> io::Result<()>;
+
+    /// Breaks the connection: what the client has is not the whole answer.
+    fn reset(&mut self);
+}
+
+/// A part of a page.
+#[derive(Clone, Debug)]
+pub struct Text {
+    page: Page,
+    range: Range<usize>,
+}
+
+impl Text {
+    /// The page, which all who send it share, and which part of it this is.
+    #[must_use]
+    pub fn shared(&self) -> (&Arc<Vec<u8>>, Range<usize>) {
+        (&self.page, self.range.clone())
+    }
+}
+
+impl AsRef<[u8]> for Text {
+    fn as_ref(&self) -> &[u8] {
+        &self.page[self.range.clone()]
+    }
+}
+
+/// A client and everything about it.
+#[derive(Debug)]
+pub(super) struct Seat<C> {
+    pub(super) client: C,
+    pub(super) peer: SocketAddr,
+    conversation: Conversation,
+    /// What it has open; `None` while a reader has it.
+    opened: Option<Opened>,
+    /// The page that it sends now, and its number; not kept while the client is waited for.
+    page: Option<(u64, Page)>,
+    /// Its entry among the deadlines.
+    pub(super) deadline: Option<Instant>,
+    /// Whether it is in the queue.
+    pub(super) is_queued: bool,
+}
+
+/// What seats share while they are driven.
+pub(super) struct Shared {
+    pub(super) root: Arc<Root>,
+    pub(super) pages: Pages,
+    pub(super) readers: Readers,
+    pub(super) exchanges: Vec<(SocketAddr, Exchange)>,
+    pub(super) scratch: Box<[u8; READ_BYTES]>,
+}
+
+/// Why a seat stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// The client must do something, until then.
+    Client(Instant),
+    /// A reader has an errand of it.
+    Reader,
+    /// Others had to wait for long enough.
+    Turn,
+    /// It is over.
+    Over,
+}
+
+/// What a step leads to.
+type Progress = io::Result<Option<Rest>>;
+
+impl<C: Client> Seat<C> {
+    pub(super) fn new(client: C, peer: SocketAddr, conversation: Conversation) -> Self {
+        let opened = Some(Opened::default());
+        Self { client, peer, conversation, opened, page: None, deadline: None, is_queued: false }
+    }
+
+    #[cfg(test)]
+    pub(super) fn holds_no_page(&self) -> bool {
+        self.page.is_none()
+    }
+
+    /// Takes steps until the client must be waited for, or others had to wait long enough.
+    pub(super) fn drive(
+        &mut self,
+        token: u64,
+        shared: &mut Shared,
+        date: SystemTime,
+        may_stay: bool,
+        clock: &mut dyn FnMut() -> Instant,
+    ) -> Rest {
+        let mut rest = Rest::Turn;
+        for _ in 0..MOST_STEPS {
+            let now = Now { instant: clock(), date, may_stay };
+            match self.step(token, shared, now) {
+                Ok(None) => {}
+                Ok(Some(stopped)) => {
+                    rest = stopped;
+                    break;
+                }
+                // An interrupted call is made again.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => self.conversation.broken(),
+            }
+        }
+        // What a slow client does not take costs no memory here.
+        self.page = None;
+        rest
+    }
+
+    fn step(&mut self, token: u64, shared: &mut Shared, now: Now) -> Progress {
+        // Whatever a client does, it must wait for its own errand.
+        let Some(opened) = &mut self.opened else { return Ok(Some(Rest::Reader)) };
+        let errand = match self.conversation.next(now) {
+            Step::Read { until } => {
+                let read = unless_blocked(self.client.read(&mut shared.scratch[..]))?;
+                let Some(bytes) = read else { return Ok(Some(Rest::Client(until))) };
+                self.conversation.received(&shared.scratch[..bytes]);
+                return Ok(None);
+            }
+            Step::Write { bytes, part, until } => {
+                let text = part.map(|part| text(opened, &mut self.page, &mut shared.pages, part));
+                match text.transpose()? {
+                    Some(None) => Errand::Page(part.map_or(0, |part| index(part))),
+                    text => {
+                        let written = self.client.write(bytes, text.flatten().as_ref());
+                        let Some(bytes) = unless_blocked(written)? else {
+                            return Ok(Some(Rest::Client(until)));
+                        };
+                        if bytes == 0 {
+                            return Err(ErrorKind::WriteZero.into());
+                        }
+                        self.conversation.wrote(bytes);
+                        return Ok(None);
+                    }
+                }
+            }
+            Step::Find(lookup) => match opened.find(&shared.root, &lookup, Patience::None) {
+                Some(found) => {
+                    self.conversation.found(found);
+                    return Ok(None);
+                }
+                None => Errand::Find(lookup),
+            },
+            Step::List => Errand::List,
+            Step::Answered(exchange) => {
+                opened.close();
+                if !exchange.is_complete {
+                    self.client.reset();
+                }
+                shared.exchanges.push((self.peer, exchange));
+                return Ok(None);
+            }
+            Step::Finish => return self.client.finish().map(|()| None),
+            Step::Close => return Ok(Some(Rest::Over)),
+        };
+        let opened = self.opened.take().unwrap_or_default();
+        shared.readers.send(Job { token, opened, errand });
+        Ok(Some(Rest::Reader))
+    }
+
+    /// Takes what a reader brings.
+    pub(super) fn brought(&mut self, opened: Opened, reply: Reply, pages: &mut Pages) {
+        match reply {
+            Reply::Found(found) => self.conversation.found(found),
+            Reply::Listed(names) => self.conversation.listed(names),
+            Reply::Page(Ok(bytes), index) => {
+                self.page = Some((index, opened.keep_page(pages, index, bytes)));
+            }
+            Reply::Page(Err(_), _) => self.conversation.broken(),
+        }
+        self.opened = Some(opened);
+    }
+}
+
+/// The text of `part`; `None` if a reader must bring its page.
+fn text(
+    opened: &Opened,
+    current: &mut Option<(u64, Page)>,
+    pages: &mut Pages,
+    part: Part,
+) -> io::Result<Option<Text>> {
+    let index = index(part);
+    let page = match current.take().filter(|(number, _)| *number == index) {
+        Some((_, page)) => page,
+        None => match opened.page(pages, index, Patience::None) {
+            Some(page) => page?,
+            None => return Ok(None),
+        },
+    };
+    *current = Some((index, Arc::clone(&page)));
+    let from = (part.from % PIECE_BYTES as u64) as usize;
+    let range = from..from + part.bytes;
+    // The page is of the version that was found, and has its length.
+    if range.end > page.len() {
+        return Err(ErrorKind::InvalidData.into());
+    }
+    Ok(Some(Text { page, range }))
+}
+
+const fn index(part: Part) -> u64 {
+    part.from / PIECE_BYTES as u64
+}
+
+/// `None` if the call would block.
+fn unless_blocked(result: io::Result<usize>) -> io::Result<Option<usize>> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+        done => done.map(Some),
+    }
+}
+
+/// One client's steps in a row: some pieces of a file.
+const MOST_STEPS: usize = 64;
