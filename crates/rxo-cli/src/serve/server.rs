@@ -3,13 +3,13 @@
 //! One thread. It waits for sockets of the host, for readers of files and for the next deadline at once; what
 //! each client may do is [`rxo_serve::Server`]'s.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use rxo_host::{Readiness, TcpStream};
+use rxo_host::{Readiness, SharedBytes, TcpStream};
 use rxo_serve::files::Root;
 use rxo_serve::{Client, Exchange, Rules, Server, Text};
 
@@ -25,8 +25,11 @@ impl Client for Guest {
     }
 
     fn write(&mut self, bytes: &[u8], text: Option<&Text>) -> io::Result<usize> {
-        let text = text.map_or(&[][..], AsRef::as_ref);
-        self.0.write_vectored(&[IoSlice::new(bytes), IoSlice::new(text)])
+        // The connection keeps the page until the client has it.
+        match text {
+            Some(text) => self.0.write_both(bytes, &mut SharedBytes::from_owner(text.clone())),
+            None => self.0.write(bytes),
+        }
     }
 
     fn finish(&mut self) -> io::Result<()> {

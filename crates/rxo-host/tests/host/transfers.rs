@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rxo_coalesce::Policy;
 use rxo_device::MemoryOptions;
@@ -142,4 +143,37 @@ impl AsRef<[u8]> for Page {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
+}
+
+/// However much room there is, the head comes first, and what was not taken is still the caller's.
+#[test]
+fn a_head_and_lent_text_arrive_in_order() {
+    let mut world = World::new();
+    let listener = world.listen(4);
+    let (stream, accepted) = world.connected(&listener);
+    stream.set_nonblocking(true).unwrap();
+    let (page, mut expected, mut got) = (pattern(50_000), Vec::new(), Vec::new());
+    for round in 0..20 {
+        let head = format!("head {round}");
+        let (mut head, mut text) = (head.as_bytes(), SharedBytes::from(page.clone()));
+        expected.extend_from_slice(head);
+        expected.extend_from_slice(&text);
+        while !head.is_empty() || !text.is_empty() {
+            let before = text.len();
+            match stream.write_both(head, &mut text) {
+                Ok(bytes) => head = &head[bytes - (before - text.len())..],
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                    assert_eq!(text.len(), before);
+                    world.pass(Duration::from_millis(1));
+                    got.extend(drain(&accepted).unwrap().0);
+                }
+            }
+        }
+    }
+    while got.len() < expected.len() {
+        world.pass(Duration::from_millis(1));
+        got.extend(drain(&accepted).unwrap().0);
+    }
+    assert!(got == expected);
 }

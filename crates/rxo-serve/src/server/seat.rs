@@ -44,14 +44,6 @@ pub struct Text {
     range: Range<usize>,
 }
 
-impl Text {
-    /// The page, which all who send it share, and which part of it this is.
-    #[must_use]
-    pub fn shared(&self) -> (&Arc<Vec<u8>>, Range<usize>) {
-        (&self.page, self.range.clone())
-    }
-}
-
 impl AsRef<[u8]> for Text {
     fn as_ref(&self) -> &[u8] {
         &self.page[self.range.clone()]
