@@ -7,6 +7,7 @@ mod bad_network;
 mod first;
 mod matrix;
 mod network;
+mod shards;
 mod streams;
 
 use std::process::ExitCode;
@@ -24,7 +25,8 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let trials = first::TESTS.iter().chain(matrix::TESTS).map(|&(name, test)| {
+    let all = first::TESTS.iter().chain(matrix::TESTS).chain(shards::TESTS);
+    let trials = all.map(|&(name, test)| {
         Trial::test(name, move || {
             test();
             Ok(())

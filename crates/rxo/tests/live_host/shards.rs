@@ -1,0 +1,102 @@
+//! A host in shards, a packet ring each, and Linux at the other end of the wire.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use rxo::driver::{DeviceSink, PacketOptions, PacketSource, clock, wait};
+use rxo::host::{Handle, Host, HostCounters, ShardedHost};
+use rxo::live::host;
+use rxo_lab::{Lab, LabOptions};
+
+use crate::Test;
+
+pub(crate) const TESTS: &[Test] =
+    &[("two_shards_share_an_interface", two_shards_share_an_interface)];
+
+const CONNECTIONS: usize = 16;
+const SHARDS: u32 = 2;
+
+/// Connections both ways, over both versions of IP; each is on one shard, and none is lost.
+fn two_shards_share_an_interface() {
+    let lab = Lab::through_with(LabOptions::default()).unwrap();
+    let (stop, (started, starting)) = (AtomicBool::new(false), channel());
+    let counters = thread::scope(|scope| {
+        let stopping = Stopping(&stop);
+        let running = scope.spawn(|| lab.host().run(|| run(started, &stop)).unwrap());
+        let handle = starting.recv().unwrap();
+        let v4 = (lab.peer_address(), lab.host_address());
+        let v6 = (Lab::PEER_ADDRESSES.1.into(), Lab::HOST_ADDRESSES.1.into());
+        let versions = if lab.peer().has_ipv6() { vec![v4, v6] } else { vec![v4] };
+        for (peer, host) in versions {
+            let (peer, host) = (SocketAddr::new(peer, 7000), SocketAddr::new(host, 7001));
+            connect_both_ways(&lab, &handle, peer, host);
+        }
+        drop(stopping);
+        running.join().unwrap()
+    });
+    for shard in &counters {
+        assert_eq!((shard.misplaced, shard.resets), (0, 0), "{counters:?}");
+        assert!(shard.deliveries > 0, "{counters:?}");
+    }
+}
+
+/// Stops the host, also if the test fails.
+struct Stopping<'a>(&'a AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs all shards on this thread, because devices of the system stay on theirs.
+fn run(started: Sender<Handle>, stop: &AtomicBool) -> Vec<HostCounters> {
+    let mut host = open();
+    started.send(host.handle()).unwrap();
+    while !stop.load(Ordering::Relaxed) {
+        if !host.turn(clock::now()).unwrap() {
+            wait::pause(Duration::from_micros(100));
+        }
+    }
+    host.shards().iter_mut().map(Host::counters).collect()
+}
+
+fn open() -> ShardedHost<PacketSource, DeviceSink> {
+    let options = PacketOptions::default();
+    let sources = PacketSource::open_shards(Lab::WIRE_INTERFACE, options, SHARDS).unwrap();
+    let (v4, v6) = Lab::HOST_ADDRESSES;
+    let addresses = [format!("{v4}/24"), format!("{v6}/64")].map(|cidr| cidr.parse().unwrap());
+    let mut config = host::config(addresses.into());
+    config.mac = Some(sources[0].interface().hardware_address().unwrap());
+    let queue = |source| (source, DeviceSink::packet(Lab::WIRE_INTERFACE).unwrap());
+    ShardedHost::new(sources.into_iter().map(queue).collect(), &config).unwrap()
+}
+
+fn connect_both_ways(lab: &Lab, handle: &Handle, peer: SocketAddr, host: SocketAddr) {
+    let server = lab.peer().run(|| TcpListener::bind(peer).unwrap()).unwrap();
+    let listener = handle.listen(host, CONNECTIONS).unwrap();
+    let mut ends = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let stream = handle.connect(peer).unwrap();
+        ends.push((stream, server.accept().unwrap().0));
+        let linux = lab.peer().run(|| TcpStream::connect(host).unwrap()).unwrap();
+        ends.push((listener.accept().unwrap().0, linux));
+    }
+    for (ours, theirs) in &ends {
+        carry(ours, theirs);
+        carry(theirs, ours);
+    }
+}
+
+/// Carries more than a segment, and less than fills the buffers.
+fn carry(mut from: impl Write, mut to: impl Read) {
+    let data: Vec<u8> = (0..30_000_u32).map(|at| (at * 7 >> 3) as u8).collect();
+    from.write_all(&data).unwrap();
+    let mut got = vec![0; data.len()];
+    to.read_exact(&mut got).unwrap();
+    assert!(got == data);
+}
