@@ -1,6 +1,6 @@
 //! rxo as a program uses it: an `rxo_host::Host` whose `turn` is called repeatedly, and an
 //! application
-//! with its streams.
+//! with its streams. In shards, the device steers each frame to its shard, which is timed as well.
 
 use std::cell::RefCell;
 use std::io::{ErrorKind, IoSlice, Read, Write};
@@ -12,7 +12,10 @@ use rxo_device::{
     SourceCounters,
 };
 use rxo_frame::{Frame, Gather, Instant, LinkKind};
-use rxo_host::{Host, HostConfig, IpCidr, SharedBytes, TcpListener, TcpStream};
+use rxo_host::{
+    Handle, Host, HostConfig, IpCidr, ShardedHost, SharedBytes, TcpListener, TcpStream,
+};
+use rxo_wire::{parse_ip, shard_of};
 
 use super::link::{Buffer, MTU, Port};
 use super::rxo::Variant;
@@ -24,8 +27,9 @@ use super::stack::{
 /// The stack.
 pub(crate) struct Hosted {
     port: Port,
-    device: Device,
-    host: Host<Device, Device>,
+    /// A queue of the device for each shard.
+    queues: Vec<Device>,
+    hosts: Vec<Host<Device, Device>>,
     listener: Option<TcpListener>,
     streams: Vec<TcpStream>,
     connections: usize,
@@ -39,10 +43,14 @@ pub(crate) struct Hosted {
 
 impl Hosted {
     /// With an application that lends what it sends, if that is the variant.
-    pub(crate) fn new(setting: Setting, variant: Variant) -> Self {
+    /// The host is in `shards`, which take turns on this thread.
+    pub(crate) fn new(setting: Setting, variant: Variant, shards: usize) -> Self {
         let Setting { role, checksums, timestamps, connections, reading, takes_large } = setting;
-        let port = Rc::new(RefCell::new(Port::new(checksums, takes_large)));
-        let device = Device { port, checksums, takes_large };
+        let queue = |_| {
+            let port = Rc::new(RefCell::new(Port::new(checksums, takes_large)));
+            Device { port, checksums, takes_large }
+        };
+        let queues: Vec<_> = (0..shards).map(queue).collect();
         let own = if role == Role::OpensAndWrites { CLIENT } else { SERVER };
         let network = IpCidr::new(own.into(), 24).expect("a network of 24 bits");
         let mut config = HostConfig::new(vec![network], [1, 2]);
@@ -52,11 +60,13 @@ impl Hosted {
         config.tcp.largest_buffers = None;
         config.tcp.timestamps = timestamps;
         config.tcp.acks = variant.acks();
-        let host = Host::new(device.clone(), device.clone(), config).expect("settings that can be");
+        let ends = queues.iter().map(|queue| (queue.clone(), queue.clone())).collect();
+        let host = ShardedHost::new(ends, &config).expect("settings that can be");
+        let handle = host.handle();
         let mut hosted = Self {
             port: Port::new(checksums, takes_large),
-            device,
-            host,
+            queues,
+            hosts: host.into_shards(),
             listener: None,
             streams: Vec::new(),
             connections: connections.into(),
@@ -66,12 +76,12 @@ impl Hosted {
             lent: (variant == Variant::Lent).then(lent),
             read_bytes: 0,
         };
-        hosted.open(connections);
+        hosted.open(&handle, connections);
         hosted
     }
 
-    fn open(&mut self, connections: u16) {
-        let (handle, server) = (self.host.handle(), SocketAddr::from((SERVER, SERVER_PORT)));
+    fn open(&mut self, handle: &Handle, connections: u16) {
+        let server = SocketAddr::from((SERVER, SERVER_PORT));
         if self.role == Role::Reads {
             let listener = handle.listen(server, connections.into()).expect("a free port");
             listener.set_nonblocking(true).expect("a listener that lives");
@@ -82,6 +92,36 @@ impl Hosted {
             let stream = handle.connect_nonblocking(server).expect("a free port");
             stream.set_nonblocking(true).expect("a stream that lives");
             self.streams.push(stream);
+        }
+    }
+
+    fn turn_all(&mut self, now: Instant) {
+        for host in &mut self.hosts {
+            host.turn(now).expect("a device that is there");
+        }
+    }
+
+    /// Gives what has arrived to the queues. A single queue owns the port while the host runs.
+    fn steer(&mut self) {
+        if let [queue] = &self.queues[..] {
+            std::mem::swap(&mut *queue.port.borrow_mut(), &mut self.port);
+            return;
+        }
+        for frame in self.port.received.drain(..) {
+            let parsed = parse_ip(frame.bytes());
+            let shard = parsed.map_or(0, |it| shard_of(&it.key, self.queues.len() as u32));
+            self.queues[shard as usize].port.borrow_mut().received.push_back(frame);
+        }
+    }
+
+    /// Takes what the queues have sent.
+    fn collect(&mut self) {
+        if let [queue] = &self.queues[..] {
+            std::mem::swap(&mut *queue.port.borrow_mut(), &mut self.port);
+            return;
+        }
+        for queue in &self.queues {
+            self.port.sent.append(&mut queue.port.borrow_mut().sent);
         }
     }
 
@@ -135,19 +175,18 @@ impl Stack for Hosted {
     }
 
     fn turn(&mut self, now: Instant) {
-        // The device owns the port while the host runs.
-        std::mem::swap(&mut *self.device.port.borrow_mut(), &mut self.port);
+        self.steer();
         if self.role == Role::Reads {
-            self.host.turn(now).expect("a device that is there");
+            self.turn_all(now);
             if self.streams.len() < self.connections {
                 self.accept();
             }
             self.read();
         } else {
             self.write();
-            self.host.turn(now).expect("a device that is there");
+            self.turn_all(now);
         }
-        std::mem::swap(&mut *self.device.port.borrow_mut(), &mut self.port);
+        self.collect();
     }
 
     fn idle(&mut self, now: Instant) {

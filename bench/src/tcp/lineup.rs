@@ -40,6 +40,8 @@ pub(crate) enum Contender {
     Floor,
     /// `Offload`, `Stretch` or `Lent`, with everything that a host adds.
     Host(Variant),
+    /// A host in two shards.
+    Shards,
 }
 
 impl Contender {
@@ -51,6 +53,7 @@ impl Contender {
             Self::Host(Variant::Lent) => "rxo-host, lent",
             Self::Host(Variant::Stretch) => "rxo-host, stretch ACKs",
             Self::Host(_) => "rxo-host",
+            Self::Shards => "two shards",
             Self::Rxo(Variant::Original) => "rxo, original",
             Self::Rxo(Variant::LimitOne) => "rxo, limit 1",
             Self::Rxo(Variant::Aggregation) => "rxo, aggregation",
@@ -64,7 +67,8 @@ impl Contender {
         match self {
             Self::Smoltcp => Box::new(Smoltcp::new(setting)),
             Self::Floor => Box::new(Floor::new(setting)),
-            Self::Host(variant) => Box::new(Hosted::new(setting, variant)),
+            Self::Host(variant) => Box::new(Hosted::new(setting, variant, 1)),
+            Self::Shards => Box::new(Hosted::new(setting, Variant::Offload, 2)),
             Self::Rxo(variant) => Box::new(Rxo::new(setting, variant)),
         }
     }
@@ -90,6 +94,8 @@ const SENDING: &[Contender] = &[
 /// The comparison with smoltcp, and the lower bound of any stack.
 const WITH_FLOOR: &[Contender] =
     &[Contender::Smoltcp, OFFLOAD, STRETCH, HOST, HOST_STRETCH, Contender::Floor];
+/// What it costs to be in shards.
+const SHARDS: &[Contender] = &[HOST, Contender::Shards];
 /// The steps of Menon 2008, figures 7, 11 and 12.
 const STEPS: &[Contender] = &[
     Contender::Rxo(Variant::Original),
@@ -114,7 +120,7 @@ const GUESTS: Race = Race { takes_large: true, ..PAIR };
 const MENON: Race = Race { timestamps: true, contenders: STEPS, ..ALONE };
 
 /// All races.
-pub(crate) const RACES: [Race; 12] = [
+pub(crate) const RACES: [Race; 14] = [
     ALONE,
     Race { checksums: true, contenders: STACKS, ..ALONE },
     SEEN,
@@ -123,6 +129,8 @@ pub(crate) const RACES: [Race; 12] = [
     Race { checksums: true, ..PAIR },
     GUESTS,
     Race { reading: Reading::InPlace, contenders: STACKS, ..GUESTS },
+    Race { connections: 400, contenders: SHARDS, ..ALONE },
+    Race { connections: 400, contenders: SHARDS, ..PAIR },
     MENON,
     Race { checksums: true, ..MENON },
     Race { connections: 400, ..MENON },

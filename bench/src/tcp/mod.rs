@@ -4,7 +4,7 @@
 //!
 //! `link.rs` is the link and `stack.rs` the interface of a contender. The contenders are `rxo/`,
 //! `host.rs`, `smoltcp.rs` and `floor.rs`. `peer.rs` is the generator, `lane.rs` connects two ends,
-//! and `lineup.rs` lists the races.
+//! and `lineup.rs` lists the races. `memory.rs` is what a connection takes of memory.
 
 mod counted;
 mod floor;
@@ -12,6 +12,7 @@ mod host;
 mod lane;
 mod lineup;
 mod link;
+mod memory;
 mod peer;
 mod rxo;
 mod show;
@@ -26,6 +27,7 @@ use serde::Serialize;
 
 use self::lane::Lane;
 use self::lineup::{Contender, Kind, RACES, Race};
+use self::memory::Memory;
 use self::stack::Reading;
 use crate::machine::Machine;
 use crate::rounds::Rounds;
@@ -41,6 +43,8 @@ pub(crate) struct TcpArgs {
 }
 
 const ROUNDS: u32 = 41;
+/// Connections whose memory is measured.
+const IDLE_CONNECTIONS: usize = 10_000;
 /// Bytes in a pass: 16 receive buffers.
 const PASS_BYTES: u64 = 4 << 20;
 /// Bytes before the first pass, until the windows have reached their full size.
@@ -52,6 +56,7 @@ const BYTES_PER_NS: f64 = 0.125;
 #[derive(Debug, Serialize)]
 struct Report {
     rows: Vec<Row>,
+    memory: Memory,
     machine: Machine,
     rounds: u32,
 }
@@ -80,8 +85,10 @@ struct Row {
 /// Measures and prints.
 pub(crate) fn run(args: &TcpArgs) -> Result<()> {
     let rounds = args.rounds.number(ROUNDS);
+    // First: what the races free stays with the allocator.
+    let memory = memory::measure(IDLE_CONNECTIONS);
     let rows = RACES.iter().flat_map(|race| run_race(race, rounds)).collect();
-    let report = Report { rows, machine: Machine::read(), rounds };
+    let report = Report { rows, memory, machine: Machine::read(), rounds };
     args.rounds.print(&report, show::table)
 }
 

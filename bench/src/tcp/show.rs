@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::lineup::Kind;
+use super::memory::Memory;
 use super::stack::Reading;
 use super::{Report, Row};
 
@@ -24,7 +25,16 @@ pub(super) fn table(report: &Report) -> String {
         }
         let _ = writeln!(text, "{}", line(row));
     }
+    let _ = writeln!(text, "\n{}", memory(report.memory));
     text
+}
+
+fn memory(memory: Memory) -> String {
+    let Memory { connections, unused_bytes, unread_bytes, used_bytes } = memory;
+    format!(
+        "resident memory of each end of {connections} connections through rxo-host: {unused_bytes} bytes idle, \
+         {unread_bytes} with 16 KiB that was not read, {used_bytes} idle again"
+    )
 }
 
 fn title(row: &Row) -> String {
