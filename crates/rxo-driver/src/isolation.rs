@@ -51,7 +51,8 @@ impl Isolation {
 
     /// Isolates `interface` if the system itself has no use for it: it has no addresses, nothing is above it,
     /// and it is part of nothing. Otherwise, and if the system refuses, `None`: then the kernel looks at each
-    /// frame as well, finds it is nobody's, and drops it, which costs as much as to receive it.
+    /// frame as well, finds it is nobody's, and drops it, which costs as much as to receive it. Also `None` before
+    /// Linux 5.12: nobody would remove the table of a process that is killed.
     #[must_use]
     pub fn of_unused(interface: &str) -> Option<Self> {
         let index = Interface::find(interface).ok()?.index().ok()?.unsigned_abs();
@@ -59,8 +60,8 @@ impl Isolation {
         let is_alone = link.master.is_none() && link.uppers.is_empty() && !link.is_loopback;
         let is_unused = is_alone && Holdings::read(&link).ok()?.first_own_address().is_none();
         let isolation = is_unused.then(|| Self::new(index).ok()).flatten()?;
-        isolation.close(interface).ok()?;
-        Some(isolation)
+        let is_closed = isolation.is_owned && isolation.close(interface).is_ok();
+        is_closed.then_some(isolation)
     }
 
     /// Drops everything that arrives on `interface` from here on, behind packet sockets. A second call,

@@ -9,8 +9,10 @@ use rxo_tcp::Connection;
 
 use crate::buffer::Buffer;
 
+type Read = dyn FnMut(&[u8]) + Send;
+
 /// A function that gets text.
-pub(crate) struct Reader(Box<dyn FnMut(&[u8]) + Send>);
+pub(crate) struct Reader(Box<Read>);
 
 impl Reader {
     pub(crate) fn new(read: impl FnMut(&[u8]) + Send + 'static) -> Self {
