@@ -133,127 +133,51 @@ const KEYS: &str = "the settings are coalesce, max_segments, max_bytes, buffer_b
                     window, options, psh, fin, ece, ce, needs_df, zero_echo, payload, pure_acks, max_acks, keep_every, \
                     sack_superset, extension_headers, hold, max_hold";
 
+/// The setting of a field that is one of several words.
+macro_rules! words {
+    ($field:ident, $words:ident, $accepted:literal) => {
+        Setting {
+            name: stringify!($field),
+            accepted: $accepted,
+            set: |policy, text| word(text, $words).map(|value| policy.$field = value),
+            show: |policy| name_of(&policy.$field, $words),
+        }
+    };
+}
+
+/// The setting of a field that is a number in a range.
+macro_rules! number {
+    ($field:ident, $from:expr, $to:expr, $accepted:literal) => {
+        Setting {
+            name: stringify!($field),
+            accepted: $accepted,
+            set: |policy, text| number(text, $from, $to).map(|value| policy.$field = value),
+            show: |policy| policy.$field.to_string(),
+        }
+    };
+}
+
 const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "coalesce",
-        accepted: "yes or no",
-        set: |policy, text| word(text, SWITCH).map(|value| policy.coalesce = value),
-        show: |policy| name_of(&policy.coalesce, SWITCH),
-    },
-    Setting {
-        name: "max_segments",
-        accepted: "a number from 1 to 65535",
-        set: |policy, text| number(text, 1, u16::MAX).map(|value| policy.max_segments = value),
-        show: |policy| policy.max_segments.to_string(),
-    },
-    Setting {
-        name: "max_bytes",
-        accepted: "a number from 576 to 65535 (the whole IP packet)",
-        set: |policy, text| number(text, 576, 65_535).map(|value| policy.max_bytes = value),
-        show: |policy| policy.max_bytes.to_string(),
-    },
-    Setting {
-        name: "buffer_bytes",
-        accepted: "a number from 512 to 4294967295 (payload only)",
-        set: |policy, text| number(text, 512, u32::MAX).map(|value| policy.buffer_bytes = value),
-        show: |policy| policy.buffer_bytes.to_string(),
-    },
-    Setting {
-        name: "flows",
-        accepted: "a number from 1 to 4096",
-        set: |policy, text| number(text, 1, 4_096).map(|value| policy.flows = value),
-        show: |policy| policy.flows.to_string(),
-    },
-    Setting {
-        name: "ack",
-        accepted: "equal, latest or not-decreasing",
-        set: |policy, text| word(text, ACK).map(|value| policy.ack = value),
-        show: |policy| name_of(&policy.ack, ACK),
-    },
-    Setting {
-        name: "window",
-        accepted: "equal or latest",
-        set: |policy, text| word(text, WINDOW).map(|value| policy.window = value),
-        show: |policy| name_of(&policy.window, WINDOW),
-    },
-    Setting {
-        name: "options",
-        accepted: "identical, timestamp or timestamp-not-decreasing",
-        set: |policy, text| word(text, OPTIONS).map(|value| policy.options = value),
-        show: |policy| name_of(&policy.options, OPTIONS),
-    },
-    Setting {
-        name: "psh",
-        accepted: "keep, close or close-alone-as-is",
-        set: |policy, text| word(text, PSH).map(|value| policy.psh = value),
-        show: |policy| name_of(&policy.psh, PSH),
-    },
-    Setting {
-        name: "fin",
-        accepted: "bypass or close",
-        set: |policy, text| word(text, FIN).map(|value| policy.fin = value),
-        show: |policy| name_of(&policy.fin, FIN),
-    },
-    Setting {
-        name: "ece",
-        accepted: "bypass or equal",
-        set: |policy, text| word(text, ECE).map(|value| policy.ece = value),
-        show: |policy| name_of(&policy.ece, ECE),
-    },
-    Setting {
-        name: "ce",
-        accepted: "bypass or equal",
-        set: |policy, text| word(text, CE).map(|value| policy.ce = value),
-        show: |policy| name_of(&policy.ce, CE),
-    },
-    Setting {
-        name: "needs_df",
-        accepted: "yes or no",
-        set: |policy, text| word(text, SWITCH).map(|value| policy.needs_df = value),
-        show: |policy| name_of(&policy.needs_df, SWITCH),
-    },
-    Setting {
-        name: "zero_echo",
-        accepted: "yes or no",
-        set: |policy, text| word(text, SWITCH).map(|value| policy.zero_echo = value),
-        show: |policy| name_of(&policy.zero_echo, SWITCH),
-    },
-    Setting {
-        name: "payload",
-        accepted: "any or same-then-shorter",
-        set: |policy, text| word(text, PAYLOAD).map(|value| policy.payload = value),
-        show: |policy| name_of(&policy.payload, PAYLOAD),
-    },
-    Setting {
-        name: "pure_acks",
-        accepted: "bypass, single or record",
-        set: |policy, text| word(text, PURE_ACKS).map(|value| policy.pure_acks = value),
-        show: |policy| name_of(&policy.pure_acks, PURE_ACKS),
-    },
-    Setting {
-        name: "max_acks",
-        accepted: "a number from 1 to 65535",
-        set: |policy, text| number(text, 1, u16::MAX).map(|value| policy.max_acks = value),
-        show: |policy| policy.max_acks.to_string(),
-    },
-    Setting {
-        name: "keep_every",
-        accepted: "a number from 1 to 65535 (1 keeps every pure ACK)",
-        set: |policy, text| number(text, 1, u16::MAX).map(|value| policy.keep_every = value),
-        show: |policy| policy.keep_every.to_string(),
-    },
-    Setting {
-        name: "sack_superset",
-        accepted: "yes or no",
-        set: |policy, text| word(text, SWITCH).map(|value| policy.sack_superset = value),
-        show: |policy| name_of(&policy.sack_superset, SWITCH),
-    },
-    Setting {
-        name: "extension_headers",
-        accepted: "yes or no",
-        set: |policy, text| word(text, SWITCH).map(|value| policy.extension_headers = value),
-        show: |policy| name_of(&policy.extension_headers, SWITCH),
-    },
+    words!(coalesce, SWITCH, "yes or no"),
+    number!(max_segments, 1, u16::MAX, "a number from 1 to 65535"),
+    number!(max_bytes, 576, 65_535, "a number from 576 to 65535 (the whole IP packet)"),
+    number!(buffer_bytes, 512, u32::MAX, "a number from 512 to 4294967295 (payload only)"),
+    number!(flows, 1, 4_096, "a number from 1 to 4096"),
+    words!(ack, ACK, "equal, latest or not-decreasing"),
+    words!(window, WINDOW, "equal or latest"),
+    words!(options, OPTIONS, "identical, timestamp or timestamp-not-decreasing"),
+    words!(psh, PSH, "keep, close or close-alone-as-is"),
+    words!(fin, FIN, "bypass or close"),
+    words!(ece, ECE, "bypass or equal"),
+    words!(ce, CE, "bypass or equal"),
+    words!(needs_df, SWITCH, "yes or no"),
+    words!(zero_echo, SWITCH, "yes or no"),
+    words!(payload, PAYLOAD, "any or same-then-shorter"),
+    words!(pure_acks, PURE_ACKS, "bypass, single or record"),
+    number!(max_acks, 1, u16::MAX, "a number from 1 to 65535"),
+    number!(keep_every, 1, u16::MAX, "a number from 1 to 65535 (1 keeps every pure ACK)"),
+    words!(sack_superset, SWITCH, "yes or no"),
+    words!(extension_headers, SWITCH, "yes or no"),
     Setting {
         name: "hold",
         accepted: "end-of-poll, polls:N, packets:N, a time such as 100us (at most 100ms), or auto, \
