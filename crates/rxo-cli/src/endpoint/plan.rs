@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Error, Result};
+use rxo::switch::MacAddress;
 use rxo::tcp::AckPolicy;
 use rxo_coalesce::{Config as EngineConfig, Policy};
 use rxo_host::HostConfig;
@@ -112,16 +113,8 @@ fn wrong_listen(text: &str) -> Error {
 
 fn mac(text: &str) -> Result<[u8; 6]> {
     let wrong = || usage(format!("--mac {text}: write six bytes, such as 02:00:00:00:00:01"));
-    let mut mac = [0; 6];
-    let mut parts = text.split(':');
-    for byte in &mut mac {
-        let part = parts.next().filter(|part| part.len() == 2).ok_or_else(wrong)?;
-        *byte = u8::from_str_radix(part, 16).map_err(|_| wrong())?;
-    }
-    if parts.next().is_some() || mac[0] & 1 == 1 || mac == [0; 6] {
-        return Err(wrong());
-    }
-    Ok(mac)
+    let mac: MacAddress = text.parse().map_err(|_| wrong())?;
+    if mac.is_group() || mac == MacAddress::ZERO { Err(wrong()) } else { Ok(mac.0) }
 }
 
 #[cfg(test)]
