@@ -89,7 +89,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
             held: config.receive_buffer_bytes,
             ready: Chain::with_limit(config.receive_pieces.saturating_sub(PIECES_OF_A_RING)),
             spilled_bytes: 0,
-            waiting: Reassembly::with_limit(config.receive_pieces / 2),
+            waiting: Reassembly::with_limits(config.receive_pieces / 2, config.receive_pieces / 2),
             // Rounding may put the offered edge behind the room that there is.
             spill: Spill::with_capacity(config.receive_buffer_bytes + (1 << offered_scale(config))),
             largest_text: LEAST_FULL_SEGMENT,
@@ -105,8 +105,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
             return false;
         }
         (self.capacity, self.held) = (bytes, held);
-        let gaps = (held / BYTES_FOR_A_GAP).min(MOST_GAPS);
-        self.waiting.set_limit((pieces / 2).max(gaps as usize));
+        self.waiting.set_most_runs(most_gaps(held, pieces));
         // Rounding may put the offered edge behind the room that there is.
         let room = held + (1 << self.scale);
         if self.is_spilling() || self.waiting.has_spilled() {
@@ -263,7 +262,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
 
     /// Frees all memory but that of text to be read: no more text will be taken.
     pub(crate) fn give_back(&mut self) {
-        self.waiting = Reassembly::with_limit(0);
+        self.waiting = Reassembly::with_limits(0, 0);
         if self.is_spilling() {
             // The ring of copies stays until all of it was read.
             return;
@@ -416,11 +415,13 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 }
 
-/// A gap for so many bytes of the window: with full segments of a usual size no window has more.
-const BYTES_FOR_A_GAP: u32 = 1_024;
-/// The most gaps that a window adds room for: each out-of-order segment looks at all of them, one by one. More
-/// would be worth it if that were a binary search.
-const MOST_GAPS: u32 = 1_024;
+/// How many gaps a window of `bytes` may have: half as many as pieces of text are kept, or more in a large window.
+fn most_gaps(bytes: u32, pieces: usize) -> usize {
+    (pieces / 2).max((bytes / BYTES_FOR_A_GAP) as usize)
+}
+
+/// A gap for so many bytes of the window: every other segment may be missing, if each has 256 bytes or more.
+const BYTES_FOR_A_GAP: u32 = 512;
 /// RFC 9293, section 3.7.1: every peer may send this; estimates begin here.
 const LEAST_FULL_SEGMENT: u32 = 536;
 /// A ring is read in two pieces if the text wraps around its end.

@@ -9,23 +9,30 @@ use crate::options::SackBlock;
 use crate::segment::Payload;
 use crate::sequence::{distance, earlier, later};
 
-/// Pieces of out-of-order text, sorted, without overlap. Each is in the buffer that it came in, or was
+/// Out-of-order text: which bytes there are, and where they are. Text is in the buffer that it came in, or was
 /// copied to the [`Spill`] because there were too many. Allocates its memory when it is used.
+///
+/// Which bytes there are is a list of runs, eight bytes for each, so that one more costs a binary search and moving
+/// at most half of the list, whatever the peer sends.
 #[derive(Debug)]
 pub(crate) struct Reassembly<B> {
+    /// Contiguous text, sorted. There is a gap between two runs.
+    runs: VecDeque<SackBlock>,
+    /// Text in the buffer that it came in, sorted, without overlap. All other text of the runs is in the spill.
     pieces: VecDeque<Piece<B>>,
-    limit: usize,
-    /// How many are in the buffer that they came in.
-    lent: usize,
+    most_runs: usize,
+    most_pieces: usize,
+    /// How many bytes are in the spill.
+    spilled_bytes: u32,
 }
 
 #[derive(Debug)]
 struct Piece<B> {
     start: SeqNumber,
-    text: Text<B>,
+    payload: Payload<B>,
 }
 
-/// Where the bytes of a piece are.
+/// Where bytes are.
 #[derive(Debug)]
 pub(crate) enum Text<B> {
     /// In the buffer that they came in.
@@ -41,29 +48,15 @@ impl<B> Text<B> {
             Self::Spilled(bytes) => *bytes,
         }
     }
-
-    /// The piece without its first `bytes`; `None` if nothing is left.
-    fn without_front(self, bytes: u32) -> Option<Self> {
-        match self {
-            Self::Lent(payload) => payload.without_front(bytes).map(Self::Lent),
-            Self::Spilled(length) => {
-                Some(Self::Spilled(length.saturating_sub(bytes))).filter(|text| text.bytes() > 0)
-            }
-        }
-    }
 }
 
 impl<B> Piece<B> {
     fn end(&self) -> SeqNumber {
-        self.start + self.text.bytes()
-    }
-
-    fn is_spilled(&self) -> bool {
-        matches!(self.text, Text::Spilled(_))
+        self.start + self.payload.bytes()
     }
 }
 
-/// What became of a piece.
+/// What became of a segment's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inserted {
     /// All of it, or its new part, is kept.
@@ -74,69 +67,65 @@ pub(crate) enum Inserted {
     NoRoom,
 }
 
-/// Where a piece goes: its new part, and how many pieces from `at` on it covers.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    at: usize,
-    covered: usize,
-    start: SeqNumber,
-    end: SeqNumber,
-}
-
 impl<B: AsRef<[u8]>> Reassembly<B> {
-    pub(crate) fn with_limit(pieces: usize) -> Self {
-        Self { pieces: VecDeque::new(), limit: pieces, lent: 0 }
+    /// With room for so many `pieces` in their buffers, and so many `runs`.
+    pub(crate) fn with_limits(pieces: usize, runs: usize) -> Self {
+        Self {
+            runs: VecDeque::new(),
+            pieces: VecDeque::new(),
+            most_runs: runs,
+            most_pieces: pieces,
+            spilled_bytes: 0,
+        }
     }
 
-    /// Allows `pieces`; those that are kept stay.
-    pub(crate) fn set_limit(&mut self, pieces: usize) {
-        self.limit = pieces;
-        self.pieces.shrink_to(pieces);
+    /// Allows `runs`; those that are kept stay.
+    pub(crate) fn set_most_runs(&mut self, runs: usize) {
+        self.most_runs = runs;
+        self.runs.shrink_to(runs);
     }
 
-    /// Frees the memory if there are no pieces.
+    /// Frees the memory if there is no text.
     pub(crate) fn free_unused(&mut self) {
-        if self.pieces.is_empty() {
-            self.pieces = VecDeque::new();
+        if self.runs.is_empty() {
+            (self.runs, self.pieces) = (VecDeque::new(), VecDeque::new());
         }
     }
 
     /// How many buffers are kept.
     pub(crate) fn lent(&self) -> usize {
-        self.lent
+        self.pieces.len()
     }
 
     /// Whether any text is in the spill.
     pub(crate) fn has_spilled(&self) -> bool {
-        self.lent < self.pieces.len()
+        self.spilled_bytes > 0
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
+        self.runs.is_empty()
     }
 
     /// Whether a byte after `seq` was received.
     pub(crate) fn reaches_beyond(&self, seq: SeqNumber) -> bool {
-        self.pieces.back().is_some_and(|last| seq.is_before(last.end()))
+        self.runs.back().is_some_and(|last| seq.is_before(last.end))
     }
 
     pub(crate) fn clear(&mut self) {
+        self.runs.clear();
         self.pieces.clear();
-        self.lent = 0;
+        self.spilled_bytes = 0;
     }
 
     /// Moves the text of each piece into the buffer that `exchange` makes of it.
     pub(crate) fn exchange(&mut self, exchange: &mut impl FnMut(&B, &[u8]) -> Option<B>) {
         for piece in &mut self.pieces {
-            if let Text::Lent(payload) = &mut piece.text {
-                payload.exchange(&mut *exchange);
-            }
+            piece.payload.exchange(&mut *exchange);
         }
     }
 
-    /// Inserts `payload`, which begins at `start`. Bytes that were received before stay, unless the new piece
-    /// covers an old one completely. The text is copied unless `may_lend`. If there are too many pieces, all
-    /// are copied, which leaves one for each run. Costs O(pieces behind it).
+    /// Inserts `payload`, which begins at `start`. Bytes that were received before stay, unless the new text covers
+    /// a whole run. The text is copied unless `may_lend` and there is room for its buffer.
     pub(crate) fn insert(
         &mut self,
         start: SeqNumber,
@@ -144,137 +133,142 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         may_lend: bool,
         spill: &mut Spill,
     ) -> Inserted {
-        let end = start + payload.bytes();
-        let Some(mut slot) = self.slot(start, end) else { return Inserted::Duplicate };
-        let has_place = self.pieces.len() - slot.covered < self.limit;
-        if !has_place {
-            self.gather(spill);
-            let Some(anew) = self.slot(start, end) else { return Inserted::Duplicate };
-            slot = anew;
-            if self.pieces.len() - slot.covered >= self.limit && !self.touches(&slot) {
-                return Inserted::NoRoom;
-            }
+        let all = SackBlock { start, end: start + payload.bytes() };
+        // The runs that it overlaps or touches.
+        let first = self.runs.partition_point(|run| run.end.is_before(all.start));
+        let next = self.runs.partition_point(|run| !all.end.is_before(run.start));
+        let Some(new) = self.new_part(all, first, next) else { return Inserted::Duplicate };
+        if first == next && self.runs.len() >= self.most_runs {
+            return Inserted::NoRoom;
         }
-        let gone = self.pieces.drain(slot.at..slot.at + slot.covered);
-        self.lent -= gone.filter(|piece| !piece.is_spilled()).count();
-        let cut = (distance(start, slot.start), distance(start, slot.end));
-        let new = payload.truncated(cut.1).and_then(|payload| payload.without_front(cut.0));
-        if let Some(payload) = new {
-            self.place(slot, payload, may_lend && has_place, spill);
+        self.join(new, first, next);
+        let payload = payload.truncated(distance(start, new.end));
+        if let Some(payload) =
+            payload.and_then(|text| text.without_front(distance(start, new.start)))
+        {
+            self.place(new, payload, may_lend, spill);
         }
         Inserted::Kept
     }
 
-    /// Where the text from `start` to `end` goes; `None` if all of it was received before.
-    fn slot(&self, start: SeqNumber, end: SeqNumber) -> Option<Slot> {
-        let at = self.pieces.partition_point(|piece| piece.start.is_before(start));
-        let before_end = at.checked_sub(1).map_or(start, |index| self.pieces[index].end());
-        let start = later(start, before_end);
-        let whole = |piece: &&Piece<B>| end.is_at_or_after(piece.end());
-        let covered = self.pieces.iter().skip(at).take_while(whole).count();
-        let end = self.pieces.get(at + covered).map_or(end, |next| earlier(end, next.start));
-        start.is_before(end).then_some(Slot { at, covered, start, end })
+    /// `all` without what is in the first or in the last of the runs from `first` to `next`; `None` if nothing is
+    /// left.
+    fn new_part(&self, all: SackBlock, first: usize, next: usize) -> Option<SackBlock> {
+        let mut new = all;
+        if let Some(run) = self.runs.get(first).filter(|run| !all.start.is_before(run.start)) {
+            new.start = later(all.start, run.end);
+        }
+        let last = next.checked_sub(1).and_then(|last| self.runs.get(last));
+        if let Some(run) = last.filter(|run| !run.end.is_before(all.end)) {
+            new.end = earlier(all.end, run.start);
+        }
+        new.start.is_before(new.end).then_some(new)
     }
 
-    /// Whether the piece continues a run, so that it needs no place of its own once all are copied.
-    fn touches(&self, slot: &Slot) -> bool {
-        let before = slot.at.checked_sub(1).map(|index| self.pieces[index].end());
-        let after = self.pieces.get(slot.at + slot.covered).map(|piece| piece.start);
-        before == Some(slot.start) || after == Some(slot.end)
-    }
-
-    fn place(&mut self, slot: Slot, payload: Payload<B>, is_lent: bool, spill: &mut Spill) {
-        if is_lent {
-            self.lent += 1;
-            self.pieces.insert(slot.at, Piece { start: slot.start, text: Text::Lent(payload) });
-            return;
+    /// Makes one run of `new` and of the runs from `first` to `next`, and forgets where the text in `new` was.
+    fn join(&mut self, new: SackBlock, first: usize, next: usize) {
+        let covered = self.first_piece(new.start)..self.first_piece(new.end);
+        for piece in self.pieces.drain(covered) {
+            // All of a covered run is subtracted below.
+            self.spilled_bytes += piece.payload.bytes();
         }
-        spill.write(slot.start, payload.as_slice());
-        let mut new = Piece { start: slot.start, text: Text::Spilled(payload.bytes()) };
-        let joins = |a: &Piece<B>, b: &Piece<B>| a.is_spilled() && a.end() == b.start;
-        let mut at = slot.at;
-        if let Some(next) =
-            self.pieces.get(at).filter(|next| next.is_spilled() && joins(&new, next))
-        {
-            new.text = Text::Spilled(distance(new.start, next.end()));
-            self.pieces.remove(at);
-        }
-        if let Some(last) = at.checked_sub(1).and_then(|index| self.pieces.get(index))
-            && joins(last, &new)
-        {
-            new = Piece { start: last.start, text: Text::Spilled(distance(last.start, new.end())) };
-            at -= 1;
-            self.pieces.remove(at);
-        }
-        self.pieces.insert(at, new);
-    }
-
-    /// Copies every piece, and joins those that touch.
-    fn gather(&mut self, spill: &mut Spill) {
-        let mut kept: usize = 0;
-        for index in 0..self.pieces.len() {
-            let piece = &self.pieces[index];
-            let (start, end) = (piece.start, piece.end());
-            if let Text::Lent(payload) = &piece.text {
-                spill.write(start, payload.as_slice());
-            }
-            match kept.checked_sub(1).and_then(|last| self.pieces.get_mut(last)) {
-                Some(last) if last.end() == start => {
-                    last.text = Text::Spilled(distance(last.start, end));
-                }
-                _ => {
-                    self.pieces[kept] = Piece { start, text: Text::Spilled(distance(start, end)) };
-                    kept += 1;
-                }
+        let mut joined = new;
+        for run in self.runs.range(first..next) {
+            joined = SackBlock {
+                start: earlier(joined.start, run.start),
+                end: later(joined.end, run.end),
+            };
+            if !run.start.is_before(new.start) && !new.end.is_before(run.end) {
+                self.spilled_bytes -= distance(run.start, run.end);
             }
         }
-        self.pieces.truncate(kept);
-        self.lent = 0;
+        if first == next {
+            self.runs.insert(first, joined);
+        } else {
+            self.runs[first] = joined;
+            self.runs.drain(first + 1..next);
+        }
+    }
+
+    /// The index of the first piece that begins at `seq` or after it.
+    fn first_piece(&self, seq: SeqNumber) -> usize {
+        self.pieces.partition_point(|piece| piece.start.is_before(seq))
+    }
+
+    fn place(&mut self, new: SackBlock, payload: Payload<B>, may_lend: bool, spill: &mut Spill) {
+        if may_lend && self.pieces.len() < self.most_pieces {
+            let at = self.first_piece(new.start);
+            self.pieces.insert(at, Piece { start: new.start, payload });
+        } else {
+            spill.write(new.start, payload.as_slice());
+            self.spilled_bytes += payload.bytes();
+        }
     }
 
     /// Takes the text at `nxt`, if there is some. Text before `nxt` is a duplicate and is dropped.
     pub(crate) fn take_at(&mut self, nxt: SeqNumber) -> Option<Text<B>> {
-        while let Some(first) = self.pieces.front() {
-            if nxt.is_before(first.start) {
-                return None;
-            }
-            let skip = distance(first.start, nxt);
-            let piece = self.pieces.pop_front()?;
-            self.lent -= usize::from(!piece.is_spilled());
-            if let Some(text) = piece.text.without_front(skip) {
-                return Some(text);
+        self.drop_before(nxt);
+        let run = self.runs.front_mut().filter(|run| run.start == nxt)?;
+        let text = match self.pieces.front() {
+            Some(piece) if piece.start == nxt => Text::Lent(self.pieces.pop_front()?.payload),
+            Some(piece) => Text::Spilled(distance(nxt, earlier(piece.start, run.end))),
+            None => Text::Spilled(distance(nxt, run.end)),
+        };
+        if let Text::Spilled(bytes) = text {
+            self.spilled_bytes -= bytes;
+        }
+        run.start = nxt + text.bytes();
+        if run.start == run.end {
+            self.runs.pop_front();
+        }
+        Some(text)
+    }
+
+    fn drop_before(&mut self, nxt: SeqNumber) {
+        while let Some(run) = self.runs.front_mut().filter(|run| run.start.is_before(nxt)) {
+            let end = earlier(run.end, nxt);
+            self.spilled_bytes += drop_pieces(&mut self.pieces, end);
+            self.spilled_bytes -= distance(run.start, end);
+            run.start = end;
+            if run.start == run.end {
+                self.runs.pop_front();
             }
         }
-        None
     }
 
     /// The first contiguous part of `start` to `end` that was received.
     pub(crate) fn first_part(&self, start: SeqNumber, end: SeqNumber) -> Option<SackBlock> {
-        let at = self.pieces.partition_point(|piece| start.is_at_or_after(piece.end()));
-        let mut pieces = self.pieces.iter().skip(at).take_while(|piece| piece.start.is_before(end));
-        let first = pieces.next()?;
-        let part = pieces.fold((first.end(), true), |(reached, joins), piece| {
-            let joins = joins && piece.start == reached;
-            (if joins { piece.end() } else { reached }, joins)
-        });
-        Some(SackBlock { start: later(start, first.start), end: earlier(end, part.0) })
+        let run = self.first_run_behind(start).filter(|run| run.start.is_before(end))?;
+        Some(SackBlock { start: later(start, run.start), end: earlier(end, run.end) })
     }
 
-    /// The contiguous run of text around `seq`, if there is text at `seq`. Costs O(pieces).
+    /// The contiguous run of text around `seq`, if there is text at `seq`.
     pub(crate) fn run_around(&self, seq: SeqNumber) -> Option<SackBlock> {
-        self.runs().find(|run| seq.is_at_or_after(run.start) && seq.is_before(run.end))
+        self.first_run_behind(seq).filter(|run| seq.is_at_or_after(run.start))
+    }
+
+    /// The first run that ends after `seq`.
+    fn first_run_behind(&self, seq: SeqNumber) -> Option<SackBlock> {
+        let at = self.runs.partition_point(|run| seq.is_at_or_after(run.end));
+        self.runs.get(at).copied()
     }
 
     /// All contiguous runs, in order.
     pub(crate) fn runs(&self) -> impl Iterator<Item = SackBlock> + '_ {
-        let mut pieces = self.pieces.iter().peekable();
-        core::iter::from_fn(move || {
-            let first = pieces.next()?;
-            let mut run = SackBlock { start: first.start, end: first.end() };
-            while let Some(next) = pieces.next_if(|next| next.start == run.end) {
-                run.end = next.end();
-            }
-            Some(run)
-        })
+        self.runs.iter().copied()
     }
+}
+
+/// Drops the pieces before `end`, and the part before it of a piece around it. Returns how many bytes.
+fn drop_pieces<B>(pieces: &mut VecDeque<Piece<B>>, end: SeqNumber) -> u32 {
+    let mut dropped = 0;
+    while pieces.front().is_some_and(|piece| piece.start.is_before(end)) {
+        let Some(piece) = pieces.pop_front() else { break };
+        let skip = distance(piece.start, earlier(piece.end(), end));
+        dropped += skip;
+        if let Some(payload) = piece.payload.without_front(skip) {
+            pieces.push_front(Piece { start: end, payload });
+        }
+    }
+    dropped
 }

@@ -57,14 +57,24 @@ fn a_gap_that_is_filled_releases_what_waits() {
     assert_eq!(all_text(&receive), expected);
 }
 
-/// Each out-of-order segment looks at all gaps, so a large window has no more than 1,024 of them.
+/// A peer that sends every other byte: a gap for each 512 bytes of the window, and no more.
 #[test]
-fn gaps_are_bounded_however_large_the_window_is() {
+fn gaps_are_bounded_by_the_window() {
     let mut receive = receive();
     receive.resize(6 << 20, 16);
     receive.move_edge(receive.nxt);
-    let kept = (0..6_000).take_while(|n| put(&mut receive, n * 1_000 + 1, 1) != Accepted::NoRoom);
-    assert_eq!(kept.count(), 1_024);
+    let kept = (0..20_000).take_while(|n| put(&mut receive, n * 2 + 1, 1) != Accepted::NoRoom);
+    let kept = kept.count();
+    assert_eq!(kept, (6 << 20) / 512);
+    assert_eq!(receive.waiting.runs().count(), kept);
+    // What fills gaps needs no place: it makes one run of two.
+    for n in (2..200).step_by(2) {
+        assert_eq!(put(&mut receive, n, 1), Accepted::OutOfOrder);
+    }
+    assert_eq!(receive.waiting.runs().count(), kept - 99);
+    assert!(matches!(put(&mut receive, 0, 1), Accepted::InOrder { .. }));
+    let expected: Vec<u8> = (0..200).map(|n| n as u8).collect();
+    assert_eq!(all_text(&receive), expected);
 }
 
 /// RFC 2018, section 4: the block that the last segment touched comes first.
