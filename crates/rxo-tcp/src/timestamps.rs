@@ -14,6 +14,8 @@ pub(crate) struct Timestamps {
     /// TS.Recent.
     recent: u32,
     recent_at: Instant,
+    /// TSecr of the segment that TS.Recent is of.
+    recent_echo: u32,
     /// When the peer's SYN arrived: no valid echo is much older.
     agreed_at: Instant,
     /// Last.ACK.sent. An owed acknowledgement counts as sent.
@@ -28,7 +30,8 @@ impl Timestamps {
     /// Takes the timestamp of the peer's SYN, `offered`.
     pub(crate) fn agree(&mut self, offered: Option<Timestamp>, is_wanted: bool, now: Instant) {
         self.is_agreed = is_wanted && offered.is_some();
-        (self.recent, self.recent_at) = (offered.map_or(0, |timestamp| timestamp.value), now);
+        let Timestamp { value, echo } = offered.unwrap_or_default();
+        (self.recent, self.recent_at, self.recent_echo) = (value, now, echo);
         self.agreed_at = now;
     }
 
@@ -57,18 +60,29 @@ impl Timestamps {
     }
 
     /// Section 4.3, rule 2: records TSval of a segment that begins at `seq` and is not old.
-    pub(crate) fn remember(&mut self, value: u32, seq: SeqNumber, now: Instant) {
+    pub(crate) fn remember(&mut self, timestamp: Timestamp, seq: SeqNumber, now: Instant) {
+        let Timestamp { value, echo } = timestamp;
         let covers = self.last_ack.is_at_or_after(seq);
         if covers && !self.is_old(value, now) {
-            (self.recent, self.recent_at) = (value, now);
+            (self.recent, self.recent_at, self.recent_echo) = (value, now, echo);
         }
     }
 
     /// Whether recording this option `now` would change nothing, wherever its segment begins.
     #[inline]
     pub(crate) fn is_settled(&self, option: Option<Timestamp>, now: Instant) -> bool {
-        let is_recorded = |stamp: Timestamp| (self.recent, self.recent_at) == (stamp.value, now);
+        let is_recorded = |stamp: Timestamp| {
+            (self.recent, self.recent_at, self.recent_echo) == (stamp.value, now, stamp.echo)
+        };
         !self.is_agreed || option.is_none_or(is_recorded)
+    }
+
+    /// The round-trip time by the last segment that was recorded, to the millisecond: since this side sent what that
+    /// echoes, even if that was an acknowledgement. Longer if the peer had nothing to send. `None` if it is not
+    /// known.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        let sent_at = self.echoed(self.recent_echo, self.recent_at)?;
+        Some(self.recent_at.since(sent_at))
     }
 
     /// When the echoed segment was sent, to the millisecond. `None` if that is before the connection was
@@ -116,8 +130,8 @@ mod tests {
     fn the_first_of_two_is_echoed() {
         let mut timestamps = agreed(3);
         timestamps.last_ack = SeqNumber(100);
-        timestamps.remember(10, SeqNumber(100), Instant::ZERO);
-        timestamps.remember(20, SeqNumber(200), Instant::ZERO);
+        timestamps.remember(Timestamp { value: 10, echo: 0 }, SeqNumber(100), Instant::ZERO);
+        timestamps.remember(Timestamp { value: 20, echo: 0 }, SeqNumber(200), Instant::ZERO);
         assert_eq!(timestamps.current(Instant::ZERO).echo, 10);
     }
 

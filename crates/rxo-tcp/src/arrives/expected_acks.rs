@@ -56,7 +56,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let AckRecord { seq, ack, window, .. } = record;
         // First.
         if let Some(timestamp) = timestamp(record).filter(|_| self.timestamps.is_agreed) {
-            self.timestamps.remember(timestamp.value, seq, now);
+            self.timestamps.remember(timestamp, seq, now);
         }
         // Fifth.
         let arrived_at = Instant::from_nanos(record.arrived_at_ns).min(now);

@@ -173,7 +173,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     #[inline(always)]
     fn take_timestamp(&mut self, now: Instant, header: Header) {
         if let Some(timestamp) = header.timestamp.filter(|_| self.timestamps.is_agreed) {
-            self.timestamps.remember(timestamp.value, header.seq, now);
+            self.timestamps.remember(timestamp, header.seq, now);
         }
     }
 

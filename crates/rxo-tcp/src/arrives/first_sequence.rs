@@ -58,7 +58,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if let Some(timestamp) = segment.options.timestamp.filter(|_| self.timestamps.is_agreed)
             && !segment.has(TcpFlags::RST)
         {
-            self.timestamps.remember(timestamp.value, segment.seq, now);
+            self.timestamps.remember(timestamp, segment.seq, now);
         }
     }
 

@@ -5,7 +5,7 @@
 //! decision, which knows how much memory there is. Room inside an offered window is never taken back (RFC 9293,
 //! section 3.8.6; RFC 7323, section 2.4).
 
-use rxo_frame::Instant;
+use rxo_frame::{Duration, Instant};
 
 use super::Connection;
 use crate::arrives::least_receive_bytes;
@@ -30,7 +30,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             now,
             read_at: self.rcv.read_at(),
             edge: self.rcv.offered_edge(),
-            round_trip: self.recovery.rtt.smoothed(),
+            round_trip: self.receiving_round_trip(),
         };
         let initial = INITIAL_SEGMENTS * self.rcv.full_segment();
         let rate = self.read_rate.get_or_insert_with(|| ReadRate::new(&progress, initial));
@@ -56,17 +56,26 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Changes the sizes of the buffers, and returns what they still take: data stays, and so does room inside
-    /// an offered window. A direction that is done stays as it is. Allocates if a size changes.
+    /// an offered window. A direction that is done stays as it is, and so does the receive buffer before the
+    /// handshake is over, because a SYN has offered it. Allocates if a size changes.
     pub fn set_buffers(&mut self, granted: Buffers) -> Buffers {
         let largest = self.config.largest_buffers();
         if self.snd.fin != Fin::Acknowledged && !self.is_closed() {
             self.resize_sending(granted.send_bytes.clamp(1, largest.send_bytes));
         }
-        if !self.is_peer_done() && !self.is_closed() {
+        if self.state.is_synchronized() && !self.is_peer_done() && !self.is_closed() {
             let least = least_receive_bytes(&self.config);
             self.resize_receiving(granted.receive_bytes.clamp(least, largest.receive_bytes));
         }
         self.buffers()
+    }
+
+    /// The round-trip time for a side that may only receive: by the echoes of its acknowledgements. The estimate for
+    /// retransmissions serves if this side has sent something, because that of the handshake may be of long ago.
+    fn receiving_round_trip(&self) -> Option<Duration> {
+        let has_sent = self.snd.una != self.snd.iss + 1;
+        let by_sending = || self.recovery.rtt.smoothed().filter(|_| has_sent);
+        self.timestamps.round_trip().or_else(by_sending)
     }
 
     /// While slow start doubles the window each round trip, there must be data for the next one beside what is
@@ -75,8 +84,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.snd.fin != Fin::None {
             return 0;
         }
-        let (window, threshold) = (self.congestion.cwnd(), self.congestion.ssthresh());
-        window.saturating_mul(if window < threshold { 4 } else { 2 })
+        // More than the peer has ever allowed is not in flight, whatever the congestion window is.
+        let window = self.congestion.cwnd().min(self.snd.max_wnd);
+        window.saturating_mul(if self.congestion.is_starting() { 4 } else { 2 })
     }
 
     /// Without the window scale option a larger buffer could not be offered.

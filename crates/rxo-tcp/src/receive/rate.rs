@@ -26,6 +26,8 @@ struct Round {
     at: Instant,
     read_at: SeqNumber,
     edge: SeqNumber,
+    /// The least round-trip time that was seen in it.
+    time: Option<Duration>,
 }
 
 /// What is known at one time.
@@ -36,7 +38,7 @@ pub(crate) struct Progress {
     pub(crate) read_at: SeqNumber,
     /// The right edge of the offered window.
     pub(crate) edge: SeqNumber,
-    /// The round-trip time; `None` if it is not known.
+    /// The round-trip time, or a longer time while the peer has nothing to send; `None` if it is not known.
     pub(crate) round_trip: Option<Duration>,
 }
 
@@ -50,6 +52,10 @@ impl ReadRate {
     /// bytes, each time anew: what was refused once may be granted later. 0 if the application has never read
     /// more than at first. `None` if the round trip is not over.
     pub(crate) fn end_round(&mut self, progress: &Progress) -> Option<u32> {
+        self.round.time = match (self.round.time, progress.round_trip) {
+            (Some(least), Some(time)) => Some(least.min(time)),
+            (least, time) => least.or(time),
+        };
         if !self.round.is_over(progress) {
             return None;
         }
@@ -74,21 +80,26 @@ impl ReadRate {
 
 impl Round {
     fn begin(progress: &Progress) -> Self {
-        Self { at: progress.now, read_at: progress.read_at, edge: progress.edge }
+        let Progress { now, read_at, edge, round_trip } = *progress;
+        Self { at: now, read_at, edge, time: round_trip }
     }
 
     /// Without a round-trip time it is over when the whole window was read that was offered when it began: the
-    /// peer cannot fill a window in less than a round trip.
+    /// peer cannot fill a window in less than a round trip. Or after a second.
     fn is_over(&self, progress: &Progress) -> bool {
-        match progress.round_trip {
+        match self.time {
             Some(time) => progress.now.since(self.at) >= time.max(SHORTEST),
-            None => progress.read_at.is_at_or_after(self.edge),
+            None => {
+                let is_read = progress.read_at.is_at_or_after(self.edge);
+                is_read || progress.now.since(self.at) >= LONGEST
+            }
         }
     }
 }
 
 /// On a path within a machine room, waking the application takes longer than the round trip.
 const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -137,7 +148,7 @@ mod tests {
     #[test]
     fn without_a_round_trip_time_the_window_is_the_clock() {
         let mut rate = ReadRate::new(&progress(0, 0, None), INITIAL);
-        assert_eq!(rate.end_round(&progress(5_000, 65_534, None)), None);
-        assert!(rate.end_round(&progress(5_000, 65_535, None)) > Some(2 * 65_535));
+        assert_eq!(rate.end_round(&progress(999, 65_534, None)), None);
+        assert!(rate.end_round(&progress(999, 65_535, None)) > Some(2 * 65_535));
     }
 }

@@ -77,6 +77,31 @@ fn both_buffers_grow_to_what_the_path_holds() {
     assert!(time < ms(1_300), "{time:?}");
 }
 
+/// What the peer's window never allows is not in flight, so it needs no send buffer.
+#[test]
+fn the_send_buffer_stays_within_the_peers_window() {
+    let small = Config { largest_buffers: None, ..growing() };
+    let mut network = Network::new(path(), growing(), small);
+    transfer(&mut network, 5_000_000, AT_ONCE);
+    let sent = network.ends[0].buffers().send_bytes;
+    assert!(sent <= 4 * INITIAL, "{sent} bytes for a window of {INITIAL}");
+}
+
+/// A side that only receives has no round-trip time but that of the handshake, unless it looks at the echoes of its
+/// acknowledgements.
+#[test]
+fn a_path_that_becomes_longer_gets_a_larger_window() {
+    let short = Link { delay: ms(2), queue: ms(40), ..Link::default() };
+    let mut network = Network::new(short, growing(), growing());
+    while network.ends[1].state() != State::Established {
+        network.step();
+    }
+    network.set_delay(ms(40));
+    let time = transfer(&mut network, 10_000_000, AT_ONCE);
+    let window = network.ends[1].buffers().receive_bytes;
+    assert!(window >= 2 * PATH_BYTES && time < ms(2_500), "{window} bytes, {time:?}");
+}
+
 /// The transfer takes as long as with buffers that are large from the start.
 #[test]
 fn growth_costs_no_time() {

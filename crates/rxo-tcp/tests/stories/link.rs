@@ -78,6 +78,11 @@ impl Network {
         }
     }
 
+    /// Changes the time from one end to the other.
+    pub(crate) fn set_delay(&mut self, delay: Duration) {
+        self.link.delay = delay;
+    }
+
     /// Changes how many of 1000 segments are lost.
     pub(crate) fn set_loss(&mut self, loss: u64) {
         self.link.loss = loss;
