@@ -51,8 +51,9 @@ pub struct Config {
     pub ecn: bool,
     /// The congestion control.
     pub congestion: Algorithm,
-    /// Whether slow start restarts after an idle time longer than the retransmission timeout (RFC 5681,
-    /// section 4.1).
+    /// Whether slow start begins again after an idle time longer than the retransmission timeout (RFC 5681,
+    /// section 4.1). Otherwise the window stays for five minutes, and what leaves after such a time is paced
+    /// (RFC 7661); on a path too short for pacing slow start begins again all the same.
     pub restart_after_idle: bool,
     /// The least retransmission timeout. RFC 6298 says 1 s; Linux uses 200 ms, which suits peers that
     /// delay acknowledgements by at most 40 ms.
@@ -94,7 +95,7 @@ impl Default for Config {
             sack: true,
             ecn: true,
             congestion: Algorithm::Cubic,
-            restart_after_idle: true,
+            restart_after_idle: false,
             min_rto: Duration::from_millis(200),
             user_timeout: Duration::from_secs(300),
             handshake_timeout: Duration::from_secs(180),
@@ -143,6 +144,9 @@ pub enum Algorithm {
     Cubic,
     /// RFC 5681.
     Reno,
+    /// BBR, version 1: sends at the rate at which data arrives, whatever is lost, and fills no queue. ECN is not
+    /// used, because it does not answer marks.
+    Bbr,
 }
 
 /// How an idle peer is probed (RFC 9293, section 3.8.4).

@@ -2,17 +2,22 @@
 //!
 //! The initial window and restarts are the same for all algorithms (RFC 5681, 6928) and are here, slow start
 //! is in `slow_start.rs`; a [`Control`] is the part that differs. The window grows by the bytes that are
-//! acknowledged, however many acknowledgements say so.
+//! acknowledged, however many acknowledgements say so. BBR (`bbr.rs`) does all of this in its own way.
 
+mod bbr;
 mod cubic;
 mod hystart;
 mod reno;
 mod slow_start;
 mod tokens;
 
+use alloc::boxed::Box;
+
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
 
+use self::bbr::Bbr;
+pub(crate) use self::bbr::Delivery;
 use self::cubic::Cubic;
 use self::reno::Reno;
 use self::slow_start::SlowStart;
@@ -70,16 +75,28 @@ enum Chosen {
     Reno(Reno),
 }
 
-/// A connection's congestion control.
+/// What a loss changes, as it was before.
 #[derive(Clone, Debug)]
+pub(crate) struct Before {
+    window: Window,
+    chosen: Chosen,
+    slow_start: SlowStart,
+}
+
+/// A connection's congestion control.
+#[derive(Debug)]
 pub(crate) struct Congestion {
     window: Window,
     chosen: Chosen,
     slow_start: SlowStart,
     tokens: Tokens,
+    /// BBR, if it is chosen. Then the parts above only hold the window.
+    bbr: Option<Box<Bbr>>,
     /// Whether the congestion window, not the application or the peer, limited the sender when it last
     /// sent. The window grows only then (RFC 9438, section 5.8).
     pub(crate) is_limiting: bool,
+    /// When it last did.
+    filled_at: Instant,
 }
 
 impl Congestion {
@@ -87,11 +104,20 @@ impl Congestion {
     pub(crate) fn new(algorithm: Algorithm, mss: u32) -> Self {
         let chosen = match algorithm {
             Algorithm::Cubic => Chosen::Cubic(Cubic::default()),
-            Algorithm::Reno => Chosen::Reno(Reno::default()),
+            Algorithm::Reno | Algorithm::Bbr => Chosen::Reno(Reno::default()),
         };
+        let bbr = (algorithm == Algorithm::Bbr).then(|| Box::new(Bbr::new(mss)));
         let window = Window { cwnd: initial_window(mss), ssthresh: MAX_WINDOW_BYTES, mss };
         let (slow_start, tokens) = (SlowStart::default(), Tokens::default());
-        Self { window, chosen, slow_start, tokens, is_limiting: false }
+        Self {
+            window,
+            chosen,
+            slow_start,
+            tokens,
+            bbr,
+            is_limiting: false,
+            filled_at: Instant::ZERO,
+        }
     }
 
     /// The congestion window, in bytes.
@@ -99,21 +125,69 @@ impl Congestion {
         self.window.cwnd
     }
 
-    /// The part of the congestion window that may be in flight now, in bytes.
+    /// What may leave now beside `in_flight` bytes, in bytes.
     #[inline]
-    pub(crate) fn usable(&self) -> u32 {
-        self.window.cwnd.saturating_sub(self.tokens.held_bytes())
+    pub(crate) fn allowed(&self, in_flight: u32) -> u32 {
+        let usable = self.window.cwnd.saturating_sub(self.tokens.held_bytes());
+        let allowed = usable.saturating_sub(in_flight);
+        match &self.bbr {
+            None => allowed,
+            Some(bbr) => allowed.min(bbr.burst()),
+        }
     }
 
-    /// When [`Congestion::release`] makes more of the window usable; `None` if all of it is.
+    /// When [`Congestion::release`] lets more leave; `None` if the window is all that limits it.
     #[inline]
     pub(crate) fn release_at(&self) -> Option<Instant> {
-        self.tokens.due()
+        match &self.bbr {
+            None => self.tokens.due(),
+            Some(bbr) => bbr.release_at(),
+        }
     }
 
-    /// Makes that part of the window usable that is due at `now`.
+    /// Lets leave what is due at `now`.
     pub(crate) fn release(&mut self, now: Instant) {
         self.tokens.release(now);
+        if let Some(bbr) = &mut self.bbr {
+            bbr.release(now);
+        }
+    }
+
+    /// Takes note that `bytes` leave, while `in_flight` are in flight.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u32, in_flight: u32) {
+        if let Some(bbr) = &mut self.bbr {
+            bbr.on_sent(now, bytes, in_flight);
+        }
+    }
+
+    /// Takes note that nothing more leaves now, with `in_flight` bytes in flight, because the window is full if
+    /// `by_window`, and else because there is nothing to send.
+    #[inline]
+    pub(crate) fn on_held(&mut self, now: Instant, by_window: bool, in_flight: u32) {
+        self.is_limiting = by_window && !self.tokens.follow_idle();
+        if self.is_limiting {
+            self.filled_at = now;
+        } else if now.nanos_since(self.filled_at) > UNUSED_LASTS_NS {
+            self.lower_unused(now);
+        }
+        if let Some(bbr) = self.bbr.as_mut().filter(|_| !by_window && in_flight < self.window.cwnd)
+        {
+            bbr.on_nothing_to_send(in_flight);
+        }
+    }
+
+    /// Takes what an acknowledgement says of the path, whether or not something is being recovered.
+    #[inline]
+    pub(crate) fn on_delivered(&mut self, delivery: impl FnOnce() -> Delivery) {
+        if let Some(bbr) = &mut self.bbr {
+            bbr.on_delivered(&mut self.window, &delivery());
+        }
+    }
+
+    /// Whether the window grows by so much each round trip that the send buffer must be ahead of it.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.bbr.as_ref().map_or(self.window.cwnd < self.window.ssthresh, |bbr| bbr.is_starting())
     }
 
     /// The slow-start threshold, in bytes.
@@ -124,7 +198,7 @@ impl Congestion {
     /// Takes an acknowledgement of new data outside recovery.
     #[inline]
     pub(crate) fn on_ack(&mut self, acked: &Acked) {
-        if self.is_limiting {
+        if self.is_limiting && self.bbr.is_none() {
             self.grow(acked);
         }
     }
@@ -144,6 +218,9 @@ impl Congestion {
     /// Lowers the threshold after a loss or an ECN mark. The caller sets the window: recovery lowers it in
     /// its own way.
     pub(crate) fn on_loss(&mut self, in_flight: u32) {
+        if self.bbr.is_some() {
+            return;
+        }
         self.window.ssthresh = match &mut self.chosen {
             Chosen::Cubic(cubic) => cubic.threshold(&self.window, in_flight),
             Chosen::Reno(reno) => reno.threshold(&self.window, in_flight),
@@ -156,10 +233,17 @@ impl Congestion {
         self.tokens = Tokens::default();
     }
 
+    /// The state before a loss.
+    pub(crate) fn before_loss(&self) -> Before {
+        let Self { window, chosen, slow_start, .. } = self;
+        Before { window: *window, chosen: chosen.clone(), slow_start: slow_start.clone() }
+    }
+
     /// Restores the state `before` a loss that turned out to be none.
-    pub(crate) fn restore(&mut self, before: Self) {
+    pub(crate) fn restore(&mut self, before: Before) {
         let cwnd = self.window.cwnd.max(before.window.cwnd);
-        *self = Self { is_limiting: self.is_limiting, ..before };
+        (self.window, self.chosen) = (before.window, before.chosen);
+        self.slow_start = before.slow_start;
         self.set_cwnd(cwnd);
     }
 
@@ -175,16 +259,41 @@ impl Congestion {
         self.set_cwnd(self.window.cwnd);
     }
 
-    /// Restarts the window before the first segment after `idle` time without sending. A window older than
-    /// a timeout says nothing about the network (RFC 5681, section 4.1).
-    pub(crate) fn on_idle(&mut self, idle: Duration, rto: Duration) {
+    /// Takes note that nothing was sent for `idle`.
+    pub(crate) fn was_idle(&mut self, idle: Duration) {
         match &mut self.chosen {
             Chosen::Cubic(cubic) => cubic.was_idle(idle),
             Chosen::Reno(reno) => reno.was_idle(idle),
         }
-        if idle > rto {
-            self.set_cwnd(self.window.cwnd.min(initial_window(self.window.mss)));
+    }
+
+    /// Prepares for the first segment after idle time that was longer than a timeout. The window is the first one
+    /// again (RFC 5681, section 4.1). With a `round_trip` that is long enough for pacing it stays, and what is more
+    /// than the first window is paced over a round trip (RFC 7661, section 4.4.2).
+    pub(crate) fn resume(&mut self, now: Instant, round_trip: Option<Duration>) {
+        if self.bbr.is_some() {
+            return;
         }
+        let first = initial_window(self.window.mss);
+        match round_trip.filter(|time| *time >= SHORTEST_PACED) {
+            Some(time) if self.window.cwnd > first => {
+                self.tokens = Tokens::after_idle(now, &self.window, first, time);
+            }
+            Some(_) => {}
+            None => self.set_cwnd(self.window.cwnd.min(first)),
+        }
+    }
+
+    /// RFC 7661, section 4.4.3: a window that was not filled for five minutes is halved, each time anew.
+    #[cold]
+    fn lower_unused(&mut self, now: Instant) {
+        let first = initial_window(self.window.mss);
+        if self.filled_at != Instant::ZERO && self.window.cwnd > first && self.bbr.is_none() {
+            let Window { cwnd, ssthresh, .. } = self.window;
+            self.window.ssthresh = ssthresh.max(cwnd / 4 * 3);
+            self.window.cwnd = (cwnd / 2).max(first);
+        }
+        self.filled_at = now;
     }
 
     /// Starts with one segment after a retransmitted SYN or SYN-ACK (RFC 5681, section 3.1).
@@ -197,6 +306,11 @@ impl Congestion {
 fn initial_window(mss: u32) -> u32 {
     (10 * mss).min((2 * mss).max(14_600))
 }
+
+/// RFC 7661, section 4.4.3: how long a window stays that is not used.
+const UNUSED_LASTS_NS: u64 = 300_000_000_000;
+/// Timers are exact to a millisecond, and slow start on a shorter path takes little time.
+const SHORTEST_PACED: Duration = Duration::from_millis(4);
 
 /// The largest window that a peer can offer (RFC 7323, section 2.3).
 const MAX_WINDOW_BYTES: u32 = 1 << 30;

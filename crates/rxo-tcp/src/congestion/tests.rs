@@ -87,15 +87,15 @@ fn slow_start_does_not_pass_the_threshold() {
 fn growth_is_held_at_first() {
     let mut congestion = limited(Algorithm::Reno);
     congestion.on_ack(&acked(Instant::ZERO, 8 * MSS));
-    assert_eq!((congestion.cwnd(), congestion.usable()), (18 * MSS, 12 * MSS));
+    assert_eq!((congestion.cwnd(), congestion.allowed(0)), (18 * MSS, 12 * MSS));
     let due = congestion.release_at().unwrap();
     assert!(due > Instant::ZERO && due < Instant::ZERO + RTT / 4);
     congestion.release(due);
-    assert_eq!((congestion.usable(), congestion.release_at()), (18 * MSS, None));
+    assert_eq!((congestion.allowed(0), congestion.release_at()), (18 * MSS, None));
     // What is lost ends that.
     congestion.on_ack(&acked(Instant::ZERO, 8 * MSS));
     congestion.set_cwnd(5 * MSS);
-    assert_eq!((congestion.usable(), congestion.release_at()), (5 * MSS, None));
+    assert_eq!((congestion.allowed(0), congestion.release_at()), (5 * MSS, None));
 }
 
 /// RFC 5681, section 3.1, and RFC 3465, section 2.1: one segment each round trip in congestion avoidance,
@@ -188,8 +188,46 @@ fn an_unused_window_does_not_grow() {
 fn an_idle_window_starts_again() {
     let mut congestion = limited(Algorithm::Reno);
     congestion.set_cwnd(100 * MSS);
-    congestion.on_idle(Duration::from_millis(100), Duration::from_millis(200));
+    congestion.resume(Instant::ZERO, None);
+    assert_eq!((congestion.cwnd(), congestion.allowed(0)), (10 * MSS, 10 * MSS));
+}
+
+/// RFC 7661, section 4.4.2 (a): with pacing the window stays, and leaves within a round trip.
+#[test]
+fn an_idle_window_is_paced() {
+    let mut congestion = limited(Algorithm::Reno);
+    congestion.set_cwnd(100 * MSS);
+    let start = Instant::from_micros(5_000_000);
+    congestion.resume(start, Some(RTT));
+    assert_eq!((congestion.cwnd(), congestion.allowed(0)), (100 * MSS, 10 * MSS));
+    // It is not full before all of it may leave, so it does not grow.
+    congestion.on_held(start, true, 10 * MSS);
+    congestion.on_ack(&acked(start, MSS));
     assert_eq!(congestion.cwnd(), 100 * MSS);
-    congestion.on_idle(Duration::from_millis(300), Duration::from_millis(200));
-    assert_eq!(congestion.cwnd(), 10 * MSS);
+    for tenth in 2..=10 {
+        let due = congestion.release_at().unwrap();
+        assert_eq!(due, start + RTT / 10 * (tenth - 1));
+        congestion.release(due);
+        assert_eq!(congestion.allowed(0), tenth * 10 * MSS);
+    }
+    assert_eq!(congestion.release_at(), None);
+    // Timers do not pace on a short path.
+    congestion.resume(start, Some(Duration::from_millis(1)));
+    assert_eq!((congestion.cwnd(), congestion.release_at()), (10 * MSS, None));
+}
+
+/// RFC 7661, section 4.4.3 (a): a window that is not filled is halved each five minutes, down to the first one.
+#[test]
+fn an_unused_window_lasts_five_minutes() {
+    let mut congestion = limited(Algorithm::Cubic);
+    congestion.set_cwnd(80 * MSS);
+    congestion.on_loss(20 * MSS);
+    let start = Instant::from_micros(5_000_000);
+    congestion.on_held(start, true, 80 * MSS);
+    let mut after = |seconds| {
+        congestion.on_held(start + Duration::from_secs(seconds), false, MSS);
+        (congestion.cwnd() / MSS, congestion.ssthresh() / MSS)
+    };
+    let windows = [300, 301, 601, 602, 1_000, 2_000].map(&mut after);
+    assert_eq!(windows, [(80, 14), (40, 60), (40, 60), (20, 60), (10, 60), (10, 60)]);
 }

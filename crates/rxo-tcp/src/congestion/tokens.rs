@@ -3,7 +3,8 @@
 //! An acknowledgement of many segments lets as many leave at once: as large a group as the peer has made of
 //! them. What slow start adds to that would make each group twice as large as the last. It is held, and
 //! released in tokens of the size of the peer's aggregate, at the rate of two windows a round trip, which is
-//! twice the rate at which the window left.
+//! twice the rate at which the window left. After idle time there are no acknowledgements to pace what leaves: all
+//! but the first window is held, and released over a round trip.
 
 use rxo_frame::{Duration, Instant};
 
@@ -19,6 +20,8 @@ pub(super) struct Tokens {
     interval_ns: u64,
     /// When the next is released. Means nothing if nothing is held.
     due: Instant,
+    /// Whether they are those of a window that was idle.
+    follow_idle: bool,
 }
 
 impl Tokens {
@@ -30,6 +33,35 @@ impl Tokens {
     /// When the next token is released; `None` if nothing is held.
     pub(super) fn due(&self) -> Option<Instant> {
         (self.held_bytes > 0).then_some(self.due)
+    }
+
+    /// Holds all but the `first` bytes of `window`, and releases them in the `round_trip` from `now` on.
+    pub(super) fn after_idle(
+        now: Instant,
+        window: &Window,
+        first: u32,
+        round_trip: Duration,
+    ) -> Self {
+        let held_bytes = window.cwnd.saturating_sub(first);
+        let round_trip_ns = u64::try_from(round_trip.as_nanos()).unwrap_or(u64::MAX);
+        let share = |bytes: u32| {
+            u128::from(round_trip_ns) * u128::from(bytes) / u128::from(window.cwnd.max(1))
+        };
+        let interval_ns = share(first).max(LEAST_INTERVAL_NS.into());
+        let token = u128::from(window.cwnd) * interval_ns / u128::from(round_trip_ns.max(1));
+        let interval_ns = u64::try_from(interval_ns).unwrap_or(u64::MAX);
+        Self {
+            held_bytes,
+            token_bytes: u32::try_from(token).unwrap_or(u32::MAX),
+            interval_ns,
+            due: now + Duration::from_nanos(interval_ns),
+            follow_idle: true,
+        }
+    }
+
+    /// Whether a window is held that was idle.
+    pub(super) fn follow_idle(&self) -> bool {
+        self.follow_idle && self.held_bytes > 0
     }
 
     /// Holds all but two segments of the `growth` of `window`, in bytes, by which `acked` has made it grow.
@@ -47,6 +79,7 @@ impl Tokens {
         }
         self.held_bytes = self.held_bytes.saturating_add(more);
         (self.token_bytes, self.interval_ns) = (acked.bytes, interval_ns);
+        self.follow_idle = false;
     }
 
     /// Releases the tokens that are due at `now`.

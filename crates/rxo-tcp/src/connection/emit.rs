@@ -2,7 +2,7 @@
 
 use core::num::NonZeroU16;
 
-use rxo_frame::{Duration, Instant};
+use rxo_frame::Instant;
 use rxo_wire::tcp::Timestamp;
 use rxo_wire::{SeqNumber, TcpFlags};
 
@@ -21,13 +21,15 @@ impl<B: AsRef<[u8]>> Connection<B> {
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
         self.trial_bytes = self.path.trial(self.snd.mss, now);
         let plan = self.plan_after_pause(now);
-        self.congestion.is_limiting = match plan {
-            Ok(_) => self.congestion.is_limiting,
-            Err(held) => held == Held::ByCongestion,
-        };
-        let Ok(plan) = plan else {
-            self.update_timers(now);
-            return None;
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(held) => {
+                let in_flight = self.recovery.in_flight();
+                self.congestion.on_held(now, held == Held::ByCongestion, in_flight);
+                self.pace();
+                self.update_timers(now);
+                return None;
+            }
         };
         let transmit = match plan {
             Plan::Reset(reset) => {
@@ -48,8 +50,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some(Transmit { payload, ..transmit.segment })
     }
 
-    /// The next step. The first new text after an idle time is planned with the restarted window (RFC 5681,
-    /// section 4.1).
+    /// The next step. The first new text after an idle time is planned with the window that it leaves (RFC 5681,
+    /// section 4.1; RFC 7661).
     fn plan_after_pause(&mut self, now: Instant) -> Result<Plan, Held> {
         let plan = self.plan();
         let is_new_text = matches!(plan, Ok(Plan::Text(_, Why::New | Why::Trial)));
@@ -57,9 +59,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return plan;
         }
         let idle = now.since(self.snd.last_sent_at);
-        let rto = self.recovery.rtt.timeout();
-        let longest = if self.config.restart_after_idle { rto } else { Duration::MAX };
-        self.congestion.on_idle(idle, longest);
+        self.congestion.was_idle(idle);
+        if idle > self.recovery.rtt.timeout() {
+            let restarts = self.config.restart_after_idle;
+            let round_trip = self.recovery.rtt.smoothed().filter(|_| !restarts);
+            self.congestion.resume(now, round_trip);
+            self.pace();
+        }
         self.plan()
     }
 
@@ -166,6 +172,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Records that `range` is in flight.
     fn send_text(&mut self, (start, end): Range, why: Why, now: Instant) {
+        self.congestion.on_sent(now, distance(start, end), self.recovery.in_flight());
         match why {
             Why::New | Why::Trial => self.send_new((start, end), now),
             Why::Lost => self.recovery.sent_again(start, end, now),

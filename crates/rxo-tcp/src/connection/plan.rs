@@ -3,7 +3,6 @@
 use rxo_wire::SeqNumber;
 
 use super::Connection;
-use crate::congestion::Congestion;
 use crate::send::{Held, Sizing};
 use crate::sequence::{distance, earlier};
 use crate::{Reset, State};
@@ -135,14 +134,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// One segment of `bytes`, more than is known to fit the path.
     fn trial(&self, bytes: u32) -> Option<Range> {
-        let sizing = self.sizing(&self.congestion);
+        let sizing = self.sizing();
         let room = sizing.unsent.min(sizing.usable).min(sizing.allowed);
         let may_leave = room >= bytes && self.recovery.has_room();
         may_leave.then(|| (self.snd.nxt, self.snd.nxt + bytes))
     }
 
     fn new_text(&self) -> Result<Range, Held> {
-        let mut sizing = self.sizing(&self.congestion);
+        let mut sizing = self.sizing();
         if self.recovery.has_probe_due() {
             // RFC 8985, section 7.3: a probe may exceed the congestion window by one segment, because it is
             // to provoke the acknowledgement that would open the window.
@@ -157,14 +156,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok((self.snd.nxt, self.snd.nxt + bytes))
     }
 
-    fn sizing(&self, congestion: &Congestion) -> Sizing {
-        let allowed = congestion.usable().saturating_sub(self.recovery.in_flight());
+    fn sizing(&self) -> Sizing {
         // A FIN alone takes no room in the congestion window, which counts data (RFC 5681, section 2).
         let is_bare_fin = self.snd.unsent() == 1 && self.ends_with_fin();
         Sizing {
             unsent: self.snd.unsent(),
             usable: self.snd.usable(),
-            allowed: allowed.max(u32::from(is_bare_fin)),
+            allowed: self.allowed().max(u32::from(is_bare_fin)),
             mss: self.snd.mss,
             max_window: self.snd.max_wnd,
             large_send: self.config.large_send_bytes,
@@ -179,7 +177,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     fn allowed(&self) -> u32 {
-        self.congestion.usable().saturating_sub(self.recovery.in_flight())
+        self.congestion.allowed(self.recovery.in_flight())
     }
 
     /// Whether the peer's window alone blocks text, so that only a probe helps: the window is closed, or
@@ -189,7 +187,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return true;
         }
         let is_outstanding = self.snd.outstanding() > 0;
-        !is_outstanding && self.sizing(&self.congestion).next_send() == Err(Held::ByWindow)
+        !is_outstanding && self.sizing().next_send() == Err(Held::ByWindow)
     }
 
     /// RFC 9293, section 3.8.6.1 (MUST-36): at least one byte, whatever the window; with a small window, as

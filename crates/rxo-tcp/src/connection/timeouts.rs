@@ -100,8 +100,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.pace();
     }
 
-    /// Starts the timer that makes more of the congestion window usable.
-    fn pace(&mut self) {
+    /// Starts the timer that lets more leave.
+    pub(super) fn pace(&mut self) {
         if let Some(at) = self.congestion.release_at() {
             self.timers.arm(Timer::Pace, at);
         }

@@ -8,7 +8,7 @@ use rxo_wire::SeqNumber;
 
 use super::Recovery;
 use super::rack::Arrival;
-use crate::congestion::{Acked, Congestion};
+use crate::congestion::{Acked, Congestion, Delivery};
 
 impl Recovery {
     /// Whether acknowledgements can take the fast path at all. No expected acknowledgement changes that.
@@ -55,5 +55,17 @@ impl Recovery {
                 after_timeout: false,
             });
         }
+        congestion.on_delivered(|| {
+            let in_flight = self.board.in_flight();
+            Delivery {
+                now: arrived_at,
+                bytes,
+                sent_at: Some(sent_at),
+                rtt_ns: Some(sample_ns),
+                in_flight: (in_flight.saturating_add(bytes), in_flight),
+                shows_loss: false,
+                is_recovering: false,
+            }
+        });
     }
 }

@@ -195,7 +195,7 @@ impl Recovery {
         if !matches!(self.phase, Phase::Loss { by_timeout: true, .. }) {
             // What ends a recovery was needed: an old echo is of that, not of the first flight.
             let is_suspect = self.phase == Phase::Open;
-            self.suspect = is_suspect.then(|| Suspect::new(congestion.clone()));
+            self.suspect = is_suspect.then(|| Suspect::new(congestion.before_loss()));
             self.reduce(nxt, congestion);
             // What the peer holds out of order shows that something is lost.
             let may_ask = is_suspect && self.board.sacked() == 0;
@@ -332,7 +332,7 @@ impl Recovery {
 
     /// Enters fast recovery. The acknowledgement that begins it delivered `delivered` bytes.
     fn enter_recovery(&mut self, nxt: SeqNumber, delivered: u32, congestion: &mut Congestion) {
-        self.suspect = Some(Suspect::new(congestion.clone()));
+        self.suspect = Some(Suspect::new(congestion.before_loss()));
         if !self.board.first().is_some_and(|una| self.is_answered(una)) {
             self.reduce(nxt, congestion);
         }

@@ -9,7 +9,7 @@ use super::rack::Arrival;
 use super::scoreboard::{Fate, Sent};
 use super::tail_probe::ProbeAck;
 use super::{Phase, Recovery};
-use crate::congestion::{Acked, Congestion};
+use crate::congestion::{Acked, Before, Congestion, Delivery};
 use crate::options::{SackBlock, SackBlocks};
 
 /// What one acknowledgement says.
@@ -39,6 +39,8 @@ struct Delivered {
     bytes: u32,
     /// When the last of those that were sent once was sent.
     sent_at: Option<Instant>,
+    /// When the last of all was last sent.
+    latest_at: Option<Instant>,
     has_retransmitted: bool,
     /// More is found lost.
     shows_loss: bool,
@@ -53,6 +55,7 @@ impl Delivered {
 
     fn add(&mut self, range: &Sent) {
         self.bytes += range.bytes();
+        self.latest_at = self.latest_at.max(Some(range.sent_at));
         if range.was_retransmitted {
             self.has_retransmitted = true;
         } else {
@@ -65,6 +68,7 @@ impl Recovery {
     /// Takes one acknowledgement. Costs the ranges it covers, and all ranges while something is out
     /// of order or lost.
     pub(crate) fn on_ack(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
+        let flight_before = self.board.in_flight();
         let mut delivered = self.take_delivered(news);
         self.sample_round_trip(news, &delivered);
         if delivered.acked > 0 {
@@ -91,6 +95,22 @@ impl Recovery {
             delivered.acked = if self.uses_sack { delivered.acked.min(delivered.bytes) } else { 0 };
         }
         self.follow_phase(news, &delivered, congestion);
+        if delivered.bytes > 0 {
+            congestion.on_delivered(|| self.delivery(news, &delivered, flight_before));
+        }
+    }
+
+    fn delivery(&self, news: &AckNews<'_>, delivered: &Delivered, flight_before: u32) -> Delivery {
+        let sent_once_at = delivered.sent_at.filter(|_| !delivered.has_retransmitted);
+        Delivery {
+            now: news.arrived_at,
+            bytes: delivered.bytes,
+            sent_at: delivered.latest_at,
+            rtt_ns: sent_once_at.map(|sent_at| news.arrived_at.nanos_since(sent_at)),
+            in_flight: (flight_before, self.board.in_flight()),
+            shows_loss: delivered.shows_loss,
+            is_recovering: matches!(self.phase, Phase::Recovery { .. }),
+        }
     }
 
     fn take_delivered(&mut self, news: &AckNews<'_>) -> Delivered {
@@ -171,7 +191,7 @@ impl Recovery {
     }
 
     /// Nothing was lost: everything is as it was (RFC 4015).
-    fn was_needless(&mut self, before: Congestion, congestion: &mut Congestion) {
+    fn was_needless(&mut self, before: Before, congestion: &mut Congestion) {
         congestion.restore(before);
         self.board.find_all();
         self.duplicates.reset();

@@ -6,19 +6,19 @@
 use rxo_frame::Instant;
 
 use super::to_millis;
-use crate::congestion::Congestion;
+use crate::congestion::Before;
 
 /// A recovery that may turn out to be needless.
 #[derive(Clone, Debug)]
 pub(crate) struct Suspect {
     /// Congestion control as it was.
-    before: Congestion,
+    before: Before,
     /// When the first retransmission left, as its timestamp says.
     retransmitted_at: Option<Instant>,
 }
 
 impl Suspect {
-    pub(crate) fn new(before: Congestion) -> Self {
+    pub(crate) fn new(before: Before) -> Self {
         Self { before, retransmitted_at: None }
     }
 
@@ -33,13 +33,13 @@ impl Suspect {
     }
 
     /// Congestion control as it was.
-    pub(crate) fn into_before(self) -> Congestion {
+    pub(crate) fn into_before(self) -> Before {
         self.before
     }
 
     /// New data is acknowledged, for the first time since; `echoed` is when what the peer echoes
     /// was sent. `Some` gives back what was before, when it was all needless.
-    pub(crate) fn acquit(self, echoed: Option<Instant>) -> Option<Congestion> {
+    pub(crate) fn acquit(self, echoed: Option<Instant>) -> Option<Before> {
         let is_needless = echoed? < self.retransmitted_at?;
         is_needless.then_some(self.before)
     }

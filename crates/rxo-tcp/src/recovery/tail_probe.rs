@@ -60,10 +60,12 @@ impl TailProbe {
 pub(crate) fn probe_timeout(srtt: Option<Duration>, is_one_segment: bool) -> Duration {
     let Some(srtt) = srtt else { return WITHOUT_ESTIMATE };
     let delay = if is_one_segment { MAX_ACK_DELAY } else { Duration::ZERO };
-    srtt * 2 + delay
+    (srtt * 2 + delay).max(LEAST)
 }
 
 const WITHOUT_ESTIMATE: Duration = Duration::from_secs(1);
+/// Timers are not more exact.
+const LEAST: Duration = Duration::from_millis(1);
 /// TLP.max_ack_delay.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 

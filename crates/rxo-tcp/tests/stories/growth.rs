@@ -21,12 +21,15 @@ struct Path {
 
 impl Path {
     fn new(congestion: Algorithm) -> Self {
+        Self::with(Config { congestion, ..with_sack() })
+    }
+
+    fn with(config: Config) -> Self {
         let config = Config {
-            congestion,
             window_scaling: true,
             send_buffer_bytes: 1 << 24,
             sent_ranges: 8_192,
-            ..with_sack()
+            ..config
         };
         let mut scene = Scene::established(config);
         // The round trip is known from the start, and the peer's window is never in the way.
@@ -291,32 +294,69 @@ fn a_window_that_is_not_filled_stays() {
 /// RFC 5681, section 4.1: a window that was idle for longer than a timeout is the first one again.
 #[test]
 fn an_idle_window_is_the_first_again() {
-    assert_eq!(window_after_a_pause(true), (10, 10));
-    let (cwnd, sent) = window_after_a_pause(false);
-    assert!(cwnd > 20 && sent > 20, "{cwnd} {sent}");
+    let [cwnd, at_once, in_round_trip] = window_after_a_pause(true);
+    assert_eq!([cwnd, at_once, in_round_trip], [10, 10, 10]);
 }
 
-/// The window in segments after a pause, and how many leave then.
-fn window_after_a_pause(restart_after_idle: bool) -> (u32, usize) {
-    let config = Config { window_scaling: true, restart_after_idle, ..with_sack() };
-    let mut scene = Scene::established(config);
-    let mut acked = 1;
-    for _ in 0..3 {
-        // Twice what the window allows: it is what holds the rest back.
-        let segments = scene.tcp.statistics().cwnd / MSS * 2;
-        scene.sends(segments * MSS);
-        scene.after(ms(10));
-        for _ in 0..segments {
-            acked += MSS;
-            scene.gets(seg().ack(acked));
-            scene.out();
-        }
+/// RFC 7661, section 4.3 (a), and RFC 7661, section 4.4.2 (b): or it stays, and leaves in a round trip, no more of it
+/// at once than of the first one.
+#[test]
+fn an_idle_window_is_paced() {
+    let [cwnd, at_once, in_round_trip] = window_after_a_pause(false);
+    assert!(cwnd > 20, "{cwnd}");
+    assert_eq!([at_once, in_round_trip], [10, cwnd]);
+}
+
+/// RFC 7661, section 4.4.1 (a): what a loss leaves of it goes by what was in flight, not by what was allowed.
+#[test]
+fn a_loss_in_an_unused_window_counts_what_was_sent() {
+    let config = Config { congestion: Algorithm::Reno, ..with_sack() };
+    let (mut scene, start) = with_a_grown_window(config);
+    scene.after(Duration::from_secs(5));
+    assert_eq!(scene.sends(8 * MSS).len(), 8);
+    assert!(scene.cwnd_segments() > 20);
+    for at in 2..=8 {
+        scene.gets(seg().ack(start).sack(&[(start + MSS, start + at * MSS)]));
+        scene.out();
     }
+    assert_eq!(scene.tcp.statistics().ssthresh, 4 * MSS);
+}
+
+/// The window in segments after a pause, how many leave then, and how many in the round trip from then on.
+fn window_after_a_pause(restart_after_idle: bool) -> [u32; 3] {
+    let (mut scene, _) = with_a_grown_window(Config { restart_after_idle, ..with_sack() });
     let grown = scene.cwnd_segments();
-    assert!(grown > 20, "{grown}");
     scene.after(ms(199));
     assert_eq!(scene.cwnd_segments(), grown);
     scene.after(ms(1_000));
-    let sent = scene.sends(100_000);
-    (scene.cwnd_segments(), sent.len())
+    let at_once = scene.sends(100_000).len();
+    let (cwnd, mut sent) = (scene.cwnd_segments(), at_once);
+    let end = scene.now + ms(9);
+    while let Some(at) = scene.tcp.poll_at().filter(|at| *at <= end) {
+        scene.now = at;
+        scene.tcp.on_timeout(at);
+        sent += scene.out().len();
+    }
+    [cwnd, at_once as u32, sent as u32]
+}
+
+/// A connection whose window has grown beyond 20 segments, and the next byte to be sent. A round trip takes 10 ms.
+fn with_a_grown_window(config: Config) -> (Scene, u32) {
+    let mut scene = Scene::established(Config { window_scaling: true, ..config });
+    let mut acked = 1;
+    for _ in 0..3 {
+        // Twice what the window allows: it is what holds the rest back.
+        let segments = scene.tcp.statistics().cwnd / MSS;
+        scene.sends(2 * segments * MSS);
+        for _ in 0..2 {
+            scene.after(ms(10));
+            for _ in 0..segments {
+                acked += MSS;
+                scene.gets(seg().ack(acked));
+                scene.out();
+            }
+        }
+    }
+    assert!(scene.cwnd_segments() > 20, "{}", scene.cwnd_segments());
+    (scene, acked)
 }

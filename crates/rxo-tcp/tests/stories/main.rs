@@ -6,6 +6,8 @@
 mod abandoned;
 mod acks;
 mod aggregates;
+mod bbr;
+mod bottleneck;
 mod buffers;
 mod close;
 mod dsl;

@@ -1,0 +1,357 @@
+//! BBR (version 1, draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which data arrives.
+//!
+//! A model of the path, the highest recent delivery rate and the least recent round-trip time, says how fast to
+//! send and how much may be in flight. A loss alone says nothing, so random loss does not make it slow, and a
+//! queue is not filled until it overflows. Separate from the other controls because it does not grow a window: it
+//! learns from every acknowledgement, also while something is being recovered, and paces all that leaves. Recovery
+//! finds out what to send again; the window stays BBR's, unless a timeout makes it one segment.
+
+mod pacer;
+mod samples;
+
+use rxo_frame::{Duration, Instant};
+
+use self::pacer::Pacer;
+use self::samples::{NANOS_PER_SECOND, Sample, Samples};
+use super::{MAX_WINDOW_BYTES, Window, initial_window};
+
+/// The model of the path, and what to do next to learn more of it.
+#[derive(Debug)]
+pub(super) struct Bbr {
+    mode: Mode,
+    samples: Samples,
+    pacer: Pacer,
+    bandwidth: Bandwidth,
+    least_rtt: Option<LeastRtt>,
+    /// Round trips, counted by what is delivered.
+    round: u64,
+    /// A round trip ends when so much was delivered by the time its acknowledged segment left.
+    round_end: u64,
+    full: FullPipe,
+    /// The window, in bytes. Recovery sets another, which does not count.
+    window: u32,
+    /// The window before the queue was drained to measure the round-trip time.
+    window_before: u32,
+    /// Nothing was in flight, and the application was slow.
+    after_idle: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Doubles the rate each round trip, until the pipe is full.
+    Startup,
+    /// Empties the queue that this has made.
+    Drain,
+    /// Probes for more from time to time, and drains what that leaves: a cycle of phases, each a round trip.
+    ProbeBandwidth { phase: usize, since: Instant },
+    /// Keeps little in flight, to see the round-trip time without a queue. `until` is known once the queue is gone.
+    ProbeRtt { until: Option<Instant>, round: u64 },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LeastRtt {
+    ns: u64,
+    seen_at: Instant,
+}
+
+/// Whether the rate has stopped growing.
+#[derive(Debug, Default)]
+struct FullPipe {
+    rate: u64,
+    rounds: u8,
+    is_full: bool,
+}
+
+/// The highest delivery rates of the last round trips.
+#[derive(Debug, Default)]
+struct Bandwidth {
+    rates: [u64; ROUNDS],
+    last_round: u64,
+}
+
+/// What an acknowledgement says of the path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivery {
+    pub(crate) now: Instant,
+    /// Bytes that have arrived, in order or not, for the first time.
+    pub(crate) bytes: u32,
+    /// When the newest of them was last sent.
+    pub(crate) sent_at: Option<Instant>,
+    /// The round-trip time that it shows, in nanoseconds.
+    pub(crate) rtt_ns: Option<u64>,
+    /// Bytes in flight before and after it.
+    pub(crate) in_flight: (u32, u32),
+    /// Whether something is found lost.
+    pub(crate) shows_loss: bool,
+    /// Whether it comes during fast recovery.
+    pub(crate) is_recovering: bool,
+}
+
+impl Bbr {
+    pub(super) fn new(mss: u32) -> Self {
+        Self {
+            mode: Mode::Startup,
+            samples: Samples::new(),
+            pacer: Pacer::new(mss),
+            bandwidth: Bandwidth::default(),
+            least_rtt: None,
+            round: 0,
+            round_end: 0,
+            full: FullPipe::default(),
+            window: initial_window(mss),
+            window_before: 0,
+            after_idle: false,
+        }
+    }
+
+    /// What may leave now, in bytes.
+    pub(super) fn burst(&self) -> u32 {
+        self.pacer.burst()
+    }
+
+    /// When more may leave; `None` if a segment may leave now.
+    pub(super) fn release_at(&self) -> Option<Instant> {
+        self.pacer.due()
+    }
+
+    /// Lets more leave, if it is due at `now`.
+    pub(super) fn release(&mut self, now: Instant) {
+        self.pacer.refill(now);
+    }
+
+    /// `bytes` leave, while `in_flight` are in flight.
+    pub(super) fn on_sent(&mut self, now: Instant, bytes: u32, in_flight: u32) {
+        self.after_idle |= in_flight == 0 && self.samples.is_limited();
+        self.samples.sent(now, in_flight);
+        self.pacer.sent(now, bytes);
+    }
+
+    /// The window allows more, but there is nothing to send.
+    pub(super) fn on_nothing_to_send(&mut self, in_flight: u32) {
+        self.samples.limit(in_flight);
+    }
+
+    /// Whether the rate still grows each round trip.
+    pub(super) fn is_starting(&self) -> bool {
+        !self.full.is_full
+    }
+
+    /// Takes an acknowledgement, and sets the window.
+    pub(super) fn on_delivered(&mut self, window: &mut Window, news: &Delivery) {
+        let least_ns = self.least_rtt.map_or(0, |least| least.ns);
+        let sample = self.samples.arrived(news.now, news.bytes, news.sent_at, least_ns);
+        let is_new_round = sample.is_some_and(|sample| self.follow(&sample));
+        self.advance_phase(window, news);
+        if is_new_round && sample.is_some_and(|sample| !sample.is_limited) {
+            self.full.observe(self.bandwidth.highest());
+        }
+        self.leave_startup(window, news);
+        self.follow_least_rtt(window, news);
+        self.after_idle &= news.bytes == 0;
+        self.set_rate(window, news.now);
+        self.set_window(window, news);
+    }
+
+    /// Takes a sample. Returns whether a round trip ends with it.
+    fn follow(&mut self, sample: &Sample) -> bool {
+        let ends = sample.delivered_before >= self.round_end;
+        if ends {
+            (self.round, self.round_end) = (self.round + 1, self.samples.delivered);
+        }
+        // A slow application shows less than the path can do, unless that is more than ever.
+        if !sample.is_limited || sample.rate >= self.bandwidth.highest() {
+            self.bandwidth.add(self.round, sample.rate);
+        }
+        ends
+    }
+
+    /// A phase lasts a round trip: one that probes until the queue shows it, one that drains until it is gone.
+    fn advance_phase(&mut self, window: &Window, news: &Delivery) {
+        let Mode::ProbeBandwidth { phase, since } = self.mode else { return };
+        let least_ns = self.least_rtt.map_or(0, |least| least.ns);
+        let is_over = news.now.nanos_since(since) > least_ns;
+        let (before, after) = news.in_flight;
+        let is_done = match PHASES[phase] {
+            gain @ 101.. => {
+                is_over && (news.shows_loss || before >= self.in_flight_for(gain, window))
+            }
+            100 => is_over,
+            _ => is_over || after <= self.in_flight_for(100, window),
+        };
+        if is_done {
+            let phase = (phase + 1) % PHASES.len();
+            self.mode = Mode::ProbeBandwidth { phase, since: news.now };
+        }
+    }
+
+    fn leave_startup(&mut self, window: &Window, news: &Delivery) {
+        if self.mode == Mode::Startup && self.full.is_full {
+            self.mode = Mode::Drain;
+        }
+        if self.mode == Mode::Drain && news.in_flight.1 <= self.in_flight_for(100, window) {
+            self.probe_bandwidth(news.now);
+        }
+    }
+
+    /// Begins in any phase but the one that drains: connections that begin together need not probe together.
+    fn probe_bandwidth(&mut self, now: Instant) {
+        let any = (now.as_nanos() / 1_000) as usize % (PHASES.len() - 1);
+        let phase = if any == 0 { 0 } else { any + 1 };
+        self.mode = Mode::ProbeBandwidth { phase, since: now };
+    }
+
+    /// A least round-trip time that was not seen again for ten seconds may be of another path.
+    fn follow_least_rtt(&mut self, window: &mut Window, news: &Delivery) {
+        let is_old = self.least_rtt.is_some_and(|least| news.now.since(least.seen_at) > RTT_LASTS);
+        if let Some(ns) = news.rtt_ns
+            && (is_old || self.least_rtt.is_none_or(|least| ns <= least.ns))
+        {
+            self.least_rtt = Some(LeastRtt { ns, seen_at: news.now });
+        }
+        if is_old && !self.after_idle && !self.is_measuring_rtt() {
+            self.window_before = self.window.max(window.cwnd);
+            self.mode = Mode::ProbeRtt { until: None, round: self.round };
+        }
+        if let Mode::ProbeRtt { until, round } = self.mode {
+            self.probe_rtt(window, news, until, round);
+        }
+    }
+
+    fn probe_rtt(
+        &mut self,
+        window: &mut Window,
+        news: &Delivery,
+        until: Option<Instant>,
+        round: u64,
+    ) {
+        // What is sent now says nothing of the rate.
+        self.samples.limit(news.in_flight.1);
+        match until {
+            None if news.in_flight.1 <= LEAST_SEGMENTS * window.mss => {
+                self.round_end = self.samples.delivered;
+                let until = Some(news.now + PROBE_RTT_LASTS);
+                self.mode = Mode::ProbeRtt { until, round: self.round };
+            }
+            Some(until) if self.round > round && news.now > until => {
+                if let Some(least) = &mut self.least_rtt {
+                    least.seen_at = news.now;
+                }
+                self.window = self.window.max(self.window_before);
+                window.cwnd = window.cwnd.max(self.window);
+                self.mode = Mode::Startup;
+                if self.full.is_full {
+                    self.probe_bandwidth(news.now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The gains of the rate and of the window, in percent.
+    fn gains(&self) -> (u32, u32) {
+        match self.mode {
+            Mode::Startup => (STARTUP_GAIN, STARTUP_GAIN),
+            Mode::Drain => (DRAIN_GAIN, STARTUP_GAIN),
+            // After idle time the queue is empty: at the rate, nothing to probe.
+            Mode::ProbeBandwidth { .. } if self.after_idle => (100, WINDOW_GAIN),
+            Mode::ProbeBandwidth { phase, .. } => (PHASES[phase], WINDOW_GAIN),
+            Mode::ProbeRtt { .. } => (100, 100),
+        }
+    }
+
+    fn set_rate(&mut self, window: &Window, now: Instant) {
+        let (gain, _) = self.gains();
+        let rate = match (self.bandwidth.highest(), self.least_rtt) {
+            (0, None) => return,
+            (0, Some(LeastRtt { ns, .. })) => {
+                let bytes = u128::from(initial_window(window.mss)) * NANOS_PER_SECOND;
+                u64::try_from(bytes / u128::from(ns.max(LEAST_RTT_NS))).unwrap_or(u64::MAX)
+            }
+            (highest, _) => highest,
+        };
+        let rate = rate.saturating_mul(gain.into()) / 100;
+        self.pacer.set_rate(rate, window.mss, now);
+    }
+
+    /// What is in flight if the path is used by `gain` percent.
+    fn in_flight_for(&self, gain: u32, window: &Window) -> u32 {
+        let highest = self.bandwidth.highest();
+        let Some(LeastRtt { ns, .. }) = self.least_rtt.filter(|_| highest > 0) else {
+            return initial_window(window.mss).saturating_mul(gain) / 100;
+        };
+        let product = u128::from(highest) * u128::from(ns) / NANOS_PER_SECOND;
+        let bytes = product * u128::from(gain) / 100;
+        // Room for what timers and acknowledgements put off.
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        bytes.saturating_add(3 * self.pacer.quantum()).min(MAX_WINDOW_BYTES)
+    }
+
+    fn set_window(&mut self, window: &mut Window, news: &Delivery) {
+        let (least, initial) = (LEAST_SEGMENTS * window.mss, initial_window(window.mss));
+        let target = self.in_flight_for(self.gains().1, window).max(least);
+        let cwnd = if news.is_recovering { self.window } else { window.cwnd };
+        let more = cwnd.saturating_add(news.bytes);
+        let may_grow = cwnd < target || self.samples.delivered < initial.into();
+        let grown = match self.full.is_full {
+            true => more.min(target),
+            false if may_grow => more,
+            false => cwnd,
+        };
+        let most = if self.is_measuring_rtt() { least } else { MAX_WINDOW_BYTES };
+        self.window = grown.clamp(least, most);
+        (window.cwnd, window.ssthresh) = (self.window, self.window);
+    }
+
+    fn is_measuring_rtt(&self) -> bool {
+        matches!(self.mode, Mode::ProbeRtt { .. })
+    }
+}
+
+impl FullPipe {
+    /// The pipe is full when the rate has not grown by a quarter in three round trips.
+    fn observe(&mut self, rate: u64) {
+        if self.is_full {
+            return;
+        }
+        if rate >= self.rate.saturating_add(self.rate / 4) {
+            (self.rate, self.rounds) = (rate, 0);
+            return;
+        }
+        self.rounds += 1;
+        self.is_full = self.rounds >= 3;
+    }
+}
+
+impl Bandwidth {
+    fn add(&mut self, round: u64, rate: u64) {
+        let passed = (round - self.last_round).min(ROUNDS as u64);
+        for round in round + 1 - passed..=round {
+            self.rates[(round % ROUNDS as u64) as usize] = 0;
+        }
+        self.last_round = round;
+        let now = &mut self.rates[(round % ROUNDS as u64) as usize];
+        *now = rate.max(*now);
+    }
+
+    /// The highest, in bytes a second; 0 if none is known.
+    fn highest(&self) -> u64 {
+        self.rates.iter().copied().max().unwrap_or(0)
+    }
+}
+
+/// 2 / ln 2: the least gain by which the rate can double each round trip.
+const STARTUP_GAIN: u32 = 289;
+const DRAIN_GAIN: u32 = 35;
+const WINDOW_GAIN: u32 = 200;
+/// The gains of the rate, phase by phase.
+const PHASES: [u32; 8] = [125, 75, 100, 100, 100, 100, 100, 100];
+/// The highest rate of so many round trips counts.
+const ROUNDS: usize = 10;
+/// So many segments keep acknowledgements coming.
+const LEAST_SEGMENTS: u32 = 4;
+const RTT_LASTS: Duration = Duration::from_secs(10);
+const PROBE_RTT_LASTS: Duration = Duration::from_millis(200);
+const LEAST_RTT_NS: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Pacing: what may leave at once, and when the next may.
+//!
+//! A millisecond's worth leaves at once, because timers are not more exact than that. A timer that comes late is
+//! made up for, up to a few milliseconds.
+
+use rxo_frame::{Duration, Instant};
+
+/// Releases bytes at a rate.
+#[derive(Debug)]
+pub(super) struct Pacer {
+    /// Bytes a second; 0 before anything is known: then nothing waits.
+    rate: u64,
+    mss: u32,
+    /// What may leave now.
+    burst: u32,
+    /// When all that has left has gone at the rate.
+    due: Instant,
+}
+
+impl Pacer {
+    pub(super) fn new(mss: u32) -> Self {
+        Self { rate: 0, mss, burst: u32::MAX, due: Instant::ZERO }
+    }
+
+    /// Sets the rate, in bytes a second.
+    pub(super) fn set_rate(&mut self, rate: u64, mss: u32, now: Instant) {
+        if self.rate == 0 {
+            (self.burst, self.due) = (0, now);
+        }
+        (self.rate, self.mss) = (rate.max(mss.into()), mss);
+    }
+
+    /// What may leave now, in bytes.
+    pub(super) fn burst(&self) -> u32 {
+        self.burst
+    }
+
+    /// What leaves at once, in bytes: what the rate is in a millisecond, two segments at least.
+    pub(super) fn quantum(&self) -> u32 {
+        self.bytes_in(BURST_NS).max(2 * self.mss)
+    }
+
+    /// When [`Pacer::refill`] lets more leave; `None` if a segment may leave now.
+    pub(super) fn due(&self) -> Option<Instant> {
+        (self.burst < self.mss).then_some(self.due)
+    }
+
+    /// Lets more leave, if it is due at `now`.
+    pub(super) fn refill(&mut self, now: Instant) {
+        if self.burst >= self.mss || now < self.due {
+            return;
+        }
+        let late_ns = now.nanos_since(self.due).min(MOST_LATE_NS);
+        self.due = Instant::from_nanos(now.as_nanos() - late_ns);
+        self.burst = self.quantum().saturating_add(self.bytes_in(late_ns));
+    }
+
+    /// `bytes` leave at `now`.
+    pub(super) fn sent(&mut self, now: Instant, bytes: u32) {
+        if self.rate > 0 {
+            self.burst = self.burst.saturating_sub(bytes);
+            let ns = u64::from(bytes) * SECOND_NS / self.rate;
+            self.due = (self.due + Duration::from_nanos(ns)).max(now + LEAST_PAUSE);
+        }
+    }
+
+    fn bytes_in(&self, ns: u64) -> u32 {
+        let bytes = u128::from(self.rate) * u128::from(ns) / u128::from(SECOND_NS);
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+const BURST_NS: u64 = 1_000_000;
+/// However high the rate is, time passes between bursts.
+const LEAST_PAUSE: Duration = Duration::from_micros(50);
+const MOST_LATE_NS: u64 = 4 * BURST_NS;

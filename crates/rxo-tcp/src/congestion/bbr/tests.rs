@@ -1,0 +1,101 @@
+//! The filters, the pacer and the modes, by hand.
+
+use super::*;
+
+const MSS: u32 = 1_000;
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+/// Draft, section 4.1.1.2: the highest rate of ten round trips, those without a sample included.
+#[test]
+fn the_highest_rate_is_forgotten_after_ten_round_trips() {
+    let mut bandwidth = Bandwidth::default();
+    bandwidth.add(1, 500);
+    bandwidth.add(2, 300);
+    bandwidth.add(2, 200);
+    assert_eq!(bandwidth.highest(), 500);
+    bandwidth.add(10, 100);
+    assert_eq!(bandwidth.highest(), 500);
+    bandwidth.add(11, 100);
+    assert_eq!(bandwidth.highest(), 300);
+    bandwidth.add(1_000, 50);
+    assert_eq!(bandwidth.highest(), 50);
+}
+
+/// Draft, section 4.3.2.2: three round trips without a quarter more.
+#[test]
+fn the_pipe_is_full_when_the_rate_stops_growing() {
+    let mut full = FullPipe::default();
+    for rate in [100, 200, 400, 500, 600, 600] {
+        full.observe(rate);
+        assert!(!full.is_full, "at {rate}");
+    }
+    full.observe(620);
+    assert!(full.is_full);
+}
+
+/// A millisecond's worth at a time; what a late timer has missed is made up for, up to four milliseconds.
+#[test]
+fn bursts_leave_at_the_rate() {
+    let mut pacer = Pacer::new(MSS);
+    assert_eq!((pacer.burst(), pacer.due()), (u32::MAX, None));
+    pacer.set_rate(10_000_000, MSS, at(5));
+    assert_eq!(pacer.due(), Some(at(5)));
+    pacer.refill(at(5));
+    assert_eq!(pacer.burst(), 10_000);
+    pacer.sent(at(5), 9_500);
+    assert_eq!(pacer.due(), Some(at(5) + Duration::from_micros(950)));
+    pacer.refill(at(5));
+    assert_eq!(pacer.burst(), 500);
+    pacer.refill(at(6));
+    assert_eq!(pacer.burst(), 10_500);
+    pacer.sent(at(6), 10_500);
+    pacer.refill(at(60));
+    assert_eq!(pacer.burst(), 50_000);
+    // However slow it is, two segments.
+    pacer.set_rate(1, MSS, at(60));
+    assert_eq!(pacer.quantum(), 2 * MSS);
+}
+
+/// draft-cheng-iccrg-delivery-rate-estimation, section 2.3: bytes by the longer of the time in which they were sent
+/// and the time in which they arrived, so acknowledgements that come together do not make the path seem faster.
+#[test]
+fn a_sample_is_of_the_slower_side() {
+    let mut samples = Samples::new();
+    for ms in 0..10 {
+        samples.sent(at(100 + ms), ms as u32 * MSS);
+    }
+    let first = samples.arrived(at(140), MSS, Some(at(100)), 40_000_000).unwrap();
+    assert_eq!((first.rate, first.delivered_before), (25_000, 0));
+    // All others together, ten milliseconds later.
+    let rest = samples.arrived(at(150), 9 * MSS, Some(at(109)), 40_000_000).unwrap();
+    assert_eq!(rest.rate, 200_000);
+    // What is known of an older one is gone.
+    assert!(samples.arrived(at(151), MSS, Some(at(104)), 40_000_000).is_none());
+    assert_eq!(samples.delivered, 11_000);
+}
+
+/// What a slow application sends shows less than the path can do.
+#[test]
+fn samples_of_a_slow_application_are_marked() {
+    let mut samples = Samples::new();
+    samples.sent(at(0), 0);
+    samples.limit(MSS);
+    samples.sent(at(1), MSS);
+    assert!(!samples.arrived(at(40), MSS, Some(at(0)), 1).unwrap().is_limited);
+    assert!(samples.arrived(at(41), MSS, Some(at(1)), 1).unwrap().is_limited);
+    assert!(!samples.is_limited());
+}
+
+/// However many instants there are, memory is bounded, and samples go on.
+#[test]
+fn instants_are_bounded() {
+    let mut samples = Samples::new();
+    for ms in 0..1_000 {
+        samples.sent(at(ms), ms as u32 * MSS);
+    }
+    let sample = samples.arrived(at(1_100), 1_000 * MSS, Some(at(999)), 1).unwrap();
+    assert_eq!(sample.rate, 1_000_000 * 1_000 / 1_100);
+}

@@ -1,0 +1,125 @@
+//! BBR over a bottleneck: the rate, the queue, other connections, other paths.
+
+use rxo_frame::Duration;
+use rxo_tcp::{Algorithm, Buffers, Config};
+
+use crate::bottleneck::{Bottleneck, Path};
+use crate::dsl::ms;
+
+/// 20 Mbit/s, 40 ms there and back, and a queue of 100 ms.
+const PATH: Path = Path { bytes_per_ms: 2_500, delay: ms(20), queue: ms(100), loss: 0 };
+
+fn config(congestion: Algorithm) -> Config {
+    Config {
+        congestion,
+        send_buffer_bytes: 64 << 10,
+        receive_buffer_bytes: 64 << 10,
+        largest_buffers: Some(Buffers { send_bytes: 4 << 20, receive_bytes: 4 << 20 }),
+        ..Config::default()
+    }
+}
+
+fn network(path: Path, flows: usize) -> Bottleneck {
+    Bottleneck::new(path, &vec![config(Algorithm::Bbr); flows])
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// The share of the link that `bytes` of text took in `time`.
+fn share(path: Path, bytes: u64, time: Duration) -> f64 {
+    let most = path.bytes_per_ms as f64 * time.as_secs_f64() * 1_000.0 * 1_448.0 / 1_514.0;
+    bytes as f64 / most
+}
+
+#[test]
+fn it_fills_the_link_and_not_the_queue() {
+    let mut network = network(PATH, 1);
+    network.run(seconds(2));
+    let bytes = network.run(seconds(10))[0];
+    assert!(share(PATH, bytes, seconds(10)) > 0.93, "{}", share(PATH, bytes, seconds(10)));
+    assert!(network.mean_wait() < ms(10), "{:?}", network.mean_wait());
+    assert_eq!(network.waits.2, 0);
+}
+
+/// The first seconds as well: slow start finds the rate within a few round trips.
+#[test]
+fn it_starts_as_fast_as_slow_start() {
+    let [bbr, cubic] = [Algorithm::Bbr, Algorithm::Cubic]
+        .map(|congestion| Bottleneck::new(PATH, &[config(congestion)]).run(ms(600))[0]);
+    assert!(bbr as f64 > 0.8 * cubic as f64, "{bbr} and {cubic} bytes");
+}
+
+/// One segment in a hundred is lost, whatever is sent: that is no congestion.
+#[test]
+fn random_loss_does_not_slow_it() {
+    let path = Path { loss: 10, ..PATH };
+    let [bbr, cubic] = [Algorithm::Bbr, Algorithm::Cubic].map(|congestion| {
+        let mut network = Bottleneck::new(path, &[config(congestion)]);
+        network.run(seconds(2));
+        share(path, network.run(seconds(20))[0], seconds(20))
+    });
+    assert!(bbr > 0.9 && cubic < 0.5, "{bbr:.2}, CUBIC {cubic:.2}");
+}
+
+/// Four connections, each beginning a second after the other: in the long run each has its part.
+#[test]
+fn it_is_fair_to_itself() {
+    let mut network = network(PATH, 4);
+    for active in 1..=4 {
+        for (number, flow) in network.flows.iter_mut().enumerate() {
+            flow.is_active = number < active;
+        }
+        network.run(seconds(1));
+    }
+    network.run(seconds(20));
+    let bytes = network.run(seconds(30));
+    let (sum, squares) = bytes.iter().fold((0.0, 0.0), |(sum, squares), bytes| {
+        (sum + *bytes as f64, squares + (*bytes as f64).powi(2))
+    });
+    let fairness = sum * sum / (4.0 * squares);
+    assert!(fairness > 0.9, "{fairness:.2}: {bytes:?}");
+    assert!(sum > 0.93 * share_bytes(PATH, seconds(30)), "{bytes:?}");
+    assert!(network.mean_wait() < ms(60), "{:?}", network.mean_wait());
+}
+
+fn share_bytes(path: Path, time: Duration) -> f64 {
+    1.0 / share(path, 1, time)
+}
+
+#[test]
+fn it_follows_the_path() {
+    let mut network = network(PATH, 1);
+    network.run(seconds(5));
+    let slower = Path { bytes_per_ms: 625, ..PATH };
+    let longer = Path { delay: ms(80), ..PATH };
+    for path in [slower, PATH, longer, PATH] {
+        network.path = path;
+        network.run(seconds(15));
+        let bytes = network.run(seconds(5))[0];
+        let share = share(path, bytes, seconds(5));
+        assert!(share > 0.85, "{share:.2} of {} bytes/ms, {:?}", path.bytes_per_ms, path.delay);
+    }
+    assert!(network.mean_wait() < ms(15), "{:?}", network.mean_wait());
+}
+
+/// After idle time it sends at the rate that it knows, without a burst.
+#[test]
+fn it_resumes_at_the_rate() {
+    let mut network = network(Path { queue: ms(15), ..PATH }, 1);
+    network.run(seconds(5));
+    network.flows[0].is_active = false;
+    network.run(seconds(3));
+    network.flows[0].is_active = true;
+    let bytes = network.run(ms(500))[0];
+    assert!(share(PATH, bytes, ms(500)) > 0.8, "{}", share(PATH, bytes, ms(500)));
+    assert!(network.waits.2 < 5, "{} dropped", network.waits.2);
+}
+
+/// The same seed, the same bytes at the same times.
+#[test]
+fn it_is_deterministic() {
+    let run = || network(Path { loss: 10, ..PATH }, 2).run(seconds(3));
+    assert_eq!(run(), run());
+}
