@@ -196,6 +196,11 @@ impl Config {
         Buffers { send_bytes: self.send_buffer_bytes, receive_bytes: self.receive_buffer_bytes }
     }
 
+    /// Whether ECN is offered and taken. BBR does not answer marks, so it must not ask for them.
+    pub(crate) fn uses_ecn(&self) -> bool {
+        self.ecn && self.congestion != Algorithm::Bbr
+    }
+
     /// The sizes that the buffers never exceed.
     #[must_use]
     pub fn largest_buffers(&self) -> Buffers {

@@ -16,7 +16,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.timestamps.agree(options.timestamp, self.config.timestamps, now);
         self.timestamps.last_ack = self.rcv.nxt;
         self.uses_sack = self.config.sack && options.is_sack_permitted;
-        self.ecn.agree(segment.flags, self.config.ecn);
+        self.ecn.agree(segment.flags, self.config.uses_ecn());
         self.agree_scale(options);
         self.snd.mss = self.effective_mss(options);
         self.path.start(self.snd.mss);

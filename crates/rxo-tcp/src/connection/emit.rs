@@ -95,7 +95,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// RFC 3168, section 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK agrees with ECE. A retransmitted SYN
     /// does not ask (section 6.1.1.1).
     fn syn_flags(&self, acknowledges: bool, is_first: bool) -> TcpFlags {
-        match (acknowledges, self.config.ecn && is_first) {
+        match (acknowledges, self.config.uses_ecn() && is_first) {
             (false, true) => TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR,
             (false, false) => TcpFlags::SYN,
             (true, _) if self.ecn.is_agreed => TcpFlags::SYN | TcpFlags::ACK | TcpFlags::ECE,

@@ -16,7 +16,7 @@ use crate::send::{Fin, Send, SendBuffer};
 use crate::state::{Closed, Failure, SynSent};
 use crate::timer::{Timer, Timers};
 use crate::timestamps::Timestamps;
-use crate::{Algorithm, Config, ConfigError, Events, Secret, State, isn};
+use crate::{Config, ConfigError, Events, Secret, State, isn};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Active OPEN (RFC 9293, section 3.10.1): a SYN is ready to be sent. `pair` is the direction in which
@@ -58,9 +58,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
     ) -> Result<Self, ConfigError> {
         let config = config.into();
         config.check()?;
-        // BBR does not answer marks, so it must not ask for them.
-        let ecn = config.ecn && config.congestion != Algorithm::Bbr;
-        let config = Config { ecn, ..config };
         let mss = config.maximum_segment_size.into();
         Ok(Self {
             pair,

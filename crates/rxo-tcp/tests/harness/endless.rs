@@ -189,7 +189,7 @@ impl Scene {
         self.flush();
         let held = self.held.get();
         assert!(held <= self.config.receive_pieces, "{held} buffers");
-        let most = self.config.receive_buffer_bytes as usize + (1 << 14);
+        let most = self.config.largest_buffers().receive_bytes as usize + (1 << 14);
         assert!(self.tcp.readable_bytes() <= most, "{} bytes", self.tcp.readable_bytes());
         assert!(self.tcp.poll_at().is_none_or(|at| at > self.now), "a timer that does not stop");
     }

@@ -149,9 +149,18 @@ impl Stage {
             12 => self.pass(Duration::from_millis(script.word().into())),
             13 => self.hear_router(script),
             14 if script.byte() < 40 => drop(self.tcp.shutdown()),
+            14 => self.grant(script),
             15 if script.byte() < 10 => self.tcp.abort(),
             _ => self.fire(),
         }
+    }
+
+    /// Whatever is granted, what was offered stays offered.
+    fn grant(&mut self, script: &mut Script<'_>) {
+        drop(self.tcp.wants_buffers(self.now));
+        let (before, granted) = (self.tcp.statistics(), script.buffers());
+        self.tcp.set_buffers(granted);
+        assert_eq!(self.tcp.statistics().rcv_wnd, before.rcv_wnd);
     }
 
     fn hear_router(&mut self, script: &mut Script<'_>) {
@@ -243,7 +252,7 @@ impl Stage {
             assert!(at > self.now, "a timer that does not stop: {:?}", self.tcp.state());
         }
         let statistics = self.tcp.statistics();
-        assert!(statistics.rcv_wnd <= self.config.receive_buffer_bytes + (1 << 14));
+        assert!(statistics.rcv_wnd <= self.config.largest_buffers().receive_bytes + (1 << 14));
         assert!(statistics.cwnd >= statistics.mss, "no window left");
         assert!(self.tcp.readable().count() <= self.config.receive_pieces);
     }

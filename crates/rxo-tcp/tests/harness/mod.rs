@@ -12,7 +12,7 @@ pub(crate) mod run;
 pub(crate) mod twin;
 pub(crate) mod wire;
 
-use rxo_tcp::{AckPolicy, Algorithm, Config};
+use rxo_tcp::{AckPolicy, Algorithm, Buffers, Config};
 
 /// Reads a script; a script that has ended gives zeros.
 pub(crate) struct Script<'a> {
@@ -42,6 +42,12 @@ impl<'a> Script<'a> {
         u32::from(self.word()) << 16 | u32::from(self.word())
     }
 
+    /// Any grant of buffers, mostly within what may be granted.
+    pub(crate) fn buffers(&mut self) -> Buffers {
+        let mut bytes = || u32::from(self.word()) * 4;
+        Buffers { send_bytes: bytes(), receive_bytes: bytes() }
+    }
+
     /// Settings with every switch in either position, and little memory in some.
     pub(crate) fn config(&mut self) -> Config {
         let (switches, sizes) = (self.byte(), self.byte());
@@ -56,7 +62,13 @@ impl<'a> Script<'a> {
             window_scaling: is_on(3),
             sack: is_on(4),
             ecn: is_on(5),
-            congestion: if is_on(6) { Algorithm::Reno } else { Algorithm::Cubic },
+            congestion: match (is_on(6), sizes >> 6 & 1 == 1) {
+                (_, true) => Algorithm::Bbr,
+                (true, _) => Algorithm::Reno,
+                (false, _) => Algorithm::Cubic,
+            },
+            restart_after_idle: sizes >> 7 == 1,
+            largest_buffers: is_on(7).then_some(LARGEST_BUFFERS),
             send_buffer_bytes: pick(0, 700, 60_000),
             receive_buffer_bytes: pick(1, 900, 70_000),
             receive_pieces: pick(2, 4, 128) as usize,
@@ -67,6 +79,9 @@ impl<'a> Script<'a> {
         }
     }
 }
+
+/// What an owner may grant where buffers grow.
+pub(crate) const LARGEST_BUFFERS: Buffers = Buffers { send_bytes: 150_000, receive_bytes: 200_000 };
 
 /// The byte of a stream that has the sequence number `seq`, or stands at `seq`.
 pub(crate) fn stream_byte(seq: u32) -> u8 {

@@ -12,7 +12,7 @@ use rxo_wire::FlowKey;
 use super::model::Model;
 use super::run::run as run_of;
 use super::wire::{Wire, cut};
-use super::{Script, stream_byte};
+use super::{LARGEST_BUFFERS, Script, stream_byte};
 
 /// Plays the script `data`.
 ///
@@ -75,6 +75,7 @@ impl Pair {
             10 => self.deliver(end, 0, usize::from(script.byte() % 16)),
             11 => self.now = self.now + rxo_frame::Duration::from_micros(script.word().into()),
             12 if script.byte() < 6 => self.ends[end].abort(),
+            13 => self.grant(end, script),
             _ => self.deliver(end, 0, 1),
         }
         self.flush();
@@ -121,6 +122,15 @@ impl Pair {
         }
     }
 
+    /// The owner grants what is wanted, or anything.
+    fn grant(&mut self, end: usize, script: &mut Script<'_>) {
+        let any = script.buffers();
+        let wanted = self.ends[end].wants_buffers(self.now);
+        let granted = if script.byte() & 1 == 0 { wanted.unwrap_or(any) } else { any };
+        let kept = self.ends[end].set_buffers(granted);
+        assert_eq!(self.ends[end].buffers(), kept);
+    }
+
     fn fire(&mut self) {
         let next = self.ends.iter().filter_map(Connection::poll_at).min();
         self.now = next.map_or(self.now, |at| at.max(self.now));
@@ -159,8 +169,9 @@ impl Pair {
         }
     }
 
-    /// From here on nothing is lost.
+    /// From here on nothing is lost, and there is memory.
     fn end(&mut self) {
+        self.ends.iter_mut().for_each(|end| drop(end.set_buffers(LARGEST_BUFFERS)));
         for _ in 0..MOST_TURNS {
             for end in 0..2 {
                 self.shut(end);

@@ -142,11 +142,22 @@ impl Twins {
             12 => self.pass(Duration::from_micros(script.word().into())),
             13 => self.pass(Duration::from_millis(u64::from(script.byte()))),
             14 => self.fire(),
-            _ if script.byte() < 10 => {
-                assert_eq!(self.fast.shutdown(), self.slow.shutdown());
-            }
-            _ => self.fire(),
+            _ => match script.byte() {
+                0..10 => assert_eq!(self.fast.shutdown(), self.slow.shutdown()),
+                10..120 => self.grant(script),
+                _ => self.fire(),
+            },
         }
+    }
+
+    /// The owner grants what is wanted, or anything.
+    fn grant(&mut self, script: &mut Script<'_>) {
+        let any = script.buffers();
+        let [fast, slow] = [&mut self.fast, &mut self.slow];
+        let wanted = fast.wants_buffers(self.now);
+        assert_eq!(wanted, slow.wants_buffers(self.now));
+        let granted = if script.byte() & 1 == 0 { wanted.unwrap_or(any) } else { any };
+        assert_eq!(fast.set_buffers(granted), slow.set_buffers(granted));
     }
 
     /// Text, mostly what comes next: as a run where it has one shape.
