@@ -105,6 +105,7 @@ impl VirtualHost {
         let name = match chosen {
             rxo_tcp::Algorithm::Cubic => "cubic",
             rxo_tcp::Algorithm::Reno => "reno",
+            rxo_tcp::Algorithm::Bbr => "bbr",
         };
         Answer { option: Some(OptionValue::Name(name.to_owned())), ..Answer::default() }
     }

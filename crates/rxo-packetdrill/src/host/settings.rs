@@ -36,6 +36,7 @@ impl Default for Settings {
             receive_buffer_bytes: 15 << 20,
             ecn: false,
             quick_acks: 16,
+            restart_after_idle: true,
             ..Config::default()
         };
         Self {
@@ -114,6 +115,7 @@ pub(super) fn algorithm(name: &str) -> Option<Algorithm> {
     match name {
         "cubic" => Some(Algorithm::Cubic),
         "reno" => Some(Algorithm::Reno),
+        "bbr" => Some(Algorithm::Bbr),
         _ => None,
     }
 }
@@ -143,7 +145,7 @@ pub(super) const RING_BYTES: u32 = 1 << 20;
 /// Room for headers and a segment of 64 bytes.
 const LEAST_MTU: u16 = 128;
 const ACCEPTED: &str = "known are ecn (on, off, accept), sack, timestamps, wscale, nagle (on, off), \
-     congestion (cubic, reno), acks (each, one), mtu, rcvbuf, sndbuf, large_send (bytes), \
+     congestion (cubic, reno, bbr), acks (each, one), mtu, rcvbuf, sndbuf, large_send (bytes), \
      quick_acks (segments), min_rto, delayed_ack, user_timeout, handshake_timeout, time_wait (ms)";
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ const SYSCTLS: &[Sysctl] = &[
     lasts("tcp_keepalive_time", "7200", |all| &mut all.keep_alive.idle),
     lasts("tcp_keepalive_intvl", "75", |all| &mut all.keep_alive.interval),
     sets("tcp_ecn", "2", ecn, "it is 0 (no), 1 (ask) or 2 (if asked)"),
-    sets("tcp_congestion_control", "cubic", congestion, "it is cubic or reno"),
+    sets("tcp_congestion_control", "cubic", congestion, "it is cubic, reno or bbr"),
     sets("tcp_rmem", "4096 540000 15728640", receive_memory, THREE),
     sets("tcp_wmem", "4096 262144 4194304", send_memory, THREE),
     sets("tcp_notsent_lowat", "4294967295", unsent, "it is a number of bytes up to 4294967295"),
