@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Error, Result};
 use rxo::live::DeviceOptions;
 use rxo::live::host::{self, RunningHost, StartError};
+use rxo::tcp::{Algorithm, Buffers};
 use rxo_driver::{DeviceName, Interface, LinkWatch};
 use rxo_host::{HostConfig, HostError, IpCidr, Route};
 
@@ -33,6 +34,9 @@ struct Limits {
     memory_bytes: u64,
     orphans: usize,
     time_waits: usize,
+    /// The largest buffers of a connection; `None` for the host's own.
+    largest_buffers: Option<Buffers>,
+    congestion: Algorithm,
 }
 
 impl Limits {
@@ -53,13 +57,20 @@ impl Limits {
         let memory_bytes = memory_bytes
             .ok_or_else(|| usage(format!("--memory {}: choose 1M to 1000G", flags.memory)))?;
         // The least that the host takes is 1 MiB.
-        Ok(Self { neighbours, memory_bytes: memory_bytes.max(1 << 20), orphans, time_waits })
+        let memory_bytes = memory_bytes.max(1 << 20);
+        let largest_buffers = flags.max_buffer.as_deref().map(largest_buffers).transpose()?;
+        let congestion = congestion(&flags.congestion)?;
+        Ok(Self { neighbours, memory_bytes, orphans, time_waits, largest_buffers, congestion })
     }
 
     fn apply(self, config: &mut HostConfig) {
-        let Self { neighbours, memory_bytes, orphans, time_waits } = self;
+        let Self { neighbours, memory_bytes, orphans, time_waits, .. } = self;
         (config.neighbours, config.memory_bytes) = (neighbours, memory_bytes);
         (config.orphans, config.time_waits) = (orphans, time_waits);
+        config.tcp.congestion = self.congestion;
+        if self.largest_buffers.is_some() {
+            config.tcp.largest_buffers = self.largest_buffers;
+        }
     }
 }
 
@@ -153,8 +164,26 @@ fn gateway(text: &str, addresses: &[IpCidr]) -> Result<IpAddr> {
     Err(usage(format!("--gateway {text}: it is in no network of --ip; choose one that is")))
 }
 
+fn largest_buffers(text: &str) -> Result<Buffers> {
+    let bytes = parse_bytes(text).filter(|bytes| BUFFER.contains(bytes));
+    let bytes = bytes.and_then(|bytes| u32::try_from(bytes).ok());
+    let bytes =
+        bytes.ok_or_else(|| usage(format!("--max-buffer {text}: choose 64KiB to 1000M")))?;
+    Ok(Buffers { send_bytes: bytes, receive_bytes: bytes })
+}
+
+fn congestion(name: &str) -> Result<Algorithm> {
+    match name {
+        "cubic" => Ok(Algorithm::Cubic),
+        "reno" => Ok(Algorithm::Reno),
+        "bbr" => Ok(Algorithm::Bbr),
+        _ => Err(usage(format!("--congestion {name}: choose cubic, reno or bbr"))),
+    }
+}
+
 /// The least leaves room beside one gateway of each version.
 const NEIGHBOURS: RangeInclusive<usize> = 16..=1 << 20;
+const BUFFER: RangeInclusive<u64> = 64 << 10..=1_000_000_000;
 const MEMORY: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 
 /// An error of the device names it; other errors get its name. Usage, if other flags would help.

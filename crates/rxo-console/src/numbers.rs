@@ -45,14 +45,19 @@ pub fn parse_time(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(value * unit_s).ok()
 }
 
-/// Reads `1000`, `64k`, `10M` or `1G`; powers of 1000.
+/// Reads `1000`, `64k`, `10M` or `1G`, powers of 1000; `64KiB`, `10MiB` or `1GiB`, powers of 1024.
 pub fn parse_bytes(text: &str) -> Option<u64> {
-    let (number, unit) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
-        Some(b'M') => (&text[..text.len() - 1], 1_000_000),
-        Some(b'G') => (&text[..text.len() - 1], 1_000_000_000),
-        _ => (text, 1),
-    };
+    let units = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("k", 1_000),
+        ("K", 1_000),
+        ("M", 1_000_000),
+        ("G", 1_000_000_000),
+    ];
+    let with_unit = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
+    let (number, unit) = with_unit.unwrap_or((text, 1));
     number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit))
 }
 
@@ -77,6 +82,19 @@ mod tests {
         for text in ["", "s", "1m", "-1s", "1e3s", "inf", "NaN", "1..2s", "9999999999999999999999s"]
         {
             assert_eq!(parse_time(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_read_with_their_unit() {
+        let rows = [("7", 7), ("64k", 64_000), ("2M", 2_000_000), ("1G", 1_000_000_000)];
+        let binary = [("64KiB", 65_536), ("6MiB", 6 << 20), ("1GiB", 1 << 30)];
+        for (text, bytes) in rows.into_iter().chain(binary) {
+            assert_eq!(parse_bytes(text), Some(bytes), "{text}");
+        }
+        for text in ["", "k", "KiB", "1.5M", "-1", "1kb", "99999999999999999999", "99999999999GiB"]
+        {
+            assert_eq!(parse_bytes(text), None, "{text}");
         }
     }
 

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rxo_tcp::{Buffers, Config};
+use rxo_tcp::{Algorithm, Buffers, Config};
 
 /// The memory of all connections, in bytes.
 #[derive(Debug)]
@@ -161,21 +161,24 @@ impl Share {
 
 /// The memory of text. Received text stays in buffers of its own, and small pieces are moved into a ring with
 /// room for all of it. Larger buffers have more places: for a range of each 512 bytes to be sent, for a part of each
-/// 2,048 that is lent, and for a gap in each 1,024 bytes of the window, 1,024 at most.
+/// 2,048 that is lent, and eight bytes for a gap in each 512 bytes of the window.
 fn text_bytes(buffers: Buffers) -> u64 {
     let (sent, received) = (u64::from(buffers.send_bytes), u64::from(buffers.receive_bytes));
-    let places = sent / 512 + sent / 2_048 + (received / 1_024).min(1_024);
-    sent + 2 * received + PLACE_BYTES * places
+    let places = sent / 512 + sent / 2_048;
+    sent + 2 * received + PLACE_BYTES * places + 8 * (received / 512)
 }
 
 /// The memory of a connection without its text: itself, its pieces of text, its ranges of sent numbers.
 fn tracking_bytes(config: &Config) -> u64 {
     let places = config.receive_pieces + config.sent_ranges;
-    CONNECTION_BYTES + PLACE_BYTES * places as u64
+    let model = if config.congestion == Algorithm::Bbr { BBR_BYTES } else { 0 };
+    CONNECTION_BYTES + PLACE_BYTES * places as u64 + model
 }
 
 /// A cell, its place at the worker, its timers.
 const CONNECTION_BYTES: u64 = 8 << 10;
+/// What BBR knows of each time at which something left.
+const BBR_BYTES: u64 = 12 << 10;
 /// A place for a piece of text or for a range that was sent.
 const PLACE_BYTES: u64 = 64;
 const LEAST_BUFFER_BYTES: u32 = 32 << 10;

@@ -29,6 +29,15 @@ pub(crate) struct HostFlags {
     #[arg(long, value_name = "BYTES", default_value = "2G")]
     pub(crate) memory: String,
 
+    /// Most buffer memory of one connection in each direction, 64KiB to 1000M, such as 1M or 16MiB. Buffers start at
+    /// 64 KiB and grow as far as the path needs it; default: 4 MiB for sending, 6 MiB for receiving.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) max_buffer: Option<String>,
+
+    /// Congestion control: cubic; reno; or bbr, which sends at the rate at which data arrives, whatever is lost.
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    pub(crate) congestion: String,
+
     /// Most orphans, 1 to 1048576: connections that were closed here and still have data to send. Beyond
     /// that, the oldest is reset.
     #[arg(long, value_name = "N", default_value_t = 1_024)]
