@@ -157,7 +157,7 @@ impl Stage {
 
     /// Whatever is granted, what was offered stays offered.
     fn grant(&mut self, script: &mut Script<'_>) {
-        drop(self.tcp.wants_buffers(self.now));
+        let _ = self.tcp.wants_buffers(self.now);
         let (before, granted) = (self.tcp.statistics(), script.buffers());
         self.tcp.set_buffers(granted);
         assert_eq!(self.tcp.statistics().rcv_wnd, before.rcv_wnd);

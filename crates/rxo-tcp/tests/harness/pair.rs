@@ -171,7 +171,9 @@ impl Pair {
 
     /// From here on nothing is lost, and there is memory.
     fn end(&mut self) {
-        self.ends.iter_mut().for_each(|end| drop(end.set_buffers(LARGEST_BUFFERS)));
+        for end in &mut self.ends {
+            end.set_buffers(LARGEST_BUFFERS);
+        }
         for _ in 0..MOST_TURNS {
             for end in 0..2 {
                 self.shut(end);
