@@ -4,6 +4,7 @@
 //! * `acks` times ACK offload, per ACK.
 //! * `tcp` measures the endpoint's goodput per CPU second, compared with smoltcp.
 //! * `live-tcp` times rxo's own TCP beside Linux's over real interfaces.
+//! * `serve` asks `rxo serve` and nginx for files in the same place.
 //! * `guests` counts the instructions of Linux guests behind rxo, and what rxo and QEMU cost.
 //! * `instructions` counts rxo's instructions per packet under callgrind, which are free of noise,
 //!   and compares them with those kept in `instructions.json`.
@@ -25,6 +26,7 @@ mod machine;
 mod race;
 mod report;
 mod rounds;
+mod serve;
 mod stages;
 mod stats;
 mod tcp;
@@ -51,6 +53,8 @@ enum Command {
     Tcp(tcp::TcpArgs),
     /// Files over rxo's own TCP and over Linux's in the same place.
     LiveTcp(live_tcp::LiveTcpArgs),
+    /// Files of `rxo serve` and of nginx in the same place.
+    Serve(serve::ServeArgs),
     /// Instructions of Linux guests behind rxo, and what rxo and QEMU cost beside them.
     Guests(guests::GuestsArgs),
     /// Instructions per packet under callgrind, compared with the kept counts.
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         Command::Acks(args) => acks::run(&args),
         Command::Tcp(args) => tcp::run(&args),
         Command::LiveTcp(args) => live_tcp::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Guests(args) => guests::run(&args),
         Command::Instructions(args) => instructions::run(&args),
         Command::Counted(args) => instructions::run_counted(&args),

@@ -54,6 +54,16 @@ pub(crate) const TSHARK: Package =
 /// Asks the file server as others do.
 pub(crate) const CURL: Package = Package::program("curl", "curl", "asks the file server for files");
 
+/// The file server beside which ours is measured.
+pub(crate) const NGINX: Package = Package {
+    name: "nginx-light",
+    probe: Probe::Program("nginx"),
+    why: "is the file server beside which ours is measured",
+};
+
+/// The client of both.
+pub(crate) const WRK: Package = Package::program("wrk", "wrk", "asks both file servers");
+
 /// Sets up networks as the README does.
 pub(crate) const IPROUTE: Package =
     Package::program("iproute2", "ip", "runs the README's commands");

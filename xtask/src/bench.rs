@@ -14,7 +14,7 @@ use crate::apt;
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
 
-const ALL: &str = "acks, analyze, engine, guests, instructions, live-tcp, tcp";
+const ALL: &str = "acks, analyze, engine, guests, instructions, live-tcp, serve, tcp";
 
 /// Runs `rxo-bench` in release with `arguments` as they are, and gives back its exit code. Standard
 /// output is the benchmark's alone.
@@ -28,6 +28,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         Some("engine") => fetch_rival(&[apt::PKG_CONFIG, apt::DPDK])?,
         Some("guests") => prepare_guests()?,
         Some("live-tcp") => build_rxo()?,
+        Some("serve") => {
+            apt::ensure(&[apt::NGINX, apt::WRK, apt::CURL])?;
+            build_rxo()?;
+        }
         Some("instructions") => apt::ensure(&[apt::VALGRIND])?,
         Some(other) => {
             bail!(UsageError(format!("no benchmark {other:?}; there are: {ALL}")))

@@ -17,14 +17,14 @@ pub(super) enum Direction {
 
 /// The link and the path between the peer and the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Net {
-    pub(super) mtu: u32,
+pub(crate) struct Net {
+    pub(crate) mtu: u32,
     /// Whether the links take GSO frames, so that nobody segments.
-    pub(super) tso: bool,
+    pub(crate) tso: bool,
     /// There and back.
-    pub(super) delay_ms: u64,
+    pub(crate) delay_ms: u64,
     /// In each direction.
-    pub(super) loss_percent: u32,
+    pub(crate) loss_percent: u32,
 }
 
 /// One row of the table.

@@ -18,16 +18,16 @@ const OWN_FIELDS: [usize; 2] = [11, 12];
 
 /// What has been used since the start, to 10 ms.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Used {
+pub(crate) struct Used {
     /// By all cores.
-    pub(super) by_all: Duration,
+    pub(crate) by_all: Duration,
     /// By those that take part.
-    pub(super) by_own: Duration,
+    pub(crate) by_own: Duration,
 }
 
 impl Used {
     /// Reads it. Beside this process `others` take part, which were not waited for.
-    pub(super) fn read(others: &[u32]) -> Result<Self> {
+    pub(crate) fn read(others: &[u32]) -> Result<Self> {
         let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
         let by_all = busy(&text).context("/proc/stat has no line for all cores")?;
         let names = others.iter().map(u32::to_string).chain(["self".to_owned()]);

@@ -18,9 +18,11 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
 
-use self::case::{Case, Net};
+use self::case::Case;
+pub(crate) use self::case::Net;
+pub(crate) use self::machine_time::Used;
 use self::memory::Memory;
-use self::place::{Place, Stack};
+pub(crate) use self::place::{Place, Process, Stack};
 use self::transfer::Cost;
 use crate::machine::Machine;
 use crate::stats::Summary;

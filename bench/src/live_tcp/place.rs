@@ -21,15 +21,15 @@ use super::case::Net;
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Stack {
+pub(crate) enum Stack {
     Linux,
     Rxo,
 }
 
 /// A stack's place. What it started ends when it is dropped.
-pub(super) struct Place {
-    pub(super) stack: Stack,
-    pub(super) rxo: PathBuf,
+pub(crate) struct Place {
+    pub(crate) stack: Stack,
+    pub(crate) rxo: PathBuf,
     /// Delays and loses; ends with the place.
     path: Option<Process>,
     end: Option<Namespace>,
@@ -41,7 +41,7 @@ const PATH_END: &str = "wire1";
 
 impl Place {
     /// Makes the network, and starts the path unless it is a wire.
-    pub(super) fn new(stack: Stack, net: &Net, rxo: &Path) -> Result<Self> {
+    pub(crate) fn new(stack: Stack, net: &Net, rxo: &Path) -> Result<Self> {
         let lab = Lab::with_bare_nic(LabOptions { mtu: net.mtu, ..LabOptions::default() })?;
         let wire = [lab.peer().interface(Lab::PEER_INTERFACE), lab.host().interface(Lab::NIC)];
         wire.iter().try_for_each(|end| set_segmentation(end, net.tso))?;
@@ -59,16 +59,16 @@ impl Place {
     }
 
     /// The namespace that the stack is in.
-    pub(super) fn namespace(&self) -> &Namespace {
+    pub(crate) fn namespace(&self) -> &Namespace {
         self.end.as_ref().unwrap_or(self.lab.host())
     }
 
-    pub(super) fn peer(&self) -> &Namespace {
+    pub(crate) fn peer(&self) -> &Namespace {
         self.lab.peer()
     }
 
     /// The process that is the path, if there is one.
-    pub(super) fn path_process(&self) -> Option<u32> {
+    pub(crate) fn path_process(&self) -> Option<u32> {
         self.path.as_ref().map(Process::id)
     }
 
@@ -106,7 +106,7 @@ fn set_segmentation(interface: &Interface<'_>, is_left_out: bool) -> Result<()> 
 }
 
 /// A process in a namespace. It is asked to end when it is dropped, and then killed.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     name: String,
     /// Reads what it prints.
@@ -117,7 +117,7 @@ pub(super) struct Process {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Process {
-    pub(super) fn start(namespace: &Namespace, mut command: Command) -> Result<Self> {
+    pub(crate) fn start(namespace: &Namespace, mut command: Command) -> Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let name = format!("{command:?}");
         let mut child =
@@ -131,12 +131,12 @@ impl Process {
         Ok(Self { child, name, output })
     }
 
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Fails if it has ended.
-    pub(super) fn check(&mut self) -> Result<()> {
+    pub(crate) fn check(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             Some(status) => bail!("{} has ended: {status}", self.name),
             None => Ok(()),
@@ -144,7 +144,7 @@ impl Process {
     }
 
     /// Waits for its end, and returns what it has printed.
-    pub(super) fn end(mut self) -> Result<String> {
+    pub(crate) fn end(mut self) -> Result<String> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.child.try_wait()? {

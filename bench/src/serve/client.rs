@@ -1,0 +1,81 @@
+//! The client: `wrk`, and what it prints.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rxo_lab::Namespace;
+
+use crate::live_tcp::Used;
+
+/// What a client got in one go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) requests: u64,
+    pub(super) time: Duration,
+    /// Of the whole machine.
+    pub(super) processor: Duration,
+    /// Of the server, the client and the kernel's threads for softirqs.
+    pub(super) own: Duration,
+}
+
+/// Asks for `url` of the process `server` over `connections` that stay, for so many seconds.
+pub(super) fn ask(
+    from: &Namespace,
+    server: u32,
+    url: &str,
+    connections: u32,
+    seconds: u32,
+) -> Result<Asked> {
+    let mut command = Command::new("wrk");
+    command.args(["--threads", "1", "--timeout", "60s"]);
+    command.args(["--connections", &connections.to_string()]);
+    command.args(["--duration", &format!("{seconds}s"), url]);
+    command.stdin(Stdio::null()).stderr(Stdio::inherit());
+    let read = || Ok::<_, anyhow::Error>((Used::read(&[server])?, of_children()?));
+    let (begun, (before, children)) = (Instant::now(), read()?);
+    let output = from.run(|| command.output())?.context("cannot run wrk (Debian: wrk)")?;
+    let (time, (after, grown)) = (begun.elapsed(), read()?);
+    let processor = after.by_all.saturating_sub(before.by_all);
+    let own = after.by_own.saturating_sub(before.by_own) + grown.saturating_sub(children);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(output.status.success(), "wrk has failed: {said}");
+    // It prints these lines only if there is something to say.
+    ensure!(!said.contains("Non-2xx") && !said.contains("Socket errors"), "wrk: {said}");
+    let requests = requests(&said).with_context(|| format!("wrk says {said:?}"))?;
+    ensure!(requests > 0, "wrk got no answer: {said}");
+    Ok(Asked { requests, time, processor, own })
+}
+
+/// What children took for which this process has waited, in hundredths of a second (proc(5)).
+fn of_children() -> Result<Duration> {
+    let stat = fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
+    let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: Vec<u64> = behind_name
+        .split_whitespace()
+        .skip(13)
+        .take(2)
+        .filter_map(|tick| tick.parse().ok())
+        .collect();
+    ensure!(ticks.len() == 2, "/proc/self/stat has no times of children: {stat}");
+    Ok(Duration::from_millis(10 * ticks.iter().sum::<u64>()))
+}
+
+/// `  12345 requests in 3.00s, 48.11MB read`.
+fn requests(said: &str) -> Option<u64> {
+    let line = said.lines().find(|line| line.contains(" requests in "))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::requests;
+
+    #[test]
+    fn the_number_of_requests_is_found() {
+        let said = "Running 3s test @ http://x/\n  1 threads\n  75 requests in 3.01s, 1.2MB read\n";
+        assert_eq!(requests(said), Some(75));
+        assert_eq!(requests("unable to connect"), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! The two servers and the directory that both serve.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result, bail, ensure};
+use rxo_lab::Lab;
+
+use super::SIZES;
+use super::client::{self, Asked};
+use crate::live_tcp::{Place, Process};
+
+/// The directory, removed at the end.
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn new() -> Result<Self> {
+        let folder = Self(std::env::temp_dir().join(format!("rxo-bench-{}", std::process::id())));
+        fs::create_dir_all(folder.www())?;
+        for bytes in SIZES {
+            let path = folder.www().join(bytes.to_string());
+            fs::write(&path, content(bytes))?;
+            let long_ago = SystemTime::now() - Duration::from_secs(3_600);
+            File::options().write(true).open(path)?.set_modified(long_ago)?;
+        }
+        Ok(folder)
+    }
+
+    fn www(&self) -> PathBuf {
+        self.0.join("www")
+    }
+
+    /// What nginx is told. It is one process, whose processor time can be read; it logs, as rxo does; nobody keeps either log.
+    fn nginx_settings(&self) -> Result<PathBuf> {
+        let folder = self.0.display();
+        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|kind| format!("{kind}_temp_path {folder}/{kind};\n"))
+            .concat();
+        let text = format!(
+            "user root;\nmaster_process off;\npid {folder}/pid;\nerror_log {folder}/errors;\ndaemon off;\n\
+             events {{ worker_connections 16384; }}\nhttp {{\nsendfile on;\ntcp_nopush on;\n\
+             keepalive_requests 1000000000;\naccess_log /dev/null;\n{temporary}\
+             server {{ listen 80; root {folder}/www; }}\n}}\n"
+        );
+        let path = self.0.join("nginx.conf");
+        fs::write(&path, text)?;
+        Ok(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Bytes of which no two pages are alike.
+fn content(bytes: usize) -> Vec<u8> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let next = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..bytes).map(next).collect()
+}
+
+/// A server at work. It ends when it is dropped, before its place.
+pub(super) struct Running {
+    pub(super) name: &'static str,
+    process: Process,
+    place: Place,
+}
+
+impl Running {
+    pub(super) fn nginx(place: Place, folder: &Folder) -> Result<Self> {
+        let mut command = Command::new("nginx");
+        command.arg("-e").arg(folder.0.join("errors")).arg("-c").arg(folder.nginx_settings()?);
+        Self::start("nginx", place, command)
+    }
+
+    pub(super) fn rxo(place: Place, folder: &Folder) -> Result<Self> {
+        // Nobody reads its lines.
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec \"$0\" \"$@\" > /dev/null"]).arg(&place.rxo);
+        command.arg("serve").arg(folder.www()).args(["--nic", &format!("packet:{}", Lab::NIC)]);
+        command.args(["--ip", &format!("{}/24", Lab::HOST_ADDRESSES.0), "--per-peer", "10000"]);
+        Self::start("rxo", place, command)
+    }
+
+    fn start(name: &'static str, place: Place, command: Command) -> Result<Self> {
+        let process = Process::start(place.namespace(), command)?;
+        Ok(Self { name, process, place })
+    }
+
+    /// Waits until it answers, and compares every file.
+    pub(super) fn check(&mut self, folder: &Folder) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        while self.fetch(SIZES[0], "2")?.is_none() {
+            self.process.check()?;
+            if Instant::now() > deadline {
+                bail!("no answer in {PATIENCE:?}");
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        for bytes in SIZES {
+            let got =
+                self.fetch(bytes, "60")?.with_context(|| format!("no file of {bytes} bytes"))?;
+            let kept = fs::read(folder.www().join(bytes.to_string()))?;
+            ensure!(got == kept, "of {bytes} bytes {} have come, or others", got.len());
+        }
+        Ok(())
+    }
+
+    fn fetch(&self, bytes: usize, seconds: &str) -> Result<Option<Vec<u8>>> {
+        let mut command = Command::new("curl");
+        command.args(["--silent", "--fail", "--max-time", seconds, &url(bytes)]);
+        command.stderr(Stdio::null());
+        let output = self.place.peer().run(|| command.output())?;
+        let output = output.context("cannot run curl (Debian: curl)")?;
+        Ok(output.status.success().then_some(output.stdout))
+    }
+
+    /// Lets the client ask for the file of so many bytes.
+    pub(super) fn ask(&mut self, bytes: usize, connections: u32, seconds: u32) -> Result<Asked> {
+        self.process.check()?;
+        client::ask(self.place.peer(), self.process.id(), &url(bytes), connections, seconds)
+    }
+}
+
+fn url(bytes: usize) -> String {
+    format!("http://{}/{bytes}", Lab::HOST_ADDRESSES.0)
+}
+
+const PATIENCE: Duration = Duration::from_secs(60);
