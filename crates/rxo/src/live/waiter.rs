@@ -30,7 +30,9 @@ impl SystemWaiter {
     /// measurements of what frames cost, in which turns that find none must be rare.
     #[must_use]
     pub fn resting(time: Duration) -> Self {
-        Self { rest: Some(time), ..Self::new() }
+        let mut waiter = Self::new();
+        waiter.rest = Some(time);
+        waiter
     }
 }
 
