@@ -17,7 +17,7 @@ use crate::handover::{Holdings, Link};
 use crate::interface::Interface;
 use crate::netlink::{Netlink, Request};
 
-/// An nftables table that drops what arrives on an interface after [`Isolation::close`]. Dropping it
+/// An nftables table that drops what arrives on an interface once it is closed. Dropping it
 /// removes the table.
 #[derive(Debug)]
 pub struct Isolation {

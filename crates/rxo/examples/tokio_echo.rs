@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_was_written_comes_back_though_the_client_pauses() {
-        let data: Vec<u8> = (0..DATA_BYTES as u32).map(|at| (at * 31 >> 5) as u8).collect();
+        let data: Vec<u8> = (0..DATA_BYTES as u32).map(|at| ((at * 31) >> 5) as u8).collect();
         let Echoed { text, written_before_reading } = run(&data).unwrap();
         assert!(text == data);
         assert!(written_before_reading < data.len(), "nobody had to wait");

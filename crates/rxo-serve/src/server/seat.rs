@@ -143,7 +143,7 @@ impl<C: Client> Seat<C> {
             Step::Write { bytes, part, until } => {
                 let text = part.map(|part| text(opened, &mut self.page, &mut shared.pages, part));
                 match text.transpose()? {
-                    Some(None) => Errand::Page(part.map_or(0, |part| index(part))),
+                    Some(None) => Errand::Page(part.map_or(0, index)),
                     text => {
                         let written = self.client.write(bytes, text.flatten().as_ref());
                         let Some(bytes) = unless_blocked(written)? else {

@@ -145,7 +145,7 @@ impl Flow {
     fn leave(&mut self, now: Instant) -> Vec<(usize, Wire)> {
         let room = self.ends[0].send_room();
         if self.is_active && room > 0 {
-            drop(self.ends[0].send(&vec![7; room]));
+            _ = self.ends[0].send(&vec![7; room]);
         }
         self.received_bytes += self.ends[1].consume(usize::MAX) as u64;
         let mut leaving = Vec::new();

@@ -94,7 +94,7 @@ fn connect_both_ways(lab: &Lab, handle: &Handle, peer: SocketAddr, host: SocketA
 
 /// Carries more than a segment, and less than fills the buffers.
 fn carry(mut from: impl Write, mut to: impl Read) {
-    let data: Vec<u8> = (0..30_000_u32).map(|at| (at * 7 >> 3) as u8).collect();
+    let data: Vec<u8> = (0..30_000_u32).map(|at| ((at * 7) >> 3) as u8).collect();
     from.write_all(&data).unwrap();
     let mut got = vec![0; data.len()];
     to.read_exact(&mut got).unwrap();

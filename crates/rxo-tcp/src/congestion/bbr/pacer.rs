@@ -57,9 +57,8 @@ impl Pacer {
 
     /// `bytes` leave at `now`.
     pub(super) fn sent(&mut self, now: Instant, bytes: u32) {
-        if self.rate > 0 {
+        if let Some(ns) = (u64::from(bytes) * SECOND_NS).checked_div(self.rate) {
             self.burst = self.burst.saturating_sub(bytes);
-            let ns = u64::from(bytes) * SECOND_NS / self.rate;
             self.due = (self.due + Duration::from_nanos(ns)).max(now + LEAST_PAUSE);
         }
     }
