@@ -10,7 +10,7 @@
 //! the processor time of receiving. On `tap:NAME` and `tun:NAME` the peers are the system and the networks
 //! behind it.
 //!
-//! [`Listeners`] are listeners on several addresses as one; [`settle`] waits until a peer has everything.
+//! [`Listeners`] are listeners on several addresses as one; [`settle()`] waits until a peer has everything.
 //!
 //! # Examples
 //! ```no_run
