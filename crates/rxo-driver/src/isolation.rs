@@ -3,21 +3,24 @@
 //! A host accepts a packet for one of its addresses on any interface (the weak host model of RFC 1122,
 //! section 3.3.4.2). If the frames of an interface also reach the host through a TAP, the host would
 //! receive each frame twice. An nftables chain at the interface's ingress prevents that: it drops
-//! everything, but packet sockets see a frame before it. Sent frames do not pass it.
+//! everything, or only what is for some addresses, but packet sockets see a frame before it. Sent frames do not
+//! pass it.
 //!
 //! Contract: the kernel removes table and chain when the last process that has the [`Isolation`] ends,
 //! however it ends, because the socket owns the table (Linux 5.12 and later).
 
+mod rule;
+
 use std::io;
+use std::net::{IpAddr, UdpSocket};
 
 use rxo_device::DeviceError;
 
 use crate::fault;
-use crate::handover::{Holdings, Link};
 use crate::interface::Interface;
 use crate::netlink::{Netlink, Request};
 
-/// An nftables table that drops what arrives on an interface once it is closed. Dropping it
+/// An nftables table that drops what arrives on an interface once it is closed. Dropping the value
 /// removes the table.
 #[derive(Debug)]
 pub struct Isolation {
@@ -35,7 +38,10 @@ impl Isolation {
     /// # Errors
     /// If the kernel has no nftables, privilege is missing, or another program has the table.
     pub(crate) fn new(index: u32) -> Result<Self, DeviceError> {
-        let table = format!("rxo-{index}");
+        Self::named(index, format!("rxo-{index}"))
+    }
+
+    fn named(index: u32, table: String) -> Result<Self, DeviceError> {
         let netlink = Netlink::netfilter().map_err(|error| refused(index, error))?;
         let is_owned = match make_table(&netlink, &table, TABLE_OWNER) {
             Ok(()) => true,
@@ -49,18 +55,23 @@ impl Isolation {
         Ok(Self { netlink, table, is_owned })
     }
 
-    /// Isolates `interface` if the system itself has no use for it: it has no addresses, nothing is above it,
-    /// and it is part of nothing. Otherwise, and if the system refuses, `None`: then the kernel looks at each
-    /// frame as well, finds it is nobody's, and drops it, which costs as much as to receive it. Also `None` before
+    /// Drops on `interface` what is for one of `addresses`, behind packet sockets, and nothing else. Without it
+    /// the kernel looks at each such frame as well, finds that it is nobody's, and drops it, which costs as much
+    /// as to receive it.
+    ///
+    /// `None` if the system refuses, or one of the addresses is its own, or there are too many of them. Also before
     /// Linux 5.12: nobody would remove the table of a process that is killed.
     #[must_use]
-    pub fn of_unused(interface: &str) -> Option<Self> {
+    pub fn of_addresses(interface: &str, addresses: &[IpAddr]) -> Option<Self> {
         let index = Interface::find(interface).ok()?.index().ok()?.unsigned_abs();
-        let link = Link::read(index).ok()??;
-        let is_alone = link.master.is_none() && link.uppers.is_empty() && !link.is_loopback;
-        let is_unused = is_alone && Holdings::read(&link).ok()?.first_own_address().is_none();
-        let isolation = is_unused.then(|| Self::new(index).ok()).flatten()?;
-        let is_closed = isolation.is_owned && isolation.close(interface).is_ok();
+        let first = addresses.first()?.to_string().replace(':', "_");
+        if addresses.len() > MOST_ADDRESSES || addresses.iter().any(is_systems) {
+            return None;
+        }
+        let isolation = Self::named(index, format!("rxo-{index}-{first}")).ok()?;
+        let drops: Vec<Request> =
+            addresses.iter().map(|to| rule::drop(&isolation.table, CHAIN, *to)).collect();
+        let is_closed = isolation.is_owned && isolation.filter(interface, ACCEPT, &drops).is_ok();
         is_closed.then_some(isolation)
     }
 
@@ -72,6 +83,11 @@ impl Isolation {
     pub(crate) fn close(&self, interface: &str) -> Result<(), DeviceError> {
         // Without a chain there is nothing to remove.
         _ = batch(&self.netlink, &[&self.chain(DELETE_CHAIN)]);
+        self.filter(interface, DROP, &[])
+    }
+
+    /// Makes the chain, with `rules` and a policy for what none of them drops.
+    fn filter(&self, interface: &str, policy: u32, rules: &[Request]) -> Result<(), DeviceError> {
         let hook: [(u16, &[u8]); 3] = [
             (HOOK_NUMBER, &INGRESS.to_be_bytes()),
             (HOOK_PRIORITY, &FIRST.to_be_bytes()),
@@ -81,9 +97,10 @@ impl Isolation {
             .chain(NEW_CHAIN)
             .flags(libc::NLM_F_CREATE)
             .nest(CHAIN_HOOK, &hook)
-            .attribute(CHAIN_POLICY, &DROP.to_be_bytes())
+            .attribute(CHAIN_POLICY, &policy.to_be_bytes())
             .string(CHAIN_TYPE, "filter");
-        batch(&self.netlink, &[&chain]).map_err(|error| {
+        let all: Vec<&Request> = std::iter::once(&chain).chain(rules).collect();
+        batch(&self.netlink, &all).map_err(|error| {
             let remedy = "load the module nf_tables of a kernel with CONFIG_NF_TABLES_NETDEV";
             fault::system(format!("cannot keep the kernel off {interface}; {remedy}"), error)
         })
@@ -104,7 +121,7 @@ impl Isolation {
 
     fn chain(&self, kind: u16) -> Request {
         let request = request(kind);
-        request.string(CHAIN_TABLE, &self.table).string(CHAIN_NAME, "ingress")
+        request.string(CHAIN_TABLE, &self.table).string(CHAIN_NAME, CHAIN)
     }
 }
 
@@ -152,6 +169,11 @@ fn batch(netlink: &Netlink, changes: &[&Request]) -> io::Result<()> {
     netlink.change_together(&all)
 }
 
+/// Whether `address` is one of the system's: dropping what is for it would cut the system off.
+fn is_systems(address: &IpAddr) -> bool {
+    UdpSocket::bind((*address, 0)).is_ok()
+}
+
 fn is_unknown_flag(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP))
 }
@@ -192,8 +214,12 @@ const HOOK_PRIORITY: u16 = 2;
 const HOOK_DEVICE: u16 = 3;
 const INGRESS: u32 = 0;
 const DROP: u32 = 0;
+const ACCEPT: u32 = 1;
+const CHAIN: &str = "ingress";
 /// Priority before all other chains, so that none counts or forwards what is dropped.
 const FIRST: i32 = i32::MIN + 1;
+/// Every frame passes the rules of all addresses before its own.
+const MOST_ADDRESSES: usize = 16;
 
 #[cfg(test)]
 mod tests {

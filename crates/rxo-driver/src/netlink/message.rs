@@ -86,7 +86,7 @@ impl Request {
 }
 
 /// The bytes of attributes, to be nested in another.
-fn nested(inside: &[(u16, &[u8])]) -> Vec<u8> {
+pub(crate) fn nested(inside: &[(u16, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     inside.iter().for_each(|(kind, value)| push(&mut bytes, *kind, value));
     bytes

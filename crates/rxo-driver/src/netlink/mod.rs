@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-pub(crate) use message::{Request, attribute, attributes, u32_at};
+pub(crate) use message::{Request, attribute, attributes, nested, u32_at};
 
 use message::{Answer, answers};
 

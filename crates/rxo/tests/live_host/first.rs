@@ -3,17 +3,19 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
+use std::time::Duration;
 
 use rxo::driver::{Tap, TapKind};
 use rxo::live::host;
 use rxo::live::{Device, DeviceOptions};
-use rxo_lab::{LabOptions, Namespace};
+use rxo_lab::{Lab, LabOptions, Namespace};
 
 use crate::Test;
 use crate::network::Network;
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_packet_interface_carries_streams_both_ways", packet),
+    ("the_system_keeps_its_own_traffic_on_the_interface", beside_the_system),
     ("a_tap_carries_streams_both_ways", || tap(TapKind::Tap)),
     ("a_tun_carries_streams_both_ways", || tap(TapKind::Tun)),
 ];
@@ -83,11 +85,32 @@ fn packet() {
         let (peer, host) = (format!("[{peer}]:7000"), format!("[{host}]:7001"));
         both_ways(network.lab.peer(), &network.handle(), &peer, &host);
     }
-    // The kernel had no use for the interface, so it was kept off.
+    // The kernel was kept off the host's frames.
     let seen = network.lab.host().stack_counters().unwrap().deliveries;
     let counters = network.stop().counters;
     assert!(counters.engine.aggregates > 0, "{counters:?}");
     assert!(seen < counters.source.frames / 100, "the kernel has seen {seen} packets");
+}
+
+/// The interface gets an address of the system while the host runs, such as by DHCP.
+fn beside_the_system() {
+    let network = Network::new(LabOptions::default(), |_| {});
+    let system = network.lab.host();
+    let interface = system.interface(Lab::WIRE_INTERFACE);
+    interface.set_arp(true).unwrap();
+    interface.add_address("10.77.0.9".parse().unwrap(), 24).unwrap();
+    let listener = system.run(|| TcpListener::bind("10.77.0.9:7002").unwrap()).unwrap();
+    let connect = || {
+        let address = "10.77.0.9:7002".parse().unwrap();
+        TcpStream::connect_timeout(&address, Duration::from_secs(30)).unwrap()
+    };
+    let mut client = network.lab.peer().run(connect).unwrap();
+    client.write_all(b"for the system").unwrap();
+    drop(client);
+    let mut text = String::new();
+    listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "for the system");
+    network.stop();
 }
 
 fn tap(kind: TapKind) {
