@@ -139,6 +139,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
             Some(mut inner) => {
                 self.run_backlog(&mut inner);
                 inner.connection.on_arrival(now, arrival);
+                // At once: it may be served some turns later, and until then the text would fill the device.
+                Self::read_out(&mut inner);
                 Given::Taken
             }
             None => self.put_off(now, arrival),

@@ -1,5 +1,6 @@
 //! The worker without device and engine: connections, timers, the commands of applications.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
@@ -48,8 +49,8 @@ pub(crate) struct Core<B> {
     pub(super) orphans: Orphans,
     pub(super) reclaim: Reclaim,
     pub(super) rests: Rests,
-    /// The places of the cells to be served in this turn.
-    pub(super) dirty: Vec<u32>,
+    /// The places of the cells to be served, in this turn or soon (`shares.rs`).
+    pub(super) dirty: VecDeque<u32>,
     pub(super) listeners: Vec<Arc<Listening<B>>>,
     pub(super) link: Link,
     pub(super) paths: Paths,
@@ -95,7 +96,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             orphans: Orphans::new(config.orphans),
             reclaim: Reclaim::default(),
             rests: Rests::default(),
-            dirty: Vec::new(),
+            dirty: VecDeque::new(),
             listeners: Vec::new(),
             outbox: Outbox::new(shape, Stopwatch::new(config.stage_timer)),
             shape,
@@ -107,11 +108,19 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         &self.post
     }
 
+    /// Whether cells wait for the next turn.
+    pub(super) fn has_more_to_serve(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
     pub(super) fn packets_sent(&self) -> u64 {
         self.outbox.sent
     }
 
     pub(super) fn poll_at(&self) -> Option<Instant> {
+        if self.has_more_to_serve() {
+            return Some(Instant::ZERO);
+        }
         let deadlines = [
             self.timers.next(),
             self.link.poll_at(),
@@ -185,15 +194,15 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         self.post.give_back_socket();
     }
 
-    /// Marks the cell at `place` as to be served in this turn.
+    /// Marks the cell at `place` as to be served.
     pub(super) fn touch(&mut self, place: u32) {
         if let Some(slot) = self.slots.get_mut(place).filter(|slot| !slot.is_dirty) {
             slot.is_dirty = true;
-            self.dirty.push(place);
+            self.dirty.push_back(place);
         }
     }
 
-    /// Marks `cell` as to be served in this turn, if it still has a place.
+    /// Marks `cell` as to be served, if it still has a place.
     fn touch_cell(&mut self, cell: &Arc<Cell<B>>) {
         let place = cell.place.load(Ordering::Relaxed);
         if self.slots.get(place).is_some_and(|slot| Arc::ptr_eq(&slot.cell, cell)) {

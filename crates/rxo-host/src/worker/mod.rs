@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A turn receives at most a budget of frames, coalesces them, gives each delivery to its cell, carries out
-//! commands and what is due, and then serves every cell that was touched: it sends in batches.
+//! commands and what is due, and then serves the cells that were touched, of many a share (`shares.rs`): it sends in
+//! batches.
 
 mod arrive;
 mod core;
@@ -20,6 +21,7 @@ mod reclaim;
 mod rests;
 mod run;
 mod serve;
+mod shares;
 mod slots;
 mod strangers;
 mod time_waits;
@@ -35,6 +37,7 @@ use self::core::Core;
 pub use self::counters::HostCounters;
 use self::kept::Kept;
 pub use self::run::Waiter;
+use self::shares::Shares;
 use crate::buffer::Buffer;
 use crate::post::Post;
 use crate::settings::Settings;
@@ -56,6 +59,7 @@ pub struct Host<I: FrameSource, O> {
     budget_frames: usize,
     is_busy: bool,
     pause: Pause,
+    shares: Shares,
     /// How many successive waits ended without anything to do.
     false_alarms: u32,
 }
@@ -128,6 +132,7 @@ where
             budget_frames,
             is_busy: config.busy,
             pause: config.pause,
+            shares: Shares::new(budget_frames),
             false_alarms: 0,
         })
     }
@@ -165,7 +170,8 @@ where
         self.core.reclaim(now);
         self.core.free_idle(now);
         self.watch().switch(Stage::Serve);
-        let served = self.core.serve_all(now, &mut self.sink)?;
+        let most = self.shares.next(frames, self.core.dirty.len());
+        let served = self.core.serve_some(most, now, &mut self.sink)?;
         self.core.kept.count(frames);
         self.watch().end();
         Ok(Turn { frames, commands, served, sent: self.core.packets_sent() - sent_before })

@@ -65,7 +65,7 @@ where
         self.core.post().close();
         self.core.obey();
         self.core.abort_all();
-        self.core.serve_all(now, &mut self.sink).map(|_| ())
+        self.core.serve_some(usize::MAX, now, &mut self.sink).map(|_| ())
     }
 
     fn turn_and_rest<W: Waiter<I>>(&mut self, waiter: &mut W) -> Result<Turn, DeviceError> {
@@ -80,7 +80,8 @@ where
                 self.core.give_back(true);
             }
         }
-        if self.is_busy || turn.frames > 0 || turn.commands > 0 {
+        let has_more = self.core.has_more_to_serve();
+        if self.is_busy || has_more || turn.frames > 0 || turn.commands > 0 {
             self.gather(waiter, now, turn);
             return Ok(turn);
         }
@@ -94,7 +95,7 @@ where
 
     /// Pauses after a batch that shows a sender at full speed, so that frames gather.
     fn gather<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant, turn: Turn) {
-        let has_more = turn.frames >= self.budget_frames;
+        let has_more = turn.frames >= self.budget_frames || self.core.has_more_to_serve();
         if self.is_busy || has_more {
             return;
         }

@@ -27,23 +27,21 @@ struct Served {
 }
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
-    /// Serves every cell that was touched, and sends the rest of the batch.
-    pub(super) fn serve_all<O: FrameSink>(
+    /// Serves at most `most` of the cells that were touched, the first that was touched first, and sends the rest
+    /// of the batch. Returns how many it has served.
+    pub(super) fn serve_some<O: FrameSink>(
         &mut self,
+        most: usize,
         now: Instant,
         sink: &mut O,
     ) -> Result<usize, DeviceError> {
         let mut served = 0;
         // A new orphan may cause another cell to be served, which causes no further ones.
-        while !self.dirty.is_empty() {
-            let mut dirty = std::mem::take(&mut self.dirty);
-            served += dirty.len();
-            let outcome = dirty.drain(..).try_for_each(|place| self.serve(place, now, sink));
-            if self.dirty.is_empty() {
-                // The memory is used again.
-                self.dirty = dirty;
-            }
-            outcome?;
+        while served < most
+            && let Some(place) = self.dirty.pop_front()
+        {
+            served += 1;
+            self.serve(place, now, sink)?;
         }
         self.send_link(sink)?;
         self.outbox.send::<O, B>(sink, None)?;
