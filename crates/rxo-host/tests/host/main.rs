@@ -24,6 +24,7 @@ mod peer;
 mod reader;
 mod readiness;
 mod shards;
+mod shares;
 mod threads;
 mod time_waits;
 mod transfers;

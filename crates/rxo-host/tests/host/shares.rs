@@ -1,0 +1,40 @@
+//! Of many connections a turn serves a share, and none before the device is empty.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::world::{World, fill, options, pattern};
+
+#[test]
+fn many_connections_are_served_in_shares_and_read_at_once() {
+    const CONNECTIONS: usize = 100;
+    let mut world = World::with(options(), |config| config.budget_frames = 64);
+    let listener = world.listen(CONNECTIONS);
+    let ends: Vec<_> = (0..CONNECTIONS).map(|_| world.connected(&listener)).collect();
+    let got = Arc::new(AtomicUsize::new(0));
+    for (_, accepted) in &ends {
+        let got = Arc::clone(&got);
+        accepted.read_with(move |text| {
+            got.fetch_add(text.len(), Ordering::Relaxed);
+        });
+    }
+    world.settle();
+
+    let data = pattern(1_000);
+    for (client, _) in &ends {
+        assert_eq!(fill(client, &data), data.len());
+    }
+    while !world.client.turn(world.now).unwrap().is_idle() {}
+
+    let mut turn = || world.server.turn(world.now).unwrap();
+    let first = turn();
+    assert_eq!((first.frames, first.served), (64, 0), "there may be more to receive");
+    let second = turn();
+    assert_eq!((second.frames, second.served), (36, 32));
+    // What still waits to be served keeps no frame of the device.
+    assert_eq!(got.load(Ordering::Relaxed), CONNECTIONS * data.len());
+    assert!(world.server.poll_at().is_some_and(|at| at <= world.now), "it must not sleep");
+    let rest = [(); 3].map(|()| world.server.turn(world.now).unwrap().served);
+    assert_eq!(rest, [32, 32, 4]);
+    assert!(world.server.poll_at().is_none_or(|at| at > world.now));
+}
