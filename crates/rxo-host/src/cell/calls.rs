@@ -9,6 +9,7 @@ use rxo_frame::SharedBytes;
 use rxo_tcp::{CallError, Closed, Connection, Failure, State, Statistics};
 use rxo_wire::FlowKey;
 
+use super::reader::reading;
 use super::{Cell, Inner, Reader, Signal};
 use crate::buffer::Buffer;
 use crate::transmit::Marks;
@@ -31,10 +32,10 @@ pub(crate) trait Socket: Send + Sync {
     fn write_both(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize>;
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
     fn abort(&self);
-    fn set_nagle(&self, is_on: bool);
-    fn marks(&self) -> Marks;
-    fn set_marks(&self, marks: Marks);
-    fn take_error(&self) -> Option<io::Error>;
+    fn set_nagle(&self, is_on: bool) -> io::Result<()>;
+    fn marks(&self) -> io::Result<Marks>;
+    fn set_marks(&self, marks: Marks) -> io::Result<()>;
+    fn take_error(&self) -> io::Result<Option<io::Error>>;
     fn statistics(&self) -> Statistics;
     fn signal(&self) -> &Signal;
     fn pair(&self) -> FlowKey;
@@ -56,7 +57,7 @@ impl<B: AsRef<[u8]>> Bound<B> {
         &self,
         write: impl FnOnce(&mut Connection<Buffer<B>>) -> Result<usize, CallError>,
     ) -> io::Result<usize> {
-        self.0.with(|inner| {
+        self.0.call(|inner| {
             let written =
                 write(&mut inner.connection).map_err(|error| write_error(inner, error))?;
             inner.has_work |= inner.connection.wants_attention();
@@ -75,7 +76,7 @@ impl<B: AsRef<[u8]>> Drop for Bound<B> {
 
 impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     fn is_connected(&self) -> io::Result<bool> {
-        self.0.with(|inner| match inner.connection.state() {
+        self.0.call(|inner| match inner.connection.state() {
             State::Closed(closed) => Err(closed_error(closed)),
             State::Listen | State::SynSent(_) | State::SynReceived(_) => Ok(false),
             _ => Ok(true),
@@ -83,7 +84,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     }
 
     fn read(&self, to: &mut [u8]) -> io::Result<usize> {
-        self.0.with(|inner| {
+        self.0.call(|inner| {
             if inner.reads_no_more {
                 return Ok(0);
             }
@@ -98,7 +99,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     }
 
     fn peek(&self, to: &mut [u8]) -> io::Result<usize> {
-        self.0.with(|inner| {
+        self.0.call(|inner| {
             if inner.connection.readable_bytes() == 0 {
                 // There is nothing to consume; returns what a read would.
                 return inner.connection.receive(to).map_err(|error| read_error(inner, error));
@@ -114,7 +115,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     }
 
     fn read_in_place(&self, read: &mut dyn FnMut(&[IoSlice<'_>]) -> usize) -> io::Result<usize> {
-        self.0.with(|inner| {
+        self.0.call(|inner| {
             if inner.reads_no_more {
                 return Ok(0);
             }
@@ -128,7 +129,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
                 *place = IoSlice::new(piece);
                 (count, bytes) = (count + 1, bytes + piece.len());
             }
-            let wanted = read(&pieces[..count]).min(bytes);
+            let wanted = reading(|| read(&pieces[..count])).min(bytes);
             let consumed = inner.connection.consume(wanted);
             inner.has_work |= inner.connection.has_to_send();
             Ok(consumed)
@@ -137,10 +138,13 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
 
     /// What is already there is read at once: the worker may have served the connection for the last time.
     fn set_reader(&self, reader: Reader) {
-        self.0.with(|inner| {
-            inner.reader = Some(reader);
+        // Dropped without the lock: a reader may own streams.
+        let _spent = self.0.with(|inner| {
+            let replaced = inner.reader.replace(reader);
             Cell::read_out(inner);
             inner.has_work |= inner.connection.has_to_send();
+            let is_closed = matches!(inner.connection.state(), State::Closed(_));
+            (replaced, inner.reader.take_if(|_| is_closed))
         });
     }
 
@@ -165,7 +169,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     }
 
     fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.0.with(|inner| {
+        self.0.call(|inner| {
             if how != Shutdown::Write {
                 inner.reads_no_more = true;
             }
@@ -190,29 +194,33 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
         self.0.signal.notify();
     }
 
-    fn set_nagle(&self, is_on: bool) {
-        self.0.with(|inner| {
+    fn set_nagle(&self, is_on: bool) -> io::Result<()> {
+        self.0.call(|inner| {
             inner.connection.set_nagle(is_on);
             inner.has_work |= inner.connection.has_to_send();
-        });
+            Ok(())
+        })
     }
 
-    fn marks(&self) -> Marks {
-        self.0.with(|inner| inner.marks)
+    fn marks(&self) -> io::Result<Marks> {
+        self.0.call(|inner| Ok(inner.marks))
     }
 
     /// The worker uses the marks from the next packet on.
-    fn set_marks(&self, marks: Marks) {
-        self.0.with(|inner| inner.marks = marks);
+    fn set_marks(&self, marks: Marks) -> io::Result<()> {
+        self.0.call(|inner| {
+            inner.marks = marks;
+            Ok(())
+        })
     }
 
-    fn take_error(&self) -> Option<io::Error> {
-        self.0.with(|inner| match inner.connection.state() {
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.0.call(|inner| match inner.connection.state() {
             State::Closed(Closed { failure: Some(failure) }) if !inner.is_error_taken => {
                 inner.is_error_taken = true;
-                Some(failure_error(failure))
+                Ok(Some(failure_error(failure)))
             }
-            _ => None,
+            _ => Ok(None),
         })
     }
 

@@ -17,6 +17,7 @@ mod signal;
 #[cfg(feature = "tokio")]
 mod tasks;
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -27,7 +28,7 @@ use rxo_wire::tcp::AckRecord;
 
 use self::backlog::Backlog;
 pub(crate) use self::calls::{Bound, Socket, local, peer};
-pub(crate) use self::reader::Reader;
+pub(crate) use self::reader::{Reader, deadlock, is_reading};
 pub(crate) use self::ready_set::ReadySet;
 pub(crate) use self::signal::{Descriptor, Signal};
 #[cfg(feature = "tokio")]
@@ -74,7 +75,7 @@ pub(crate) struct Inner<B> {
     /// Whether the worker must serve the cell after a call of the application.
     has_work: bool,
     /// Gets what can be read, if the application does not read by itself.
-    reader: Option<Reader>,
+    pub(crate) reader: Option<Reader>,
     /// Whether the application has shut down reading.
     reads_no_more: bool,
     /// Whether [`Socket::take_error`] has returned the failure.
@@ -160,8 +161,20 @@ impl<B: AsRef<[u8]>> Cell<B> {
         Some(act(&mut inner))
     }
 
+    /// As [`Cell::with`], for a call that can fail: it does if an application's reader made it.
+    fn call<R>(
+        self: &Arc<Self>,
+        act: impl FnOnce(&mut Inner<B>) -> io::Result<R>,
+    ) -> io::Result<R> {
+        if is_reading() { Err(deadlock()) } else { self.with(act) }
+    }
+
     /// Lets an application's thread act on the connection. Waits for the lock.
+    ///
+    /// # Panics
+    /// If an application's reader called it.
     pub(crate) fn with<R>(self: &Arc<Self>, act: impl FnOnce(&mut Inner<B>) -> R) -> R {
+        assert!(!is_reading(), "{}", reader::NO_CALLS);
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         self.run_backlog_here(&mut inner);
         let result = act(&mut inner);

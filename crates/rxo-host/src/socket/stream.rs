@@ -154,8 +154,11 @@ impl TcpStream {
     /// [`Read::read`] then waits for the end: it returns 0 after the peer has closed and `reader` has had
     /// everything, and the error of a connection that failed. Writing, closing and readiness are as before.
     ///
-    /// `reader` runs while the connection is locked, and everything else of the host waits for it: it must not
-    /// wait, and must not use this stream. If it panics, the host ends.
+    /// `reader` runs while the connection is locked, and everything else of the host waits for it: it must not wait.
+    /// It must not use a stream or a listener of any host, because two readers that use each other's streams would
+    /// wait for each other: let it hand the text over by a channel. Calls that it makes all the same fail with
+    /// [`io::ErrorKind::Deadlock`]; [`TcpStream::abort`], [`TcpStream::statistics`] and this one panic. It may
+    /// drop streams. If it panics, the host ends. It is dropped when the connection is over.
     pub fn read_with(&self, reader: impl FnMut(&[u8]) + Send + 'static) {
         self.socket.set_reader(Reader::new(reader));
     }
@@ -166,7 +169,8 @@ impl TcpStream {
     ///
     /// `read` sees at least one piece and at most 64, none of them empty; more text may be readable. The
     /// connection is locked meanwhile: what arrives waits in a bounded queue and is dropped when that is full. So
-    /// `read` should not wait for anything, and must not use the stream, which would wait for itself.
+    /// `read` should not wait for anything, and must not use a stream or a listener, as with
+    /// [`TcpStream::read_with`].
     ///
     /// # Errors
     /// As [`Read::read`].
@@ -250,8 +254,7 @@ impl TcpStream {
     /// # Errors
     /// Never; as in `std::net`.
     pub fn set_nodelay(&self, is_nodelay: bool) -> io::Result<()> {
-        self.socket.set_nagle(!is_nodelay);
-        Ok(())
+        self.socket.set_nagle(!is_nodelay)
     }
 
     /// Sets the time to live, or hop limit, of later packets (RFC 9293, section 3.9.2); 64 until set.
@@ -261,8 +264,7 @@ impl TcpStream {
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
         let hop_limit = u8::try_from(ttl).ok().filter(|limit| *limit > 0);
         let hop_limit = hop_limit.ok_or_else(|| wrong(format!("ttl is {ttl}; choose 1 to 255")))?;
-        self.socket.set_marks(Marks { hop_limit, ..self.socket.marks() });
-        Ok(())
+        self.socket.set_marks(Marks { hop_limit, ..self.socket.marks()? })
     }
 
     /// The time to live, or hop limit.
@@ -270,7 +272,7 @@ impl TcpStream {
     /// # Errors
     /// Never; as in `std::net`.
     pub fn ttl(&self) -> io::Result<u32> {
-        Ok(self.socket.marks().hop_limit.into())
+        Ok(self.socket.marks()?.hop_limit.into())
     }
 
     /// Sets the differentiated services code point of later packets (RFC 2474; RFC 9293, section 3.9.1.9),
@@ -282,14 +284,15 @@ impl TcpStream {
         if dscp > MOST_DSCP {
             return Err(wrong(format!("dscp is {dscp}; choose 0 to {MOST_DSCP}")));
         }
-        self.socket.set_marks(Marks { dscp, ..self.socket.marks() });
-        Ok(())
+        self.socket.set_marks(Marks { dscp, ..self.socket.marks()? })
     }
 
     /// What it is.
-    #[must_use]
-    pub fn dscp(&self) -> u8 {
-        self.socket.marks().dscp
+    ///
+    /// # Errors
+    /// Never, except in a reader.
+    pub fn dscp(&self) -> io::Result<u8> {
+        Ok(self.socket.marks()?.dscp)
     }
 
     /// Why the connection failed; `None` if it did not, or after the first call.
@@ -297,7 +300,7 @@ impl TcpStream {
     /// # Errors
     /// Never; as in `std::net`.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-        Ok(self.socket.take_error())
+        self.socket.take_error()
     }
 
     /// A snapshot of the connection: windows, round-trip time, agreed features.

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::cell::{Descriptor, Signal};
+use crate::cell::{Descriptor, Signal, deadlock, is_reading};
 
 /// How a socket waits; shared by its clones.
 #[derive(Debug, Default)]
@@ -72,6 +72,9 @@ impl Waiting {
             match attempt() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 done => return done,
+            }
+            if is_reading() {
+                return Err(deadlock());
             }
             let left = timeout.map(|timeout| {
                 let deadline = *deadline.get_or_insert_with(|| now() + timeout);

@@ -189,7 +189,11 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             self.add_cell(cell, None);
             return;
         }
-        cell.serve(|inner| inner.connection.abort());
+        // Dropped without the lock: a reader may own streams.
+        let _reader = cell.serve(|inner| {
+            inner.connection.abort();
+            inner.reader.take()
+        });
         cell.signal.notify();
         self.post.give_back_socket();
     }

@@ -12,7 +12,7 @@ use super::neighbours::{Reach, reach};
 use super::paths::Paths;
 use super::slots::Slot;
 use crate::buffer::Buffer;
-use crate::cell::Cell;
+use crate::cell::{Cell, Reader};
 use crate::transmit::{Outbox, Path};
 
 /// The state of a cell after it was served.
@@ -24,6 +24,8 @@ struct Served {
     left: Option<(TimeWait, Instant)>,
     is_new_orphan: bool,
     keeps: Keeps,
+    /// The reader of a connection that is over. Dropped without the lock: it may own streams.
+    _spent: Option<Reader>,
 }
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
@@ -98,8 +100,10 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             // A closed connection is served no more, but its text may still be read.
             let keeps =
                 if is_over && lends { copy_kept(inner) } else { Keeps::of(inner, owned_until) };
-            let served = Served { events, poll_at, is_over, left, is_new_orphan, keeps };
             cell.tell(inner, events);
+            let spent = inner.reader.take_if(|_| is_over);
+            let served =
+                Served { events, poll_at, is_over, left, is_new_orphan, keeps, _spent: spent };
             sent.map(|()| served)
         });
         // An application that holds the lock marks the cell when it unlocks.

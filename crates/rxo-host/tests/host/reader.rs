@@ -1,7 +1,8 @@
 //! An application whose reader gets the text on the worker's thread.
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 use rxo_host::TcpStream;
@@ -80,4 +81,44 @@ fn a_failure_ends_the_wait_for_the_end() {
     world.settle();
     assert_eq!(*got.lock().unwrap(), b"text");
     assert_eq!(drain(&accepted).unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+/// Two readers that write to each other's streams would wait for each other.
+#[test]
+fn a_reader_may_use_no_stream() {
+    let mut world = World::new();
+    let listener = world.listen(2);
+    let ((client, accepted), (_other, to)) =
+        (world.connected(&listener), world.connected(&listener));
+    client.set_nodelay(true).unwrap();
+    let (told, kinds) = channel();
+    for mut stream in [to.try_clone().unwrap(), accepted.try_clone().unwrap()] {
+        let told = told.clone();
+        let reader =
+            move |_: &[u8]| told.send(stream.write(b"onwards").unwrap_err().kind()).unwrap();
+        accepted.read_with(reader);
+        fill(&client, b"text");
+        world.settle();
+        assert_eq!(kinds.try_recv(), Ok(ErrorKind::Deadlock));
+    }
+    assert_eq!(fill(&to, b"after"), 5, "the thread is free again");
+}
+
+#[test]
+fn readers_that_hold_each_others_streams_end_with_their_connections() {
+    let mut world = World::new();
+    let listener = world.listen(2);
+    let (one, other) = (world.connected(&listener), world.connected(&listener));
+    let token = Arc::new(());
+    for (mine, others) in [(&one.1, &other.1), (&other.1, &one.1)] {
+        let held = (Arc::clone(&token), others.try_clone().unwrap());
+        mine.read_with(move |_| _ = &held);
+    }
+    one.0.abort();
+    other.0.abort();
+    world.settle();
+    assert_eq!(Arc::strong_count(&token), 1);
+    let held = Arc::clone(&token);
+    one.1.read_with(move |_| _ = &held);
+    assert_eq!(Arc::strong_count(&token), 1, "it would get nothing");
 }
