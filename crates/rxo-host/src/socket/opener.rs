@@ -41,7 +41,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Shards<B> {
         let mut outcome = Err(worker_ended());
         for post in from.iter().chain(before) {
             outcome = connect(post, remote);
-            if !outcome.as_ref().is_err_and(is_full) {
+            if !outcome.as_ref().is_err_and(is_of_one_shard) {
                 break;
             }
         }
@@ -49,28 +49,28 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Shards<B> {
     }
 
     fn listen(&self, local: SocketAddr, backlog: usize) -> io::Result<Arc<dyn Accept>> {
-        let Some(first) = self.posts.first().filter(|post| !post.is_closed()) else {
-            return Err(worker_ended());
-        };
+        let running: Vec<_> = self.posts.iter().filter(|post| !post.is_closed()).collect();
+        let Some(first) = running.first() else { return Err(worker_ended()) };
         if !local.ip().is_unspecified() && !first.settings.link.is_ours(local.ip()) {
             let message = format!("{} is not an address of this host", local.ip());
             return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, message));
         }
         let local = first.listeners.take(local)?;
-        let (backlog, signal) = (backlog.div_ceil(self.posts.len()), Arc::<Signal>::default());
-        let part = |post: &Arc<Post<B>>| {
+        let (backlog, signal) = (backlog.div_ceil(running.len()), Arc::<Signal>::default());
+        let part = |post: &&Arc<Post<B>>| {
             let listening = Listening::new(local, backlog, Arc::clone(&signal));
             post.send(Command::Listen(Arc::clone(&listening)));
-            Part { listening, post: Arc::clone(post) }
+            Part { listening, post: Arc::clone(*post) }
         };
-        let parts = self.posts.iter().map(part).collect();
+        let parts = running.iter().map(part).collect();
         Ok(BoundListener::bind(local, parts, signal))
     }
 }
 
-/// Whether another shard may have room.
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::QuotaExceeded | io::ErrorKind::AddrNotAvailable)
+/// Whether another shard may have room, or run.
+fn is_of_one_shard(error: &io::Error) -> bool {
+    use io::ErrorKind::{AddrNotAvailable, NotConnected, QuotaExceeded};
+    matches!(error.kind(), QuotaExceeded | AddrNotAvailable | NotConnected)
 }
 
 fn connect<B: AsRef<[u8]> + Send + Sync + 'static>(

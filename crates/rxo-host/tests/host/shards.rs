@@ -267,6 +267,24 @@ fn an_address_has_one_listener() {
     assert!(scene.host.handle().listen(server(), 8).is_ok());
 }
 
+/// The device of one shard has failed; the other goes on.
+#[test]
+fn a_shard_that_has_ended_is_passed_over() {
+    let (mut peer, host, _) = ends(options(), [config("10.0.0.1/24"), config("10.0.0.2/24")]);
+    let now = Instant::from_micros(1_000_000);
+    let handle = host.handle();
+    let mut shards = host.into_shards();
+    let listen = || handle.listen(server(), 8);
+    shards[0].close(now).unwrap();
+    assert!(listen().is_ok());
+    for _ in 0..4 {
+        handle.connect_nonblocking("10.0.0.1:80".parse().unwrap()).unwrap();
+    }
+    shards[1].close(now).unwrap();
+    assert_eq!(listen().err().map(|error| error.kind()), Some(ErrorKind::NotConnected));
+    peer.close(now).unwrap();
+}
+
 #[test]
 fn a_host_has_at_least_one_shard() {
     let none = Vec::<(MemorySource, MemorySink)>::new();
