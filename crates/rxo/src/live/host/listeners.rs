@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rxo_driver::wait::wait_readable;
@@ -10,7 +11,11 @@ use rxo_host::{Handle, Readiness, TcpListener, TcpStream};
 
 /// Listeners on several addresses of a host, as one.
 #[derive(Debug)]
-pub struct Listeners(Vec<TcpListener>);
+pub struct Listeners {
+    all: Vec<TcpListener>,
+    /// Counts calls, which ask the listeners in turn.
+    calls: AtomicUsize,
+}
 
 impl Listeners {
     /// Listens on all `addresses`, each with `backlog` connections that may wait.
@@ -29,7 +34,8 @@ impl Listeners {
             listener.set_nonblocking(true)?;
             Ok(listener)
         };
-        addresses.into_iter().map(listen).collect::<io::Result<_>>().map(Self)
+        let all = addresses.into_iter().map(listen).collect::<io::Result<_>>()?;
+        Ok(Self { all, calls: AtomicUsize::new(0) })
     }
 
     /// Accepts the next connection; `None` if none came within `time`, or a signal came.
@@ -40,7 +46,7 @@ impl Listeners {
         if let Some(accepted) = self.accept()? {
             return Ok(Some(accepted));
         }
-        let descriptors: Vec<_> = self.0.iter().map(AsFd::as_fd).collect();
+        let descriptors: Vec<_> = self.all.iter().map(AsFd::as_fd).collect();
         wait_readable(&descriptors, Some(time))?;
         self.accept()
     }
@@ -50,7 +56,7 @@ impl Listeners {
     /// # Errors
     /// If they are watched already.
     pub fn watch(&self, readiness: &Readiness, token: u64) -> io::Result<()> {
-        self.0.iter().try_for_each(|listener| readiness.watch_listener(listener, token))
+        self.all.iter().try_for_each(|listener| readiness.watch_listener(listener, token))
     }
 
     /// Accepts the next connection; `None` if there is none.
@@ -58,7 +64,9 @@ impl Listeners {
     /// # Errors
     /// If the host has ended.
     pub fn accept(&self) -> io::Result<Option<(TcpStream, SocketAddr)>> {
-        for listener in &self.0 {
+        let first = self.calls.fetch_add(1, Ordering::Relaxed) % self.all.len().max(1);
+        let (before, from) = self.all.split_at(first);
+        for listener in from.iter().chain(before) {
             match listener.accept() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 accepted => return accepted.map(Some),
