@@ -11,15 +11,16 @@ use rxo_frame::Instant;
 
 use super::Custody;
 use super::channel::{Order, Report};
+use crate::fault;
 use crate::guard::Worker;
-use crate::{fault, wait};
+use crate::wait::{Interest, WaitList};
 
 /// The side of a run in two processes that only waits and restores.
 #[derive(Debug)]
 pub struct Keeper {
     custody: Custody,
     worker: Worker,
-    requests: UnixStream,
+    requests: Requests,
     /// How often the user has asked for an end.
     asked: usize,
     /// Whether a change was made that is not given back yet.
@@ -28,8 +29,34 @@ pub struct Keeper {
     refused: Option<DeviceError>,
 }
 
+/// The user's requests to end; `None` after the last.
+#[derive(Debug)]
+struct Requests(Option<UnixStream>);
+
 /// How often names are checked: a renamed interface must be isolated again.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+
+impl Requests {
+    fn new(stream: UnixStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Self(Some(stream)))
+    }
+
+    /// How many came since the last call. After the last there is nothing to wait for.
+    fn count(&mut self) -> usize {
+        let Some(mut stream) = self.0.as_ref() else { return 0 };
+        // Nobody types more than 16.
+        match stream.read(&mut [0; 16]) {
+            Ok(0) => {
+                self.0 = None;
+                0
+            }
+            Ok(new) => new,
+            // There is none.
+            Err(_) => 0,
+        }
+    }
+}
 
 impl Keeper {
     /// Keeps `custody` for `worker`. Each byte that `requests` yields is a request of the user to end: the first
@@ -38,7 +65,7 @@ impl Keeper {
     /// # Errors
     /// If `requests` cannot be read without waiting.
     pub fn new(custody: Custody, worker: Worker, requests: UnixStream) -> io::Result<Self> {
-        requests.set_nonblocking(true)?;
+        let requests = Requests::new(requests)?;
         Ok(Self { custody, worker, requests, asked: 0, owes: false, refused: None })
     }
 
@@ -64,8 +91,12 @@ impl Keeper {
 
     /// Waits for a report or a signal and handles it. `None` if the worker has ended.
     fn wait(&mut self, note: &mut impl FnMut(&str)) -> Option<()> {
-        let (channel, requests) = (self.worker.channel.as_fd(), self.requests.as_fd());
-        let ready = wait::wait_readable(&[channel, requests], Some(BETWEEN_LOOKS)).ok()?;
+        let (channel, requests) =
+            (self.worker.channel.as_fd(), self.requests.0.as_ref().map(AsFd::as_fd));
+        let mut list = WaitList::new();
+        list.add(Some(&channel), Interest::Readable);
+        list.add(requests.as_ref(), Interest::Readable);
+        let ready = list.wait(Some(BETWEEN_LOOKS)).ok()?;
         self.count_requests();
         if ready.is_none() && self.owes {
             self.custody.follow_names();
@@ -80,8 +111,7 @@ impl Keeper {
     }
 
     fn count_requests(&mut self) {
-        // An error means that there is none; nobody types more than 16.
-        let new = self.requests.read(&mut [0; 16]).unwrap_or(0);
+        let new = self.requests.count();
         if new == 0 {
             return;
         }
@@ -131,5 +161,24 @@ impl Keeper {
         if std::mem::take(&mut self.owes) {
             self.custody.give_back().iter().for_each(|line| note(line));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn after_the_last_request_there_is_nothing_to_wait_for() {
+        let (requests, mut ask) = UnixStream::pair().unwrap();
+        let mut requests = Requests::new(requests).unwrap();
+        assert_eq!(requests.count(), 0);
+        ask.write_all(&[0; 2]).unwrap();
+        assert_eq!(requests.count(), 2);
+        drop(ask);
+        assert_eq!((requests.count(), requests.0.is_none()), (0, true));
+        assert_eq!(requests.count(), 0);
     }
 }
