@@ -25,7 +25,7 @@
 //! * `path.rs` is how large a segment the path takes, and which routers are believed.
 //! * `connection/` holds it together: the application's calls, timers, what leaves next.
 //!
-//! What is not here: pacing, HyStart++, the RFC 7323 appendix G weighting of samples, multicast.
+//! What is not here: the RFC 7323 appendix G weighting of samples, multicast.
 //!
 //! # Examples
 //! ```

@@ -38,8 +38,8 @@ use crate::{AckPolicy, Arrival, Connection, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Takes what arrived, each segment of it by itself, in order. Addresses and ports are this
-    /// connection's, and checksums are right. `now` is not before any time given earlier. Does not
-    /// allocate.
+    /// connection's, and checksums are right. `now` is not before any time given earlier.
+    /// Allocates only up to the granted buffers.
     ///
     /// The form of an arrival changes the cost only: all of them do what one [`Arrival::Segments`] with the
     /// same segments does. So does one arrival for each segment, with nothing transmitted in between.

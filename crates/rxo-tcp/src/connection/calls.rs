@@ -40,7 +40,7 @@ impl core::error::Error for CallError {}
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// SEND: copies as much of `data` as fits into the send buffer, and returns how many bytes. While the
-    /// connection opens, data waits. Does not allocate.
+    /// connection opens, data waits. Allocates only up to the granted buffers.
     ///
     /// # Errors
     /// [`CallError::NotYet`] if there is no room; else why nothing can be sent any more.

@@ -17,7 +17,7 @@ use crate::{Reset, Transmit};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// The next segment to send. Call it until it returns `None` after everything that goes in. The
-    /// returned segment counts as sent. Does not allocate.
+    /// returned segment counts as sent. Allocates only up to the granted buffers.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
         self.trial_bytes = self.path.trial(self.snd.mss, now);
         let plan = self.plan_after_pause(now);
