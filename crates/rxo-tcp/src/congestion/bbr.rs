@@ -119,6 +119,16 @@ impl Bbr {
         self.pacer.refill(now);
     }
 
+    /// Sets the size of a full segment.
+    pub(super) fn set_mss(&mut self, mss: u32) {
+        self.pacer.set_mss(mss);
+    }
+
+    /// Frees the memory. Nothing is in flight.
+    pub(super) fn free(&mut self) {
+        self.samples.free();
+    }
+
     /// `bytes` leave, while `in_flight` are in flight.
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u32, in_flight: u32) {
         self.after_idle |= in_flight == 0 && self.samples.is_limited();
@@ -138,8 +148,7 @@ impl Bbr {
 
     /// Takes an acknowledgement, and sets the window.
     pub(super) fn on_delivered(&mut self, window: &mut Window, news: &Delivery) {
-        let least_ns = self.least_rtt.map_or(0, |least| least.ns);
-        let sample = self.samples.arrived(news.now, news.bytes, news.sent_at, least_ns);
+        let sample = self.samples.arrived(news.now, news.bytes, news.sent_at, self.least_ns());
         let is_new_round = sample.is_some_and(|sample| self.follow(&sample));
         self.advance_phase(window, news);
         if is_new_round && sample.is_some_and(|sample| !sample.is_limited) {
@@ -168,8 +177,7 @@ impl Bbr {
     /// A phase lasts a round trip: one that probes until the queue shows it, one that drains until it is gone.
     fn advance_phase(&mut self, window: &Window, news: &Delivery) {
         let Mode::ProbeBandwidth { phase, since } = self.mode else { return };
-        let least_ns = self.least_rtt.map_or(0, |least| least.ns);
-        let is_over = news.now.nanos_since(since) > least_ns;
+        let is_over = news.now.nanos_since(since) > self.least_ns();
         let (before, after) = news.in_flight;
         let is_done = match PHASES[phase] {
             gain @ 101.. => {
@@ -259,18 +267,26 @@ impl Bbr {
         }
     }
 
+    /// Until the pipe is full, the rate begins with the initial window in a round trip, and only rises: what a small
+    /// message or a delayed acknowledgement shows is not the path (draft, section 4.2.1).
     fn set_rate(&mut self, window: &Window, now: Instant) {
         let (gain, _) = self.gains();
-        let rate = match (self.bandwidth.highest(), self.least_rtt) {
-            (0, None) => return,
-            (0, Some(LeastRtt { ns, .. })) => {
-                let bytes = u128::from(initial_window(window.mss)) * NANOS_PER_SECOND;
-                u64::try_from(bytes / u128::from(ns.max(LEAST_RTT_NS))).unwrap_or(u64::MAX)
-            }
-            (highest, _) => highest,
-        };
-        let rate = rate.saturating_mul(gain.into()) / 100;
-        self.pacer.set_rate(rate, window.mss, now);
+        let of = |rate: u64| rate.saturating_mul(gain.into()) / 100;
+        let mut rate = of(self.bandwidth.highest());
+        if !self.full.is_full {
+            let bytes = u128::from(initial_window(window.mss)) * NANOS_PER_SECOND;
+            let first = self.least_rtt.map(|least| bytes / u128::from(least.ns.max(LEAST_RTT_NS)));
+            let first = u64::try_from(first.unwrap_or(0)).unwrap_or(u64::MAX);
+            rate = rate.max(of(first)).max(self.pacer.rate());
+        }
+        if rate > 0 {
+            self.pacer.set_rate(rate, now);
+        }
+    }
+
+    /// 0 if none is known.
+    fn least_ns(&self) -> u64 {
+        self.least_rtt.map_or(0, |least| least.ns)
     }
 
     /// What is in flight if the path is used by `gain` percent.

@@ -107,7 +107,10 @@ impl Congestion {
             Algorithm::Reno | Algorithm::Bbr => Chosen::Reno(Reno::default()),
         };
         let bbr = (algorithm == Algorithm::Bbr).then(|| Box::new(Bbr::new(mss)));
-        let window = Window { cwnd: initial_window(mss), ssthresh: MAX_WINDOW_BYTES, mss };
+        let cwnd = initial_window(mss);
+        // BBR sets both with each acknowledgement; a recovery before the first keeps to the initial window.
+        let ssthresh = if bbr.is_some() { cwnd } else { MAX_WINDOW_BYTES };
+        let window = Window { cwnd, ssthresh, mss };
         let (slow_start, tokens) = (SlowStart::default(), Tokens::default());
         Self {
             window,
@@ -257,6 +260,16 @@ impl Congestion {
     pub(crate) fn set_mss(&mut self, mss: u32) {
         self.window.mss = mss;
         self.set_cwnd(self.window.cwnd);
+        if let Some(bbr) = &mut self.bbr {
+            bbr.set_mss(mss);
+        }
+    }
+
+    /// Frees the memory. Nothing is in flight.
+    pub(crate) fn free(&mut self) {
+        if let Some(bbr) = &mut self.bbr {
+            bbr.free();
+        }
     }
 
     /// Takes note that nothing was sent for `idle`.

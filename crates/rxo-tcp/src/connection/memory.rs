@@ -16,6 +16,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.recovery.free_unused();
         self.rcv.free_unused();
         self.acks.free_unused();
+        if self.snd.outstanding() == 0 {
+            self.congestion.free();
+        }
         let is_sent = self.snd.una == self.snd.nxt && self.snd.buffer.len() == 0;
         is_sent && self.rcv.ready_bytes() == 0 && !self.rcv.has_gap()
     }
@@ -25,6 +28,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     pub(crate) fn give_back_sending(&mut self) {
         self.snd.buffer = SendBuffer::with_capacity(0);
         self.recovery.give_back();
+        self.congestion.free();
         self.timers.stop(Timer::Pace);
     }
 

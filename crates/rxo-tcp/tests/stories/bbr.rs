@@ -4,7 +4,7 @@ use rxo_frame::Duration;
 use rxo_tcp::{Algorithm, Buffers, Config};
 
 use crate::bottleneck::{Bottleneck, Path};
-use crate::dsl::ms;
+use crate::dsl::*;
 
 /// 20 Mbit/s, 40 ms there and back, and a queue of 100 ms.
 const PATH: Path = Path { bytes_per_ms: 2_500, delay: ms(20), queue: ms(100), loss: 0 };
@@ -122,4 +122,73 @@ fn it_resumes_at_the_rate() {
 fn it_is_deterministic() {
     let run = || network(Path { loss: 10, ..PATH }, 2).run(seconds(3));
     assert_eq!(run(), run());
+}
+
+/// A small first message whose acknowledgement is delayed says nothing of the path: 1 ms, as it shows then.
+#[test]
+fn a_small_first_message_does_not_slow_it() {
+    let mut scene = Scene::established(scene_config());
+    scene.sends(100);
+    scene.after(ms(200));
+    scene.gets(seg().ack(101));
+    scene.sends(200 * MSS);
+    let bytes: u32 = (0..20).map(|_| round(&mut scene)).sum();
+    assert!(bytes >= 150 * MSS, "{bytes} bytes in 20 ms");
+}
+
+/// A larger segment that is tried does not wait for ever, and what it shows does not stop the rest.
+#[test]
+fn it_goes_on_with_larger_segments() {
+    for mtu in [1_000, 1_300] {
+        let mut scene =
+            Scene::established(Config { maximum_segment_size: 1_460, ..scene_config() });
+        scene.sends(1_460);
+        let seq = scene.tcp.statistics().snd_una;
+        scene.tcp.on_packet_too_big(scene.now, seq, mtu);
+        while scene.tcp.unacknowledged_bytes() > 0 {
+            round(&mut scene);
+        }
+        scene.after(Duration::from_secs(601));
+        scene.sends(100_000);
+        let mut rounds = 0;
+        while scene.tcp.unacknowledged_bytes() > 0 {
+            round(&mut scene);
+            rounds += 1;
+            assert!(rounds < 1_000, "it stands still at {mtu}");
+        }
+        let after = scene.tcp.statistics();
+        assert_eq!((after.mss, after.path.raised), (1_460, 1), "at {mtu}");
+    }
+}
+
+/// The first recovery, before any acknowledgement of something new, keeps to the initial window.
+#[test]
+fn its_first_recovery_without_sack_is_no_flood() {
+    let mut scene = Scene::established(Config { sack: false, ..scene_config() });
+    assert_eq!(scene.sends(100 * MSS).len(), 10);
+    for _ in 0..3 {
+        scene.gets(seg().ack(1));
+        scene.out();
+    }
+    let cwnd = scene.cwnd_segments();
+    assert!(cwnd <= 10, "{cwnd} segments");
+}
+
+fn scene_config() -> Config {
+    Config {
+        congestion: Algorithm::Bbr,
+        window_scaling: true,
+        send_buffer_bytes: 1 << 20,
+        ..with_sack()
+    }
+}
+
+/// A millisecond, after which the peer acknowledges all that has left. Returns how much that was.
+fn round(scene: &mut Scene) -> u32 {
+    scene.after(ms(1));
+    let seen = scene.tcp.statistics();
+    let bytes = seen.snd_nxt - seen.snd_una;
+    scene.gets(seg().ack((seen.snd_nxt - scene.iss()) as u32));
+    scene.out();
+    bytes as u32
 }

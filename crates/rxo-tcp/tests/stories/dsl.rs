@@ -279,6 +279,10 @@ impl Scene {
         text
     }
 
+    pub(crate) fn iss(&self) -> SeqNumber {
+        self.iss
+    }
+
     pub(crate) fn cwnd_segments(&self) -> u32 {
         self.tcp.statistics().cwnd / self.tcp.statistics().mss
     }

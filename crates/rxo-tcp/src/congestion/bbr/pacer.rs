@@ -11,6 +11,8 @@ pub(super) struct Pacer {
     /// Bytes a second; 0 before anything is known: then nothing waits.
     rate: u64,
     mss: u32,
+    /// The largest segment so far, which is tried again now and then.
+    largest_mss: u32,
     /// What may leave now.
     burst: u32,
     /// When all that has left has gone at the rate.
@@ -19,15 +21,30 @@ pub(super) struct Pacer {
 
 impl Pacer {
     pub(super) fn new(mss: u32) -> Self {
-        Self { rate: 0, mss, burst: u32::MAX, due: Instant::ZERO }
+        Self { rate: 0, mss, largest_mss: mss, burst: u32::MAX, due: Instant::ZERO }
     }
 
-    /// Sets the rate, in bytes a second.
-    pub(super) fn set_rate(&mut self, rate: u64, mss: u32, now: Instant) {
+    /// Sets the size of a full segment.
+    pub(super) fn set_mss(&mut self, mss: u32) {
+        (self.mss, self.largest_mss) = (mss, self.largest_mss.max(mss));
+    }
+
+    /// The rate, in bytes a second.
+    pub(super) fn rate(&self) -> u64 {
+        self.rate
+    }
+
+    /// Sets the rate, in bytes a second. At a higher one, what has left takes less time.
+    pub(super) fn set_rate(&mut self, rate: u64, now: Instant) {
+        let rate = rate.max(self.mss.into());
         if self.rate == 0 {
             (self.burst, self.due) = (0, now);
+        } else if rate > self.rate {
+            let wait = u128::from(self.due.nanos_since(now)) * u128::from(self.rate);
+            let wait_ns = u64::try_from(wait / u128::from(rate)).unwrap_or(u64::MAX);
+            self.due = self.due.min(now + Duration::from_nanos(wait_ns));
         }
-        (self.rate, self.mss) = (rate.max(mss.into()), mss);
+        self.rate = rate;
     }
 
     /// What may leave now, in bytes.
@@ -35,9 +52,9 @@ impl Pacer {
         self.burst
     }
 
-    /// What leaves at once, in bytes: what the rate is in a millisecond, two segments at least.
+    /// What leaves at once, in bytes: what the rate is in a millisecond, two segments at least, and a large one that is tried.
     pub(super) fn quantum(&self) -> u32 {
-        self.bytes_in(BURST_NS).max(2 * self.mss)
+        self.bytes_in(BURST_NS).max(2 * self.mss).max(self.largest_mss)
     }
 
     /// When [`Pacer::refill`] lets more leave; `None` if a segment may leave now.

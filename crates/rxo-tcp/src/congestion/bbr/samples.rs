@@ -49,9 +49,15 @@ impl Samples {
             delivered: 0,
             delivered_at: Instant::ZERO,
             first_sent_at: Instant::ZERO,
-            limited_until: 0,
-            sends: VecDeque::with_capacity(MOST_SENDS),
+            // A small first message says nothing of the path.
+            limited_until: 1,
+            sends: VecDeque::new(),
         }
+    }
+
+    /// Frees the memory. Nothing is in flight.
+    pub(super) fn free(&mut self) {
+        self.sends = VecDeque::new();
     }
 
     /// Something leaves at `now`, while `in_flight` bytes are in flight.

@@ -41,7 +41,7 @@ fn the_pipe_is_full_when_the_rate_stops_growing() {
 fn bursts_leave_at_the_rate() {
     let mut pacer = Pacer::new(MSS);
     assert_eq!((pacer.burst(), pacer.due()), (u32::MAX, None));
-    pacer.set_rate(10_000_000, MSS, at(5));
+    pacer.set_rate(10_000_000, at(5));
     assert_eq!(pacer.due(), Some(at(5)));
     pacer.refill(at(5));
     assert_eq!(pacer.burst(), 10_000);
@@ -55,7 +55,7 @@ fn bursts_leave_at_the_rate() {
     pacer.refill(at(60));
     assert_eq!(pacer.burst(), 50_000);
     // However slow it is, two segments.
-    pacer.set_rate(1, MSS, at(60));
+    pacer.set_rate(1, at(60));
     assert_eq!(pacer.quantum(), 2 * MSS);
 }
 
@@ -81,11 +81,14 @@ fn a_sample_is_of_the_slower_side() {
 #[test]
 fn samples_of_a_slow_application_are_marked() {
     let mut samples = Samples::new();
+    // The first message may be small.
     samples.sent(at(0), 0);
+    assert!(samples.arrived(at(1), MSS, Some(at(0)), 1).unwrap().is_limited);
+    samples.sent(at(2), 0);
     samples.limit(MSS);
-    samples.sent(at(1), MSS);
-    assert!(!samples.arrived(at(40), MSS, Some(at(0)), 1).unwrap().is_limited);
-    assert!(samples.arrived(at(41), MSS, Some(at(1)), 1).unwrap().is_limited);
+    samples.sent(at(3), MSS);
+    assert!(!samples.arrived(at(40), MSS, Some(at(2)), 1).unwrap().is_limited);
+    assert!(samples.arrived(at(41), MSS, Some(at(3)), 1).unwrap().is_limited);
     assert!(!samples.is_limited());
 }
 
@@ -98,4 +101,32 @@ fn instants_are_bounded() {
     }
     let sample = samples.arrived(at(1_100), 1_000 * MSS, Some(at(999)), 1).unwrap();
     assert_eq!(sample.rate, 1_000_000 * 1_000 / 1_100);
+}
+
+/// What waits behind a low rate waits no longer than it would at the new one.
+#[test]
+fn a_higher_rate_shortens_the_wait() {
+    let mut pacer = Pacer::new(MSS);
+    pacer.set_rate(1_000, at(0));
+    pacer.refill(at(0));
+    pacer.sent(at(0), 2 * MSS);
+    assert_eq!(pacer.due(), Some(at(2_000)));
+    pacer.set_rate(100_000, at(1_000));
+    assert_eq!(pacer.due(), Some(at(1_010)));
+    pacer.set_rate(1_000, at(1_000));
+    assert_eq!(pacer.due(), Some(at(1_010)));
+}
+
+/// A full segment that became larger is waited for, and one that is tried fits a burst.
+#[test]
+fn the_burst_follows_the_segment_size() {
+    let mut pacer = Pacer::new(3 * MSS);
+    pacer.set_mss(MSS);
+    pacer.set_rate(1, at(0));
+    pacer.refill(at(0));
+    assert_eq!(pacer.burst(), 3 * MSS);
+    pacer.sent(at(0), 2 * MSS);
+    assert_eq!(pacer.due(), None);
+    pacer.set_mss(3 * MSS);
+    assert!(pacer.due().is_some());
 }
