@@ -171,7 +171,7 @@ impl Congestion {
         self.is_limiting = by_window && !self.tokens.follow_idle();
         if self.is_limiting {
             self.filled_at = now;
-        } else if now.nanos_since(self.filled_at) > UNUSED_LASTS_NS {
+        } else if !self.tokens.follow_idle() {
             self.lower_unused(now);
         }
         if let Some(bbr) = self.bbr.as_mut().filter(|_| !by_window && in_flight < self.window.cwnd)
@@ -287,6 +287,7 @@ impl Congestion {
         if self.bbr.is_some() {
             return;
         }
+        self.lower_unused(now);
         let first = initial_window(self.window.mss);
         match round_trip.filter(|time| *time >= SHORTEST_PACED) {
             Some(time) if self.window.cwnd > first => {
@@ -298,8 +299,10 @@ impl Congestion {
     }
 
     /// RFC 7661, section 4.4.3: a window that was not filled for five minutes is halved, each time anew.
-    #[cold]
     fn lower_unused(&mut self, now: Instant) {
+        if now.nanos_since(self.filled_at) <= UNUSED_LASTS_NS {
+            return;
+        }
         let first = initial_window(self.window.mss);
         if self.filled_at != Instant::ZERO && self.window.cwnd > first && self.bbr.is_none() {
             let Window { cwnd, ssthresh, .. } = self.window;

@@ -231,3 +231,18 @@ fn an_unused_window_lasts_five_minutes() {
     let windows = [300, 301, 601, 602, 1_000, 2_000].map(&mut after);
     assert_eq!(windows, [(80, 14), (40, 60), (40, 60), (20, 60), (10, 60), (10, 60)]);
 }
+
+/// RFC 7661, section 4.4.3 (b): the pause itself is such a time, so the first flight after it keeps to the half.
+#[test]
+fn a_long_pause_halves_the_window_first() {
+    let mut congestion = limited(Algorithm::Reno);
+    congestion.set_cwnd(80 * MSS);
+    let start = Instant::from_micros(5_000_000);
+    congestion.on_held(start, true, 80 * MSS);
+    let later = start + Duration::from_secs(301);
+    congestion.resume(later, Some(RTT));
+    assert_eq!((congestion.cwnd(), congestion.allowed(0)), (40 * MSS, 10 * MSS));
+    congestion.on_held(later, true, 10 * MSS);
+    congestion.release(later + RTT);
+    assert_eq!(congestion.allowed(0), 40 * MSS);
+}
