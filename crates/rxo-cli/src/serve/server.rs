@@ -25,9 +25,13 @@ impl Client for Guest {
     }
 
     fn write(&mut self, bytes: &[u8], text: Option<&Text>) -> io::Result<usize> {
-        // The connection keeps the page until the client has it.
         match text {
-            Some(text) => self.0.write_both(bytes, &mut SharedBytes::from_owner(text.clone())),
+            // The connection keeps the page until the client has it.
+            Some(text) if text.is_most_of_its_page() => {
+                self.0.write_both(bytes, &mut SharedBytes::from_owner(text.clone()))
+            }
+            Some(text) if bytes.is_empty() => self.0.write(text.as_ref()),
+            Some(text) => self.0.write(&[bytes, text.as_ref()].concat()),
             None => self.0.write(bytes),
         }
     }
@@ -62,6 +66,7 @@ impl Loop {
             per_peer: plan.per_peer,
             cache_bytes: CACHE_BYTES,
             readers: READERS,
+            disk: DISK,
         };
         let wake = readiness.clone();
         let server = Server::new(Arc::new(root), rules, Arc::new(move || wake.tell(READER)));
@@ -92,9 +97,12 @@ impl Loop {
         Ok(())
     }
 
-    /// Further clients wait in the backlog, and cost nothing here.
+    /// Takes some clients in. Further ones wait in the backlog, and cost nothing here.
     fn accept(&mut self) -> io::Result<()> {
-        while self.may_come && !self.server.is_full() {
+        for _ in 0..MOST_ACCEPTED {
+            if !self.may_accept() {
+                break;
+            }
             let Some((stream, peer)) = self.listeners.accept()? else {
                 self.may_come = false;
                 break;
@@ -112,10 +120,15 @@ impl Loop {
         Ok(())
     }
 
+    fn may_accept(&self) -> bool {
+        self.may_come && !self.server.is_full()
+    }
+
     fn turn(&mut self, log: &mut impl FnMut(SocketAddr, Exchange)) {
         let now = Instant::now();
         let due = self.server.poll_at(now).map(|at| at.saturating_duration_since(now));
-        self.readiness.wait(&mut self.ready, Some(due.map_or(PAUSE, |due| due.min(PAUSE))));
+        let pause = if self.may_accept() { Duration::ZERO } else { PAUSE };
+        self.readiness.wait(&mut self.ready, Some(due.map_or(pause, |due| due.min(pause))));
         for token in self.ready.drain(..) {
             self.may_come |= token == DOOR;
             self.server.ready(token);
@@ -129,6 +142,8 @@ impl Loop {
 const DOOR: u64 = u64::MAX;
 /// The token of a reader that has done its job; the server knows which.
 const READER: u64 = u64::MAX - 1;
+/// The most clients that are accepted before those who are there have a turn.
+const MOST_ACCEPTED: usize = 256;
 /// The longest time between two looks at the request to end.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long answers that have begun may take at the end.
@@ -137,3 +152,5 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const CACHE_BYTES: usize = 64 << 20;
 /// The disk serves few requests at once; more threads would only wait longer.
 const READERS: usize = 4;
+/// How long a client waits for the disk.
+const DISK: Duration = Duration::from_secs(30);

@@ -99,7 +99,8 @@ fn conversed(mut text: &[u8], www: &Path, at_once: usize) -> Talk {
                 if let Some(part) = part {
                     let piece_bytes = PIECE_BYTES as u64;
                     let index = part.from / piece_bytes;
-                    let page = opened.page(&mut pages, index, Patience::Waits).unwrap().unwrap();
+                    let page = opened.page(&mut pages, index, SystemTime::now(), Patience::Waits);
+                    let page = page.unwrap().unwrap();
                     let from = (part.from % piece_bytes) as usize;
                     piece.extend_from_slice(&page[from..from + part.bytes]);
                 }

@@ -24,7 +24,7 @@ use rustix::io::Errno;
 
 pub use self::pages::{Page, Pages};
 pub(crate) use self::readers::{Errand, Job, Readers, Reply};
-use self::version::FileVersion;
+use self::version::{FileVersion, Stamp};
 use crate::limits::PIECE_BYTES;
 use crate::lookup::{Facts, Found, Lookup, Problem};
 use crate::names::Names;
@@ -263,7 +263,7 @@ impl Opened {
     }
 
     /// The page number `index` of the file that was found last, [`PIECE_BYTES`] long unless it is the file's
-    /// last: from `pages`, or read and kept there.
+    /// last: from `pages`, or read and, if [`Opened::settles_in`] is over at `now`, kept there.
     ///
     /// # Errors
     /// If it cannot be read, or the file is no longer the version that was found.
@@ -271,6 +271,7 @@ impl Opened {
         &self,
         pages: &mut Pages,
         index: u64,
+        now: SystemTime,
         patience: Patience,
     ) -> Option<io::Result<Page>> {
         let known = self.file.as_ref().and_then(|(_, version)| pages.get(version, index));
@@ -278,7 +279,7 @@ impl Opened {
             return known.map(Ok);
         }
         let read = self.read_page(index, pages.spare(), patience)?;
-        Some(read.map(|bytes| self.keep_page(pages, index, bytes)))
+        Some(read.map(|bytes| self.keep_page(pages, index, bytes, now)))
     }
 
     /// Reads a page into `buffer`.
@@ -294,11 +295,28 @@ impl Opened {
         }
     }
 
-    /// Keeps a page that was read.
-    pub(crate) fn keep_page(&self, pages: &mut Pages, index: u64, bytes: Vec<u8>) -> Page {
+    /// Keeps a page that was read, unless the file may still change without a new version.
+    pub(crate) fn keep_page(
+        &self,
+        pages: &mut Pages,
+        index: u64,
+        bytes: Vec<u8>,
+        now: SystemTime,
+    ) -> Page {
         match &self.file {
-            Some((_, version)) => pages.keep(version, index, bytes),
-            None => Arc::new(bytes),
+            Some((_, version)) if version.stamp(now) == Stamp::Settled => {
+                pages.keep(version, index, bytes)
+            }
+            _ => Arc::new(bytes),
+        }
+    }
+
+    /// How long the file that was found last may still change without a new version. `None` if it may not, or
+    /// if that cannot be told because its file system's clock is ahead.
+    pub fn settles_in(&self, now: SystemTime) -> Option<Duration> {
+        match self.file.as_ref()?.1.stamp(now) {
+            Stamp::Settles(rest) => Some(rest),
+            Stamp::Settled | Stamp::Ahead => None,
         }
     }
 

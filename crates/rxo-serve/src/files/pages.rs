@@ -64,6 +64,11 @@ impl Pages {
         bytes == self.bytes && bytes <= self.most_bytes && self.order.len() == self.held.len()
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// An empty buffer, with memory if some is free.
     pub(super) fn spare(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.spare)

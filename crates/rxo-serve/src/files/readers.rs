@@ -1,10 +1,12 @@
 //! Threads that wait for the disk, so that the loop over all clients does not.
 //!
 //! What the kernel has in its memory is found and read at once, without them. They start when they are first
-//! needed, and end with their owner. A client has at most one errand at a time.
+//! needed, and end with their owner. A client has at most one errand at a time. Replies wait in a short queue,
+//! and readers for room in it, so that what they bring is bounded.
 
+use std::collections::VecDeque;
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -45,41 +47,71 @@ pub(crate) struct Readers {
     root: Arc<Root>,
     most: usize,
     threads: usize,
-    /// Jobs that have no reply yet.
+    /// Jobs whose reply was not taken yet, those of clients that have gone included.
     under_way: usize,
+    most_under_way: usize,
     jobs: Sender<Job>,
     to_do: Arc<Mutex<Receiver<Job>>>,
-    done: Sender<Done>,
+    done: SyncSender<Done>,
     replies: Receiver<Done>,
+    /// What was done without threads.
+    done_here: VecDeque<Done>,
     wake: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Readers {
-    /// At most `most` threads, which call `wake` after each job. Without threads each job is done when it is
-    /// given.
-    pub(crate) fn new(root: Arc<Root>, most: usize, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
-        let ((jobs, to_do), (done, replies)) = (channel(), channel());
+    /// At most `most` threads for `most_under_way` jobs. They call `wake` after each. Without threads each job
+    /// is done when it is given.
+    pub(crate) fn new(
+        root: Arc<Root>,
+        most: usize,
+        most_under_way: usize,
+        wake: Arc<dyn Fn() + Send + Sync>,
+    ) -> Self {
+        let ((jobs, to_do), (done, replies)) = (channel(), sync_channel(MOST_REPLIES));
         let to_do = Arc::new(Mutex::new(to_do));
-        Self { root, most, threads: 0, under_way: 0, jobs, to_do, done, replies, wake }
+        Self {
+            root,
+            most,
+            threads: 0,
+            under_way: 0,
+            most_under_way,
+            jobs,
+            to_do,
+            done,
+            replies,
+            done_here: VecDeque::new(),
+            wake,
+        }
     }
 
-    /// Gives a job to a thread.
-    pub(crate) fn send(&mut self, job: Job) {
+    /// Gives a job to a thread. The job comes back if too many are under way: the disk answers no more, and
+    /// clients that did not wait for it have come again.
+    pub(crate) fn send(&mut self, job: Job) -> Result<(), Job> {
+        if self.under_way >= self.most_under_way {
+            return Err(job);
+        }
         self.under_way += 1;
         if self.under_way > self.threads && self.threads < self.most && self.start().is_ok() {
             self.threads += 1;
         }
-        // Sending cannot fail: both ends that it needs are here.
         if self.threads == 0 {
-            let _sent = self.done.send(run(job, &self.root));
+            self.done_here.push_back(run(job, &self.root));
         } else {
+            // It cannot fail: both ends are here.
             let _sent = self.jobs.send(job);
         }
+        Ok(())
+    }
+
+    /// Whether a job is done for which nobody is woken.
+    pub(crate) fn has_done_here(&self) -> bool {
+        !self.done_here.is_empty()
     }
 
     /// The next job that is done.
     pub(crate) fn next(&mut self) -> Option<Done> {
-        let done = self.replies.try_recv().ok()?;
+        let done = self.done_here.pop_front().or_else(|| self.replies.try_recv().ok())?;
         self.under_way -= 1;
         Some(done)
     }
@@ -116,3 +148,6 @@ fn run(job: Job, root: &Root) -> Done {
     };
     (token, opened, reply)
 }
+
+/// Replies that wait to be taken: at most as many pages.
+const MOST_REPLIES: usize = 16;

@@ -1,13 +1,13 @@
 //! One version of a file, and reading from exactly that.
 //!
-//! A version is told by what its file system records. Its clock advances in steps, so a change within the step
-//! of the one before does not show. Nothing is read in that time: each later change has a later time, and is
-//! seen when the version is checked behind the read. No page is ever of two versions, nor an answer.
+//! A version is told by what its file system records; the time of the last change of anything (`ctime`) is
+//! the part that no program can set. Its clock advances in steps, so a change within the step of the one before
+//! does not show. Nothing should be read in that time: each later change has a later time, and is seen when
+//! the version is checked behind the read. Then no page is of two versions, nor an answer.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::os::unix::fs::MetadataExt;
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -20,14 +20,32 @@ pub(super) struct FileVersion {
     device: u64,
     inode: u64,
     bytes: u64,
-    /// Seconds and nanoseconds.
+    /// When the content changed, or what a program has set: seconds and nanoseconds.
+    modified: (i64, i64),
+    /// When anything changed, as the file system says.
     changed: (i64, i64),
+}
+
+/// Whether the time of a version tells it from every later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stamp {
+    /// It does.
+    Settled,
+    /// It will, after this time.
+    Settles(Duration),
+    /// Nobody knows when: the file system's clock is ahead of this system's.
+    Ahead,
 }
 
 impl FileVersion {
     pub(super) fn of(file: &Metadata) -> Self {
-        let changed = (file.mtime(), file.mtime_nsec());
-        Self { device: file.dev(), inode: file.ino(), bytes: file.len(), changed }
+        Self {
+            device: file.dev(),
+            inode: file.ino(),
+            bytes: file.len(),
+            modified: (file.mtime(), file.mtime_nsec()),
+            changed: (file.ctime(), file.ctime_nsec()),
+        }
     }
 
     /// Reads page `index` into `buffer`. `None` if that might wait and must not.
@@ -41,19 +59,13 @@ impl FileVersion {
         buffer: Vec<u8>,
         patience: Patience,
     ) -> Option<io::Result<Vec<u8>>> {
-        if let Some(rest) = self.unsettled() {
-            match patience {
-                Patience::Waits => thread::sleep(rest),
-                Patience::None => return None,
-            }
-        }
-        match self.read_settled(file, index, buffer, patience) {
+        match self.read_and_check(file, index, buffer, patience) {
             Err(error) if patience == Patience::None && would_wait(&error) => None,
             read => Some(read),
         }
     }
 
-    fn read_settled(
+    fn read_and_check(
         &self,
         file: &File,
         index: u64,
@@ -62,18 +74,40 @@ impl FileVersion {
     ) -> io::Result<Vec<u8>> {
         let from = index.saturating_mul(PIECE_BYTES as u64);
         let length = self.bytes.saturating_sub(from).min(PIECE_BYTES as u64) as usize;
+        // A small page does not keep the memory of a large one.
+        if buffer.capacity() > 2 * length {
+            buffer = Vec::new();
+        }
         buffer.resize(length, 0);
         fill(file, &mut buffer, from, patience)?;
-        if Self::of(&file.metadata()?) == *self { Ok(buffer) } else { Err(changed()) }
+        if self.is_still(&file.metadata()?) { Ok(buffer) } else { Err(changed()) }
     }
 
-    /// How long another change could still have the same time; `None` if it cannot.
-    fn unsettled(&self) -> Option<Duration> {
+    /// Whether the file is this version. That it was removed, or another renamed over it, has changed its last
+    /// link and with it `ctime`, but not what is in it.
+    fn is_still(&self, now: &Metadata) -> bool {
+        let now_is = Self::of(now);
+        let is_removed = now.nlink() == 0;
+        let changed = if is_removed { self.changed } else { now_is.changed };
+        *self == Self { changed, ..now_is }
+    }
+
+    /// Whether another change could still have the same time at `now`.
+    pub(super) fn stamp(&self, now: SystemTime) -> Stamp {
         let (seconds, nanos) = self.changed;
-        let changed = Duration::new(u64::try_from(seconds).ok()?, u32::try_from(nanos).ok()?);
-        // A time ahead of the clock was set by somebody; the next change has another.
-        let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + changed).ok()?;
-        CLOCK_TICK.checked_sub(age).filter(|rest| !rest.is_zero())
+        // Before 1970: long ago.
+        let Ok(seconds) = u64::try_from(seconds) else { return Stamp::Settled };
+        // No nanoseconds: perhaps the file system keeps none.
+        let tick = if nanos == 0 { COARSE_TICK } else { CLOCK_TICK };
+        let settled = Duration::new(seconds, u32::try_from(nanos).unwrap_or_default()) + tick;
+        let Some(settled) = SystemTime::UNIX_EPOCH.checked_add(settled) else {
+            return Stamp::Ahead;
+        };
+        match settled.duration_since(now).unwrap_or_default() {
+            Duration::ZERO => Stamp::Settled,
+            rest if rest <= MOST_REST => Stamp::Settles(rest),
+            _ => Stamp::Ahead,
+        }
     }
 }
 
@@ -102,4 +136,52 @@ fn would_wait(error: &io::Error) -> bool {
 
 fn changed() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "the file has changed while it was sent")
+}
+
+/// The steps of vfat's clock, the coarsest; of those that keep whole seconds, one second.
+const COARSE_TICK: Duration = Duration::from_secs(2);
+/// Longest time that is waited for a version; a clock that is further ahead is another one.
+const MOST_REST: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_settles_a_tick_after_its_change() {
+        let changed_at = |seconds, nanos| {
+            let any = FileVersion::of(&std::fs::metadata("/").unwrap());
+            FileVersion { changed: (seconds, nanos), ..any }
+        };
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+        let rest = |millis| Stamp::Settles(Duration::from_millis(millis));
+        let rows = [
+            (changed_at(999, 979_999_999), Stamp::Settled),
+            (changed_at(999, 985_000_000), rest(5)),
+            // After the time was read, or a clock a little ahead.
+            (changed_at(1_000, 100_000_000), rest(120)),
+            // Whole seconds may be the steps of the clock, and so may two of them.
+            (changed_at(1_000, 0), rest(2_000)),
+            (changed_at(999, 0), rest(1_000)),
+            (changed_at(998, 0), Stamp::Settled),
+            (changed_at(1_005, 1), Stamp::Ahead),
+            (changed_at(i64::MAX, 999_999_999), Stamp::Ahead),
+            (changed_at(-1, 999_999_999), Stamp::Settled),
+        ];
+        for (version, stamp) in rows {
+            assert_eq!(version.stamp(now), stamp, "{:?}", version.changed);
+        }
+    }
+
+    #[test]
+    fn a_small_page_has_no_more_memory_than_it_needs() {
+        let path = std::env::temp_dir().join(format!("rxo-serve-small-{}", std::process::id()));
+        std::fs::write(&path, b"hello").unwrap();
+        let file = File::open(&path).unwrap();
+        let version = FileVersion::of(&file.metadata().unwrap());
+        let spare = Vec::with_capacity(PIECE_BYTES);
+        let page = version.read(&file, 0, spare, Patience::Waits).unwrap().unwrap();
+        assert!(page == b"hello" && page.capacity() <= 64, "{}", page.capacity());
+        std::fs::remove_file(path).unwrap();
+    }
 }

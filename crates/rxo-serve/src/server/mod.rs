@@ -5,7 +5,8 @@
 //! never waits. A file that is not in memory is found and read by a few threads, which wake the owner.
 //!
 //! A client that only waits costs its entry and no buffer. One that does not take its answer costs what is
-//! rendered of it: of a file nothing, because pages are in a cache of a fixed size and are looked up again.
+//! rendered of it: of a file nothing here, because pages are in a cache of a fixed size and are looked up again.
+//! What a connection keeps of a page is its owner's: see [`Text::is_most_of_its_page`].
 
 mod places;
 mod seat;
@@ -14,7 +15,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use self::places::Places;
 pub use self::seat::{Client, Text};
@@ -36,6 +37,8 @@ pub struct Rules {
     pub cache_bytes: usize,
     /// Most threads that read; without any, the server waits for the disk itself.
     pub readers: usize,
+    /// Longest time that a client waits for them; then its connection is reset.
+    pub disk: Duration,
 }
 
 /// The clients of a directory.
@@ -43,9 +46,13 @@ pub struct Server<C> {
     rules: Rules,
     shared: Shared,
     seats: HashMap<u64, Seat<C>>,
+    /// Of these seats, those whose clients have no place.
+    turned_away: usize,
     places: Places,
     next_token: u64,
     queue: VecDeque<u64>,
+    /// Readers may have brought more than a turn takes.
+    may_have_replies: bool,
     /// One entry at most for each seat. It is never later than the seat's deadline, and may be earlier.
     deadlines: BTreeSet<(Instant, u64)>,
     is_ending: bool,
@@ -55,7 +62,8 @@ impl<C: Client> Server<C> {
     /// A server of `root`. Its readers call `wake` when the next turn is due.
     pub fn new(root: Arc<Root>, rules: Rules, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
         let shared = Shared {
-            readers: Readers::new(Arc::clone(&root), rules.readers, wake),
+            readers: Readers::new(Arc::clone(&root), rules.readers, rules.clients, wake),
+            patience: rules.disk,
             root,
             pages: Pages::new(rules.cache_bytes),
             exchanges: Vec::new(),
@@ -65,9 +73,11 @@ impl<C: Client> Server<C> {
             rules,
             shared,
             seats: HashMap::new(),
+            turned_away: 0,
             places: Places::default(),
             next_token: 0,
             queue: VecDeque::new(),
+            may_have_replies: false,
             deadlines: BTreeSet::new(),
             is_ending: false,
         }
@@ -75,7 +85,7 @@ impl<C: Client> Server<C> {
 
     /// Whether nobody else should be admitted.
     pub fn is_full(&self) -> bool {
-        self.seats.len() >= self.rules.clients
+        self.seats.len() - self.turned_away >= self.rules.clients
     }
 
     /// Whether there are no clients.
@@ -84,32 +94,29 @@ impl<C: Client> Server<C> {
     }
 
     /// Takes a client in, which `seat` makes for its token; it is ready at first. If its address has enough, it
-    /// is told so, not waited for, and gone. O(log n).
+    /// is told so, and what it says is read for a moment: closing at once would reset the connection, and the
+    /// answer might be lost. If that goes on with many already, it is dropped. O(log n).
     pub fn admit(
         &mut self,
         peer: SocketAddr,
         now: (Instant, SystemTime),
         seat: impl FnOnce(u64) -> C,
     ) {
-        let (token, has_place) =
-            (self.next_token, self.places.take(peer.ip(), self.rules.per_peer));
-        self.next_token += 1;
-        let client = seat(token);
-        if has_place {
-            self.seats.insert(token, Seat::new(client, peer, Conversation::new(self.rules.limits)));
-            self.ready(token);
-        } else {
+        let has_place = self.places.take(peer.ip(), self.rules.per_peer);
+        let conversation = if has_place {
+            Conversation::new(self.rules.limits)
+        } else if self.turned_away < MOST_TURNED_AWAY {
+            self.turned_away += 1;
             let now = Now { instant: now.0, date: now.1, may_stay: false };
-            let last = Conversation::turned_away("too many connections of one address", now);
-            let mut clock = || now.instant;
-            Seat::new(client, peer, last).drive(
-                token,
-                &mut self.shared,
-                now.date,
-                false,
-                &mut clock,
-            );
-        }
+            let why = "too many connections of one address";
+            Conversation::turned_away(why, &self.rules.limits, now)
+        } else {
+            return;
+        };
+        let token = self.next_token;
+        self.next_token += 1;
+        self.seats.insert(token, Seat::new(seat(token), peer, conversation, has_place));
+        self.ready(token);
     }
 
     /// Notes that a client may be able to go on. Nothing if there is none of that token.
@@ -126,25 +133,25 @@ impl<C: Client> Server<C> {
         self.is_ending = true;
     }
 
-    /// Lets everybody who is ready go on. At most [`MOST_DRIVEN`] clients; if there are more, the next turn is
-    /// due at once.
+    /// Lets everybody who is ready go on. At most [`MOST_DRIVEN`] clients, and as many for whom something was
+    /// read; if there are more, the next turn is due at once.
     pub fn turn(&mut self, date: SystemTime, clock: &mut dyn FnMut() -> Instant) {
-        self.take_replies();
+        self.may_have_replies = (0..MOST_DRIVEN).all(|_| self.take_reply(date, clock));
         self.wake_due(clock());
         for _ in 0..self.queue.len().min(MOST_DRIVEN) {
             let Some(token) = self.queue.pop_front() else { break };
-            let may_stay = !self.is_full() && !self.is_ending;
             let Some(seat) = self.seats.get_mut(&token) else { continue };
             seat.is_queued = false;
-            let rest = seat.drive(token, &mut self.shared, date, may_stay, clock);
-            self.rest(token, rest);
+            self.drive(token, date, clock);
         }
     }
 
     /// When the next turn is due if nobody is ready before; `None` if nothing is waited for.
     pub fn poll_at(&self, now: Instant) -> Option<Instant> {
         let first = self.deadlines.first().map(|(at, _)| *at);
-        if self.queue.is_empty() { first } else { Some(now) }
+        let is_due =
+            !self.queue.is_empty() || self.may_have_replies || self.shared.readers.has_done_here();
+        if is_due { Some(now) } else { first }
     }
 
     /// The requests whose answers have been sent since the last call, or as much of them as could be.
@@ -152,13 +159,25 @@ impl<C: Client> Server<C> {
         self.shared.exchanges.drain(..)
     }
 
-    fn take_replies(&mut self) {
-        while let Some((token, opened, reply)) = self.shared.readers.next() {
-            // Its client may have gone.
-            if let Some(seat) = self.seats.get_mut(&token) {
-                seat.brought(opened, reply, &mut self.shared.pages);
-                self.ready(token);
-            }
+    /// Uses what a reader has brought at once, so that no more than that is held. Returns `false` if there is
+    /// nothing.
+    fn take_reply(&mut self, date: SystemTime, clock: &mut dyn FnMut() -> Instant) -> bool {
+        let Some((token, opened, reply)) = self.shared.readers.next() else { return false };
+        // Its client may have gone.
+        if let Some(seat) = self.seats.get_mut(&token) {
+            seat.brought(opened, reply, &mut self.shared.pages, date);
+            self.drive(token, date, clock);
+        }
+        true
+    }
+
+    fn drive(&mut self, token: u64, date: SystemTime, clock: &mut dyn FnMut() -> Instant) {
+        let may_stay = !self.is_full() && !self.is_ending;
+        let Some(seat) = self.seats.get_mut(&token) else { return };
+        match seat.drive(token, &mut self.shared, date, may_stay, clock) {
+            Rest::Until(until) => self.wait_until(token, until),
+            Rest::Turn => self.ready(token),
+            Rest::Over => self.remove(token),
         }
     }
 
@@ -171,15 +190,6 @@ impl<C: Client> Server<C> {
                 seat.deadline = None;
             }
             self.ready(token);
-        }
-    }
-
-    fn rest(&mut self, token: u64, rest: Rest) {
-        match rest {
-            Rest::Client(until) => self.wait_until(token, until),
-            Rest::Reader => {}
-            Rest::Turn => self.ready(token),
-            Rest::Over => self.remove(token),
         }
     }
 
@@ -200,7 +210,11 @@ impl<C: Client> Server<C> {
         if let Some(at) = seat.deadline {
             self.deadlines.remove(&(at, token));
         }
-        self.places.give_back(seat.peer.ip());
+        if seat.has_place {
+            self.places.give_back(seat.peer.ip());
+        } else {
+            self.turned_away -= 1;
+        }
     }
 }
 
@@ -212,6 +226,8 @@ impl<C> fmt::Debug for Server<C> {
 
 /// The most clients that one turn lets go on.
 pub const MOST_DRIVEN: usize = 256;
+/// The most clients without a place whose answer is waited for.
+const MOST_TURNED_AWAY: usize = 64;
 
 #[cfg(test)]
 mod tests;

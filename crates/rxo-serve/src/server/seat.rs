@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::conversation::{Conversation, Exchange, Now, Step};
 use crate::files::{Errand, Job, Opened, Page, Pages, Patience, Readers, Reply, Root};
@@ -21,7 +21,7 @@ pub trait Client {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
 
     /// Writes `bytes`, and behind them `text`, which stays the same for as long as anybody has it. Returns how
-    /// many bytes were taken of both.
+    /// many bytes were taken of both. Whoever keeps `text` should look at [`Text::is_most_of_its_page`].
     ///
     /// # Errors
     /// If the connection broke, or there is no room.
@@ -44,6 +44,15 @@ pub struct Text {
     range: Range<usize>,
 }
 
+impl Text {
+    /// Whether it is at least half of its page. While any of it is kept, so is all of its page: a client could
+    /// make a connection keep a page for each of many small parts. A smaller part should be copied.
+    #[must_use]
+    pub fn is_most_of_its_page(&self) -> bool {
+        self.range.len() >= self.page.len() / 2
+    }
+}
+
 impl AsRef<[u8]> for Text {
     fn as_ref(&self) -> &[u8] {
         &self.page[self.range.clone()]
@@ -56,14 +65,18 @@ pub(super) struct Seat<C> {
     pub(super) client: C,
     pub(super) peer: SocketAddr,
     conversation: Conversation,
-    /// What it has open; `None` while a reader has it.
+    /// What it has open; `None` while a reader has it, until `errand`.
     opened: Option<Opened>,
+    /// When the reader must be done.
+    errand: Option<Instant>,
     /// The page that it sends now, and its number; not kept while the client is waited for.
     page: Option<(u64, Page)>,
     /// Its entry among the deadlines.
     pub(super) deadline: Option<Instant>,
     /// Whether it is in the queue.
     pub(super) is_queued: bool,
+    /// Whether it has one of its address's places.
+    pub(super) has_place: bool,
 }
 
 /// What seats share while they are driven.
@@ -71,6 +84,8 @@ pub(super) struct Shared {
     pub(super) root: Arc<Root>,
     pub(super) pages: Pages,
     pub(super) readers: Readers,
+    /// The longest errand.
+    pub(super) patience: Duration,
     pub(super) exchanges: Vec<(SocketAddr, Exchange)>,
     pub(super) scratch: Box<[u8; READ_BYTES]>,
 }
@@ -78,10 +93,8 @@ pub(super) struct Shared {
 /// Why a seat stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// The client must do something, until then.
-    Client(Instant),
-    /// A reader has an errand of it.
-    Reader,
+    /// The client or a reader must do something, until then; or only that time is waited for.
+    Until(Instant),
     /// Others had to wait for long enough.
     Turn,
     /// It is over.
@@ -92,9 +105,23 @@ pub(super) enum Rest {
 type Progress = io::Result<Option<Rest>>;
 
 impl<C: Client> Seat<C> {
-    pub(super) fn new(client: C, peer: SocketAddr, conversation: Conversation) -> Self {
-        let opened = Some(Opened::default());
-        Self { client, peer, conversation, opened, page: None, deadline: None, is_queued: false }
+    pub(super) fn new(
+        client: C,
+        peer: SocketAddr,
+        conversation: Conversation,
+        has_place: bool,
+    ) -> Self {
+        Self {
+            client,
+            peer,
+            conversation,
+            opened: Some(Opened::default()),
+            errand: None,
+            page: None,
+            deadline: None,
+            is_queued: false,
+            has_place,
+        }
     }
 
     #[cfg(test)]
@@ -132,22 +159,28 @@ impl<C: Client> Seat<C> {
 
     fn step(&mut self, token: u64, shared: &mut Shared, now: Now) -> Progress {
         // Whatever a client does, it must wait for its own errand.
-        let Some(opened) = &mut self.opened else { return Ok(Some(Rest::Reader)) };
+        let Some(opened) = &mut self.opened else { return Ok(self.wait_for_reader(now.instant)) };
         let errand = match self.conversation.next(now) {
             Step::Read { until } => {
                 let read = unless_blocked(self.client.read(&mut shared.scratch[..]))?;
-                let Some(bytes) = read else { return Ok(Some(Rest::Client(until))) };
+                let Some(bytes) = read else { return Ok(Some(Rest::Until(until))) };
                 self.conversation.received(&shared.scratch[..bytes]);
                 return Ok(None);
             }
             Step::Write { bytes, part, until } => {
-                let text = part.map(|part| text(opened, &mut self.page, &mut shared.pages, part));
+                if part.is_some()
+                    && let Some(rest) = opened.settles_in(now.date)
+                {
+                    return Ok(Some(Rest::Until(until.min(now.instant + rest))));
+                }
+                let pages = &mut shared.pages;
+                let text = part.map(|part| text(opened, &mut self.page, pages, part, now.date));
                 match text.transpose()? {
                     Some(None) => Errand::Page(part.map_or(0, index)),
                     text => {
                         let written = self.client.write(bytes, text.flatten().as_ref());
                         let Some(bytes) = unless_blocked(written)? else {
-                            return Ok(Some(Rest::Client(until)));
+                            return Ok(Some(Rest::Until(until)));
                         };
                         if bytes == 0 {
                             return Err(ErrorKind::WriteZero.into());
@@ -177,17 +210,45 @@ impl<C: Client> Seat<C> {
             Step::Close => return Ok(Some(Rest::Over)),
         };
         let opened = self.opened.take().unwrap_or_default();
-        shared.readers.send(Job { token, opened, errand });
-        Ok(Some(Rest::Reader))
+        if let Err(job) = shared.readers.send(Job { token, opened, errand }) {
+            self.opened = Some(job.opened);
+            self.give_up();
+            return Ok(None);
+        }
+        let until = now.instant + shared.patience;
+        self.errand = Some(until);
+        Ok(Some(Rest::Until(until)))
+    }
+
+    fn wait_for_reader(&mut self, now: Instant) -> Option<Rest> {
+        if let Some(until) = self.errand.filter(|until| now < *until) {
+            return Some(Rest::Until(until));
+        }
+        // What the reader has open comes back to nobody.
+        self.opened = Some(Opened::default());
+        self.give_up();
+        None
+    }
+
+    /// The disk does not answer.
+    fn give_up(&mut self) {
+        self.client.reset();
+        self.conversation.broken();
     }
 
     /// Takes what a reader brings.
-    pub(super) fn brought(&mut self, opened: Opened, reply: Reply, pages: &mut Pages) {
+    pub(super) fn brought(
+        &mut self,
+        opened: Opened,
+        reply: Reply,
+        pages: &mut Pages,
+        date: SystemTime,
+    ) {
         match reply {
             Reply::Found(found) => self.conversation.found(found),
             Reply::Listed(names) => self.conversation.listed(names),
             Reply::Page(Ok(bytes), index) => {
-                self.page = Some((index, opened.keep_page(pages, index, bytes)));
+                self.page = Some((index, opened.keep_page(pages, index, bytes, date)));
             }
             Reply::Page(Err(_), _) => self.conversation.broken(),
         }
@@ -201,11 +262,12 @@ fn text(
     current: &mut Option<(u64, Page)>,
     pages: &mut Pages,
     part: Part,
+    date: SystemTime,
 ) -> io::Result<Option<Text>> {
     let index = index(part);
     let page = match current.take().filter(|(number, _)| *number == index) {
         Some((_, page)) => page,
-        None => match opened.page(pages, index, Patience::None) {
+        None => match opened.page(pages, index, date, Patience::None) {
             Some(page) => page?,
             None => return Ok(None),
         },
@@ -234,3 +296,20 @@ fn unless_blocked(result: io::Result<usize>) -> io::Result<Option<usize>> {
 
 /// One client's steps in a row: some pieces of a file.
 const MOST_STEPS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_a_page_is_at_least_half_of_it() {
+        let page = Arc::new(vec![0; PIECE_BYTES]);
+        let text = |range| Text { page: Arc::clone(&page), range };
+        assert!(text(0..PIECE_BYTES).is_most_of_its_page());
+        assert!(text(100..100 + PIECE_BYTES / 2).is_most_of_its_page());
+        assert!(!text(0..PIECE_BYTES / 2 - 1).is_most_of_its_page());
+        // A small file is a small page.
+        let page = Arc::new(vec![0; 3_000]);
+        assert!(Text { page, range: 0..3_000 }.is_most_of_its_page());
+    }
+}

@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, UNIX_EPOCH};
 
 use proptest::prelude::*;
@@ -114,12 +115,15 @@ const RULES: Rules = Rules {
     per_peer: 64,
     cache_bytes: 256 << 10,
     readers: 0,
+    disk: Duration::from_secs(30),
 };
 
 /// A server and its clock.
 struct Hall {
     server: Server<Wire>,
     now: Instant,
+    /// Far ahead of all changes of files, so that nothing is waited for.
+    date: SystemTime,
     logged: Vec<(SocketAddr, Exchange)>,
 }
 
@@ -130,18 +134,24 @@ struct Guest {
 
 impl Hall {
     fn new(scratch: &Scratch, rules: Rules) -> Self {
+        Self::woken(scratch, rules, Arc::new(|| ()))
+    }
+
+    fn woken(scratch: &Scratch, rules: Rules, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
         let root = Arc::new(Root::open(&scratch.0).unwrap());
-        let server = Server::new(root, rules, Arc::new(|| ()));
-        Self { server, now: Instant::now(), logged: Vec::new() }
+        let server = Server::new(root, rules, wake);
+        let date = SystemTime::now() + Duration::from_secs(3_600);
+        Self { server, now: Instant::now(), date, logged: Vec::new() }
     }
 
     fn comes_from(&mut self, peer: &str, says: &str, room: usize) -> Guest {
         let end = End { says: says.replace('\n', "\r\n").into(), room, ..End::default() };
         let end = Rc::new(RefCell::new(end));
+        let wire = Wire(Rc::clone(&end));
         let mut seated = 0;
-        self.server.admit(peer.parse().unwrap(), (self.now, SystemTime::now()), |token| {
+        self.server.admit(peer.parse().unwrap(), (self.now, self.date), |token| {
             seated = token;
-            Wire(Rc::clone(&end))
+            wire
         });
         Guest { token: seated, end }
     }
@@ -154,7 +164,7 @@ impl Hall {
     fn settle(&mut self) {
         loop {
             let now = self.now;
-            self.server.turn(SystemTime::now(), &mut || now);
+            self.server.turn(self.date, &mut || now);
             self.logged.extend(self.server.exchanges());
             if self.server.poll_at(now).is_none_or(|at| at > now) {
                 return;
@@ -164,6 +174,7 @@ impl Hall {
 
     fn later(&mut self, time: Duration) {
         self.now += time;
+        self.date += time;
         self.settle();
     }
 
@@ -260,22 +271,49 @@ fn an_address_with_enough_places_is_turned_away() {
     let scratch = Scratch::new(&[("file", b"hello")]);
     let mut hall = Hall::new(&scratch, Rules { per_peer: 2, ..RULES });
     let held = [(); 2].map(|()| hall.comes("", MUCH));
-    let third = hall.comes("", MUCH);
-    assert!(third.heard().starts_with("HTTP/1.1 503 ") && third.is_gone());
+    let third = hall.comes(ASK, MUCH);
+    hall.settle();
+    assert!(third.heard().starts_with("HTTP/1.1 503 "), "{}", third.heard());
     assert!(third.heard().contains("Connection: close"));
-    assert!(!hall.server.is_full());
+    // What is unread when a connection is closed resets it, and the answer is lost.
+    assert!(third.end.borrow().is_finished && third.end.borrow().says.is_empty());
+    assert!(!third.is_gone() && !hall.server.is_full());
+    third.end.borrow_mut().says_no_more = true;
+    hall.server.ready(third.token);
+    hall.settle();
+    assert!(third.is_gone());
     let other = hall.comes_from("10.0.0.8:1000", ASK, MUCH);
     hall.settle();
     assert!(other.heard().ends_with("hello"));
     assert_eq!(hall.logged[0].1.status, 503);
     // One who does not take even that is not waited for.
-    assert!(hall.comes("", 0).is_gone());
+    let stubborn = hall.comes("", 0);
+    hall.settle();
+    hall.later(RULES.limits.linger);
+    assert!(stubborn.is_gone());
     held[0].end.borrow_mut().says_no_more = true;
     hall.server.ready(held[0].token);
     hall.settle();
     let again = hall.comes(ASK, MUCH);
     hall.settle();
     assert!(again.heard().ends_with("hello"));
+}
+
+#[test]
+fn those_who_are_turned_away_take_no_place_and_are_few() {
+    let scratch = Scratch::new(&[("file", b"hello")]);
+    let mut hall = Hall::new(&scratch, Rules { clients: 2, per_peer: 1, ..RULES });
+    let _held = hall.comes("", MUCH);
+    let away: Vec<_> = (0..2 * MOST_TURNED_AWAY).map(|_| hall.comes(ASK, MUCH)).collect();
+    hall.settle();
+    let told = |guest: &&Guest| guest.heard().starts_with("HTTP/1.1 503 ");
+    assert_eq!(away.iter().filter(told).count(), MOST_TURNED_AWAY);
+    assert!(away[MOST_TURNED_AWAY..].iter().all(Guest::is_gone) && !hall.server.is_full());
+    let other = hall.comes_from("10.0.0.8:1000", ASK, MUCH);
+    hall.settle();
+    assert!(other.heard().ends_with("hello") && hall.server.is_full());
+    hall.later(RULES.limits.linger);
+    assert!(away.iter().all(Guest::is_gone) && hall.server.turned_away == 0);
 }
 
 #[test]
@@ -363,18 +401,62 @@ fn a_file_that_is_replaced_while_it_is_sent_comes_whole_and_the_next_is_the_new_
 
 /// Its file system's clock may still give the next change the same time: nothing of it is read before.
 #[test]
-fn a_file_that_has_just_changed_is_of_one_version() {
-    let scratch = Scratch::new(&[]);
-    for round in 1..20_u32 {
-        fs::write(scratch.0.join("file"), large(round)).unwrap();
-        let mut hall = Hall::new(&scratch, RULES);
-        let guest = hall.comes(ASK, 80_000);
-        hall.settle();
-        fs::write(scratch.0.join("file"), large(round + 100)).unwrap();
-        hall.takes(&guest, MUCH);
-        let (content, is_reset) = (guest.content(), guest.end.borrow().is_reset);
-        assert!(is_reset && content == large(round)[..content.len()], "round {round}");
+fn a_file_that_has_just_changed_is_waited_for() {
+    let scratch = Scratch::new(&[("file", &large(3))]);
+    let mut hall = Hall::new(&scratch, RULES);
+    hall.date = changed(&scratch) + Duration::from_millis(5);
+    let guest = hall.comes(ASK, MUCH);
+    hall.settle();
+    assert!(guest.heard().is_empty() && hall.server.poll_at(hall.now) > Some(hall.now));
+    // A change that has the same time, or a later one: either is seen.
+    fs::write(scratch.0.join("file"), large(5)).unwrap();
+    // A clock of whole seconds takes longer.
+    hall.later(Duration::from_secs(2));
+    assert!(guest.is_gone() && guest.end.borrow().is_reset);
+    hall.date = changed(&scratch) + Duration::from_secs(1_000);
+    let again = hall.comes(ASK, MUCH);
+    hall.settle();
+    assert!(again.content() == large(5));
+}
+
+#[test]
+fn a_file_of_the_same_size_and_time_is_another_one_if_it_was_changed() {
+    let scratch = Scratch::new(&[("file", &large(3))]);
+    let mut hall = Hall::new(&scratch, RULES);
+    let first = hall.comes(ASK, MUCH);
+    hall.settle();
+    assert!(first.content() == large(3));
+    let before = changed(&scratch);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while changed(&scratch) == before {
+        assert!(Instant::now() < deadline, "the clock stands");
+        // It sets the time of modification that the file had.
+        scratch.file("file", &large(5));
     }
+    let second = hall.comes(ASK, MUCH);
+    hall.settle();
+    assert!(second.content() == large(5), "the old file out of the cache");
+}
+
+/// A file system whose clock is hours ahead: nothing of it is kept, so no later answer gets what is old.
+#[test]
+fn a_file_from_the_future_is_read_again_each_time() {
+    let scratch = Scratch::new(&[("file", &large(3))]);
+    let mut hall = Hall::new(&scratch, RULES);
+    hall.date = changed(&scratch) - Duration::from_secs(3_600);
+    let guest = hall.comes(ASK, MUCH);
+    hall.settle();
+    assert!(guest.content() == large(3) && hall.server.shared.pages.is_empty());
+    hall.date += Duration::from_secs(7_200);
+    let later = hall.comes(ASK, MUCH);
+    hall.settle();
+    assert!(later.content() == large(3) && !hall.server.shared.pages.is_empty());
+}
+
+/// When anything of the file changed.
+fn changed(scratch: &Scratch) -> SystemTime {
+    let file = fs::metadata(scratch.0.join("file")).unwrap();
+    UNIX_EPOCH + Duration::new(file.ctime() as u64, file.ctime_nsec() as u32)
 }
 
 /// Whoever does not read costs no page: the cache is as large as it may be, whatever they ask for.
@@ -406,9 +488,7 @@ fn readers_wake_the_server_when_they_are_done() {
     let scratch = Scratch::new(&[("file", b"hello")]);
     let (woken, wakes) = mpsc::channel();
     let wake = Arc::new(move || woken.send(()).unwrap());
-    let root = Arc::new(Root::open(&scratch.0).unwrap());
-    let server = Server::new(root, Rules { readers: 2, ..RULES }, wake);
-    let mut hall = Hall { server, now: Instant::now(), logged: Vec::new() };
+    let mut hall = Hall::woken(&scratch, Rules { readers: 2, ..RULES }, wake);
     let lists: Vec<_> = (0..5).map(|_| hall.comes("GET / HTTP/1.1\nHost: x\n\n", MUCH)).collect();
     let gone = hall.comes("GET / HTTP/1.1\nHost: x\n\n", MUCH);
     hall.settle();
@@ -424,6 +504,63 @@ fn readers_wake_the_server_when_they_are_done() {
         assert!(Instant::now() < deadline, "no file");
         hall.settle();
     }
+}
+
+/// The reader stands still from a job on.
+#[test]
+fn a_disk_that_does_not_answer_costs_its_clients_the_connection_and_no_place() {
+    let scratch = Scratch::new(&[("file", b"hello")]);
+    let (release, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let (woken, wakes) = mpsc::channel();
+    let stands = Arc::new(AtomicBool::new(false));
+    let shall_stand = Arc::clone(&stands);
+    let wake = move || {
+        let stands = stands.load(Ordering::Relaxed);
+        woken.send(stands).unwrap();
+        if stands {
+            _ = held.lock().unwrap().recv();
+        }
+    };
+    let rules = Rules { readers: 1, clients: 4, ..RULES };
+    let mut hall = Hall::woken(&scratch, rules, Arc::new(wake));
+    let list = "GET / HTTP/1.1\nHost: x\n\n";
+    let first = hall.comes(list, MUCH);
+    hall.settle();
+    while !first.heard().contains(">file</a>") {
+        wakes.recv_timeout(Duration::from_secs(60)).unwrap();
+        hall.settle();
+    }
+    shall_stand.store(true, Ordering::Relaxed);
+    let _last = hall.comes(list, MUCH);
+    hall.settle();
+    while !wakes.recv_timeout(Duration::from_secs(60)).unwrap() {
+        hall.settle();
+    }
+    hall.settle();
+    for round in 0..4 {
+        let stuck = [(); 3].map(|()| hall.comes(list, MUCH));
+        hall.settle();
+        // From the second round on there are jobs enough whose clients have gone.
+        assert!(!stuck[0].is_gone() || round > 0);
+        hall.later(RULES.disk);
+        assert!(stuck.iter().all(|guest| guest.is_gone() && guest.end.borrow().is_reset));
+        assert!(!hall.server.is_full());
+    }
+    drop(release);
+}
+
+/// Without readers nobody else wakes the server.
+#[test]
+fn what_was_read_without_readers_makes_a_turn_due() {
+    let scratch = Scratch::new(&[("file", b"hello")]);
+    let mut hall = Hall::new(&scratch, RULES);
+    let list = hall.comes("GET / HTTP/1.1\nHost: x\n\n", MUCH);
+    let now = hall.now;
+    hall.server.turn(hall.date, &mut || now);
+    assert!(list.heard().is_empty() && hall.server.poll_at(now) == Some(now));
+    hall.server.turn(hall.date, &mut || now);
+    assert!(list.heard().contains(">file</a>"));
 }
 
 proptest! {

@@ -119,7 +119,7 @@ fn where_there_is_no_room_the_answer_is_the_last() {
     let Step::Write { bytes, .. } = full.next(now) else { panic!("no answer") };
     assert!(String::from_utf8_lossy(bytes).contains("\r\nConnection: close\r\n"));
 
-    let mut turned_away = Conversation::turned_away("too many", now);
+    let mut turned_away = Conversation::turned_away("too many", &Limits::default(), now);
     let Step::Write { bytes, .. } = turned_away.next(now) else { panic!("no answer") };
     assert!(bytes.starts_with(b"HTTP/1.1 503 ") && bytes.ends_with(b": too many\n"));
 }
