@@ -10,7 +10,7 @@ use crate::Test;
 use crate::process::{Rxo, command, spawn, wait_until};
 use crate::repro::Scratch;
 use crate::setup::SetUp;
-use crate::takeover::{facts, shell, sorted};
+use crate::takeover::{becomes, facts, shell, sorted};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_nic_that_came_back_is_given_back_after_both_are_killed", a_nic_that_came_back),
@@ -120,7 +120,7 @@ fn a_run_without_a_file() {
     let (code, _, said) = rxo.end();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("cannot note what the nic is owed"), "{said}");
-    assert_eq!(facts(&lab), before);
+    becomes(&lab, &before, "at the end");
 }
 
 fn a_capture_that_cannot_be() {
@@ -163,7 +163,7 @@ fn a_run_after_another() {
             None => assert!(attempt < 20, "never waited for"),
         }
     }
-    assert_eq!(facts(&lab), before);
+    becomes(&lab, &before, "at the end");
 }
 
 /// The kernel has each way as a route of its own, and those by another nic are there already.

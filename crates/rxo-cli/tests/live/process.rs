@@ -11,7 +11,7 @@ use rxo_lab::Namespace;
 use serde_json::Value;
 
 /// How long a process may take to do what it was told, on a machine that does much else.
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A running `rxo run --json` or `rxo card --json`. Dropping it kills it.
 pub(crate) struct Rxo {

@@ -4,13 +4,14 @@
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rxo_lab::{Lab, LabOptions, Namespace, Offload};
 
 use crate::Test;
 use crate::owed::{Place, kill_both};
-use crate::process::{Rxo, run, wait_until};
+use crate::process::{LONG, Rxo, run, wait_until};
 use crate::setup::SetUp;
 use crate::traffic::totals;
 
@@ -49,6 +50,16 @@ pub(crate) fn facts(lab: &Lab) -> String {
         "cat /proc/sys/net/ipv6/conf/eth1/disable_ipv6 /proc/sys/net/ipv6/conf/eth1/addr_gen_mode",
     ];
     commands.map(|command| sorted(lab, command)).join("\n")
+}
+
+/// Waits until the host's network is as `before`. The kernel makes the route to an IPv6 address of its own a moment
+/// after the address was given.
+pub(crate) fn becomes(lab: &Lab, before: &str, what: &str) {
+    let begin = Instant::now();
+    while facts(lab) != before && begin.elapsed() < LONG {
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(facts(lab), before, "{what}");
 }
 
 pub(crate) fn shell(lab: &Lab, commands: &[&str]) {
@@ -123,19 +134,11 @@ fn connections_survive() {
         let (ended, ..) = rxo.end();
         assert_eq!(ended, code, "{what}");
         // If the keeper is killed, the worker restores the nic after our child has ended.
-        if end_is_elsewhere(code) {
-            wait_until(what, || facts(&lab) == before);
-        }
-        assert_eq!(facts(&lab), before, "{what}");
+        becomes(&lab, &before, what);
         wait_until(what, || nic.offload(Offload::GenericReceive).unwrap());
         assert!(!lab.host().interface("rxo0").exists(), "{what}");
         connections.iter_mut().for_each(|one| one.exchange(what));
     }
-}
-
-/// Whether another process than the one waited for restores the nic.
-const fn end_is_elsewhere(code: Option<i32>) -> bool {
-    code.is_none()
 }
 
 fn int_to_both(rxo: &Rxo) {
@@ -202,7 +205,7 @@ fn asked_twice() {
         rxo.signal(second);
         let (code, ..) = rxo.end();
         assert_eq!(code, Some(1), "{first} {second}");
-        assert_eq!(facts(&lab), before, "{first} {second}");
+        becomes(&lab, &before, &format!("{first} {second}"));
         assert!(nic.offload(Offload::GenericReceive).unwrap(), "{first} {second}");
     }
 }
@@ -222,7 +225,7 @@ fn a_persistent_tap() {
             rxo.signal_worker(end)
         }
         rxo.end();
-        assert_eq!(facts(&lab), before, "{end}");
+        becomes(&lab, &before, end);
         let tap = lab.host().interface("rxo0");
         assert_eq!(tap.mac().unwrap(), [2, 0, 0, 0, 0, 0x77], "{end}");
         connections.iter_mut().for_each(|one| one.exchange("afterwards"));
@@ -250,7 +253,7 @@ fn both_killed() {
             rxo.signal("TERM");
             assert_eq!(rxo.end().0, Some(0));
         }
-        assert_eq!(facts(&lab), before, "{by}");
+        becomes(&lab, &before, by);
         assert_eq!(place.file_count(), 0, "{by}");
         assert!(nic.offload(Offload::GenericReceive).unwrap(), "{by}");
         connections.iter_mut().for_each(|one| one.exchange(by));
