@@ -75,7 +75,7 @@ pub fn expand_packed(
     for bytes in numbers {
         id_step = id_step.wrapping_add(1);
         let mut slot = pattern.slot();
-        pattern.change(&mut slot.bytes, &AckNumbers::from_packed(bytes), id_step);
+        pattern.change_slot(&mut slot, &AckNumbers::from_packed(bytes), id_step);
         give(pattern.shape().frame(&slot));
     }
     Some(1 + numbers.len())

@@ -134,7 +134,7 @@ impl<'a> AckTemplate<'a> {
         let like = self.pattern.slot();
         *first = like;
         if let Some(numbers) = self.first {
-            self.pattern.change(&mut first.bytes, numbers, 0);
+            self.pattern.change_slot(first, numbers, 0);
         }
         self.write_later(&like, later);
         Ok(Expanded { slots: &memory[..needed], shape: self.pattern.shape() })
@@ -147,7 +147,7 @@ impl<'a> AckTemplate<'a> {
         for (slot, numbers) in slots.iter_mut().zip(self.later) {
             id_step = id_step.wrapping_add(step);
             *slot = *like;
-            self.pattern.change(&mut slot.bytes, numbers, id_step);
+            self.pattern.change_slot(slot, numbers, id_step);
         }
     }
 }

@@ -232,7 +232,7 @@ fn an_unused_window_lasts_five_minutes() {
     assert_eq!(windows, [(80, 14), (40, 60), (40, 60), (20, 60), (10, 60), (10, 60)]);
 }
 
-/// RFC 7661, section 4.4.3 (b): the pause itself is such a time, so the first flight after it keeps to the half.
+/// RFC 7661, section 4.4.3 (a): the pause itself is such a time, so the first flight after it keeps to the half.
 #[test]
 fn a_long_pause_halves_the_window_first() {
     let mut congestion = limited(Algorithm::Reno);
