@@ -38,7 +38,7 @@ impl Shares {
 const SHARE: usize = 32;
 /// After so many turns cells are served though more frames wait, so that no flood keeps timers and applications
 /// waiting.
-const MOST_PUT_OFF: u32 = 32;
+const MOST_PUT_OFF: u32 = 4;
 
 #[cfg(test)]
 mod tests {
