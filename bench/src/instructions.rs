@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -20,7 +19,7 @@ use crate::contender::{Acks, Contender, Rxo};
 use crate::engine::{WORKLOADS, workload};
 use crate::lineup::{Checksum, Course, PURE_ACKS};
 use crate::stages;
-use crate::tcp::Counted;
+use crate::tcp::{AckCase, CastCase, Counted};
 
 /// The options.
 #[derive(Args, Debug)]
@@ -62,6 +61,10 @@ enum Subject {
     Bound(Bound),
     /// Segments through the endpoint.
     Tcp(Counted),
+    /// Acknowledgements of what a host sends.
+    HostAcks(AckCase),
+    /// Acknowledgements of what a group is sent.
+    Cast(CastCase),
 }
 
 impl Subject {
@@ -72,7 +75,10 @@ impl Subject {
         let acks = acks::cases().into_iter().map(Self::Acks);
         let tcp = Counted::ALL.map(Self::Tcp);
         let bounds = Bound::ALL.map(Self::Bound);
-        workloads.chain(pooled).chain(aggregated).chain(acks).chain(bounds).chain(tcp).collect()
+        let host_acks = AckCase::ALL.map(Self::HostAcks);
+        let engine = workloads.chain(pooled).chain(aggregated).chain(acks);
+        let cast = CastCase::ALL.map(Self::Cast);
+        engine.chain(bounds).chain(tcp).chain(host_acks).chain(cast).collect()
     }
 
     fn name(self) -> String {
@@ -83,7 +89,21 @@ impl Subject {
             Self::Acks(case) => case.name(),
             Self::Bound(bound) => bound.name(),
             Self::Tcp(counted) => counted.name.to_owned(),
+            Self::HostAcks(case) => case.name.to_owned(),
+            Self::Cast(case) => case.name.to_owned(),
         }
+    }
+}
+
+impl Subject {
+    /// The instructions that count in a profile: all, or what of a turn receives.
+    fn instructions(self, profile: &str) -> Option<f64> {
+        if !matches!(self, Self::HostAcks(_)) {
+            return total(profile);
+        }
+        let receives = |name: &str| name.contains("rxo_host") && name.ends_with("::receive");
+        let sum = stages::inclusive(profile, receives);
+        (sum > 0).then_some(sum as f64)
     }
 }
 
@@ -108,7 +128,7 @@ pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
     let mut counts = Counts::new();
     for subject in subjects {
         let (profile, items) = profile(subject)?;
-        let total = total(&profile).context("a profile without a total")?;
+        let total = subject.instructions(&profile).context("a profile without a total")?;
         if args.stages {
             println!("{}\n{}", subject.name(), stages::table(&profile, items));
         }
@@ -149,6 +169,8 @@ pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
         Subject::Acks(case) => each * run_case(case, args.passes),
         Subject::Bound(bound) => each * bound.run(args.passes, |pass| counted_pass(pass)),
         Subject::Tcp(counted) => counted.run(args.passes, |turn| counted_pass(turn)),
+        Subject::HostAcks(case) => case.run(args.passes, |turn| counted_pass(turn)),
+        Subject::Cast(case) => case.run(args.passes, |acks| counted_pass(acks)),
     };
     println!("{items}");
     Ok(())
@@ -190,9 +212,7 @@ fn counted_pass(pass: impl FnOnce()) {
 fn profile(subject: Subject) -> Result<(String, f64)> {
     let name = subject.name();
     let out = PathBuf::from(format!("{}/rxo-callgrind-{}-{name}", tmp(), std::process::id()));
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--collect-atstart=no", "--toggle-collect=*counted_pass*"])
-        .arg(format!("--callgrind-out-file={}", out.display()))
+    let output = rxo_lab::callgrind("counted_pass", &out)
         .arg(std::env::current_exe().context("the path of this program")?)
         .args(["counted", &name])
         .output()

@@ -29,6 +29,7 @@ mod rounds;
 mod serve;
 mod stages;
 mod stats;
+mod subject;
 mod tcp;
 
 use std::process::ExitCode;

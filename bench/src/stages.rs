@@ -42,6 +42,27 @@ pub(crate) fn table(profile: &str, items: f64) -> String {
     text
 }
 
+/// The instructions of all calls of the functions for which `is_it` says so, with everything that they call.
+pub(crate) fn inclusive(profile: &str, is_it: impl Fn(&str) -> bool) -> u64 {
+    let mut names = HashMap::new();
+    let (mut callee, mut is_call, mut sum) = ("", false, 0);
+    for line in profile.lines() {
+        if let Some(name) = line.strip_prefix("fn=") {
+            resolve(name, &mut names);
+        } else if let Some(name) = line.strip_prefix("cfn=") {
+            callee = resolve(name, &mut names);
+        } else if line.starts_with("calls=") {
+            is_call = true;
+        } else if let Some(cost) = cost(line)
+            && std::mem::take(&mut is_call)
+            && is_it(callee)
+        {
+            sum += cost;
+        }
+    }
+    sum
+}
+
 /// Instructions by stage.
 fn costs(profile: &str) -> HashMap<&'static str, u64> {
     let mut names = HashMap::new();
@@ -112,6 +133,13 @@ mod tests {
         assert_eq!(costs[OTHER_COPIES], 5);
         assert_eq!((costs["the application's calls"], costs["headers"]), (11, 4));
         assert_eq!(costs.values().sum::<u64>(), 190);
+    }
+
+    #[test]
+    fn a_function_counts_with_what_it_calls() {
+        let profile = "fn=(1) turn\n10 7\ncfn=(2) receive\ncalls=2 20\n+1 170\n+1 3\nfn=(2)\n20 60\n\
+                       cfn=(3) parse\ncalls=1 20\n* 110\n";
+        assert_eq!(inclusive(profile, |name| name == "receive"), 170);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod acks;
 mod captures;
 mod coalesced;
+mod fast_path;
 mod http;
 mod link;
 mod pure_acks;
@@ -48,6 +49,7 @@ pub fn seeds() -> Vec<Seed> {
     add("tcp-segments", tcp_scripts(10));
     add("tcp-pair", tcp_scripts(10));
     add("host-link", link::scripts());
+    add("host-fast-path", fast_path::scripts());
     add("http", http::conversations());
     add("vhost", vhost::conversations());
     for target in ["ring-device", "ring-driver"] {

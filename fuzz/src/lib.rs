@@ -49,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     ("tcp-segments", tcp::segments),
     ("tcp-pair", tcp::pair),
     ("host-link", host::link),
+    ("host-fast-path", host::fast_path),
     ("http", http::run),
     ("vhost", vhost::run),
     ("ring-device", rings::device),

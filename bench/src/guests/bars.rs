@@ -40,6 +40,9 @@ impl fmt::Display for Bar {
 /// Frames a packet from which on a driver domain coalesces: one that passes frames on is no comparison.
 const COALESCES: f64 = 1.5;
 
+/// Requests with adaptive hold for one without coalescing.
+pub(super) const LEAST_REQUESTS: f64 = 0.98;
+
 /// The bars for which there are figures. There are none with a testpmd that coalesced nothing.
 pub(super) fn hold(
     rows: &[Row],
@@ -69,11 +72,11 @@ pub(super) fn hold(
         testpmd(instructions).map(|ratio| Bar::at_most("guest, of one behind testpmd", ratio, 1.0)),
         testpmd(cost)
             .map(|ratio| Bar::at_least("goodput a CPU second, rxo over testpmd", ratio, 1.0)),
-        requests.map(|requests| {
+        requests.filter(|requests| requests.tells()).map(|requests| {
             Bar::at_least(
                 "requests a second, --hold auto over no coalescing",
                 requests.ratio(),
-                0.98,
+                LEAST_REQUESTS,
             )
         }),
         together.map(|it| {

@@ -225,7 +225,7 @@ impl Running {
     }
 
     /// Ends rxo and returns the last JSON that it printed.
-    pub(super) fn end(mut self) -> Result<String> {
+    pub(super) fn end(&mut self) -> Result<String> {
         signal("INT", self.child.id())?;
         self.child.wait()?;
         let said = std::fs::read_to_string(&self.log)?;

@@ -11,8 +11,6 @@ mod requests;
 mod system;
 mod together;
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result};
 use clap::Args;
 use rxo_lab::GuestImage;
@@ -24,13 +22,13 @@ use self::requests::Requests;
 use self::system::{Span, System};
 use self::together::Together;
 use crate::stats::Summary;
+use crate::subject::Subject;
 
 /// The options.
 #[derive(Args, Debug)]
 pub(crate) struct GuestsArgs {
-    /// The command under test. Without it, the `rxo` beside this program.
-    #[arg(long, value_name = "FILE")]
-    rxo: Option<PathBuf>,
+    #[command(flatten)]
+    subject: Subject,
     /// Rounds over all systems.
     #[arg(long, default_value_t = 5)]
     rounds: u32,
@@ -78,10 +76,7 @@ pub(crate) fn run(args: &GuestsArgs) -> Result<()> {
     // Before the user namespace, whose root cannot download a kernel.
     let image = GuestImage::find()?;
     rxo_lab::become_root_in_user_namespace()?;
-    let rxo = match &args.rxo {
-        Some(rxo) => rxo.clone(),
-        None => std::env::current_exe()?.with_file_name("rxo"),
-    };
+    let rxo = args.subject.path()?;
     let rows = rows(&image, &rxo, args.rounds)?;
     let requests =
         (args.pairs > 0).then(|| requests::measure(&image, &rxo, args.pairs)).transpose()?;
@@ -105,7 +100,9 @@ fn rows(image: &GuestImage, rxo: &std::path::Path, rounds: u32) -> Result<Vec<Ro
         }
         eprintln!("guests: starting {}", domain.name());
         let name = domain.name();
-        systems.push(System::start(image, rxo, domain).with_context(|| name)?);
+        let system = System::start(image, rxo, domain).with_context(|| name)?;
+        system.separate_peer()?;
+        systems.push(system);
     }
     let mut spans: Vec<Vec<Span>> = systems.iter().map(|_| Vec::new()).collect();
     for system in &mut systems {

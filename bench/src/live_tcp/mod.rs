@@ -6,13 +6,14 @@
 //! `case.rs` has the rows, `memory.rs` measures what a connection holds.
 
 mod case;
+mod congestion;
 mod machine_time;
 mod memory;
 mod place;
 mod show;
 mod transfer;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -20,22 +21,26 @@ use serde::Serialize;
 
 use self::case::Case;
 pub(crate) use self::case::Net;
+use self::congestion::Congestion;
 pub(crate) use self::machine_time::Used;
 use self::memory::Memory;
 pub(crate) use self::place::{Place, Process, Stack};
 use self::transfer::Cost;
 use crate::machine::Machine;
 use crate::stats::Summary;
+use crate::subject::Subject;
 
 /// The options.
 #[derive(Args, Debug)]
 pub(crate) struct LiveTcpArgs {
-    /// The command under test. Without it, the `rxo` beside this program.
-    #[arg(long, value_name = "FILE")]
-    rxo: Option<PathBuf>,
+    #[command(flatten)]
+    subject: Subject,
     /// Rounds over both places of a row, 1 or more.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// The congestion control of whoever sends, with Linux and with rxo.
+    #[arg(long, default_value_t)]
+    congestion: Congestion,
     /// Every combination: MTU 1,500 and 9,000, TSO, 0 and 40 ms, 0 and 1 % loss, 1, 16 and 400 connections.
     #[arg(long)]
     all: bool,
@@ -54,6 +59,7 @@ pub(crate) struct LiveTcpArgs {
 struct Report {
     machine: Machine,
     rounds: u32,
+    congestion: Congestion,
     rows: Vec<Row>,
     memory: Vec<Memory>,
 }
@@ -101,15 +107,18 @@ struct Spread {
 /// If namespaces cannot be made, or a row has failed; the others are printed nevertheless.
 pub(crate) fn run(args: &LiveTcpArgs) -> Result<()> {
     rxo_lab::become_root_in_user_namespace()?;
-    let rxo = match &args.rxo {
-        Some(rxo) => rxo.clone(),
-        None => std::env::current_exe()?.with_file_name("rxo"),
-    };
+    let rxo = args.subject.path()?;
     let cases = cases(args)?;
-    let rows = rows(&cases, &rxo, args.rounds);
+    let rows = rows(&cases, &rxo, args);
     let has_memory = args.only.is_empty() || args.only.iter().any(|word| word == MEMORY);
     let memory = if has_memory { memory(&rxo)? } else { Vec::new() };
-    let report = Report { machine: Machine::read(), rounds: args.rounds, rows, memory };
+    let report = Report {
+        machine: Machine::read(),
+        rounds: args.rounds,
+        congestion: args.congestion,
+        rows,
+        memory,
+    };
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -133,15 +142,15 @@ fn cases(args: &LiveTcpArgs) -> Result<Vec<Case>> {
     }
 }
 
-fn rows(cases: &[Case], rxo: &Path, rounds: u32) -> Vec<Row> {
+fn rows(cases: &[Case], rxo: &Path, args: &LiveTcpArgs) -> Vec<Row> {
     let mut rows = Vec::new();
     for cases in cases.chunk_by(|one, next| one.net == next.net) {
         let Some(first) = cases.first() else { continue };
-        let places = places(&first.net, rxo);
+        let places = places(&first.net, rxo, args.congestion);
         for case in cases {
             eprintln!("live-tcp: {case}");
             let measured = match &places {
-                Ok(places) => measured(places, case, rounds),
+                Ok(places) => measured(places, case, args.rounds),
                 Err(error) => Err(anyhow::anyhow!("{error:#}")),
             };
             let failure = measured.as_ref().err().map(|error| format!("{error:#}"));
@@ -154,11 +163,10 @@ fn rows(cases: &[Case], rxo: &Path, rounds: u32) -> Vec<Row> {
     rows
 }
 
-fn places(net: &Net, rxo: &Path) -> Result<[Place; 2]> {
-    Ok([
-        Place::new(Stack::Linux, net, rxo).context("Linux's place")?,
-        Place::new(Stack::Rxo, net, rxo).context("rxo's place")?,
-    ])
+fn places(net: &Net, rxo: &Path, congestion: Congestion) -> Result<[Place; 2]> {
+    let place = |stack| Ok(Place::new(stack, net, rxo)?.with_congestion(congestion));
+    let linux: Result<_> = place(Stack::Linux);
+    Ok([linux.context("Linux's place")?, place(Stack::Rxo).context("rxo's place")?])
 }
 
 fn measured(places: &[Place; 2], case: &Case, rounds: u32) -> Result<Measured> {
@@ -194,7 +202,7 @@ fn spread(costs: &[Cost]) -> Spread {
 
 fn memory(rxo: &Path) -> Result<Vec<Memory>> {
     eprintln!("live-tcp: memory");
-    let places = places(&memory::NET, rxo)?;
+    let places = places(&memory::NET, rxo, Congestion::default())?;
     places.iter().map(memory::measure).collect::<Result<_>>().context("memory")
 }
 

@@ -17,6 +17,7 @@ use rxo_lab::{Interface, Lab, LabOptions, Namespace, Offload, create_veth};
 use serde::Serialize;
 
 use super::case::Net;
+use super::congestion::Congestion;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -30,6 +31,8 @@ pub(crate) enum Stack {
 pub(crate) struct Place {
     pub(crate) stack: Stack,
     pub(crate) rxo: PathBuf,
+    /// Of Linux at both ends, and of rxo.
+    pub(super) congestion: Congestion,
     /// Delays and loses; ends with the place.
     path: Option<Process>,
     end: Option<Namespace>,
@@ -45,7 +48,8 @@ impl Place {
         let lab = Lab::with_bare_nic(LabOptions { mtu: net.mtu, ..LabOptions::default() })?;
         let wire = [lab.peer().interface(Lab::PEER_INTERFACE), lab.host().interface(Lab::NIC)];
         wire.iter().try_for_each(|end| set_segmentation(end, net.tso))?;
-        let mut place = Self { stack, rxo: rxo.to_owned(), path: None, end: None, lab };
+        let congestion = Congestion::default();
+        let mut place = Self { stack, rxo: rxo.to_owned(), congestion, path: None, end: None, lab };
         if !net.is_wire() {
             place.end = Some(place.far_end(net)?);
             place.path = Some(place.start_path(net)?);
@@ -56,6 +60,11 @@ impl Place {
             nic.add_address(Lab::HOST_ADDRESSES.0.into(), 24)?;
         }
         Ok(place)
+    }
+
+    /// Has `congestion` instead of the default.
+    pub(super) fn with_congestion(self, congestion: Congestion) -> Self {
+        Self { congestion, ..self }
     }
 
     /// The namespace that the stack is in.

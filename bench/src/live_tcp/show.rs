@@ -30,10 +30,10 @@ pub(super) fn table(report: &Report) {
         show_memory(memory);
     }
     println!(
-        "\nMedians of {} rounds, quartiles in brackets. CPU: of the whole machine, Linux and rxo, to 10 ms. Own CPU: of those that take \
+        "\nMedians of {} rounds, quartiles in brackets. Whoever sends has {}. CPU: of the whole machine, Linux and rxo, to 10 ms. Own CPU: of those that take \
          part, where the machine does other things, too. To peer: \
          frames that the peer has received, with Linux and with rxo.\n{}",
-        report.rounds, report.machine
+        report.rounds, report.congestion, report.machine
     );
 }
 

@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use crc32fast::Hasher;
 use rxo_lab::Lab;
+use rxo_lab::traffic::Pattern;
 use serde::Deserialize;
 
 use super::case::{Case, Direction};
+use super::congestion::Congestion;
 use super::machine_time::Used;
 use super::place::{Place, Process, Stack};
 
@@ -62,7 +64,8 @@ impl Place {
         let mut others: Vec<u32> = self.path_process().into_iter().collect();
         let (mut cost, at_peer, at_stack) = match self.stack {
             Stack::Linux => thread::scope(|scope| {
-                let far = scope.spawn(|| self.namespace().run(|| connect_and_move(case)));
+                let far = scope
+                    .spawn(|| self.namespace().run(|| connect_and_move(case, self.congestion)));
                 let check = || match far.is_finished() {
                     true => bail!("Linux's side has ended"),
                     false => Ok(()),
@@ -92,6 +95,7 @@ impl Place {
     pub(super) fn listen(&self) -> Result<TcpListener> {
         let address = SocketAddr::from((Lab::PEER_ADDRESSES.0, PORT));
         let listener = self.peer().run(|| TcpListener::bind(address))?.context("cannot listen")?;
+        self.congestion.set(&listener)?;
         // The standard library's backlog is smaller than the most connections; what exceeds it gets a cookie, and
         // a client that only reads never learns that its ACK found no room.
         rustix::net::listen(&listener, BACKLOG)?;
@@ -116,6 +120,7 @@ impl Place {
         command.arg(format!("{}:{PORT}", Lab::PEER_ADDRESSES.0));
         if case.direction == Direction::Sending {
             command.args(["--bytes", &case.each().to_string()]);
+            command.args(["--congestion", &self.congestion.to_string()]);
         }
         command
     }
@@ -189,12 +194,13 @@ fn serve(
 }
 
 /// Linux's side where rxo's would be.
-fn connect_and_move(case: &Case) -> Result<Vec<Sum>> {
+fn connect_and_move(case: &Case, congestion: Congestion) -> Result<Vec<Sum>> {
     let address = SocketAddr::from((Lab::PEER_ADDRESSES.0, PORT));
     let pattern = pattern();
     let work = &|| -> Result<Sum> {
         let stream = TcpStream::connect_timeout(&address, PATIENCE).context("cannot connect")?;
         limit(&stream)?;
+        congestion.set(&stream)?;
         Ok(match case.direction {
             Direction::Receiving => take(&stream)?,
             Direction::Sending => {
@@ -303,14 +309,7 @@ fn each_part(
 
 /// Pseudo-random bytes with a period that is no power of two.
 pub(super) fn pattern() -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..PATTERN_BYTES).map(|_| next()).collect()
+    Pattern::of_port(0).file(PATTERN_BYTES)
 }
 
 const PATTERN_BYTES: usize = 257 * 1_021;

@@ -8,7 +8,6 @@
 mod client;
 mod servers;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -19,13 +18,13 @@ use self::client::Asked;
 use self::servers::{Folder, Running};
 use crate::live_tcp::{Net, Place, Stack};
 use crate::stats::Summary;
+use crate::subject::Subject;
 
 /// The options.
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// The command under test. Without it, the `rxo` beside this program.
-    #[arg(long, value_name = "FILE")]
-    rxo: Option<PathBuf>,
+    #[command(flatten)]
+    subject: Subject,
     /// Rounds over both servers, 1 or more.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -82,10 +81,7 @@ struct Spread {
 /// If namespaces cannot be made, a server fails, or a byte is wrong.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     rxo_lab::become_root_in_user_namespace()?;
-    let rxo = match &args.rxo {
-        Some(rxo) => rxo.clone(),
-        None => std::env::current_exe()?.with_file_name("rxo"),
-    };
+    let rxo = args.subject.path()?;
     let folder = Folder::new()?;
     let place = |stack| Place::new(stack, &WIRE, &rxo);
     let nginx = Running::nginx(place(Stack::Linux).context("nginx's place")?, &folder)?;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
 use rxo_lab::Lab;
+use rxo_lab::traffic::Pattern;
 
 use super::SIZES;
 use super::client::{self, Asked};
@@ -22,7 +23,7 @@ impl Folder {
         fs::create_dir_all(folder.www())?;
         for bytes in SIZES {
             let path = folder.www().join(bytes.to_string());
-            fs::write(&path, content(bytes))?;
+            fs::write(&path, Pattern::of_port(80).file(bytes))?;
             let long_ago = SystemTime::now() - Duration::from_secs(3_600);
             File::options().write(true).open(path)?.set_modified(long_ago)?;
         }
@@ -55,18 +56,6 @@ impl Drop for Folder {
     fn drop(&mut self) {
         _ = fs::remove_dir_all(&self.0);
     }
-}
-
-/// Bytes of which no two pages are alike.
-fn content(bytes: usize) -> Vec<u8> {
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let next = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as u8
-    };
-    (0..bytes).map(next).collect()
 }
 
 /// A server at work. It ends when it is dropped, before its place.

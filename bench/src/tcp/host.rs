@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use rxo_device::{
-    DeviceError, FrameSink, FrameSource, SinkCapabilities, SinkCounters, SourceCapabilities,
-    SourceCounters,
+    DeviceError, FrameSink, FrameSource, Look, Looked, SinkCapabilities, SinkCounters,
+    SourceCapabilities, SourceCounters, Verdict,
 };
 use rxo_frame::{Frame, Gather, Instant, LinkKind};
 use rxo_host::{
@@ -17,7 +17,7 @@ use rxo_host::{
 };
 use rxo_wire::{parse_ip, shard_of};
 
-use super::link::{Buffer, MTU, Port};
+use super::link::{Buffer, MTU, Port, Sent};
 use super::rxo::Variant;
 use super::stack::{
     BUFFER_BYTES, CALL_BYTES, CLIENT, Reading, Role, SERVER, SERVER_PORT, Setting, Stack,
@@ -200,10 +200,28 @@ impl Stack for Hosted {
 
 /// The link, as a device.
 #[derive(Clone)]
-struct Device {
+pub(super) struct Device {
     port: Rc<RefCell<Port>>,
     checksums: bool,
     takes_large: bool,
+}
+
+impl Device {
+    /// A device for packets, which leaves checksums to the host if `checksums`.
+    pub(super) fn new(checksums: bool) -> Self {
+        let port = Rc::new(RefCell::new(Port::new(checksums, false)));
+        Self { port, checksums, takes_large: false }
+    }
+
+    /// Takes what was sent.
+    pub(super) fn take_sent(&self) -> Vec<Sent> {
+        self.port.borrow_mut().sent.drain(..).collect()
+    }
+
+    /// Receives a frame that was sent at the other end.
+    pub(super) fn arrive(&self, sent: Sent, now: Instant) {
+        self.port.borrow_mut().arrive_sent(sent, now);
+    }
 }
 
 impl FrameSource for Device {
@@ -234,6 +252,29 @@ impl FrameSource for Device {
             batch.extend(port.received.drain(..count));
         }
         Ok(count)
+    }
+
+    /// As a ring does: a consumed frame never leaves the queue.
+    fn receive_past(
+        &mut self,
+        batch: &mut Vec<Frame<Buffer>>,
+        budget: usize,
+        look: Look<'_>,
+    ) -> Result<Looked, DeviceError> {
+        let mut port = self.port.borrow_mut();
+        let mut looked = Looked::default();
+        while looked.frames() < budget
+            && let Some(frame) = port.received.pop_front()
+        {
+            match look(frame.borrowed()) {
+                Verdict::Consumed => looked.consume_in_place(),
+                Verdict::Fallback => {
+                    looked.given += 1;
+                    batch.push(frame);
+                }
+            }
+        }
+        Ok(looked)
     }
 
     fn counters(&mut self) -> SourceCounters {

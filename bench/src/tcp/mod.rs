@@ -4,8 +4,10 @@
 //!
 //! `link.rs` is the link and `stack.rs` the interface of a contender. The contenders are `rxo/`,
 //! `host.rs`, `smoltcp.rs` and `floor.rs`. `peer.rs` is the generator, `lane.rs` connects two ends,
-//! and `lineup.rs` lists the races. `memory.rs` is what a connection takes of memory.
+//! and `lineup.rs` lists the races. `acks.rs` is what an acknowledgement costs a sender, `cast.rs` the sender of a group. `memory.rs` is what a connection takes of memory.
 
+mod acks;
+mod cast;
 mod counted;
 mod floor;
 mod host;
@@ -33,6 +35,8 @@ use crate::machine::Machine;
 use crate::rounds::Rounds;
 use crate::stats::Summary;
 
+pub(crate) use self::acks::AckCase;
+pub(crate) use self::cast::CastCase;
 pub(crate) use self::counted::Counted;
 
 /// The options.

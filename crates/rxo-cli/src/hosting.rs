@@ -1,21 +1,28 @@
 //! rxo's own host for the commands that need one: what its flags mean, and how it is started.
 
+mod fast_path;
+mod running;
 mod taken;
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result};
 use rxo::live::DeviceOptions;
-use rxo::live::host::{self, RunningHost, StartError};
+use rxo::live::host::{self, StartError};
 use rxo::tcp::{Algorithm, Buffers};
 use rxo_driver::{DeviceName, Interface, LinkWatch};
-use rxo_host::{HostConfig, HostError, IpCidr, Route};
+use rxo_frame::LinkKind;
+use rxo_host::{FastPath, HostConfig, HostError, IpCidr, Route};
 
+pub(crate) use self::fast_path::FastTotals;
+pub(crate) use self::running::Running;
 use crate::exit::usage;
 use crate::flags::HostFlags;
 use crate::numbers::parse_bytes;
+use crate::tap::Capture;
 pub(crate) use rxo::live::host::Listeners;
 
 /// The device, addresses and limits of a host.
@@ -25,6 +32,8 @@ pub(crate) struct HostPlan {
     addresses: Vec<IpCidr>,
     gateways: Vec<IpAddr>,
     limits: Limits,
+    fast_path: FastPath,
+    tap: Option<PathBuf>,
 }
 
 /// The bounds of the host's tables and memory.
@@ -85,7 +94,8 @@ impl HostPlan {
         let addresses = flags.ip.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?;
         let gateways =
             flags.gateway.iter().map(|text| gateway(text, &addresses)).collect::<Result<_>>()?;
-        Ok(Self { nic, addresses, gateways, limits: Limits::from_flags(flags)? })
+        let (limits, fast_path) = (Limits::from_flags(flags)?, fast_path::from_flags(flags)?);
+        Ok(Self { nic, addresses, gateways, limits, fast_path, tap: flags.tap.clone() })
     }
 
     /// The host's addresses.
@@ -97,15 +107,28 @@ impl HostPlan {
     ///
     /// # Errors
     /// If an address is the system's, the device cannot be opened, or the host cannot be on it.
-    pub(crate) fn start_with(&self, change: impl FnOnce(&mut HostConfig)) -> Result<RunningHost> {
+    pub(crate) fn start_with(&self, change: impl FnOnce(&mut HostConfig)) -> Result<Running> {
         self.addresses().try_for_each(taken::refuse)?;
         let routes = self.gateways.iter().map(|&via| Route::default_by(via)).collect();
         let mut config = HostConfig { routes, ..host::config(self.addresses.clone()) };
         self.limits.apply(&mut config);
+        config.fast_path = self.fast_path.clone();
         change(&mut config);
         let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
-        let started = host::start(&self.nic, options, config);
-        started.map_err(|error| whose_fault(error, &self.nic))
+        let capture = self.capture()?;
+        let point = capture.as_ref().and_then(|capture| capture.points.first());
+        let started = match point {
+            Some(point) => host::start_logged(&self.nic, options, config, point.clone()),
+            None => host::start(&self.nic, options, config),
+        };
+        let host = started.map_err(|error| whose_fault(error, &self.nic))?;
+        Ok(Running { host, capture })
+    }
+
+    fn capture(&self) -> Result<Option<Capture>> {
+        let link = self.nic.kind().link.unwrap_or(LinkKind::Ethernet);
+        let begin = |path| Capture::begin(path, &[&self.nic], link);
+        self.tap.as_deref().map(begin).transpose()
     }
 
     /// Watches the link of the device, which must be open. A device that is no interface has none.
@@ -142,12 +165,12 @@ impl LinkNotices {
 /// The time between two looks at the link.
 const LINK_PERIOD: Duration = Duration::from_secs(1);
 
-/// Stops the host at the end of a command.
+/// Stops the host at the end of a command that shows none of its counters.
 ///
 /// # Errors
-/// The failure of its device, if that ended the host before.
-pub(crate) fn finish(host: RunningHost) -> Result<()> {
-    Ok(host.stop().result?)
+/// As [`Running::finish`].
+pub(crate) fn finish(host: Running) -> Result<()> {
+    host.finish().map(|_| ())
 }
 
 fn address(text: &str) -> Result<IpCidr> {

@@ -4,16 +4,19 @@
 //! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices, or a device
 //! and several guests (`rxo run`, `rxo card`, `rxo guest`),
 //! [`policies`] as a list; on a host of rxo's own ([`hosting`]) [`serve`], and
-//! [`cat`] and [`bulk`] (`rxo sink`, `rxo source`) by an [`endpoint`]; over captures [`analyze`], [`coalesce`],
-//! [`expand`] and [`verify`], which share [`captures`]. The demo, the calibration, the papers' experiments and the trial of
+//! [`cat`] and [`bulk`] (`rxo sink`, `rxo source`) by an [`endpoint`], [`cast`] to many at once; over captures [`analyze`], [`coalesce`],
+//! [`expand`] and [`verify`], which share [`captures`]. Those that run for long answer [`ctl`] by their [`control`]. The demo, the calibration, the papers' experiments and the trial of
 //! `rxo guest` are [`rxo_repro`]. [`exit`] turns an error into the one line and the exit code
 //! that the user gets; nothing else ends the process.
 
 mod analyze;
 mod bulk;
 mod captures;
+mod cast;
 mod cat;
 mod coalesce;
+mod control;
+mod ctl;
 mod defaults;
 mod endpoint;
 mod exit;
@@ -25,6 +28,7 @@ mod rules;
 mod run;
 mod serve;
 mod stop;
+mod tap;
 mod verify;
 
 use std::process::ExitCode;
@@ -58,8 +62,10 @@ fn main() -> ExitCode {
         Command::Demo(flags) => until_stopped(|stop| rxo_repro::demo(flags, stop)),
         Command::Serve(flags) => serve::command(flags),
         Command::Cat(flags) => cat::command(flags),
+        Command::Cast(flags) => cast::command(flags),
         Command::Sink(flags) => bulk::sink(flags),
         Command::Source(flags) => bulk::source(flags),
+        Command::Ctl(flags) => ctl::command(flags),
         Command::Policies(flags) => policies::command(flags),
         Command::Repro(flags) => until_stopped(|stop| rxo_repro::repro(flags, stop)),
     })

@@ -43,7 +43,11 @@ impl Config {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    /// Checks that every number is in its range.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the first that is not.
+    pub fn check(&self) -> Result<(), ConfigError> {
         let policy = &self.policy;
         let (hold_count, hold_most) = match policy.hold {
             Hold::EveryNthPoll(polls) | Hold::Auto { most_polls: polls, .. } => (polls, u32::MAX),

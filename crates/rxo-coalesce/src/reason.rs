@@ -174,6 +174,8 @@ reasons! {
         Evicted => "evicted",
         /// All frame slots were in use and this flow was the least recently used.
         Memory => "memory",
+        /// The policy changed: what was held under the old one was delivered first.
+        PolicyChange => "policy_change",
         /// The caller asked for everything.
         Shutdown => "shutdown",
     }

@@ -8,6 +8,7 @@ mod capabilities;
 #[cfg(unix)]
 mod descriptors;
 mod error;
+mod look;
 mod memory;
 pub mod middleware;
 mod pause;
@@ -18,6 +19,7 @@ pub use capabilities::{SinkCapabilities, SourceCapabilities};
 #[cfg(unix)]
 pub use descriptors::Descriptors;
 pub use error::DeviceError;
+pub use look::{Look, Looked, Verdict};
 pub use memory::{MemoryLink, MemoryOptions, MemorySink, MemorySource, Sent};
 pub use pause::Pause;
 pub use sink::{FrameSink, SinkCounters};

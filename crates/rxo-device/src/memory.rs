@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rxo_frame::{Frame, Gather, Instant, LinkKind, Load, Offload, VlanTag};
 
 use crate::{
-    DeviceError, FrameSink, FrameSource, SinkCapabilities, SinkCounters, SourceCapabilities,
-    SourceCounters,
+    DeviceError, FrameSink, FrameSource, Look, Looked, SinkCapabilities, SinkCounters,
+    SourceCapabilities, SourceCounters, Verdict,
 };
 
 #[cfg(test)]
@@ -351,6 +351,35 @@ impl FrameSource for MemorySource {
         state.received.bytes += frames.iter().map(|frame| frame.bytes.len() as u64).sum::<u64>();
         batch.extend(frames);
         Ok(count)
+    }
+
+    /// `look` must not use this link.
+    fn receive_past(
+        &mut self,
+        batch: &mut Vec<Frame<Vec<u8>>>,
+        budget: usize,
+        look: Look<'_>,
+    ) -> Result<Looked, DeviceError> {
+        let mut state = self.link.lock();
+        if state.packets.is_empty() && state.is_gone {
+            return Err(gone());
+        }
+        let mut looked = Looked::default();
+        while looked.frames() < budget
+            && let Some(sent) = state.packets.pop_front()
+        {
+            let frame = sent.into_frame();
+            state.received.frames += 1;
+            state.received.bytes += frame.bytes.len() as u64;
+            match look(frame.borrowed()) {
+                Verdict::Consumed => looked.consume_in_place(),
+                Verdict::Fallback => {
+                    looked.given += 1;
+                    batch.push(frame);
+                }
+            }
+        }
+        Ok(looked)
     }
 
     fn counters(&mut self) -> SourceCounters {

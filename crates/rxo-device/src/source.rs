@@ -3,7 +3,7 @@
 use rxo_frame::{Frame, FrameBuffer, Instant};
 
 use crate::middleware::{ImpairmentCounters, WireCounters};
-use crate::{DeviceError, SourceCapabilities};
+use crate::{DeviceError, Look, Looked, SourceCapabilities, Verdict};
 
 /// Something that gives frames in batches.
 pub trait FrameSource {
@@ -26,6 +26,28 @@ pub trait FrameSource {
         batch: &mut Vec<Frame<Self::Buffer>>,
         budget: usize,
     ) -> Result<usize, DeviceError>;
+
+    /// Takes at most `budget` frames as [`FrameSource::receive`] does, but lets `look` see each of them first,
+    /// in order of arrival, and appends only those that it does not consume. A source that can shows a frame
+    /// where it lies and gives the memory of a consumed one back before the next; by default frames are
+    /// received and then looked at. Fewer than `budget` frames ([`Looked::frames`]) mean that nothing more is
+    /// there now.
+    ///
+    /// # Errors
+    /// As [`FrameSource::receive`]; frames appended by then may not have been looked at.
+    fn receive_past(
+        &mut self,
+        batch: &mut Vec<Frame<Self::Buffer>>,
+        budget: usize,
+        look: Look<'_>,
+    ) -> Result<Looked, DeviceError> {
+        let before = batch.len();
+        let received = self.receive(batch, budget)?;
+        let is_consumed =
+            |frame: &mut Frame<Self::Buffer>| look(frame.borrowed()) == Verdict::Consumed;
+        let consumed = batch.extract_if(before.., is_consumed).count();
+        Ok(Looked { given: received - consumed, consumed, in_place: 0 })
+    }
 
     /// Totals since the source was opened.
     fn counters(&mut self) -> SourceCounters;
@@ -73,6 +95,15 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
         budget: usize,
     ) -> Result<usize, DeviceError> {
         (**self).receive(batch, budget)
+    }
+
+    fn receive_past(
+        &mut self,
+        batch: &mut Vec<Frame<S::Buffer>>,
+        budget: usize,
+        look: Look<'_>,
+    ) -> Result<Looked, DeviceError> {
+        (**self).receive_past(batch, budget, look)
     }
 
     fn counters(&mut self) -> SourceCounters {

@@ -12,6 +12,7 @@
 //! * [`Interface`] reads and sets an interface's MTU, state and offloads.
 //! * [`custody`] records what a run changes about interfaces, and restores it however the run ends; [`guard`]
 //!   makes the two processes that it takes.
+//! * [`Listener`] is a unix socket under a path, for guests and for those who control a process.
 //! * [`wait`] waits on descriptors, [`clock`] reads the time.
 //!
 //! What it does not know is protocols: a checksum to complete is a start and an offset, an
@@ -29,6 +30,7 @@ mod handover;
 mod interface;
 mod isolation;
 mod link_watch;
+mod listener;
 mod lock;
 mod netlink;
 pub mod packet;
@@ -51,6 +53,7 @@ pub use handover::Holdings;
 pub use interface::{Feature, Interface};
 pub use isolation::Isolation;
 pub use link_watch::LinkWatch;
+pub use listener::{Access, Listener, SocketFile};
 pub use packet::{PacketOptions, PacketSource};
 pub use tap::{SubmitMode, Tap, TapKind, TapSource};
 pub use vhost::GuestOptions;

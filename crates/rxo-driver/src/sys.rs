@@ -7,6 +7,8 @@
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use libc::{c_int, c_ulong, ifreq, socklen_t};
 
@@ -26,6 +28,8 @@ pub(crate) unsafe trait Plain: Copy {
 unsafe impl Plain for c_int {}
 // SAFETY: integers only.
 unsafe impl Plain for libc::sockaddr_ll {}
+// SAFETY: integers only.
+unsafe impl Plain for libc::sockaddr_un {}
 // SAFETY: integers only.
 unsafe impl Plain for libc::packet_mreq {}
 // SAFETY: integers only.
@@ -65,6 +69,45 @@ pub(crate) fn bind(fd: BorrowedFd<'_>, address: &libc::sockaddr_ll) -> io::Resul
     // SAFETY: the address is a live structure of the length given.
     check(unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(address).cast(), bytes) })?;
     Ok(())
+}
+
+/// Connects a unix socket to the one that listens at `path`.
+pub(crate) fn connect_unix(fd: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+    let address = unix_address(path)?;
+    let bytes = size_of::<libc::sockaddr_un>() as socklen_t;
+    // SAFETY: the address is a live structure of the length given.
+    check(unsafe { libc::connect(fd.as_raw_fd(), (&raw const address).cast(), bytes) })?;
+    Ok(())
+}
+
+/// Binds a unix socket to `path`, where nothing may be, and listens. At most `waiting` connections wait to be
+/// accepted.
+pub(crate) fn listen_unix(fd: BorrowedFd<'_>, path: &Path, waiting: c_int) -> io::Result<()> {
+    let address = unix_address(path)?;
+    let bytes = size_of::<libc::sockaddr_un>() as socklen_t;
+    // SAFETY: the address is a live structure of the length given.
+    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), bytes) })?;
+    // SAFETY: takes integers only.
+    check(unsafe { libc::listen(fd.as_raw_fd(), waiting) })?;
+    Ok(())
+}
+
+/// The address of a unix socket.
+///
+/// # Errors
+/// If the path is too long for one.
+fn unix_address(path: &Path) -> io::Result<libc::sockaddr_un> {
+    let mut address = libc::sockaddr_un::zeroed();
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let bytes = path.as_os_str().as_bytes();
+    // A zero must follow.
+    if bytes.len() >= address.sun_path.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
+        *to = from.cast_signed();
+    }
+    Ok(address)
 }
 
 /// The index of the interface that a packet socket is bound to; -1 if that was deleted.

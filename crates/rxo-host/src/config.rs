@@ -5,6 +5,7 @@ use rxo_device::Pause;
 use rxo_tcp::{AckPolicy, Buffers};
 use thiserror::Error;
 
+use crate::fast::FastPath;
 use crate::link::{DEFAULT_NEIGHBOURS, IpCidr, LinkError, Route};
 use crate::stages::StageTimer;
 
@@ -52,7 +53,7 @@ pub struct HostConfig {
     /// memory comes back at once, receive memory as the peer fills the window that was offered, so none from
     /// an idle connection. If the least is not left, a SYN is dropped, and a call that opens a connection
     /// fails. Reserved memory is taken from the system when it
-    /// is used, and given back when a connection has been idle for a second: then it takes less than 3 KB.
+    /// is used, and given back when a connection has been idle for a second: then it takes less than 3 KiB.
     pub memory_bytes: u64,
     /// Whether a listener with too many opening connections answers a SYN by a cookie (RFC 4987) instead of
     /// dropping it. Without timestamps such a connection has no SACK, window scale or ECN.
@@ -60,6 +61,9 @@ pub struct HostConfig {
     /// Whether several acknowledgements are sent as a template (Menon and Zwaenepoel 2008, section 4). A device
     /// that can expands it; for any other it is expanded just before. Otherwise each is built by itself.
     pub ack_templates: bool,
+    /// Which modules look at frames before the engine. Off by default; [`Handle::fast_path`](crate::Handle::fast_path)
+    /// changes it while the host runs.
+    pub fast_path: FastPath,
     /// The secret for initial sequence numbers and timestamps, and the seed of the flow table.
     pub secret: [u64; 2],
     /// Whether turns are timed stage by stage ([`HostCounters::stages`](crate::HostCounters)); `None`
@@ -87,6 +91,7 @@ impl HostConfig {
             memory_bytes: 2 << 30,
             syn_cookies: true,
             ack_templates: true,
+            fast_path: FastPath::default(),
             secret,
             stage_timer: None,
         }

@@ -6,12 +6,14 @@
 //! folders, in the order in which a frame passes them:
 //!
 //! * `worker/`: the turn: device, engine, connections, timers, device.
+//! * `fast/`: the fast path, if it is on: pure ACKs are consumed where they lie.
 //! * `link/`: the gate; what is not TCP: neighbours, routes, ICMP ([`link::Link`]).
 //! * `receive/`: a delivery becomes an arrival, in the buffers of its frames.
 //! * `demux/`: which connection it is for.
 //! * `cell/`: the connection and its lock, which never stops the worker; the backlog.
 //! * `socket/`: the interface of applications: [`Handle`], [`TcpStream`], [`TcpListener`],
 //!   [`Readiness`].
+//! * `cast.rs`: one stream to a group of receivers ([`Cast`]).
 //! * `transmit/`: segments to send become packets, and packets one batch.
 //!
 //! Contract: [`Host::turn`] takes the time as an argument and reads no clock, so that hosts run on
@@ -51,9 +53,11 @@
 //! ```
 
 mod buffer;
+mod cast;
 mod cell;
 mod config;
 mod demux;
+mod fast;
 pub mod link;
 mod memory;
 mod ports;
@@ -66,10 +70,15 @@ mod stages;
 mod transmit;
 mod worker;
 
+pub use cast::{Cast, CastConfig, CastEvent, CastProgress};
 pub use config::{HostConfig, HostError};
+pub use fast::{
+    Account, AccountBy, AccountName, FallbackReason, FastCounters, FastModule, FastModules,
+    FastPath, FastSwitches, FilterRule, HalfOpen, RuleError, UnknownModule,
+};
 pub use link::{IpCidr, Route};
 pub use rxo_frame::SharedBytes;
 pub use shards::ShardedHost;
 pub use socket::{Handle, Incoming, Readiness, TcpListener, TcpStream};
 pub use stages::{Stage, StageTimer, StageTimes};
-pub use worker::{Host, HostCounters, Turn, Waiter};
+pub use worker::{ConnectionPage, ConnectionView, Host, HostCounters, Turn, Waiter};

@@ -10,9 +10,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
-use rxo_tcp::Secret;
+use rxo_frame::SharedBytes;
+use rxo_tcp::{MemberId, Secret};
 
+use crate::cast::{CastCommand, CastPost};
 use crate::cell::Cell;
+use crate::fast::Switch;
 use crate::memory::Memory;
 use crate::ports::{self, Ports};
 use crate::settings::Settings;
@@ -33,6 +36,10 @@ pub(crate) enum Command<B> {
     Unlisten(Arc<Listening<B>>),
     /// Hear what another shard was told.
     Hear(News),
+    /// Take a turn: somebody waits for the end of it.
+    Turn,
+    /// Act on the cast. Boxed, so that the queue has small places.
+    Cast(Box<CastCommand<B>>),
 }
 
 /// The shared part.
@@ -51,6 +58,8 @@ pub(crate) struct Post<B> {
     /// How many frames of other shards wait to be heard.
     news: AtomicUsize,
     pub(crate) settings: Settings,
+    /// Which modules of the fast path are on.
+    pub(crate) fast: Switch,
     pub(crate) shard: Shard,
     /// Shared with the other shards.
     pub(crate) listeners: Arc<Listeners>,
@@ -75,6 +84,7 @@ impl<B> Post<B> {
             sockets: AtomicUsize::new(0),
             news: AtomicUsize::new(0),
             settings,
+            fast: Switch::new(config.fast_path.modules),
             shard,
             listeners,
         };
@@ -90,6 +100,11 @@ impl<B> Post<B> {
             // Fails only if the counter is full; then the alarm is readable.
             let _rung = rustix::io::write(&self.alarm, &1_u64.to_ne_bytes());
         }
+    }
+
+    /// Sends a command about the cast.
+    pub(crate) fn send_cast(&self, command: CastCommand<B>) {
+        self.send(Command::Cast(Box::new(command)));
     }
 
     /// Has this shard hear `news`, unless too many wait.
@@ -155,6 +170,28 @@ impl<B> Post<B> {
 
     pub(crate) fn ports(&self) -> &Ports {
         &self.ports
+    }
+}
+
+impl<B: Send + Sync + 'static> CastPost for Post<B> {
+    fn start(&self) {
+        self.send_cast(CastCommand::Start);
+    }
+
+    fn text(&self, text: SharedBytes) {
+        self.send_cast(CastCommand::Text(text));
+    }
+
+    fn finish(&self) {
+        self.send_cast(CastCommand::Finish);
+    }
+
+    fn lend(&self, id: MemberId, text: SharedBytes) {
+        self.send_cast(CastCommand::Lend(id, text));
+    }
+
+    fn close(&self) {
+        self.send_cast(CastCommand::Close);
     }
 }
 

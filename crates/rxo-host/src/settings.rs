@@ -51,6 +51,11 @@ impl Settings {
         })
     }
 
+    /// The secret of the host.
+    pub(crate) fn secret(&self) -> Secret {
+        self.secret
+    }
+
     /// The cookies of connections that send as `pair`; `None` if they are disabled.
     pub(crate) fn cookies(&self, pair: &FlowKey) -> Option<&SynCookies> {
         let [v4, v6] = self.cookies.as_ref()?;
@@ -96,6 +101,7 @@ fn link(config: &HostConfig, kind: LinkKind) -> Result<Link, LinkError> {
         addresses: config.addresses.clone(),
         routes: config.routes.clone(),
         neighbours: config.neighbours,
+        seed: config.secret[1],
     })
 }
 

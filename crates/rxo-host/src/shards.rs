@@ -35,7 +35,7 @@ where
 {
     /// A host with a shard for each of `queues`, which are queues of one device: the source of number `n` gives the
     /// frames of the connections for which [`shard_of`](rxo_wire::shard_of()) says `n`, and everything else comes out of
-    /// any of them. The limits of `config` are for all shards together, each of which has the same part of them.
+    /// any of them. The shards divide the limits of `config` equally.
     ///
     /// # Errors
     /// [`HostError`] if a setting is invalid, the queues do not fit, or there are none, or more than 256.

@@ -14,7 +14,7 @@
 //!   the network of many senders and one slower link.
 //! * [`Guest`] is another kernel: a small Linux in a virtual machine, behind a virtio card.
 //! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost, and
-//!   [`MachineReading`] what else the machine did meanwhile.
+//!   [`MachineReading`] what else the machine did meanwhile; [`callgrind()`] counts instructions.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -31,6 +31,7 @@
 //! # Ok::<(), rxo_lab::LabError>(())
 //! ```
 
+mod callgrind;
 mod cpu;
 mod error;
 mod guest;
@@ -46,6 +47,7 @@ pub mod traffic;
 mod user_namespace;
 mod worker;
 
+pub use callgrind::callgrind;
 pub use cpu::{CoreUse, CpuMeter, CpuReading, CpuUse};
 pub use error::{LabError, Result};
 pub use guest::{Guest, GuestImage, GuestNet, GuestOptions, Processor, Profile, Symbols};

@@ -35,14 +35,8 @@ pub(crate) fn check() -> Result<()> {
 /// # Errors
 /// If this program cannot be found.
 pub(crate) fn command(counted: &str, profile: &Path, simulation: &[&str]) -> Result<Command> {
-    let program = process::program()?;
-    let mut command = Command::new("valgrind");
-    command
-        .args(["--tool=callgrind", "--quiet", "--collect-atstart=no"])
-        .arg(format!("--toggle-collect=*{counted}*"))
-        .arg(format!("--callgrind-out-file={}", profile.display()))
-        .args(simulation)
-        .arg(program);
+    let mut command = rxo_lab::callgrind(counted, profile);
+    command.arg("--quiet").args(simulation).arg(process::program()?);
     Ok(command)
 }
 

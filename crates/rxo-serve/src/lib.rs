@@ -36,6 +36,8 @@ mod names;
 mod ranges;
 mod refusal;
 mod request;
+#[cfg(test)]
+mod scratch;
 mod search;
 mod sending;
 mod server;

@@ -127,14 +127,24 @@ impl Buffers {
     }
 }
 
-/// Which acknowledgements text in order causes. Text out of order causes one for each segment.
+/// Which acknowledgements text causes. Text out of order causes one for each segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckPolicy {
     /// Those that its segments would have caused one by one (Menon and Zwaenepoel 2008, section 3.4).
     EverySecondSegment,
     /// One for all that has arrived since the last one was sent, as Linux sends one for an aggregate. A sender
-    /// that counts acknowledgements, and not bytes, grows its window more slowly.
+    /// that counts acknowledgements, and not bytes, grows its window more slowly. Of text out of order the first
+    /// three of a number leave, then those whose SACK blocks the next one does not have.
     OneForATurn,
+    /// One for so many full segments, for a receiver among many that acknowledge the same segments: with different
+    /// offsets they do so at different times. Text out of order causes one for all that has arrived at once, not one
+    /// for each segment; the peer must use SACK and not count duplicates.
+    Spread {
+        /// How many; 0 counts as 1.
+        segments: u16,
+        /// After how many segments less the first one is due; below `segments`.
+        offset: u16,
+    },
 }
 
 /// A congestion control.

@@ -24,8 +24,9 @@
 //! * `send/` is the send window and buffer, and how much leaves at once.
 //! * `path.rs` is how large a segment the path takes, and which routers are believed.
 //! * `connection/` holds it together: the application's calls, timers, what leaves next.
+//! * `multicast/` sends one stream to a group of receivers, each by a connection.
 //!
-//! What is not here: the RFC 7323 appendix G weighting of samples, multicast.
+//! What is not here: the RFC 7323 appendix G weighting of samples.
 //!
 //! # Examples
 //! ```
@@ -60,6 +61,7 @@ mod ecn;
 mod events;
 mod gso;
 mod isn;
+mod multicast;
 mod options;
 mod path;
 mod plain;
@@ -76,12 +78,17 @@ mod timestamps;
 mod transmit;
 
 pub use arrival::Arrival;
+pub use arrives::GroupCounts;
 pub use config::{AckPolicy, Algorithm, Buffers, Config, ConfigError, KeepAlive};
-pub use connection::{CallError, Connection, Reuse, Statistics};
+pub use connection::{CallError, Connection, GroupEdge, GroupSeed, Reuse, Statistics};
 pub use cookie::SynCookies;
 pub use events::Events;
 pub use gso::GsoSegment;
 pub use isn::Secret;
+pub use multicast::{
+    Group, GroupConfig, GroupEvent, Late, MemberId, Outcome, Progress, Refusal, Repair, Repairs,
+    Slow,
+};
 pub use options::{OptionBytes, SackBlock, SackBlocks, SegmentOptions};
 pub use path::PathCounts;
 pub use plain::{PlainSegment, PlainSegments, has_plain_options};

@@ -89,6 +89,17 @@ pub struct SackBlock {
     pub end: SeqNumber,
 }
 
+impl SackBlock {
+    /// Whether `seq` lies in it.
+    pub(crate) fn has(&self, seq: SeqNumber) -> bool {
+        seq.is_at_or_after(self.start) && seq.is_before(self.end)
+    }
+
+    fn contains(&self, other: &Self) -> bool {
+        other.start.is_at_or_after(self.start) && self.end.is_at_or_after(other.end)
+    }
+}
+
 /// The blocks of one SACK option in their order, at most four.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
@@ -120,10 +131,31 @@ impl SackBlocks {
         self.count == 0
     }
 
+    /// Whether the first block is text that has arrived twice, of an acknowledgement of `ack` (RFC 2883, section 4).
+    pub(crate) fn has_duplicate(&self, ack: SeqNumber) -> bool {
+        match self.as_slice() {
+            [first, ..] if first.start.is_before(ack) => true,
+            [first, second, ..] => second.contains(first),
+            _ => false,
+        }
+    }
+
+    /// Whether `earlier`, of an acknowledgement of the same `ack`, says nothing more. A duplicate is said once,
+    /// so one in `earlier` is more.
+    pub(crate) fn has_all_of(&self, earlier: &Self, ack: SeqNumber) -> bool {
+        let has = |block: &SackBlock| self.as_slice().iter().any(|own| own.contains(block));
+        !earlier.has_duplicate(ack) && earlier.as_slice().iter().all(has)
+    }
+
     /// The blocks in the order in which they begin after `seq`.
     pub(crate) fn by_distance_from(mut self, seq: SeqNumber) -> Self {
         self.blocks[..usize::from(self.count)].sort_unstable_by_key(|block| block.start - seq);
         self
+    }
+
+    /// The most blocks that fit into a header, with a timestamp or without.
+    pub(crate) const fn most(has_timestamp: bool) -> usize {
+        if has_timestamp { Self::MAX - 1 } else { Self::MAX }
     }
 
     /// Keeps the first `blocks`.

@@ -21,3 +21,35 @@ pub(crate) fn earlier(a: SeqNumber, b: SeqNumber) -> SeqNumber {
 pub(crate) fn before(seq: SeqNumber, bytes: u32) -> SeqNumber {
     SeqNumber(seq.0.wrapping_sub(bytes))
 }
+
+/// Whether the numbers, counted from `origin`, begin again between `from` and `to`.
+pub(crate) fn comes_round(origin: SeqNumber, from: SeqNumber, to: SeqNumber) -> bool {
+    counted(origin, to) < counted(origin, from)
+}
+
+/// The bytes from `origin` to `to`, if the numbers have begun again `rounds` times on the way.
+pub(crate) fn after_rounds(rounds: u16, origin: SeqNumber, to: SeqNumber) -> u64 {
+    u64::from(rounds) << 32 | u64::from(counted(origin, to))
+}
+
+fn counted(origin: SeqNumber, seq: SeqNumber) -> u32 {
+    seq.0.wrapping_sub(origin.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_counted_beyond_the_numbers() {
+        let origin = SeqNumber(0xffff_fff0);
+        let (mut at, mut rounds, mut bytes) = (origin, 0_u16, 0_u64);
+        for step in [0, 15, 1, 1 << 30, u32::MAX / 2, u32::MAX / 2, 7, 1 << 30, 1 << 30, 1 << 30] {
+            let next = at + step;
+            rounds += u16::from(comes_round(origin, at, next));
+            (at, bytes) = (next, bytes + u64::from(step));
+            assert_eq!(after_rounds(rounds, origin, at), bytes, "after {step}");
+        }
+        assert_eq!(rounds, 2);
+    }
+}

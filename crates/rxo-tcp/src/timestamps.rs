@@ -52,6 +52,16 @@ impl Timestamps {
         self.recent
     }
 
+    /// Whether the peer's clock can show `value` now: timestamps are agreed on, it is not old, and not further ahead than
+    /// two ticks for each millisecond since the last one and ten thousand more. A tick is no less than a millisecond
+    /// (section 5.4).
+    pub(crate) fn is_timely(&self, value: u32, now: Instant) -> bool {
+        let elapsed_ms = u64::try_from(now.since(self.recent_at).as_millis()).unwrap_or(u64::MAX);
+        let ahead = u64::from(value.wrapping_sub(self.recent));
+        let most = elapsed_ms.saturating_mul(2).saturating_add(TICKS_AHEAD);
+        self.is_agreed && !self.is_old(value, now) && ahead <= most.min(i32::MAX as u64)
+    }
+
     /// Whether a segment with this option is not old, and has the option if it was agreed on.
     #[inline]
     pub(crate) fn expects(&self, option: Option<Timestamp>) -> bool {
@@ -102,6 +112,8 @@ impl Timestamps {
 }
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
+/// A clock that was set, or a machine that slept, may show so much more than has passed here.
+const TICKS_AHEAD: u64 = 10_000;
 const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
 
 #[cfg(test)]
@@ -123,6 +135,18 @@ mod tests {
         assert!(timestamps.is_old(u32::MAX, now));
         assert!(!timestamps.is_old(3, now));
         assert!(!timestamps.is_old(2, Instant::ZERO + OUTDATED));
+    }
+
+    #[test]
+    fn a_timely_value_is_one_that_the_clock_can_have_reached() {
+        let mut timestamps = agreed(3);
+        timestamps.remember(Timestamp { value: 5_000, echo: 0 }, SeqNumber(0), Instant::ZERO);
+        let second = Instant::from_micros(1_000_000);
+        let rows = [(4_999, false), (5_000, true), (6_000, true), (17_000, true), (17_001, false)];
+        for (value, is_timely) in rows {
+            assert_eq!(timestamps.is_timely(value, second), is_timely, "{value}");
+        }
+        assert!(!Timestamps::new(7).is_timely(0, second), "they were not agreed on");
     }
 
     /// RFC 7323, section 4.3: the echo is that of the earliest segment not acknowledged.

@@ -44,7 +44,7 @@ pub use offsets::Offsets;
 pub use packet::class_and_length;
 pub use parse::{Ip, IpVersion, Malformed, Parsed, Transport, Unparsed, parse, parse_ip};
 pub use plain::{Plain, plain_v4, plain_v4_checksum, plain_v4_key, plain_v6, plain_v6_key};
-pub use protocol::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP};
+pub use protocol::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_IGMP, PROTOCOL_TCP, PROTOCOL_UDP};
 pub use seq::SeqNumber;
 pub use steering::{STEERING_MULTIPLIER, STEERING_SHIFT, shard_of};
 pub use tcp::{TcpFlags, TcpSegment};

@@ -3,6 +3,8 @@
 
 /// ICMP (RFC 792).
 pub const PROTOCOL_ICMP: u8 = 1;
+/// IGMP (RFC 3376).
+pub const PROTOCOL_IGMP: u8 = 2;
 /// TCP (RFC 9293).
 pub const PROTOCOL_TCP: u8 = 6;
 /// UDP (RFC 768).

@@ -14,7 +14,7 @@
 //! * `driver` (feature `driver`): packet sockets, TAP and TUN.
 //! * `capture` (feature `capture`): capture files, read and written.
 //!
-//! This crate adds five modules. [`worker`] is the loop between two devices: it coalesces the
+//! This crate adds six modules. [`desk`] asks a running worker or host. [`worker`] is the loop between two devices: it coalesces the
 //! frames for the host and passes on the frames from the host. [`switch`] decides which of several
 //! guests a frame is for. `live` (feature `driver`) runs that
 //! loop between devices of the system, opened by name; `live::host` runs a host with its own TCP on
@@ -43,6 +43,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod desk;
 #[cfg(feature = "figures")]
 pub mod figures;
 #[cfg(feature = "driver")]

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::meter::Reading;
 use super::session::Done;
+use crate::hosting::FastTotals;
 use crate::numbers::{gbit_per_s, ratio, rounded};
 
 /// One interval, or everything since the first connection was open.
@@ -32,6 +33,9 @@ pub(super) struct Figures {
     pub(super) connections: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) frames: Option<Frames>,
+    /// What the fast path did, if it was on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fast_path: Option<FastTotals>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) round_trips: Option<RoundTrips>,
     /// The connections, with `--hash`.
@@ -97,6 +101,7 @@ impl Figures {
             exchanges_per_s: rounded(ratio(exchanges as f64, seconds), 1),
             connections: None,
             frames: None,
+            fast_path: None,
             round_trips: None,
             ends: Vec::new(),
         }

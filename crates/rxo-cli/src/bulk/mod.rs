@@ -12,9 +12,13 @@ mod session;
 mod show;
 mod watch;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use anyhow::Result;
 
 use self::plan::Plan;
+use crate::control::{self, Interval, Refusal, Stats, host_process};
 use crate::endpoint::Endpoint;
 use crate::flags::{SinkFlags, SourceFlags};
 
@@ -23,7 +27,7 @@ use crate::flags::{SinkFlags, SourceFlags};
 /// # Errors
 /// If the plan is invalid, the device cannot be opened, or a connection fails.
 pub(crate) fn sink(flags: &SinkFlags) -> Result<()> {
-    run(&Plan::of_sink(flags)?)
+    run("rxo sink", &Plan::of_sink(flags)?)
 }
 
 /// Sends until the time is over or all is sent.
@@ -31,13 +35,31 @@ pub(crate) fn sink(flags: &SinkFlags) -> Result<()> {
 /// # Errors
 /// As [`sink`].
 pub(crate) fn source(flags: &SourceFlags) -> Result<()> {
-    run(&Plan::of_source(flags)?)
+    run("rxo source", &Plan::of_source(flags)?)
 }
 
-fn run(plan: &Plan) -> Result<()> {
+fn run(command: &'static str, plan: &Plan) -> Result<()> {
+    let socket = control::bind(plan.control.as_deref())?;
     let endpoint = Endpoint::start(&plan.endpoint)?;
+    let stats: Box<dyn Stats> = Box::new(Lines(Arc::clone(&plan.interval)));
+    let process = host_process(command, endpoint.asker(), Some(stats));
+    let _served = control::serve(socket, process)?;
     let watched = watch::until_done(plan, &endpoint)?;
     let outcome = endpoint.finish()?;
     show::totals(plan, &watched.totals(&outcome))?;
     watched.outcome()
+}
+
+/// The lines of figures, which read the interval for each.
+struct Lines(Arc<Interval>);
+
+impl Stats for Lines {
+    fn every(&self) -> Option<Duration> {
+        self.0.get()
+    }
+
+    fn change(&self, every: Option<Duration>) -> Result<(), Refusal> {
+        self.0.set(every);
+        Ok(())
+    }
 }

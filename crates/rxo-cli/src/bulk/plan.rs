@@ -1,9 +1,12 @@
 //! The plan of `rxo sink` and `rxo source`, from their flags.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::control::Interval;
 use crate::endpoint::EndpointPlan;
 use crate::exit::usage;
 use crate::flags::{MeterFlags, SinkFlags, SourceFlags};
@@ -15,8 +18,10 @@ pub(super) struct Plan {
     pub(super) endpoint: EndpointPlan,
     pub(super) work: Work,
     pub(super) connections: usize,
-    /// `None`: only totals.
-    pub(super) interval: Option<Duration>,
+    /// The time between two lines; none for totals only.
+    pub(super) interval: Arc<Interval>,
+    /// The socket on which it is asked.
+    pub(super) control: Option<PathBuf>,
     pub(super) hash: bool,
     pub(super) json: bool,
 }
@@ -79,8 +84,10 @@ impl Plan {
                 "--connections {connections}: choose 1 to {MOST_CONNECTIONS}"
             )));
         }
-        let interval = interval(&flags.interval)?;
-        Ok(Self { endpoint, work, connections, interval, hash: flags.hash, json: flags.json })
+        let interval = Arc::new(Interval::new(interval(&flags.interval)?));
+        let control = flags.control.control.clone();
+        let MeterFlags { hash, json, .. } = *flags;
+        Ok(Self { endpoint, work, connections, interval, control, hash, json })
     }
 }
 

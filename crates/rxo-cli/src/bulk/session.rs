@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use crc32fast::Hasher;
 use hdrhistogram::Histogram;
 use rxo_host::TcpStream;
+use rxo_lab::traffic::Pattern;
 
 use super::meter::Meter;
 use super::plan::{Amount, Plan, Work};
@@ -245,14 +246,7 @@ fn closed_is_fine(error: io::Error) -> io::Result<()> {
 
 /// Pseudo-random bytes with a period that is no power of two.
 fn pattern() -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..PATTERN_BYTES).map(|_| next()).collect()
+    Pattern::of_port(0).file(PATTERN_BYTES)
 }
 
 fn nanos(time: Duration) -> u64 {

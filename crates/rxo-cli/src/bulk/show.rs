@@ -50,6 +50,10 @@ fn lines(figures: &Figures) -> String {
             grouped(frames.lost),
         ));
     }
+    if let Some(fast_path) = &figures.fast_path {
+        text.push('\n');
+        text.push_str(&fast_path.text());
+    }
     if let Some(times) = &figures.round_trips {
         text.push_str(&format!(
             "\nresponse half within {} us, 99 % within {}, 99.9 % within {}, the slowest {}",

@@ -17,6 +17,7 @@ use super::session::{self, Done};
 use super::show;
 use crate::endpoint::Endpoint;
 use crate::exit::partial;
+use crate::hosting::FastTotals;
 
 /// The result of all sessions.
 #[derive(Debug)]
@@ -111,7 +112,9 @@ fn watch(
 
 /// Shows a line if an interval has passed.
 fn tick(plan: &Plan, meter: &Meter, last: &mut Option<Reading>) -> Result<()> {
-    let (Some(interval), Some(begun)) = (plan.interval, meter.begun()) else { return Ok(()) };
+    let (Some(interval), Some(begun)) = (plan.interval.get(), meter.begun()) else {
+        return Ok(());
+    };
     let from = *last.get_or_insert(begun);
     if from.at + interval > Instant::now() {
         return Ok(());
@@ -127,6 +130,7 @@ impl Watched {
         let mut figures = Figures::between("totals", &self.begun, &self.begun, &self.ended);
         figures.connections = Some(self.done.len());
         figures.frames = Some(Frames::of(&outcome.counters));
+        figures.fast_path = FastTotals::of(&outcome.counters.fast);
         figures.round_trips = self.round_trips();
         figures.ends = self.done.iter().filter_map(Ends::of).collect();
         figures

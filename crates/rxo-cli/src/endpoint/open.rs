@@ -8,18 +8,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
-use rxo::live::host::{self, Listeners, Outcome, RunningHost};
+use rxo::live::host::{self, HostAsker, Listeners, Outcome};
 use rxo_driver::wait::wait_readable;
 use rxo_host::TcpStream;
 
 use super::EndpointPlan;
 use super::plan::Other;
 use crate::exit::partial;
+use crate::hosting::Running;
 use crate::stop;
 
 /// A running host.
 pub(crate) struct Endpoint {
-    host: RunningHost,
+    host: Running,
     other: Other,
     stop: Arc<AtomicBool>,
 }
@@ -33,6 +34,11 @@ impl Endpoint {
         let stop = stop::on_request()?;
         let host = plan.host.start_with(|config| plan.configure(config))?;
         Ok(Self { host, other: plan.other.clone(), stop })
+    }
+
+    /// Who asks the host while it runs.
+    pub(crate) fn asker(&self) -> HostAsker {
+        self.host.asker()
     }
 
     /// Whether a signal has come, or the host has ended.
@@ -113,9 +119,7 @@ impl Endpoint {
     /// # Errors
     /// The failure of its device, if that ended it before.
     pub(crate) fn finish(self) -> Result<Outcome> {
-        let mut outcome = self.host.stop();
-        std::mem::replace(&mut outcome.result, Ok(()))?;
-        Ok(outcome)
+        self.host.finish()
     }
 }
 

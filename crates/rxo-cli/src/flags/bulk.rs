@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::EndpointFlags;
+use super::{ControlFlags, EndpointFlags};
 
 /// What both commands measure and show.
 #[derive(Args, Clone, Debug)]
@@ -18,6 +18,9 @@ pub(crate) struct MeterFlags {
     /// Print the CRC-32 of each connection's bytes (that of gzip and zlib), to compare both ends.
     #[arg(long)]
     pub(crate) hash: bool,
+
+    #[command(flatten)]
+    pub(crate) control: ControlFlags,
 
     /// Print JSON, one value a line.
     #[arg(long)]

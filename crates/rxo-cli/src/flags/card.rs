@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::ControlFlags;
+
 #[derive(Args, Debug)]
 pub(crate) struct CardFlags {
     /// Device on the network side, such as packet:eth1. The kernel's own stack is kept off it, as by rxo run.
@@ -36,6 +38,9 @@ pub(crate) struct CardFlags {
     /// Time between two lines of figures, 100ms to 3600s; 0s prints only the totals.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub(crate) stats: String,
+
+    #[command(flatten)]
+    pub(crate) control: ControlFlags,
 
     /// Print JSON, one value a line.
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use rxo_repro::flags::TryFlags;
 
-use super::{ChecksumFlag, CopyingFlags, PolicyFlags};
+use super::{ChecksumFlag, ControlFlags, CopyingFlags, PolicyFlags};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -57,6 +57,9 @@ pub(crate) struct GuestFlags {
     /// Write all traffic to this pcapng file, as it is at the nic and at each guest.
     #[arg(long, value_name = "FILE")]
     pub(crate) tap: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) control: ControlFlags,
 
     /// Print JSON, one value a line.
     #[arg(long)]

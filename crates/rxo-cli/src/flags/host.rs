@@ -1,6 +1,8 @@
 //! Flags of every command that runs rxo's own host: device, addresses, limits.
 
-use clap::Args;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
 
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct HostFlags {
@@ -43,8 +45,37 @@ pub(crate) struct HostFlags {
     #[arg(long, value_name = "N", default_value_t = 1_024)]
     pub(crate) orphans: usize,
 
+    /// What looks at frames before the stack: on (the same as pure-ack), off, or a list of pure-ack, which takes
+    /// acknowledgements without a buffer; syn-flood, which counts half-open connections; accounting, which counts what
+    /// arrives. The totals say what it did, and why other frames took the ordinary way.
+    #[arg(long, value_name = "MODULES", default_value = "off")]
+    pub(crate) fast_path: String,
+
+    /// Drop or pass arriving packets, such as "drop from 10.0.0.0/8 port 53 to 192.0.2.1". May be given several times:
+    /// the first rule that matches decides, and what matches none passes.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) filter: Vec<String>,
+
+    /// What the accounts of --fast-path accounting are of.
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = AccountFlag::Network)]
+    pub(crate) account_by: AccountFlag,
+
+    /// Write all packets to this capture (pcapng), also those that the fast path takes.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tap: Option<PathBuf>,
+
     /// Most connections in TIME-WAIT, 1 to 16777216, less than 100 bytes each. Beyond that, the oldest is
     /// forgotten.
     #[arg(long, value_name = "N", default_value_t = 65_536)]
     pub(crate) time_waits: usize,
+}
+
+/// What accounts are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AccountFlag {
+    /// One for each network of senders: 24 bits of IPv4, 64 of IPv6.
+    #[default]
+    Network,
+    /// One for each flow.
+    Flow,
 }

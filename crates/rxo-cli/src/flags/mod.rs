@@ -7,9 +7,12 @@
 mod analyze;
 mod bulk;
 mod card;
+mod cast;
 mod cat;
 mod coalesce;
+mod control;
 mod copying;
+mod ctl;
 mod endpoint;
 mod expand;
 mod guest;
@@ -26,13 +29,16 @@ use rxo_repro::flags::{CalibrateFlags, DemoFlags, ReproFlags};
 pub(crate) use analyze::AnalyzeFlags;
 pub(crate) use bulk::{MeterFlags, SinkFlags, SourceFlags};
 pub(crate) use card::CardFlags;
+pub(crate) use cast::{CastCommand, CastFlags, CastJoinFlags, CastReceiveFlags, CastSendFlags};
 pub(crate) use cat::CatFlags;
 pub(crate) use coalesce::CoalesceFlags;
+pub(crate) use control::ControlFlags;
 pub(crate) use copying::{CopyingFlags, LayoutFlag, PathFlag};
+pub(crate) use ctl::CtlFlags;
 pub(crate) use endpoint::{AcksFlag, EndpointFlags};
 pub(crate) use expand::ExpandFlags;
 pub(crate) use guest::{GuestCommand, GuestFlags};
-pub(crate) use host::HostFlags;
+pub(crate) use host::{AccountFlag, HostFlags};
 pub(crate) use policies::PoliciesFlags;
 pub(crate) use policy::{PolicyFlags, ReplayFlags};
 pub(crate) use run::{ChecksumFlag, RunFlags};
@@ -71,10 +77,14 @@ pub(crate) enum Command {
     Serve(ServeFlags),
     /// Connect standard input and output to a peer, on rxo's own TCP/IP stack.
     Cat(CatFlags),
+    /// Send one file to many hosts at once, reliably, over a multicast group.
+    Cast(CastFlags),
     /// Receive over rxo's own TCP, and show rate and processor cost.
     Sink(SinkFlags),
     /// Send over rxo's own TCP, and show rate and processor cost.
     Source(SourceFlags),
+    /// Ask a running rxo: show or change what it does.
+    Ctl(CtlFlags),
     /// List the coalescing policies, their rules and their sources.
     Policies(PoliciesFlags),
     /// Repeat the papers' experiments, and show the results beside theirs.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{CopyingFlags, PolicyFlags};
+use super::{ControlFlags, CopyingFlags, PolicyFlags};
 
 #[derive(Args, Debug)]
 pub(crate) struct RunFlags {
@@ -75,6 +75,9 @@ pub(crate) struct RunFlags {
     /// Impair the traffic from the host, with the same words.
     #[arg(long, value_name = "WHAT")]
     pub(crate) impair_back: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) control: ControlFlags,
 
     /// Print JSON, one value a line.
     #[arg(long)]

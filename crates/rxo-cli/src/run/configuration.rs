@@ -37,6 +37,9 @@ pub(super) struct Configuration {
     /// What the network card does; left out if none is played.
     #[serde(skip_serializing_if = "Option::is_none")]
     card: Option<CardPlan>,
+    /// The socket of `rxo ctl`; left out without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control: Option<String>,
     /// The means that keep the kernel's own stack off packet interfaces.
     isolation: &'static str,
     /// How packets get into the memory of guests; left out if not by the default.
@@ -98,6 +101,7 @@ impl Configuration {
             impair: plan.impair[0].as_ref().map(ToString::to_string),
             impair_back: plan.impair[1].as_ref().map(ToString::to_string),
             card: plan.card,
+            control: plan.control.as_ref().map(|path| path.display().to_string()),
             copying: plan.copying.text().map(|_| plan.copying),
             isolation: if plan.isolates { "nftables" } else { "none" },
             take_over: taken_over.map(TakeOver::of),
@@ -124,8 +128,12 @@ impl Configuration {
         }
         let guests = self.guests.iter();
         lines.splice(1..1, guests.map(|guest| pair("guest", &guest.text())));
-        let extra =
-            [("tap", &self.tap), ("impair", &self.impair), ("impair-back", &self.impair_back)];
+        let extra = [
+            ("tap", &self.tap),
+            ("impair", &self.impair),
+            ("impair-back", &self.impair_back),
+            ("control", &self.control),
+        ];
         let given = extra.iter().filter_map(|(name, value)| Some(pair(name, value.as_ref()?)));
         lines.extend(given);
         lines.extend(self.card.map(|card| pair("card", &card.to_string())));
@@ -208,6 +216,7 @@ mod tests {
             take_over: false,
             wait_for_nic: false,
             isolates: true,
+            control: None,
             json: false,
         };
         let (link, mtu) = (LinkKind::Ethernet, 1500);

@@ -12,15 +12,15 @@ mod configuration;
 mod copying;
 mod guest;
 mod plan;
+mod remote;
 mod say;
 mod session;
 mod survey;
-mod tap;
 
 use anyhow::{Context, Result};
 use rxo_driver::custody::{self, Control, Custody, Keeper};
 use rxo_driver::guard::{self, Side};
-use rxo_driver::{DeviceName, Interface, Origin};
+use rxo_driver::{DeviceName, Interface, Listener, Origin, SocketFile};
 
 use self::configuration::Configuration;
 use self::plan::Plan;
@@ -28,7 +28,7 @@ use self::session::Session;
 use self::survey::Survey;
 use crate::exit::{self, usage};
 use crate::flags::{CardFlags, GuestFlags, RunFlags};
-use crate::{output, stop};
+use crate::{control, output, stop};
 
 /// Runs until a signal, and prints the totals. A dry run only checks.
 ///
@@ -61,6 +61,8 @@ fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
     let survey = Survey::of(&plan)?;
     plan.policy = survey.carried(&plan)?;
     let claim = plan.claim(survey);
+    let path = plan.control.as_deref();
+    let control = if dry_run { control::check(path).map(|()| None) } else { control::bind(path) }?;
     let custody =
         if dry_run { Custody::examine(claim) } else { Custody::take(claim, output::note) };
     let mut custody = custody?;
@@ -76,13 +78,17 @@ fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
     // The process still has one thread, so the fork leaves no lock held in the child.
     match guard::split().context("cannot start a second process")? {
         Side::Keeper(worker) => {
+            let socket = control.map(Listener::leave);
             let keeper = Keeper::new(custody, worker, stop::requests()?)?;
-            exit::as_ended(keeper.keep(output::note)?)
+            let kept = keeper.keep(output::note);
+            // A worker that was killed has left it.
+            socket.iter().for_each(SocketFile::remove_if_stale);
+            exit::as_ended(kept?)
         }
         Side::Worker(channel) => {
             let stop = stop::on_any_request()?;
-            let mut control = Control::start(channel, custody, std::sync::Arc::clone(&stop))?;
-            Session { plan, survey, configuration }.work(&mut control, &stop)
+            let mut keeper = Control::start(channel, custody, std::sync::Arc::clone(&stop))?;
+            Session { plan, survey, configuration }.work(&mut keeper, control, &stop)
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use rxo_coalesce::Policy;
+use rxo_coalesce::{Hold, Policy};
 use rxo_device::middleware::{BadImpairment, ImpairmentSettings};
 use rxo_driver::custody::Claim;
 use rxo_driver::{DeviceName, Origin};
@@ -52,6 +52,8 @@ pub(super) struct Plan {
     pub(super) wait_for_nic: bool,
     /// Whether the kernel's own stack is kept off packet interfaces.
     pub(super) isolates: bool,
+    /// The socket on which the run is asked.
+    pub(super) control: Option<PathBuf>,
     pub(super) json: bool,
 }
 
@@ -85,6 +87,7 @@ impl Plan {
             take_over: false,
             wait_for_nic: flags.wait_for_nic,
             isolates: !flags.no_isolation,
+            control: flags.control.control.clone(),
             json: flags.json,
         })
     }
@@ -147,6 +150,7 @@ impl Plan {
             take_over: flags.take_over,
             wait_for_nic: flags.wait_for_nic,
             isolates: !flags.no_isolation,
+            control: flags.control.control.clone(),
             json: flags.json,
         })
     }
@@ -163,13 +167,15 @@ pub(super) fn can_wait_for(waits: bool, flag: &str, nic: &DeviceName) -> Result<
     )))
 }
 
-/// The policy for guests: linux-gro holds adaptively, and every other policy as it says, unless the flags
-/// say how.
 fn policy_for_guests(flags: &PolicyFlags) -> Result<Policy> {
-    let policy = rules::policy(flags)?;
     let is_said = flags.hold.is_some() || flags.set.iter().any(|set| set.starts_with("hold="));
-    let hold = if policy.name == POLICY && !is_said { rules::hold("auto")? } else { policy.hold };
-    Ok(Policy { hold, ..policy })
+    Ok(for_guests(rules::policy(flags)?, is_said))
+}
+
+/// A policy for guests: linux-gro holds adaptively, and every other policy as it says, unless the user has said how.
+pub(super) fn for_guests(policy: Policy, is_hold_said: bool) -> Policy {
+    let hold = if policy.name == POLICY && !is_hold_said { Hold::AUTO } else { policy.hold };
+    Policy { hold, ..policy }
 }
 
 pub(super) fn device(flag: &'static str, text: &str) -> Result<DeviceName> {

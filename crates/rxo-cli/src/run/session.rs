@@ -15,18 +15,19 @@ use rxo::{Config, LinkKind, WorkerConfig};
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
 use rxo_device::{DeviceError, FrameSource as _};
 use rxo_driver::custody::Control;
-use rxo_driver::{DeviceHandle, DeviceName, Interface, Origin, wait};
+use rxo_driver::{DeviceHandle, DeviceName, Interface, Listener, Origin, wait};
 use rxo_frame::Instant;
 
 use super::card::CardPlan;
 use super::configuration::Configuration;
 use super::guest::switch;
 use super::plan::Plan;
+use super::remote::Remote;
 use super::say::{Form, Sayer};
 use super::survey::Survey;
-use super::tap::Capture;
 use crate::exit::usage;
-use crate::output;
+use crate::tap::Capture;
+use crate::{control, output};
 
 /// Everything decided before the devices are opened.
 #[derive(Debug)]
@@ -54,19 +55,29 @@ impl Session {
     ///
     /// # Errors
     /// If a device cannot be opened, or fails while in use.
-    pub(super) fn work(self, control: &mut Control, stop: &Arc<AtomicBool>) -> Result<()> {
+    pub(super) fn work(
+        self,
+        keeper: &mut Control,
+        socket: Option<Listener>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<()> {
         let devices = self.open()?;
         let tap = self.tap()?;
         // Whatever can be refused is refused before anything is changed.
         let capture = self.capture(devices.nic.source.capabilities().link)?;
-        let worked = match control.opened(tap)? {
-            Some(closed_at) => self.carry(devices, capture, closed_at, (control, stop)),
+        let worked = match keeper.opened(tap)? {
+            Some(closed_at) => {
+                let remote = Remote::new(&self.plan);
+                // Until this is dropped, the socket is served.
+                let _served = control::serve(socket, remote.process(&self.plan))?;
+                self.carry((devices, remote), capture, closed_at, (keeper, stop))
+            }
             None => {
                 drop(devices);
                 Ok(None)
             }
         };
-        control.closed().iter().for_each(|line| output::note(line));
+        keeper.closed().iter().for_each(|line| output::note(line));
         worked?.map_or(Ok(()), |ended| ended.say(PATIENCE))
     }
 
@@ -114,7 +125,7 @@ impl Session {
     /// Carries frames until the end. The devices are closed when this returns.
     fn carry(
         &self,
-        devices: Devices,
+        (devices, remote): (Devices, Remote),
         capture: Option<Capture>,
         mut closed_at: Instant,
         (control, stop): (&mut Control, &Arc<AtomicBool>),
@@ -126,8 +137,8 @@ impl Session {
         loop {
             nic.source.discard_before(closed_at);
             let link = nic.source.capabilities().link;
-            let (plan, capture_now) = (&self.plan, capture.as_ref());
-            let (last, result) = if plan.guests.is_empty() {
+            let (plan, capture_now) = ((&self.plan, &remote), capture.as_ref());
+            let (last, result) = if self.plan.guests.is_empty() {
                 work(plan, (nic, hosts), (link, capture_now), stop, &mut sayer)?
             } else {
                 serve(plan, (nic, hosts), capture_now, stop, &mut sayer)?
@@ -136,6 +147,7 @@ impl Session {
                 return Ok(Some(Ended { sayer, capture, last, result }));
             }
             sayer.part_ended(&last);
+            remote.part_ended(&last);
             let Some(index) = self.nic_again(&held_hosts, &sayer, stop)? else {
                 let last = Readings::default();
                 return Ok(Some(Ended { sayer, capture, last, result: Ok(()) }));
@@ -226,14 +238,14 @@ type Part = (Readings, Result<(), DeviceError>);
 
 /// Runs the worker between the nic and one host, and prints its lines.
 fn work(
-    plan: &Plan,
+    (plan, remote): (&Plan, &Remote),
     (nic, hosts): (Device, Vec<Device>),
     (link, capture): (LinkKind, Option<&Capture>),
     stop: &AtomicBool,
     sayer: &mut Sayer,
 ) -> Result<Part> {
     let middleware = middleware(plan, link, capture)?;
-    let config = config(plan);
+    let config = config(plan, remote);
     let Some(host) = hosts.into_iter().next() else { return Ok((Readings::default(), Ok(()))) };
     let mut last = Readings::default();
     let observe = |event: Event<'_>| match event {
@@ -244,7 +256,8 @@ fn work(
     let outcome = match (plan.card, middleware) {
         (Some(card), _) => {
             let (validates, expands) = (card.validates(), card.expands());
-            let card = Card { validates, expands, report_every: plan.stats };
+            let (report_every, desk) = (config.report_every, config.desk);
+            let card = Card { validates, expands, report_every, desk };
             rxo::live::run_card(devices, card, stop, observe)
         }
         (None, None) => rxo::live::run(devices.0, devices.1, config, stop, observe),
@@ -259,13 +272,13 @@ fn work(
 
 /// Runs the workers between the nic and all guests, and prints their lines.
 fn serve(
-    plan: &Plan,
+    (plan, remote): (&Plan, &Remote),
     (nic, guests): (Device, Vec<Device>),
     capture: Option<&Capture>,
     stop: &AtomicBool,
     sayer: &mut Sayer,
 ) -> Result<Part> {
-    let (switch, config) = (switch(&plan.guests)?, config(plan));
+    let (switch, config) = (switch(&plan.guests)?, config(plan, remote));
     let mut last = Readings::default();
     let observe = |event: GuestsEvent<'_>| match event {
         GuestsEvent::Notice(line) => sayer.notice(line),
@@ -283,12 +296,15 @@ fn serve(
     Ok(((&totals).into(), result))
 }
 
-fn config(plan: &Plan) -> WorkerConfig {
-    let engine = Config { trust_checksums: plan.trust_checksums, ..Config::new(plan.policy) };
+/// The configuration of the next worker, with what was changed since the plan.
+fn config(plan: &Plan, remote: &Remote) -> WorkerConfig {
+    let policy = remote.policy();
+    let engine = Config { trust_checksums: plan.trust_checksums, ..Config::new(policy) };
     WorkerConfig {
         engine,
-        report_every: plan.stats,
+        report_every: remote.stats(),
         ack_split: plan.ack_split,
-        ..WorkerConfig::new(plan.policy)
+        desk: Some(remote.desk()),
+        ..WorkerConfig::new(policy)
     }
 }

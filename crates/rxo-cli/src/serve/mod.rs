@@ -23,9 +23,10 @@ use serde::Serialize;
 use self::access::Access;
 use self::plan::Plan;
 use self::server::Loop;
+use crate::control::{self, host_process};
 use crate::exit::usage;
 use crate::flags::ServeFlags;
-use crate::hosting::{self, Listeners};
+use crate::hosting::{FastTotals, Listeners};
 use crate::{output, stop};
 
 /// Serves until a signal.
@@ -38,11 +39,13 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     let root = open_root(&plan.directory)?;
     // From here on a signal asks for an end instead of making one.
     let stop = stop::on_request()?;
+    let socket = control::bind(plan.control.as_deref())?;
     let host = plan.start_host()?;
     let backlog = plan.clients.min(MOST_BACKLOG);
     let listeners = Listeners::open(&host.handle(), plan.addresses(), backlog)?;
     let mut work = Loop::new(&plan, root, listeners)?;
     allow_files(plan.clients);
+    let _served = control::serve(socket, host_process("rxo serve", host.asker(), None))?;
     announce(&plan)?;
     let skipped = if plan.json { access::skipped_json } else { access::skipped_text };
     let printer = Printer::start(MOST_LINES_WAITING, skipped, Arc::clone(&stop))?;
@@ -53,7 +56,8 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     drop(work);
     let printed = printer.finish(LAST_LINES);
     // If the host failed, that is the reason for everything else.
-    hosting::finish(host)?;
+    let outcome = host.finish()?;
+    show_fast_path(&plan, FastTotals::of(&outcome.counters.fast))?;
     served.context("no more clients can come")?;
     printed
 }
@@ -89,6 +93,19 @@ fn open_root(directory: &Path) -> Result<Root> {
             "{shown} cannot be served: openat2 is needed, which Linux has since 5.6"
         )),
     })
+}
+
+/// Prints what the fast path did, if it was on: the last line.
+fn show_fast_path(plan: &Plan, totals: Option<FastTotals>) -> Result<()> {
+    #[derive(Serialize)]
+    struct Totals {
+        fast_path: FastTotals,
+    }
+    match totals {
+        Some(fast_path) if plan.json => output::json_line(&Totals { fast_path }),
+        Some(fast_path) => output::text(&fast_path.text()),
+        None => Ok(()),
+    }
 }
 
 /// Prints the first line: the server is at work.

@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use rxo::live::host::RunningHost;
 use rxo_serve::Limits;
 
 use crate::exit::usage;
 use crate::flags::ServeFlags;
-use crate::hosting::HostPlan;
+use crate::hosting::{HostPlan, Running};
 use crate::numbers::{parse_bytes, parse_time};
 
 /// The directory to serve, the host, and its limits.
@@ -24,6 +23,8 @@ pub(super) struct Plan {
     /// The most clients from one address.
     pub(super) per_peer: usize,
     pub(super) limits: Limits,
+    /// The socket on which it is asked.
+    pub(super) control: Option<PathBuf>,
     pub(super) json: bool,
 }
 
@@ -33,7 +34,7 @@ impl Plan {
     /// # Errors
     /// If a value is invalid; the message says what would be accepted.
     pub(super) fn from_flags(flags: &ServeFlags) -> Result<Self> {
-        let ServeFlags { directory, port, clients, json, .. } = flags;
+        let ServeFlags { directory, port, clients, control, json, .. } = flags;
         if *port == 0 {
             return Err(usage("--port 0: choose 1 to 65535"));
         }
@@ -60,6 +61,7 @@ impl Plan {
             clients: *clients,
             per_peer,
             limits: Limits { idle, least_rate, ..Limits::default() },
+            control: control.control.clone(),
             json: *json,
         })
     }
@@ -68,7 +70,7 @@ impl Plan {
     ///
     /// # Errors
     /// As [`HostPlan::start_with`].
-    pub(super) fn start_host(&self) -> Result<RunningHost> {
+    pub(super) fn start_host(&self) -> Result<Running> {
         self.host.start_with(|config| config.sockets = config.sockets.max(2 * self.clients))
     }
 

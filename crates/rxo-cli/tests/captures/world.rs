@@ -108,12 +108,17 @@ pub(crate) fn mixed(flows: u32, segments: u32) -> Vec<Packet> {
 
 /// A pcap file of these packets, ten microseconds apart.
 pub(crate) fn pcap(packets: &[Packet]) -> Vec<u8> {
+    pcap_of(packets.iter().map(Packet::bytes))
+}
+
+/// A pcap file of these frames, 10 µs apart.
+pub(crate) fn pcap_of(frames: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     let mut file = Vec::new();
     for number in [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 1] {
         file.extend(number.to_le_bytes());
     }
-    for (number, packet) in packets.iter().enumerate() {
-        let (bytes, micros) = (packet.bytes(), number as u32 * 10);
+    for (number, bytes) in frames.into_iter().enumerate() {
+        let micros = number as u32 * 10;
         let seconds = 1_700_000_000 + micros / 1_000_000;
         for number in [seconds, micros % 1_000_000, bytes.len() as u32, bytes.len() as u32] {
             file.extend(number.to_le_bytes());

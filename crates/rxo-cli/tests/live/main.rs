@@ -5,7 +5,9 @@
 mod bad_input;
 mod calibrate;
 mod card;
+mod cast;
 mod conformance;
+mod control;
 mod demo;
 mod ending;
 mod endpoint;
@@ -44,7 +46,9 @@ fn main() -> ExitCode {
         bad_input::TESTS,
         calibrate::TESTS,
         card::TESTS,
+        cast::TESTS,
         conformance::TESTS,
+        control::TESTS,
         demo::TESTS,
         ending::TESTS,
         endpoint::TESTS,

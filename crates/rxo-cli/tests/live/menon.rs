@@ -97,8 +97,8 @@ fn is_as_set(row: &Value) -> bool {
         Some(limit) => 1.5..limit as f64 * 1.5,
     };
     row["breakdown_ns"]["rx"].as_f64().is_some_and(|ns| ns > 0.0)
-        // One ACK for two segments, and fewer where losses let ACKs merge.
-        && (0.2..0.7).contains(&median("acks_per_packet"))
+        // One ACK for two segments, whatever is aggregated.
+        && (0.3..0.7).contains(&median("acks_per_packet"))
         && deliveries.contains(&median("packets_per_delivery"))
 }
 

@@ -70,6 +70,23 @@ const NOT_HERE: &[(&str, &str)] = &[
         "sudo ./target/release/rxo sink --nic virtio:/run/card.sock",
         "needs a card; tests/live/card.rs runs it with one",
     ),
+    (
+        "sudo ./target/release/rxo run --nic packet:eth1 --host tap:rxo0 --control /run/rxo.sock",
+        "runs until it is stopped; tests/live/control runs it and asks it",
+    ),
+    (
+        "sudo ./target/release/rxo ctl /run/rxo.sock",
+        "asks the one before; tests/live/control does it",
+    ),
+    (
+        "rxo serve /srv --nic packet:eth1 --ip 10.0.0.2/24 --fast-path pure-ack,syn-flood,accounting",
+        "runs until it is stopped; tests/live/control.rs runs a source with a fast path",
+    ),
+    ("sudo ./target/release/rxo cast send", "needs receivers; tests/live/cast runs it with three"),
+    ("sudo ./target/release/rxo cast receive", "needs a sender; tests/live/cast runs it with one"),
+    ("sudo ./target/release/rxo cast join", "needs a sender; tests/live/cast runs it with one"),
+    ("sudo ip address add 10.0.0.6/24 dev cast0", "is of cast join; tests/live/cast does it"),
+    ("nc 10.0.0.1 7000 > image.img", "needs a cast; tests/live/cast receives with a plain socket"),
     ("rxo guest try", "boots guests; tests/live_guest_vhost runs it"),
     ("rxo sink --nic virtio:/run/vm.sock", "needs a device; tests/live/guests.rs runs it with one"),
     ("rxo demo --reverse", "half a minute each; tests/live/sending.rs runs them with fewer rounds"),

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use rxo_lab::Lab;
+use rxo_lab::traffic::Pattern;
 use serde_json::Value;
 
 /// The server on the lab's wire. Dropping it kills it and removes its directory.
@@ -138,14 +139,7 @@ impl Drop for Server {
 
 /// Bytes that no other place has: a part that is missing or doubled is seen.
 pub(crate) fn bytes(length: usize) -> Vec<u8> {
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let next = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as u8
-    };
-    (0..length).map(next).collect()
+    Pattern::of_port(80).file(length)
 }
 
 /// The file that gets the server's standard error.

@@ -1,5 +1,5 @@
 //! Coalesced captures read by tshark: nothing is malformed, no checksum is bad, and nothing is an
-//! error that was not one before.
+//! error that was not one before. And reports about groups (`memberships.rs`).
 //!
 //! Needs the Debian package `tshark`. Without it the tests are told as ignored, and fail where
 //! `CI=true`: nothing is skipped in silence.
@@ -9,6 +9,8 @@
 #[path = "../captures/world.rs"]
 mod world;
 
+mod memberships;
+
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
@@ -17,10 +19,11 @@ use rxo_testkit::seg;
 
 use self::world::{Folder, mixed, pcap, several_interfaces, shared_captures};
 
-const TESTS: [(&str, fn()); 3] = [
+const TESTS: [(&str, fn()); 4] = [
     ("made_captures_are_read", made_captures),
     ("real_captures_are_read", real_captures),
     ("segments_are_counted_alike", segments_are_counted_alike),
+    ("memberships_are_read", memberships::are_read),
 ];
 
 fn main() -> ExitCode {

@@ -116,14 +116,15 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
         bytes.get(..end).unwrap_or(bytes)
     }
 
+    /// Reads no more than the headers, which were inside the packet when the engine read them.
     fn record(&self, frame: &'a Frame<B>) -> Option<AckRecord> {
-        let packet = self.packet_of(frame);
-        let traffic_class = match (self.held.version, packet.get(self.network_at()..)?) {
+        let bytes = frame.bytes();
+        let traffic_class = match (self.held.version, bytes.get(self.network_at()..)?) {
             (IpVersion::V4, [_, tos, ..]) => *tos,
             (IpVersion::V6, [first, second, ..]) => first << 4 | second >> 4,
             _ => return None,
         };
-        let segment = packet.get(self.transport_at()..)?;
+        let segment = bytes.get(self.transport_at()..)?;
         AckRecord::read(segment, traffic_class, frame.arrived_at.as_nanos())
     }
 }

@@ -15,6 +15,60 @@ use crate::expected::{Shape, differing_link, number, word};
 /// Data offset without options, and with twelve bytes of them.
 const OFFSET_BARE: u8 = 0x50;
 const OFFSET_TIMESTAMP: u8 = 0x80;
+/// The longest TCP header that is plain.
+const MOST_TCP_BYTES: usize = 32;
+
+/// Pure ACKs that follow one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Following {
+    /// How many, at least one.
+    pub(crate) count: u32,
+    /// What the last of them says.
+    pub(crate) said: AckPoint,
+}
+
+/// How many of `frames`, from the first on, may follow `last`, as [`follows`] says of each; `None` if the first may
+/// not. `is_intact` sees each frame and those after it.
+#[inline(always)]
+pub(crate) fn follow<S: Shape, B: AsRef<[u8]>>(
+    last: &Frame<B>,
+    frames: &[Frame<B>],
+    network: usize,
+    is_intact: impl Fn(&Frame<B>, &[Frame<B>]) -> bool,
+) -> Option<Following> {
+    let old = last.bytes().get(network..)?;
+    match (S::VERSION, *old.get(S::IP_BYTES + 12)?) {
+        (IpVersion::V4, OFFSET_TIMESTAMP) => run::<20, 52, B>(last, frames, network, is_intact),
+        (IpVersion::V4, OFFSET_BARE) => run::<20, 40, B>(last, frames, network, is_intact),
+        (IpVersion::V6, OFFSET_TIMESTAMP) => run::<40, 72, B>(last, frames, network, is_intact),
+        (IpVersion::V6, OFFSET_BARE) => run::<40, 60, B>(last, frames, network, is_intact),
+        _ => None,
+    }
+}
+
+/// Does what [`follow`] does with `HEADERS` bytes of headers, `IP` of them the IP header's.
+#[inline(always)]
+fn run<const IP: usize, const HEADERS: usize, B: AsRef<[u8]>>(
+    last: &Frame<B>,
+    mut frames: &[Frame<B>],
+    network: usize,
+    is_intact: impl Fn(&Frame<B>, &[Frame<B>]) -> bool,
+) -> Option<Following> {
+    let all = frames.len();
+    let mut old: &[u8; HEADERS] = last.bytes().get(network..)?.first_chunk()?;
+    let mut said = None;
+    while let [next, rest @ ..] = frames
+        && let Some(packet) = next.bytes().get(network..)
+        && packet.len() <= IP + MOST_TCP_BYTES
+        && let Some(new) = packet.first_chunk()
+        && let Some(news) = headers::<IP, HEADERS>(old, new)
+        && is_alike(last, next, network)
+        && is_intact(next, rest)
+    {
+        (old, frames, said) = (new, rest, Some(news));
+    }
+    said.map(|said| Following { count: (all - frames.len()) as u32, said })
+}
 
 /// The contents of `next` if it may follow `last`, a pure ACK of IP version `S` that is held. The IP headers of
 /// both begin at `network`.
@@ -26,21 +80,33 @@ pub(crate) fn follows<S: Shape, B: AsRef<[u8]>>(
 ) -> Option<AckPoint> {
     let (old, new) = (last.bytes().get(network..)?, next.bytes().get(network..)?);
     let said = match (S::VERSION, *old.get(S::IP_BYTES + 12)?) {
-        (IpVersion::V4, OFFSET_TIMESTAMP) => headers::<20, 52>(old, new)?,
-        (IpVersion::V4, OFFSET_BARE) => headers::<20, 40>(old, new)?,
-        (IpVersion::V6, OFFSET_TIMESTAMP) => headers::<40, 72>(old, new)?,
-        (IpVersion::V6, OFFSET_BARE) => headers::<40, 60>(old, new)?,
+        (IpVersion::V4, OFFSET_TIMESTAMP) => {
+            headers::<20, 52>(old.first_chunk()?, new.first_chunk()?)?
+        }
+        (IpVersion::V4, OFFSET_BARE) => headers::<20, 40>(old.first_chunk()?, new.first_chunk()?)?,
+        (IpVersion::V6, OFFSET_TIMESTAMP) => {
+            headers::<40, 72>(old.first_chunk()?, new.first_chunk()?)?
+        }
+        (IpVersion::V6, OFFSET_BARE) => headers::<40, 60>(old.first_chunk()?, new.first_chunk()?)?,
         _ => return None,
     };
-    let link = differing_link(last.bytes(), next.bytes(), network);
-    let is_alike = link == 0 && last.vlan == next.vlan && next.gso.is_none();
-    is_alike.then_some(said)
+    is_alike(last, next, network).then_some(said)
 }
 
-/// The same for `HEADERS` bytes of headers, `IP` of them the IP header's.
+/// Whether the frames of two pure ACKs are alike but for their packets, which begin at `network`.
 #[inline(always)]
-fn headers<const IP: usize, const HEADERS: usize>(old: &[u8], new: &[u8]) -> Option<AckPoint> {
-    let (old, new): (&[u8; HEADERS], &[u8; HEADERS]) = (old.first_chunk()?, new.first_chunk()?);
+fn is_alike<B: AsRef<[u8]>>(last: &Frame<B>, next: &Frame<B>, network: usize) -> bool {
+    let link = differing_link(last.bytes(), next.bytes(), network);
+    link == 0 && last.vlan == next.vlan && next.gso.is_none()
+}
+
+/// What the ACK with the headers `new` says, if it may follow that with the headers `old`. `IP` bytes are the IP
+/// header's.
+#[inline(always)]
+fn headers<const IP: usize, const HEADERS: usize>(
+    old: &[u8; HEADERS],
+    new: &[u8; HEADERS],
+) -> Option<AckPoint> {
     let differing = ip::<IP, HEADERS>(old, new) | tcp::<IP, HEADERS>(old, new);
     let (last, said) = (AckPoint::of::<IP, HEADERS>(old), AckPoint::of::<IP, HEADERS>(new));
     (differing == 0 && said.advances(last)).then_some(said)

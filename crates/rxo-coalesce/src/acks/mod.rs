@@ -23,7 +23,7 @@ mod rules;
 mod sack;
 
 pub use delivery::Acks;
-pub(crate) use follows::follows;
+pub(crate) use follows::{Following, follow, follows};
 pub(crate) use memory::{Known, Memory};
 pub(crate) use point::{AckPoint, News};
 pub(crate) use recent::Recent;

@@ -11,7 +11,7 @@ use super::Engine;
 use super::apply::flow_key;
 use super::batch::Batch;
 use super::take::{HEADER_FRAMES, MOST_TCP_BYTES, PAYLOAD_FRAMES, prefetch_header};
-use crate::acks::follows;
+use crate::acks::{Following, follow, follows};
 use crate::expected::{Expected, Shape};
 use crate::held::Held;
 use crate::refused::flow;
@@ -206,6 +206,7 @@ impl<B: FrameBuffer> Engine<B> {
         if held.kind() != Kind::PureAck || !self.store.links.is_last_of(held.chain.tail, place) {
             return None;
         }
+        let is_run = held.chain.tail + 1 == slot;
         let said = follows::<S, B>(batch.get(held.chain.tail)?, frame, network)?;
         let is_trusted = self.config.trust_checksums || frame.checksum.is_trusted();
         if !is_trusted && !Verification::of(held).holds(frame, self.config.summer) {
@@ -214,8 +215,42 @@ impl<B: FrameBuffer> Engine<B> {
         held.segments += 1;
         let close = (held.segments >= self.ack_limit).then_some(FlushReason::AckLimit);
         self.store.acks[usize::from(place)].said = said;
-        self.append(place, slot, 1, close);
-        Some(slot + 1)
+        let is_held = self.append(place, slot, 1, close).is_some();
+        let after = slot + 1;
+        Some(if is_held && is_run {
+            self.run_of_acks::<S>(batch, place, after, network)
+        } else {
+            after
+        })
+    }
+
+    /// Appends the pure ACKs from `slot` on that may follow those held at `place`. Returns the slot after the last. A
+    /// call, so that ACKs of many flows in turn spare no registers for it.
+    #[inline(never)]
+    fn run_of_acks<S: Shape>(
+        &mut self,
+        batch: Batch<'_, B>,
+        place: u16,
+        slot: u32,
+        network: usize,
+    ) -> u32 {
+        let held = &self.store.held[usize::from(place)];
+        // The frame before `slot` is taken but not yet counted.
+        let most = (self.ack_limit - held.segments).min(self.packets_left - 1);
+        let frames = batch.upcoming(slot);
+        let frames = frames.get(..most as usize).unwrap_or(frames);
+        let last = batch.frame(held.chain.tail);
+        let following = follow::<S, B>(last, frames, network, |frame, rest| {
+            rest.get(HEADER_FRAMES as usize - 1).into_iter().for_each(prefetch_header);
+            self.is_trusted(frame) || Verification::of(held).holds(frame, self.config.summer)
+        });
+        let Some(Following { count, said }) = following else { return slot };
+        let held = &mut self.store.held[usize::from(place)];
+        held.segments += count;
+        let close = (held.segments >= self.ack_limit).then_some(FlushReason::AckLimit);
+        self.store.acks[usize::from(place)].said = said;
+        self.append(place, slot, count, close);
+        slot + count
     }
 
     /// Compares and verifies one frame after the other; `SHORT` is that of [`Expected::after`].

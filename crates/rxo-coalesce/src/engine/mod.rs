@@ -20,7 +20,7 @@ mod take;
 use alloc::vec::Vec;
 
 use rxo_frame::{Frame, FrameBuffer, Instant, LinkKind, Load};
-use rxo_wire::{FlowHasher, Parsed, Unparsed, parse, parse_ip};
+use rxo_wire::{FlowHasher, FlowKey, Parsed, Unparsed, parse, parse_ip};
 
 use auto::Pace;
 
@@ -102,10 +102,39 @@ impl<B: FrameBuffer> Engine<B> {
         &self.counters
     }
 
+    /// Changes the policy at `now`, between two polls. Everything that is held is delivered to `sink` first, under
+    /// the old policy; the counters go on. What flows acknowledged is forgotten, so the next pure ACK of each is
+    /// delivered alone. Allocates the memory that the new policy needs, and frees the old.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if a number of the policy is out of range. Then nothing has changed.
+    pub fn change_policy(
+        &mut self,
+        policy: Policy,
+        now: Instant,
+        mut sink: impl FnMut(Deliveries<'_, B>),
+    ) -> Result<(), ConfigError> {
+        let mut next = Self::new(Config { policy, ..self.config.clone() })?;
+        self.flush_all(self.store.end(), FlushReason::PolicyChange, now);
+        self.deliver_between(&mut sink);
+        next.counters = core::mem::take(&mut self.counters);
+        *self = next;
+        Ok(())
+    }
+
     /// Whether any segment is held.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.table.is_empty()
+    }
+
+    /// Whether anything of the flow `key` is held. O(1). A caller that lets a packet of the flow pass by the engine
+    /// would reorder it then.
+    #[inline]
+    #[must_use]
+    pub fn holds(&self, key: &FlowKey) -> bool {
+        !self.table.is_empty()
+            && self.table.find(&self.store.held, key, self.hasher.hash(key)).is_some()
     }
 
     /// Takes the frames of one poll out of `batch` and ends the poll: all that most callers need.

@@ -104,7 +104,7 @@ fn check(row: &Row, judged: Verdict) {
 }
 
 /// Why an engine delivers that no rule between segments says: time, room, and what callers ask for.
-const OF_THE_ENGINE: [&str; 13] = [
+const OF_THE_ENGINE: [&str; 14] = [
     "end_of_poll",
     "lone_segment",
     "poll_limit",
@@ -116,6 +116,7 @@ const OF_THE_ENGINE: [&str; 13] = [
     "timeout",
     "evicted",
     "memory",
+    "policy_change",
     "shutdown",
     "not_ip",
 ];

@@ -348,3 +348,37 @@ fn a_fragment_makes_flows_of_its_hosts_strangers_but_none_forgets_what_it_acknow
     let groups = single(&packets);
     assert_eq!(groups, [vec![0], vec![1], vec![2], vec![3], vec![4], vec![5, 6]]);
 }
+
+/// Seven ACKs of a flow behind each other. The fifth has this TSval, and `change` changes it.
+fn run_with(base: &Packet, value: u32, change: impl Fn(Packet) -> Packet) -> Vec<Packet> {
+    let ack = |turn: u32| {
+        let plain = base.clone().pure_ack().ack(100 * turn).id(turn as u16);
+        if turn == 5 { change(plain.ts(value, 1)) } else { plain.ts(turn, 1) }
+    };
+    (1..8).map(ack).collect()
+}
+
+/// What is odd in the fifth of seven ACKs: its TSval, another change. And which are delivered together.
+type Odd = (u32, fn(Packet) -> Packet, &'static [&'static [usize]]);
+
+/// Nothing of an ACK in a run is taken as read: the oracle sees each, and says the same.
+#[test]
+fn an_ack_that_differs_ends_a_run() {
+    let (all, alone): (&[&[usize]], &[&[usize]]) =
+        (&[&[0, 1, 2, 3, 4, 5, 6]], &[&[0, 1, 2, 3], &[4], &[5, 6]]);
+    let odd: [Odd; 8] = [
+        (5, |ack| ack, all),
+        (5, |ack| ack.window(7), all),
+        (3, |ack| ack, &[&[0, 1, 2, 3], &[4, 5, 6]]),
+        (5, Packet::bad_checksum, alone),
+        (5, |ack| ack.tos(3), alone),
+        (5, |ack| ack.seq(99), alone),
+        (5, |ack| ack.vlan(7), &[&[4], &[0, 1, 2, 3, 5, 6]]),
+        (5, |ack| ack.ack(200), alone),
+    ];
+    for base in [seg(), seg().v6()] {
+        for (number, (value, change, expected)) in odd.iter().enumerate() {
+            assert_eq!(record(&run_with(&base, *value, change)), *expected, "change {number}");
+        }
+    }
+}

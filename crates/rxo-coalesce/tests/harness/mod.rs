@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use rxo_coalesce::{
     Acks, Aggregate, BypassReason, ChecksumForm, Counters, Deliveries, Delivery, Engine,
-    FlushReason, IdPattern, Kind, MAX_HEADER_BYTES,
+    FlushReason, IdPattern, Kind, MAX_HEADER_BYTES, Policy,
 };
 use rxo_frame::{Frame, FrameBuffer, Gather, Instant, LinkKind, Load};
 use rxo_testkit::naive::{Reading, read};
@@ -40,6 +40,14 @@ impl FrameBuffer for Numbered {}
 
 /// Runs `script` and a last flush.
 pub(crate) fn run(script: &Script) -> Observed {
+    run_changing(script, &[])
+}
+
+/// A change of the policy before a step: the next policy, made of the present one.
+pub(crate) type Change = (usize, Box<dyn Fn(Policy) -> Policy>);
+
+/// Runs `script` and a last flush, with `changes` of the policy.
+pub(crate) fn run_changing(script: &Script, changes: &[Change]) -> Observed {
     let mut run = Run {
         script,
         engine: Engine::new(config(&script.setup)).expect("numbers in range"),
@@ -48,9 +56,12 @@ pub(crate) fn run(script: &Script) -> Observed {
         load: None,
     };
     let (mut steps, mut reasons) = (Vec::new(), Vec::new());
-    for step in script.steps.iter().chain(&[Step::Flush]) {
+    for (number, step) in script.steps.iter().chain(&[Step::Flush]).enumerate() {
         let before = totals(run.engine.counters());
-        steps.push(run.step(step));
+        let due = changes.iter().filter(|(step, _)| *step == number);
+        let mut shown: Vec<_> = due.flat_map(|(_, next)| run.change(next)).collect();
+        shown.extend(run.step(step));
+        steps.push(shown);
         reasons.push(between(&before, &totals(run.engine.counters())));
     }
     assert!(run.engine.is_idle(), "after a flush something is held");
@@ -87,6 +98,17 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Changes the policy. Frames in the batch are not taken yet.
+    fn change(&mut self, next: &dyn Fn(Policy) -> Policy) -> Vec<Shown> {
+        let policy = next(self.engine.config().policy);
+        let (script, now, mut out) = (self.script, self.now, Vec::new());
+        let sink = |deliveries: Deliveries<'_, Numbered>| note(script, deliveries, now, &mut out);
+        self.engine.change_policy(policy, now, sink).expect("numbers in range");
+        assert!(self.engine.is_idle(), "something is held under a policy that is gone");
+        assert_eq!(self.engine.config().policy, policy);
+        out
+    }
+
     fn step(&mut self, step: &Step) -> Vec<Shown> {
         let (script, now) = (self.script, self.now);
         let mut out = Vec::new();

@@ -4,8 +4,8 @@ use rxo_frame::{Frame, Gather, Instant, Load};
 
 use super::{Direction, PacketLog};
 use crate::{
-    DeviceError, FrameSink, FrameSource, SinkCapabilities, SinkCounters, SourceCapabilities,
-    SourceCounters,
+    DeviceError, FrameSink, FrameSource, Look, Looked, SinkCapabilities, SinkCounters,
+    SourceCapabilities, SourceCounters,
 };
 
 /// A source that logs each frame it gives, at the frame's time of arrival. Without a log it
@@ -43,6 +43,20 @@ impl<S: FrameSource, L: PacketLog> FrameSource for TracedSource<S, L> {
             }
         }
         received
+    }
+
+    /// The log has each frame as it is looked at, the consumed ones too.
+    fn receive_past(
+        &mut self,
+        batch: &mut Vec<Frame<S::Buffer>>,
+        budget: usize,
+        look: Look<'_>,
+    ) -> Result<Looked, DeviceError> {
+        let Some(log) = &self.log else { return self.source.receive_past(batch, budget, look) };
+        self.source.receive_past(batch, budget, &mut |frame| {
+            log.log(frame, Direction::In, frame.arrived_at);
+            look(frame)
+        })
     }
 
     fn lends(&self) -> Option<usize> {

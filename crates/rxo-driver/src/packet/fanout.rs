@@ -1,4 +1,4 @@
-//! Several sources on one interface, each of which gets the connections of one shard.
+//! Several sources on one interface, one for each shard. Each gets the frames of its shard's connections.
 //!
 //! Separate because it is a group of sockets: the kernel asks the filter of the group which socket gets a frame. The
 //! filter computes [`shard_of`](rxo_wire::shard_of()), so that a host knows where the answers to a connection that it opens will

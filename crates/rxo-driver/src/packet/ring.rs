@@ -155,6 +155,18 @@ impl Slot<'_> {
         SlotBuf { bytes, len, slot: self.slot, map: Arc::clone(self.map) }
     }
 
+    /// The frame where it lies, if it is whole.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        if !self.is_whole() {
+            return &[];
+        }
+        let (bytes, len) = (self.at(usize::from(self.header.tp_mac)), self.header.tp_snaplen);
+        // SAFETY: the bytes of a whole frame lie in the slot, which is ours until it is lent or given back, and both
+        // take it.
+        unsafe { std::slice::from_raw_parts(bytes.as_ptr(), len as usize) }
+    }
+
     /// Gives the slot back to the kernel unused.
     pub(crate) fn give_back(self) {
         self.map.give_back(self.slot);

@@ -4,7 +4,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rxo_device::{Descriptors, DeviceError, FrameSource, SourceCapabilities, SourceCounters};
+use rxo_device::{
+    Descriptors, DeviceError, FrameSource, Look, Looked, SourceCapabilities, SourceCounters,
+    Verdict,
+};
 use rxo_frame::{Frame, Instant, LinkKind, Pool};
 
 use super::ring::RingMap;
@@ -144,6 +147,82 @@ impl PacketSource {
         }
     }
 
+    fn count(&mut self, bytes: usize) {
+        self.counters.frames += 1;
+        self.counters.bytes += bytes as u64;
+    }
+
+    /// Takes a batch. `look` sees every frame where it lies, before it is taken.
+    #[inline]
+    fn take_batch(
+        &mut self,
+        batch: &mut Vec<Frame<DeviceBuf>>,
+        budget: usize,
+        mut look: impl FnMut(Frame<&[u8]>) -> Verdict,
+    ) -> Result<Looked, DeviceError> {
+        let (before, mut looked, mut is_emptied) = (batch.len(), Looked::default(), false);
+        let mut is_last_given = false;
+        let mut discards = self.ring.slots();
+        self.lacks_buffer = false;
+        let mut scale = None;
+        while looked.frames() < budget && discards > 0 {
+            let Some(slot) = self.ring.filled(self.next_slot) else {
+                is_emptied = true;
+                break;
+            };
+            self.ring.prefetch_ahead_of(self.next_slot);
+            let scale = *scale.get_or_insert_with(|| StampScale::take(self.empty_at));
+            match take(slot, (self.socket.as_fd(), &self.large), scale, &mut look) {
+                Taken::Frame(frame) => {
+                    self.count(frame.bytes().len());
+                    batch.push(frame);
+                    looked.given += 1;
+                    is_last_given = true;
+                }
+                Taken::Consumed(bytes) => {
+                    self.count(bytes);
+                    looked.consume_in_place();
+                    is_last_given = false;
+                }
+                Taken::Own => discards -= 1,
+                Taken::CutShort => {
+                    self.counters.truncated += 1;
+                    discards -= 1;
+                }
+                Taken::NoBuffer => {
+                    self.lacks_buffer = true;
+                    break;
+                }
+                Taken::Failed(error) => match self.lost(error) {
+                    Some(lost) => return Err(lost),
+                    // The kernel reports it once; the next read returns the frame.
+                    None => {
+                        discards -= 1;
+                        continue;
+                    }
+                },
+            }
+            self.advance();
+        }
+        if let Some(scale) = scale.filter(|_| is_emptied) {
+            self.empty_at = scale.taken_at();
+        }
+        if is_last_given {
+            self.free_newest(&mut batch[before..]);
+        }
+        self.end_batch(looked)
+    }
+
+    fn end_batch(&mut self, looked: Looked) -> Result<Looked, DeviceError> {
+        if looked.frames() == 0
+            && let Some(error) = self.fault_when_idle()
+        {
+            return Err(error);
+        }
+        self.is_down &= looked.frames() == 0;
+        Ok(looked)
+    }
+
     fn advance(&mut self) {
         self.next_slot += 1;
         if self.next_slot == self.ring.slots() {
@@ -193,54 +272,16 @@ impl FrameSource for PacketSource {
         batch: &mut Vec<Frame<DeviceBuf>>,
         budget: usize,
     ) -> Result<usize, DeviceError> {
-        let (before, mut given, mut is_emptied) = (batch.len(), 0, false);
-        let mut discards = self.ring.slots();
-        self.lacks_buffer = false;
-        let mut scale = None;
-        while given < budget && discards > 0 {
-            let Some(slot) = self.ring.filled(self.next_slot) else {
-                is_emptied = true;
-                break;
-            };
-            self.ring.prefetch_ahead_of(self.next_slot);
-            let scale = *scale.get_or_insert_with(|| StampScale::take(self.empty_at));
-            match take(slot, self.socket.as_fd(), &self.large, scale) {
-                Taken::Frame(frame) => {
-                    self.counters.frames += 1;
-                    self.counters.bytes += frame.bytes().len() as u64;
-                    batch.push(frame);
-                    given += 1;
-                }
-                Taken::Own => discards -= 1,
-                Taken::CutShort => {
-                    self.counters.truncated += 1;
-                    discards -= 1;
-                }
-                Taken::NoBuffer => {
-                    self.lacks_buffer = true;
-                    break;
-                }
-                Taken::Failed(error) => match self.lost(error) {
-                    Some(lost) => return Err(lost),
-                    // The kernel reports it once; the next read returns the frame.
-                    None => {
-                        discards -= 1;
-                        continue;
-                    }
-                },
-            }
-            self.advance();
-        }
-        if let Some(scale) = scale.filter(|_| is_emptied) {
-            self.empty_at = scale.taken_at();
-        }
-        if given > 0 {
-            self.is_down = false;
-            self.free_newest(&mut batch[before..]);
-        } else if let Some(error) = self.fault_when_idle() {
-            return Err(error);
-        }
-        Ok(given)
+        self.take_batch(batch, budget, |_| Verdict::Fallback).map(|looked| looked.given)
+    }
+
+    fn receive_past(
+        &mut self,
+        batch: &mut Vec<Frame<DeviceBuf>>,
+        budget: usize,
+        look: Look<'_>,
+    ) -> Result<Looked, DeviceError> {
+        self.take_batch(batch, budget, look)
     }
 
     fn lends(&self) -> Option<usize> {
@@ -319,6 +360,28 @@ mod tests {
             is_down: false,
             lacks_buffer: false,
         }
+    }
+
+    #[test]
+    fn a_consumed_frame_gives_its_slot_back_at_once_and_is_not_lent() {
+        let ring = RingMap::anonymous(64, 1_600);
+        for (slot, byte) in (0..).zip([1, 2, 1, 1]) {
+            ring.fill(slot, 0, VnetHeader::default(), &[byte; 60]);
+        }
+        let mut source = source(Arc::clone(&ring));
+        let (mut batch, mut seen) = (Vec::new(), Vec::new());
+        let looked = source
+            .receive_past(&mut batch, 3, &mut |frame| {
+                seen.push(frame.bytes[0]);
+                if frame.bytes[0] == 1 { Verdict::Consumed } else { Verdict::Fallback }
+            })
+            .unwrap();
+        assert_eq!(looked, Looked { given: 1, consumed: 2, in_place: 2 });
+        assert_eq!((seen, batch[0].bytes()), (vec![1, 2, 1], &[2; 60][..]));
+        assert_eq!((source.counters().frames, source.counters().bytes), (3, 180));
+        // The slot of the frame that was given is lent; the others are the kernel's again.
+        assert!(!ring.is_newest_lent(1) && ring.is_newest_lent(2) && !ring.is_newest_lent(3));
+        assert!(ring.filled(0).is_none() && ring.filled(2).is_none() && ring.filled(3).is_some());
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Takes a frame out of a filled slot: its bytes, and the metadata from the kernel.
 //!
-//! Contract: afterwards the slot is lent with the frame or given back. There are two exceptions: if no
+//! Contract: afterwards the slot is lent with the frame or given back; a frame that was consumed is never lent. There are two exceptions: if no
 //! buffer is free, or the socket has an error, the slot is unchanged and the caller tries it again.
 
 use core::num::NonZeroU16;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use rxo_device::Verdict;
 use rxo_frame::{Frame, Pool, VlanTag};
 use rxo_vnet::VNET_HEADER_BYTES;
 
@@ -22,6 +23,8 @@ const DOT1Q: NonZeroU16 = NonZeroU16::new(0x8100).expect("not zero");
 pub(super) enum Taken {
     /// A frame.
     Frame(Frame<DeviceBuf>),
+    /// A frame of so many bytes that was consumed where it lay.
+    Consumed(usize),
     /// A frame that this host sent, which was discarded.
     Own,
     /// A frame that the kernel cut short, which was discarded.
@@ -55,23 +58,33 @@ impl Pools {
 
 const GIANT_BUFFERS: usize = 4;
 
-/// Takes the frame out of a slot. A frame too large for a slot is read from the socket's queue into a
-/// buffer of `pools`.
+/// Takes the frame out of a slot, unless `look` consumes it there. A frame too large for a slot is read from the
+/// socket's queue into a buffer of `pools`, and looked at then.
 #[inline]
 pub(super) fn take(
     slot: Slot<'_>,
-    socket: BorrowedFd<'_>,
-    pools: &Pools,
+    (socket, pools): (BorrowedFd<'_>, &Pools),
     scale: StampScale,
+    look: &mut impl FnMut(Frame<&[u8]>) -> Verdict,
 ) -> Taken {
     if slot.packet_type() == libc::PACKET_OUTGOING {
         discard(slot, socket);
         return Taken::Own;
     }
     if !slot.is_whole() {
-        return take_large(slot, socket, pools, scale);
+        return match take_large(slot, socket, pools, scale) {
+            Taken::Frame(frame) if look(frame.borrowed()) == Verdict::Consumed => {
+                Taken::Consumed(frame.bytes().len())
+            }
+            taken => taken,
+        };
     }
     let said = Said::of(&slot, scale);
+    if look(said.frame(slot.bytes())) == Verdict::Consumed {
+        let bytes = slot.bytes().len();
+        slot.give_back();
+        return Taken::Consumed(bytes);
+    }
     Taken::Frame(said.frame(DeviceBuf::slot(slot.lend())))
 }
 
@@ -94,7 +107,7 @@ impl Said {
     }
 
     #[inline]
-    fn frame(self, bytes: DeviceBuf) -> Frame<DeviceBuf> {
+    fn frame<B>(&self, bytes: B) -> Frame<B> {
         let Frame { arrived_at, checksum, gso, vlan, .. } = self.0;
         Frame { bytes, arrived_at, checksum, gso, vlan }
     }
@@ -162,7 +175,8 @@ mod tests {
         let (socket, _peer) = UnixStream::pair().unwrap();
         let pools = Pools::new(1);
         let slot = map.filled(0).unwrap();
-        match take(slot, socket.as_fd(), &pools, StampScale::take(Instant::ZERO)) {
+        let scale = StampScale::take(Instant::ZERO);
+        match take(slot, (socket.as_fd(), &pools), scale, &mut |_| Verdict::Fallback) {
             Taken::Frame(frame) => frame,
             _ => panic!("a whole frame is in the slot"),
         }

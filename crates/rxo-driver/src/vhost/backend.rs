@@ -7,9 +7,9 @@ use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
 use super::connection::Connection;
-use super::listener::Listener;
 use super::options::GuestOptions;
 use crate::fault;
+use crate::listener::Listener;
 use crate::vhost_user::foreign::Discards;
 use crate::virtio_net::{Attended, Copying, Events, Happened, Notices, Side, Token, Watched};
 

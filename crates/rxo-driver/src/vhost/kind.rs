@@ -8,10 +8,10 @@ use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
 
 use super::backend::Backend;
-use super::listener::{Listener, occupant};
 use crate::device::{
     Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Ends,
 };
+use crate::listener::{Access, Listener};
 use crate::virtio_net::{DEFAULT_MTU, RingPort, RingSource, Side as _, check_path};
 
 /// A guest behind a unix socket.
@@ -30,7 +30,7 @@ const BUFFERS: usize = 128;
 
 /// Nobody else may listen there. The MTU is what the options say.
 fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
-    occupant(&device.to_string(), Path::new(device.name())).map(|_| None)
+    Listener::check(&device.to_string(), Path::new(device.name())).map(|()| None)
 }
 
 /// A bound socket.
@@ -50,7 +50,7 @@ enum State {
 impl Handle {
     fn new(name: &DeviceName) -> Result<Self, DeviceError> {
         let label = name.to_string();
-        let listener = Listener::bind(&label, Path::new(name.name()))?;
+        let listener = Listener::bind(&label, Path::new(name.name()), Access::ByUmask)?;
         Ok(Self { label, backend: RefCell::new(State::Bound(Some(listener))) })
     }
 }

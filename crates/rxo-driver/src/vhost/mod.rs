@@ -3,7 +3,6 @@
 //! A machine monitor such as QEMU connects to the socket and gives the memory of its guest. Then the
 //! guest's transmit rings are a source and its receive rings a sink.
 //!
-//! * `listener` binds the socket; takes over one that nobody listens on, removes its own at the end.
 //! * `backend` is the device: one front end at a time, which may close and come again.
 //! * `connection` is one front end: its session, its memory, its queues.
 //! * `options` is what a guest is offered; `moderator` decides when it is notified.
@@ -18,7 +17,6 @@
 mod backend;
 mod connection;
 mod kind;
-mod listener;
 mod moderator;
 mod options;
 #[cfg(test)]

@@ -7,13 +7,12 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::foreign::{self, Discards};
 use super::{Assembler, MOST_DESCRIPTORS, Message, Reply, Request, Wrong};
-use crate::sys::check;
+use crate::sys;
 
 /// One end of a connection. It never waits.
 #[derive(Debug)]
@@ -103,25 +102,8 @@ fn invalid(wrong: Wrong) -> io::Error {
 /// # Errors
 /// If nobody listens there, or so many have connected already that this would wait.
 pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
-    let flags = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: takes numbers only.
-    let fd = check(unsafe { libc::socket(libc::AF_UNIX, flags, 0) })?;
-    // SAFETY: the descriptor is new and nobody else's.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    // SAFETY: integers only.
-    let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    let bytes = path.as_os_str().as_bytes();
-    // A zero must follow.
-    if bytes.len() >= address.sun_path.len() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
-        *to = from.cast_signed();
-    }
-    let length = size_of_val(&address) as libc::socklen_t;
-    // SAFETY: the address is live and of this length.
-    check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
+    let socket = sys::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
+    sys::connect_unix(socket.as_fd(), path)?;
     Ok(socket.into())
 }
 

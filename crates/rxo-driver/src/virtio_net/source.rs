@@ -5,7 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-use rxo_device::{Descriptors, DeviceError, FrameSource, SourceCapabilities, SourceCounters};
+use rxo_device::{
+    Descriptors, DeviceError, FrameSource, Look, Looked, SourceCapabilities, SourceCounters,
+    Verdict,
+};
 use rxo_frame::{Frame, Instant, LinkKind, Pool};
 
 use super::link::{Attended, Given, Link, Side};
@@ -57,13 +60,19 @@ impl<S: Side> RingSource<S> {
         }
     }
 
-    /// Takes frames until there are `budget`, or none is left. Returns how many it took.
-    fn take(&mut self, batch: &mut Vec<Frame<DeviceBuf>>, budget: usize) -> usize {
+    /// Takes frames until there are `budget`, or none is left. A frame that `look` consumes gives its buffer back before
+    /// the next: its place in the ring was given back when it was copied out of the shared memory.
+    fn take(
+        &mut self,
+        batch: &mut Vec<Frame<DeviceBuf>>,
+        budget: usize,
+        look: &mut impl FnMut(Frame<&[u8]>) -> Verdict,
+    ) -> Looked {
+        let (mut looked, mut discards, mut arrived_at) = (Looked::default(), MOST_DISCARDS, None);
         let mut side = self.side.borrow_mut();
-        let Some(link) = side.link() else { return 0 };
+        let Some(link) = side.link() else { return looked };
         let (header_bytes, gives) = (link.header_bytes(), link.gives());
-        let (mut given, mut discards, mut arrived_at) = (0, MOST_DISCARDS, None);
-        while given < budget && discards > 0 {
+        while looked.frames() < budget && discards > 0 {
             let read = match link.take(&self.pool) {
                 Given::Frame(buffer) => {
                     let bytes = buffer.len().saturating_sub(header_bytes);
@@ -79,14 +88,44 @@ impl<S: Side> RingSource<S> {
                 continue;
             };
             let arrived_at: Instant = *arrived_at.get_or_insert_with(clock::now);
-            given += 1;
             self.counters.frames += 1;
             self.counters.bytes += frame_bytes as u64;
             let bytes = DeviceBuf::behind(header_bytes, buffer);
-            batch.push(Frame { bytes, arrived_at, checksum, gso, vlan: None });
+            let frame = Frame { bytes, arrived_at, checksum, gso, vlan: None };
+            if look(frame.borrowed()) == Verdict::Consumed {
+                looked.consumed += 1;
+            } else {
+                looked.given += 1;
+                batch.push(frame);
+            }
         }
         link.finish_taking();
-        given
+        looked
+    }
+
+    /// Takes frames until there are `budget`, or none comes while it prepares to wait.
+    fn take_batch(
+        &mut self,
+        batch: &mut Vec<Frame<DeviceBuf>>,
+        budget: usize,
+        mut look: impl FnMut(Frame<&[u8]>) -> Verdict,
+    ) -> Looked {
+        let mut all = Looked::default();
+        self.has_more = true;
+        self.attend();
+        for _ in 0..MOST_LOOKS {
+            let Looked { given, consumed, .. } = self.take(batch, budget - all.frames(), &mut look);
+            all.given += given;
+            all.consumed += consumed;
+            if all.frames() == budget {
+                break;
+            }
+            self.has_more = self.prepare_to_wait();
+            if !self.has_more {
+                break;
+            }
+        }
+        all
     }
 
     /// Prepares to wait: looks at the sockets, and asks for notifications. Returns whether there may be
@@ -116,20 +155,16 @@ impl<S: Side> FrameSource for RingSource<S> {
         batch: &mut Vec<Frame<DeviceBuf>>,
         budget: usize,
     ) -> Result<usize, DeviceError> {
-        let mut given = 0;
-        self.has_more = true;
-        self.attend();
-        for _ in 0..MOST_LOOKS {
-            given += self.take(batch, budget - given);
-            if given == budget {
-                break;
-            }
-            self.has_more = self.prepare_to_wait();
-            if !self.has_more {
-                break;
-            }
-        }
-        Ok(given)
+        Ok(self.take_batch(batch, budget, |_| Verdict::Fallback).given)
+    }
+
+    fn receive_past(
+        &mut self,
+        batch: &mut Vec<Frame<DeviceBuf>>,
+        budget: usize,
+        look: Look<'_>,
+    ) -> Result<Looked, DeviceError> {
+        Ok(self.take_batch(batch, budget, look))
     }
 
     fn lends(&self) -> Option<usize> {

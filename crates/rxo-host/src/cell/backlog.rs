@@ -16,7 +16,8 @@ use crate::buffer::Buffer;
 #[derive(Debug)]
 pub(crate) struct Backlog<B> {
     ends: OnceLock<Box<Ends<B>>>,
-    /// How many segments wait. Negative for a moment if a segment is taken before it is counted.
+    /// How many segments wait, or are being taken by the connection. Negative for a moment if a segment is taken
+    /// before it is counted.
     count: AtomicIsize,
 }
 
@@ -27,10 +28,13 @@ struct Ends<B> {
     receiver: Mutex<Receiver<Box<Waiting<B>>>>,
 }
 
+/// A segment that waits.
 #[derive(Debug)]
-struct Waiting<B> {
+pub(super) struct Waiting<B> {
     now: Instant,
     segment: Segment<Buffer<B>>,
+    /// Whether it was sent to the connection's group.
+    is_to_group: bool,
     /// Whether the next segment belongs to the same arrival.
     has_more: bool,
 }
@@ -52,12 +56,13 @@ impl<B: AsRef<[u8]>> Backlog<B> {
         self.count.load(Ordering::SeqCst) <= 0
     }
 
-    /// Appends the segments of one arrival. Returns `false` if there was no room for all: then the rest is
+    /// Appends the segments of one arrival, all to the group or none. Returns `false` if there was no room for all: then the rest is
     /// dropped.
     pub(crate) fn push(
         &self,
         now: Instant,
         segments: impl Iterator<Item = Segment<Buffer<B>>>,
+        is_to_group: bool,
     ) -> bool {
         let mut segments = segments.peekable();
         let ends = self.ends.get_or_init(Ends::new);
@@ -69,40 +74,37 @@ impl<B: AsRef<[u8]>> Backlog<B> {
             // Behind the last segment for which there is room, the queue goes on with another arrival.
             let has_more = segments.peek().is_some() && waiting + 1 < MOST_WAITING;
             // Sending cannot fail: the other end lives as long as the cell.
-            let _sent = ends.sender.send(Box::new(Waiting { now, segment, has_more }));
+            let _sent = ends.sender.send(Box::new(Waiting { now, segment, is_to_group, has_more }));
             self.count.fetch_add(1, Ordering::SeqCst);
         }
         true
     }
 
-    /// Gives everything that waits to the connection. Returns whether there was something. Only the owner of the
-    /// cell's lock calls it.
-    pub(crate) fn run(&self, connection: &mut Connection<Buffer<B>>) -> bool {
-        if self.is_empty() {
-            return false;
-        }
-        while let Some(first) = self.next() {
-            self.run_one(first, connection);
-        }
-        true
+    /// The first segment of the next arrival, for [`Backlog::run`]; `None` if none waits. Only the owner of the cell's
+    /// lock calls it.
+    pub(super) fn next(&self) -> Option<Waiting<B>> {
+        let receiver = &self.ends.get()?.receiver;
+        let waiting = receiver.lock().unwrap_or_else(PoisonError::into_inner).try_recv().ok()?;
+        Some(*waiting)
     }
 
-    fn run_one(&self, first: Waiting<B>, connection: &mut Connection<Buffer<B>>) {
-        let Waiting { now, segment, mut has_more } = first;
+    /// Gives an arrival that begins with `first` to the connection. Only then its segments count as waiting no more:
+    /// the worker must see that they are before whatever it puts off next.
+    pub(super) fn run(&self, first: Waiting<B>, connection: &mut Connection<Buffer<B>>) {
+        let Waiting { now, segment, is_to_group, mut has_more } = first;
+        let mut taken = 1;
         let rest = std::iter::from_fn(|| {
             let next = has_more.then(|| self.next()).flatten()?;
             has_more = next.has_more;
+            taken += 1;
             Some(next.segment)
         });
         let segments = std::iter::once(segment).chain(rest);
-        connection.on_arrival(now, Arrival::segments(segments));
-    }
-
-    fn next(&self) -> Option<Waiting<B>> {
-        let receiver = &self.ends.get()?.receiver;
-        let waiting = receiver.lock().unwrap_or_else(PoisonError::into_inner).try_recv().ok()?;
-        self.count.fetch_sub(1, Ordering::SeqCst);
-        Some(*waiting)
+        match is_to_group {
+            false => connection.on_arrival(now, Arrival::segments(segments)),
+            true => connection.on_group_arrival(now, Arrival::segments(segments)),
+        }
+        self.count.fetch_sub(taken, Ordering::SeqCst);
     }
 }
 
@@ -129,17 +131,24 @@ mod tests {
         }
     }
 
+    /// Takes the next segment, as [`Backlog::run`] does.
+    fn take(backlog: &Backlog<Vec<u8>>) -> Option<Waiting<Vec<u8>>> {
+        let taken = backlog.next();
+        backlog.count.fetch_sub(isize::from(taken.is_some()), Ordering::SeqCst);
+        taken
+    }
+
     #[test]
     fn an_arrival_that_was_cut_short_does_not_take_the_next_one_in() {
         let backlog = Backlog::new();
         let most = MOST_WAITING as usize;
-        assert!(!backlog.push(Instant::ZERO, (0..=most).map(|_| segment())));
-        assert!(backlog.next().is_some_and(|first| first.has_more));
+        assert!(!backlog.push(Instant::ZERO, (0..=most).map(|_| segment()), false));
+        assert!(take(&backlog).is_some_and(|first| first.has_more));
         assert!(
-            backlog.push(Instant::from_micros(1), [segment()].into_iter()),
+            backlog.push(Instant::from_micros(1), [segment()].into_iter(), false),
             "there is room again"
         );
-        let rest: Vec<_> = std::iter::from_fn(|| backlog.next()).collect();
+        let rest: Vec<_> = std::iter::from_fn(|| take(&backlog)).collect();
         let ends: Vec<_> = (0..rest.len()).filter(|index| !rest[*index].has_more).collect();
         assert_eq!(ends, [most - 2, most - 1]);
     }

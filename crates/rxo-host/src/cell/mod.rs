@@ -2,15 +2,22 @@
 //!
 //! The worker never waits for the lock. What arrives while an application holds it goes to the backlog, and
 //! the thread that unlocks the cell runs the backlog. Every thread that gets the lock runs the backlog first,
-//! so the order of segments is kept. Linux's socket lock and Chan et al. 2013 work alike.
+//! so the order of segments is kept. Linux's socket lock works alike.
+//!
+//! Pure ACKs of the fast path go to a ring instead (Chan and Cheriton 2013, section 3.2), which takes no memory. What
+//! is in the ring is older than what is in the backlog: the worker fills the ring only while the backlog is empty,
+//! and the thread that runs both empties the ring before each arrival of the backlog.
 //!
 //! No segment stays in the backlog: the worker pushes, then tries the lock again; the thread that unlocks
 //! checks the backlog afterwards. Both have a full fence in between, so at least one of them sees the other.
 //!
 //! The application never touches the device: it marks the cell, and the worker serves it.
 
+mod ack_ring;
+mod acks;
 mod backlog;
 mod calls;
+mod group;
 mod reader;
 mod ready_set;
 mod signal;
@@ -26,8 +33,12 @@ use rxo_tcp::{Arrival, Connection, Events, Segment};
 use rxo_wire::FlowKey;
 use rxo_wire::tcp::AckRecord;
 
+use self::ack_ring::AckRing;
+pub(crate) use self::ack_ring::AckTerms;
+pub(crate) use self::acks::GivenAcks;
 use self::backlog::Backlog;
 pub(crate) use self::calls::{Bound, Socket, local, peer};
+pub(crate) use self::group::GroupFlow;
 pub(crate) use self::reader::{Reader, deadlock, is_reading};
 pub(crate) use self::ready_set::ReadySet;
 pub(crate) use self::signal::{Descriptor, Signal};
@@ -43,9 +54,12 @@ use crate::transmit::Marks;
 pub(crate) struct Cell<B> {
     /// The direction in which this side sends.
     pub(crate) pair: FlowKey,
+    /// The group to which the peer sends as well, if this side belongs to one.
+    pub(crate) group: Option<Box<GroupFlow>>,
     /// The cell's place at the worker, which alone writes it.
     pub(crate) place: AtomicU32,
     inner: Mutex<Inner<B>>,
+    ring: AckRing,
     backlog: Backlog<B>,
     /// Whether the worker found the cell locked: then the thread that unlocks it marks it.
     is_wanted: AtomicBool,
@@ -102,6 +116,16 @@ impl<B: AsRef<[u8]>> Cell<B> {
         share: Share,
         post: Arc<Post<B>>,
     ) -> Arc<Self> {
+        Self::in_group(connection, share, post, None)
+    }
+
+    /// [`Cell::new`] for a connection that belongs to `group`, if that is one.
+    pub(crate) fn in_group(
+        connection: Connection<Buffer<B>>,
+        share: Share,
+        post: Arc<Post<B>>,
+        group: Option<GroupFlow>,
+    ) -> Arc<Self> {
         let inner = Inner {
             connection,
             share,
@@ -114,8 +138,10 @@ impl<B: AsRef<[u8]>> Cell<B> {
         };
         Arc::new(Self {
             pair: inner.connection.pair(),
+            group: group.map(Box::new),
             place: AtomicU32::new(u32::MAX),
             inner: Mutex::new(inner),
+            ring: AckRing::new(),
             backlog: Backlog::new(),
             is_wanted: AtomicBool::new(false),
             is_marked: AtomicBool::new(false),
@@ -144,7 +170,29 @@ impl<B: AsRef<[u8]>> Cell<B> {
                 Self::read_out(&mut inner);
                 Given::Taken
             }
-            None => self.put_off(now, arrival),
+            None => self.put_off(now, arrival, false),
+        }
+    }
+
+    /// [`Cell::on_arrival`] for what the peer has sent to the group.
+    pub(crate) fn on_group_arrival<F, A, S>(
+        &self,
+        now: Instant,
+        arrival: Arrival<Buffer<B>, F, A, S>,
+    ) -> Given
+    where
+        F: Iterator<Item = Frame<Buffer<B>>>,
+        A: Iterator<Item = AckRecord>,
+        S: Iterator<Item = Segment<Buffer<B>>>,
+    {
+        match self.try_lock() {
+            Some(mut inner) => {
+                self.run_backlog(&mut inner);
+                inner.connection.on_group_arrival(now, arrival);
+                Self::read_out(&mut inner);
+                Given::Taken
+            }
+            None => self.put_off(now, arrival, true),
         }
     }
 
@@ -159,6 +207,15 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.is_wanted.store(false, Ordering::SeqCst);
         self.run_backlog(&mut inner);
         Some(act(&mut inner))
+    }
+
+    /// Lets the worker act on the connection before something arrives there, or nothing if an application holds the
+    /// lock. For connections that no application has a handle of.
+    #[inline]
+    pub(crate) fn prepare(&self, act: impl FnOnce(&mut Connection<Buffer<B>>)) {
+        if let Some(mut inner) = self.try_lock() {
+            act(&mut inner.connection);
+        }
     }
 
     /// As [`Cell::with`], for a call that can fail: it does if an application's reader made it.
@@ -180,6 +237,11 @@ impl<B: AsRef<[u8]>> Cell<B> {
         let result = act(&mut inner);
         self.leave(inner);
         result
+    }
+
+    /// Whether the application has dropped its handle.
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.is_orphan.load(Ordering::Relaxed)
     }
 
     /// Takes note that the cell was taken from the worker's queue.
@@ -251,7 +313,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
             {
                 self.mark();
             }
-            if self.backlog.is_empty() {
+            if self.is_nothing_put_off() {
                 return;
             }
             // If the lock is taken again, its owner runs the backlog.
@@ -268,8 +330,13 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    fn put_off(&self, now: Instant, segments: impl Iterator<Item = Segment<Buffer<B>>>) -> Given {
-        let has_room = self.backlog.push(now, segments);
+    fn put_off(
+        &self,
+        now: Instant,
+        segments: impl Iterator<Item = Segment<Buffer<B>>>,
+        is_to_group: bool,
+    ) -> Given {
+        let has_room = self.backlog.push(now, segments, is_to_group);
         fence(Ordering::SeqCst);
         match self.try_lock() {
             Some(mut inner) => {
@@ -281,13 +348,34 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    fn run_backlog(&self, inner: &mut Inner<B>) {
-        self.backlog.run(&mut inner.connection);
+    /// Runs the ring and the backlog. Returns whether there was something.
+    #[inline]
+    fn run_backlog(&self, inner: &mut Inner<B>) -> bool {
+        !self.is_nothing_put_off() && self.run_put_off(&mut inner.connection)
+    }
+
+    /// Out of line, because there is rarely something.
+    #[inline(never)]
+    fn run_put_off(&self, connection: &mut Connection<Buffer<B>>) -> bool {
+        let mut has_run = self.run_ring(connection);
+        while let Some(first) = self.backlog.next() {
+            // ACKs that came before this segment, after the ring was empty.
+            self.run_ring(connection);
+            self.backlog.run(first, connection);
+            has_run = true;
+        }
+        has_run
+    }
+
+    /// Whether neither ACKs nor segments wait.
+    #[inline]
+    fn is_nothing_put_off(&self) -> bool {
+        self.ring.is_empty() && self.backlog.is_empty()
     }
 
     /// Runs the backlog on an application's thread. The worker must then serve the cell.
     fn run_backlog_here(&self, inner: &mut Inner<B>) {
-        if self.backlog.run(&mut inner.connection) {
+        if self.run_backlog(inner) {
             inner.has_work = true;
         }
     }
@@ -299,6 +387,11 @@ impl<B: AsRef<[u8]>> Cell<B> {
             Err(TryLockError::WouldBlock) => None,
         }
     }
+}
+
+/// What the ring is made of; a model checker puts its own in the place of these.
+mod atomics {
+    pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
 
 /// Events that always wake waiting threads. Room to send is not worth a wake-up for every acknowledgement.

@@ -27,7 +27,7 @@ pub(crate) struct Signal {
     tasks: super::Tasks,
 }
 
-/// Who is told of a change, beside threads that wait for it.
+/// Is told when something changes. Threads that wait are woken apart from it.
 #[derive(Debug)]
 enum Told {
     /// Whoever polls this descriptor.

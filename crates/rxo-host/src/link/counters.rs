@@ -15,6 +15,12 @@ pub struct LinkCounters {
     pub answers: u64,
     /// Neighbours that found no place because the table held gateways only.
     pub neighbours_refused: u64,
+    /// Queries about groups, of IGMP and MLD, that passed the gate.
+    pub group_queries: u64,
+    /// Those of a version that knows no sources. They are answered by a report of the current version.
+    pub older_queriers: u64,
+    /// Reports of memberships.
+    pub group_reports: u64,
     /// Echo requests that were answered.
     pub echoes: u64,
     /// Requests and answers that were not sent: rate limit, or queue full.

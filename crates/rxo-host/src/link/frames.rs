@@ -3,13 +3,15 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rxo_wire::build::{EthernetHeader, Ipv4Header, Ipv6Header};
-use rxo_wire::checksum::{Summer, pseudo_header};
-use rxo_wire::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, PROTOCOL_ICMP, PROTOCOL_ICMPV6};
+use rxo_wire::checksum::{Sum, Summer, pseudo_header};
+use rxo_wire::{
+    ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_IGMP,
+};
 
 use super::neighbours::Mac;
 
 /// The EtherType of ARP.
-pub(super) const ETHERTYPE_ARP: u16 = 0x0806;
+pub(crate) const ETHERTYPE_ARP: u16 = 0x0806;
 pub(super) const BROADCAST: Mac = [0xff; 6];
 
 /// The Ethernet and IP header values of a message.
@@ -44,9 +46,61 @@ impl Envelope {
             payload_bytes: message.len(),
             ..Ipv4Header::default()
         };
+        self.ipv4(&ip, message)
+    }
+
+    /// An IGMP packet with `message`, with a Router Alert (RFC 2113) and this envelope's time to live. Its checksum is
+    /// written here. `None` as for [`Envelope::icmp`].
+    pub(super) fn igmp(
+        &self,
+        source: Ipv4Addr,
+        destination: Ipv4Addr,
+        message: &[u8],
+    ) -> Option<Vec<u8>> {
+        let ip = Ipv4Header {
+            source,
+            destination,
+            protocol: PROTOCOL_IGMP,
+            hop_limit: self.hop_limit,
+            traffic_class: self.traffic_class,
+            options: &IPV4_ROUTER_ALERT,
+            payload_bytes: message.len(),
+            ..Ipv4Header::default()
+        };
+        self.ipv4(&ip, message)
+    }
+
+    fn ipv4(&self, ip: &Ipv4Header<'_>, message: &[u8]) -> Option<Vec<u8>> {
         let mut frame = self.start(ETHERTYPE_IPV4, ip.bytes(), message)?;
         let packet = frame.get_mut(self.link_bytes()..)?;
-        put(ip.write(packet).ok()?, message, rxo_wire::checksum::Sum::ZERO)?;
+        put(ip.write(packet).ok()?, message, Sum::ZERO)?;
+        Some(frame)
+    }
+
+    /// An ICMPv6 packet of multicast listener discovery with `message`, behind a Router Alert (RFC 2711). Its checksum
+    /// is written here. `None` as for [`Envelope::icmp`].
+    pub(super) fn mld(
+        &self,
+        source: Ipv6Addr,
+        destination: Ipv6Addr,
+        message: &[u8],
+    ) -> Option<Vec<u8>> {
+        let ip = Ipv6Header {
+            source,
+            destination,
+            next_header: HOP_BY_HOP,
+            hop_limit: self.hop_limit,
+            traffic_class: self.traffic_class,
+            payload_bytes: IPV6_ROUTER_ALERT.len() + message.len(),
+            ..Ipv6Header::default()
+        };
+        let header_bytes = ip.bytes() + IPV6_ROUTER_ALERT.len();
+        let mut frame = self.start(ETHERTYPE_IPV6, header_bytes, message)?;
+        let packet = frame.get_mut(self.link_bytes()..)?;
+        let (options, rest) =
+            ip.write(packet).ok()?.split_at_mut_checked(IPV6_ROUTER_ALERT.len())?;
+        options.copy_from_slice(&IPV6_ROUTER_ALERT);
+        put(rest, message, pseudo_of(source, destination, message)?)?;
         Some(frame)
     }
 
@@ -61,10 +115,8 @@ impl Envelope {
             ..Ipv6Header::default()
         };
         let mut frame = self.start(ETHERTYPE_IPV6, ip.bytes(), message)?;
-        let key = key_of(source.into(), destination.into(), 0)?;
-        let pseudo = pseudo_header(&key, PROTOCOL_ICMPV6, u32::try_from(message.len()).ok()?);
         let packet = frame.get_mut(self.link_bytes()..)?;
-        put(ip.write(packet).ok()?, message, pseudo)?;
+        put(ip.write(packet).ok()?, message, pseudo_of(source, destination, message)?)?;
         Some(frame)
     }
 
@@ -106,7 +158,13 @@ pub(super) fn key_of(source: IpAddr, destination: IpAddr, ports: u32) -> Option<
     }
 }
 
-fn put(out: &mut [u8], message: &[u8], pseudo: rxo_wire::checksum::Sum) -> Option<()> {
+/// The pseudo-header of the ICMPv6 `message`.
+fn pseudo_of(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> Option<Sum> {
+    let key = key_of(source.into(), destination.into(), 0)?;
+    Some(pseudo_header(&key, PROTOCOL_ICMPV6, u32::try_from(message.len()).ok()?))
+}
+
+fn put(out: &mut [u8], message: &[u8], pseudo: Sum) -> Option<()> {
     out.copy_from_slice(message);
     out.get_mut(CHECKSUM_AT..CHECKSUM_AT + 2)?.fill(0);
     let checksum = (pseudo + Summer::portable().sum(out)).checksum();
@@ -114,5 +172,10 @@ fn put(out: &mut [u8], message: &[u8], pseudo: rxo_wire::checksum::Sum) -> Optio
     Some(())
 }
 
-/// The offset of the checksum in every ICMP message.
+/// Examine the packet (RFC 2113, section 2.1).
+const IPV4_ROUTER_ALERT: [u8; 4] = [0x94, 4, 0, 0];
+const HOP_BY_HOP: u8 = 0;
+/// Hop-by-hop options: ICMPv6 follows; a Router Alert about MLD (RFC 2711, section 2.1), padding.
+const IPV6_ROUTER_ALERT: [u8; 8] = [PROTOCOL_ICMPV6, 0, 5, 2, 0, 0, 1, 0];
+/// The offset of the checksum in every ICMP and IGMP message.
 const CHECKSUM_AT: usize = 2;

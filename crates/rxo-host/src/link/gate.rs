@@ -11,6 +11,7 @@ use rxo_frame::{Frame, LinkKind};
 use rxo_wire::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, ethertype};
 
 use super::frames::{BROADCAST, ETHERTYPE_ARP};
+use super::groups::{Groups, igmp};
 use super::neighbours::Mac;
 use super::routes::Routes;
 
@@ -62,9 +63,12 @@ enum Refusal {
 /// The intended receiver of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meant {
-    /// One host: TCP, echo, ICMP errors.
+    /// One host: echo, ICMP errors.
     OneHost,
-    /// Neighbours: members of a group, too, and also from hosts without an address or that claim ours.
+    /// A connection: one host's, or several hosts' that belong to a group, each with the same source.
+    Connection,
+    /// Neighbours: members of a group, too, and also from hosts without an address or that claim ours. Messages about
+    /// groups are for them as well.
     Neighbours,
 }
 
@@ -92,20 +96,25 @@ impl Gate {
         Self { kind, mac, last, counters: GateCounters::default() }
     }
 
+    /// Forgets the last flow: what is ours has changed.
+    pub(super) fn forget_last(&mut self) {
+        self.last = FlowKey::NOBODY.on_device_vlan(0);
+    }
+
     /// Whether a delivery may pass. All its packets have the link header of `frame` and the addresses and
     /// receiver in `addressed`; `None` skips the check of addresses. `is_right` verifies checksums; it is called
     /// last, because it may read the whole frame. Counts a refusal.
     #[inline]
     pub(super) fn admits<B: AsRef<[u8]>>(
         &mut self,
-        routes: &Routes,
+        ours: Ours<'_>,
         frame: &Frame<B>,
         addressed: Option<(&FlowKey, Meant)>,
         is_right: impl FnOnce() -> bool,
     ) -> bool {
         let checked = self.check_link(frame).and_then(|station| {
             if let Some((key, meant)) = addressed {
-                self.check_addresses(routes, station, key, meant)?;
+                self.check_addresses(ours, station, key, meant)?;
             }
             if is_right() { Ok(()) } else { Err(Refusal::BadChecksum) }
         });
@@ -121,7 +130,7 @@ impl Gate {
         }
         let station = match bytes.first_chunk::<6>() {
             Some(mac) if *mac == self.mac => Station::Us,
-            Some(mac) if *mac == BROADCAST || mac[..2] == IPV6_GROUP => Station::Group,
+            Some(mac) if is_group(mac) => Station::Group,
             _ => return Err(Refusal::OtherStation),
         };
         if frame.vlan.is_some() || is_tagged(bytes) {
@@ -134,15 +143,15 @@ impl Gate {
     #[inline]
     fn check_addresses(
         &mut self,
-        routes: &Routes,
+        ours: Ours<'_>,
         station: Station,
         key: &FlowKey,
         meant: Meant,
     ) -> Result<(), Refusal> {
-        let is_known = meant == Meant::OneHost && station == Station::Us && self.last == *key;
+        let is_known = meant == Meant::Connection && station == Station::Us && self.last == *key;
         if !is_known {
-            check_addresses(routes, station, key, meant)?;
-            if meant == Meant::OneHost {
+            check_addresses(ours, station, key, meant)?;
+            if meant == Meant::Connection {
                 self.last = *key;
             }
         }
@@ -163,17 +172,27 @@ impl Gate {
     }
 }
 
+/// Whether the addresses of the flow `key` are those of packets for this host alone.
+pub(super) fn may_arrive(ours: Ours<'_>, key: &FlowKey) -> bool {
+    check_addresses(ours, Station::Us, key, Meant::OneHost).is_ok()
+}
+
 /// Refuses a packet whose addresses, in `key`, or `station` are not those of a packet for this host.
 fn check_addresses(
-    routes: &Routes,
+    ours: Ours<'_>,
     station: Station,
     key: &FlowKey,
     meant: Meant,
 ) -> Result<(), Refusal> {
     let (source, destination) = (key.source(), key.destination());
+    let Ours { routes, groups } = ours;
     let is_ours = routes.is_ours(destination);
-    let is_to_us = is_ours || meant == Meant::Neighbours && hears_group(routes, destination);
-    if !is_to_us {
+    let is_to_group = match meant {
+        Meant::OneHost => false,
+        Meant::Connection => groups.wants(source, destination),
+        Meant::Neighbours => ours.hears_group(destination),
+    };
+    if !is_ours && !is_to_group {
         return Err(Refusal::OtherAddress);
     }
     let is_claimed = source.is_unspecified() || routes.is_ours(source);
@@ -181,14 +200,33 @@ fn check_addresses(
     if !is_from_another {
         return Err(Refusal::NoSource);
     }
-    if station == Station::Group && meant == Meant::OneHost {
+    if station == Station::Group && meant != Meant::Neighbours && is_ours {
         return Err(Refusal::GroupStation);
     }
     Ok(())
 }
 
-fn hears_group(routes: &Routes, group: IpAddr) -> bool {
-    matches!(group, IpAddr::V6(group) if super::hears_group(routes, group))
+/// The addresses and groups of this host.
+#[derive(Clone, Copy)]
+pub(super) struct Ours<'a> {
+    pub(super) routes: &'a Routes,
+    pub(super) groups: &'a Groups,
+}
+
+impl Ours<'_> {
+    /// Whether this host belongs to `group`, for messages of neighbours.
+    fn hears_group(self, group: IpAddr) -> bool {
+        let is_basic = match group {
+            IpAddr::V4(group) => group == igmp::ALL_SYSTEMS,
+            IpAddr::V6(group) => super::hears_group(self.routes, group),
+        };
+        is_basic || self.groups.has(group)
+    }
+}
+
+/// Whether the Ethernet address is a broadcast, or that of a group of IPv4 or IPv6.
+fn is_group(mac: &Mac) -> bool {
+    *mac == BROADCAST || mac[..2] == IPV6_GROUP || mac[..3] == IPV4_GROUP && mac[3] < 0x80
 }
 
 /// Whether a VLAN tag follows the Ethernet header.
@@ -200,6 +238,8 @@ fn is_tagged(bytes: &[u8]) -> bool {
     }
 }
 
+/// RFC 1112, section 6.4: the 23 bits behind these and a zero are the group's.
+const IPV4_GROUP: [u8; 3] = [0x01, 0x00, 0x5e];
 /// RFC 2464, section 7.
 const IPV6_GROUP: [u8; 2] = [0x33, 0x33];
 /// IEEE 802.1Q, 802.1ad, and what came before it.

@@ -9,7 +9,8 @@ use rxo_wire::{FlowKey, Offsets, Parsed};
 use super::arp::Arp;
 use super::discovery::{self, Discovery};
 use super::frames::Envelope;
-use super::gate::Meant;
+use super::gate::{Meant, Ours, may_arrive};
+use super::groups::{Query, igmp, mld};
 use super::neighbours::{self, Mac};
 use super::packet::{self, Packet};
 use super::path::{self, PathError};
@@ -22,13 +23,18 @@ impl Link {
     pub fn on_frame<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> Heard {
         let packet = Packet::read(self.kind, frame.bytes());
         let is_right = || packet.is_right(frame, self.summer);
-        if !self.gate.admits(&self.routes, frame, packet.addressed(), is_right) {
+        let ours = Ours { routes: &self.routes, groups: &self.groups };
+        if !self.gate.admits(ours, frame, packet.addressed(), is_right) {
             return Heard::Nothing;
         }
         let heard = match packet {
             Packet::Segment(parsed) => Some(Heard::Segment(parsed)),
             Packet::Arp(arp) => Some(self.hear_arp(&arp, now)),
             Packet::Icmp(ip, _) => self.hear_icmp(&ip, frame.bytes(), now),
+            Packet::Igmp(ip) => {
+                let query = igmp::query(packet::message(&ip, frame.bytes()));
+                query.map(|query| self.hear_query(&query, true, now))
+            }
             Packet::Other => None,
         };
         heard.unwrap_or_else(|| {
@@ -45,7 +51,7 @@ impl Link {
                 packet::message(&ip, frame.bytes()),
                 [ECHO_REQUEST_V4 | ECHO_REQUEST_V6, ..]
             ),
-            Packet::Segment(_) | Packet::Other => false,
+            Packet::Segment(_) | Packet::Igmp(_) | Packet::Other => false,
         }
     }
 
@@ -71,7 +77,14 @@ impl Link {
     ) -> bool {
         let summer = self.summer;
         let is_right = || is_intact || packet::is_segment_right(frame, key, at, summer);
-        self.gate.admits(&self.routes, frame, Some((key, Meant::OneHost)), is_right)
+        let ours = Ours { routes: &self.routes, groups: &self.groups };
+        self.gate.admits(ours, frame, Some((key, Meant::Connection)), is_right)
+    }
+
+    /// Whether the addresses of the flow `key` are those of packets for this host, which is known before any
+    /// arrives. Counts nothing.
+    pub(crate) fn may_arrive(&self, key: &FlowKey) -> bool {
+        may_arrive(Ours { routes: &self.routes, groups: &self.groups }, key)
     }
 
     /// RFC 826, "Packet Reception".
@@ -117,6 +130,9 @@ impl Link {
 
     fn hear_icmp(&mut self, ip: &Parsed, bytes: &[u8], now: Instant) -> Option<Heard> {
         let (message, from) = (packet::message(ip, bytes), self.sender_mac(bytes)?);
+        if message.first() == Some(&mld::QUERY) {
+            return self.hear_mld(ip, bytes, now);
+        }
         match (ip.key.source(), ip.key.destination()) {
             (IpAddr::V4(source), IpAddr::V4(to)) => {
                 self.hear_icmpv4(&Letter { ip, message, from, source, to }, now)
@@ -126,6 +142,21 @@ impl Link {
             }
             _ => None,
         }
+    }
+
+    fn hear_mld(&mut self, ip: &Parsed, bytes: &[u8], now: Instant) -> Option<Heard> {
+        let IpAddr::V6(source) = ip.key.source() else { return None };
+        let packet = bytes.get(ip.at.network as usize..)?;
+        let is_valid = mld::is_valid(ip.ip.hop_limit, source, packet);
+        let query = mld::query(packet::message(ip, bytes)).filter(|_| is_valid)?;
+        Some(self.hear_query(&query, false, now))
+    }
+
+    fn hear_query(&mut self, query: &Query, is_v4: bool, now: Instant) -> Heard {
+        self.counters.group_queries += 1;
+        self.counters.older_queriers += u64::from(!query.knows_sources);
+        self.groups.ask(query, is_v4, now);
+        Heard::Nothing
     }
 
     /// The Ethernet address of the sender; zeros on other links.

@@ -8,12 +8,13 @@
 //! * `cidr.rs`, `routes.rs`: which addresses are ours, which neighbour gets a packet.
 //! * `neighbours.rs`: the neighbour table: Ethernet addresses, and how long they are valid.
 //! * `arp.rs`, `discovery.rs`: requests and answers for IPv4 (RFC 826) and IPv6 (RFC 4861).
+//! * `groups/`: memberships of multicast groups (IGMPv3, MLDv2).
 //! * `gate.rs`: whether a delivery is for this host at all, TCP included.
 //! * `path.rs`: errors about segments, for TCP to judge.
 //! * `packet.rs`, `hears.rs`: what a frame carries, and what to do with it.
 //!
 //! What is not here: duplicate address detection, router advertisements, redirects (all routes are
-//! configured), multicast groups other than those of neighbour discovery, fragments, VLANs.
+//! configured), packets to groups, fragments, VLANs.
 
 mod allowance;
 mod arp;
@@ -22,7 +23,9 @@ mod counters;
 mod discovery;
 mod frames;
 mod gate;
+mod groups;
 mod hears;
+mod membership;
 mod neighbours;
 mod packet;
 mod path;
@@ -39,8 +42,11 @@ use rxo_wire::checksum::Summer;
 pub(crate) use self::allowance::Allowance;
 pub use self::cidr::{CidrError, IpCidr};
 pub use self::counters::LinkCounters;
+pub(crate) use self::frames::ETHERTYPE_ARP;
 use self::gate::Gate;
 pub use self::gate::GateCounters;
+use self::groups::Groups;
+pub use self::groups::{Channel, ChannelError};
 use self::neighbours::{Ask, Known, Neighbours};
 pub use self::path::{PacketTooBig, Unreachable};
 pub use self::routes::Route;
@@ -60,6 +66,8 @@ pub struct LinkConfig {
     /// The size of the neighbour table: at least 4 beside the gateways of the routes. A full table evicts the
     /// least recently used neighbour, never a gateway.
     pub neighbours: usize,
+    /// Determines the random delays of reports about groups.
+    pub seed: u64,
 }
 
 impl LinkConfig {
@@ -67,7 +75,7 @@ impl LinkConfig {
     #[must_use]
     pub const fn ethernet(mac: [u8; 6], addresses: Vec<IpCidr>) -> Self {
         let kind = LinkKind::Ethernet;
-        Self { kind, mac, addresses, routes: Vec::new(), neighbours: DEFAULT_NEIGHBOURS }
+        Self { kind, mac, addresses, routes: Vec::new(), neighbours: DEFAULT_NEIGHBOURS, seed: 0 }
     }
 }
 
@@ -160,6 +168,7 @@ pub struct Link {
     mac: [u8; 6],
     gate: Gate,
     routes: Routes,
+    groups: Groups,
     neighbours: Neighbours,
     /// Frames that wait to be sent.
     frames: VecDeque<Vec<u8>>,
@@ -177,7 +186,7 @@ impl Link {
     /// # Errors
     /// If `config` is invalid.
     pub fn new(config: LinkConfig) -> Result<Self, LinkError> {
-        let LinkConfig { kind, mac, mut addresses, routes, neighbours } = config;
+        let LinkConfig { kind, mac, mut addresses, routes, neighbours, seed } = config;
         let is_ethernet = kind == LinkKind::Ethernet;
         if is_ethernet && (mac[0] & 1 == 1 || mac == [0; 6]) {
             return Err(LinkError::Mac { mac });
@@ -195,6 +204,7 @@ impl Link {
             mac,
             gate: Gate::new(kind, mac),
             routes: Routes::new(addresses, &routes)?,
+            groups: Groups::new(seed),
             neighbours: Neighbours::new(neighbours, gateways.into_iter().collect()),
             frames: VecDeque::new(),
             may_ask: Allowance::new(ASK_AT_ONCE, ASK_EACH_SECOND),
@@ -273,14 +283,15 @@ impl Link {
         self.mac
     }
 
-    /// The Ethernet addresses that the device must accept beside its own: the groups of neighbour discovery. A
-    /// device in promiscuous mode accepts them anyway.
+    /// The Ethernet addresses that the device must accept beside its own: the groups of neighbour discovery, and
+    /// those that this host belongs to. A device in promiscuous mode accepts them anyway.
     pub fn groups(&self) -> impl Iterator<Item = [u8; 6]> {
         let v6 = self.addresses().filter_map(|cidr| match cidr.address() {
             IpAddr::V6(ip) => Some(discovery::solicited_node(ip)),
             IpAddr::V4(_) => None,
         });
-        v6.chain([discovery::ALL_NODES]).map(discovery::group_mac)
+        let discovery = v6.chain([discovery::ALL_NODES]).map(IpAddr::V6);
+        discovery.chain(self.groups.groups()).map(groups::mac)
     }
 
     /// The next frame to send, with complete checksums. Call it until it returns `None` after everything that
@@ -292,7 +303,7 @@ impl Link {
     /// When [`Link::on_timeout`] is to be called; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
-        self.neighbours.next_at()
+        self.neighbours.next_at().into_iter().chain(self.groups.next_at()).min()
     }
 
     /// Does what is due at `now`, which may be nothing.
@@ -301,6 +312,9 @@ impl Link {
         self.neighbours.on_timeout(now, |ask| asks.push(ask));
         for ask in asks {
             self.ask(ask, now);
+        }
+        for records in self.groups.take_due(now) {
+            self.report(&records);
         }
     }
 

@@ -5,8 +5,8 @@
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::checksum::{Sum, Summer, pseudo_header, verify_ip_header, verify_tcp};
 use rxo_wire::{
-    ETHERNET_HEADER_BYTES, FlowKey, IpVersion, Offsets, PROTOCOL_ICMP, PROTOCOL_ICMPV6, Parsed,
-    Transport, ethertype,
+    ETHERNET_HEADER_BYTES, FlowKey, IpVersion, Offsets, PROTOCOL_ICMP, PROTOCOL_ICMPV6,
+    PROTOCOL_IGMP, Parsed, Transport, ethertype,
 };
 use rxo_wire::{parse, parse_ip};
 
@@ -14,6 +14,7 @@ use super::arp::Arp;
 use super::discovery;
 use super::frames::ETHERTYPE_ARP;
 use super::gate::Meant;
+use super::groups::mld;
 
 /// What a frame carries.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +23,8 @@ pub(super) enum Packet {
     Segment(Parsed),
     /// An ICMP or ICMPv6 message for whom it says.
     Icmp(Parsed, Meant),
+    /// An IGMP message.
+    Igmp(Parsed),
     /// An ARP packet.
     Arp(Arp),
     /// Anything that this host does not understand.
@@ -45,8 +48,9 @@ impl Packet {
         match (ip.transport, ip.ip.version, message(&ip, bytes)) {
             (Transport::Tcp(_), ..) => Self::Segment(ip),
             (Transport::Other(PROTOCOL_ICMP), IpVersion::V4, _) => Self::Icmp(ip, Meant::OneHost),
+            (Transport::Other(PROTOCOL_IGMP), IpVersion::V4, _) => Self::Igmp(ip),
             (Transport::Other(PROTOCOL_ICMPV6), IpVersion::V6, [kind, ..]) => {
-                Self::Icmp(ip, discovery::meant_by(*kind))
+                Self::Icmp(ip, meant_by(*kind))
             }
             _ => Self::Other,
         }
@@ -55,8 +59,9 @@ impl Packet {
     /// Its addresses, and whom it is meant for. `None` if IP addresses say nothing about that.
     pub(super) const fn addressed(&self) -> Option<(&FlowKey, Meant)> {
         match self {
-            Self::Segment(ip) => Some((&ip.key, Meant::OneHost)),
+            Self::Segment(ip) => Some((&ip.key, Meant::Connection)),
             Self::Icmp(ip, meant) => Some((&ip.key, *meant)),
+            Self::Igmp(ip) => Some((&ip.key, Meant::Neighbours)),
             Self::Arp(_) | Self::Other => None,
         }
     }
@@ -66,7 +71,7 @@ impl Packet {
         let bytes = frame.bytes();
         match self {
             Self::Segment(ip) => is_segment_right(frame, &ip.key, ip.at, summer),
-            Self::Icmp(ip, _) => {
+            Self::Icmp(ip, _) | Self::Igmp(ip) => {
                 let message = message(ip, bytes);
                 let pseudo = match ip.ip.version {
                     IpVersion::V4 => Sum::ZERO,
@@ -90,6 +95,11 @@ pub(super) fn is_segment_right<B: AsRef<[u8]>>(
     let bytes = frame.bytes();
     let is_trusted = frame.checksum.is_trusted();
     verify_ip_header(at, bytes) && (is_trusted || verify_tcp(key, at, bytes, summer))
+}
+
+/// The intended receiver of an ICMPv6 message of type `kind`.
+fn meant_by(kind: u8) -> Meant {
+    if kind == mld::QUERY { Meant::Neighbours } else { discovery::meant_by(kind) }
 }
 
 /// What follows the IP header of the packet in the frame `bytes`.

@@ -6,7 +6,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cast::{Cast, CastConfig};
+
 use super::{Opener, TcpListener, TcpStream};
+use crate::FastSwitches;
 
 /// A handle of a host, for the threads of applications: opens connections and listeners.
 #[derive(Clone)]
@@ -51,6 +54,18 @@ impl Handle {
         self.opener.connect(remote).map(TcpStream::new)
     }
 
+    /// Joins the multicast group `group` for packets from `remote`, and begins to open a connection to `remote`, whose
+    /// text may come to the group instead of this host alone (Chan and Cheriton 2013, section 4): from the port of
+    /// `remote` to the port of `group`. The host belongs to the group until the connection is over. A connection that
+    /// cannot join, because there are 32 groups or another connection has this one, is reset.
+    ///
+    /// # Errors
+    /// As [`Handle::connect_nonblocking`]; [`io::ErrorKind::InvalidInput`] if the address is no group that can be joined,
+    /// [`io::ErrorKind::Unsupported`] on a host in several shards.
+    pub fn join_nonblocking(&self, remote: SocketAddr, group: SocketAddr) -> io::Result<TcpStream> {
+        self.opener.join(remote, group).map(TcpStream::new)
+    }
+
     /// Listens on `local`. An unspecified address means all addresses of this host, port 0 any free port. At
     /// most `backlog` connections are opening or wait to be accepted.
     ///
@@ -59,6 +74,27 @@ impl Handle {
     /// there is a listener on it.
     pub fn listen(&self, local: SocketAddr, backlog: usize) -> io::Result<TcpListener> {
         self.opener.listen(local, backlog).map(TcpListener::new)
+    }
+
+    /// Opens a cast: one stream to a group of receivers, which connect to `config.local`. A host has one at a time; a new
+    /// one replaces it.
+    ///
+    /// # Errors
+    /// As [`Handle::listen`]; [`io::ErrorKind::InvalidInput`] if a setting is invalid, [`io::ErrorKind::Unsupported`] if
+    /// the host has several workers.
+    pub fn cast(&self, config: CastConfig) -> io::Result<Cast> {
+        self.opener.cast(config)
+    }
+
+    /// The switches of the fast path: which modules look at frames before the engine.
+    #[must_use]
+    pub fn fast_path(&self) -> FastSwitches {
+        self.opener.fast_path()
+    }
+
+    /// Ends the worker's wait, if it waits: its turn is over soon, and its observer is called.
+    pub fn wake(&self) {
+        self.opener.wake();
     }
 }
 

@@ -6,19 +6,26 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 
 use rxo_wire::FlowKey;
 
 use super::listening::{BoundListener, Part, worker_ended};
 use super::{Accept, Listening};
-use crate::cell::{Bound, Cell, Signal, Socket};
+use crate::FastSwitches;
+use crate::cast::{Cast, CastCommand, CastConfig, CastPost, Opened};
+use crate::cell::{Bound, Cell, GroupFlow, Signal, Socket};
 use crate::post::{Command, Post};
 
 /// The commands of a handle, for any type of buffer.
 pub(crate) trait Opener: Send + Sync {
     fn connect(&self, remote: SocketAddr) -> io::Result<Arc<dyn Socket>>;
+    fn join(&self, remote: SocketAddr, group: SocketAddr) -> io::Result<Arc<dyn Socket>>;
     fn listen(&self, local: SocketAddr, backlog: usize) -> io::Result<Arc<dyn Accept>>;
+    fn cast(&self, config: CastConfig) -> io::Result<Cast>;
+    fn fast_path(&self) -> FastSwitches;
+    fn wake(&self);
 }
 
 /// The shards of a host.
@@ -40,12 +47,21 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Shards<B> {
         let (before, from) = self.posts.split_at(first);
         let mut outcome = Err(worker_ended());
         for post in from.iter().chain(before) {
-            outcome = connect(post, remote);
+            outcome = connect(post, remote, None);
             if !outcome.as_ref().is_err_and(is_of_one_shard) {
                 break;
             }
         }
         outcome
+    }
+
+    fn join(&self, remote: SocketAddr, group: SocketAddr) -> io::Result<Arc<dyn Socket>> {
+        let [post] = self.posts.as_slice() else {
+            let message = "a host in several shards cannot belong to groups; give it one queue";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+        };
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+        connect(post, remote, Some(GroupFlow::new(remote, group).map_err(invalid)?))
     }
 
     fn listen(&self, local: SocketAddr, backlog: usize) -> io::Result<Arc<dyn Accept>> {
@@ -65,7 +81,45 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Shards<B> {
         let parts = running.iter().map(part).collect();
         Ok(BoundListener::bind(local, parts, signal))
     }
+
+    fn cast(&self, mut config: CastConfig) -> io::Result<Cast> {
+        config.check()?;
+        let [post] = &self.posts[..] else {
+            let message = "a cast needs a host with one worker";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+        };
+        if post.is_closed() {
+            return Err(worker_ended());
+        }
+        if !post.settings.link.is_ours(config.local.ip()) {
+            let message = format!("{} is not an address of this host", config.local.ip());
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, message));
+        }
+        config.local = post.listeners.take(config.local)?;
+        let signal = Arc::<Signal>::default();
+        let backlog = config.receivers + MORE_OPENING;
+        let listening = Listening::new(config.local, backlog, Arc::clone(&signal));
+        let (events, hears) = channel();
+        let room = Arc::new(AtomicU64::new(config.buffer_bytes.into()));
+        let opened =
+            Opened { config, listening: Arc::clone(&listening), events, room: Arc::clone(&room) };
+        post.send_cast(CastCommand::Open(opened));
+        let part = Part { listening, post: Arc::clone(post) };
+        let listener = BoundListener::bind(config.local, vec![part], signal);
+        Ok(Cast::new(Arc::clone(post) as Arc<dyn CastPost>, listener, hears, room))
+    }
+
+    fn fast_path(&self) -> FastSwitches {
+        FastSwitches::new(self.posts.iter().map(|post| post.fast.clone()).collect())
+    }
+
+    fn wake(&self) {
+        self.posts.iter().for_each(|post| post.send(Command::Turn));
+    }
 }
+
+/// Room for receivers that are opening, beside as many as may join.
+const MORE_OPENING: usize = 64;
 
 /// Whether another shard may have room, or run.
 fn is_of_one_shard(error: &io::Error) -> bool {
@@ -76,6 +130,7 @@ fn is_of_one_shard(error: &io::Error) -> bool {
 fn connect<B: AsRef<[u8]> + Send + Sync + 'static>(
     post: &Arc<Post<B>>,
     remote: SocketAddr,
+    group: Option<GroupFlow>,
 ) -> io::Result<Arc<dyn Socket>> {
     if post.is_closed() {
         return Err(worker_ended());
@@ -86,7 +141,7 @@ fn connect<B: AsRef<[u8]> + Send + Sync + 'static>(
         let message = format!("all {} sockets are in use", post.settings.sockets);
         return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
     }
-    let cell = cell(post, source, remote).inspect_err(|_| post.give_back_socket())?;
+    let cell = cell(post, source, remote, group).inspect_err(|_| post.give_back_socket())?;
     post.send(Command::Open(Arc::clone(&cell)));
     Ok(Bound::bind(cell))
 }
@@ -96,19 +151,24 @@ fn cell<B: AsRef<[u8]>>(
     post: &Arc<Post<B>>,
     source: IpAddr,
     remote: SocketAddr,
+    group: Option<GroupFlow>,
 ) -> io::Result<Arc<Cell<B>>> {
     let source = SocketAddr::new(source, 0);
     let shard = post.shard;
     let pair = post.ports().take(source, remote, &post.listeners.ports(), |it| shard.owns(it));
     let pair = pair.ok_or_else(|| no_port(remote))?;
-    let made = new_cell(post, pair);
+    let made = new_cell(post, pair, group);
     made.inspect_err(|_| post.ports().give_back(&pair))
 }
 
-fn new_cell<B: AsRef<[u8]>>(post: &Arc<Post<B>>, pair: FlowKey) -> io::Result<Arc<Cell<B>>> {
+fn new_cell<B: AsRef<[u8]>>(
+    post: &Arc<Post<B>>,
+    pair: FlowKey,
+    group: Option<GroupFlow>,
+) -> io::Result<Arc<Cell<B>>> {
     let share = post.memory().reserve(post.settings.tcp(&pair)).ok_or_else(no_memory)?;
     match post.settings.connection(pair, share) {
-        Ok(connection) => Ok(Cell::new(connection, share, Arc::clone(post))),
+        Ok(connection) => Ok(Cell::in_group(connection, share, Arc::clone(post), group)),
         Err(error) => {
             post.memory().give_back(share);
             Err(io::Error::other(error))

@@ -6,6 +6,7 @@ use rxo_ack::AckNumbers;
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{ChecksumStatus, Gso, Offload};
 use rxo_tcp::{Connection, Text, Transmit};
+use rxo_wire::SeqNumber;
 use rxo_wire::build::BuildError;
 use rxo_wire::segmentation::parts;
 
@@ -104,6 +105,15 @@ impl Outbox {
             Some(connection) => connection.sent_text(planned.seq, planned.borrowed_bytes),
             None => Text::EMPTY,
         })
+    }
+
+    /// Sends everything. `text_of` finds the text that was borrowed, by its first sequence number and its length.
+    pub(crate) fn send_from<'t, O: FrameSink>(
+        &mut self,
+        sink: &mut O,
+        text_of: impl Fn(SeqNumber, u32) -> Text<'t>,
+    ) -> Result<(), DeviceError> {
+        self.send_with(sink, |planned| text_of(planned.seq, planned.borrowed_bytes))
     }
 
     /// Sends everything. `text_of` finds the text that was borrowed.

@@ -49,12 +49,14 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     /// Gives an arrival of the flow `key` to its connection. Without one it is a stranger's.
     fn on_arrival(&mut self, now: Instant, key: &FlowKey, arrival: Delivered<'_, B>) {
         match self.demux.find(key) {
-            Some(place) => self.give(place, |cell| cell.on_arrival(now, arrival)),
+            Some(place) => self.give(now, place, |cell| cell.on_arrival(now, arrival)),
+            None if key.destination().is_multicast() => self.on_group_arrival(now, key, arrival),
             None => self.strangers(now, key, arrival),
         }
     }
 
-    pub(super) fn give(&mut self, place: u32, give: impl FnOnce(&Cell<B>) -> Given) {
+    pub(super) fn give(&mut self, now: Instant, place: u32, give: impl FnOnce(&Cell<B>) -> Given) {
+        self.before_arrival(place, now);
         let Some(slot) = self.slots.get_mut(place) else { return };
         slot.is_heard = true;
         self.counters.deliveries += 1;
@@ -62,7 +64,11 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             Given::Taken => self.touch(place),
             // The thread that holds the lock marks the cell.
             Given::Waits => self.counters.put_off += 1,
-            Given::Dropped => self.counters.backlog_drops += 1,
+            // What was put off before may have been taken nevertheless.
+            Given::Dropped => {
+                self.counters.backlog_drops += 1;
+                self.touch(place);
+            }
         }
     }
 }

@@ -10,17 +10,21 @@ use rxo_frame::Instant;
 use rxo_tcp::{State, TimeWait};
 use rxo_wire::{FlowKey, SeqNumber};
 
+use super::cast::Cast;
 use super::counters::HostCounters;
 use super::kept::Kept;
+use super::memberships::Memberships;
 use super::orphans::Orphans;
 use super::paths::Paths;
 use super::reclaim::Reclaim;
 use super::rests::Rests;
 use super::slots::{Slot, Slots};
+use super::ticket::Ticket;
 use super::time_waits::TimeWaits;
 use super::timers::Timers;
 use crate::cell::Cell;
 use crate::demux::Demux;
+use crate::fast::{AckState, Fast};
 use crate::link::{Allowance, Link};
 use crate::ports::{PortChange, Ports};
 use crate::post::{Command, Post, covers};
@@ -53,6 +57,7 @@ pub(crate) struct Core<B> {
     pub(super) dirty: VecDeque<u32>,
     pub(super) listeners: Vec<Arc<Listening<B>>>,
     pub(super) link: Link,
+    pub(super) memberships: Memberships,
     pub(super) paths: Paths,
     /// The places of the cells that wait for a neighbour.
     pub(super) unresolved: Vec<u32>,
@@ -61,6 +66,10 @@ pub(crate) struct Core<B> {
     pub(super) kept: Kept,
     pub(super) outbox: Outbox,
     pub(super) shape: Shape,
+    pub(super) fast: Fast,
+    pub(super) cast: Option<Box<Cast<B>>>,
+    /// When the last turn began.
+    pub(super) now: Instant,
     pub(super) counters: HostCounters,
 }
 
@@ -78,8 +87,10 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
         let (post, commands) = Post::new(config, settings, seat)?;
         let shape = Shape::new(sink, link.mac(), config.ack_templates);
+        let fast = Fast::new(&config.fast_path, sink.link, link.mac(), post.fast.clone());
         Ok(Self {
             link,
+            memberships: Memberships::default(),
             kept,
             paths: Paths::default(),
             unresolved: Vec::new(),
@@ -100,6 +111,9 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             listeners: Vec::new(),
             outbox: Outbox::new(shape, Stopwatch::new(config.stage_timer)),
             shape,
+            fast,
+            cast: None,
+            now: Instant::ZERO,
             counters: HostCounters::default(),
         })
     }
@@ -126,6 +140,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             self.link.poll_at(),
             self.time_waits.next_at(),
             self.rests.next_at(),
+            self.cast.as_ref().and_then(|cast| cast.poll_at()),
         ];
         deadlines.into_iter().flatten().min()
     }
@@ -140,6 +155,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             timers: self.timers.len(),
             stages: self.outbox.watch.times(),
             refused_sends: self.outbox.refused(),
+            fast: self.fast.counters(),
             ..self.counters.clone()
         }
     }
@@ -158,6 +174,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 Command::Listen(listening) => self.listeners.push(listening),
                 Command::Unlisten(listening) => self.unlisten(&listening),
                 Command::Hear(news) => self.news.push(news),
+                Command::Turn => {}
+                Command::Cast(command) => self.obey_cast(*command),
             }
         }
         obeyed
@@ -165,6 +183,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
 
     /// Marks the cells that may be due as to be served; the link does what is due.
     pub(super) fn wake_due(&mut self, now: Instant) {
+        self.join_groups(now);
         if self.link.poll_at().is_some_and(|at| at <= now) {
             self.link.on_timeout(now);
             // Cells that wait for a neighbour which does not answer try again.
@@ -178,6 +197,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 self.free_port(&key.reversed());
             }
         }
+        self.wake_cast(now);
         self.change_ports();
     }
 
@@ -186,7 +206,11 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     fn open(&mut self, cell: Arc<Cell<B>>) {
         let key = cell.pair.reversed();
         if self.demux.find(&key).is_none() && self.time_waits.get_mut(&key).is_none() {
-            self.add_cell(cell, None);
+            let is_member = cell.group.is_some();
+            let place = self.add_cell(cell, None);
+            if is_member {
+                self.memberships.expect(place);
+            }
             return;
         }
         // Dropped without the lock: a reader may own streams.
@@ -240,6 +264,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             listener,
             orphan: None,
             is_active,
+            acks: AckState::new(self.link.may_arrive(&key)),
         };
         let place = self.slots.insert(slot);
         cell.place.store(place, Ordering::Relaxed);
@@ -321,12 +346,13 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    fn reset_orphan(&mut self, place: u32, ticket: u64) {
+    fn reset_orphan(&mut self, place: u32, ticket: Ticket) {
         let Some(slot) = self.slots.get_mut(place).filter(|it| it.orphan == Some(ticket)) else {
             return;
         };
         slot.orphan = None;
-        slot.cell.serve(|inner| inner.connection.abort());
+        // No application has a handle. Whoever lists connections may have the lock, for a moment.
+        slot.cell.with(|inner| inner.connection.abort());
         self.orphans.remove();
         self.counters.orphans_reset += 1;
         self.touch(place);
@@ -369,7 +395,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             .collect();
         let waiting = std::iter::from_fn(|| listening.pop());
         for cell in opening.into_iter().chain(waiting) {
-            cell.serve(|inner| inner.connection.abort());
+            // Waits as above: a reset that was left out would never come.
+            cell.with(|inner| inner.connection.abort());
             self.touch_cell(&cell);
         }
     }

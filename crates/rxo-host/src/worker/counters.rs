@@ -3,6 +3,7 @@
 use rxo_coalesce::Counters;
 use rxo_device::{SinkCounters, SourceCounters};
 
+use crate::fast::FastCounters;
 use crate::link::LinkCounters;
 use crate::stages::StageTimes;
 
@@ -29,6 +30,8 @@ pub struct HostCounters {
     pub copied_out: u64,
     /// Segments that had no connection and opened none.
     pub strangers: u64,
+    /// Deliveries to a group's address whose port, or whose source port, is no connection's.
+    pub group_strangers: u64,
     /// Deliveries that belong to another shard, and were dropped: the device does not steer by
     /// [`shard_of`](rxo_wire::shard_of()), or has just begun to.
     pub misplaced: u64,
@@ -44,6 +47,8 @@ pub struct HostCounters {
     pub time_waits_given_up: u64,
     /// Orphans that were reset because there were too many.
     pub orphans_reset: u64,
+    /// The fast path.
+    pub fast: FastCounters,
     /// The time of the timed turns by stage.
     pub stages: StageTimes,
     /// Connections now, without those in TIME-WAIT.

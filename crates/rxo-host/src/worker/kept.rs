@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 
 use rxo_wire::SeqNumber;
 
+use super::ticket::{Ticket, Tickets};
+
 /// Connections that keep frames, the oldest first.
 #[derive(Debug)]
 pub(crate) struct Kept {
@@ -16,7 +18,7 @@ pub(crate) struct Kept {
     /// The number of frames received before this turn.
     taken: u64,
     queue: VecDeque<Entry>,
-    last_ticket: u64,
+    tickets: Tickets,
 }
 
 /// A connection that may keep frames.
@@ -24,7 +26,7 @@ pub(crate) struct Kept {
 pub(crate) struct Entry {
     pub(crate) place: u32,
     /// Identifies the connection, because places are reused.
-    pub(crate) ticket: u64,
+    pub(crate) ticket: Ticket,
     /// RCV.NXT when it was queued.
     pub(crate) until: SeqNumber,
     at: u64,
@@ -34,7 +36,7 @@ impl Kept {
     /// The queue for a device that lends `lends` frames; a turn receives at most `budget`.
     pub(crate) fn new(lends: Option<usize>, budget: usize) -> Self {
         let limit = lends.map(|lends| (lends / 2).min(lends.saturating_sub(budget)) as u64);
-        Self { limit, taken: 0, queue: VecDeque::new(), last_ticket: 0 }
+        Self { limit, taken: 0, queue: VecDeque::new(), tickets: Tickets::new() }
     }
 
     /// Whether the device needs its memory back at all.
@@ -48,9 +50,8 @@ impl Kept {
     }
 
     /// Queues the connection at `place`, which keeps frames of this turn. Returns its ticket.
-    pub(crate) fn push(&mut self, place: u32, until: SeqNumber) -> u64 {
-        self.last_ticket += 1;
-        let (ticket, at) = (self.last_ticket, self.taken);
+    pub(crate) fn push(&mut self, place: u32, until: SeqNumber) -> Ticket {
+        let (ticket, at) = (self.tickets.next(), self.taken);
         self.queue.push_back(Entry { place, ticket, until, at });
         ticket
     }

@@ -10,10 +10,14 @@
 //! batches.
 
 mod arrive;
+mod cast;
+mod connections;
 mod core;
 mod counters;
+mod fast;
 mod give_back;
 mod kept;
+mod memberships;
 mod neighbours;
 mod orphans;
 mod paths;
@@ -24,15 +28,17 @@ mod serve;
 mod shares;
 mod slots;
 mod strangers;
+mod ticket;
 mod time_waits;
 mod timers;
 
 use std::sync::Arc;
 
-use rxo_coalesce::{Config as EngineConfig, Engine};
+use rxo_coalesce::{Config as EngineConfig, Deliveries, Engine, Policy};
 use rxo_device::{DeviceError, FrameSink, FrameSource, Pause};
-use rxo_frame::{Frame, Instant};
+use rxo_frame::{Duration, Frame, Instant};
 
+pub use self::connections::{ConnectionPage, ConnectionView};
 use self::core::Core;
 pub use self::counters::HostCounters;
 use self::kept::Kept;
@@ -62,6 +68,10 @@ pub struct Host<I: FrameSource, O> {
     shares: Shares,
     /// How many successive waits ended without anything to do.
     false_alarms: u32,
+    /// Since when turns have found nothing because connections keep all of the device's memory.
+    starved_since: Option<Instant>,
+    /// What the engine is to follow from the next turn on.
+    next_policy: Option<Policy>,
 }
 
 /// What a turn did.
@@ -134,6 +144,8 @@ where
             pause: config.pause,
             shares: Shares::new(budget_frames),
             false_alarms: 0,
+            starved_since: None,
+            next_policy: None,
         })
     }
 
@@ -162,9 +174,11 @@ where
         let sent_before = self.core.packets_sent();
         self.watch().begin();
         self.sink.resume()?;
+        self.core.now = now;
         let commands = self.core.obey();
         self.core.hear_news(now);
         let frames = self.receive(now)?;
+        self.relieve(now, frames);
         self.watch().switch(Stage::Upkeep);
         self.core.wake_due(now);
         self.core.reclaim(now);
@@ -180,7 +194,9 @@ where
     /// When the next turn is due if no frame and no command arrives; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
-        let deadlines = [self.core.poll_at(), self.engine.poll_at(), self.source.poll_at()];
+        let relieved_at = self.starved_since.map(|since| since + MOST_STARVED);
+        let deadlines =
+            [self.core.poll_at(), self.engine.poll_at(), self.source.poll_at(), relieved_at];
         deadlines.into_iter().flatten().min()
     }
 
@@ -194,11 +210,51 @@ where
         }
     }
 
-    /// Receives a batch from the device, coalesces it, and gives the deliveries to the cells.
+    /// The policy of the engine, from the next turn on.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.next_policy.unwrap_or(self.engine.config().policy)
+    }
+
+    /// Changes the policy of the engine. At the beginning of the next turn it gives connections all that it holds, and
+    /// then follows the new one; that turn allocates what the new one needs.
+    ///
+    /// # Errors
+    /// [`HostError::Engine`] if a number of the policy is out of range.
+    pub fn set_policy(&mut self, policy: Policy) -> Result<(), HostError> {
+        EngineConfig { policy, ..self.engine.config().clone() }.check()?;
+        self.next_policy = Some(policy);
+        Ok(())
+    }
+
+    /// At most `most` places of connections from the place `from` on, 0 being the first. Of each the page has a
+    /// reference, which is all that it costs the worker.
+    #[must_use]
+    pub fn connections(&self, from: u32, most: usize) -> ConnectionPage {
+        self.core.connections(from, most)
+    }
+
+    #[cold]
+    fn change_policy(&mut self, policy: Policy, now: Instant) {
+        let core = &mut self.core;
+        let deliver = |deliveries: Deliveries<'_, _>| core.deliver(now, deliveries);
+        // Its numbers were checked when it was set.
+        _ = self.engine.change_policy(policy, now, deliver);
+    }
+
+    /// Receives a batch from the device, coalesces it, and gives the deliveries to the cells. A call of its own, so
+    /// that its instructions can be counted.
+    #[inline(never)]
     fn receive(&mut self, now: Instant) -> Result<usize, DeviceError> {
         self.watch().switch(Stage::Receive);
+        if let Some(policy) = self.next_policy.take() {
+            self.change_policy(policy, now);
+        }
         self.core.give_back(false);
-        let received = self.source.receive(&mut self.received, self.budget_frames);
+        let received = match self.core.fast.begin() {
+            false => self.source.receive(&mut self.received, self.budget_frames),
+            true => self.receive_past(now),
+        };
         self.watch().switch(Stage::Coalesce);
         self.batch.extend(self.received.drain(..).map(lent));
         let core = &mut self.core;
@@ -210,10 +266,28 @@ where
         received
     }
 
+    /// Copies all text that connections keep once it has kept the device from receiving for a while. An application
+    /// may be about to read, so not at once.
+    #[inline]
+    fn relieve(&mut self, now: Instant, frames: usize) {
+        if frames > 0 || !self.source.is_starved() {
+            self.starved_since = None;
+            return;
+        }
+        let since = *self.starved_since.get_or_insert(now);
+        if now.since(since) >= MOST_STARVED {
+            self.core.give_back(true);
+            self.starved_since = None;
+        }
+    }
+
     fn watch(&mut self) -> &mut Stopwatch {
         &mut self.core.outbox.watch
     }
 }
+
+/// After so long without a frame, text that keeps the device's memory is copied.
+const MOST_STARVED: Duration = Duration::from_millis(1);
 
 fn lent<B>(frame: Frame<B>) -> Frame<Buffer<B>> {
     let Frame { bytes, arrived_at, checksum, gso, vlan } = frame;

@@ -5,19 +5,21 @@
 
 use std::collections::VecDeque;
 
+use super::ticket::{Ticket, Tickets};
+
 /// The queue of orphans, the oldest at the front.
 #[derive(Debug)]
 pub(super) struct Orphans {
     limit: usize,
     /// Places and tickets. Those of closed connections stay for a while.
-    queue: VecDeque<(u32, u64)>,
+    queue: VecDeque<(u32, Ticket)>,
     live: usize,
-    last_ticket: u64,
+    tickets: Tickets,
 }
 
 impl Orphans {
     pub(super) const fn new(limit: usize) -> Self {
-        Self { limit, queue: VecDeque::new(), live: 0, last_ticket: 0 }
+        Self { limit, queue: VecDeque::new(), live: 0, tickets: Tickets::new() }
     }
 
     /// How many orphans there are.
@@ -27,17 +29,17 @@ impl Orphans {
 
     /// Adds the connection at `place`, and returns its ticket. `is_live` says whether a ticket is still that of
     /// its place.
-    pub(super) fn push(&mut self, place: u32, is_live: impl Fn(u32, u64) -> bool) -> u64 {
+    pub(super) fn push(&mut self, place: u32, is_live: impl Fn(u32, Ticket) -> bool) -> Ticket {
         while self.queue.front().is_some_and(|(place, ticket)| !is_live(*place, *ticket)) {
             self.queue.pop_front();
         }
         if self.queue.len() > 2 * self.limit {
             self.queue.retain(|(place, ticket)| is_live(*place, *ticket));
         }
-        self.last_ticket += 1;
-        self.queue.push_back((place, self.last_ticket));
+        let ticket = self.tickets.next();
+        self.queue.push_back((place, ticket));
         self.live += 1;
-        self.last_ticket
+        ticket
     }
 
     /// Counts the end of an orphan.
@@ -46,7 +48,7 @@ impl Orphans {
     }
 
     /// The oldest orphan if there are too many. It may be closed already.
-    pub(super) fn pop_excess(&mut self) -> Option<(u32, u64)> {
+    pub(super) fn pop_excess(&mut self) -> Option<(u32, Ticket)> {
         if self.live > self.limit { self.queue.pop_front() } else { None }
     }
 }

@@ -74,12 +74,6 @@ where
         if turn.frames > 0 || turn.served > 0 {
             self.false_alarms = 0;
         }
-        if self.is_busy {
-            self.false_alarms += 1;
-            if self.false_alarms == MOST_EMPTY_TURNS {
-                self.core.give_back(true);
-            }
-        }
         let has_more = self.core.has_more_to_serve();
         if self.is_busy || has_more || turn.frames > 0 || turn.commands > 0 {
             self.gather(waiter, now, turn);
@@ -123,7 +117,5 @@ where
 const MOST_FALSE_ALARMS: u32 = 4;
 /// ...and is not polled for so long: an application may use one of them just now.
 const SHORT_WAIT: Duration = Duration::from_micros(500);
-/// After so many empty turns of a worker that never waits, it gets all frames back, too.
-const MOST_EMPTY_TURNS: u32 = 10_000;
 /// The delay after which `stop` is seen.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

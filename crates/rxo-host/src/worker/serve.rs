@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::Instant;
-use rxo_tcp::{Connection, Events, State, TimeWait};
+use rxo_tcp::{Connection, Events, MemberId, State, TimeWait};
 
+use super::cast::Cast;
 use super::core::{Core, is_over};
 use super::give_back::{Keeps, copy_kept};
 use super::neighbours::{Reach, reach};
 use super::paths::Paths;
 use super::slots::Slot;
 use crate::buffer::Buffer;
-use crate::cell::{Cell, Reader};
+use crate::cell::{AckTerms, Cell, Reader};
 use crate::transmit::{Outbox, Path};
 
 /// The state of a cell after it was served.
@@ -24,6 +25,7 @@ struct Served {
     left: Option<(TimeWait, Instant)>,
     is_new_orphan: bool,
     keeps: Keeps,
+    acks: AckTerms,
     /// The reader of a connection that is over. Dropped without the lock: it may own streams.
     _spent: Option<Reader>,
 }
@@ -46,6 +48,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             self.serve(place, now, sink)?;
         }
         self.send_link(sink)?;
+        self.serve_cast(now, sink)?;
         self.outbox.send::<O, B>(sink, None)?;
         Ok(served)
     }
@@ -66,6 +69,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         let lends = self.kept.matters();
         let Slot { cell, path, ids, owned_until, .. } = slot;
         let owned_until = *owned_until;
+        let mut member = self.cast.as_deref_mut().and_then(|cast| cast.with_member_at(place));
         let mut out = Out { outbox: &mut self.outbox, sink, path, ids };
         let paths = &mut self.paths;
         let served = cell.serve(|inner| {
@@ -75,19 +79,25 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             if is_active {
                 open(connection, paths, now);
             }
+            if let Some((cast, id)) = &mut member {
+                cast.before(*id, connection, now);
+            }
             pass_time(connection, now);
             // Before anything is sent, so that what is sent says how far the window is open.
             Cell::read_out(inner);
             cell.grow(inner, now);
             let connection = &mut inner.connection;
             let sent = match reach {
-                Reach::Known => out.send_all(connection, now),
+                Reach::Known => out.send_all(connection, member.as_mut(), now),
                 Reach::Waits => Ok(()),
                 Reach::Nobody => {
                     connection.on_no_neighbour();
                     Ok(())
                 }
             };
+            if let Some((cast, id)) = &mut member {
+                cast.after(*id, connection, now);
+            }
             let left = connection.take_time_wait(now);
             let events = connection.take_events();
             if events.contains(Events::PATH_CHANGED) {
@@ -101,9 +111,10 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             let keeps =
                 if is_over && lends { copy_kept(inner) } else { Keeps::of(inner, owned_until) };
             cell.tell(inner, events);
-            let spent = inner.reader.take_if(|_| is_over);
+            let acks = terms_of(&inner.connection);
+            let _spent = inner.reader.take_if(|_| is_over);
             let served =
-                Served { events, poll_at, is_over, left, is_new_orphan, keeps, _spent: spent };
+                Served { events, poll_at, is_over, left, is_new_orphan, keeps, acks, _spent };
             sent.map(|()| served)
         });
         // An application that holds the lock marks the cell when it unlocks.
@@ -115,14 +126,16 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     fn record_served(&mut self, place: u32, now: Instant, served: &Served) {
         if let Some(slot) = self.slots.get_mut(place) {
             slot.served_at = now;
+            slot.acks.terms = served.acks;
         }
         self.rests.look_at(place, now);
         self.timers.set(place, served.poll_at);
         self.note_kept(place, served.keeps);
         if served.events.contains(Events::CONNECTED) {
-            self.hand_over(place);
+            self.hand_over(place, now);
         }
         if served.is_over {
+            self.leave_group(place, now);
             self.forget(place, served.left);
         } else if served.is_new_orphan {
             self.note_orphan(place);
@@ -130,12 +143,26 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     }
 
     /// Gives a connection that is open to its listener.
-    fn hand_over(&mut self, place: u32) {
+    fn hand_over(&mut self, place: u32, now: Instant) {
         let Some(slot) = self.slots.get_mut(place) else { return };
         if let Some(listener) = slot.listener.take() {
             listener.one_opens_no_more();
+            if self.cast.as_ref().is_some_and(|cast| cast.is_of(&listener)) {
+                self.join_cast(place, now);
+                return;
+            }
             listener.push(Arc::clone(&slot.cell));
         }
+    }
+}
+
+/// What the fast path must know of the connection until it is served again.
+#[inline]
+fn terms_of<B: AsRef<[u8]>>(connection: &Connection<Buffer<B>>) -> AckTerms {
+    AckTerms {
+        is_synchronized: connection.state().is_synchronized(),
+        may_miss: connection.may_miss_acks(),
+        sent_to: connection.sent_to(),
     }
 }
 
@@ -167,9 +194,15 @@ impl<O: FrameSink> Out<'_, O> {
     fn send_all<B: AsRef<[u8]>>(
         &mut self,
         connection: &mut Connection<Buffer<B>>,
+        mut member: Option<&mut (&mut Cast<B>, MemberId)>,
         now: Instant,
     ) -> Result<(), DeviceError> {
         while let Some(transmit) = connection.poll_transmit(now) {
+            if let Some((cast, id)) = &mut member
+                && cast.defer(*id, &transmit)
+            {
+                continue;
+            }
             self.outbox.push(self.path, &transmit, self.ids);
             if self.outbox.is_full() {
                 self.outbox.send(self.sink, Some(connection))?;

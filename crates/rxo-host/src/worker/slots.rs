@@ -5,7 +5,9 @@ use std::sync::Arc;
 use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
 
+use super::ticket::Ticket;
 use crate::cell::Cell;
+use crate::fast::AckState;
 use crate::socket::Listening;
 use crate::transmit::Path;
 
@@ -27,15 +29,17 @@ pub(crate) struct Slot<B> {
     /// Whether it is to be served in this turn.
     pub(crate) is_dirty: bool,
     /// Its ticket if it keeps frames.
-    pub(crate) kept: Option<u64>,
+    pub(crate) kept: Option<Ticket>,
     /// All text before this is in our own memory.
     pub(crate) owned_until: SeqNumber,
     /// The listener that waits until it is open.
     pub(crate) listener: Option<Arc<Listening<B>>>,
     /// Its ticket if it is an orphan.
-    pub(crate) orphan: Option<u64>,
+    pub(crate) orphan: Option<Ticket>,
     /// Whether this host has opened it.
     pub(crate) is_active: bool,
+    /// What the fast path must know of it.
+    pub(crate) acks: AckState,
 }
 
 /// All cells.
@@ -83,6 +87,13 @@ impl<B> Slots<B> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Slot<B>)> {
         let places = self.slots.iter().enumerate();
         places.filter_map(|(place, slot)| Some((place as u32, slot.as_ref()?)))
+    }
+
+    /// The cells at `most` places from `from` on, and the place after them.
+    pub(crate) fn page(&self, from: u32, most: usize) -> (impl Iterator<Item = &Slot<B>>, usize) {
+        let start = (from as usize).min(self.slots.len());
+        let end = start.saturating_add(most).min(self.slots.len());
+        (self.slots[start..end].iter().flatten(), end)
     }
 
     /// All places are below this.

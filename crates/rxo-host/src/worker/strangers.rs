@@ -31,7 +31,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         while let Some(segment) = arrival.next() {
             refused = self.stranger(now, key, segment);
             if let Some(place) = self.demux.find(key) {
-                return self.give(place, |cell| cell.on_arrival(now, arrival));
+                return self.give(now, place, |cell| cell.on_arrival(now, arrival));
             }
         }
         if let Some(reset) = refused.and_then(|segment| Reset::answer(&segment)) {
@@ -100,6 +100,12 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         reuse: Option<Reuse>,
     ) {
         let Some(listener) = self.listener(key) else { return };
+        let is_cast = self.cast.as_ref().is_some_and(|cast| cast.is_of(&listener));
+        if !listener.has_room() && is_cast {
+            // A cookie would be another ISS than the group's.
+            self.counters.syns_dropped += 1;
+            return;
+        }
         if !listener.has_room() {
             self.answer_by_cookie(now, key, &listener, &syn);
             return;
@@ -110,6 +116,9 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         };
         if let Some(reuse) = reuse {
             connection.follow(reuse);
+        }
+        if let Some(cast) = self.cast.as_ref().filter(|_| is_cast) {
+            cast.prepare(&mut connection);
         }
         self.paths.tell(&mut connection, now);
         connection.on_arrival(now, syn.into());

@@ -101,3 +101,28 @@ fn stretch_acknowledgements_are_fewer() {
     let few = acks_of(|config| config.tcp.acks = AckPolicy::OneForATurn).len();
     assert!(few * 3 < many, "{few} and {many}");
 }
+
+/// Menon 2008, section 3.4: a full batch owes what its segments would have owed one by one.
+#[test]
+fn a_full_turn_is_acknowledged_as_each_second_segment_would_be() {
+    let wide = MemoryOptions { gso_bytes: 0, most_packets: 1 << 16, ..options() };
+    let mut world = World::with(wide, |config| {
+        config.tcp.acks = AckPolicy::EverySecondSegment;
+    });
+    let listener = world.listen(1);
+    let (stream, accepted) = world.connected(&listener);
+    let data = pattern(16 << 20);
+    let (mut sent, mut read, mut acks, mut segments, mut most) = (0, 0, 0, 0, 0);
+    while read < data.len() {
+        sent += fill(&stream, &data[sent..]);
+        segments += world.client.turn(world.now).unwrap().sent;
+        let turn = world.server.turn(world.now).unwrap();
+        most = most.max(turn.frames);
+        acks += turn.sent;
+        read += drain(&accepted).unwrap().0.len();
+        world.now = world.now + std::time::Duration::from_micros(50);
+    }
+    assert_eq!(most, 256, "a full turn");
+    // Some window updates are answers to no segment.
+    assert!((segments / 2..segments * 11 / 20).contains(&acks), "{acks} for {segments} segments");
+}

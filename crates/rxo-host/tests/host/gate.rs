@@ -177,7 +177,8 @@ fn wrongs() -> Vec<Wrong> {
     let to = |name, to| Wrong { name, to, count: |c| c.other_address, ..RIGHT };
     let mut rows = vec![
         to_mac("another station", [2, 0, 0, 0, 0, 3], |c| c.other_station),
-        to_mac("a group of IPv4", [1, 0, 0x5e, 0, 0, 1], |c| c.other_station),
+        to_mac("a group of IPv4", [1, 0, 0x5e, 0, 0, 1], |c| c.group_station),
+        to_mac("no group of IPv4", [1, 0, 0x5e, 0x80, 0, 1], |c| c.other_station),
         to_mac("all stations", ALL, |c| c.group_station),
         to_mac("a group", [0x33, 0x33, 0, 0, 0, 1], |c| c.group_station),
         to("another address", ["10.0.0.3", "fd00::3"]),

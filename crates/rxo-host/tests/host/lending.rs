@@ -8,7 +8,7 @@ use rxo_device::{
     SourceCounters,
 };
 use rxo_frame::{Frame, Instant, Pool, PoolBuf};
-use rxo_host::Host;
+use rxo_host::{Host, TcpListener, TcpStream};
 
 use crate::world::{MemoryHost, config, drain, fill, options, pattern, server};
 
@@ -58,6 +58,10 @@ impl FrameSource for Lender {
     fn lends(&self) -> Option<usize> {
         Some(self.buffers)
     }
+
+    fn is_starved(&self) -> bool {
+        self.pool.is_exhausted()
+    }
 }
 
 struct World {
@@ -84,6 +88,16 @@ impl World {
         Self { client, server, pool, now: Instant::from_micros(1_000_000) }
     }
 
+    /// Opens a connection. Both its ends do not block.
+    fn connect(&mut self, listener: &TcpListener) -> (TcpStream, TcpStream) {
+        let stream = self.client.handle().connect_nonblocking(server()).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        self.pass(10);
+        let (accepted, _) = listener.accept().unwrap();
+        accepted.set_nonblocking(true).unwrap();
+        (stream, accepted)
+    }
+
     fn pass(&mut self, turns: usize) {
         for _ in 0..turns {
             self.client.turn(self.now).unwrap();
@@ -98,14 +112,7 @@ impl World {
 fn who_does_not_read_stops_nobody_else() {
     let mut world = World::new();
     let listener = world.server.handle().listen(server(), 4).unwrap();
-    let streams = [(); 2].map(|()| {
-        let stream = world.client.handle().connect_nonblocking(server()).unwrap();
-        stream.set_nonblocking(true).unwrap();
-        world.pass(10);
-        let (accepted, _) = listener.accept().unwrap();
-        accepted.set_nonblocking(true).unwrap();
-        (stream, accepted)
-    });
+    let streams = [(); 2].map(|()| world.connect(&listener));
     let [(idle, unread), (busy, read)] = &streams;
     // Many small pieces, each in a buffer of its own.
     idle.set_nodelay(true).unwrap();
@@ -136,6 +143,37 @@ fn who_does_not_read_stops_nobody_else() {
     assert_eq!(world.server.counters().connections, 0);
     let free: Vec<_> = std::iter::from_fn(|| world.pool.take()).collect();
     assert_eq!(free.len(), BUFFERS);
+}
+
+/// The first of two connections reads once, and then pauses while its text fills every buffer. Only turns are taken,
+/// as by a program with a loop of its own, which nothing wakes.
+#[test]
+fn text_that_keeps_every_buffer_keeps_nobody_out() {
+    let mut world = World::new();
+    let listener = world.server.handle().listen(server(), 4).unwrap();
+    let [(one, pauses), (two, reads)] = [(); 2].map(|()| world.connect(&listener));
+    one.set_nodelay(true).unwrap();
+    for lap in 0..3 {
+        for _ in 0..BUFFERS / 2 {
+            (&one).write_all(b"x").unwrap();
+            world.client.turn(world.now).unwrap();
+        }
+        world.server.turn(world.now).unwrap();
+        if lap == 0 {
+            drain(&pauses).unwrap();
+        }
+    }
+    assert!(world.pool.is_exhausted());
+
+    let data = pattern(100_000);
+    let (mut sent, mut got) = (0, Vec::new());
+    for _ in 0..1_000 {
+        sent += fill(&two, &data[sent..]);
+        world.pass(1);
+        got.extend(drain(&reads).unwrap().0);
+    }
+    assert!(got == data, "{} of {}", got.len(), data.len());
+    assert_eq!(drain(&pauses).unwrap().0.len(), BUFFERS);
 }
 
 /// A connection that is over and was not read keeps nothing of the device's.

@@ -3,10 +3,14 @@
 
 mod acks;
 mod addresses;
+mod asked;
+mod cast;
+mod casting;
 #[allow(unsafe_code, reason = "counting allocations needs an allocator, and that trait is unsafe")]
 #[path = "../../../rxo-coalesce/tests/no_allocation/counting.rs"]
 mod counting;
 mod crowd;
+mod fast;
 mod flood;
 mod gate;
 mod idle;

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rxo_frame::{Duration, Frame, Instant, LinkKind};
-use rxo_host::link::{Heard, Link, LinkConfig, Resolve, Route};
+use rxo_host::link::{Channel, Heard, Link, LinkConfig, Resolve, Route};
 use rxo_wire::checksum::Sum;
 use rxo_wire::{Transport, ethertype, parse, parse_ip};
 
@@ -22,6 +22,11 @@ pub(crate) fn run(data: &[u8]) {
     let kind = if first & 1 == 0 { LinkKind::Ethernet } else { LinkKind::RawIp };
     let mut link = new_link(kind);
     let mut now = Instant::from_micros(1_000);
+    let is_member = first & 2 != 0;
+    if is_member {
+        channels().for_each(|channel| link.join(channel, now).expect("room"));
+        check(&mut link, kind, now);
+    }
     while let Some((head, tail)) = rest.split_first_chunk::<3>() {
         let (step, value) = (head[0], u16::from_be_bytes([head[1], head[2]]));
         rest = match step % 8 {
@@ -45,7 +50,19 @@ pub(crate) fn run(data: &[u8]) {
         };
         check(&mut link, kind, now);
     }
+    if is_member {
+        channels().for_each(|channel| link.leave(channel, now));
+    }
     end(&mut link, now);
+}
+
+/// What the link belongs to in half of the scripts.
+fn channels() -> impl Iterator<Item = Channel> {
+    let rows = [("10.0.0.9", "232.1.1.1"), ("10.0.0.7", "232.1.1.1"), ("fd00::9", "ff3e::8000:1")];
+    rows.into_iter().map(|(source, group)| {
+        let [source, group] = [source, group].map(|text| text.parse().expect("an address"));
+        Channel::new(source, group).expect("a channel")
+    })
 }
 
 fn new_link(kind: LinkKind) -> Link {
@@ -84,7 +101,7 @@ fn repair(frame: &mut [u8]) {
     let Ok(parsed) = parse(frame) else { return };
     let (start, end) = (parsed.at.transport as usize, parsed.at.end as usize);
     let pseudo = match parsed.transport {
-        Transport::Other(1) => Sum::ZERO,
+        Transport::Other(1 | 2) => Sum::ZERO,
         Transport::Other(58) => {
             rxo_wire::checksum::pseudo_header(&parsed.key, 58, (end - start) as u32)
         }
@@ -106,7 +123,11 @@ fn take(link: &mut Link, kind: LinkKind, bytes: &[u8], now: Instant) {
             assert_eq!(kind, LinkKind::Ethernet);
             assert!(matches!(link.resolve(ip, now), Resolve::Resolved(_)), "{ip} is not known");
         }
-        Heard::Segment(parsed) => assert!(link.is_ours(parsed.key.destination())),
+        Heard::Segment(parsed) => {
+            let (source, destination) = (parsed.key.source(), parsed.key.destination());
+            let is_it = |it: Channel| (it.source(), it.group()) == (source, destination);
+            assert!(link.is_ours(destination) || channels().any(is_it));
+        }
         Heard::Nothing => {}
     }
     let count = std::iter::from_fn(|| link.poll_transmit()).map(|f| readable(&f, kind)).count();
@@ -158,7 +179,7 @@ fn readable(frame: &[u8], kind: LinkKind) {
     assert_eq!(parsed.at.end as usize, frame.len());
     let message = &frame[parsed.at.transport as usize..];
     let sum = match parsed.transport {
-        Transport::Other(1) => Sum::of(message),
+        Transport::Other(1 | 2) => Sum::of(message),
         Transport::Other(58) => {
             Sum::of(message)
                 + rxo_wire::checksum::pseudo_header(&parsed.key, 58, message.len() as u32)

@@ -1,6 +1,7 @@
 //! The link as stories: frames by hand, answers read by hand, virtual time.
 
 mod errors;
+mod groups;
 mod harness;
 mod neighbours;
 mod peer;

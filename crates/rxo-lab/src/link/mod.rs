@@ -13,7 +13,8 @@ use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    InfoBridge, InfoData, InfoKind, InfoVeth, InfoVlan, LinkAttribute, LinkFlags, LinkInfo,
+    LinkMessage,
 };
 
 use crate::error::{Context, Result};
@@ -68,6 +69,25 @@ impl<'n> Interface<'n> {
     /// If the name is taken, or the kernel has no bridges.
     pub fn create_bridge(&self) -> Result<()> {
         self.create(vec![LinkInfo::Kind(InfoKind::Bridge)], None)
+    }
+
+    /// Creates this interface as a bridge that asks for memberships of groups and forwards a group to its members only,
+    /// a second after it is up.
+    ///
+    /// # Errors
+    /// If the name is taken, or the kernel has no bridges.
+    pub fn create_querier(&self) -> Result<()> {
+        let bridge = |settings| {
+            let kind = LinkInfo::Kind(InfoKind::Bridge);
+            vec![kind, LinkInfo::Data(InfoData::Bridge(settings))]
+        };
+        let response = InfoBridge::MulticastQueryResponseInterval(TICKS_A_SECOND / 2);
+        self.create(bridge(vec![response, InfoBridge::MulticastIgmpVersion(3)]), None)?;
+        // By itself: it forwards by memberships when the interval has passed that holds now.
+        let mut message = named(&self.name);
+        let querier = bridge(vec![InfoBridge::MulticastQuerier(true)]);
+        message.attributes.push(LinkAttribute::LinkInfo(querier));
+        self.change(RouteNetlinkMessage::NewLink(message), 0).context(|| self.cannot("set up"))
     }
 
     /// Creates this interface as VLAN `id` of `parent`.
@@ -245,6 +265,15 @@ impl<'n> Interface<'n> {
         offload::get(self, which)
     }
 
+    /// Lets a kernel thread process what the interface receives (threaded NAPI, since Linux 5.12). Otherwise the
+    /// kernel does it inside the system call of the thread that sent it, on a veth, and charges that thread.
+    ///
+    /// # Errors
+    /// If the interface does not exist, or its kind or the kernel does not allow it.
+    pub fn receive_in_thread(&self) -> Result<()> {
+        offload::receive_in_thread(self)
+    }
+
     /// Limits the sending rate of the interface with the kernel's token bucket.
     ///
     /// # Errors
@@ -290,3 +319,6 @@ fn named(name: &str) -> LinkMessage {
     message.attributes.push(LinkAttribute::IfName(name.to_owned()));
     message
 }
+
+/// The unit of a bridge's intervals is a hundredth of a second.
+const TICKS_A_SECOND: u64 = 100;

@@ -1,5 +1,7 @@
 //! Switches the offloads of an interface.
 
+use std::fs;
+
 use super::Interface;
 use crate::error::{Context, Result};
 use crate::sys;
@@ -44,4 +46,13 @@ pub(crate) fn set(interface: &Interface<'_>, which: Offload, on: bool) -> Result
 pub(crate) fn get(interface: &Interface<'_>, which: Offload) -> Result<bool> {
     sys::get_offload(interface.namespace().control(), interface.name(), which.commands().0)
         .context(|| interface.cannot(&format!("read {which:?} of")))
+}
+
+/// Lets a kernel thread process what the interface receives.
+pub(crate) fn receive_in_thread(interface: &Interface<'_>) -> Result<()> {
+    // A veth has no NAPI without it.
+    set(interface, Offload::GenericReceive, true)?;
+    let path = format!("/sys/class/net/{}/threaded", interface.name());
+    let switch = || sys::show_own_network().and_then(|()| fs::write(path, "1"));
+    interface.namespace().run(switch)?.context(|| interface.cannot("receive in a thread on"))
 }

@@ -4,6 +4,7 @@
 
 mod epoll;
 mod ethtool;
+mod mount;
 mod packet;
 mod socket;
 
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 pub(crate) use epoll::{Epoll, Interest};
 pub(crate) use ethtool::{get_offload, set_offload};
+pub(crate) use mount::show_own_network;
 pub(crate) use packet::PacketSocket;
 pub(crate) use socket::{
     memory_bytes, retransmitted_segments, sender_info, set_buffer_bytes, set_congestion_control,

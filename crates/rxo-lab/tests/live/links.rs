@@ -1,7 +1,9 @@
 //! Interfaces are created as asked, and errors name the object and the value.
 
+use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
 use std::time::Duration;
 
 use rxo_lab::{
@@ -23,7 +25,29 @@ pub(crate) const TESTS: &[Test] = &[
     ("refusals_are_one_line_with_the_name", refusals_are_one_line_with_the_name),
     ("the_wire_of_a_lab_through_rxo_answers_nobody", the_wire_of_a_lab_through_rxo_answers_nobody),
     ("kernel_gro_makes_fewer_deliveries", kernel_gro_makes_fewer_deliveries),
+    ("an_interface_receives_in_a_thread_of_its_own", an_interface_receives_in_a_thread),
 ];
+
+fn an_interface_receives_in_a_thread() {
+    let [one, other] = ["one", "other"].map(|label| Namespace::new(label).unwrap());
+    // Nobody else has this name, which the kernel gives to its thread as well.
+    let name = format!("t{}", std::process::id());
+    let ends = pair(&one, &other, &name);
+    let addresses = [address("10.4.0.1"), address("10.4.0.2")];
+    ends.iter().zip(addresses).for_each(|(end, at)| end.add_address(at, 24).unwrap());
+    assert_eq!(count_threads(&name), 0);
+    ends[0].receive_in_thread().unwrap();
+    assert_eq!(count_threads(&name), 1);
+    talk(&one, &other, addresses[1]).unwrap();
+    assert!(!Path::new(&format!("/sys/class/net/{name}")).exists(), "seen from outside");
+}
+
+/// The kernel's threads for an interface.
+fn count_threads(interface: &str) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let names = processes.filter_map(|it| fs::read_to_string(it.path().join("comm")).ok());
+    names.filter(|name| name.starts_with(&format!("napi/{interface}"))).count()
+}
 
 fn address(text: &str) -> IpAddr {
     text.parse().unwrap()

@@ -6,57 +6,44 @@ mod deadlines;
 mod lists;
 mod paths;
 
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::UNIX_EPOCH;
 
 use super::*;
 use crate::PIECE_BYTES;
 use crate::READ_BYTES;
 use crate::files::{Opened, Pages, Patience, Root};
+use crate::scratch::Scratch;
 
-/// A directory with files, removed at the end. Beside it stands a secret.
-struct Scratch(PathBuf);
+/// A directory with files. Beside it stands a secret.
+struct Site(Scratch);
 
-impl Scratch {
+impl Site {
     fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("rxo-serve-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let www = path.join("www");
+        let folder = Scratch::empty();
+        let www = folder.path().join("www");
         fs::create_dir_all(www.join("sub/deep")).unwrap();
-        fs::write(path.join("secret"), SECRET).unwrap();
-        let scratch = Self(path);
-        scratch.file("hello.txt", b"hello, world");
-        scratch.file("empty", b"");
-        scratch.file("sub/page.html", b"<p>page");
+        folder.file("secret", SECRET);
+        let site = Self(folder);
+        site.file("hello.txt", b"hello, world");
+        site.file("empty", b"");
+        site.file("sub/page.html", b"<p>page");
         symlink("hello.txt", www.join("inside")).unwrap();
         symlink("../secret", www.join("outside")).unwrap();
         symlink("../..", www.join("sub/up")).unwrap();
         symlink(www.join("hello.txt"), www.join("absolute")).unwrap();
         symlink("loop", www.join("loop")).unwrap();
-        scratch
+        site
     }
 
     fn www(&self) -> PathBuf {
-        self.0.join("www")
+        self.0.path().join("www")
     }
 
     /// A file that was last changed long ago.
     fn file(&self, name: &str, bytes: &[u8]) {
-        let path = self.www().join(name);
-        fs::write(&path, bytes).unwrap();
-        let file = File::options().write(true).open(path).unwrap();
-        file.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        _ = fs::remove_dir_all(&self.0);
+        self.0.file(&format!("www/{name}"), bytes);
     }
 }
 

@@ -9,7 +9,6 @@ use rxo_wire::tcp::{AckRecord, Timestamp};
 use rxo_wire::{SeqNumber, TcpFlags};
 
 use crate::segment::{Ecn, Segment};
-use crate::sequence::distance;
 use crate::{Connection, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
@@ -25,6 +24,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
                 self.finish_expected_acks(now, acked_from.take());
                 self.take_segment(now, Segment::from(&record));
                 may_expect = self.may_expect_acks();
+            }
+            if self.is_window_closed() {
+                // The next ACK may open it, and then the timers begin anew.
+                self.finish_expected_acks(now, acked_from.take());
+                self.update_timers(now);
             }
         }
         self.finish_expected_acks(now, acked_from);
@@ -66,10 +70,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
     }
 
-    /// Ends expected ACKs, the first of which found SND.UNA at `acked_from`. In this state there is no FIN of ours.
+    /// Ends a run of expected ACKs. Before the run, SND.UNA was `acked_from`. We have not sent a FIN.
     fn finish_expected_acks(&mut self, now: Instant, acked_from: Option<SeqNumber>) {
         if let Some(from) = acked_from {
-            self.snd.buffer.advance(distance(from, self.snd.una));
+            self.snd.free(from, self.snd.una);
             self.events |= Events::WRITABLE;
             self.made_progress(now);
             self.heard_of_peer(now);

@@ -18,7 +18,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let Some(payload) = gso.rest.take().and_then(|whole| whole.payload) else { return };
         let bytes = payload.bytes();
         let size = u32::from(gso.size.get()).min(bytes);
-        self.rcv.append_gso(payload, size);
+        self.rcv.append_expected(payload, size);
         let (count, rest) = (bytes / size, bytes % size);
         self.take_headers(&mut run, header, &[(size, count), (rest, u32::from(rest > 0))]);
     }

@@ -35,7 +35,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     #[inline(always)]
-    fn take_plain(&mut self, run: &mut Run, segment: PlainSegment<B>) {
+    pub(super) fn take_plain(&mut self, run: &mut Run, segment: PlainSegment<B>) {
         // Destructured at once, so that the fields can stay in registers.
         let PlainSegment { seq, ack, flags, window, timestamp, payload, ecn, arrived_at } = segment;
         let header = Header { seq, ack, flags, window, timestamp, ecn };
@@ -53,13 +53,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Whether the connection can take the fast path for text at all. No expected segment changes that. The
     /// connection is established, so that the steps for other states do nothing. No gap and no duplicate is
-    /// to be reported, so that each second segment owes an acknowledgement. Text stays in its buffers, and no
-    /// FIN has arrived. Nothing is being recovered, so that an acknowledgement of nothing new says nothing.
+    /// to be reported, so that each second segment owes an acknowledgement. No FIN has arrived. Nothing is being
+    /// recovered, so that an acknowledgement of nothing new says nothing.
     fn may_expect_text(&self) -> bool {
         self.state == State::Established
             && !self.is_abandoned()
             && !self.rcv.has_gap()
-            && !self.rcv.is_spilling()
             && !self.rcv.sack.has_duplicate()
             && self.rcv.fin_at.is_none()
             && self.recovery.is_calm()
@@ -75,14 +74,19 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && is_next
             && header.ecn != Ecn::Congestion
             && bytes <= self.rcv.wnd()
-            && self.rcv.room() > 0
             && self.timestamps.expects(header.timestamp)
     }
 
     /// Whether `count` segments of `bytes` each, the first with `header` and the others like it, are what comes
-    /// next.
+    /// next, and all of them can stay in their buffers.
     #[inline(always)]
-    fn expects_alike(&self, run: &Run, header: Header, bytes: u32, count: usize) -> bool {
+    pub(super) fn expects_alike(
+        &self,
+        run: &Run,
+        header: Header,
+        bytes: u32,
+        count: usize,
+    ) -> bool {
         let has_room =
             count <= self.rcv.room() && count as u64 * u64::from(bytes) <= self.rcv.wnd().into();
         has_room && run.may_expect && self.expects_text(header, bytes)
@@ -91,7 +95,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Takes the text `first` of a segment with `header`, and the text at the same place in each of `buffers`,
     /// whose segments are like it. Does what [`Connection::take_plain`] would do with each.
     #[inline(always)]
-    fn take_alike(
+    pub(super) fn take_alike(
         &mut self,
         run: &mut Run,
         header: Header,
@@ -188,7 +192,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     #[inline(always)]
     fn take_expected_text(&mut self, payload: Payload<B>) {
         let bytes = payload.bytes();
-        self.rcv.append_expected(payload);
+        self.rcv.append_expected(payload, bytes);
         self.events |= Events::READABLE;
         if self.acks.count(bytes, self.rcv.full_segment()) {
             self.owe_next();
@@ -218,7 +222,7 @@ pub(super) struct Header {
 
 impl Header {
     #[inline(always)]
-    fn of<B>(segment: &PlainSegment<B>) -> Self {
+    pub(super) fn of<B>(segment: &PlainSegment<B>) -> Self {
         let PlainSegment { seq, ack, flags, window, timestamp, ecn, .. } = *segment;
         Self { seq, ack, flags, window, timestamp, ecn }
     }

@@ -7,7 +7,8 @@
 //!
 //! `closed.rs`, `listen.rs` and `syn_sent.rs` are the states with steps of their own; for all others
 //! `first_sequence.rs` to `eighth_fin.rs` are the steps of section 3.10.7.4. The third step (security)
-//! is obsolete, and the sixth (URG) does nothing: urgent data is plain data here.
+//! is obsolete, and the sixth (URG) does nothing: urgent data is plain data here. `group.rs` is a second way in,
+//! for what the peer has sent to a multicast group; it leads into the same steps.
 
 mod closed;
 mod eighth_fin;
@@ -17,12 +18,14 @@ mod expected_text;
 mod fifth_ack;
 mod first_sequence;
 mod fourth_syn;
+mod group;
 mod listen;
 mod second_reset;
 mod seventh_text;
 mod syn;
 mod syn_sent;
 
+pub use self::group::GroupCounts;
 pub(crate) use self::syn::{least_receive_bytes, offered_scale};
 
 use core::iter::once;
@@ -55,8 +58,15 @@ impl<B: AsRef<[u8]>> Connection<B> {
             Arrival::Acks(records) => self.take_acks(now, records),
             Arrival::Segments(segments) => segments.for_each(|it| self.take_one(now, it)),
         }
-        if self.config.acks == AckPolicy::OneForATurn {
-            self.acks.stretch();
+        self.end_arrival(now);
+    }
+
+    #[inline(always)]
+    fn end_arrival(&mut self, now: Instant) {
+        match self.config.acks {
+            AckPolicy::EverySecondSegment => {}
+            AckPolicy::OneForATurn => self.acks.stretch(),
+            AckPolicy::Spread { .. } => self.acks.keep_last(),
         }
         self.update_timers(now);
     }

@@ -124,6 +124,16 @@ impl Bbr {
         self.pacer.set_mss(mss);
     }
 
+    /// The highest rate at which data arrived in the last round trips, in bytes a second; 0 if none is known.
+    pub(super) fn delivery_rate(&self) -> u64 {
+        self.bandwidth.highest()
+    }
+
+    /// The rate at which segments leave, in bytes a second; 0 before one is known.
+    pub(super) fn pacing_rate(&self) -> u64 {
+        self.pacer.rate()
+    }
+
     /// Frees the memory. Nothing is in flight.
     pub(super) fn free(&mut self) {
         self.samples.free();

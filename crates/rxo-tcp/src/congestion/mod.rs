@@ -193,6 +193,16 @@ impl Congestion {
         self.bbr.as_ref().map_or(self.window.cwnd < self.window.ssthresh, |bbr| bbr.is_starting())
     }
 
+    /// The highest rate at which data arrived lately, in bytes a second; `None` if it is not known.
+    pub(crate) fn delivery_rate(&self) -> Option<u64> {
+        self.bbr.as_ref().map(|bbr| bbr.delivery_rate()).filter(|rate| *rate > 0)
+    }
+
+    /// The rate of pacing, in bytes a second; `None` if the windows alone decide.
+    pub(crate) fn pacing_rate(&self) -> Option<u64> {
+        self.bbr.as_ref().map(|bbr| bbr.pacing_rate()).filter(|rate| *rate > 0)
+    }
+
     /// The slow-start threshold, in bytes.
     pub(crate) fn ssthresh(&self) -> u32 {
         self.window.ssthresh

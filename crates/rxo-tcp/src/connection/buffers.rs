@@ -23,7 +23,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// The send buffer follows the congestion window.
     pub fn wants_buffers(&mut self, now: Instant) -> Option<Buffers> {
         self.config.largest_buffers?;
-        if !self.state.is_synchronized() {
+        if !self.state.is_synchronized() || self.is_in_group() {
             return None;
         }
         let progress = Progress {
@@ -97,7 +97,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     fn resize_sending(&mut self, bytes: u32) {
         let bytes = bytes.max(self.snd.buffer.len());
-        if bytes == self.snd.buffer.size() {
+        if bytes == self.snd.buffer.size() || self.is_in_group() {
             return;
         }
         let grows = bytes > self.snd.buffer.size();
@@ -127,4 +127,4 @@ impl<B: AsRef<[u8]>> Connection<B> {
 const INITIAL_SEGMENTS: u32 = 10;
 /// A range of sent numbers for so many bytes of the send buffer: half of them are for cuts by SACK, and a
 /// segment of a usual size takes one.
-const BYTES_FOR_A_RANGE: u32 = 512;
+pub(super) const BYTES_FOR_A_RANGE: u32 = 512;

@@ -24,8 +24,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let plan = match plan {
             Ok(plan) => plan,
             Err(held) => {
-                let in_flight = self.recovery.in_flight();
-                self.congestion.on_held(now, held == Held::ByCongestion, in_flight);
+                if !self.is_led() {
+                    let in_flight = self.recovery.in_flight();
+                    self.congestion.on_held(now, held == Held::ByCongestion, in_flight);
+                }
                 self.pace();
                 self.update_timers(now);
                 return None;

@@ -8,6 +8,7 @@ mod abandon;
 mod buffers;
 mod calls;
 mod emit;
+mod group;
 mod memory;
 mod open;
 mod owe;
@@ -20,12 +21,15 @@ mod timeouts;
 use alloc::sync::Arc;
 
 use rxo_frame::Instant;
-use rxo_wire::FlowKey;
+use rxo_wire::{FlowKey, SeqNumber};
 
 pub use self::calls::CallError;
+use self::group::Role;
+pub use self::group::{GroupEdge, GroupSeed};
 use self::routers::KnownPath;
 pub use self::statistics::Statistics;
 pub use self::time_wait::Reuse;
+use crate::arrives::GroupCounts;
 use crate::challenge::Challenges;
 use crate::congestion::Congestion;
 use crate::ecn::EcnState;
@@ -35,7 +39,7 @@ use crate::recovery::Recovery;
 use crate::send::Send;
 use crate::timer::Timers;
 use crate::timestamps::Timestamps;
-use crate::{Config, Events, Reset, Secret, State};
+use crate::{Algorithm, Config, Events, Reset, Secret, State};
 
 /// One TCP connection. `B` is the buffer in which received text stays.
 ///
@@ -63,6 +67,7 @@ pub struct Connection<B> {
     /// Both sides scale their windows.
     pub(crate) agreed_on_scaling: bool,
     pub(crate) challenges: Challenges,
+    pub(crate) group_counts: GroupCounts,
     pub(crate) timers: Timers,
     pub(crate) path: Path,
     /// The size of a larger segment that is to be tried.
@@ -71,6 +76,8 @@ pub struct Connection<B> {
     known_path: Option<KnownPath>,
     /// When an orphan ends. `None` while there is an application.
     abandoned_until: Option<Instant>,
+    /// Who sends its new text.
+    pub(crate) role: Role,
     persist: Persist,
     keep_alive: KeepAliveState,
     /// A reset to send.
@@ -101,10 +108,32 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.state
     }
 
+    /// Its congestion control.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.config.congestion
+    }
+
     /// The flow key of the direction in which this side sends.
     #[must_use]
     pub fn pair(&self) -> FlowKey {
         self.pair
+    }
+
+    /// SND.NXT: an acknowledgement beyond it is invalid.
+    #[inline]
+    #[must_use]
+    pub fn sent_to(&self) -> SeqNumber {
+        self.snd.nxt
+    }
+
+    /// Whether an owner may leave out a pure ACK if later ones of the same arrival say all that it says: both
+    /// sides use SACK, so no duplicate is counted, and nothing is lost, being recovered or doubted. Only round-trip
+    /// samples are missing then, and steps by which the congestion window grows.
+    #[inline]
+    #[must_use]
+    pub fn may_miss_acks(&self) -> bool {
+        self.uses_sack && self.recovery.may_expect_acks()
     }
 
     /// The events since the last call.

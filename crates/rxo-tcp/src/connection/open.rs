@@ -5,7 +5,9 @@ use alloc::sync::Arc;
 use rxo_frame::Instant;
 use rxo_wire::{FlowKey, SeqNumber};
 
+use super::group::Role;
 use super::{Connection, KeepAliveState, Persist, Reuse};
+use crate::arrives::GroupCounts;
 use crate::challenge::Challenges;
 use crate::congestion::Congestion;
 use crate::ecn::EcnState;
@@ -66,7 +68,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             snd: Send::new(SendBuffer::with_capacity(config.send_buffer_bytes), mss),
             rcv: Receive::new(&config),
             read_rate: None,
-            acks: Acks::new(config.quick_acks),
+            acks: Acks::new(config.quick_acks, config.acks),
             recovery: Recovery::new(&config),
             congestion: Congestion::new(config.congestion, mss),
             timestamps: Timestamps::new(isn::timestamp_offset(secret, &pair)),
@@ -74,11 +76,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
             uses_sack: false,
             agreed_on_scaling: false,
             challenges: Challenges::default(),
+            group_counts: GroupCounts::default(),
             timers: Timers::default(),
             path: Path::new(mss),
             trial_bytes: None,
             known_path: None,
             abandoned_until: None,
+            role: Role::Alone,
             persist: Persist::default(),
             keep_alive: KeepAliveState::default(),
             reset: None,
@@ -96,8 +100,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RFC 9293, section 3.4.1: a new ISS, after all numbers used before.
+    /// RFC 9293, section 3.4.1: a new ISS, after all numbers used before; in a group the one of all.
     pub(crate) fn choose_iss(&mut self, now: Instant) {
+        if self.role != Role::Alone {
+            self.snd.start(self.snd.iss);
+            return;
+        }
         let iss = isn::initial_sequence_number(self.secret, &self.pair, now);
         let was_used = self.snd.nxt != SeqNumber::default();
         let is_behind = was_used && iss.is_before(self.snd.nxt);

@@ -7,6 +7,7 @@ use rxo_wire::SeqNumber;
 
 use super::Connection;
 use crate::AckOwed;
+use crate::options::SackBlocks;
 use crate::receive::AckKind;
 
 impl<B: AsRef<[u8]>> Connection<B> {
@@ -38,7 +39,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
         if self.uses_sack && (self.rcv.has_gap() || self.rcv.sack.has_duplicate()) {
             let owed = self.ack_owed(ack, AckKind::Alone);
-            self.acks.owe_with(owed, self.rcv.sack_blocks());
+            let mut sack = self.rcv.sack_blocks();
+            sack.truncate(SackBlocks::most(self.timestamps.is_agreed));
+            self.acks.owe_with(owed, sack);
         } else {
             let kind = if is_duplicate { AckKind::Alone } else { AckKind::Plain };
             let owed = self.ack_owed(ack, kind);

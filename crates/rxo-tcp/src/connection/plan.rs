@@ -74,7 +74,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.recovery.has_lost() {
             return self.lost_or_new_text();
         }
-        if let Some(range) = self.trial_bytes.and_then(|bytes| self.trial(bytes)) {
+        let trial_bytes = self.trial_bytes.filter(|_| !self.is_led());
+        if let Some(range) = trial_bytes.and_then(|bytes| self.trial(bytes)) {
             return Ok(Plan::Text(range, Why::Trial));
         }
         match self.new_text() {
@@ -141,6 +142,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     fn new_text(&self) -> Result<Range, Held> {
+        if self.is_led() {
+            return Err(Held::Nothing);
+        }
         let mut sizing = self.sizing();
         if self.recovery.has_probe_due() {
             // RFC 8985, section 7.3: a probe may exceed the congestion window by one segment, because it is

@@ -5,6 +5,7 @@ use rxo_wire::SeqNumber;
 
 use super::Connection;
 use crate::PathCounts;
+use crate::arrives::GroupCounts;
 use crate::recovery::RecoveryStatistics;
 
 /// A snapshot of a connection, for tests, logs and tuning.
@@ -14,6 +15,10 @@ pub struct Statistics {
     pub snd_una: SeqNumber,
     /// SND.NXT.
     pub snd_nxt: SeqNumber,
+    /// Bytes of text that the peer has acknowledged so far.
+    pub bytes_acked: u64,
+    /// Bytes of text that have arrived in order so far.
+    pub bytes_received: u64,
     /// Bytes that wait to be sent for the first time, the FIN included.
     pub unsent: u32,
     /// SND.WND, in bytes.
@@ -28,6 +33,11 @@ pub struct Statistics {
     pub cwnd: u32,
     /// The slow-start threshold, in bytes; 2³⁰ before the first loss.
     pub ssthresh: u32,
+    /// The rate at which data arrived at the peer in the last round trips, in bytes a second; `None` if the congestion
+    /// control does not measure it, or has not yet. Only BBR does.
+    pub delivery_rate: Option<u64>,
+    /// The rate at which segments are paced, in bytes a second; `None` if they leave as the windows allow.
+    pub pacing_rate: Option<u64>,
     /// Bytes that count as in flight.
     pub in_flight: u32,
     /// The smoothed round-trip time; `None` before the first sample.
@@ -54,15 +64,20 @@ pub struct Statistics {
     pub ecn: bool,
     /// What path MTU discovery counted.
     pub path: PathCounts,
+    /// Segments to a group.
+    pub group: GroupCounts,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// A snapshot. Does not allocate. Costs O(ranges in flight).
     #[must_use]
     pub fn statistics(&self) -> Statistics {
+        let of_text = |bytes: u64| if self.state.is_synchronized() { bytes } else { 0 };
         Statistics {
             snd_una: self.snd.una,
             snd_nxt: self.snd.nxt,
+            bytes_acked: of_text(self.snd.acked_bytes()),
+            bytes_received: of_text(self.rcv.received_bytes()),
             unsent: self.snd.unsent(),
             snd_wnd: self.snd.wnd,
             mss: self.snd.mss,
@@ -70,6 +85,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             rcv_wnd: self.rcv.wnd(),
             cwnd: self.congestion.cwnd(),
             ssthresh: self.congestion.ssthresh(),
+            delivery_rate: self.congestion.delivery_rate(),
+            pacing_rate: self.congestion.pacing_rate(),
             in_flight: self.recovery.in_flight(),
             srtt: self.recovery.rtt.smoothed(),
             rto: self.recovery.rtt.timeout(),
@@ -83,6 +100,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             sack: self.uses_sack,
             ecn: self.ecn.is_agreed,
             path: self.path.counts,
+            group: self.group_counts,
         }
     }
 }

@@ -149,7 +149,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     fn update_send_timers(&mut self, now: Instant) {
         let is_outstanding = self.state.sends_text() && self.snd.outstanding() > 0;
-        let is_waiting = is_outstanding || self.state.sends_text() && self.snd.unsent() > 0;
+        // In a group new text may wait for another receiver, which says nothing of this one.
+        let waits_for_peer = !self.is_led() || self.is_held_by_window();
+        let has_new = self.state.sends_text() && self.snd.unsent() > 0;
+        let is_waiting = is_outstanding || has_new && waits_for_peer;
         let persists = is_waiting && self.is_held_by_window();
         if !persists {
             self.persist = Persist::default();
@@ -163,6 +166,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if !is_outstanding || !self.recovery.may_probe() {
             self.timers.stop(Timer::TailLoss);
         }
+    }
+
+    /// Whether the peer's window is closed, or has been until this ACK. Then timers must be set after each ACK, not
+    /// only after the last of an arrival: one that opens the window ends the probes, and restarts retransmission.
+    #[inline]
+    pub(crate) fn is_window_closed(&self) -> bool {
+        self.snd.wnd == 0 || self.persist.probes != 0 || self.timers.when(Timer::Persist).is_some()
     }
 
     /// RFC 9293, section 3.8.6.1: the first probe after a timeout, then with backoff (SHLD-29, 30).

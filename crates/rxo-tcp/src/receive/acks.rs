@@ -5,11 +5,13 @@
 //! section 3.4). The content of each is fixed when it becomes owed, as if it were sent then. Those that
 //! differ in numbers only are sent as one template (section 4).
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::num::NonZeroU16;
 
 use rxo_wire::SeqNumber;
 
+use super::repeats::Repeats;
+use crate::AckPolicy;
 use crate::options::SackBlocks;
 
 /// One acknowledgement.
@@ -42,12 +44,17 @@ pub(crate) enum AckKind {
 pub(crate) struct Acks {
     owed: Vec<AckOwed>,
     /// The SACK blocks of those that have some, in their order.
-    sacks: VecDeque<SackBlocks>,
+    sacks: Vec<SackBlocks>,
     /// How many of the first of `owed` were sent. They are kept until the next call, for the caller to read.
-    left: usize,
+    left: u32,
     /// Bytes of text that no owed acknowledgement covers.
     unacknowledged_bytes: u32,
+    /// While so many SACK options wait, a duplicate is left out if the next one has all of its blocks.
+    brief_from: u8,
+    repeats: Repeats,
     segment: Within,
+    /// Which of the segments in order owe one, if not every second.
+    spread: Option<Spread>,
     /// How many more segments are acknowledged at once.
     quick: u16,
     /// Whether one became owed since [`Acks::take_news`].
@@ -69,14 +76,17 @@ enum Within {
 }
 
 impl Acks {
-    /// No acknowledgement is owed. The first `quick` segments are acknowledged at once.
-    pub(crate) fn new(quick: u16) -> Self {
+    /// No acknowledgement is owed. The first `quick` segments are acknowledged at once, then as `policy` says.
+    pub(crate) fn new(quick: u16, policy: AckPolicy) -> Self {
         Self {
             owed: Vec::new(),
-            sacks: VecDeque::new(),
+            sacks: Vec::new(),
             left: 0,
             unacknowledged_bytes: 0,
+            brief_from: if policy == AckPolicy::OneForATurn { 0 } else { MOST_SACKS as u8 / 2 },
+            repeats: Repeats::default(),
             segment: Within::Nothing,
+            spread: Spread::of(policy),
             quick,
             has_news: false,
         }
@@ -114,7 +124,11 @@ impl Acks {
     #[inline]
     pub(crate) fn count(&mut self, bytes: u32, full_segment: u32) -> bool {
         self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes);
-        let is_owed = self.unacknowledged_bytes >= full_segment.saturating_mul(2) || self.quick > 0;
+        let is_due = match &mut self.spread {
+            None => self.unacknowledged_bytes >= full_segment.saturating_mul(2),
+            Some(spread) => spread.count(bytes, full_segment),
+        };
+        let is_owed = is_due || self.quick > 0;
         self.quick = self.quick.saturating_sub(1);
         is_owed
     }
@@ -127,6 +141,9 @@ impl Acks {
         (bytes, count): (u32, u32),
         full_segment: u32,
     ) -> (u32, bool) {
+        if self.spread.is_some() {
+            return (1, self.count(bytes, full_segment));
+        }
         let lacking = full_segment.saturating_mul(2).saturating_sub(self.unacknowledged_bytes);
         // Full segments need no division.
         let needed = match bytes {
@@ -151,15 +168,21 @@ impl Acks {
         core::mem::take(&mut self.has_news)
     }
 
+    /// Those that were not sent.
+    #[inline]
+    fn waiting(&self) -> &[AckOwed] {
+        self.owed.get(self.left as usize..).unwrap_or_default()
+    }
+
     /// How many acknowledgements are owed.
     pub(crate) fn count_owed(&self) -> usize {
-        self.owed.len() - self.left
+        self.waiting().len()
     }
 
     /// Replaces the last acknowledgements that are plain and do not differ in ECE by one. It has the number of
     /// the last and the echoed timestamp of the first (RFC 7323, section 4.3).
     pub(crate) fn stretch(&mut self) {
-        let owed = self.owed.get(self.left..).unwrap_or_default();
+        let owed = self.waiting();
         let Some(last) = owed.last().copied() else { return };
         let is_alike = |ack: &&AckOwed| (ack.kind, ack.has_mark) == (AckKind::Plain, last.has_mark);
         let alike = owed.iter().rev().take_while(is_alike).count();
@@ -171,9 +194,26 @@ impl Acks {
         }
     }
 
+    /// Replaces everything that is owed by the last, with its SACK blocks and the echoed timestamp of the first.
+    pub(crate) fn keep_last(&mut self) {
+        let first = self.waiting().first().copied();
+        let (Some(first), true) = (first, self.count_owed() > 1) else { return };
+        let Some(last) = self.owed.pop() else { return };
+        // Those that were sent have taken their blocks.
+        let sack = self.sacks.pop().filter(|_| last.kind == AckKind::AloneWithSack);
+        self.sacks.clear();
+        self.sacks.extend(sack);
+        self.owed.truncate(self.left as usize);
+        self.owed.push(AckOwed {
+            echo: first.echo,
+            has_mark: first.has_mark || last.has_mark,
+            ..last
+        });
+    }
+
     /// Whether a segment with data can carry everything that is owed.
     pub(crate) fn can_ride_along(&self) -> bool {
-        let owed = self.owed.get(self.left..).unwrap_or_default();
+        let owed = self.waiting();
         owed.len() < 2 && owed.iter().all(|ack| ack.kind == AckKind::Plain)
     }
 
@@ -191,25 +231,29 @@ impl Acks {
     /// next that is not plain or differs in ECE. Returns the first and its SACK blocks; [`Acks::later`] has
     /// the others. `None` if none is owed.
     pub(crate) fn take(&mut self) -> Option<(AckOwed, SackBlocks)> {
-        self.owed.drain(..self.left);
+        self.owed.drain(..self.left as usize);
         self.left = 0;
+        // What a flood took is given back, so that it need not be counted for each connection.
+        if self.owed.len() < MOST_KEPT && self.owed.capacity() > MOST_KEPT {
+            self.owed.shrink_to(MOST_KEPT);
+        }
         let first = self.owed.first().copied()?;
         let is_alike =
             |ack: &&AckOwed| (ack.kind, ack.has_mark) == (AckKind::Plain, first.has_mark);
-        self.left = self.owed.iter().take_while(is_alike).count().max(1);
-        let has_sack = first.kind == AckKind::AloneWithSack;
-        let sack = has_sack.then(|| self.sacks.pop_front()).flatten().unwrap_or_default();
+        self.left = self.owed.iter().take_while(is_alike).count().max(1) as u32;
+        let has_sack = first.kind == AckKind::AloneWithSack && !self.sacks.is_empty();
+        let sack = if has_sack { self.sacks.remove(0) } else { SackBlocks::default() };
         Some((first, sack))
     }
 
     /// The acknowledgements that [`Acks::take`] took behind the first.
     pub(crate) fn later(&self) -> &[AckOwed] {
-        self.owed.get(1..self.left).unwrap_or_default()
+        self.owed.get(1..self.left as usize).unwrap_or_default()
     }
 
     /// Whether the last acknowledgement is not sent, has the number `nxt`, and may get another window.
     pub(crate) fn may_update(&self, nxt: SeqNumber) -> bool {
-        let last = self.owed.get(self.left..).and_then(<[AckOwed]>::last);
+        let last = self.waiting().last();
         last.is_some_and(|last| last.ack == nxt && last.kind != AckKind::Alone)
     }
 
@@ -220,15 +264,25 @@ impl Acks {
         }
     }
 
-    /// Owes `ack` with the blocks `sack`.
+    /// Owes `ack` with the blocks `sack`. It replaces the last one if it has all blocks of that and the peer needs no
+    /// more duplicates. So no block is left out that no later acknowledgement has: what the peer is not told of it takes as
+    /// lost, and sends again. Only if too many options wait nevertheless, the newest replaces the last.
     pub(crate) fn owe_with(&mut self, ack: AckOwed, sack: SackBlocks) {
-        self.owe(ack);
-        if let Some(last) = self.owed.last_mut()
-            && !sack.is_empty()
-            && self.sacks.len() < MOST_OWED
+        if sack.is_empty() {
+            return self.owe(ack);
+        }
+        let is_enough =
+            self.repeats.count(ack.ack) && self.sacks.len() >= usize::from(self.brief_from);
+        let last = self.waiting().last();
+        if let Some(last) = last.filter(|last| last.kind == AckKind::AloneWithSack)
+            && (self.sacks.len() == MOST_SACKS || is_enough && self.is_said_by(last, &ack, &sack))
         {
+            self.forget_last();
+        }
+        self.owe(ack);
+        if let Some(last) = self.owed.last_mut().filter(|_| self.sacks.len() < MOST_SACKS) {
             last.kind = AckKind::AloneWithSack;
-            self.sacks.push_back(sack);
+            self.sacks.push(sack);
         }
     }
 
@@ -237,7 +291,7 @@ impl Acks {
     pub(crate) fn owe(&mut self, ack: AckOwed) {
         (self.unacknowledged_bytes, self.has_news) = (0, true);
         if self.owed.len() == MOST_OWED {
-            self.owed.drain(..self.left);
+            self.owed.drain(..self.left as usize);
             self.left = 0;
         }
         if self.owed.len() == MOST_OWED {
@@ -246,11 +300,17 @@ impl Acks {
         self.owed.push(ack);
     }
 
+    /// Whether `ack` with `sack` says what `last` says, which is the last and has the last SACK option.
+    fn is_said_by(&self, last: &AckOwed, ack: &AckOwed, sack: &SackBlocks) -> bool {
+        let is_alike = (last.ack, last.has_mark) == (ack.ack, ack.has_mark);
+        is_alike && self.sacks.last().is_some_and(|own| sack.has_all_of(own, ack.ack))
+    }
+
     /// How many segments of `bytes` each owe one acknowledgement, if no text waits for one. `None` while
     /// segments are acknowledged at once, or if text waits.
     #[inline]
     pub(crate) fn segments_for_one(&self, bytes: u32, full_segment: u32) -> Option<u32> {
-        let is_steady = self.quick == 0 && self.unacknowledged_bytes == 0;
+        let is_steady = self.quick == 0 && self.unacknowledged_bytes == 0 && self.spread.is_none();
         is_steady.then(|| full_segment.saturating_mul(2).div_ceil(bytes.max(1)).max(1))
     }
 
@@ -270,173 +330,60 @@ impl Acks {
     /// Makes room if the owner has not sent for long: the next acknowledgement covers those that go.
     fn forget_last(&mut self) {
         if self.owed.pop().is_some_and(|last| last.kind == AckKind::AloneWithSack) {
-            self.sacks.pop_back();
+            self.sacks.pop();
         }
     }
 
     /// Frees the memory if nothing is owed. It is allocated again when it is used.
     pub(crate) fn free_unused(&mut self) {
-        if self.owed.len() == self.left {
+        if self.waiting().is_empty() {
             (self.owed, self.left) = (Vec::new(), 0);
         }
         if self.sacks.is_empty() {
-            self.sacks = VecDeque::new();
+            self.sacks = Vec::new();
         }
     }
 }
 
-/// Two aggregates of 64 segments.
-const MOST_OWED: usize = 64;
+/// Which segments owe an acknowledgement where many receivers acknowledge the same ones. Counts text in order, whatever
+/// else was acknowledged in between, so that offsets stay apart.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    segments: NonZeroU16,
+    /// Taken when the first segment comes, whose size tells how many bytes it is; then 0.
+    offset: u16,
+    /// Bytes since the last one was due.
+    bytes: u32,
+}
+
+impl Spread {
+    fn of(policy: AckPolicy) -> Option<Self> {
+        match policy {
+            AckPolicy::Spread { segments, offset } => {
+                let segments = NonZeroU16::new(segments).unwrap_or(NonZeroU16::MIN);
+                Some(Self { segments, offset, bytes: 0 })
+            }
+            AckPolicy::EverySecondSegment | AckPolicy::OneForATurn => None,
+        }
+    }
+
+    /// Counts a segment of `bytes`. Returns whether one is due.
+    fn count(&mut self, bytes: u32, full_segment: u32) -> bool {
+        let most = u32::from(self.segments.get()).saturating_mul(full_segment);
+        let skipped = u32::from(core::mem::take(&mut self.offset)).saturating_mul(full_segment);
+        let after = self.bytes.saturating_add(skipped).saturating_add(bytes);
+        self.bytes = if after >= most { after % most.max(1) } else { after };
+        after >= most
+    }
+}
+
+/// The acknowledgements of 2,048 segments: of several full batches, and of what waits while an application uses
+/// the connection. What exceeds it is acknowledged, but not by every second segment.
+const MOST_OWED: usize = 1_024;
+/// SACK options that wait. A peer needs the newest, and some duplicates.
+const MOST_SACKS: usize = 64;
+/// A full batch owes no more, so memory for so many stays: 3 KiB.
+const MOST_KEPT: usize = 256;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::options::SackBlock;
-
-    const FULL: u32 = 1000;
-
-    fn plain(number: u32) -> AckOwed {
-        let ack = SeqNumber(number);
-        AckOwed { ack, echo: number, window: 7, has_mark: false, kind: AckKind::Plain }
-    }
-
-    fn alone(number: u32) -> AckOwed {
-        AckOwed { kind: AckKind::Alone, ..plain(number) }
-    }
-
-    fn taken(acks: &mut Acks) -> Vec<AckOwed> {
-        let first = acks.take().map(|(first, _)| first);
-        first.into_iter().chain(acks.later().iter().copied()).collect()
-    }
-
-    fn numbers(acks: &mut Acks) -> Vec<u32> {
-        taken(acks).iter().map(|ack| ack.ack.0).collect()
-    }
-
-    fn blocks(start: u32) -> SackBlocks {
-        let mut blocks = SackBlocks::default();
-        blocks.push(SackBlock { start: SeqNumber(start), end: SeqNumber(start + 1) });
-        blocks
-    }
-
-    /// RFC 9293, section 3.8.6.3 (SHLD-18, 19); Menon 2008, section 3.4.
-    #[test]
-    fn every_second_full_segment_owes_one() {
-        let mut acks = Acks::new(0);
-        let owed = [1, 2, 3, 4, 5].map(|number| {
-            let is_owed = acks.count(FULL, FULL);
-            if is_owed {
-                acks.owe(plain(number));
-            }
-            is_owed
-        });
-        assert_eq!(owed, [false, true, false, true, false]);
-        assert_eq!(numbers(&mut acks), [2, 4]);
-        assert!(acks.is_delaying());
-        assert!(numbers(&mut acks).is_empty());
-    }
-
-    #[test]
-    fn small_segments_wait_until_they_are_two_full_ones() {
-        let mut acks = Acks::new(0);
-        assert_eq!((0..20).find(|_| acks.count(100, FULL)), Some(19));
-    }
-
-    #[test]
-    fn alike_ones_are_counted_as_each_alone_would_be() {
-        for (bytes, quick) in
-            (1..=2 * FULL + 1).step_by(7).flat_map(|bytes| [(bytes, 0), (bytes, 3)])
-        {
-            let (mut alone, mut together) = (Acks::new(quick), Acks::new(quick));
-            for acks in [&mut alone, &mut together] {
-                acks.count(FULL / 3, FULL);
-            }
-            let mut left = 40;
-            while left > 0 {
-                let (counted, is_owed) = together.count_alike((bytes, left), FULL);
-                let each: Vec<_> = (0..counted).map(|_| alone.count(bytes, FULL)).collect();
-                let first = each.iter().position(|is_owed| *is_owed);
-                assert_eq!(
-                    first,
-                    is_owed.then_some(each.len() - 1),
-                    "{bytes} bytes, {quick} quick"
-                );
-                if is_owed {
-                    alone.owe(plain(left));
-                    together.owe(plain(left));
-                }
-                left -= counted;
-            }
-            assert_eq!(alone.unacknowledged_bytes, together.unacknowledged_bytes);
-            assert_eq!(alone.quick, together.quick);
-        }
-    }
-
-    /// Each with the blocks that it was owed with.
-    #[test]
-    fn duplicates_leave_one_by_one_in_their_place() {
-        let mut acks = Acks::new(0);
-        acks.owe(plain(1));
-        acks.owe(plain(2));
-        acks.owe_with(alone(2), blocks(5));
-        acks.owe(alone(2));
-        acks.owe_with(alone(2), blocks(6));
-        acks.owe(plain(9));
-        let mut next = || acks.take().map(|(_, sack)| (sack, acks.later().len()));
-        let none = SackBlocks::default();
-        let expected = [(none, 1), (blocks(5), 0), (none, 0), (blocks(6), 0), (none, 0)];
-        assert_eq!([(); 5].map(|()| next()), expected.map(Some));
-        assert_eq!(next(), None);
-    }
-
-    /// RFC 7323, section 4.3: an acknowledgement of several segments echoes the first.
-    #[test]
-    fn a_stretch_ack_is_the_last_one_with_the_echo_of_the_first() {
-        let mut acks = Acks::new(0);
-        acks.owe(plain(1));
-        acks.take();
-        (2..9).for_each(|n| acks.owe(plain(n)));
-        acks.stretch();
-        (9..12).for_each(|n| acks.owe(plain(n)));
-        acks.stretch();
-        let said: Vec<_> = taken(&mut acks).iter().map(|ack| (ack.ack.0, ack.echo)).collect();
-        assert_eq!(said, [(11, 2)], "one until it is sent, and not the one that was");
-    }
-
-    /// A duplicate counts at the peer, and a mark must not be hidden (RFC 3168, section 6.1.3).
-    #[test]
-    fn a_stretch_ack_replaces_neither_duplicates_nor_marks() {
-        let mut acks = Acks::new(0);
-        let marked = |number| AckOwed { has_mark: true, ..plain(number) };
-        for ack in [plain(1), alone(1), plain(2), plain(3), marked(4), marked(5)] {
-            acks.owe(ack);
-            acks.stretch();
-        }
-        let said = core::iter::from_fn(|| acks.take()).map(|(ack, _)| (ack.ack.0, ack.has_mark));
-        let expected = [(1, false), (1, false), (3, false), (5, true)];
-        assert_eq!(said.collect::<Vec<_>>(), expected);
-    }
-
-    /// RFC 3168, section 6.1.3: those before the mark do not echo it.
-    #[test]
-    fn marked_ones_leave_apart() {
-        let mut acks = Acks::new(0);
-        acks.owe(plain(1));
-        acks.owe(plain(2));
-        acks.owe(AckOwed { has_mark: true, ..plain(3) });
-        assert_eq!(numbers(&mut acks), [1, 2]);
-        assert_eq!(numbers(&mut acks), [3]);
-    }
-
-    #[test]
-    fn what_has_no_room_is_covered_by_the_last() {
-        let mut acks = Acks::new(0);
-        (0..100).for_each(|n| acks.owe(plain(n)));
-        let many = numbers(&mut acks);
-        assert_eq!((many.len(), many.last()), (MOST_OWED, Some(&99)));
-        (0..100).for_each(|n| acks.owe_with(alone(n), blocks(n)));
-        let all: Vec<_> = core::iter::from_fn(|| acks.take()).collect();
-        let last = all.last().map(|(ack, sack)| (ack.ack.0, *sack));
-        assert_eq!((all.len(), last), (MOST_OWED, Some((99, blocks(99)))));
-    }
-}
+mod tests;

@@ -1,5 +1,7 @@
 //! Which SACK blocks are reported, and in which order (RFC 2018, section 4; RFC 2883).
 
+use core::array::from_fn;
+
 use rxo_wire::SeqNumber;
 
 use super::reassembly::Reassembly;
@@ -15,10 +17,11 @@ pub(crate) struct SackReport {
 }
 
 impl SackReport {
-    /// Records that text at `seq` arrived out of order.
-    pub(crate) fn received(&mut self, seq: SeqNumber) {
-        self.recent.rotate_right(1);
-        self.recent[0] = Some(seq);
+    /// Records that text in the block `run` arrived out of order. A block counts once, however many segments it
+    /// has: else a few of them would push out the blocks before it, which are to be told again.
+    pub(crate) fn received(&mut self, run: SackBlock) {
+        let mut others = self.recent.into_iter().flatten().filter(|seq| !run.has(*seq));
+        self.recent = from_fn(|at| if at == 0 { Some(run.start) } else { others.next() });
     }
 
     /// Records that `block` is a duplicate (RFC 2883, section 4), which the acknowledgement of its segment

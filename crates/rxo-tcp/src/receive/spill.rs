@@ -75,6 +75,11 @@ impl Spill {
         let end = at + data.len();
         if self.bytes.len() < end {
             reserve(&mut self.bytes, end, self.size);
+            if self.bytes.len() <= at {
+                self.bytes.resize(at, 0);
+                self.bytes.extend_from_slice(data);
+                return;
+            }
             self.bytes.resize(end, 0);
         }
         self.bytes[at..end].copy_from_slice(data);

@@ -58,6 +58,8 @@ pub(crate) struct Recovery {
     reduced_until: Option<SeqNumber>,
     /// The window was reduced since [`Recovery::take_reduction`] was last called.
     has_reduced: bool,
+    /// Segments that were sent again so far.
+    resent_segments: u32,
 }
 
 /// Whether something is being recovered.
@@ -89,6 +91,7 @@ impl Recovery {
             look_again: None,
             reduced_until: None,
             has_reduced: false,
+            resent_segments: 0,
         }
     }
 
@@ -183,7 +186,10 @@ impl Recovery {
         self.board.sent_again(start, end, now);
         self.is_urgent = false;
         self.frto.sent_again(end);
-        self.prr.sent(crate::sequence::distance(start, end));
+        let bytes = crate::sequence::distance(start, end);
+        let segments = bytes.div_ceil(self.mss.max(1));
+        self.resent_segments = self.resent_segments.saturating_add(segments);
+        self.prr.sent(bytes);
         if let Some(suspect) = &mut self.suspect {
             suspect.retransmitted(now);
         }

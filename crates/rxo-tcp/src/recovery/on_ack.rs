@@ -39,6 +39,8 @@ struct Delivered {
     bytes: u32,
     /// When the last of those that were sent once was sent.
     sent_at: Option<Instant>,
+    /// When the first was last sent, if it was sent more than once.
+    first_again_at: Option<Instant>,
     /// When the last of all was last sent.
     latest_at: Option<Instant>,
     has_retransmitted: bool,
@@ -79,7 +81,7 @@ impl Recovery {
         if self.frto != Frto::Off {
             self.ask_by_new(news, delivered.acked > 0, congestion);
         }
-        let reports_duplicate = reports_duplicate(news);
+        let reports_duplicate = news.sack.has_duplicate(news.ack);
         if reports_duplicate {
             self.rack.duplicate_arrived(news.nxt);
         }
@@ -119,6 +121,9 @@ impl Recovery {
         let mut delivered = Delivered::default();
         let Self { board, rack, .. } = self;
         board.acknowledge(news.ack, |range| {
+            if delivered.acked == 0 && range.was_retransmitted {
+                delivered.first_again_at = Some(range.sent_at);
+            }
             delivered.acked += range.bytes();
             if range.fate != Fate::Sacked {
                 delivered.add(range);
@@ -142,9 +147,16 @@ impl Recovery {
     }
 
     /// RFC 6298, section 3: of what was sent once, or by the timestamp (RFC 7323, section 4). Beside a
-    /// retransmission it says nothing that others were sent once: they may have waited for it.
+    /// retransmission it says nothing that others were sent once: they may have waited for it. An echo older than the
+    /// last retransmission says nothing either. If an acknowledgement was lost, the next one repeats its echo, because what has
+    /// arrived before updates nothing (RFC 7323, section 5.3, R2). It would measure our own timeout and make the next one
+    /// longer, and so on up to two minutes.
     fn sample_round_trip(&mut self, news: &AckNews<'_>, delivered: &Delivered) {
-        let by_timestamp = news.echoed.filter(|_| delivered.acked > 0);
+        let again_at = delivered.first_again_at.map(super::to_millis);
+        let is_sample = |echoed: &Instant| {
+            delivered.acked > 0 && again_at.is_none_or(|again_at| *echoed >= again_at)
+        };
+        let by_timestamp = news.echoed.filter(is_sample);
         let sent_once_at = delivered.sent_at.filter(|_| !delivered.has_retransmitted);
         if let Some(sent_at) = sent_once_at {
             self.rtt.sample(news.arrived_at.since(sent_at));
@@ -316,15 +328,4 @@ fn is_valid(block: &SackBlock, news: &AckNews<'_>) -> bool {
     block.start.is_before(block.end)
         && block.start.is_at_or_after(news.ack)
         && news.nxt.is_at_or_after(block.end)
-}
-
-/// RFC 2883, section 4: the first block lies before SEG.ACK, or inside the second.
-fn reports_duplicate(news: &AckNews<'_>) -> bool {
-    match news.sack.as_slice() {
-        [first, ..] if first.start.is_before(news.ack) => true,
-        [first, second, ..] => {
-            first.start.is_at_or_after(second.start) && second.end.is_at_or_after(first.end)
-        }
-        _ => false,
-    }
 }

@@ -16,6 +16,8 @@ pub struct RecoveryStatistics {
     pub lost: u32,
     /// Bytes in flight that were sent more than once.
     pub retransmitted: u32,
+    /// Segments that were sent again so far, each as often as it was.
+    pub resent_segments: u32,
     /// How often the retransmission timer fired since the last progress.
     pub backoff: u32,
     /// RTTVAR (RFC 6298, section 2); `None` before the first sample.
@@ -56,6 +58,7 @@ impl Recovery {
             sacked: self.board.sacked(),
             lost: self.board.lost(),
             retransmitted: again.map(super::scoreboard::Sent::bytes).sum(),
+            resent_segments: self.resent_segments,
             backoff: self.rtt.backed_off(),
             rttvar: self.rtt.variation(),
             least_rtt: least,

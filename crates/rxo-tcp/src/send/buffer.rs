@@ -147,7 +147,13 @@ impl<'a> Text<'a> {
         let taken = bytes.min(self.len());
         let cut = self.from + taken as u32;
         let front = Self { to: cut, ..*self };
-        (self.from, self.ahead) = (cut, self.ahead.get(taken..).unwrap_or_default());
+        let rest = self.ahead.get(taken..).unwrap_or_default();
+        self.from = cut;
+        self.ahead = if rest.is_empty() && cut < self.to {
+            look_ahead(self.buffer, cut, self.to)
+        } else {
+            rest
+        };
         front
     }
 
@@ -163,6 +169,14 @@ impl<'a> Text<'a> {
     pub fn to_vec(self) -> alloc::vec::Vec<u8> {
         self.slices().flatten().copied().collect()
     }
+}
+
+/// The text from `from` up to `to`, as far as it is in one piece: looked for once a piece, not once a segment. By
+/// value, so that a [`Text`] that is cut need not be in memory.
+#[cold]
+#[inline(never)]
+fn look_ahead(buffer: Option<&SendBuffer>, from: u32, to: u32) -> &[u8] {
+    buffer.map_or(&[], |buffer| buffer.slice(from, to))
 }
 
 impl fmt::Debug for Text<'_> {

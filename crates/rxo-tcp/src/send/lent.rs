@@ -60,7 +60,7 @@ impl Lent {
         self.parts.back().is_some_and(|last| last.end() == at && last.text.is_followed_by(text))
     }
 
-    /// Appends `text`, which is not empty, behind everything, of which `ring_bytes` are in the ring.
+    /// Appends `text` behind everything else. It is not empty; the ring has `ring_bytes`.
     pub(super) fn push(&mut self, text: SharedBytes, ring_bytes: u32) {
         let (at, bytes) = (self.end(ring_bytes), text.len() as u32);
         let joined = match self.parts.back_mut() {

@@ -10,7 +10,7 @@ use rxo_wire::SeqNumber;
 
 pub use self::buffer::{SendBuffer, Slices, Text};
 pub(crate) use self::sizing::{Held, Sizing};
-use crate::sequence::{before, distance, earlier, later};
+use crate::sequence::{after_rounds, before, comes_round, distance, earlier, later};
 
 /// The sending half.
 #[derive(Debug)]
@@ -39,6 +39,9 @@ pub(crate) struct Send {
     pub(crate) fin: Fin,
     /// When data was last sent, new or again.
     pub(crate) last_sent_at: Instant,
+    /// How often the sequence numbers that were acknowledged have come round. With SND.UNA it says how many bytes
+    /// were, in a quarter of the memory that the number takes.
+    acked_rounds: u16,
 }
 
 /// Where our FIN is.
@@ -69,6 +72,7 @@ impl Send {
             buffer,
             fin: Fin::None,
             last_sent_at: Instant::ZERO,
+            acked_rounds: 0,
         }
     }
 
@@ -128,8 +132,22 @@ impl Send {
         if self.fin == Fin::Queued && ack == self.end() {
             self.fin = Fin::Acknowledged;
         }
-        self.buffer.advance(distance(self.una, ack));
+        self.free(self.una, ack);
         self.una = ack;
+    }
+
+    /// Frees the text of the buffer from `from`, which SND.UNA was, to `to`, which it is now.
+    pub(crate) fn free(&mut self, from: SeqNumber, to: SeqNumber) {
+        if comes_round(self.iss + 1, from, to) {
+            self.acked_rounds = self.acked_rounds.wrapping_add(1);
+        }
+        self.buffer.advance(distance(from, to));
+    }
+
+    /// Bytes of text that are acknowledged. There is a SYN that the peer has.
+    pub(crate) fn acked_bytes(&self) -> u64 {
+        let fin = u64::from(self.fin == Fin::Acknowledged);
+        after_rounds(self.acked_rounds, self.iss + 1, self.una).saturating_sub(fin)
     }
 
     /// Whether `ack` is one that this side may get: at most one largest window old, and of

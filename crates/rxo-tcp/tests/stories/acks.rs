@@ -43,6 +43,18 @@ fn an_aggregate_owes_an_ack_for_each_second_segment() {
     assert_eq!(scene.after(ms(40)), [". 1:1 ack 7001"]);
 }
 
+/// Menon 2008, section 3.4: aggregates that arrive one after the other owe what their segments would have,
+/// however many arrive before the owner sends.
+#[test]
+fn many_aggregates_owe_an_ack_for_each_second_segment() {
+    let buffers = Config { receive_buffer_bytes: 1 << 20, window_scaling: true, ..plain() };
+    let mut scene = Scene::established(buffers);
+    let segments: Vec<_> = (0..1_024).map(|n| seg().seq(1 + n * MSS).len(MSS)).collect();
+    segments.chunks(64).for_each(|aggregate| scene.gets_run(aggregate.to_vec()));
+    let expected: Vec<_> = (1..=512).map(|n| format!(". 1:1 ack {}", 1 + 2 * n * MSS)).collect();
+    assert_eq!(scene.out(), expected);
+}
+
 /// Menon 2008, section 4: they leave as one template, each with the window of the same edge.
 #[test]
 fn acks_leave_as_one_template() {

@@ -168,3 +168,31 @@ fn a_record_is_a_pure_ack() {
     assert_eq!(whole.cwnd_segments(), 20);
     assert_ne!(whole.tcp.statistics().snd_una, SeqNumber(0));
 }
+
+/// Of two ACKs the first opens a window that was probed, and the second closes it again: the probes begin anew, as if
+/// each had come alone.
+#[test]
+fn a_window_that_opens_and_closes_in_one_arrival_is_probed_anew() {
+    let (mut alone, mut together) = (Scene::established(plain()), Scene::established(plain()));
+    for scene in [&mut alone, &mut together] {
+        scene.sends(30_000);
+        scene.gets(seg().ack(1 + 10 * MSS).win(0));
+        assert!(!scene.after(ms(1_500)).is_empty());
+        assert!(scene.tcp.statistics().window_probes > 0);
+    }
+    let acks = [500, 0].map(|window| seg().ack(1 + 10 * MSS).win(window));
+    let records = acks.clone().map(|peer| {
+        let segment = together.segment(peer);
+        let (seq, ack, window, flags) = (segment.seq, segment.ack, segment.window, segment.flags);
+        let arrived_at_ns = segment.arrived_at.as_nanos();
+        AckRecord { arrived_at_ns, seq, ack, window, flags, ..AckRecord::default() }
+    });
+    for peer in acks {
+        let segment = alone.segment(peer);
+        alone.tcp.on_arrival(alone.now, segment.into());
+    }
+    together.tcp.on_arrival(together.now, Arrival::acks(records));
+    assert_eq!(alone.tcp.statistics(), together.tcp.statistics());
+    assert_eq!(alone.tcp.poll_at(), together.tcp.poll_at());
+    assert_eq!(together.tcp.statistics().window_probes, 0);
+}

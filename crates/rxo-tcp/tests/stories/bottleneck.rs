@@ -38,7 +38,7 @@ pub(crate) struct Bottleneck {
     pub(crate) waits: (u32, Duration, u32),
     random: u64,
     free_at: Instant,
-    /// When, in which order; of which flow, to which end.
+    /// What arrives: the time and a counter for order, then the flow and the end that it goes to.
     flights: BinaryHeap<Reverse<(Instant, u64, usize, usize)>>,
     wires: Vec<Option<Wire>>,
 }

@@ -49,6 +49,8 @@ pub(crate) struct Network {
     pub(crate) now: Instant,
     /// Segments that left either end.
     pub(crate) sent: u64,
+    /// Those of them that the link lost.
+    pub(crate) lost: u64,
     link: Link,
     random: u64,
     flights: BinaryHeap<Flight>,
@@ -70,6 +72,7 @@ impl Network {
             ends: [client, server],
             now,
             sent: 0,
+            lost: 0,
             link,
             random: link.seed,
             flights: BinaryHeap::new(),
@@ -150,10 +153,12 @@ impl Network {
         let bytes = wire.text.len() as u64 + 66;
         let start = self.free_at[to].max(self.now);
         if start.since(self.now) > self.link.queue {
+            self.lost += 1;
             return;
         }
         self.free_at[to] = start + Duration::from_nanos(bytes * 1_000_000 / self.link.bytes_per_ms);
         if self.happens(self.link.loss) {
+            self.lost += 1;
             return;
         }
         let mut at = self.free_at[to] + self.link.delay;

@@ -198,6 +198,7 @@ const REASONS: &[(&str, &str, &str)] = &[
         "--set flows=N with a larger N",
     ),
     ("memory", "all frame slots were in use", "shorter polls, or a shorter --hold"),
+    ("policy_change", "the policy was changed while packets were held", ""),
     ("shutdown", "the capture ended", ""),
 ];
 

@@ -199,20 +199,32 @@ impl DeviceQueue {
         bytes: u32,
         fit: Fit,
     ) -> Result<Writer<'q>, Refused> {
+        self.reserve_with(memory, (bytes, fit), |queue, cursor| {
+            let Self { ring, walk, is_broken, .. } = &mut *queue;
+            match ring.next_single(memory, cursor, walk).filter(|_| !*is_broken) {
+                Some(chain) => Ok(Some(chain)),
+                None => queue.next_writable(memory, cursor),
+            }
+        })
+    }
+
+    /// [`DeviceQueue::reserve`] with the chains that `next` finds.
+    #[inline(always)]
+    fn reserve_with<'q>(
+        &'q mut self,
+        memory: &'q Memory,
+        (bytes, fit): (u32, Fit),
+        mut next: impl FnMut(&mut Self, &mut Position) -> Result<Option<Chain>, InvalidChain>,
+    ) -> Result<Writer<'q>, Refused> {
         self.walk.start(Access::Write);
         self.chains.clear();
         let (mut cursor, mut capacity) = (self.ring.cursor(), 0_u32);
         loop {
-            let chain = match self.next_chain(memory, &mut cursor) {
+            let chain = match next(self, &mut cursor) {
                 Ok(Some(chain)) => chain,
                 Ok(None) => return Err(self.too_few(capacity, cursor)),
                 Err(kind) => return Err(Refused::Invalid(kind)),
             };
-            if chain.writable_bytes == 0 {
-                let kind = InvalidChain::NothingWritable;
-                self.give_up(kind, Some(chain.head), cursor);
-                return Err(Refused::Invalid(kind));
-            }
             self.chains.push(chain);
             capacity = capacity.saturating_add(chain.writable_bytes);
             if capacity >= bytes {
@@ -225,6 +237,23 @@ impl DeviceQueue {
                 return Err(self.too_few(capacity, cursor));
             }
         }
+    }
+
+    /// The next valid chain at `cursor` if it has room to write. Out of line, since nearly all chains are single
+    /// buffers ([`Ring::next_single`]).
+    #[inline(never)]
+    fn next_writable(
+        &mut self,
+        memory: &Memory,
+        cursor: &mut Position,
+    ) -> Result<Option<Chain>, InvalidChain> {
+        let chain = self.next_chain(memory, cursor)?;
+        if let Some(chain) = chain.filter(|chain| chain.writable_bytes == 0) {
+            let kind = InvalidChain::NothingWritable;
+            self.give_up(kind, Some(chain.head), *cursor);
+            return Err(kind);
+        }
+        Ok(chain)
     }
 
     /// The chains up to `cursor`, which hold `capacity` bytes, do not suffice.
@@ -353,6 +382,19 @@ impl DeviceQueue {
     }
 }
 
+#[cfg(test)]
+impl DeviceQueue {
+    /// [`DeviceQueue::reserve`] without its fast path.
+    pub(crate) fn reserve_by_rules<'q>(
+        &'q mut self,
+        memory: &'q Memory,
+        bytes: u32,
+        fit: Fit,
+    ) -> Result<Writer<'q>, Refused> {
+        self.reserve_with(memory, (bytes, fit), |queue, cursor| queue.next_writable(memory, cursor))
+    }
+}
+
 /// Either ring. The calls of a frame go through here, and are predicted.
 #[derive(Debug)]
 enum Ring {
@@ -378,6 +420,18 @@ impl Ring {
     #[inline(always)]
     fn next(&mut self, memory: &Memory, cursor: &mut Position, walk: &mut Walk) -> Next {
         either!(self, ring => ring.next(memory, cursor, walk))
+    }
+
+    /// The chain at `cursor`, which is then behind it, if it is a single buffer for writing, inside one region.
+    /// Otherwise `None`: nothing has changed, and [`Ring::next`] finds out what there is.
+    #[inline(always)]
+    fn next_single(
+        &self,
+        memory: &Memory,
+        cursor: &mut Position,
+        walk: &mut Walk,
+    ) -> Option<Chain> {
+        either!(self, ring => ring.next_single(memory, cursor, walk))
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use super::walk::{Rules, Walk};
-use super::{Base, Head, InvalidChain, Next};
+use super::{Base, Chain, Head, InvalidChain, Next};
 use crate::config::{Areas, ConfigError, DESCRIPTOR_BYTES, QueueConfig};
 use crate::memory::Memory;
 use crate::notify::{FLAG_DESCRIPTOR, FLAG_DISABLE, FLAG_ENABLE, packed_passes};
@@ -86,6 +86,20 @@ impl PackedDevice {
             Ok(()) => Next::Chain(head),
             Err(kind) => Next::Invalid(kind, Some(head)),
         }
+    }
+
+    #[inline(always)]
+    pub(super) fn next_single(
+        &self,
+        memory: &Memory,
+        cursor: &mut Position,
+        walk: &mut Walk,
+    ) -> Option<Chain> {
+        let descriptor = self.available_at(*cursor)?;
+        let writable_bytes = walk.add_single(memory, descriptor)?;
+        *cursor = cursor.ahead(1, self.rules.size);
+        let head = Head { id: descriptor.link, descriptors: 1 };
+        Some(Chain { head, writable_bytes, after: *cursor })
     }
 
     #[inline(always)]

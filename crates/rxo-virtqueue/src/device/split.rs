@@ -3,7 +3,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use super::walk::{Rules, Walk};
-use super::{Base, Head, InvalidChain, Next};
+use super::{Base, Chain, Head, InvalidChain, Next};
 use crate::config::{Areas, QueueConfig};
 use crate::memory::Memory;
 use crate::notify::split_passes;
@@ -83,6 +83,28 @@ impl SplitDevice {
             Ok(()) => Next::Chain(entry),
             Err(kind) => Next::Invalid(kind, Some(entry)),
         }
+    }
+
+    #[inline(always)]
+    pub(super) fn next_single(
+        &self,
+        memory: &Memory,
+        cursor: &mut Position,
+        walk: &mut Walk,
+    ) -> Option<Chain> {
+        if cursor.index == self.known_available {
+            return None;
+        }
+        let at = ENTRIES_AT + 2 * usize::from(cursor.index & (self.rules.size - 1));
+        let id = u16::from_le(self.areas.driver.half(at).load(Ordering::Relaxed));
+        if id >= self.rules.size {
+            return None;
+        }
+        let descriptor = Descriptor::of_split(&self.areas.descriptors, id);
+        let writable_bytes = walk.add_single(memory, descriptor)?;
+        cursor.index = cursor.index.wrapping_add(1);
+        let head = Head { id, descriptors: 1 };
+        Some(Chain { head, writable_bytes, after: *cursor })
     }
 
     #[inline]

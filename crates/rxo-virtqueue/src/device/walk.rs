@@ -105,6 +105,20 @@ impl Walk {
         if access == self.access { self.locate(memory, address, bytes) } else { Ok(()) }
     }
 
+    /// Adds the buffer of a chain that has no other, to be written. Returns its bytes. `None`, and adds nothing,
+    /// if it breaks a rule or continues in another region: then [`Walk::add`] says what is wrong, if anything is.
+    #[inline(always)]
+    pub(super) fn add_single(&mut self, memory: &Memory, descriptor: Descriptor) -> Option<u32> {
+        let Descriptor { address, bytes, flags, .. } = descriptor;
+        if flags & (NEXT | INDIRECT | WRITE) != WRITE || self.left == 0 {
+            return None;
+        }
+        let place = memory.locate(address, bytes).filter(|place| place.bytes == bytes)?;
+        self.left -= 1;
+        self.places.push(place);
+        Some(bytes)
+    }
+
     #[inline(always)]
     fn locate(
         &mut self,

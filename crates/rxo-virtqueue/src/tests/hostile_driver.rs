@@ -1,8 +1,14 @@
 //! What a driver may write into the rings, and what the device says of it.
 
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
 use super::pair::{BUFFERS, START};
-use crate::{Base, ConfigError, DeviceQueue, Fit, InvalidChain, Layout, Memory, QueueConfig};
-use crate::{Refused, Taken};
+use crate::{
+    Base, ConfigError, DeviceQueue, Fit, InvalidChain, Layout, Mapping, Memory, QueueConfig,
+    Refused, Region, Taken,
+};
 
 const SIZE: u16 = 4;
 const NEXT: u16 = 1;
@@ -284,5 +290,64 @@ fn impossible_queues_are_refused() {
         QueueConfig { descriptors: END - 16, ..config },
     ] {
         assert!(matches!(make(unaligned, Base::Start), Some(ConfigError::Area { .. })));
+    }
+}
+
+/// Any descriptor; most are single buffers for writing.
+fn raw() -> impl Strategy<Value = Raw> {
+    let addresses =
+        prop_oneof![8 => BUFFERS..BUFFERS + 0x1000, 1 => END - 64..END, 1 => TABLE..END + 0x2000];
+    let bytes =
+        prop_oneof![8 => 1..128_u32, 1 => Just(0), 1 => 0x800..0x2000_u32, 1 => any::<u32>()];
+    let flags = prop_oneof![8 => Just(WRITE), 3 => 0..8_u16, 1 => any::<u16>()];
+    (addresses, bytes, flags, 0..6_u16)
+}
+
+/// What became of a packet of `bytes`.
+fn outcome(reserved: Result<crate::Writer<'_>, Refused>, bytes: u32) -> String {
+    let filled = reserved.map(|mut writer| {
+        writer.write(&vec![7; bytes as usize]);
+        writer.finish()
+    });
+    format!("{filled:?}")
+}
+
+proptest! {
+    /// Oracle: the rules for all chains.
+    #[test]
+    fn single_buffers_are_reserved_as_the_rules_would(
+        is_packed: bool,
+        raws in prop::collection::vec(raw(), 1..=4),
+        heads in prop::collection::vec(0..6_u16, 1..=4),
+        (bytes, is_merged) in (1..300_u32, any::<bool>()),
+    ) {
+        let layout = if is_packed { Layout::Packed } else { Layout::Split };
+        let fit = if is_merged { Fit::Merged { count_at: 0 } } else { Fit::OneChain };
+        let [mut fast, mut slow] = [(); 2].map(|()| {
+            let mut hostile = Hostile::new(layout, true);
+            // Buffers may continue in another region.
+            let next = Region::new(END, END, Arc::new(Mapping::zeroed(0x1000)), 0, 0x1000);
+            hostile.memory.add(next.unwrap()).unwrap();
+            if is_packed {
+                hostile.chain(&raws);
+            } else {
+                hostile.table(hostile.config.descriptors, &raws);
+                heads.iter().for_each(|head| hostile.head(*head));
+            }
+            hostile
+        });
+        for _ in 0..4 {
+            let one = outcome(fast.device.reserve(&fast.memory, bytes, fit), bytes);
+            let other = outcome(slow.device.reserve_by_rules(&slow.memory, bytes, fit), bytes);
+            prop_assert_eq!(one, other);
+        }
+        prop_assert_eq!(fast.device.invalid(), slow.device.invalid());
+        let [one, other] = [fast, slow].map(|mut hostile| {
+            hostile.device.publish();
+            let mut all = vec![0; (END - START) as usize + 0x1000];
+            assert!(hostile.memory.read(START, &mut all));
+            all
+        });
+        prop_assert!(one == other, "another memory");
     }
 }

@@ -29,8 +29,8 @@ pub struct AckRecord {
 }
 
 impl AckRecord {
-    /// Reads a segment without payload, from the first byte of its TCP header to the end of its
-    /// packet. `traffic_class` is that of its IP header. `None` if the header is cut short. Fast for a
+    /// Reads a segment without payload, from the first byte of its TCP header on. What follows the header is not
+    /// read. `traffic_class` is that of its IP header. `None` if the header is cut short. Fast for a
     /// timestamp in its usual place.
     #[inline(always)]
     #[must_use]

@@ -1,7 +1,8 @@
 //! The figures of an interval or of a whole run, as data that can be serialized and as text.
 //!
 //! [`Readings`] are counters of a worker or of several guests' workers. [`Figures`] say what happened between two
-//! of them: rates, ratios, losses, reasons. Separate from the worker, which only counts.
+//! of them: rates, ratios, losses, reasons. `HostFigures` and `ConnectionFigures` (feature `host`) are those of a host
+//! with its own TCP, and of one of its connections. Separate from the worker, which only counts.
 //!
 //! # Examples
 //! ```
@@ -12,7 +13,10 @@
 //! assert!(figures.text().contains("in 0 pkt"));
 //! ```
 
-mod readings;
+#[cfg(feature = "host")]
+mod connection;
+#[cfg(feature = "host")]
+mod host;
 mod split;
 mod text;
 
@@ -25,10 +29,14 @@ use rxo_device::middleware::{ImpairmentCounters, WireCounters};
 use rxo_device::{SinkCounters, SourceCounters};
 use serde::Serialize;
 
-pub use readings::Readings;
+#[cfg(feature = "host")]
+pub use connection::ConnectionFigures;
+#[cfg(feature = "host")]
+pub use host::HostFigures;
 pub use split::Split;
 
 use crate::Reading;
+pub use crate::worker::Readings;
 
 /// One interval, or everything since the start.
 #[derive(Clone, Debug, Serialize)]

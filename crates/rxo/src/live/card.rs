@@ -8,10 +8,11 @@ use rxo_coalesce::Policy;
 use rxo_device::middleware::WireSource;
 
 use super::{Device, Event, Outcome, between};
-use crate::worker::{Duplex, Misfit, Pause, WorkerConfig};
+use crate::desk::Desk;
+use crate::worker::{Duplex, Misfit, Pause, Question, WorkerConfig};
 
 /// What the card does beside moving frames.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Card {
     /// Whether it validates the checksums of frames for the guest.
     pub validates: bool,
@@ -19,6 +20,8 @@ pub struct Card {
     pub expands: bool,
     /// Time between two calls of the observer with readings, at least 1 ms; `None` for no calls.
     pub report_every: Option<Duration>,
+    /// Where it is asked while it runs.
+    pub desk: Option<Desk<Question>>,
 }
 
 /// Runs a network card on this thread until `stop` is set or a device fails. What the peers leave to
@@ -38,6 +41,7 @@ pub fn run_card(
         pause: Pause::NEVER,
         overload: None,
         report_every: card.report_every,
+        desk: card.desk,
         ..WorkerConfig::new(Policy::none())
     };
     let wire = Duplex { source: WireSource::new(wire.source, card.validates), sink: wire.sink };

@@ -7,7 +7,7 @@ use rxo_device::middleware::PacketLog;
 use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
 
 use super::middleware::wrap;
-use super::{Device, Notices, SystemWaiter, ends, paced};
+use super::{Device, Notices, SystemWaiter, ends, on_a_system};
 use crate::switch::Switch;
 use crate::worker::{Duplex, Guests, GuestsReading, GuestsReport, Misfit, WorkerConfig};
 
@@ -75,16 +75,15 @@ where
     HI: FrameSource + Descriptors,
     HO: FrameSink + Notices + Descriptors,
 {
-    let (config, mut pace) = paced(config);
-    let mut workers = Guests::new(nic, guests, switch, config)?;
+    let mut workers = Guests::new(nic, guests, switch, on_a_system(config))?;
     let result = workers.run(&mut SystemWaiter::new(), stop, |report| {
-        let reading = report.reading;
+        let (reading, is_due) = (report.reading, report.is_due);
         notices(report).for_each(|line| observe(GuestsEvent::Notice(line)));
-        if pace.is_due(reading.elapsed) {
+        if is_due {
             observe(GuestsEvent::Reading(reading));
         }
     });
-    workers.report(&mut |report| {
+    workers.report(false, &mut |report| {
         notices(report).for_each(|line| observe(GuestsEvent::Notice(line)));
     });
     Ok(GuestsOutcome { totals: workers.reading(), result })

@@ -27,30 +27,36 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod asker;
 mod listeners;
 mod settle;
 
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rxo_device::{Descriptors, DeviceError};
+use rxo_device::middleware::{PacketLog, TracedSink, TracedSource};
+use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
 use rxo_driver::wait::{self, Interest, WaitList};
-use rxo_driver::{DeviceName, Isolation, Origin, clock};
+use rxo_driver::{DeviceName, DeviceSink, DeviceSource, Isolation, Origin, clock};
 use rxo_frame::Instant;
 use rxo_host::{Handle, Host, HostConfig, HostCounters, HostError, IpCidr, Waiter};
 use thiserror::Error;
 
+use asker::Question;
+
+pub use asker::HostAsker;
 pub use listeners::Listeners;
 pub use settle::{Unsettled, settle};
 
 use super::waiter::cannot_wait;
 use super::{Device, DeviceOptions, SystemWaiter, random_seed};
+use crate::desk::Desk;
 
 /// A configuration with `addresses`, a secret chosen at random, and defaults for the rest.
 #[must_use]
@@ -69,14 +75,46 @@ pub fn start(
 ) -> Result<RunningHost, StartError> {
     let (name, label) = (name.clone(), name.name().to_owned());
     let addresses: Vec<IpAddr> = config.addresses.iter().map(|it| it.address()).collect();
-    let open = move || {
-        let device = Device::open(&name, options)?;
-        let is_shared = name.kind().interface == Some(Origin::Existing);
-        let isolation =
-            is_shared.then(|| Isolation::of_addresses(name.name(), &addresses)).flatten();
-        Ok(Opened { device, _isolation: isolation })
+    let open = move || open_isolated(&name, options, &addresses);
+    start_opened(label, open, whole, config)
+}
+
+/// Opens the device `name` and runs a host on it, on a new thread. Every packet that comes or leaves goes to `log`, also
+/// those that the fast path consumes.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_logged<L: PacketLog + Clone + Send + 'static>(
+    name: &DeviceName,
+    options: DeviceOptions,
+    config: HostConfig,
+    log: L,
+) -> Result<RunningHost, StartError> {
+    let (name, label) = (name.clone(), name.name().to_owned());
+    let addresses: Vec<IpAddr> = config.addresses.iter().map(|it| it.address()).collect();
+    let open = move || open_isolated(&name, options, &addresses);
+    let wrap = move |Device { source, sink }| {
+        let sink = TracedSink::new(sink, log.clone(), clock::now as fn() -> Instant);
+        (TracedSource::new(source, log), sink)
     };
-    start_opened(label, open, config)
+    start_opened(label, open, wrap, config)
+}
+
+/// Opens the device `name`; if it is an interface of the system, keeps the kernel off frames for `addresses`.
+fn open_isolated(
+    name: &DeviceName,
+    options: DeviceOptions,
+    addresses: &[IpAddr],
+) -> Result<Opened, DeviceError> {
+    let device = Device::open(name, options)?;
+    let is_shared = name.kind().interface == Some(Origin::Existing);
+    let isolation = is_shared.then(|| Isolation::of_addresses(name.name(), addresses)).flatten();
+    Ok(Opened { device, _isolation: isolation })
+}
+
+/// A device without anything around it.
+fn whole(Device { source, sink }: Device) -> (DeviceSource, DeviceSink) {
+    (source, sink)
 }
 
 /// Runs a host on the device that `open` returns. `open` runs on the host's thread, which is named after
@@ -89,7 +127,7 @@ pub fn start_with(
     open: impl FnOnce() -> Result<Device, DeviceError> + Send + 'static,
     config: HostConfig,
 ) -> Result<RunningHost, StartError> {
-    start_opened(label, || Ok(Opened { device: open()?, _isolation: None }), config)
+    start_opened(label, || Ok(Opened { device: open()?, _isolation: None }), whole, config)
 }
 
 /// A device, and what keeps the kernel off it as long as the host runs.
@@ -98,22 +136,24 @@ struct Opened {
     _isolation: Option<Isolation>,
 }
 
-fn start_opened(
+fn start_opened<I, O>(
     label: String,
     open: impl FnOnce() -> Result<Opened, DeviceError> + Send + 'static,
+    wrap: impl FnOnce(Device) -> (I, O) + Send + 'static,
     config: HostConfig,
-) -> Result<RunningHost, StartError> {
-    let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let ((started, starting), (answers, answered)) = (channel(), channel());
-    let orders = Orders { stop: Arc::clone(&stop), asked: Arc::clone(&asked), started, answers };
+) -> Result<RunningHost, StartError>
+where
+    I: FrameSource<Buffer: Send + Sync + 'static> + Descriptors,
+    O: FrameSink,
+{
+    let (stop, desk) = (Arc::new(AtomicBool::new(false)), Desk::new());
+    let (started, starting) = channel();
+    let orders = Orders { stop: Arc::clone(&stop), desk: desk.clone(), started };
     let thread = thread::Builder::new()
         .name(format!("rxo-host {label}"))
-        .spawn(move || open_and_run(open, config, &orders))?;
+        .spawn(move || open_and_run(open, wrap, config, &orders))?;
     match starting.recv() {
-        Ok(Ok(handle)) => {
-            let (answered, thread) = (Mutex::new(answered), Some(thread));
-            Ok(RunningHost { handle, stop, asked, answered, thread })
-        }
+        Ok(Ok(handle)) => Ok(RunningHost { handle, stop, desk, thread: Some(thread) }),
         Ok(Err(error)) => Err(error),
         // The thread has panicked, which printed the reason.
         Err(_) => Err(StartError::Thread(io::ErrorKind::Other.into())),
@@ -139,18 +179,15 @@ pub enum StartError {
 pub struct RunningHost {
     handle: Handle,
     stop: Arc<AtomicBool>,
-    /// Set to ask for the counters, which `answered` receives.
-    asked: Arc<AtomicBool>,
-    answered: Mutex<Receiver<HostCounters>>,
+    desk: Desk<Question>,
     thread: Option<JoinHandle<Outcome>>,
 }
 
 /// The host's ends of its flags and channels.
 struct Orders {
     stop: Arc<AtomicBool>,
-    asked: Arc<AtomicBool>,
+    desk: Desk<Question>,
     started: Sender<Result<Handle, StartError>>,
-    answers: Sender<HostCounters>,
 }
 
 /// How a host ended.
@@ -174,11 +211,13 @@ impl RunningHost {
     /// Its counters after the current turn, within a tenth of a second; `None` if it has ended.
     #[must_use]
     pub fn counters(&self) -> Option<HostCounters> {
-        // One thread asks at a time. A panic leaves at most an extra answer, which is discarded here.
-        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        while answered.try_recv().is_ok() {}
-        self.asked.store(true, Ordering::Release);
-        answered.recv_timeout(LONGEST_ANSWER).ok()
+        self.asker().counters()
+    }
+
+    /// Who asks the host while it runs, from any thread, also after its end.
+    #[must_use]
+    pub fn asker(&self) -> HostAsker {
+        HostAsker::new(self.desk.clone(), self.handle.clone())
     }
 
     /// Whether it still runs. It ends by itself if its device fails.
@@ -209,30 +248,38 @@ impl Drop for RunningHost {
     }
 }
 
-fn open_and_run(
+fn open_and_run<I, O>(
     open: impl FnOnce() -> Result<Opened, DeviceError>,
+    wrap: impl FnOnce(Device) -> (I, O),
     config: HostConfig,
     orders: &Orders,
-) -> Outcome {
+) -> Outcome
+where
+    I: FrameSource<Buffer: Send + Sync + 'static> + Descriptors,
+    O: FrameSink,
+{
     let Opened { device, _isolation } = match open() {
         Ok(opened) => opened,
         Err(error) => return failed(error, &orders.started),
     };
     let mac = config.mac.or_else(|| device.source.hardware_address());
-    run(device, HostConfig { mac, ..config }, orders)
+    run(wrap(device), HostConfig { mac, ..config }, orders)
 }
 
-fn run(device: Device, config: HostConfig, orders: &Orders) -> Outcome {
-    let mut host = match Host::new(device.source, device.sink, config) {
+fn run<I, O>((source, sink): (I, O), config: HostConfig, orders: &Orders) -> Outcome
+where
+    I: FrameSource<Buffer: Send + Sync + 'static> + Descriptors,
+    O: FrameSink,
+{
+    let mut host = match Host::new(source, sink, config) {
         Ok(host) => host,
         Err(error) => return failed(error, &orders.started),
     };
     // `start_with` waits for this.
     let _told = orders.started.send(Ok(host.handle()));
     let result = host.run(&mut SystemWaiter::new(), &orders.stop, |host, _| {
-        if orders.asked.load(Ordering::Relaxed) && orders.asked.swap(false, Ordering::Acquire) {
-            // The thread that asked may have stopped waiting.
-            let _told = orders.answers.send(host.counters());
+        if let Some(question) = orders.desk.take() {
+            question.answer(host);
         }
     });
     let cpu = Duration::from_nanos(clock::thread_cpu_ns());
@@ -271,6 +318,3 @@ impl<I: Descriptors> Waiter<I> for SystemWaiter {
         list.wait(Some(timeout)).map(|_| ()).map_err(cannot_wait)
     }
 }
-
-/// A worker turns at least ten times a second.
-const LONGEST_ANSWER: Duration = Duration::from_secs(1);

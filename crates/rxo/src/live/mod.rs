@@ -87,13 +87,12 @@ where
     HI: FrameSource + Descriptors,
     HO: FrameSink + Notices + Descriptors,
 {
-    let (config, mut pace) = paced(config);
-    let mut worker = Worker::new(nic, host, config)?;
+    let mut worker = Worker::new(nic, host, on_a_system(config))?;
     let result = worker.run(&mut SystemWaiter::new(), stop, |report| {
-        let Report { reading, nic_sink, host_sink } = report;
+        let Report { reading, is_due, nic_sink, host_sink } = report;
         let notices = [nic_sink.notice(), host_sink.notice()];
         notices.into_iter().flatten().for_each(|line| observe(Event::Notice(line)));
-        if pace.is_due(reading.elapsed) {
+        if is_due {
             observe(Event::Reading(reading));
         }
     });
@@ -104,35 +103,15 @@ where
     Ok(Outcome { totals, result })
 }
 
-/// The configuration with a seed of its own, and which of the worker's reports are readings. Notices of the
-/// devices are observed even if no readings are wanted, or few.
-fn paced(config: WorkerConfig) -> (WorkerConfig, Pace) {
+/// The configuration with a seed of its own. Notices of the devices are observed even if no readings are wanted, or
+/// few.
+fn on_a_system(config: WorkerConfig) -> WorkerConfig {
     let engine = Config { seed: random_seed(), ..config.engine };
-    let report_every = Some(config.report_every.unwrap_or(NOTICES_EVERY).min(NOTICES_EVERY));
-    (WorkerConfig { engine, report_every, ..config }, Pace::new(config.report_every))
+    WorkerConfig { engine, look_every: Some(NOTICES_EVERY), ..config }
 }
 
 /// How often the devices are asked for notices, at least.
 const NOTICES_EVERY: Duration = Duration::from_secs(1);
-
-/// Which of the worker's reports are shown as readings.
-struct Pace {
-    every: Option<Duration>,
-    due: Duration,
-}
-
-impl Pace {
-    fn new(every: Option<Duration>) -> Self {
-        Self { every, due: every.unwrap_or_default() }
-    }
-
-    /// Whether one is due after `elapsed`; the next one is then an interval later.
-    fn is_due(&mut self, elapsed: Duration) -> bool {
-        let Some(every) = self.every.filter(|_| elapsed >= self.due) else { return false };
-        self.due = (self.due + every).max(elapsed);
-        true
-    }
-}
 
 /// A sink that may have a line for the user.
 trait Notices {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use rxo_coalesce::{Config, Policy};
 
-use super::{Overload, Pause};
+use super::{Overload, Pause, Question};
+use crate::desk::Desk;
 
 /// The configuration of a worker.
 #[derive(Clone, Debug)]
@@ -29,8 +30,13 @@ pub struct WorkerConfig {
     pub ack_split: Option<u16>,
     /// Which directions the worker serves.
     pub directions: Directions,
-    /// Time between two calls of the observer, at least 1 ms; `None` for no calls.
+    /// Time between two reports to the observer, at least 1 ms; `None` for none.
     pub report_every: Option<Duration>,
+    /// The longest time between two calls of the observer, at least 1 ms: it is also called between reports, so that
+    /// it can ask the sinks for notices. `None` calls it for reports only.
+    pub look_every: Option<Duration>,
+    /// Where the worker is asked while it runs. `None`: it is not.
+    pub desk: Option<Desk<Question>>,
 }
 
 impl WorkerConfig {
@@ -47,6 +53,8 @@ impl WorkerConfig {
             ack_split: None,
             directions: Directions::Both,
             report_every: None,
+            look_every: None,
+            desk: None,
         }
     }
 }

@@ -148,13 +148,20 @@ where
     if config.ack_split.is_some() && config.directions != Directions::Both {
         return Err(Misfit::SplitNeedsBoth);
     }
-    if let Some(every) = config.report_every.filter(|every| *every < SHORTEST_REPORT) {
-        return Err(Misfit::ReportEvery(every));
-    }
+    check_report(config.report_every)?;
+    check_report(config.look_every)?;
     check_budget("budget_frames", config.budget_frames)?;
     check_budget("host_budget_frames", config.host_budget_frames)?;
     config.engine.batch_frames = config.budget_frames;
     Ok(())
+}
+
+/// Checks the time between two reports.
+///
+/// # Errors
+/// If it is too short.
+pub(super) fn check_report(every: Option<Duration>) -> Result<(), Misfit> {
+    every.filter(|every| *every < SHORTEST_REPORT).map_or(Ok(()), |it| Err(Misfit::ReportEvery(it)))
 }
 
 fn check_link(nic: (LinkKind, u32), host: (LinkKind, u32)) -> Result<(), Misfit> {

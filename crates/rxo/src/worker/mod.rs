@@ -27,7 +27,9 @@ mod guests;
 mod next;
 mod outlet;
 mod overload;
+mod question;
 mod reading;
+mod readings;
 mod splitting;
 mod to_host;
 mod to_nic;
@@ -36,7 +38,7 @@ mod waiter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rxo_coalesce::{Engine, Hold};
+use rxo_coalesce::{Engine, Hold, Policy};
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
@@ -44,16 +46,20 @@ pub use config::{Directions, WorkerConfig};
 pub use fit::{Misfit, carried};
 pub use guests::{Guests, GuestsReading, GuestsReport, Memory, PortSink, PortSource};
 pub use overload::Overload;
+pub use question::{Moment, PolicyInForce, Question};
 pub use reading::Reading;
+pub use readings::Readings;
 pub use rxo_device::Pause;
 pub use waiter::{Awake, Waiter, Wanted, WantedHost};
 
 use next::{Turn, next};
-use reading::Times;
+use reading::{Due, Times};
 use splitting::Splitting;
 use to_host::ToHost;
 use to_nic::ToNic;
 use waiter::{rest, wait};
+
+use crate::desk::Desk;
 
 /// Both ends of a device.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +84,8 @@ pub struct Worker<NI: FrameSource, NO, HI: FrameSource, HO> {
 pub struct Report<'a, NO, HO> {
     /// All counters.
     pub reading: &'a Reading,
+    /// Whether the time between two reports has passed; otherwise [`WorkerConfig::look_every`] has.
+    pub is_due: bool,
     /// The nic's sink, to ask it for notices.
     pub nic_sink: &'a mut NO,
     /// The host's sink.
@@ -117,7 +125,7 @@ where
         Ok(Self { to_host, to_nic, splitting, config, times: Times::default() })
     }
 
-    /// The configuration in force: with the link kind of the devices, and limited to what the host's
+    /// The configuration in force, or from the next turn on: with the link kind of the devices, and limited to what the host's
     /// sink accepts.
     #[must_use]
     pub const fn config(&self) -> &WorkerConfig {
@@ -125,7 +133,8 @@ where
     }
 
     /// Runs until `stop` is set or a device fails. Calls `observe` once in every
-    /// [`WorkerConfig::report_every`], but not at the end: [`Worker::reading`] has the totals.
+    /// [`WorkerConfig::report_every`], and for [`WorkerConfig::look_every`], but not at the end:
+    /// [`Worker::reading`] has the totals.
     ///
     /// The worker reads `stop` in every turn, and at least ten times a second.
     ///
@@ -137,7 +146,7 @@ where
         stop: &AtomicBool,
         mut observe: impl FnMut(Report<'_, NO, HO>),
     ) -> Result<(), DeviceError> {
-        self.times.start(waiter.now(), waiter.cpu_time(), self.config.report_every);
+        self.times.start(waiter.now(), waiter.cpu_time(), &self.config);
         let ended = self.work(waiter, stop, &mut observe);
         let now = waiter.now();
         let flushed = self.flush(now);
@@ -184,6 +193,10 @@ where
         while !stop.load(Ordering::Relaxed) {
             let turn = self.turn(|| waiter.now(), awake)?;
             self.report_when_due(turn.now, waiter, observe);
+            if let Some(question) = self.config.desk.as_ref().and_then(Desk::take) {
+                self.times.set(turn.now, waiter.cpu_time());
+                self.answer(question);
+            }
             let next = next(&self.config, turn, self.deadline());
             awake = rest(waiter, next, |waiter, timeout| self.wait(waiter, timeout))?;
         }
@@ -226,12 +239,50 @@ where
         waiter: &mut W,
         observe: &mut impl FnMut(Report<'_, NO, HO>),
     ) {
-        if self.times.is_report_due(now) {
-            self.times.set(now, waiter.cpu_time());
-            let reading = self.reading();
-            let (nic_sink, host_sink) =
-                (&mut self.to_nic.outlet.sink, &mut self.to_host.outlet.sink);
-            observe(Report { reading: &reading, nic_sink, host_sink });
+        let Some(due) = self.times.take_due(now) else { return };
+        self.times.set(now, waiter.cpu_time());
+        let reading = self.reading();
+        let is_due = due == Due::Report;
+        let (nic_sink, host_sink) = (&mut self.to_nic.outlet.sink, &mut self.to_host.outlet.sink);
+        observe(Report { reading: &reading, is_due, nic_sink, host_sink });
+    }
+
+    fn answer(&mut self, question: Question) {
+        match question {
+            Question::Counters(reply) => reply.give(self.reading().into()),
+            Question::Policies(reply) => reply.give(vec![self.policy()]),
+            Question::ChangePolicy(policy, reply) => {
+                reply.give(self.carried(policy).map(|policy| self.change_policy(policy)));
+            }
+            Question::ReportEvery(time, reply) => {
+                reply.give(fit::check_report(time).map(|()| self.times.report_every(time)));
+            }
+        }
+    }
+
+    /// The policy of the engine.
+    fn policy(&self) -> PolicyInForce {
+        let ToHost { engine, next_policy, .. } = &self.to_host;
+        PolicyInForce { policy: engine.config().policy, next: *next_policy }
+    }
+
+    /// `policy`, limited to what the host's sink takes.
+    ///
+    /// # Errors
+    /// If that takes nothing of it, or a number is out of range.
+    fn carried(&self, policy: Policy) -> Result<Policy, Misfit> {
+        let policy = carried(policy, self.to_host.outlet.sink.capabilities())?;
+        rxo_coalesce::Config { policy, ..self.config.engine.clone() }.check()?;
+        Ok(policy)
+    }
+
+    /// Changes to a policy that is [carried](Self::carried).
+    fn change_policy(&mut self, policy: Policy) -> Moment {
+        self.config.engine.policy = policy;
+        self.to_host.next_policy = Some(policy);
+        match self.to_host.outlet.is_blocked() {
+            true => Moment::WhenThereIsRoom(1),
+            false => Moment::NextTurn,
         }
     }
 
@@ -245,7 +296,7 @@ where
             gives_host.then(|| to_host.source.poll_at()).flatten(),
             gives_nic.then(|| to_nic.source.poll_at()).flatten(),
         ];
-        let deadlines = [to_host.engine.poll_at(), self.times.report_at()];
+        let deadlines = [to_host.engine.poll_at(), self.times.due_at()];
         deadlines.into_iter().chain(held_back).flatten().min()
     }
 

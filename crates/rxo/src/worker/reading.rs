@@ -8,6 +8,8 @@ use rxo_coalesce::Counters;
 use rxo_device::{SinkCounters, SourceCounters};
 use rxo_frame::Instant;
 
+use super::WorkerConfig;
+
 /// All counters of a worker at one instant. They are totals; [`Reading::since`] gives those of an
 /// interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,20 +79,57 @@ pub(super) struct Times {
     now: Instant,
     cpu_at_start: Duration,
     cpu: Duration,
-    report_at: Option<Instant>,
-    report_every: Duration,
+    reports: Every,
+    looks: Every,
+}
+
+/// Something that is due again and again.
+#[derive(Clone, Copy, Debug, Default)]
+struct Every {
+    time: Option<Duration>,
+    at: Option<Instant>,
+}
+
+impl Every {
+    fn new(time: Option<Duration>, now: Instant) -> Self {
+        Self { time, at: time.map(|time| now + time) }
+    }
+
+    /// Whether it is due. If so, it is due again that time later; what was missed is skipped.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let (Some(time), Some(at)) = (self.time, self.at.filter(|at| now >= *at)) else {
+            return false;
+        };
+        let next = at + time;
+        self.at = Some(if next > now { next } else { now + time });
+        true
+    }
+}
+
+/// What the observer is called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// To look for notices only.
+    Look,
+    /// For a report.
+    Report,
 }
 
 impl Times {
-    pub(super) fn start(&mut self, now: Instant, cpu: Duration, report_every: Option<Duration>) {
+    pub(super) fn start(&mut self, now: Instant, cpu: Duration, config: &WorkerConfig) {
         *self = Self {
             started_at: now,
             now,
             cpu_at_start: cpu,
             cpu,
-            report_at: report_every.map(|every| now + every),
-            report_every: report_every.unwrap_or_default(),
+            reports: Every::new(config.report_every, now),
+            looks: Every::new(config.look_every, now),
         };
+    }
+
+    /// Changes the time between two reports. The next is due that long after now.
+    pub(super) fn report_every(&mut self, time: Option<Duration>) {
+        self.reports = Every::new(time, self.now);
     }
 
     pub(super) const fn set(&mut self, now: Instant, cpu: Duration) {
@@ -105,16 +144,15 @@ impl Times {
         self.cpu.saturating_sub(self.cpu_at_start)
     }
 
-    pub(super) const fn report_at(&self) -> Option<Instant> {
-        self.report_at
+    /// When the observer is called next.
+    pub(super) fn due_at(&self) -> Option<Instant> {
+        [self.reports.at, self.looks.at].into_iter().flatten().min()
     }
 
-    /// Whether a report is due. If so, the next is due an interval later; missed reports are skipped.
-    pub(super) fn is_report_due(&mut self, now: Instant) -> bool {
-        let Some(due_at) = self.report_at.filter(|due_at| now >= *due_at) else { return false };
-        let next = due_at + self.report_every;
-        self.report_at = Some(if next > now { next } else { now + self.report_every });
-        true
+    /// What the observer is to be called for, if anything.
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<Due> {
+        let (reports, looks) = (self.reports.is_due(now), self.looks.is_due(now));
+        if reports { Some(Due::Report) } else { looks.then_some(Due::Look) }
     }
 }
 

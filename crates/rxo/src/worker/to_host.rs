@@ -1,6 +1,6 @@
 //! From the nic to the host: through the engine.
 
-use rxo_coalesce::{Deliveries, Engine};
+use rxo_coalesce::{Deliveries, Engine, Hold, Policy};
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::{Frame, Instant};
 
@@ -16,6 +16,8 @@ pub(super) struct ToHost<S: FrameSource, K> {
     pub(super) outlet: Outlet<K>,
     /// Frames dropped because more arrived than the worker could take.
     pub(super) overload_drops: u64,
+    /// What the engine is to follow as soon as the sink takes packets.
+    pub(super) next_policy: Option<Policy>,
     codel: Option<CoDel>,
     batch: Vec<Frame<S::Buffer>>,
     budget: usize,
@@ -34,6 +36,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
             engine,
             outlet: Outlet::new(sink),
             overload_drops: 0,
+            next_policy: None,
             codel: config.overload.map(CoDel::new),
             batch: Vec::with_capacity(budget),
             budget,
@@ -50,7 +53,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
     pub(super) fn turn(
         &mut self,
         is_worth_a_look: bool,
-        splitting: Option<&mut Splitting>,
+        mut splitting: Option<&mut Splitting>,
         clock: impl FnOnce() -> Instant,
     ) -> Result<usize, DeviceError> {
         let resumed = self.outlet.resume();
@@ -66,6 +69,10 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
             let is_all = self.batch.len() < self.budget;
             self.overload_drops += codel.drop_from(&mut self.batch, is_all, now);
         }
+        let changed = match self.next_policy {
+            None => Ok(()),
+            Some(policy) => self.change_policy(policy, now, splitting.as_deref_mut()),
+        };
         let load = self.outlet.sink.load();
         let mut sent = Sent { sink: &mut self.outlet.sink, splitting, result: Ok(()) };
         if self.batch.is_empty() {
@@ -75,10 +82,35 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
             let deliver = |deliveries: Deliveries<'_, _>| sent.transmit(&deliveries);
             self.engine.poll_under(load, &mut self.batch, now, deliver);
         }
-        let sent = sent.result;
+        let sent = changed.and(sent.result);
         let frames = resumed.and(received).and_then(|frames| sent.map(|()| frames))?;
         // A blocked sink wants no more, however much there is.
         Ok(if self.outlet.is_blocked() { 0 } else { frames })
+    }
+
+    /// Sends everything that the engine holds, and lets it follow `policy` from now on. A blocked sink might have no
+    /// room for what is held, so it is waited for.
+    ///
+    /// # Errors
+    /// If the sink failed.
+    #[cold]
+    fn change_policy(
+        &mut self,
+        policy: Policy,
+        now: Instant,
+        splitting: Option<&mut Splitting>,
+    ) -> Result<(), DeviceError> {
+        if self.outlet.is_blocked() {
+            return Ok(());
+        }
+        self.next_policy = None;
+        if policy.hold != Hold::EndOfPoll {
+            self.source.expect_holds();
+        }
+        let mut sent = Sent { sink: &mut self.outlet.sink, splitting, result: Ok(()) };
+        // Its numbers were checked when it was asked for.
+        _ = self.engine.change_policy(policy, now, |deliveries| sent.transmit(&deliveries));
+        sent.result
     }
 
     /// Sends everything that the engine holds.

@@ -134,3 +134,23 @@ fn requests_leave_exactly_as_without_coalescing() {
         }
     }
 }
+
+/// Another flow has bulk, and much of it is held.
+#[test]
+fn requests_beside_held_bulk_leave_exactly_as_without_coalescing() {
+    let requests = |policy| {
+        let world = World::new();
+        world.arrive(Instant::ZERO, micros(1), 2_000, bulk);
+        world.arrive(Instant::ZERO, micros(37), 50, |index, at| {
+            seg().flow(1).seq(100 + index).len(1).psh().frame_at(at)
+        });
+        let ended = run_in(&world, policy, || BUSY);
+        let deliveries = ended.to_host.len();
+        let requests = ended.to_host.into_iter().filter(|sent| sent.bytes.len() < 100);
+        (deliveries, requests.collect::<Vec<Sent>>())
+    };
+    let ((held, auto), (each, none)) = (requests(auto()), requests(Policy::none()));
+    assert!(held * 5 < each, "{held} deliveries, {each} without coalescing");
+    assert_eq!(none.len(), 50);
+    assert_eq!(auto, none);
+}

@@ -207,11 +207,17 @@ impl<'s> Receiver<'s> {
     fn read_all(&mut self, phase: Phase) -> Result<u64> {
         let mut read = 0;
         for connection in &mut self.own {
-            let came = connection.read_some(phase)?;
-            if self.flags.echo {
-                connection.answer(came)?;
+            // All that the turn brought, so that the application keeps up and no text waits.
+            loop {
+                let came = connection.read_some(phase)?;
+                if self.flags.echo {
+                    connection.answer(came)?;
+                }
+                read += came;
+                if came < READ_BYTES as u64 {
+                    break;
+                }
             }
-            read += came;
         }
         self.shared.bytes.fetch_add(read, Ordering::Relaxed);
         Ok(read)
@@ -360,5 +366,5 @@ pub(super) const PORT: u16 = 5_000;
 /// Of the lab's IPv4 network.
 const PREFIX_BITS: u8 = 24;
 const BACKLOG: usize = 512;
-const READ_BYTES: usize = 128 * 1024;
+const READ_BYTES: usize = 128 << 10;
 const PATIENCE: Duration = Duration::from_secs(20);

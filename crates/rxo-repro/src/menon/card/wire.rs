@@ -19,7 +19,7 @@ pub(super) fn card(lab: &Lab, socket: PathBuf, core: Option<usize>) -> Result<Ru
     Running::start(lab, ("rxo-card", core), move |stop, ready| {
         let devices = open(&socket)?;
         ready();
-        let card = Card { validates: true, expands: true, report_every: None };
+        let card = Card { validates: true, expands: true, report_every: None, desk: None };
         // Its only notices are that the receiver has come and gone.
         let Outcome { totals, result } = run_card(devices, card, stop, |_: Event<'_>| {})?;
         result?;

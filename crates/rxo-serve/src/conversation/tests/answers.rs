@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_file_is_given_with_what_is_known_of_it() {
-    let scratch = Scratch::new();
+    let scratch = Site::new();
     let answer = get(&scratch.www(), "/hello.txt?x=1", "");
     assert_eq!(status(&answer), 200);
     assert_eq!(field(&answer, "Content-Length"), "12");
@@ -16,7 +16,7 @@ fn a_file_is_given_with_what_is_known_of_it() {
 
 #[test]
 fn requests_that_come_together_are_answered_in_order() {
-    let scratch = Scratch::new();
+    let scratch = Site::new();
     let text = "GET /hello.txt HTTP/1.1\nHost: x\n\nHEAD /hello.txt HTTP/1.1\nHost: x\n\n\
                 GET /nothing HTTP/1.1\nHost: x\n\nGET /empty HTTP/1.1\nHost: x\nConnection: close\n\n\
                 GET /never HTTP/1.1\nHost: x\n\n";
@@ -38,7 +38,7 @@ fn without_dates(text: &str) -> String {
 
 #[test]
 fn ranges_and_versions() {
-    let scratch = Scratch::new();
+    let scratch = Site::new();
     let www = &scratch.www();
     let tag = field(&get(www, "/hello.txt", ""), "ETag").to_owned();
     let part = get(www, "/hello.txt", &format!("Range: bytes=7-\nIf-Range: {tag}\n"));
@@ -61,7 +61,7 @@ fn ranges_and_versions() {
 
 #[test]
 fn a_large_file_comes_whole() {
-    let scratch = Scratch::new();
+    let scratch = Site::new();
     scratch.file("large", &large());
     let text = b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     for at_once in [1_000, 1 << 20] {
@@ -78,7 +78,7 @@ fn large() -> Vec<u8> {
 
 #[test]
 fn a_head_that_is_no_request_ends_the_conversation() {
-    let scratch = Scratch::new();
+    let scratch = Site::new();
     let www = &scratch.www();
     let next = "GET /hello.txt HTTP/1.1\nHost: x\n\n";
     let rows = [

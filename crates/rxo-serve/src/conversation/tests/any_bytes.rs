@@ -9,7 +9,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), at_once in 1..50_usize) {
-        let scratch = Scratch::new();
+        let scratch = Site::new();
         conversed(&bytes, &scratch.www(), at_once);
     }
 
@@ -18,7 +18,7 @@ proptest! {
         requests in prop::collection::vec(odd_request(), 1..8),
         at_once in 1..500_usize,
     ) {
-        let scratch = Scratch::new();
+        let scratch = Site::new();
         let text = requests.concat();
         let talk = conversed(text.as_bytes(), &scratch.www(), at_once);
         prop_assert!(!talk.logged.is_empty());

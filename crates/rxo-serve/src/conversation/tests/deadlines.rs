@@ -1,5 +1,7 @@
 //! Clients that are slow, and ends, on virtual time.
 
+use std::time::UNIX_EPOCH;
+
 use super::*;
 
 /// A conversation whose time begins now, with limits of seconds.

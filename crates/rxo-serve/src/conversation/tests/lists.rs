@@ -1,5 +1,7 @@
 //! Directories without an index.
 
+use std::fs::File;
+
 use super::*;
 use crate::LISTING_BYTES;
 
@@ -22,7 +24,7 @@ fn unchunked(mut text: &str) -> (String, &str) {
 /// client that does not know chunks it ends with the connection.
 #[test]
 fn a_page_of_many_names_is_streamed() {
-    let scratch = Scratch::new();
+    let scratch = Site::new();
     let www = &scratch.www();
     let names: Vec<String> = (0..3_000).map(|index| format!("many-{index:04}")).collect();
     for name in &names {
@@ -53,7 +55,7 @@ fn a_page_of_many_names_is_streamed() {
 /// However many pieces its page has, a directory is read once for a request.
 #[test]
 fn a_directory_is_read_once_for_a_request() {
-    let scratch = Scratch::new();
+    let scratch = Site::new();
     for index in 0..2_000 {
         File::create(scratch.www().join(format!("sub/{index:0100}"))).unwrap();
     }

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn directories_have_an_index_or_are_listed() {
-    let scratch = Scratch::new();
+    let scratch = Site::new();
     let www = &scratch.www();
     let listed = get(www, "/", "");
     assert!(status(&listed) == 200 && listed.contains("<a href=\"./sub/\">sub/</a>"), "{listed}");
@@ -18,7 +18,7 @@ fn directories_have_an_index_or_are_listed() {
 
 #[test]
 fn links_are_followed_inside_and_nowhere_else() {
-    let scratch = Scratch::new();
+    let scratch = Site::new();
     let www = &scratch.www();
     assert!(get(www, "/inside", "").ends_with("hello, world"));
     for (path, expected) in [
@@ -40,7 +40,7 @@ fn links_are_followed_inside_and_nowhere_else() {
 
 #[test]
 fn a_pipe_in_the_directory_stops_nobody() {
-    let scratch = Scratch::new();
+    let scratch = Site::new();
     let path = scratch.www().join("pipe");
     let mode = rustix::fs::Mode::RUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();

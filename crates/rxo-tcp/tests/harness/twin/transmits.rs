@@ -16,10 +16,12 @@ impl Twins {
             self.slow.on_arrival(self.now, Arrival::segments(segments));
             return;
         }
+        let resent = resent_segments(&self.slow);
         for segment in segments {
             self.slow.on_arrival(self.now, segment.into());
             self.left.extend(leaving(&mut self.slow, self.now));
         }
+        self.resent_between |= resent_segments(&self.slow) != resent;
     }
 
     /// Whether a peer may send it that has seen only what has left both: inside the window, or far behind
@@ -47,6 +49,10 @@ impl Twins {
         }
         assert!(left.is_empty() || self.fast.is_closed(), "only alone: {left:?}");
     }
+}
+
+fn resent_segments(connection: &Connection<Vec<u8>>) -> u32 {
+    connection.statistics().recovery.resent_segments
 }
 
 /// All that leaves now.

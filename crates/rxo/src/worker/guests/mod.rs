@@ -25,16 +25,18 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rxo_coalesce::Policy;
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
 use super::next::{Turn, next};
-use super::reading::Times;
+use super::reading::{Due, Times};
 use super::waiter::{rest, wait};
 use super::{
-    Awake, Directions, Duplex, LAST_ROUNDS, Misfit, Waiter, Wanted, WantedHost, Worker,
-    WorkerConfig,
+    Awake, Directions, Duplex, LAST_ROUNDS, Misfit, Moment, Question, Waiter, Wanted, WantedHost,
+    Worker, WorkerConfig, fit,
 };
+use crate::desk::Desk;
 use crate::switch::{MAX_PORTS, Port, Switch};
 
 use hub::Hub;
@@ -82,6 +84,8 @@ where
         let each = WorkerConfig {
             overload: None,
             report_every: None,
+            look_every: None,
+            desk: None,
             directions: Directions::Both,
             ..config.clone()
         };
@@ -105,7 +109,7 @@ where
         stop: &AtomicBool,
         mut observe: impl FnMut(GuestsReport<'_, NO, HO>),
     ) -> Result<(), DeviceError> {
-        self.times.start(waiter.now(), waiter.cpu_time(), self.config.report_every);
+        self.times.start(waiter.now(), waiter.cpu_time(), &self.config);
         let ended = self.work(waiter, stop, &mut observe);
         let emptied = self.empty_queues(waiter);
         let now = waiter.now();
@@ -145,9 +149,13 @@ where
         let mut awake = Awake::ALL;
         while !stop.load(Ordering::Relaxed) {
             let turn = self.turn(waiter, awake)?;
-            if self.times.is_report_due(turn.now) {
+            if let Some(due) = self.times.take_due(turn.now) {
                 self.times.set(turn.now, waiter.cpu_time());
-                self.report(observe);
+                self.report(due == Due::Report, observe);
+            }
+            if let Some(question) = self.config.desk.as_ref().and_then(Desk::take) {
+                self.times.set(turn.now, waiter.cpu_time());
+                self.answer(question);
             }
             let next = next(&self.config, turn, self.deadline());
             awake = rest(waiter, next, |waiter, timeout| self.wait(waiter, timeout))?;
@@ -181,14 +189,40 @@ where
         result
     }
 
-    /// Calls `observe` now.
-    pub fn report(&mut self, observe: &mut impl FnMut(GuestsReport<'_, NO, HO>)) {
+    /// Calls `observe` now; `is_due` says whether the time between two reports has passed.
+    pub fn report(&mut self, is_due: bool, observe: &mut impl FnMut(GuestsReport<'_, NO, HO>)) {
         let reading = self.reading();
         observe(GuestsReport {
             reading: &reading,
+            is_due,
             nic_sink: &mut self.hub.borrow_mut().outlet.sink,
             guest_sinks: self.workers.iter_mut().map(|w| &mut w.to_host.outlet.sink).collect(),
         });
+    }
+
+    fn answer(&mut self, question: Question) {
+        match question {
+            Question::Counters(reply) => reply.give((&self.reading()).into()),
+            Question::Policies(reply) => {
+                reply.give(self.workers.iter().map(Worker::policy).collect());
+            }
+            Question::ChangePolicy(policy, reply) => reply.give(self.change_policy(policy)),
+            Question::ReportEvery(time, reply) => {
+                reply.give(fit::check_report(time).map(|()| self.times.report_every(time)));
+            }
+        }
+    }
+
+    /// Changes the policy of all guests, or of none.
+    fn change_policy(&mut self, policy: Policy) -> Result<Moment, Misfit> {
+        let carried: Vec<_> =
+            self.workers.iter().map(|worker| worker.carried(policy)).collect::<Result<_, _>>()?;
+        self.config.engine.policy = policy;
+        let moments = self.workers.iter_mut().zip(carried).map(|(it, own)| it.change_policy(own));
+        match moments.filter(|moment| *moment != Moment::NextTurn).count() {
+            0 => Ok(Moment::NextTurn),
+            waiting => Ok(Moment::WhenThereIsRoom(waiting)),
+        }
     }
 
     /// Takes a batch of the nic, and gives every guest a turn. If one fails, the others have theirs.
@@ -217,7 +251,7 @@ where
     fn deadline(&self) -> Option<Instant> {
         let guests = self.workers.iter().filter_map(Worker::deadline);
         let nic = self.hub.borrow().source.poll_at();
-        guests.chain(nic).chain(self.times.report_at()).min()
+        guests.chain(nic).chain(self.times.due_at()).min()
     }
 
     /// Waits for the nic and for what each guest needs next.

@@ -51,6 +51,8 @@ impl GuestsReading {
 pub struct GuestsReport<'a, NO, HO> {
     /// All counters.
     pub reading: &'a GuestsReading,
+    /// Whether the time between two reports has passed.
+    pub is_due: bool,
     /// The nic's sink, to ask it for notices.
     pub nic_sink: &'a mut NO,
     /// The guests' sinks.

@@ -1,50 +1,83 @@
-//! The socket on which front ends connect.
+//! A unix socket under a path, on which other processes connect.
+//!
+//! It is separate because guests (`vhost:PATH`) and those who control a process need the same care: the file of a
+//! process that was killed is taken over, that of one that lives is not, and of several that start at once one gets
+//! the path. Nobody finds the path before the socket listens. The file is removed at the end, if it is still the
+//! same.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rxo_device::DeviceError;
 
-use crate::fault;
 use crate::vhost_user::connect;
-use crate::wait;
+use crate::{fault, sys, wait};
 
 /// A bound socket. Its file is removed when this is dropped, if it is still the same.
 #[derive(Debug)]
-pub(super) struct Listener {
+pub struct Listener {
     socket: UnixListener,
+    file: SocketFile,
+    removes: bool,
+}
+
+/// Who may connect to a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Whom the umask of the process lets.
+    ByUmask,
+    /// The user of this process, and whoever may do everything. The file has mode 0600 from its first moment.
+    OwnerOnly,
+}
+
+/// The file of a socket, known by more than its path: another process may have replaced it.
+#[derive(Clone, Debug)]
+pub struct SocketFile {
     path: PathBuf,
-    /// Device and inode of the file.
+    /// Device and inode.
     identity: Option<(u64, u64)>,
 }
 
 impl Listener {
-    /// Binds the socket. Takes over the file of a process that was killed: one that nobody listens on.
-    /// Of several processes that bind the same path at once, one succeeds: the folder is locked
+    /// Binds the socket; messages call it `label`. Takes over the file of a process that was killed: one that
+    /// nobody listens on. Of several processes that bind the same path at once, one succeeds: the folder is locked
     /// meanwhile.
-    pub(super) fn bind(label: &str, path: &Path) -> Result<Self, DeviceError> {
-        let _folder = lock_folder(label, path)?;
+    ///
+    /// # Errors
+    /// As [`Listener::check`], and if the system refuses.
+    pub fn bind(label: &str, path: &Path, access: Access) -> Result<Self, DeviceError> {
+        let _folder = lock_folder(label, path, LOCK_ATTEMPTS)?;
         occupant(label, path)?;
-        let socket = bind_complete(path).map_err(|error| match error.kind() {
-            io::ErrorKind::PermissionDenied => fault::system(
-                format!("cannot open {label}; choose a folder that this user may write to"),
-                error,
-            ),
-            _ => fault::system(format!("cannot open {label}; the system refused"), error),
+        let socket = bind_complete(path, access).map_err(|error| {
+            let remedy = match error.kind() {
+                io::ErrorKind::PermissionDenied => "choose a folder that this user may write to",
+                io::ErrorKind::InvalidInput => "its path is too long for a socket; shorten it",
+                _ => "the system refused",
+            };
+            fault::system(format!("cannot open {label}; {remedy}"), error)
         })?;
-        Ok(Self { socket, identity: identity(path), path: path.to_owned() })
+        let file = SocketFile { identity: identity(path), path: path.to_owned() };
+        Ok(Self { socket, file, removes: true })
     }
 
-    /// The next connection; `None` if there is none.
+    /// Looks whether a socket may be bound at `path`, and changes nothing.
+    ///
+    /// # Errors
+    /// If somebody listens there, or there is something that is no socket.
+    pub fn check(label: &str, path: &Path) -> Result<(), DeviceError> {
+        occupant(label, path).map(|_| ())
+    }
+
+    /// The next connection; `None` if there is none. Never waits.
     ///
     /// # Errors
     /// If there is one that cannot be accepted now, such as for want of descriptors. It stays there.
-    pub(super) fn accept(&self) -> io::Result<Option<UnixStream>> {
+    pub fn accept(&self) -> io::Result<Option<UnixStream>> {
         loop {
             return match self.socket.accept() {
                 Ok((stream, _)) => Ok(Some(stream)),
@@ -56,24 +89,82 @@ impl Listener {
             };
         }
     }
+
+    /// The socket itself, to be served by another thread. It outlives this, but not its file.
+    ///
+    /// # Errors
+    /// If the system gives no descriptor.
+    pub fn socket(&self) -> io::Result<UnixListener> {
+        self.socket.try_clone()
+    }
+
+    /// Closes the socket here and leaves the file, which another process of this run serves.
+    #[must_use]
+    pub fn leave(mut self) -> SocketFile {
+        self.removes = false;
+        self.file.clone()
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if self.removes && self.file.is_there() {
+            // It may be gone already, which is as well.
+            let _gone = fs::remove_file(&self.file.path);
+        }
+    }
+}
+
+impl SocketFile {
+    /// Removes the file of a process that was killed: if it is still the same, and nobody listens on it. Leaves it
+    /// if the folder is locked, because then another process is about to take it over.
+    pub fn remove_if_stale(&self) {
+        let label = self.path.display().to_string();
+        let Ok(_folder) = lock_folder(&label, &self.path, 1) else { return };
+        let is_stale = matches!(occupant(&label, &self.path), Ok(Occupant::Stale));
+        if is_stale && self.is_there() {
+            let _gone = fs::remove_file(&self.path);
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        self.identity.is_some() && identity(&self.path) == self.identity
+    }
 }
 
 /// Binds `path`, in place of what is there. The file gets its name when the socket listens, so that
 /// nobody is refused who sees it. A process that is killed in between leaves a file that the next one
 /// removes.
-fn bind_complete(path: &Path) -> io::Result<UnixListener> {
+fn bind_complete(path: &Path, access: Access) -> io::Result<UnixListener> {
     let unfinished = path.with_extension("~");
     if fs::symlink_metadata(&unfinished).is_ok_and(|found| found.file_type().is_socket()) {
         fs::remove_file(&unfinished)?;
     }
-    let socket = UnixListener::bind(&unfinished)?;
-    let named = socket.set_nonblocking(true).and_then(|()| fs::rename(&unfinished, path));
+    let mut socket = sys::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
+    if access == Access::OwnerOnly {
+        // The file gets the mode of the socket, less the umask. So there is no moment with another.
+        let file = File::from(socket);
+        file.set_permissions(Permissions::from_mode(OWNER_ONLY))?;
+        socket = OwnedFd::from(file);
+    }
+    sys::listen_unix(socket.as_fd(), &unfinished, MOST_WAITING)?;
+    let named = fs::rename(&unfinished, path);
     named.inspect_err(|_| _ = fs::remove_file(&unfinished))?;
-    Ok(socket)
+    Ok(socket.into())
 }
 
+const OWNER_ONLY: u32 = 0o600;
+/// The most connections that wait to be accepted.
+const MOST_WAITING: libc::c_int = 128;
+
 /// Locks the folder of `path` until the value is dropped or this process ends. It leaves nothing behind.
-fn lock_folder(label: &str, path: &Path) -> Result<File, DeviceError> {
+fn lock_folder(label: &str, path: &Path, attempts: u32) -> Result<File, DeviceError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(|error| {
         let remedy = match error.kind() {
@@ -82,7 +173,7 @@ fn lock_folder(label: &str, path: &Path) -> Result<File, DeviceError> {
         };
         fault::system(format!("cannot open {label}: {remedy}"), error)
     })?;
-    lock(label, &folder, LOCK_ATTEMPTS)?;
+    lock(label, &folder, attempts)?;
     Ok(folder)
 }
 
@@ -108,24 +199,9 @@ fn lock(label: &str, folder: &File, attempts: u32) -> Result<(), DeviceError> {
 const LOCK_ATTEMPTS: u32 = 400;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(25);
 
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if self.identity.is_some() && identity(&self.path) == self.identity {
-            // It may be gone already, which is as well.
-            let _gone = fs::remove_file(&self.path);
-        }
-    }
-}
-
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Occupant {
+enum Occupant {
     Nothing,
     /// A socket on which nobody listens.
     Stale,
@@ -135,7 +211,7 @@ pub(super) enum Occupant {
 ///
 /// # Errors
 /// If somebody listens there, or it is no socket.
-pub(super) fn occupant(label: &str, path: &Path) -> Result<Occupant, DeviceError> {
+fn occupant(label: &str, path: &Path) -> Result<Occupant, DeviceError> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(Occupant::Nothing) };
     if !found.file_type().is_socket() {
         return Err(DeviceError::Usage(format!(
@@ -178,8 +254,8 @@ mod tests {
         let path = folder.join("a.sock");
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists(), "as SIGKILL leaves it");
-        let listener = Listener::bind("vhost:a", &path).unwrap();
-        let line = Listener::bind("vhost:a", &path).unwrap_err().to_string();
+        let listener = Listener::bind("vhost:a", &path, Access::ByUmask).unwrap();
+        let line = Listener::bind("vhost:a", &path, Access::ByUmask).unwrap_err().to_string();
         assert!(line.starts_with("cannot open vhost:a: a process listens there; end it"), "{line}");
         drop(listener);
         assert!(!path.exists());
@@ -196,7 +272,7 @@ mod tests {
             let start = Barrier::new(4);
             let bind = || {
                 start.wait();
-                Listener::bind("vhost:a", &path).ok()
+                Listener::bind("vhost:a", &path, Access::ByUmask).ok()
             };
             let bound: Vec<_> = thread::scope(|scope| {
                 let threads = [(); 4].map(|()| scope.spawn(bind));
@@ -251,7 +327,7 @@ mod tests {
         let folder = folder("killed");
         let path = folder.join("a.sock");
         drop(UnixListener::bind(path.with_extension("~")).unwrap());
-        drop(Listener::bind("vhost:a", &path).unwrap());
+        drop(Listener::bind("vhost:a", &path, Access::ByUmask).unwrap());
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         fs::remove_dir_all(folder).unwrap();
     }
@@ -260,15 +336,59 @@ mod tests {
     fn only_a_file_of_its_own_is_removed() {
         let folder = folder("own");
         let path = folder.join("a.sock");
-        let listener = Listener::bind("vhost:a", &path).unwrap();
+        let listener = Listener::bind("vhost:a", &path, Access::ByUmask).unwrap();
         fs::remove_file(&path).unwrap();
         fs::write(&path, "another's").unwrap();
         drop(listener);
         assert_eq!(fs::read(&path).unwrap(), b"another's");
-        let line = Listener::bind("vhost:a", &path).unwrap_err().to_string();
+        let line = Listener::bind("vhost:a", &path, Access::ByUmask).unwrap_err().to_string();
         assert!(line.contains("a file that is no socket"), "{line}");
-        let line = Listener::bind("vhost:a", &folder.join("b/c")).unwrap_err().to_string();
+        let line = Listener::bind("vhost:a", &folder.join("b/c"), Access::ByUmask)
+            .unwrap_err()
+            .to_string();
         assert!(line.contains("its folder does not exist"), "{line}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn the_file_of_an_owner_is_so_from_its_first_moment() {
+        let folder = folder("mode");
+        let path = folder.join("a.sock");
+        let mode = || fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777;
+        let listener = Listener::bind("--control a", &path, Access::OwnerOnly).unwrap();
+        assert_eq!(mode(), 0o600);
+        // The name that it has while it is made is bound with the same mode: nothing changes it afterwards.
+        let socket = bind_complete(&folder.join("b.sock"), Access::OwnerOnly).unwrap();
+        let of_socket = File::from(OwnedFd::from(socket)).metadata().unwrap();
+        assert_eq!(of_socket.permissions().mode() & 0o777, 0o600);
+        drop(listener);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_left_is_removed_only_when_nobody_listens() {
+        let folder = folder("left");
+        let path = folder.join("a.sock");
+        let listener = Listener::bind("a", &path, Access::OwnerOnly).unwrap();
+        let other = listener.socket().unwrap();
+        let file = listener.leave();
+        file.remove_if_stale();
+        assert!(path.exists(), "another process listens");
+        drop(other);
+        file.remove_if_stale();
+        assert!(!path.exists());
+        let _next = Listener::bind("a", &path, Access::OwnerOnly).unwrap();
+        file.remove_if_stale();
+        assert!(path.exists(), "it is another file");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_is_called_so() {
+        let folder = folder("long");
+        let path = folder.join("a".repeat(120));
+        let line = Listener::bind("a", &path, Access::OwnerOnly).unwrap_err().to_string();
+        assert!(line.contains("its path is too long for a socket; shorten it"), "{line}");
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -11,11 +11,11 @@ use rxo_frame::LinkKind;
 
 /// A capture that is being written, and the devices that it traces.
 #[derive(Debug)]
-pub(super) struct Capture {
+pub(crate) struct Capture {
     path: PathBuf,
     tracer: Tracer<File>,
     /// Where the nic is traced, and then each host.
-    pub(super) points: Vec<TracePoint<File>>,
+    pub(crate) points: Vec<TracePoint<File>>,
 }
 
 impl Capture {
@@ -23,10 +23,10 @@ impl Capture {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn begin(path: &Path, devices: &[&DeviceName], link: LinkKind) -> Result<Self> {
+    pub(crate) fn begin(path: &Path, devices: &[&DeviceName], link: LinkKind) -> Result<Self> {
         let cannot = || format!("--tap {}: cannot be written", path.display());
         let file = File::create(path).with_context(cannot)?;
-        let application = concat!("rxo ", env!("CARGO_PKG_VERSION"), " run");
+        let application = concat!("rxo ", env!("CARGO_PKG_VERSION"));
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let since_1970 = since_1970.context("the clock of this machine is before 1970")?;
         let epoch = since_1970.saturating_sub(Duration::from_nanos(clock::now().as_nanos()));
@@ -41,7 +41,7 @@ impl Capture {
     ///
     /// # Errors
     /// If packets are missing in it. The message says how many.
-    pub(super) fn finish(&self) -> Result<()> {
+    pub(crate) fn finish(&self) -> Result<()> {
         let finished = self.tracer.finish();
         let missing = self.tracer.counters().unwritten;
         let incomplete = || format!("--tap {}: {missing} packets are missing", self.path.display());

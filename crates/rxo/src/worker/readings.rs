@@ -1,7 +1,6 @@
 //! The counters of a run: of all hosts together, and of each guest.
 
-use crate::Reading;
-use crate::worker::GuestsReading;
+use super::{GuestsReading, Reading};
 
 /// The counters of a run or of an interval. Those of a host alone come [from](From) a [`Reading`], those of
 /// guests from a [`GuestsReading`].

@@ -1,0 +1,49 @@
+//! The sender's address and the group's, as they are typed.
+
+use std::net::SocketAddr;
+
+use anyhow::Result;
+use rxo_host::link::Channel;
+
+use crate::exit::usage;
+
+/// The sender and the group of a cast, which fit together.
+///
+/// # Errors
+/// If one is no address with a port, or nobody could join that group of that sender.
+pub(super) fn channel(source: &str, group: &str) -> Result<(SocketAddr, SocketAddr)> {
+    let sender = address(source, source, "10.0.0.1:7000 or [fd00::1]:7000")?;
+    let said = format!("--group {group}");
+    let group = address(&said, group, "232.1.1.1:7000 or [ff3e::8000:1]:7000")?;
+    Channel::new(sender.ip(), group.ip()).map_err(|error| usage(format!("{said}: {error}")))?;
+    Ok((sender, group))
+}
+
+fn address(said: &str, text: &str, such: &str) -> Result<SocketAddr> {
+    let address: Option<SocketAddr> = text.parse().ok();
+    address
+        .filter(|address| address.port() > 0)
+        .ok_or_else(|| usage(format!("{said}: give an address and a port, such as {such}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_joined_is_named_with_what_can() {
+        assert!(channel("10.0.0.1:7000", "232.1.1.1:7000").is_ok());
+        assert!(channel("[fd00::1]:7000", "[ff3e::8000:1]:7000").is_ok());
+        let said = |source, group| channel(source, group).unwrap_err().to_string();
+        let rows = [
+            ("10.0.0.1", "232.1.1.1:7000", "10.0.0.1: give an address and a port, such as 10.0"),
+            ("10.0.0.1:0", "232.1.1.1:7000", "10.0.0.1:0: give an address and a port"),
+            ("10.0.0.1:7000", "232.1.1.1", "--group 232.1.1.1: give an address and a port"),
+            ("10.0.0.1:7000", "10.0.0.2:7000", "--group 10.0.0.2:7000: 10.0.0.2 is no group"),
+            ("[fd00::1]:7000", "232.1.1.1:7000", "--group 232.1.1.1:7000: fd00::1 cannot send"),
+        ];
+        for (source, group, start) in rows {
+            assert!(said(source, group).starts_with(start), "{}", said(source, group));
+        }
+    }
+}

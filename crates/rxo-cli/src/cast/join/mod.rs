@@ -1,0 +1,203 @@
+//! `rxo cast join`: makes a receiver of any host beside it, such as a namespace or this system on a TAP.
+//!
+//! Carries frames between an interface and a device on whose other side the host is. When that host opens a connection
+//! to the sender, its group is joined; what comes to the group is given to the host as segments of
+//! its connection (`filter.rs`, `rewrite.rs`). Everything else passes as it is, both ways.
+
+mod filter;
+mod rewrite;
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Error, Result};
+use rxo::live::{Device, DeviceOptions};
+use rxo::wire::{PROTOCOL_ICMPV6, PROTOCOL_IGMP, Transport, parse};
+use rxo_device::middleware::WireSource;
+use rxo_device::{DeviceError, FrameSink, FrameSource};
+use rxo_driver::wait::{Interest, WaitList};
+use rxo_driver::{DeviceName, DeviceSink, DeviceSource, clock};
+use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_host::IpCidr;
+use rxo_host::link::{Channel, Link, LinkConfig};
+
+use self::filter::{Filter, News, Verdict};
+use super::addresses;
+use crate::exit::usage;
+use crate::flags::CastJoinFlags;
+use crate::numbers::grouped;
+use crate::{output, stop};
+
+/// Carries frames until a signal comes.
+///
+/// # Errors
+/// If a flag is invalid, a device cannot be opened, or fails while in use.
+pub(crate) fn command(flags: &CastJoinFlags) -> Result<()> {
+    let (sender, group) = addresses::channel(&flags.source, &flags.group)?;
+    let channel =
+        Channel::new(sender.ip(), group.ip()).map_err(|error| usage(error.to_string()))?;
+    let stop = stop::on_request()?;
+    let nic = open("--nic", &flags.nic)?;
+    let host = open("--host", &flags.host)?;
+    let mut bridge = Bridge::new(nic, host, Filter::new(sender, group), channel);
+    output::text(&format!("joining {channel} for connections to {sender}"))?;
+    bridge.run(&stop)?;
+    let counts = bridge.filter.counts;
+    output::text(&format!(
+        "{} segments to the group given to the receiver, {} outside its window, {} refused",
+        grouped(counts.rewritten),
+        grouped(counts.outside),
+        grouped(counts.refused)
+    ))
+}
+
+fn open(option: &'static str, name: &str) -> Result<Device> {
+    let name: DeviceName = name.parse().context(option)?;
+    name.check_both_ways().context(option)?;
+    let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
+    let device = Device::open(&name, options).context(option)?;
+    if device.source.capabilities().link != LinkKind::Ethernet {
+        return Err(usage(format!(
+            "{option} {name}: frames of a group need an Ethernet; choose packet: or tap:"
+        )));
+    }
+    Ok(device)
+}
+
+/// Two devices, the filter between them, and the membership.
+struct Bridge {
+    nic: WireSource<DeviceSource>,
+    nic_sink: DeviceSink,
+    host: DeviceSource,
+    host_sink: DeviceSink,
+    filter: Filter,
+    channel: Channel,
+    /// The receiver's end of the link, while it belongs to the group: it only reports.
+    member: Option<Link>,
+}
+
+impl Bridge {
+    fn new(nic: Device, host: Device, filter: Filter, channel: Channel) -> Self {
+        Self {
+            nic: WireSource::new(nic.source, false),
+            nic_sink: nic.sink,
+            host: host.source,
+            host_sink: host.sink,
+            filter,
+            channel,
+            member: None,
+        }
+    }
+
+    fn run(&mut self, stop: &AtomicBool) -> Result<()> {
+        let (mut from_nic, mut from_host) = (Vec::new(), Vec::new());
+        while !stop.load(Ordering::Relaxed) {
+            let now = clock::now();
+            self.nic_sink.resume()?;
+            self.host_sink.resume()?;
+            let mut count = 0;
+            if !self.host_sink.is_blocked() {
+                count += self.nic.receive(&mut from_nic, BUDGET)?;
+                self.carry_in(&from_nic, now)?;
+                from_nic.clear();
+            }
+            if !self.nic_sink.is_blocked() {
+                count += self.host.receive(&mut from_host, BUDGET)?;
+                self.carry_out(&from_host, now)?;
+                from_host.clear();
+            }
+            self.report(now)?;
+            if count == 0 {
+                self.wait(now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_in<B: AsRef<[u8]>>(&mut self, frames: &[Frame<B>], now: Instant) -> Result<()> {
+        let mut verdicts = Vec::with_capacity(frames.len());
+        for frame in frames {
+            self.hear_query(frame, now);
+            verdicts.push(self.filter.judge(frame.bytes(), now));
+        }
+        let pairs = frames.iter().zip(&verdicts);
+        let passed: Vec<Frame<&[u8]>> = pairs
+            .filter_map(|(frame, verdict)| match verdict {
+                Verdict::Pass => Some(frame.borrowed()),
+                Verdict::Rewritten(bytes) => {
+                    Some(Frame { bytes: bytes.as_slice(), ..frame.borrowed() })
+                }
+                Verdict::Drop => None,
+            })
+            .collect();
+        Ok(self.host_sink.transmit(passed.into_iter())?)
+    }
+
+    fn carry_out<B: AsRef<[u8]>>(&mut self, frames: &[Frame<B>], now: Instant) -> Result<()> {
+        for frame in frames {
+            match self.filter.hear_host(frame.bytes(), now) {
+                News::Nothing => {}
+                News::Opens { receiver, mac } => self.join(receiver, mac, now)?,
+                News::Ends => {
+                    if let Some(member) = &mut self.member {
+                        member.leave(self.channel, now);
+                    }
+                }
+            }
+        }
+        Ok(self.nic_sink.transmit(frames.iter().map(Frame::borrowed))?)
+    }
+
+    /// Belongs to the group in the name of the receiver from now on.
+    fn join(&mut self, receiver: SocketAddr, mac: [u8; 6], now: Instant) -> Result<()> {
+        let bits = if receiver.is_ipv4() { 32 } else { 128 };
+        let address = IpCidr::new(receiver.ip(), bits).map_err(Error::new)?;
+        let mut member = Link::new(LinkConfig::ethernet(mac, vec![address]))?;
+        member.join(self.channel, now)?;
+        self.member = Some(member);
+        Ok(())
+    }
+
+    /// Takes a query about groups. Everything else that a link answers is the receiver's to answer.
+    fn hear_query<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) {
+        let bytes = frame.bytes();
+        let is_query = parse(bytes).is_ok_and(|parsed| match parsed.transport {
+            Transport::Other(PROTOCOL_IGMP) => true,
+            Transport::Other(PROTOCOL_ICMPV6) => {
+                bytes.get(parsed.at.transport as usize) == Some(&MLD_QUERY)
+            }
+            _ => false,
+        });
+        if let Some(member) = self.member.as_mut().filter(|_| is_query) {
+            member.on_frame(frame, now);
+        }
+    }
+
+    /// Sends the reports that are due.
+    fn report(&mut self, now: Instant) -> Result<(), DeviceError> {
+        let Some(member) = &mut self.member else { return Ok(()) };
+        member.on_timeout(now);
+        let reports: Vec<Vec<u8>> = std::iter::from_fn(|| member.poll_transmit()).collect();
+        self.nic_sink.transmit(reports.iter().map(|bytes| Frame::new(bytes.as_slice(), now)))
+    }
+
+    fn wait(&self, now: Instant) -> Result<()> {
+        let due = self.member.as_ref().and_then(Link::poll_at).map_or(LOOK, |at| at.since(now));
+        let is_blocked = self.nic_sink.is_blocked() || self.host_sink.is_blocked();
+        let timeout = if is_blocked { SHORT } else { due.min(LOOK) };
+        let mut list = WaitList::new();
+        list.add(Some(&self.nic), Interest::Readable);
+        list.add(Some(&self.host), Interest::Readable);
+        list.wait(Some(timeout))?;
+        Ok(())
+    }
+}
+
+/// Frames taken from a device at once.
+const BUDGET: usize = 256;
+const MLD_QUERY: u8 = 130;
+/// How often the request to stop is checked.
+const LOOK: Duration = Duration::from_millis(50);
+/// How soon a device without room is tried again.
+const SHORT: Duration = Duration::from_millis(1);

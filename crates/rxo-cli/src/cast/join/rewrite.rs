@@ -1,0 +1,76 @@
+//! A segment to the group becomes one of a single connection: addresses, port, and the three fields that a group's
+//! segment cannot have right. Checksums are updated, not computed, so a frame that was damaged stays so.
+
+use std::net::{IpAddr, SocketAddr};
+
+use rxo::wire::checksum::{update_long, update_word};
+use rxo::wire::{Offsets, SeqNumber};
+
+/// What the segment says then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) mac: [u8; 6],
+    /// Of the same IP version as the group.
+    pub(super) receiver: SocketAddr,
+    pub(super) ack: SeqNumber,
+    pub(super) window: u16,
+    /// TSecr.
+    pub(super) echo: u32,
+}
+
+/// Changes the Ethernet frame in `bytes`, whose headers are at `at` and end with the timestamp option alone. `None`,
+/// and the frame is of no use, if it is too short for that.
+pub(super) fn rewrite(bytes: &mut [u8], at: Offsets, target: &Target) -> Option<()> {
+    let (network, tcp) = (at.network as usize, at.transport as usize);
+    bytes.get_mut(..6)?.copy_from_slice(&target.mac);
+    let check = tcp + CHECKSUM_AT;
+    let mut sum = u16::from_be_bytes(*bytes.get(check..)?.first_chunk()?);
+    match target.receiver.ip() {
+        IpAddr::V4(ip) => {
+            let header = network + IPV4_CHECKSUM_AT;
+            let mut header_sum = u16::from_be_bytes(*bytes.get(header..)?.first_chunk()?);
+            let (old, new) = put_long(bytes, network + IPV4_DESTINATION_AT, ip.to_bits())?;
+            sum = update_long(sum, old, new);
+            header_sum = update_long(header_sum, old, new);
+            bytes.get_mut(header..header + 2)?.copy_from_slice(&header_sum.to_be_bytes());
+        }
+        IpAddr::V6(ip) => {
+            for (place, word) in ip.octets().chunks_exact(4).enumerate() {
+                let to = network + IPV6_DESTINATION_AT + 4 * place;
+                let (old, new) = put_long(bytes, to, u32::from_be_bytes(*word.first_chunk()?))?;
+                sum = update_long(sum, old, new);
+            }
+        }
+    }
+    let longs = [(ACK_AT, target.ack.0), (ECHO_AT, target.echo)];
+    for (place, value) in longs {
+        let (old, new) = put_long(bytes, tcp + place, value)?;
+        sum = update_long(sum, old, new);
+    }
+    let words = [(PORT_AT, target.receiver.port()), (WINDOW_AT, target.window)];
+    for (place, value) in words {
+        let field = bytes.get_mut(tcp + place..)?.first_chunk_mut()?;
+        sum = update_word(sum, u16::from_be_bytes(*field), value);
+        *field = value.to_be_bytes();
+    }
+    bytes.get_mut(check..check + 2)?.copy_from_slice(&sum.to_be_bytes());
+    Some(())
+}
+
+/// Writes `value` at `place`. Returns what was there, and `value`.
+fn put_long(bytes: &mut [u8], place: usize, value: u32) -> Option<(u32, u32)> {
+    let field = bytes.get_mut(place..)?.first_chunk_mut()?;
+    let old = u32::from_be_bytes(*field);
+    *field = value.to_be_bytes();
+    Some((old, value))
+}
+
+const IPV4_CHECKSUM_AT: usize = 10;
+const IPV4_DESTINATION_AT: usize = 16;
+const IPV6_DESTINATION_AT: usize = 24;
+const PORT_AT: usize = 2;
+const ACK_AT: usize = 8;
+const WINDOW_AT: usize = 14;
+const CHECKSUM_AT: usize = 16;
+/// Behind two no-operations, type, length and TSval.
+const ECHO_AT: usize = 28;

@@ -1,0 +1,274 @@
+//! `rxo cast receive`: joins the group, opens its connection to the sender, and writes the file.
+//!
+//! The file appears under its name when all of it has come and its hash is right; until then nothing is there, or what
+//! was there before. The sender learns that this receiver is done by its FIN, which leaves after that. If
+//! anything fails, the connection is reset.
+
+use std::io::{self, Read};
+use std::net::{Shutdown, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Error, Result, bail};
+use rxo::live::host::{self, RunningHost};
+use rxo::tcp::{AckPolicy, KeepAlive, Statistics};
+use rxo_console::output_file::OutputFile;
+use rxo_driver::wait;
+use rxo_host::{HostConfig, TcpStream};
+use serde::Serialize;
+
+use super::addresses;
+use super::stream::{self, Head, StreamError};
+use crate::exit::{partial, usage};
+use crate::flags::CastReceiveFlags;
+use crate::hosting::{HostPlan, finish};
+use crate::numbers::{gbit_per_s, grouped, parse_time, ratio, rounded};
+use crate::stop;
+
+/// Receives one file.
+///
+/// # Errors
+/// If a flag is invalid, the sender cannot be reached, or the file does not come whole.
+pub(crate) fn command(flags: &CastReceiveFlags) -> Result<()> {
+    let plan = Plan::from_flags(flags)?;
+    let stop = stop::on_request()?;
+    let host = plan.host.start_with(configure)?;
+    let receiver = Receiver { plan: &plan, host: &host, stop };
+    let stream = receiver.connect()?;
+    let outcome = receiver.receive(&stream);
+    if outcome.is_err() {
+        stream.abort();
+    }
+    drop(stream);
+    let ended = finish(host);
+    outcome?;
+    ended
+}
+
+struct Plan {
+    host: HostPlan,
+    source: SocketAddr,
+    group: SocketAddr,
+    out: Option<PathBuf>,
+    wait: Duration,
+    json: bool,
+}
+
+impl Plan {
+    fn from_flags(flags: &CastReceiveFlags) -> Result<Self> {
+        let host = HostPlan::from_flags(&flags.host)?;
+        let (source, group) = addresses::channel(&flags.source, &flags.group)?;
+        if !host.addresses().any(|ip| ip.is_ipv4() == source.is_ipv4()) {
+            let version = if source.is_ipv4() { "IPv4" } else { "IPv6" };
+            return Err(usage(format!("{source}: no --ip is of {version}; add one that is")));
+        }
+        let wait = parse_time(&flags.wait)
+            .ok_or_else(|| usage(format!("--wait {}: give a time such as 30s", flags.wait)))?;
+        Ok(Self { host, source, group, out: flags.out.clone(), wait, json: flags.json })
+    }
+}
+
+/// The settings of a receiver: few acknowledgements, at other segments than those of most other receivers; a window that
+/// does not limit the group; a sender that is gone is noticed. Marks of ECN cannot be answered to a group.
+fn configure(config: &mut HostConfig) {
+    // The secret is random.
+    let offset = (config.secret[0] % u64::from(SEGMENTS_FOR_AN_ACK)) as u16;
+    config.tcp.acks = AckPolicy::Spread { segments: SEGMENTS_FOR_AN_ACK, offset };
+    config.tcp.quick_acks = QUICK_ACKS;
+    config.tcp.delayed_ack = DELAYED_ACK;
+    config.tcp.receive_buffer_bytes = WINDOW_BYTES;
+    config.tcp.receive_pieces = PIECES;
+    config.tcp.largest_buffers = None;
+    config.tcp.ecn = false;
+    config.tcp.keep_alive = Some(KEEP_ALIVE);
+}
+
+struct Receiver<'a> {
+    plan: &'a Plan,
+    host: &'a RunningHost,
+    stop: Arc<AtomicBool>,
+}
+
+impl Receiver<'_> {
+    /// Whether a signal has come, or the host has ended.
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || !self.host.is_running()
+    }
+
+    /// Joins the group and connects, again and again while nobody listens.
+    fn connect(&self) -> Result<TcpStream> {
+        let begun = Instant::now();
+        let to = || format!("cannot join the cast of {}", self.plan.source);
+        loop {
+            match self.try_connect(begun) {
+                Ok(stream) => return Ok(stream),
+                Err(error) if self.is_over() || begun.elapsed() >= self.plan.wait => {
+                    return Err(error).with_context(to);
+                }
+                Err(_) => wait::pause(BETWEEN_TRIES),
+            }
+        }
+    }
+
+    fn try_connect(&self, begun: Instant) -> Result<TcpStream> {
+        let Plan { source, group, wait, .. } = *self.plan;
+        let stream = self.host.handle().join_nonblocking(source, group)?;
+        while !stream.is_connected()? {
+            if self.is_over() {
+                bail!("interrupted");
+            }
+            if begun.elapsed() >= wait {
+                bail!("nobody answers; check the address, and that the sender has a route back");
+            }
+            wait::pause(SHORT);
+        }
+        let seen = stream.statistics();
+        if !(seen.timestamps && seen.sack) {
+            stream.abort();
+            bail!("the sender uses no timestamps or no SACK, so it is no rxo cast send");
+        }
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(SHORT))?;
+        Ok(stream)
+    }
+
+    fn receive(&self, stream: &TcpStream) -> Result<()> {
+        let begun = Instant::now();
+        let mut incoming = Incoming { receiver: self, stream };
+        let head = Head::read(&mut incoming).map_err(|error| self.failed(error, 0, None))?;
+        let path = match &self.plan.out {
+            Some(out) => out.clone(),
+            None => named_by_sender(&head.name)?,
+        };
+        let (output, mut file) = OutputFile::create(&path, &[])?;
+        let mut come = 0;
+        let hash = stream::copy(&mut incoming, &mut file, head.bytes, |bytes| come = bytes)
+            .map_err(|error| self.failed(error, come, Some(head.bytes)))?;
+        let report = output.complete(&file)?;
+        let figures = self.figures(&head, begun.elapsed(), &hash, &stream.statistics());
+        stream.shutdown(Shutdown::Write)?;
+        host::settle(stream, || self.is_over()).map_err(|error| {
+            partial(format!("the file is complete, but the sender may not know: {error}"))
+        })?;
+        match self.plan.json {
+            true => report.json(&figures),
+            false => report.text(&figures.line()),
+        }
+    }
+
+    /// The error of a file that did not come whole.
+    fn failed(&self, error: StreamError, come: u64, all: Option<u64>) -> Error {
+        let all = all.map_or(String::new(), |all| format!(" of {}", grouped(all)));
+        let source = self.plan.source;
+        partial(format!(
+            "the cast of {source} failed after {}{all} bytes: {error}; no file was written",
+            grouped(come)
+        ))
+    }
+
+    fn figures(&self, head: &Head, time: Duration, hash: &[u8], seen: &Statistics) -> Figures {
+        let counters = self.host.counters().unwrap_or_default();
+        let (sent, received) = (counters.sink.frames, counters.source.frames);
+        // Frames may be GSO frames, so the stream tells how many segments there were.
+        let segments = head.bytes as f64 / f64::from(seen.received_mss.max(1));
+        Figures {
+            name: head.name.clone(),
+            bytes: head.bytes,
+            seconds: rounded(time.as_secs_f64(), 3),
+            gbit_per_s: rounded(gbit_per_s(head.bytes, time), 3),
+            sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            group_segments: seen.group.taken,
+            group_repeated: seen.group.outside,
+            group_refused: seen.group.refused,
+            frames_received: received,
+            frames_sent: sent,
+            acks_a_segment: rounded(ratio(sent as f64, segments), 3),
+        }
+    }
+}
+
+/// A file that has come.
+#[derive(Debug, Serialize)]
+struct Figures {
+    name: String,
+    bytes: u64,
+    seconds: f64,
+    gbit_per_s: f64,
+    sha256: String,
+    /// Segments that came to the group and were taken, in 2^32.
+    group_segments: u32,
+    /// Those that this receiver had already.
+    group_repeated: u32,
+    /// Those that cannot be the sender's.
+    group_refused: u32,
+    frames_received: u64,
+    frames_sent: u64,
+    /// Frames sent for each full segment of the file; handshake and reports count as well.
+    acks_a_segment: f64,
+}
+
+impl Figures {
+    fn line(&self) -> String {
+        format!(
+            "{}: {} bytes in {:.3} s ({:.3} Gbit/s), {} segments to the group, {:.3} ACKs a segment, sha256 {}",
+            self.name,
+            grouped(self.bytes),
+            self.seconds,
+            self.gbit_per_s,
+            grouped(self.group_segments.into()),
+            self.acks_a_segment,
+            self.sha256
+        )
+    }
+}
+
+/// Reads from the connection, however long the sender pauses.
+struct Incoming<'a> {
+    receiver: &'a Receiver<'a>,
+    stream: &'a TcpStream,
+}
+
+impl Read for Incoming<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let mut stream = self.stream;
+        loop {
+            match stream.read(to) {
+                Err(error) if crate::endpoint::is_wait(&error) => {
+                    if self.receiver.is_over() {
+                        return Err(io::Error::other("interrupted"));
+                    }
+                }
+                read => return read,
+            }
+        }
+    }
+}
+
+/// Chan and Cheriton's 168 receivers must have sent one for ten segments or more: their return link takes no more.
+const SEGMENTS_FOR_AN_ACK: u16 = 16;
+/// Until the sender's window is larger than what waits for an acknowledgement.
+const QUICK_ACKS: u16 = 32;
+/// A sender whose window is smaller waits for this.
+const DELAYED_ACK: Duration = Duration::from_millis(5);
+/// The least window of all receivers limits the group: 16 ms at 1 Gbit/s.
+const WINDOW_BYTES: u32 = 2 << 20;
+/// Segments of 1,448 bytes in such a window, and some that are smaller.
+const PIECES: usize = 2_048;
+/// A sender that is gone is noticed within 20 s.
+const KEEP_ALIVE: KeepAlive =
+    KeepAlive { idle: Duration::from_secs(10), interval: Duration::from_secs(2), probes: 5 };
+const BETWEEN_TRIES: Duration = Duration::from_millis(200);
+const SHORT: Duration = Duration::from_millis(20);
+
+/// The file of a name that the sender has chosen, whoever that is: it replaces nothing, and hides nothing.
+fn named_by_sender(name: &str) -> Result<PathBuf> {
+    let path = Path::new(".").join(name);
+    if name.starts_with('.') || path.symlink_metadata().is_ok() {
+        bail!(
+            "the sender's file has the name {name}, which is hidden or is here already; give --out FILE"
+        );
+    }
+    Ok(path)
+}

@@ -1,0 +1,372 @@
+//! `rxo cast send`: waits for receivers, sends the file to their group, and says how it ended with each.
+
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use rxo::tcp::{Late, Outcome, Repairs, Slow};
+use rxo_host::{Cast, CastConfig, CastEvent, CastProgress, HostConfig, SharedBytes};
+use serde::Serialize;
+
+use super::addresses;
+use super::outgoing::Outgoing;
+use crate::exit::usage;
+use crate::flags::CastSendFlags;
+use crate::hosting::{HostPlan, finish};
+use crate::numbers::{gbit_per_s, grouped, parse_time, rounded};
+use crate::{output, stop};
+
+/// Sends one file.
+///
+/// # Errors
+/// If a flag is invalid, the file cannot be read, nobody comes, or a receiver failed.
+pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
+    let plan = Plan::from_flags(flags)?;
+    let outgoing = Outgoing::open(&flags.file, flags.raw)?;
+    let stop = stop::on_request()?;
+    let host = plan.host.start_with(configure)?;
+    let cast = host.handle().cast(plan.config)?;
+    let mut sender = Sender {
+        plan: &plan,
+        cast,
+        outgoing,
+        stop,
+        rest: SharedBytes::default(),
+        tally: Tally::default(),
+    };
+    let outcome = sender.run();
+    drop(sender);
+    let ended = finish(host);
+    outcome?;
+    ended
+}
+
+struct Plan {
+    host: HostPlan,
+    config: CastConfig,
+    /// How many receivers to wait for.
+    receivers: usize,
+    wait: Duration,
+    json: bool,
+}
+
+impl Plan {
+    fn from_flags(flags: &CastSendFlags) -> Result<Self> {
+        let host = HostPlan::from_flags(&flags.host)?;
+        let Some(ip) = host.addresses().next() else { bail!("there is no --ip") };
+        let source = SocketAddr::new(ip, flags.port).to_string();
+        let (local, group) = addresses::channel(&source, &flags.group)?;
+        let wait = parse_time(&flags.wait)
+            .ok_or_else(|| usage(format!("--wait {}: give a time such as 30s", flags.wait)))?;
+        let (receivers, late) = (flags.receivers, late(&flags.late, flags.raw)?);
+        let config = CastConfig {
+            local,
+            group,
+            // One that restarts comes again before it is known that it has gone.
+            receivers: if late == Late::Refuse { receivers } else { receivers.saturating_mul(2) },
+            slow: slow(&flags.slow)?,
+            late,
+            repairs: repairs(&flags.repair)?,
+            buffer_bytes: BUFFER_BYTES,
+        };
+        Ok(Self { host, config, receivers, wait, json: flags.json })
+    }
+}
+
+fn slow(text: &str) -> Result<Slow> {
+    let time = text.strip_prefix("eject:").and_then(parse_time).filter(|time| !time.is_zero());
+    match (text, time) {
+        ("wait", _) => Ok(Slow::Wait),
+        (_, Some(time)) => Ok(Slow::Eject(time)),
+        _ => Err(usage(format!("--slow {text}: choose wait, or eject:TIME such as eject:10s"))),
+    }
+}
+
+fn late(text: &str, is_raw: bool) -> Result<Late> {
+    match text {
+        "refuse" => Ok(Late::Refuse),
+        "catch-up" => Ok(Late::CatchUp),
+        "from-now" if is_raw => Ok(Late::FromNow),
+        "from-now" => Err(usage("--late from-now: a part is no file; use it with --raw")),
+        _ => Err(usage(format!("--late {text}: choose refuse, catch-up or from-now"))),
+    }
+}
+
+fn repairs(text: &str) -> Result<Repairs> {
+    let least = text.strip_prefix("group:").and_then(|least| least.parse().ok());
+    match (text, least.filter(|least| *least >= 2)) {
+        ("each", _) => Ok(Repairs::Each),
+        (_, Some(least)) => Ok(Repairs::Group { least }),
+        _ => Err(usage(format!("--repair {text}: choose each, or group:N with N of at least 2"))),
+    }
+}
+
+/// The settings of connections whose text is the group's: small buffers of their own, and timers for a local network. The
+/// SYN of a receiver that is gone is forgotten soon.
+fn configure(config: &mut HostConfig) {
+    config.tcp.ecn = false;
+    config.tcp.nagle = false;
+    config.tcp.send_buffer_bytes = OWN_BYTES;
+    config.tcp.receive_buffer_bytes = OWN_BYTES;
+    config.tcp.largest_buffers = None;
+    config.tcp.min_rto = LEAST_TIMEOUT;
+    config.tcp.handshake_timeout = HANDSHAKE;
+}
+
+struct Sender<'a> {
+    plan: &'a Plan,
+    cast: Cast,
+    outgoing: Outgoing,
+    stop: Arc<AtomicBool>,
+    /// Of the last piece, what there was no room for.
+    rest: SharedBytes,
+    tally: Tally,
+}
+
+/// How many receivers have come, and how many ended in which way.
+#[derive(Debug, Default)]
+struct Tally {
+    joined: usize,
+    done: usize,
+    failed: usize,
+    refused: usize,
+    progress: CastProgress,
+}
+
+impl Tally {
+    fn ended(&self) -> usize {
+        self.done + self.failed
+    }
+}
+
+/// A receiver that has ended.
+#[derive(Debug, Serialize)]
+struct Line {
+    receiver: String,
+    outcome: String,
+    bytes: u64,
+    repaired_bytes: u64,
+    seconds: f64,
+}
+
+/// The whole cast.
+#[derive(Debug, Serialize)]
+struct Total {
+    bytes: u64,
+    seconds: f64,
+    gbit_per_s: f64,
+    receivers: usize,
+    done: usize,
+    failed: usize,
+    refused: usize,
+    /// Segments that were repaired for all at once, and for one receiver.
+    group_repairs: u64,
+    own_repairs: u64,
+    sha256: String,
+}
+
+impl Sender<'_> {
+    fn run(&mut self) -> Result<()> {
+        self.gather()?;
+        let begun = Instant::now();
+        self.cast.start();
+        let mut is_all_written = false;
+        while self.tally.ended() < self.tally.joined {
+            if self.stop.load(Ordering::Relaxed) {
+                bail!("interrupted; the receivers that are not done have no file");
+            }
+            is_all_written = is_all_written || self.feed()?;
+            let pause = if is_all_written { PAUSE } else { SHORT };
+            if let Some(event) = self.cast.event(pause)? {
+                self.note(event)?;
+            }
+        }
+        self.clear();
+        self.total(begun.elapsed())
+    }
+
+    /// Waits for the receivers that are expected.
+    fn gather(&mut self) -> Result<()> {
+        let Plan { receivers, config: CastConfig { local, group, .. }, .. } = *self.plan;
+        output::note(&format!("waiting for {receivers} receivers at {local}, group {group}"));
+        let begun = Instant::now();
+        while self.tally.joined - self.tally.ended() < receivers && begun.elapsed() < self.plan.wait
+        {
+            if self.stop.load(Ordering::Relaxed) {
+                bail!("interrupted");
+            }
+            if let Some(event) = self.cast.event(PAUSE)? {
+                self.note(event)?;
+            }
+        }
+        match self.tally.joined - self.tally.ended() {
+            0 => bail!(
+                "nobody came within {:?}; start rxo cast receive {local} --group {group}",
+                self.plan.wait
+            ),
+            joined if joined < receivers => {
+                output::note(&format!("{joined} of {receivers} receivers have come; sending"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Writes as much of the file as there is room for. Returns whether all of it is written.
+    fn feed(&mut self) -> Result<bool> {
+        while self.cast.room() > 0 {
+            if self.rest.is_empty() {
+                match self.outgoing.next_piece()? {
+                    Some(piece) => self.rest = piece,
+                    None => {
+                        self.cast.finish();
+                        return Ok(true);
+                    }
+                }
+            }
+            self.cast.write(&mut self.rest);
+        }
+        Ok(false)
+    }
+
+    fn note(&mut self, event: CastEvent) -> Result<()> {
+        match event {
+            CastEvent::Joined { .. } => self.tally.joined += 1,
+            CastEvent::Refused { peer, why } => {
+                self.tally.refused += 1;
+                self.clear();
+                output::note(&format!("{peer} is refused: {why}"));
+            }
+            CastEvent::WantsText { id, from, bytes } => {
+                self.cast.lend(id, self.outgoing.earlier(from, bytes)?);
+            }
+            CastEvent::Ended { peer, outcome, bytes, repaired_bytes, time } => {
+                let is_done = outcome == Outcome::Done;
+                self.tally.done += usize::from(is_done);
+                self.tally.failed += usize::from(!is_done);
+                self.clear();
+                let seconds = rounded(time.as_secs_f64(), 3);
+                let (receiver, outcome) = (peer.to_string(), outcome.to_string());
+                self.say(&Line { receiver, outcome, bytes, repaired_bytes, seconds })?;
+            }
+            CastEvent::Progress(progress) => {
+                self.tally.progress = progress;
+                self.show();
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&self, line: &Line) -> Result<()> {
+        if self.plan.json {
+            return output::json_line(line);
+        }
+        let Line { receiver, outcome, bytes, repaired_bytes, seconds } = line;
+        output::text(&format!(
+            "{receiver}: {outcome}; {} bytes in {seconds:.3} s, {} of them again",
+            grouped(*bytes),
+            grouped(*repaired_bytes)
+        ))
+    }
+
+    /// All receivers in one line of a terminal.
+    fn show(&self) {
+        let mut err = std::io::stderr();
+        if self.plan.json || !err.is_terminal() {
+            return;
+        }
+        let CastProgress { group, slowest, group_repairs, own_repairs, .. } = self.tally.progress;
+        let percent = |bytes: u64| 100 * bytes / self.outgoing.bytes.max(1);
+        let slowest = slowest.map_or_else(|| "nobody".to_owned(), |peer| peer.to_string());
+        // A closed terminal is no reason to stop.
+        _ = write!(
+            err,
+            "\r\x1b[Ksent {} %, median {} %, slowest {} % ({slowest}); {} receivers, {} done, {} failed; \
+             repairs {} to all, {} to one",
+            percent(group.sent).min(100),
+            percent(group.median).min(100),
+            percent(group.slowest).min(100),
+            group.receivers,
+            self.tally.done,
+            self.tally.failed,
+            group_repairs,
+            own_repairs,
+        );
+        _ = err.flush();
+    }
+
+    fn clear(&self) {
+        let mut err = std::io::stderr();
+        if !self.plan.json && err.is_terminal() {
+            _ = write!(err, "\r\x1b[K");
+        }
+    }
+
+    fn total(&self, time: Duration) -> Result<()> {
+        let Tally { joined, done, failed, refused, progress } = self.tally;
+        let total = Total {
+            bytes: self.outgoing.bytes,
+            seconds: rounded(time.as_secs_f64(), 3),
+            gbit_per_s: rounded(gbit_per_s(self.outgoing.bytes, time), 3),
+            receivers: joined,
+            done,
+            failed,
+            refused,
+            group_repairs: progress.group_repairs,
+            own_repairs: progress.own_repairs,
+            sha256: self.outgoing.sha256().unwrap_or_default(),
+        };
+        if self.plan.json {
+            output::json_line(&total)?;
+        } else {
+            output::text(&format!(
+                "{} bytes to {done} of {joined} receivers in {:.3} s ({:.3} Gbit/s); repairs: {} to all, {} to one; \
+                 sha256 {}",
+                grouped(total.bytes),
+                total.seconds,
+                total.gbit_per_s,
+                total.group_repairs,
+                total.own_repairs,
+                total.sha256
+            ))?;
+        }
+        if failed > 0 {
+            bail!("{failed} of {joined} receivers failed");
+        }
+        Ok(())
+    }
+}
+
+/// Text that not all receivers have: more than the window of any.
+const BUFFER_BYTES: u32 = 4 << 20;
+/// Each connection's own memory for text, in each direction.
+const OWN_BYTES: u32 = 32 << 10;
+const LEAST_TIMEOUT: Duration = Duration::from_millis(50);
+const HANDSHAKE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(50);
+/// While there is more to send than there is room for.
+const SHORT: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_and_mistakes_named() {
+        assert_eq!(slow("wait").unwrap(), Slow::Wait);
+        assert_eq!(slow("eject:3s").unwrap(), Slow::Eject(Duration::from_secs(3)));
+        assert_eq!(late("catch-up", false).unwrap(), Late::CatchUp);
+        assert_eq!(late("from-now", true).unwrap(), Late::FromNow);
+        assert_eq!(repairs("each").unwrap(), Repairs::Each);
+        assert_eq!(repairs("group:3").unwrap(), Repairs::Group { least: 3 });
+        let said = slow("eject:0s").unwrap_err().to_string();
+        assert!(said.starts_with("--slow eject:0s: choose wait, or eject:TIME"), "{said}");
+        let said = late("from-now", false).unwrap_err().to_string();
+        assert!(said.contains("use it with --raw"), "{said}");
+        let said = repairs("group:1").unwrap_err().to_string();
+        assert!(said.contains("N of at least 2"), "{said}");
+    }
+}

@@ -1,0 +1,25 @@
+//! A time between two lines that may change while others read it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The time; `None` for no lines.
+#[derive(Debug, Default)]
+pub(crate) struct Interval(AtomicU64);
+
+impl Interval {
+    pub(crate) fn new(time: Option<Duration>) -> Self {
+        let interval = Self::default();
+        interval.set(time);
+        interval
+    }
+
+    pub(crate) fn get(&self) -> Option<Duration> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|ns| *ns > 0).map(Duration::from_nanos)
+    }
+
+    pub(crate) fn set(&self, time: Option<Duration>) {
+        let ns = u64::try_from(time.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);
+        self.0.store(ns, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,108 @@
+//! The parts of a running command that requests are about.
+
+use std::time::Duration;
+
+use rxo::figures::HostFigures;
+use rxo::live::host::HostAsker;
+use rxo_coalesce::Policy;
+use rxo_control::Refusal;
+use serde_json::{Value, to_value};
+
+/// What a command has. A request about a part that is `None` is not known there.
+pub(crate) struct Process {
+    /// The command, such as `rxo serve`.
+    pub(crate) command: &'static str,
+    /// Everything that is counted, since the start.
+    pub(crate) counters: Box<dyn Fn() -> Result<Value, Refusal> + Send>,
+    /// Its engines.
+    pub(crate) engines: Option<Box<dyn Engines>>,
+    /// The connections of its host.
+    pub(crate) connections: Option<HostAsker>,
+    /// Its lines of figures.
+    pub(crate) stats: Option<Box<dyn Stats>>,
+}
+
+/// The engines of a command. All follow one policy, as far as their sinks carry it.
+pub(crate) trait Engines: Send {
+    /// Each engine.
+    ///
+    /// # Errors
+    /// If the worker does not answer.
+    fn states(&self) -> Result<Vec<EngineState>, Refusal>;
+
+    /// A profile as this command begins with it. `is_hold_said` says that the user has chosen how to hold.
+    fn profile(&self, policy: Policy, is_hold_said: bool) -> Policy;
+
+    /// Changes the policy of all. Returns when it takes effect.
+    ///
+    /// # Errors
+    /// If one engine cannot follow it; then none does.
+    fn change(&self, policy: Policy) -> Result<String, Refusal>;
+}
+
+/// An engine.
+#[derive(Clone, Debug)]
+pub(crate) struct EngineState {
+    /// Whose it is: `host`, or a guest's name.
+    pub(crate) of: String,
+    /// What it follows.
+    pub(crate) policy: Policy,
+    /// What it will follow, if that is not yet possible.
+    pub(crate) next: Option<Policy>,
+}
+
+/// Lines of figures.
+pub(crate) trait Stats: Send {
+    /// The time between two; `None` for none.
+    fn every(&self) -> Option<Duration>;
+
+    /// Changes it, from now on.
+    ///
+    /// # Errors
+    /// If the worker does not answer.
+    fn change(&self, every: Option<Duration>) -> Result<(), Refusal>;
+}
+
+/// What a command on a host of rxo's own has.
+pub(crate) fn host_process(
+    command: &'static str,
+    asker: HostAsker,
+    stats: Option<Box<dyn Stats>>,
+) -> Process {
+    let counting = asker.clone();
+    let counters = move || {
+        let counters = counting.counters().ok_or(HAS_ENDED)?;
+        Ok(to_value(HostFigures::new(&counters))?)
+    };
+    Process {
+        command,
+        counters: Box::new(counters),
+        engines: Some(Box::new(HostEngine(asker.clone()))),
+        connections: Some(asker),
+        stats,
+    }
+}
+
+/// The engine of a host.
+struct HostEngine(HostAsker);
+
+impl Engines for HostEngine {
+    fn states(&self) -> Result<Vec<EngineState>, Refusal> {
+        let policy = self.0.policy().ok_or(HAS_ENDED)?;
+        Ok(vec![EngineState { of: "host".to_owned(), policy, next: None }])
+    }
+
+    fn profile(&self, policy: Policy, _is_hold_said: bool) -> Policy {
+        crate::defaults::live(policy)
+    }
+
+    fn change(&self, policy: Policy) -> Result<String, Refusal> {
+        self.0.set_policy(policy).ok_or(HAS_ENDED)??;
+        Ok(NEXT_TURN.to_owned())
+    }
+}
+
+/// When a change of a policy takes effect.
+pub(crate) const NEXT_TURN: &str = "with the next batch; what was held is delivered first";
+
+const HAS_ENDED: &str = "the host does not answer; it is ending";

@@ -1,0 +1,47 @@
+//! The requests, a file each. A new one is its file, its `mod` line and its place in [`MENU`].
+
+mod connections;
+mod counters;
+mod fast_path;
+mod hold;
+mod policies;
+mod policy;
+mod stats;
+
+use rxo_control::{Menu, Refusal, Request};
+
+use super::{Engines, Process};
+
+/// All requests, in the order of `rxo ctl SOCKET`.
+pub(super) const MENU: Menu<Process> = Menu(&[
+    counters::ENTRY,
+    connections::ENTRY,
+    policies::ENTRY,
+    policy::ENTRY,
+    hold::ENTRY,
+    fast_path::ENTRY,
+    stats::ENTRY,
+]);
+
+/// The engines, which the entry has seen to be there.
+fn engines(process: &Process) -> Result<&dyn Engines, Refusal> {
+    let none = || Refusal(format!("{} coalesces nothing", process.command));
+    process.engines.as_deref().ok_or_else(none)
+}
+
+/// Refuses a value where there is none, and fields other than `known`.
+fn takes_only(request: &Request, takes_value: bool, known: &[&str]) -> Result<(), Refusal> {
+    let name = &request.name;
+    if let Some(value) = request.value.as_ref().filter(|_| !takes_value) {
+        return Err(Refusal(format!("{name}={value}: {name} only shows; leave the value out")));
+    }
+    match request.with.keys().find(|key| !known.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) if known.is_empty() => {
+            Err(Refusal(format!("{name} has no field {key}; leave it out")))
+        }
+        Some(key) => {
+            Err(Refusal(format!("{name} has no field {key}; it has {}", known.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Flags of `rxo cast`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::HostFlags;
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CastFlags {
+    #[command(subcommand)]
+    pub(crate) command: CastCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum CastCommand {
+    /// Send a file to many hosts at once; every byte leaves once.
+    Send(Box<CastSendFlags>),
+    /// Receive the file that a host sends to many with rxo cast send.
+    Receive(Box<CastReceiveFlags>),
+    /// Make a receiver of a host that knows nothing of groups, such as Linux on a TAP: carry its frames, and give it
+    /// what comes to the group as segments of its own connection to the sender.
+    Join(CastJoinFlags),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CastSendFlags {
+    /// The file.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) host: HostFlags,
+
+    /// The group to send to, such as 232.1.1.1:7000 or `[ff3e::8000:1]:7000`.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) group: String,
+
+    /// The port, at the first --ip, on which receivers join.
+    #[arg(long, value_name = "PORT", default_value_t = 7_000)]
+    pub(crate) port: u16,
+
+    /// How many receivers to wait for, and at most to have, 1 to 65536.
+    #[arg(long, value_name = "N")]
+    pub(crate) receivers: usize,
+
+    /// How long to wait for them; then it begins with those who have come.
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    pub(crate) wait: String,
+
+    /// What happens to a receiver that holds the others up: wait; or eject:TIME if it takes less than a segment in this
+    /// time while data waits for it.
+    #[arg(long, value_name = "HOW", default_value = "eject:10s")]
+    pub(crate) slow: String,
+
+    /// What happens to a receiver that comes after the first byte: refuse; catch-up, which sends it what it missed by
+    /// unicast; or, with --raw, from-now.
+    #[arg(long, value_name = "HOW", default_value = "refuse")]
+    pub(crate) late: String,
+
+    /// How lost data is repaired: each, by unicast to each receiver; or group:N, to the group if N receivers at least
+    /// miss it at once.
+    #[arg(long, value_name = "HOW", default_value = "group:2")]
+    pub(crate) repair: String,
+
+    /// Send the file alone, without its name, length and hash: for receivers that are no rxo cast receive.
+    #[arg(long)]
+    pub(crate) raw: bool,
+
+    /// Print JSON, one value a line: each receiver when it has ended, then the whole.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CastReceiveFlags {
+    /// The sender and the port on which it waits for receivers, such as 10.0.0.1:7000.
+    #[arg(value_name = "SOURCE:PORT")]
+    pub(crate) source: String,
+
+    /// The group to which it sends, such as 232.1.1.1:7000 or `[ff3e::8000:1]:7000`.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) group: String,
+
+    /// Where to write the file; - is standard output. Default: under its own name, in this directory.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// How long to wait for a sender that does not run yet.
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    pub(crate) wait: String,
+
+    /// Print the result as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) host: HostFlags,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CastJoinFlags {
+    /// The sender and the port to which the receiver connects, such as 10.0.0.1:7000.
+    #[arg(value_name = "SOURCE:PORT")]
+    pub(crate) source: String,
+
+    /// The group to which it sends, such as 232.1.1.1:7000 or `[ff3e::8000:1]:7000`.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) group: String,
+
+    /// The network's side: packet:IFNAME for an interface without an address of the system's own.
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) nic: String,
+
+    /// The receiver's side: tap:NAME for a new interface of this system, or packet:IFNAME for one that leads to a
+    /// namespace or a machine.
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) host: String,
+}

@@ -1,0 +1,135 @@
+//! What a run can be asked: its counters, its engines, its lines of figures.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rxo::desk::{Desk, Reply};
+use rxo::figures::{Figures, Readings};
+use rxo::worker::{Moment, Question};
+use rxo_coalesce::Policy;
+use serde_json::{Value, to_value};
+
+use super::plan::{Plan, for_guests};
+use crate::control::{EngineState, Engines, NEXT_TURN, Process, Refusal, Stats};
+use crate::defaults;
+
+/// The worker of a run, as another thread asks it, and what has changed since the plan: a nic that comes again gets a
+/// new worker. A clone is the same.
+#[derive(Clone, Debug)]
+pub(super) struct Remote {
+    desk: Desk<Question>,
+    guests: Arc<[String]>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The counters of the workers before this one.
+    before: Readings,
+    policy: Policy,
+    stats: Option<Duration>,
+}
+
+impl Remote {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let (policy, stats) = (plan.policy, plan.stats);
+        let state = State { before: Readings::default(), policy, stats };
+        let guests = plan.guests.iter().map(|guest| guest.name.clone()).collect();
+        Self { desk: Desk::new(), guests, state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Where the worker answers.
+    pub(super) fn desk(&self) -> Desk<Question> {
+        self.desk.clone()
+    }
+
+    /// The policy now.
+    pub(super) fn policy(&self) -> Policy {
+        self.state().policy
+    }
+
+    /// The time between two lines of figures now.
+    pub(super) fn stats(&self) -> Option<Duration> {
+        self.state().stats
+    }
+
+    /// Adds a worker that has ended to the counters.
+    pub(super) fn part_ended(&self, part: &Readings) {
+        let mut state = self.state();
+        state.before = state.before.plus(part);
+    }
+
+    /// What can be asked of the run of `plan`.
+    pub(super) fn process(&self, plan: &Plan) -> Process {
+        let counting = self.clone();
+        let command = match (plan.card, plan.guests.is_empty()) {
+            (Some(_), _) => "rxo card",
+            (None, true) => "rxo run",
+            (None, false) => "rxo guest",
+        };
+        let coalesces = plan.card.is_none();
+        Process {
+            command,
+            counters: Box::new(move || counting.counters()),
+            engines: coalesces.then(|| Box::new(self.clone()) as Box<dyn Engines>),
+            connections: None,
+            stats: Some(Box::new(self.clone())),
+        }
+    }
+
+    fn counters(&self) -> Result<Value, Refusal> {
+        let now = self.ask(Question::Counters)?;
+        let totals = self.state().before.plus(&now);
+        Ok(to_value(Figures::totals(&totals, &self.guests))?)
+    }
+
+    fn ask<A>(&self, question: impl FnOnce(Reply<A>) -> Question) -> Result<A, Refusal> {
+        let answer = self.desk.ask(question, || {}, PATIENCE);
+        Ok(answer.ok_or("the worker does not answer; it waits for its nic, or is ending")?)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Its fields are set one by one, each whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engines for Remote {
+    fn states(&self) -> Result<Vec<EngineState>, Refusal> {
+        let policies = self.ask(Question::Policies)?;
+        let names = self.guests.iter().cloned().chain(["host".to_owned()]);
+        let states = names.zip(policies);
+        Ok(states.map(|(of, it)| EngineState { of, policy: it.policy, next: it.next }).collect())
+    }
+
+    fn profile(&self, policy: Policy, is_hold_said: bool) -> Policy {
+        let live = defaults::live(policy);
+        if self.guests.is_empty() { live } else { for_guests(live, is_hold_said) }
+    }
+
+    fn change(&self, policy: Policy) -> Result<String, Refusal> {
+        let moment = self.ask(|reply| Question::ChangePolicy(policy, reply))??;
+        self.state().policy = policy;
+        Ok(match moment {
+            Moment::NextTurn => NEXT_TURN.to_owned(),
+            Moment::WhenThereIsRoom(hosts) => {
+                format!("{NEXT_TURN}; at {hosts} when the device takes packets again")
+            }
+        })
+    }
+}
+
+impl Stats for Remote {
+    fn every(&self) -> Option<Duration> {
+        self.stats()
+    }
+
+    fn change(&self, every: Option<Duration>) -> Result<(), Refusal> {
+        self.ask(|reply| Question::ReportEvery(every, reply))??;
+        self.state().stats = every;
+        Ok(())
+    }
+}
+
+/// A worker turns at least ten times a second.
+const PATIENCE: Duration = Duration::from_secs(1);

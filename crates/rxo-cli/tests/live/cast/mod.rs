@@ -1,0 +1,196 @@
+//! Receivers of a cast, each in a network of its own, behind a bridge that forwards a group to its members only.
+
+mod sender;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{IpAddr, TcpStream};
+use std::path::Path;
+use std::process::Child;
+use std::thread;
+use std::time::Duration;
+
+use rxo_lab::{Namespace, create_veth};
+use serde_json::Value;
+
+use self::sender::{Cast, SENDER};
+use crate::Test;
+use crate::endpoint::pattern;
+use crate::process::{command, spawn, wait_until};
+use crate::repro::Scratch;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("receivers_of_a_cast_get_the_file_and_a_restarted_one_too", receivers),
+    ("cast_send_to_three_of_which_one_is_killed_and_comes_again", sent_by_command),
+    ("linux_receives_a_cast_beside_cast_join", linux),
+    ("without_a_sender_there_is_no_file", no_sender),
+];
+
+/// Hosts with one interface each, eth0, without an address of the system's.
+struct Rack {
+    _switch: Namespace,
+    hosts: Vec<Namespace>,
+}
+
+impl Rack {
+    fn new(count: usize) -> Self {
+        let switch = Namespace::new("switch").unwrap();
+        let bridge = switch.interface("br0");
+        bridge.create_querier().unwrap();
+        bridge.up().unwrap();
+        let hosts = (0..count).map(|number| {
+            let host = Namespace::new(&format!("host {number}")).unwrap();
+            if host.has_ipv6() {
+                host.set_sysctl("net.ipv6.conf.default.disable_ipv6", "1").unwrap();
+            }
+            let (near, far) = (host.interface("eth0"), switch.interface(&format!("port{number}")));
+            create_veth(&near, &far).unwrap();
+            far.join_bridge(&bridge).unwrap();
+            far.up().unwrap();
+            near.up().unwrap();
+            host
+        });
+        let hosts = hosts.collect();
+        Self { hosts, _switch: switch }
+    }
+}
+
+/// The stream of docs/cast.md, with the hash that the system's own program computes.
+fn stream(scratch: &Scratch, name: &str, file: &[u8]) -> Vec<u8> {
+    let path = scratch.file("original");
+    fs::write(&path, file).unwrap();
+    let output = std::process::Command::new("sha256sum").arg(&path).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let hash = (0..32).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap());
+    let length = (file.len() as u64).to_be_bytes();
+    let head = [b"RXOCAST1", &length[..], &(name.len() as u16).to_be_bytes(), name.as_bytes()];
+    [&head.concat(), file, &hash.collect::<Vec<u8>>()].concat()
+}
+
+const GROUP: &str = "--group 232.1.1.1:7000";
+
+/// Starts `rxo cast receive` in `folder`.
+fn receive(host: &Namespace, number: usize, folder: &Path) -> Child {
+    fs::create_dir_all(folder).unwrap();
+    let line = format!(
+        "cast receive {SENDER}:7000 --nic packet:eth0 --ip 10.0.0.{number}/24 {GROUP} --json"
+    );
+    host.run(|| command(&line).current_dir(folder).spawn()).unwrap().unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The commands on both sides, as docs/cast.md has them. The receiver that was killed has failed; nobody else has.
+fn sent_by_command() {
+    let (rack, scratch) = (Rack::new(4), Scratch::new("cast-send"));
+    let file = pattern(120_000_000);
+    let original = scratch.file("image.img");
+    fs::write(&original, &file).unwrap();
+    let line = format!(
+        "cast send {} --nic packet:eth0 --ip {SENDER}/24 {GROUP} --receivers 3 --late catch-up --slow eject:2s --json",
+        original.display()
+    );
+    let sender = rack.hosts[0].run(|| command(&line).spawn()).unwrap().unwrap();
+    let folders: Vec<_> = (0..3).map(|number| scratch.file(&format!("r{number}"))).collect();
+    let start = |index: usize| receive(&rack.hosts[1 + index], 10 + index, &folders[index]);
+    let mut children: Vec<Child> = (0..3).map(start).collect();
+    let sent = || rack.hosts[0].interface("eth0").counters().unwrap().sent_bytes;
+    wait_until("a part of the file is sent", || sent() > 10_000_000);
+    children[0].kill().unwrap();
+    children[0].wait().unwrap();
+    children[0] = start(0);
+    for (index, child) in children.into_iter().enumerate() {
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), said.as_str()), (Some(0), ""), "receiver {index}");
+        assert!(fs::read(folders[index].join("image.img")).unwrap() == file, "receiver {index}");
+    }
+    let output = sender.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let total: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    let counts = ["receivers", "done", "failed"].map(|name| total[name].as_u64().unwrap());
+    assert_eq!(counts, [4, 3, 1], "{said}");
+    // Each byte left once, and what the one that came again had missed once more.
+    assert!(sent() < 300_000_000, "{}", sent());
+}
+
+/// Three receivers, 1 % loss. One is killed half way and comes again; a host that is no receiver sees nothing of it.
+fn receivers() {
+    let (rack, scratch) = (Rack::new(5), Scratch::new("cast"));
+    let file = pattern(12_000_000);
+    let stream = stream(&scratch, "image.img", &file);
+    let cast = Cast { stream, receivers: 3, one_lost_of: 100 }.start(&rack.hosts[0]);
+    let folders: Vec<_> = (0..3).map(|number| scratch.file(&format!("r{number}"))).collect();
+    // The bridge forwards to members only when it has been a querier for a moment.
+    thread::sleep(Duration::from_secs(2));
+    let before = rack.hosts[4].interface("eth0").counters().unwrap().received_bytes;
+    let start = |index: usize| receive(&rack.hosts[1 + index], 10 + index, &folders[index]);
+    let mut children: Vec<Child> = (0..3).map(start).collect();
+    let sent = || rack.hosts[0].interface("eth0").counters().unwrap().sent_bytes;
+    wait_until("a part of the file is sent", || sent() > 2_000_000);
+    children[0].kill().unwrap();
+    children[0].wait().unwrap();
+    assert!(!names(&folders[0]).iter().any(|name| name == "image.img"), "half a file");
+    children[0] = start(0);
+    for (index, child) in children.into_iter().enumerate() {
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), said.as_str()), (Some(0), ""), "receiver {index}");
+        assert!(fs::read(folders[index].join("image.img")).unwrap() == file, "receiver {index}");
+        let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(figures["bytes"], 12_000_000);
+        assert!(figures["acks_a_segment"].as_f64().unwrap() < 0.5, "{figures}");
+    }
+    let fared = cast.join().unwrap().unwrap();
+    assert!(fared.len() == 3 && fared.iter().all(|(_, is_done, _)| *is_done), "{fared:?}");
+    let seen = rack.hosts[4].interface("eth0").counters().unwrap().received_bytes - before;
+    assert!(seen < 1_000_000, "the bridge floods the group: {seen} bytes reach a host beside");
+}
+
+/// A namespace whose TCP is Linux's, with the filter beside it.
+fn linux() {
+    let (rack, scratch) = (Rack::new(2), Scratch::new("cast-join"));
+    let file = pattern(8_000_000);
+    let cast = Cast { stream: file.clone(), receivers: 1, one_lost_of: 100 }.start(&rack.hosts[0]);
+    let line = format!("cast join {SENDER}:7000 --nic packet:eth0 --host tap:cast0 {GROUP}");
+    let host = &rack.hosts[1];
+    let mut filter = spawn(host, &line);
+    let mut lines = BufReader::new(filter.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().starts_with("joining 232.1.1.1 from 10.0.0.1"));
+    let address: IpAddr = "10.0.0.6".parse().unwrap();
+    host.interface("cast0").add_address(address, 24).unwrap();
+    let got = host.run(|| {
+        let mut stream = TcpStream::connect((SENDER, 7_000)).unwrap();
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).map(|_| all)
+    });
+    assert!(got.unwrap().unwrap() == file, "what was sent");
+    let fared = cast.join().unwrap().unwrap();
+    assert!(fared.len() == 1 && fared[0].1, "{fared:?}");
+    let stop = format!("kill -INT {}", filter.id());
+    assert!(std::process::Command::new("sh").args(["-c", &stop]).status().unwrap().success());
+    let figures = lines.next().unwrap().unwrap();
+    assert!(filter.wait().unwrap().success());
+    let given: u64 = figures.split(' ').next().unwrap().replace(',', "").parse().unwrap();
+    assert!(given > 5_000, "the text came to the group: {figures}");
+    drop(scratch);
+}
+
+/// Nobody sends: one line, and nothing in the folder.
+fn no_sender() {
+    let (rack, scratch) = (Rack::new(1), Scratch::new("cast-none"));
+    let folder = scratch.file("r");
+    fs::create_dir_all(&folder).unwrap();
+    let line =
+        format!("cast receive {SENDER}:7000 --nic packet:eth0 --ip 10.0.0.9/24 {GROUP} --wait 1s");
+    let child = rack.hosts[0].run(|| command(&line).current_dir(&folder).spawn()).unwrap().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("rxo: cannot join the cast of 10.0.0.1:7000: "), "{said}");
+    assert_eq!((said.lines().count(), names(&folder).len()), (1, 0), "{said}");
+}

@@ -1,0 +1,42 @@
+//! Asking a running process: requests and answers, one line of JSON each, over a unix socket.
+//!
+//! From the outside in:
+//!
+//! * [`Request`] is what a client asks, [`Answer`] what it gets; both are a line and a value. `docs/control.md`
+//!   describes the lines.
+//! * [`Menu`] lists the requests that a process knows and answers them. A request is one [`Entry`]: its name, its
+//!   help, and the function that answers. All of this is pure.
+//! * `conversation` is one client, sans-IO: bytes and times in, lines out, and when the client must be dropped.
+//! * [`Server`] is the loop over the clients of a socket, on a thread of its own. [`Session`] is the other end.
+//!
+//! # Contract
+//! What a client does costs the process nothing but this thread: a line has at most [`MOST_REQUEST_BYTES`], there
+//! are at most [`MOST_CLIENTS`] at a time, and one that sends no whole request, or takes no whole answer, within
+//! [`PATIENCE`] is dropped. No bytes make it panic. Who may connect is the socket's matter, not this crate's.
+
+mod answer;
+mod client;
+mod conversation;
+mod menu;
+mod request;
+mod server;
+
+use std::time::Duration;
+
+pub use answer::{Answer, BadAnswer};
+pub use client::{AskError, Session};
+pub use menu::{Entry, Menu, Refusal};
+pub use request::{BadRequest, Request};
+pub use server::Server;
+
+/// The version of the lines. It changes when a line that was valid would mean something else.
+pub const VERSION: u64 = 1;
+
+/// The longest line of a client, its end included.
+pub const MOST_REQUEST_BYTES: usize = 4_096;
+
+/// The most clients at a time. Another one is told so, and dropped.
+pub const MOST_CLIENTS: usize = 16;
+
+/// How long a client may take to send a request, or to take an answer.
+pub const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,0 +1,103 @@
+//! The ACKs of a batch, gathered by connection.
+//!
+//! A run is the ACKs of one connection, in order; they lie in one list and are chained. A connection has several
+//! runs only if another flow shares its spot ([`super::order`]); they are given to it in order. Nothing allocates
+//! once a batch has been as large as it gets.
+
+use rxo_wire::FlowKey;
+use rxo_wire::tcp::AckRecord;
+
+/// The ACKs of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    runs: Vec<Run>,
+    acks: Vec<Chained>,
+}
+
+/// ACKs of one connection, in order of arrival.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) key: FlowKey,
+    /// The place of the connection's cell.
+    pub(crate) place: u32,
+    first: u32,
+    last: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Chained {
+    record: AckRecord,
+    next: u32,
+}
+
+impl Gathered {
+    /// The number of runs.
+    pub(crate) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// A run.
+    #[inline]
+    pub(crate) fn run(&self, number: usize) -> Option<Run> {
+        self.runs.get(number).copied()
+    }
+
+    /// Begins a run with one ACK. Returns its number.
+    #[inline]
+    pub(super) fn begin(&mut self, key: FlowKey, place: u32, record: AckRecord) -> u32 {
+        let ack = self.push(record);
+        self.runs.push(Run { key, place, first: ack, last: ack });
+        (self.runs.len() - 1) as u32
+    }
+
+    /// Appends an ACK to the run `number` if it is of the flow `key`. Returns whether it is, and its place.
+    #[inline]
+    pub(super) fn append(&mut self, number: u32, key: &FlowKey, record: AckRecord) -> Option<u32> {
+        let run = self.runs.get_mut(number as usize).filter(|run| run.key == *key)?;
+        let (place, last) = (run.place, run.last as usize);
+        let ack = self.acks.len() as u32;
+        run.last = ack;
+        self.acks[last].next = ack;
+        self.push(record);
+        Some(place)
+    }
+
+    #[inline]
+    fn push(&mut self, record: AckRecord) -> u32 {
+        self.acks.push(Chained { record, next: END });
+        (self.acks.len() - 1) as u32
+    }
+
+    /// The ACKs of `run`.
+    #[inline]
+    pub(crate) fn records(&self, run: Run) -> Records<'_> {
+        Records { acks: &self.acks, next: run.first }
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.runs.clear();
+        self.acks.clear();
+    }
+}
+
+/// The ACKs of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Records<'a> {
+    acks: &'a [Chained],
+    next: u32,
+}
+
+impl Iterator for Records<'_> {
+    type Item = AckRecord;
+
+    #[inline]
+    fn next(&mut self) -> Option<AckRecord> {
+        let Chained { record, next } = *self.acks.get(self.next as usize)?;
+        self.next = next;
+        Some(record)
+    }
+}
+
+/// No ACK has this number: a batch has at most 32,768 frames.
+const END: u32 = u32::MAX;

@@ -1,0 +1,96 @@
+//! The fast path: frames are looked at where they lie, before the engine, and pure ACKs are consumed there
+//! (TCP-PARO: Chan and Cheriton 2013).
+//!
+//! A consumed ACK takes no buffer, no place in the engine, and no delivery: its device gets its memory back at
+//! once, and the connection gets five values of it. Everything else falls back to the ordinary way, with a counted
+//! reason ([`FallbackReason`]).
+//!
+//! * `parse.rs`: is the frame a pure ACK for this host.
+//! * `order.rs`: the flows of the batch, so that no ACK overtakes a segment of its flow.
+//! * `gather.rs`: the ACKs of a batch by connection; each gets one call for all.
+//! * `find.rs`: which connection, and whether it can take ACKs; what the worker does for a batch.
+//! * `verdict.rs`, `counters.rs`: the reasons and the totals.
+//! * `switches.rs`, `modules/`: what else may look, and which of them is on.
+//!
+//! Contract: what a connection is given is what it would have been given otherwise, in the same order; the tests
+//! `tests/host/fast` hold both ways against each other. While all modules are off, nothing here runs.
+
+mod counters;
+mod find;
+mod gather;
+mod modules;
+mod order;
+mod parse;
+mod switches;
+mod verdict;
+
+use rxo_frame::LinkKind;
+use rxo_wire::checksum::Summer;
+
+pub use self::counters::FastCounters;
+pub(crate) use self::find::{AckState, Connections};
+use self::gather::Gathered;
+use self::modules::Modules;
+pub use self::modules::{Account, AccountBy, AccountName, FilterRule, HalfOpen, RuleError};
+use self::order::Flows;
+use self::parse::Expect;
+pub(crate) use self::switches::Switch;
+pub use self::switches::{FastModule, FastModules, FastSwitches, UnknownModule};
+pub use self::verdict::FallbackReason;
+
+/// The settings of the fast path. The default is off.
+#[derive(Clone, Debug, Default)]
+pub struct FastPath {
+    /// The modules that are on at first. [`FastSwitches`] change that while the host runs.
+    pub modules: FastModules,
+    /// The rules of the filter; the first that matches decides, and what matches none passes.
+    pub filter: Vec<FilterRule>,
+    /// What the accounts are of.
+    pub account_by: AccountBy,
+}
+
+/// The worker's part.
+#[derive(Debug)]
+pub(crate) struct Fast {
+    switch: Switch,
+    /// The modules that are on for this batch.
+    on: FastModules,
+    expect: Expect,
+    flows: Flows,
+    pub(crate) gathered: Gathered,
+    modules: Modules,
+    pub(crate) counters: FastCounters,
+}
+
+impl Fast {
+    pub(crate) fn new(config: &FastPath, link: LinkKind, mac: [u8; 6], switch: Switch) -> Self {
+        Self {
+            switch,
+            on: FastModules::OFF,
+            expect: Expect { link, mac, summer: Summer::detect() },
+            flows: Flows::new(),
+            gathered: Gathered::default(),
+            modules: Modules::new(config),
+            counters: FastCounters::default(),
+        }
+    }
+
+    /// Begins a batch. Returns whether any module is on.
+    #[inline]
+    pub(crate) fn begin(&mut self) -> bool {
+        self.on = self.switch.modules();
+        if self.on.is_off() {
+            return false;
+        }
+        self.flows.begin();
+        true
+    }
+
+    /// All totals.
+    pub(crate) fn counters(&self) -> FastCounters {
+        let mut counters = self.counters.clone();
+        counters.modules = self.switch.modules();
+        self.modules.report(&mut counters);
+        counters
+    }
+}

@@ -1,0 +1,106 @@
+//! Whether a frame is a pure ACK for this host: checks 2 to 5 and the link's.
+//!
+//! Separate from everything that knows connections: it looks at bytes only. It reads from fixed offsets, as the
+//! engine's tier for plain segments does; what is not plain is classified out of line, to count a reason.
+
+use rxo_frame::{Frame, LinkKind};
+use rxo_wire::checksum::{Summer, verify_tcp};
+use rxo_wire::tcp::{AckRecord, FixedHeader};
+use rxo_wire::{
+    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Offsets, Plain, TcpFlags,
+    Transport, class_and_length, ethertype, parse_ip, plain_v4, plain_v4_checksum, plain_v6,
+};
+
+use super::FallbackReason;
+
+/// What is looked for on a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expect {
+    pub(crate) link: LinkKind,
+    /// The host's Ethernet address.
+    pub(crate) mac: [u8; 6],
+    pub(crate) summer: Summer,
+}
+
+/// A pure ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PureAck {
+    pub(crate) key: FlowKey,
+    pub(crate) record: AckRecord,
+}
+
+impl Expect {
+    /// Reads `frame` if it is a pure ACK: with right checksums, no flag but ACK, no text, and no option but the
+    /// timestamp.
+    ///
+    /// # Errors
+    /// The first check that fails.
+    #[inline(always)]
+    pub(crate) fn read(&self, frame: &Frame<&[u8]>) -> Result<PureAck, FallbackReason> {
+        let (packet, is_v4) = self.packet(frame).ok_or(FallbackReason::Length)?;
+        let plain = if is_v4 { plain_v4(packet, 0) } else { plain_v6(packet, 0) };
+        let Some(Plain { key, header_bytes, payload_bytes, .. }) = plain else {
+            return Err(reason_of_unusual(packet));
+        };
+        if is_v4 && !plain_v4_checksum(packet) {
+            return Err(FallbackReason::Ip);
+        }
+        let transport = if is_v4 { V4_BYTES } else { V6_BYTES };
+        if !frame.checksum.is_trusted() {
+            let end = header_bytes + payload_bytes;
+            let at = Offsets { network: 0, transport, payload: header_bytes, end };
+            if !verify_tcp(&key, at, packet, self.summer) {
+                return Err(FallbackReason::Checksum);
+            }
+        }
+        if payload_bytes != 0 {
+            return Err(FallbackReason::Flags);
+        }
+        let segment = packet.get(transport as usize..header_bytes as usize);
+        let class = class_and_length(packet).map_or(0, |(class, _)| class);
+        let record = segment.and_then(|it| AckRecord::read(it, class, frame.arrived_at.as_nanos()));
+        record.map(|record| PureAck { key, record }).ok_or(FallbackReason::Options)
+    }
+
+    /// The packet in a frame that has the length of a pure ACK and is for this station, and whether it is IPv4.
+    #[inline(always)]
+    fn packet<'a>(&self, frame: &Frame<&'a [u8]>) -> Option<(&'a [u8], bool)> {
+        if frame.gso.is_some() || frame.vlan.is_some() {
+            return None;
+        }
+        let bytes = frame.bytes;
+        if self.link == LinkKind::RawIp {
+            let is_v4 = bytes.first()? >> 4 == 4;
+            return matches!(bytes.len(), 40 | 52 | 60 | 72).then_some((bytes, is_v4));
+        }
+        let is_usual = matches!(bytes.len(), 54 | 60 | 66 | 74 | 86);
+        if !is_usual || bytes.first_chunk() != Some(&self.mac) {
+            return None;
+        }
+        let is_v4 = match ethertype(bytes)? {
+            ETHERTYPE_IPV4 => true,
+            ETHERTYPE_IPV6 => false,
+            _ => return None,
+        };
+        Some((bytes.get(ETHERNET_HEADER_BYTES..)?, is_v4))
+    }
+}
+
+/// Why a packet that is not plain is no pure ACK.
+#[cold]
+fn reason_of_unusual(packet: &[u8]) -> FallbackReason {
+    let Ok(parsed) = parse_ip(packet) else { return FallbackReason::Ip };
+    if !parsed.ip.checksum_ok || parsed.ip.has_options {
+        return FallbackReason::Ip;
+    }
+    let Transport::Tcp(_) = parsed.transport else { return FallbackReason::Ip };
+    let tcp = packet.get(parsed.at.transport_header()).and_then(FixedHeader::of);
+    let is_ack = tcp.is_some_and(|tcp| tcp.flags() == TcpFlags::ACK && tcp.urgent() == 0);
+    match is_ack && parsed.payload_bytes() == 0 {
+        true => FallbackReason::Options,
+        false => FallbackReason::Flags,
+    }
+}
+
+const V4_BYTES: u32 = 20;
+const V6_BYTES: u32 = 40;

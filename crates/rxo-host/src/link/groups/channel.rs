@@ -1,0 +1,123 @@
+//! A channel: a group, and the one source whose packets to it are wanted (RFC 4607).
+
+use std::fmt;
+use std::net::IpAddr;
+
+use crate::link::discovery;
+use crate::link::neighbours::Mac;
+
+/// A source and a group. Both are IPv4, or both IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Channel {
+    group: IpAddr,
+    source: IpAddr,
+}
+
+impl Channel {
+    /// The channel of packets from `source` to `group`.
+    ///
+    /// # Errors
+    /// [`ChannelError`] if `group` is no group that hosts report, or `source` cannot be a host of its version.
+    pub fn new(source: IpAddr, group: IpAddr) -> Result<Self, ChannelError> {
+        if !is_reported(group) {
+            return Err(ChannelError::Group { group });
+        }
+        let is_host = !source.is_unspecified() && !source.is_multicast() && !source.is_loopback();
+        if !is_host || source.is_ipv4() != group.is_ipv4() {
+            return Err(ChannelError::Source { source, group });
+        }
+        Ok(Self { group, source })
+    }
+
+    /// The group.
+    #[must_use]
+    pub const fn group(&self) -> IpAddr {
+        self.group
+    }
+
+    /// The source.
+    #[must_use]
+    pub const fn source(&self) -> IpAddr {
+        self.source
+    }
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} from {}", self.group, self.source)
+    }
+}
+
+/// Why there is no such channel, or it cannot be joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelError {
+    /// The address is no group, or a group that is not reported: one of this link or this host.
+    Group {
+        /// Which.
+        group: IpAddr,
+    },
+    /// The source is no host's address, or not of the group's version.
+    Source {
+        /// Which.
+        source: IpAddr,
+        /// The group.
+        group: IpAddr,
+    },
+    /// The link belongs to as many channels as it can.
+    Full {
+        /// How many.
+        most: usize,
+    },
+    /// The host has no address of the group's version, so it cannot report.
+    Version {
+        /// The group.
+        group: IpAddr,
+    },
+}
+
+impl fmt::Display for ChannelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Group { group } => write!(
+                f,
+                "{group} is no group that can be joined; choose one of 232.0.0.0/8, or ff3e::8000:0 and above"
+            ),
+            Self::Source { source, group } => {
+                write!(
+                    f,
+                    "{source} cannot send to {group}; give the address of one host, of the same IP version"
+                )
+            }
+            Self::Full { most } => {
+                write!(f, "this host belongs to {most} channels already; leave one first")
+            }
+            Self::Version { group } => {
+                write!(f, "no address of the IP version of {group}; give the host one")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ChannelError {}
+
+/// Whether membership of `group` is reported: RFC 3376, section 5 and RFC 4541 leave out 224.0.0.0/24; RFC 3810,
+/// section 6 leaves out all nodes and the scopes 0 and 1.
+fn is_reported(group: IpAddr) -> bool {
+    match group {
+        IpAddr::V4(ip) => ip.is_multicast() && ip.octets()[..3] != [224, 0, 0],
+        IpAddr::V6(ip) => {
+            ip.is_multicast() && ip.octets()[1] & 0xf > 1 && ip != discovery::ALL_NODES
+        }
+    }
+}
+
+/// The Ethernet address of `group`: RFC 1112, section 6.4; RFC 2464, section 7.
+pub(in crate::link) fn mac(group: IpAddr) -> Mac {
+    match group {
+        IpAddr::V4(ip) => {
+            let [_, b, c, d] = ip.octets();
+            [0x01, 0x00, 0x5e, b & 0x7f, c, d]
+        }
+        IpAddr::V6(ip) => discovery::group_mac(ip),
+    }
+}

@@ -1,0 +1,167 @@
+//! When which channels are reported: the timers of one protocol, for the one interface of this host.
+//!
+//! RFC 3376, section 5 and RFC 3810, section 6, for memberships of single sources: a change is reported at once and
+//! then again, as often as the querier's robustness says, at random times; queries are answered at a random time
+//! within the delay that they permit.
+
+use std::net::IpAddr;
+
+use rxo_frame::{Duration, Instant};
+
+use super::query::Query;
+use super::report::{Record, RecordKind, records};
+use super::{Channel, MOST_CHANNELS, Random};
+
+/// The timers of IGMP or MLD.
+#[derive(Clone, Debug)]
+pub(super) struct Reporter {
+    robustness: u8,
+    changes: Vec<Change>,
+    /// When the changes are reported again.
+    changes_at: Option<Instant>,
+    /// When a general query is answered.
+    general_at: Option<Instant>,
+    /// Answers about single groups, at most one for each that this host belongs to.
+    answers: Vec<Answer>,
+}
+
+/// A change that is still to be reported.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    kind: RecordKind,
+    channel: Channel,
+    /// How many more times.
+    left: u8,
+}
+
+/// An answer about one group.
+#[derive(Clone, Debug)]
+struct Answer {
+    group: IpAddr,
+    /// The sources that were asked about and are wanted; `None` means all of them.
+    sources: Option<Vec<IpAddr>>,
+    at: Instant,
+}
+
+impl Default for Reporter {
+    fn default() -> Self {
+        Self {
+            robustness: ROBUSTNESS,
+            changes: Vec::new(),
+            changes_at: None,
+            general_at: None,
+            answers: Vec::new(),
+        }
+    }
+}
+
+impl Reporter {
+    /// When [`Reporter::take_due`] is to be called.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        let answers = self.answers.iter().map(|answer| answer.at);
+        answers.chain(self.changes_at).chain(self.general_at).min()
+    }
+
+    /// Reports that `channel` was joined or left: returns the records to send now, which are all changes that are not
+    /// reported often enough yet (RFC 3376, section 5.1).
+    pub(super) fn change(
+        &mut self,
+        kind: RecordKind,
+        channel: Channel,
+        (now, random): (Instant, &mut Random),
+    ) -> Vec<Record> {
+        self.changes.retain(|change| change.channel != channel);
+        if self.changes.len() >= MOST_CHANNELS {
+            // The oldest was reported once at least.
+            self.changes.remove(0);
+        }
+        self.changes.push(Change { kind, channel, left: self.robustness });
+        self.report_changes(now, random)
+    }
+
+    /// Takes a query about `channels`, those that this host belongs to (RFC 3376, section 5.2).
+    pub(super) fn ask(
+        &mut self,
+        query: &Query,
+        channels: &[Channel],
+        (now, random): (Instant, &mut Random),
+    ) {
+        if query.knows_sources {
+            // 0 means that the querier does not say, and then the default holds (section 4.1.6).
+            self.robustness = if query.robustness == 0 { ROBUSTNESS } else { query.robustness };
+        }
+        let at = now + random.up_to(query.within);
+        if self.general_at.is_some_and(|general| general <= at) {
+            return;
+        }
+        match query.group {
+            None if channels.is_empty() => {}
+            None => self.general_at = Some(at),
+            Some(group) => self.ask_group(group, query, channels, at),
+        }
+    }
+
+    fn ask_group(&mut self, group: IpAddr, query: &Query, channels: &[Channel], at: Instant) {
+        let wanted = channels.iter().filter(|it| it.group() == group).map(Channel::source);
+        let asked: Vec<IpAddr> =
+            wanted.filter(|it| query.sources.is_empty() || query.sources.contains(it)).collect();
+        if asked.is_empty() {
+            return;
+        }
+        let sources = (!query.sources.is_empty()).then_some(asked);
+        let Some(answer) = self.answers.iter_mut().find(|answer| answer.group == group) else {
+            self.answers.push(Answer { group, sources, at });
+            return;
+        };
+        answer.at = answer.at.min(at);
+        answer.sources = answer.sources.take().zip(sources).map(|(mut all, more)| {
+            all.extend(more);
+            all.sort_unstable();
+            all.dedup();
+            all
+        });
+    }
+
+    /// Does what is due at `now`. Returns the records to send, those of each report together.
+    pub(super) fn take_due(
+        &mut self,
+        channels: &[Channel],
+        (now, random): (Instant, &mut Random),
+    ) -> Vec<Vec<Record>> {
+        let mut reports = Vec::new();
+        if self.changes_at.is_some_and(|at| at <= now) {
+            reports.push(self.report_changes(now, random));
+        }
+        let state = |channel: &Channel| (RecordKind::Wanted, *channel);
+        if self.general_at.take_if(|at| *at <= now).is_some() {
+            reports.push(records(channels.iter().map(state)));
+        }
+        let (due, later) =
+            std::mem::take(&mut self.answers).into_iter().partition(|it| it.at <= now);
+        self.answers = later;
+        for answer in due {
+            let Answer { group, sources, .. } = answer;
+            let is_asked = |channel: &&Channel| {
+                let is_among = |sources: &Vec<IpAddr>| sources.contains(&channel.source());
+                channel.group() == group && sources.as_ref().is_none_or(is_among)
+            };
+            reports.push(records(channels.iter().filter(is_asked).map(state)));
+        }
+        reports.retain(|report| !report.is_empty());
+        reports
+    }
+
+    fn report_changes(&mut self, now: Instant, random: &mut Random) -> Vec<Record> {
+        let report = records(self.changes.iter().map(|change| (change.kind, change.channel)));
+        self.changes.iter_mut().for_each(|change| change.left = change.left.saturating_sub(1));
+        self.changes.retain(|change| change.left > 0);
+        let repeats = !self.changes.is_empty();
+        self.changes_at = repeats.then(|| now + random.up_to(UNSOLICITED_REPORT_INTERVAL));
+        report
+    }
+}
+
+/// RFC 3376, section 8.1; RFC 3810, section 9.1.
+const ROBUSTNESS: u8 = 2;
+/// RFC 3376, section 8.11; RFC 3810, section 9.11.
+const UNSOLICITED_REPORT_INTERVAL: Duration = Duration::from_secs(1);

@@ -1,0 +1,77 @@
+//! Joins and leaves channels, and sends the reports about them.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use rxo_frame::{Instant, LinkKind};
+
+use super::Link;
+use super::frames::Envelope;
+use super::groups::report::{Record, message};
+use super::groups::{Channel, ChannelError, igmp, mac, mld};
+
+impl Link {
+    /// Adds a member to `channel`. The first one is reported at once and again within a second
+    /// ([`Link::poll_transmit`]), and from now on the gate admits segments from the channel's source to its group.
+    ///
+    /// # Errors
+    /// [`ChannelError::Full`] if there are 32 other channels, [`ChannelError::Version`] if the link has no address of
+    /// the group's version.
+    pub fn join(&mut self, channel: Channel, now: Instant) -> Result<(), ChannelError> {
+        let is_same_version = |ip: IpAddr| ip.is_ipv4() == channel.group().is_ipv4();
+        if !self.addresses().any(|cidr| is_same_version(cidr.address())) {
+            return Err(ChannelError::Version { group: channel.group() });
+        }
+        let records = self.groups.join(channel, now)?;
+        self.report(&records);
+        Ok(())
+    }
+
+    /// Removes a member of `channel`. That the last one has left is reported.
+    pub fn leave(&mut self, channel: Channel, now: Instant) {
+        let records = self.groups.leave(channel, now);
+        self.gate.forget_last();
+        self.report(&records);
+    }
+
+    /// Puts a report of `records`, which are about groups of one IP version, into the queue.
+    pub(super) fn report(&mut self, records: &[Record]) {
+        let Some(first) = records.first() else { return };
+        self.counters.group_reports += 1;
+        let frame = match first.group {
+            IpAddr::V4(_) => self.igmp_report(records),
+            IpAddr::V6(_) => self.mld_report(records),
+        };
+        self.push(frame);
+    }
+
+    /// RFC 3376, sections 4 and 4.2.
+    fn igmp_report(&self, records: &[Record]) -> Option<Vec<u8>> {
+        let source = self.addresses().find_map(|cidr| match cidr.address() {
+            IpAddr::V4(ip) => Some(ip),
+            IpAddr::V6(_) => None,
+        })?;
+        let envelope = self.to_routers(igmp::ALL_ROUTERS.into(), INTERNETWORK_CONTROL);
+        envelope.igmp(source, igmp::ALL_ROUTERS, &message(igmp::REPORT, records))
+    }
+
+    /// RFC 3810, section 5.2. Routers take reports from link-local addresses only; without one, which happens on links
+    /// that are no Ethernet, the source is unspecified (section 5.2.13).
+    fn mld_report(&self, records: &[Record]) -> Option<Vec<u8>> {
+        let link_local = self.addresses().find_map(|cidr| match cidr.address() {
+            IpAddr::V6(ip) if ip.is_unicast_link_local() => Some(ip),
+            _ => None,
+        });
+        let source = link_local.unwrap_or(Ipv6Addr::UNSPECIFIED);
+        let envelope = self.to_routers(mld::ALL_ROUTERS.into(), 0);
+        envelope.mld(source, mld::ALL_ROUTERS, &message(mld::REPORT, records))
+    }
+
+    /// The envelope of a message that no router forwards.
+    fn to_routers(&self, group: IpAddr, traffic_class: u8) -> Envelope {
+        let macs = (self.kind == LinkKind::Ethernet).then_some((self.mac, mac(group)));
+        Envelope { macs, hop_limit: 1, traffic_class }
+    }
+}
+
+/// RFC 3376, section 4.
+const INTERNETWORK_CONTROL: u8 = 0xc0;

@@ -1,0 +1,25 @@
+//! Tickets: what identifies an entry of a queue when the place that it names is used again.
+
+use std::num::NonZeroU64;
+
+/// A number that is given once. `Option<Ticket>` takes no more memory than a ticket; each connection has two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket(NonZeroU64);
+
+/// Gives tickets.
+#[derive(Debug)]
+pub(crate) struct Tickets {
+    next: NonZeroU64,
+}
+
+impl Tickets {
+    pub(crate) const fn new() -> Self {
+        Self { next: NonZeroU64::MIN }
+    }
+
+    pub(crate) fn next(&mut self) -> Ticket {
+        let ticket = Ticket(self.next);
+        self.next = self.next.saturating_add(1);
+        ticket
+    }
+}

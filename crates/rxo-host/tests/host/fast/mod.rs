@@ -1,0 +1,5 @@
+//! The fast path against the ordinary way: the same bytes on the wire, whichever is on.
+
+mod checks;
+mod modules;
+mod twins;

@@ -1,0 +1,47 @@
+//! The modules beside the one for pure ACKs see what is consumed, and can be switched while the host runs.
+
+use rxo_host::{AccountName, FastModule, FastModules, FastPath};
+
+use crate::world::{World, drain, fill, options, pattern};
+
+fn world(path: &FastPath) -> World {
+    let options = rxo_device::MemoryOptions { gso_bytes: 0, ..options() };
+    World::with(options, |config| config.fast_path = path.clone())
+}
+
+#[test]
+fn accounts_have_consumed_acks_too() {
+    let modules = FastModules::ON.with(FastModule::Accounting).with(FastModule::SynFlood);
+    let mut world = world(&FastPath { modules, ..FastPath::default() });
+    let listener = world.listen(4);
+    let (stream, accepted) = world.connected(&listener);
+    fill(&stream, &pattern(50_000));
+    world.settle();
+    assert_eq!(drain(&accepted).unwrap().0.len(), 50_000);
+    let frames = world.client.counters().source.frames;
+    let fast = world.client.counters().fast;
+    assert!(fast.consumed > 2, "{fast:?}");
+    let account = fast.accounts[0];
+    assert_eq!(account.name, Some(AccountName::Network([10, 0, 0, 0].into(), 24)));
+    assert_eq!(account.frames, frames);
+    assert!(account.acks >= fast.consumed);
+    let half_open = world.server.counters().fast.half_open;
+    assert_eq!((half_open.syns, half_open.now), (1, 0));
+}
+
+#[test]
+fn a_filter_drops_before_anything_sees_the_packet_until_it_is_off() {
+    let filter = vec!["drop to port 80".parse().unwrap()];
+    let modules = FastModules::OFF.with(FastModule::Filter).with(FastModule::Accounting);
+    let mut world = world(&FastPath { modules, filter, ..FastPath::default() });
+    let listener = world.listen(4);
+    let stream = world.at_client().connect_nonblocking(crate::world::server()).unwrap();
+    world.settle();
+    let fast = world.server.counters().fast;
+    assert!(fast.filtered > 0 && fast.accounts.is_empty(), "{fast:?}");
+    assert!(!stream.is_connected().unwrap());
+    world.at_server().fast_path().set(FastModule::Filter, false);
+    world.pass(std::time::Duration::from_secs(2));
+    assert!(stream.is_connected().unwrap());
+    assert!(listener.accept().is_ok());
+}

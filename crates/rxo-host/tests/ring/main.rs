@@ -1,0 +1,182 @@
+//! The ring of pure ACKs in every order that two threads can have, by `loom`.
+//!
+//! The ring is compiled here once more, with loom's atomics in the place of the standard library's. In the models the
+//! worker pushes, and overwrites, while the owner of the lock drains.
+
+use std::collections::VecDeque;
+
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+use rxo_frame::Instant;
+use rxo_wire::tcp::AckRecord;
+use rxo_wire::{SeqNumber, TcpFlags};
+
+use self::ack_ring::{AckRing, AckTerms, ENTRIES, Pushed};
+
+#[path = "../../src/cell/ack_ring.rs"]
+mod ack_ring;
+
+mod atomics {
+    pub(super) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+}
+
+const NOW: Instant = Instant::from_micros(1_000);
+const TERMS: AckTerms =
+    AckTerms { is_synchronized: true, may_miss: true, sent_to: SeqNumber(1_000_000) };
+
+/// The `n`-th ACK. Every word of it says which it is, so that a torn one shows.
+fn ack(n: u32) -> AckRecord {
+    AckRecord {
+        arrived_at_ns: u64::from(n),
+        seq: SeqNumber(7),
+        ack: SeqNumber(n),
+        ts_value: n,
+        ts_echo: n,
+        window: n as u16,
+        flags: TcpFlags::ACK,
+        ecn: 0,
+        has_timestamp: true,
+    }
+}
+
+/// Takes everything, and checks that each ACK is whole.
+fn drain(ring: &AckRing) -> Vec<u32> {
+    drain_some(ring, usize::MAX)
+}
+
+/// Takes `most` ACKs at most.
+fn drain_some(ring: &AckRing, most: usize) -> Vec<u32> {
+    let taken = std::iter::from_fn(|| ring.pop()).take(most);
+    taken
+        .map(|(now, record)| {
+            assert_eq!((now, record), (NOW, ack(record.ack.0)), "torn");
+            record.ack.0
+        })
+        .collect()
+}
+
+fn is_rising(numbers: &[u32]) -> bool {
+    numbers.is_sorted_by(|a, b| a < b)
+}
+
+/// The worker overwrites while the owner of the lock drains: nothing is torn, twice or out of order, what is missing
+/// was overwritten, and the newest is never missing.
+#[test]
+fn what_is_overwritten_while_it_is_read_is_read_again() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let ring = Arc::new(AckRing::new());
+        for n in 1..=ENTRIES {
+            assert_eq!(ring.push(NOW, ack(n), TERMS), Pushed::Waits(n));
+        }
+        let worker = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || {
+                let push = |n| ring.push(NOW, ack(n), TERMS);
+                let pushed = [push(ENTRIES + 1), push(ENTRIES + 2)];
+                assert!(!pushed.contains(&Pushed::Refused), "{pushed:?}");
+                pushed.into_iter().filter(|pushed| *pushed == Pushed::Overwrote).count()
+            }
+        });
+        let mut taken = drain_some(&ring, 2);
+        let overwritten = worker.join().unwrap();
+        taken.extend(drain(&ring));
+        assert!(is_rising(&taken), "{taken:?}");
+        assert_eq!(taken.last(), Some(&(ENTRIES + 2)));
+        assert_eq!(taken.len() + overwritten, ENTRIES as usize + 2);
+    });
+}
+
+/// What a cell does with the lock, the ring and the backlog, without a connection.
+struct Cell {
+    /// What the connection has taken.
+    lock: Mutex<Vec<u32>>,
+    ring: AckRing,
+    /// The channel, and how many segments wait or are being taken.
+    backlog: Mutex<VecDeque<u32>>,
+    count: atomics::AtomicU32,
+}
+
+impl Cell {
+    fn new() -> Self {
+        let count = atomics::AtomicU32::new(0);
+        let backlog = Mutex::new(VecDeque::new());
+        Self { lock: Mutex::new(Vec::new()), ring: AckRing::new(), backlog, count }
+    }
+
+    fn is_nothing_put_off(&self) -> bool {
+        self.ring.is_empty() && self.count.load(atomics::Ordering::SeqCst) == 0
+    }
+
+    /// `Cell::run_put_off`.
+    fn run_put_off(&self, taken: &mut Vec<u32>) {
+        taken.extend(drain(&self.ring));
+        loop {
+            let Some(first) = self.backlog.lock().expect("no thread has panicked").pop_front()
+            else {
+                return;
+            };
+            taken.extend(drain(&self.ring));
+            taken.push(first);
+            self.count.fetch_sub(1, atomics::Ordering::SeqCst);
+        }
+    }
+
+    /// `Cell::on_acks`, or `Cell::on_arrival` for a segment.
+    fn arrive(&self, n: u32, is_ack: bool) {
+        if let Ok(mut taken) = self.lock.try_lock() {
+            self.run_put_off(&mut taken);
+            taken.push(n);
+            return;
+        }
+        let is_empty = self.count.load(atomics::Ordering::SeqCst) == 0;
+        if !(is_ack && is_empty && self.ring.push(NOW, ack(n), TERMS) != Pushed::Refused) {
+            self.backlog.lock().expect("no thread has panicked").push_back(n);
+            self.count.fetch_add(1, atomics::Ordering::SeqCst);
+        }
+        loom::sync::atomic::fence(atomics::Ordering::SeqCst);
+        if let Ok(mut taken) = self.lock.try_lock() {
+            self.run_put_off(&mut taken);
+        }
+    }
+
+    /// `Cell::with` and `Cell::leave`.
+    fn with(&self) {
+        let mut inner = self.lock.lock().expect("no thread has panicked");
+        self.run_put_off(&mut inner);
+        loop {
+            drop(inner);
+            loom::sync::atomic::fence(atomics::Ordering::SeqCst);
+            if self.is_nothing_put_off() {
+                return;
+            }
+            let Ok(locked) = self.lock.try_lock() else { return };
+            inner = locked;
+            self.run_put_off(&mut inner);
+        }
+    }
+}
+
+/// ACKs and segments of one flow, while an application uses the connection: all are taken, in order, and none is left
+/// lying.
+#[test]
+fn acks_and_segments_stay_in_order_between_threads() {
+    for is_ack in
+        [[true, true, true], [true, false, true], [false, true, true], [true, true, false]]
+    {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(move || {
+            let cell = Arc::new(Cell::new());
+            let application = thread::spawn({
+                let cell = Arc::clone(&cell);
+                move || cell.with()
+            });
+            is_ack.iter().zip(1..).for_each(|(is_ack, n)| cell.arrive(n, *is_ack));
+            application.join().unwrap();
+            assert!(cell.is_nothing_put_off(), "left lying");
+            assert_eq!(*cell.lock.lock().expect("no thread has panicked"), [1, 2, 3]);
+        });
+    }
+}

@@ -1,0 +1,190 @@
+//! What the peer has sent to a multicast group that this side belongs to (Chan and Cheriton 2013, section 4).
+//!
+//! One such segment is for many receivers, so what differs between them means nothing: the ACK number, the window
+//! and TSecr. SEQ, text, PSH, FIN and TSval count. A segment takes the place of one of the connection's own that says
+//! nothing new in the other fields; then it goes the ordinary way, fast paths included.
+//!
+//! The ACK number is what usually tells the peer's segments from a forger's (RFC 5961, section 5). Here the timestamp
+//! does: TSval must be one that the peer's clock can have reached since the last one. And what lies outside the window
+//! is answered seldom, because the group's other members get it as well, and may all answer.
+
+use rxo_frame::{Frame, Instant};
+use rxo_wire::tcp::{AckRecord, Timestamp};
+use rxo_wire::{SeqNumber, TcpFlags};
+
+use crate::options::SegmentOptions;
+use crate::plain::{PlainSegment, PlainSegments};
+use crate::segment::Segment;
+use crate::{Arrival, Connection};
+
+/// What became of segments to a group. The numbers wrap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupCounts {
+    /// Those that were taken, by the steps or a fast path.
+    pub taken: u32,
+    /// Those that lay outside the window: text that was received before, mostly because others have missed it.
+    pub outside: u32,
+    /// Those that cannot be the peer's, or say nothing to a group: a timestamp that is missing, old or ahead of the
+    /// peer's clock; SYN or RST; no text and no FIN.
+    pub refused: u32,
+}
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// Takes what the peer has sent to a group. The source address and port are the peer's, and checksums are right. Without
+    /// timestamps, or before the handshake is over, everything is dropped. As [`Connection::on_arrival`] in all else.
+    pub fn on_group_arrival<F, A, S>(&mut self, now: Instant, arrival: Arrival<B, F, A, S>)
+    where
+        F: Iterator<Item = Frame<B>>,
+        A: Iterator<Item = AckRecord>,
+        S: Iterator<Item = Segment<B>>,
+    {
+        match arrival {
+            Arrival::Run(segments) => self.take_group_run(now, segments),
+            Arrival::Gso(mut gso) => {
+                gso.rest = gso.rest.take().and_then(|whole| self.as_own(now, whole));
+                if let Some(whole) = &gso.rest {
+                    // Counted once so far, whatever it stands for.
+                    let count = whole.text_bytes().div_ceil(gso.size.get().into());
+                    add(&mut self.group_counts.taken, count.saturating_sub(1) as usize);
+                    self.take_gso(now, gso);
+                }
+            }
+            Arrival::Acks(records) => add(&mut self.group_counts.refused, records.count()),
+            Arrival::Segments(segments) => {
+                for segment in segments {
+                    if let Some(own) = self.as_own(now, segment) {
+                        self.take_segment(now, own);
+                    }
+                }
+            }
+        }
+        self.end_arrival(now);
+    }
+
+    fn take_group_run<F>(&mut self, now: Instant, mut segments: PlainSegments<F>)
+    where
+        F: Iterator<Item = Frame<B>>,
+    {
+        let mut run = self.begin_run(now);
+        while let Some(segment) = segments.next() {
+            let count = 1 + segments.like_last();
+            let bytes = segment.payload.bytes();
+            let fields = Fields::of(&segment, bytes);
+            let Some(own) = self.judge(now, fields) else { continue };
+            let segment = own.apply_to(segment);
+            let header = super::expected_text::Header::of(&segment);
+            if count > 1 && self.expects_alike(&run, header, bytes, count) {
+                add(&mut self.group_counts.taken, count - 1);
+                self.take_alike(&mut run, header, segment.payload, segments.buffers_like_last());
+            } else {
+                self.take_plain(&mut run, segment);
+            }
+        }
+    }
+
+    /// The segment of this connection whose place `segment` takes, if it may.
+    fn as_own(&mut self, now: Instant, segment: Segment<B>) -> Option<Segment<B>> {
+        let fields = Fields {
+            seq: segment.seq,
+            bytes: segment.text_bytes(),
+            flags: segment.flags,
+            value: segment.options.timestamp.map(|timestamp| timestamp.value),
+        };
+        let own = self.judge(now, fields)?;
+        let options = SegmentOptions { timestamp: own.timestamp, ..SegmentOptions::default() };
+        let Own { ack, flags, window, .. } = own;
+        Some(Segment { ack, flags, window, options, ..segment })
+    }
+
+    /// The fields of this connection that go with a segment to the group; `None` if it is dropped, which is counted.
+    fn judge(&mut self, now: Instant, fields: Fields) -> Option<Own> {
+        if !self.may_be_the_peers(now, fields) {
+            add(&mut self.group_counts.refused, 1);
+            return None;
+        }
+        if !self.is_in_window(fields) {
+            add(&mut self.group_counts.outside, 1);
+            self.answer_seldom(now);
+            return None;
+        }
+        add(&mut self.group_counts.taken, 1);
+        // An echo of the future: no round trip is measured by it.
+        let echo = self.timestamps.clock(now).wrapping_add(1);
+        Some(Own {
+            ack: self.snd.una,
+            flags: TcpFlags::from_bits(fields.flags.bits() & COUNT.bits()) | TcpFlags::ACK,
+            window: u16::try_from(self.snd.wnd >> self.snd.scale).unwrap_or(u16::MAX),
+            timestamp: fields.value.map(|value| Timestamp { value, echo }),
+        })
+    }
+
+    fn may_be_the_peers(&self, now: Instant, fields: Fields) -> bool {
+        let says_something = fields.len() > 0 && !fields.flags.intersects(NEVER_TO_GROUPS);
+        let is_timely = |value| self.timestamps.is_timely(value, now);
+        says_something && self.state.is_synchronized() && fields.value.is_some_and(is_timely)
+    }
+
+    /// As the table in RFC 9293, section 3.10.7.4, for segments that are not empty; none is taken into a closed window.
+    fn is_in_window(&self, fields: Fields) -> bool {
+        let (nxt, wnd) = (self.rcv.nxt, self.rcv.wnd());
+        let is_inside = |seq: SeqNumber| seq.is_at_or_after(nxt) && seq.is_before(nxt + wnd);
+        is_inside(fields.seq) || is_inside(fields.seq + (fields.len() - 1))
+    }
+
+    /// The peer may repeat something because an acknowledgement was lost. The allowance is that of challenges.
+    fn answer_seldom(&mut self, now: Instant) {
+        if self.challenges.may_send(now) {
+            self.acks.begin_segment();
+            self.acks.answer_alone();
+            self.end_segment();
+        }
+    }
+}
+
+/// What counts of a segment to a group, without its text.
+#[derive(Clone, Copy)]
+struct Fields {
+    seq: SeqNumber,
+    /// Of text.
+    bytes: u32,
+    flags: TcpFlags,
+    /// TSval.
+    value: Option<u32>,
+}
+
+impl Fields {
+    #[inline]
+    fn of<B>(segment: &PlainSegment<B>, bytes: u32) -> Self {
+        let value = segment.timestamp.map(|timestamp| timestamp.value);
+        Self { seq: segment.seq, bytes, flags: segment.flags, value }
+    }
+
+    /// SEG.LEN; a SYN is never taken.
+    fn len(self) -> u32 {
+        self.bytes + u32::from(self.flags.contains(TcpFlags::FIN))
+    }
+}
+
+/// What a segment to the group says of this connection alone: nothing new.
+struct Own {
+    ack: SeqNumber,
+    flags: TcpFlags,
+    window: u16,
+    timestamp: Option<Timestamp>,
+}
+
+impl Own {
+    #[inline]
+    fn apply_to<B>(self, segment: PlainSegment<B>) -> PlainSegment<B> {
+        let Self { ack, flags, window, timestamp } = self;
+        PlainSegment { ack, flags, window, timestamp, ..segment }
+    }
+}
+
+const fn add(count: &mut u32, more: usize) {
+    *count = count.wrapping_add(more as u32);
+}
+
+const NEVER_TO_GROUPS: TcpFlags = TcpFlags::SYN.union(TcpFlags::RST);
+/// These count.
+const COUNT: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);

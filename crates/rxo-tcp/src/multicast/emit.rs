@@ -1,0 +1,120 @@
+//! What leaves next, to the group.
+
+use core::num::NonZeroU16;
+
+use rxo_frame::{Instant, SharedBytes};
+use rxo_wire::tcp::Timestamp;
+use rxo_wire::{SeqNumber, TcpFlags};
+
+use super::Group;
+use super::tree::Least;
+use crate::options::OptionBytes;
+use crate::segment::Ecn;
+use crate::timestamps::Timestamps;
+use crate::{Text, Transmit};
+
+impl Group {
+    /// Appends as much of `text` as there is room for, without a copy, and takes it off `text`. Returns how many bytes.
+    pub fn write(&mut self, text: &mut SharedBytes) -> usize {
+        self.text.write(text)
+    }
+
+    /// The free room, in bytes; 0 behind the end.
+    #[must_use]
+    pub fn room(&self) -> u32 {
+        self.text.room()
+    }
+
+    /// Ends the stream: behind what was written a FIN leaves.
+    pub fn finish(&mut self) {
+        self.text.finish();
+    }
+
+    /// Whether everything has left, the FIN included.
+    #[must_use]
+    pub fn has_sent_all(&self) -> bool {
+        self.text.length().is_some_and(|length| self.nxt > length)
+    }
+
+    /// The next segment, or GSO frame, of new text for the group. Its ACK number and window mean nothing. Call it
+    /// until it returns `None` after everything that happened; the segment counts as sent.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
+        let Some((bytes, ends)) = self.next_send() else {
+            if self.waits() {
+                self.wait_for(now);
+            } else {
+                self.wait_no_more();
+            }
+            return None;
+        };
+        self.wait_no_more();
+        let (start, end) = (self.nxt, self.nxt + u64::from(bytes));
+        self.nxt = end + u64::from(ends);
+        self.sends.push(self.nxt, now);
+        Some(self.segment((start, end), ends, now))
+    }
+
+    /// How many bytes to send now, and whether a FIN follows. `None` if nothing may leave.
+    fn next_send(&self) -> Option<(u32, bool)> {
+        let least = self.tree.least();
+        if !self.is_started || least == Least::NONE || self.has_sent_all() {
+            return None;
+        }
+        let unsent = self.text.end() - self.nxt;
+        let allowed = least.limit.saturating_sub(self.nxt);
+        let most = unsent.min(allowed).min(self.config.large_send_bytes.max(self.mss).into());
+        // No more than a GSO frame.
+        let most = most as u32;
+        let ends = self.text.length().is_some() && u64::from(most) == unsent;
+        if ends {
+            return Some((most, true));
+        }
+        let full = most - most % self.mss;
+        (full > 0).then_some((full, false))
+    }
+
+    /// Whether there is something that receivers keep waiting: text that may not leave, or the last acknowledgements.
+    fn waits(&self) -> bool {
+        if !self.is_started || self.tree.least() == Least::NONE {
+            return false;
+        }
+        let unsent = self.text.end().saturating_sub(self.nxt);
+        let has_text = unsent >= self.mss.into() || self.text.length().is_some() && unsent > 0;
+        has_text || self.has_sent_all()
+    }
+
+    /// A segment to the group with the text from `start` up to `end`, and a FIN if it `ends` the stream.
+    pub(super) fn segment(
+        &self,
+        (start, end): (u64, u64),
+        ends: bool,
+        now: Instant,
+    ) -> Transmit<'_> {
+        let payload: Text<'_> = self.text.view(start, end);
+        let is_large = payload.len() > self.mss as usize;
+        let psh = if payload.is_empty() { TcpFlags::default() } else { TcpFlags::PSH };
+        let fin = if ends { TcpFlags::FIN } else { TcpFlags::default() };
+        let mut options = OptionBytes::default();
+        let value = Timestamps::new(self.config.seed.timestamp_offset).clock(now);
+        options.push_timestamp(Timestamp { value, echo: 0 });
+        let size = is_large.then(|| u16::try_from(self.mss).unwrap_or(u16::MAX));
+        Transmit {
+            seq: self.seq(start),
+            ack: SeqNumber(0),
+            flags: TcpFlags::ACK | psh | fin,
+            window: u16::MAX,
+            options,
+            payload,
+            gso_size: size.and_then(NonZeroU16::new),
+            ecn: Ecn::NotCapable,
+            later_acks: &[],
+        }
+    }
+
+    /// The text of an earlier segment to the group, for owners that send several at once: `bytes` from `seq` on.
+    #[must_use]
+    pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> Text<'_> {
+        let start = self.position(seq, self.nxt).unwrap_or(0);
+        self.text.view(start, start + u64::from(bytes))
+    }
+}

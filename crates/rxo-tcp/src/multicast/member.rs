@@ -1,0 +1,353 @@
+//! One receiver: how it joins, what its connection is told, what came of it.
+
+use alloc::vec::Vec;
+use rxo_frame::{Duration, Instant, SharedBytes};
+
+use super::outcome::LEAST_SEGMENT_BYTES;
+use super::tree::Least;
+use super::{Group, GroupEvent, Late, Outcome, Progress, Refusal};
+use crate::{CallError, Connection, Failure, GroupSeed, State};
+
+/// A receiver, as long as it has one; then another may get it.
+pub type MemberId = u32;
+
+/// What the group knows of one receiver. Positions are those of the stream.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Everything before this has arrived.
+    pub(super) una: u64,
+    /// Everything before this was lent to its connection.
+    given: u64,
+    /// The number of the first send that its connection has not learned of.
+    send: u64,
+    /// Whether the group sends it all new text.
+    pub(super) is_led: bool,
+    /// Whether its connection has been closed for sending.
+    is_shut: bool,
+    /// Whether the owner was asked for earlier text.
+    has_asked: bool,
+    joined_at: Instant,
+    start: u64,
+    /// What had arrived when it last made progress, and when that was.
+    progress: (u64, Instant),
+    /// How much its connection has sent again, in bytes.
+    repaired_bytes: u64,
+    /// When it must have confirmed that it has everything.
+    pub(super) confirm_by: Option<Instant>,
+    /// Why it was ejected, if it was.
+    ejected: Option<Outcome>,
+}
+
+impl Member {
+    /// Whether its connection has not learned of all sends before `next`.
+    pub(super) fn is_behind(&self, next: u64) -> bool {
+        self.is_led && self.send < next
+    }
+
+    /// Since when it has made no progress. `None` if it waits for the owner.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        (!self.has_asked && self.ejected.is_none()).then_some(self.progress.1)
+    }
+}
+
+impl Group {
+    /// What a new connection is to be given by [`Connection::join_group`], before its SYN.
+    #[must_use]
+    pub fn seed(&self) -> GroupSeed {
+        let GroupSeed { iss, timestamp_offset } = self.config.seed;
+        let from = if self.config.late == Late::FromNow { self.nxt as u32 } else { 0 };
+        GroupSeed { iss: iss + from, timestamp_offset }
+    }
+
+    /// Makes the receiver behind `connection`, which has just been opened, a member.
+    ///
+    /// # Errors
+    /// Why it cannot be one: then abort the connection.
+    pub fn join<B: AsRef<[u8]>>(
+        &mut self,
+        connection: &mut Connection<B>,
+        now: Instant,
+    ) -> Result<MemberId, Refusal> {
+        let start = self.admit(connection)?;
+        let member = Member {
+            una: start,
+            given: start,
+            send: self.sends.next(),
+            is_led: false,
+            is_shut: false,
+            has_asked: false,
+            joined_at: now,
+            start,
+            progress: (start, now),
+            repaired_bytes: 0,
+            confirm_by: None,
+            ejected: None,
+        };
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.members.push(None);
+            (self.members.len() - 1) as MemberId
+        });
+        self.members[id as usize] = Some(member);
+        self.wait_for(now);
+        self.before(id, connection, now);
+        self.after(id, connection, now);
+        Ok(id)
+    }
+
+    /// The position at which the stream begins for a receiver that may join.
+    fn admit<B: AsRef<[u8]>>(&self, connection: &Connection<B>) -> Result<u64, Refusal> {
+        let start = connection.group_iss().and_then(|iss| self.position(iss + 1, self.nxt));
+        let start = match self.config.late {
+            Late::FromNow => start,
+            _ => connection.group_iss().filter(|iss| *iss == self.config.seed.iss).map(|_| 0),
+        };
+        let start = start.ok_or(Refusal::Stranger)?;
+        let statistics = connection.statistics();
+        if !statistics.sack {
+            return Err(Refusal::NoSack);
+        }
+        if !statistics.timestamps {
+            return Err(Refusal::NoTimestamps);
+        }
+        if statistics.mss < LEAST_SEGMENT_BYTES {
+            return Err(Refusal::SmallSegments(statistics.mss));
+        }
+        if self.config.late == Late::Refuse && self.nxt > 0 {
+            return Err(Refusal::Late);
+        }
+        let is_full = self.receivers() >= self.config.most_receivers;
+        if is_full { Err(Refusal::Full) } else { Ok(start) }
+    }
+
+    /// Tells a member's connection what the group has done. To be called before anything else happens to the
+    /// connection: a segment, a timeout, a look at what it has to send.
+    #[inline]
+    pub fn before<B: AsRef<[u8]>>(
+        &mut self,
+        id: MemberId,
+        connection: &mut Connection<B>,
+        now: Instant,
+    ) {
+        let Some(Some(member)) = self.members.get(id as usize) else { return };
+        let is_behind = member.is_behind(self.sends.next());
+        if member.given < self.text.end() || self.text.length().is_some() && !member.is_shut {
+            self.lend_what_there_is(id, connection);
+        }
+        if !is_behind {
+            return;
+        }
+        let Self { members, sends, config, .. } = self;
+        let Some(Some(member)) = members.get_mut(id as usize) else { return };
+        let first = config.seed.iss + 1;
+        let sent = sends.from(member.send).map(|(end, at)| (first + end as u32, at));
+        connection.sent_by_group(sent, now);
+        member.send = sends.next();
+    }
+
+    /// Lends a connection the text that it may send, and closes it for sending behind the last.
+    fn lend_what_there_is<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &mut Connection<B>) {
+        let Self { members, text, nxt, .. } = self;
+        let Some(Some(member)) = members.get_mut(id as usize) else { return };
+        // One that catches up must not overtake the group.
+        let until = if member.is_led { text.end() } else { text.end().min(*nxt) };
+        while let Some(mut piece) = text.piece(member.given, until) {
+            match connection.send_shared(&mut piece) {
+                Ok(lent) => member.given += lent as u64,
+                Err(CallError::NotYet) => return,
+                // It is over.
+                Err(_) => return,
+            }
+            if !piece.is_empty() {
+                return;
+            }
+        }
+        let has_all = text.length() == Some(member.given);
+        if has_all && !member.is_shut && (member.is_led || *nxt > member.given) {
+            // An error says that the connection is over.
+            let _ = connection.shutdown();
+            member.is_shut = true;
+        }
+    }
+
+    /// Takes note of a member's connection after something happened to it. Costs O(log n), and mostly less.
+    #[inline]
+    pub fn after<B: AsRef<[u8]>>(
+        &mut self,
+        id: MemberId,
+        connection: &mut Connection<B>,
+        now: Instant,
+    ) {
+        let edge = connection.group_edge();
+        let Some(Some(member)) = self.members.get(id as usize) else { return };
+        let Some(una) = self.position(edge.una, member.una) else { return };
+        let (is_led, has_all) = (member.is_led, self.text.length().is_some_and(|all| una > all));
+        let nxt = self.position(edge.nxt, self.nxt);
+        if let Some(Some(member)) = self.members.get_mut(id as usize) {
+            member.una = member.una.max(una);
+            let is_progress = una >= member.progress.0 + u64::from(self.mss) || Some(una) == nxt;
+            if is_progress && una > member.progress.0 {
+                member.progress = (una, now);
+            }
+        }
+        if is_led && !has_all && !connection.is_closed() {
+            let limit = self.position(edge.limit, una).unwrap_or(una);
+            self.tree.set(id as usize, Least { limit, una });
+            self.mss = self.mss.min(edge.mss);
+        } else if is_led {
+            self.tree.set(id as usize, Least::NONE);
+        } else if nxt == Some(self.nxt) {
+            self.lead(id, connection, now);
+        } else {
+            self.ask_for_text(id, connection);
+        }
+        self.text.advance(self.tree.least().una.min(self.nxt));
+        self.look_for_end(id, connection, now);
+    }
+
+    /// The member is where the group is: from now on the group sends it all new text.
+    fn lead<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &mut Connection<B>, now: Instant) {
+        let next = self.sends.next();
+        if let Some(Some(member)) = self.members.get_mut(id as usize) {
+            (member.is_led, member.send) = (true, next);
+        }
+        connection.follow_group();
+        self.before(id, connection, now);
+        let edge = connection.group_edge();
+        let una = self.position(edge.una, self.nxt).unwrap_or(self.nxt);
+        let limit = self.position(edge.limit, una).unwrap_or(una);
+        let has_all = self.text.length().is_some_and(|all| una > all);
+        self.tree.set(id as usize, if has_all { Least::NONE } else { Least { limit, una } });
+        self.mss = self.mss.min(edge.mss);
+    }
+
+    /// Asks the owner for text that the group has dropped.
+    fn ask_for_text<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &Connection<B>) {
+        let first = self.text.first();
+        let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
+        let has_room = connection.unacknowledged_bytes() < CATCH_UP_BYTES / 2;
+        if member.given < first && has_room && !member.has_asked && !connection.is_closed() {
+            member.has_asked = true;
+            let (from, missing) = (member.given, first - member.given);
+            let bytes = missing.min(CATCH_UP_BYTES as u64);
+            self.events.push_back(GroupEvent::WantsText { id, from, bytes });
+        }
+    }
+
+    /// Lends a member's connection the text that was asked for, in order; empty text ends the answer. Then let the
+    /// connection send.
+    pub fn lend<B: AsRef<[u8]>>(
+        &mut self,
+        id: MemberId,
+        connection: &mut Connection<B>,
+        mut text: SharedBytes,
+        now: Instant,
+    ) {
+        let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
+        if member.is_led || !member.has_asked {
+            return;
+        }
+        if text.is_empty() {
+            (member.has_asked, member.progress.1) = (false, now);
+            return;
+        }
+        while let Ok(lent) = connection.send_shared(&mut text) {
+            member.given += lent as u64;
+            if text.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Takes note that a member's connection sends `bytes` again.
+    #[inline]
+    pub fn count_repair(&mut self, id: MemberId, bytes: usize) {
+        if let Some(Some(member)) = self.members.get_mut(id as usize) {
+            member.repaired_bytes += bytes as u64;
+        }
+    }
+
+    fn look_for_end<B: AsRef<[u8]>>(
+        &mut self,
+        id: MemberId,
+        connection: &Connection<B>,
+        now: Instant,
+    ) {
+        let length = self.text.length();
+        let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
+        let has_all = length.is_some_and(|length| member.una > length);
+        let outcome = match connection.state() {
+            State::TimeWait if has_all => Outcome::Done,
+            State::Closed(closed) => match (member.ejected, closed.failure) {
+                (Some(ejected), _) => ejected,
+                (None, None) if has_all => Outcome::Done,
+                (None, failure) => Outcome::Failed(failure.unwrap_or(Failure::Reset)),
+            },
+            _ => {
+                if has_all && member.confirm_by.is_none() {
+                    member.confirm_by = Some(now + CONFIRMS_WITHIN);
+                    self.patience.look_at(now + CONFIRMS_WITHIN);
+                }
+                return;
+            }
+        };
+        let event = GroupEvent::Ended {
+            id,
+            outcome,
+            bytes: member.una.min(length.unwrap_or(u64::MAX)) - member.start.min(member.una),
+            repaired_bytes: member.repaired_bytes,
+            time: now.since(member.joined_at),
+        };
+        self.remove(id);
+        self.events.push_back(event);
+    }
+
+    /// The slowest no longer counts.
+    fn remove(&mut self, id: MemberId) {
+        self.members[id as usize] = None;
+        self.free.push(id);
+        self.tree.set(id as usize, Least::NONE);
+        self.touched.retain(|touched| *touched != id);
+        self.wanted.retain(|wanted| wanted.id != id);
+        self.text.advance(self.tree.least().una.min(self.nxt));
+    }
+
+    /// Has the owner abort the connection of a member.
+    pub(super) fn eject(&mut self, id: MemberId, why: Outcome) {
+        let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
+        if member.ejected.replace(why).is_none() {
+            self.events.push_back(GroupEvent::Abort(id));
+        }
+    }
+
+    /// How far the group is. Costs O(n).
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let all = self.text.length().unwrap_or(u64::MAX);
+        let mut unas: Vec<u64> = self.members.iter().flatten().map(|it| it.una.min(all)).collect();
+        let middle = unas.len() / 2;
+        let median = match unas.len() {
+            0 => 0,
+            _ => *unas.select_nth_unstable(middle).1,
+        };
+        Progress {
+            sent: self.nxt.min(all),
+            slowest: unas.iter().min().copied().unwrap_or(0),
+            median,
+            receivers: unas.len(),
+            catching_up: self.members.iter().flatten().filter(|it| !it.is_led).count(),
+        }
+    }
+
+    /// The member that has acknowledged least. Costs O(n).
+    #[must_use]
+    pub fn slowest(&self) -> Option<MemberId> {
+        let members = self.members.iter().zip(0..);
+        let unas = members.filter_map(|(member, id)| Some((member.as_ref()?.una, id)));
+        unas.min().map(|(_, id)| id)
+    }
+}
+
+/// How much a receiver that catches up is lent at once, in bytes.
+const CATCH_UP_BYTES: usize = 1 << 20;
+/// How long a receiver may check and store what it has received.
+pub(super) const CONFIRMS_WITHIN: Duration = Duration::from_secs(60);

@@ -1,0 +1,116 @@
+//! What is missing at several receivers is repaired once, to the group.
+//!
+//! Each connection finds out by itself what its receiver misses, and takes what it wants to repeat for repeated. The
+//! owner holds back those segments until the end of its poll ([`Group::defer`]); then what several want leaves once.
+
+use rxo_frame::Instant;
+
+use super::{Group, MemberId, Repairs};
+use crate::Transmit;
+use crate::options::OptionBytes;
+
+/// A segment that a connection wants to repeat.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    start: u64,
+    end: u64,
+    pub(super) id: MemberId,
+    head: Head,
+}
+
+/// The parts of a segment that differ between connections.
+#[derive(Clone, Debug)]
+struct Head {
+    ack: rxo_wire::SeqNumber,
+    window: u16,
+    options: OptionBytes,
+}
+
+/// A segment to repeat.
+#[derive(Clone, Debug)]
+pub struct Repair {
+    start: u64,
+    end: u64,
+    /// To whom, and with which header; `None` is to the group.
+    to: Option<(MemberId, Head)>,
+}
+
+impl Repair {
+    /// To which member alone it goes; `None` if it goes to the group.
+    #[must_use]
+    pub fn member(&self) -> Option<MemberId> {
+        self.to.as_ref().map(|(id, _)| *id)
+    }
+}
+
+impl Group {
+    /// Whether repairs may go to the group.
+    #[must_use]
+    pub const fn defers_repairs(&self) -> bool {
+        matches!(self.config.repairs, Repairs::Group { .. })
+    }
+
+    /// Takes `transmit`, which a member's connection has handed out, to be sent by [`Group::poll_repair`]. Returns
+    /// `false` if the owner is to send it now: it repeats nothing, or each repair goes its own way.
+    pub fn defer(&mut self, id: MemberId, transmit: &Transmit<'_>) -> bool {
+        let Some(Some(member)) = self.members.get(id as usize) else { return false };
+        let bytes = transmit.payload_bytes() as u64;
+        let Some(start) = self.position(transmit.seq, self.nxt) else { return false };
+        // What one that caught up lacks the group may not have any more; the connection has it.
+        let is_kept = start >= self.text.start();
+        let is_repeated = bytes > 0 && start + bytes <= self.nxt.min(self.text.end());
+        if !self.defers_repairs() || !member.is_led || !is_repeated || !is_kept {
+            return false;
+        }
+        let Transmit { ack, window, options, .. } = *transmit;
+        // What the receivers miss is compared segment by segment.
+        let (mut at, end) = (start, start + bytes);
+        while at < end {
+            let next = (at + u64::from(self.mss)).min(end);
+            self.wanted.push(Wanted {
+                start: at,
+                end: next,
+                id,
+                head: Head { ack, window, options },
+            });
+            at = next;
+        }
+        true
+    }
+
+    /// Decides, at the end of a poll, which way each deferred segment goes.
+    pub fn decide_repairs(&mut self) {
+        let Repairs::Group { least } = self.config.repairs else { return };
+        let mut wanted = core::mem::take(&mut self.wanted);
+        wanted.sort_unstable_by_key(|it| (it.start, it.end, it.id));
+        for same in wanted.chunk_by(|a, b| (a.start, a.end) == (b.start, b.end)) {
+            let (start, end) = (same[0].start, same[0].end);
+            if same.len() >= least.max(2) {
+                self.repairs.push_back(Repair { start, end, to: None });
+            } else {
+                let alone = same.iter().map(|it| Some((it.id, it.head.clone())));
+                self.repairs.extend(alone.map(|to| Repair { start, end, to }));
+            }
+        }
+        wanted.clear();
+        self.wanted = wanted;
+    }
+
+    /// The next segment to repeat. [`Group::repair_segment`] is how it looks.
+    pub fn poll_repair(&mut self) -> Option<Repair> {
+        self.repairs.pop_front()
+    }
+
+    /// The segment of `repair`. Its text is empty if all receivers have it by now.
+    #[must_use]
+    pub fn repair_segment(&self, repair: &Repair, now: Instant) -> Transmit<'_> {
+        let ends = self.text.length() == Some(repair.end) && self.nxt > repair.end;
+        let segment = self.segment((repair.start, repair.end), ends, now);
+        match &repair.to {
+            None => segment,
+            Some((_, Head { ack, window, options })) => {
+                Transmit { ack: *ack, window: *window, options: *options, ..segment }
+            }
+        }
+    }
+}

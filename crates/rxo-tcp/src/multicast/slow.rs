@@ -1,0 +1,91 @@
+//! Who holds the others up for too long (RFC 9293 lets a peer keep its window closed for ever; a group does not).
+
+use rxo_frame::Instant;
+
+use super::member::CONFIRMS_WITHIN;
+use super::{Group, MemberId, Outcome, Slow};
+
+/// Since when all wait, and when somebody may have made them wait for too long.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    /// Since when text waits for receivers that allow less than a segment.
+    blocked_since: Option<Instant>,
+    due: Option<Instant>,
+}
+
+impl Patience {
+    /// When it is to be looked who is slow; `None` if nobody can be.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.due
+    }
+
+    pub(super) fn take_due(&mut self, now: Instant) -> bool {
+        self.due.take_if(|at| *at <= now).is_some()
+    }
+
+    /// Looks at `at` at the latest.
+    pub(super) fn look_at(&mut self, at: Instant) {
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+    }
+}
+
+impl Group {
+    /// Takes note that text waits for receivers.
+    pub(super) fn wait_for(&mut self, now: Instant) {
+        if let Slow::Eject(time) = self.config.slow
+            && self.patience.due.is_none()
+        {
+            self.patience.due = Some(now + time);
+        }
+        self.patience.blocked_since.get_or_insert(now);
+    }
+
+    /// Takes note that nothing waits.
+    pub(super) fn wait_no_more(&mut self) {
+        self.patience.blocked_since = None;
+    }
+
+    /// Ejects the members that have kept the others waiting for too long.
+    pub(super) fn eject_slow(&mut self, now: Instant) {
+        for id in 0..self.members.len() as MemberId {
+            let Some((since, outcome)) = self.waits_since(id) else { continue };
+            let patience = match outcome {
+                Outcome::Ejected(time) | Outcome::Unconfirmed(time) => time,
+                Outcome::Done | Outcome::Failed(_) => continue,
+            };
+            if now.since(since) >= patience {
+                self.eject(id, outcome);
+            } else {
+                self.patience.look_at(since + patience);
+            }
+        }
+    }
+
+    /// Since when a member keeps others waiting, and how that may end.
+    fn waits_since(&self, id: MemberId) -> Option<(Instant, Outcome)> {
+        let member = self.members.get(id as usize)?.as_ref()?;
+        if let Some(until) = member.confirm_by {
+            let since = Instant::from_nanos(
+                until.as_nanos().saturating_sub(CONFIRMS_WITHIN.as_nanos() as u64),
+            );
+            return Some((since, Outcome::Unconfirmed(CONFIRMS_WITHIN)));
+        }
+        let Slow::Eject(time) = self.config.slow else { return None };
+        let idle_since = member.idle_since()?;
+        if !member.is_led {
+            return self.is_started.then_some((idle_since, Outcome::Ejected(time)));
+        }
+        let blocked_since = self.patience.blocked_since?;
+        self.is_blocking(id).then(|| (idle_since.max(blocked_since), Outcome::Ejected(time)))
+    }
+
+    /// Whether a member allows less than a segment more, or has not acknowledged all if there is no more.
+    fn is_blocking(&self, id: MemberId) -> bool {
+        let least = self.tree.get(id as usize);
+        if self.has_sent_all() {
+            least.una < self.nxt
+        } else {
+            least.limit < self.nxt + u64::from(self.mss)
+        }
+    }
+}

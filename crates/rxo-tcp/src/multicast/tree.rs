@@ -1,0 +1,105 @@
+//! A tournament tree: how far all receivers allow, and what all have.
+//!
+//! Separate because it is the only part whose cost grows with the number of receivers for each acknowledgement: a
+//! change climbs towards the root only as far as it changes a minimum, O(log n) at most.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// What one receiver, or all below a node, allow and have; positions in the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Least {
+    /// New text before this may leave.
+    pub(super) limit: u64,
+    /// Everything before this has arrived.
+    pub(super) una: u64,
+}
+
+impl Least {
+    /// The value of a receiver that nobody waits for.
+    pub(super) const NONE: Self = Self { limit: u64::MAX, una: u64::MAX };
+
+    fn with(self, other: Self) -> Self {
+        Self { limit: self.limit.min(other.limit), una: self.una.min(other.una) }
+    }
+}
+
+/// The least of all receivers. The root is node 1, the children of node n are 2n and 2n + 1.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    nodes: Vec<Least>,
+    leaves: usize,
+}
+
+impl Tree {
+    /// A tree for `receivers`. Allocates 32 to 64 bytes for each.
+    pub(super) fn new(receivers: usize) -> Self {
+        let leaves = receivers.next_power_of_two();
+        Self { nodes: vec![Least::NONE; 2 * leaves], leaves }
+    }
+
+    /// Sets the value of receiver `index`.
+    pub(super) fn set(&mut self, index: usize, value: Least) {
+        let mut node = self.leaves + index;
+        if node >= self.nodes.len() || self.nodes[node] == value {
+            return;
+        }
+        self.nodes[node] = value;
+        while node > 1 {
+            let least = self.nodes[node].with(self.nodes[node ^ 1]);
+            node /= 2;
+            if self.nodes[node] == least {
+                return;
+            }
+            self.nodes[node] = least;
+        }
+    }
+
+    /// The value of receiver `index`.
+    pub(super) fn get(&self, index: usize) -> Least {
+        self.nodes.get(self.leaves + index).copied().unwrap_or(Least::NONE)
+    }
+
+    /// The least of all; [`Least::NONE`] without receivers.
+    pub(super) fn least(&self) -> Least {
+        self.nodes[1]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn one_receiver_is_the_root() {
+        let mut tree = Tree::new(1);
+        assert_eq!(tree.least(), Least::NONE);
+        let value = Least { limit: 3, una: 1 };
+        tree.set(0, value);
+        assert_eq!((tree.least(), tree.get(0), tree.get(9)), (value, value, Least::NONE));
+        tree.set(0, Least::NONE);
+        assert_eq!(tree.least(), Least::NONE);
+    }
+
+    proptest! {
+        /// The naive oracle looks at all receivers.
+        #[test]
+        fn the_root_is_the_least(
+            receivers in 1_usize..40,
+            changes in prop::collection::vec((0_usize..40, 0_u64..50, 0_u64..50), 0..200),
+        ) {
+            let mut tree = Tree::new(receivers);
+            let mut all = vec![Least::NONE; receivers];
+            for (index, limit, una) in changes {
+                let value = if limit == 0 { Least::NONE } else { Least { limit, una } };
+                let index = index % receivers;
+                tree.set(index, value);
+                all[index] = value;
+                let least = all.iter().fold(Least::NONE, |least, value| least.with(*value));
+                prop_assert_eq!(tree.least(), least);
+            }
+        }
+    }
+}

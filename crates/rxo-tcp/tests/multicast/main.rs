@@ -1,0 +1,10 @@
+//! A group of receivers as stories: a sender, receivers with connections of this crate, links that lose, and virtual
+//! time.
+
+mod forged;
+mod late;
+mod room;
+mod slow;
+mod whole;
+#[path = "../harness/wire.rs"]
+mod wire;

@@ -1,0 +1,445 @@
+//! A sender and its receivers in one room: a link to each that loses segments, and virtual time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rxo_frame::{Duration, Instant, SharedBytes};
+use rxo_tcp::{
+    AckPolicy, Arrival, Config, Connection, Group, GroupConfig, GroupEvent, GroupSeed, Late,
+    MemberId, Outcome, Refusal, Repairs, Secret, Slow, State,
+};
+use rxo_wire::{FlowKey, SeqNumber};
+
+use crate::wire::{Wire, cut};
+
+/// A receiver at the sender: its connection there.
+pub(crate) struct Side {
+    pub(crate) tcp: Connection<Vec<u8>>,
+    pub(crate) id: Option<MemberId>,
+    pub(crate) refused: Option<Refusal>,
+    pub(crate) outcome: Option<Outcome>,
+}
+
+/// A receiver.
+pub(crate) struct Receiver {
+    pub(crate) tcp: Connection<Vec<u8>>,
+    /// Everything that it has read is the stream from the beginning.
+    pub(crate) read: usize,
+    /// It reads no more than this.
+    pub(crate) reads_at_most: usize,
+    /// It has received the FIN, and closed.
+    pub(crate) is_done: bool,
+    /// Nothing reaches it, nor leaves it, before.
+    pub(crate) absent_until: Instant,
+}
+
+/// Whom a segment is for.
+#[derive(Clone, Copy)]
+enum To {
+    Sender(usize),
+    Receiver(usize, ByGroup),
+}
+
+type ByGroup = bool;
+
+pub(crate) struct Room {
+    pub(crate) now: Instant,
+    pub(crate) group: Group,
+    pub(crate) sides: Vec<Side>,
+    pub(crate) receivers: Vec<Receiver>,
+    pub(crate) stream: SharedBytes,
+    written: usize,
+    /// Of 1000 segments to a receiver, and from it.
+    pub(crate) loss: u64,
+    random: u64,
+    flights: BTreeMap<(Instant, u64), (To, Wire)>,
+    carried: u64,
+    dirty: BTreeSet<usize>,
+    /// Segments to the group: new text, and repairs.
+    pub(crate) to_group: [u64; 2],
+    /// Segments with text to one receiver.
+    pub(crate) to_one: u64,
+    is_begun: bool,
+}
+
+pub(crate) const ISS: SeqNumber = SeqNumber(u32::MAX - 100_000);
+
+pub(crate) fn group_config() -> GroupConfig {
+    GroupConfig {
+        seed: GroupSeed { iss: ISS, timestamp_offset: 77 },
+        buffer_bytes: 1 << 20,
+        largest_segment_bytes: 1_448,
+        large_send_bytes: 64_000,
+        most_receivers: 2_000,
+        slow: Slow::Eject(Duration::from_secs(10)),
+        late: Late::Refuse,
+        repairs: Repairs::Group { least: 2 },
+    }
+}
+
+pub(crate) fn receiver_config() -> Config {
+    Config {
+        acks: AckPolicy::OneForATurn,
+        ecn: false,
+        time_wait: Duration::from_secs(1),
+        min_rto: Duration::from_millis(50),
+        ..Config::default()
+    }
+}
+
+pub(crate) fn stream(bytes: usize) -> SharedBytes {
+    let bytes: Vec<u8> =
+        (0..bytes as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    bytes.into()
+}
+
+impl Room {
+    pub(crate) fn new(config: GroupConfig, receivers: usize, bytes: usize) -> Self {
+        let mut room = Self {
+            now: Instant::from_micros(1_000_000),
+            group: Group::new(config),
+            sides: Vec::new(),
+            receivers: Vec::new(),
+            stream: stream(bytes),
+            written: 0,
+            loss: 0,
+            random: 1,
+            flights: BTreeMap::new(),
+            carried: 0,
+            dirty: BTreeSet::new(),
+            to_group: [0, 0],
+            to_one: 0,
+            is_begun: false,
+        };
+        (0..receivers).for_each(|_| {
+            room.come(receiver_config());
+        });
+        room
+    }
+
+    /// A receiver comes, and connects. Returns its number.
+    pub(crate) fn come(&mut self, config: Config) -> usize {
+        let number = self.receivers.len();
+        let ports = |from: u32, to: u32| from << 16 | to;
+        let address = 0x0a01_0000 + number as u32;
+        let there = FlowKey::v4(address, 0x0a00_0001, ports(40_000, 7_000), 0);
+        let back = FlowKey::v4(0x0a00_0001, address, ports(7_000, 40_000), 0);
+        let sender = Config { nagle: false, ..receiver_config() };
+        let secret = Secret([number as u64, 5]);
+        let tcp =
+            Connection::open_active(config, there, secret, self.now).expect("settings that can be");
+        let mut side =
+            Connection::open_passive(sender, back, secret).expect("settings that can be");
+        side.join_group(self.group.seed(), self.group.config().buffer_bytes);
+        self.sides.push(Side { tcp: side, id: None, refused: None, outcome: None });
+        self.receivers.push(Receiver {
+            tcp,
+            read: 0,
+            reads_at_most: usize::MAX,
+            is_done: false,
+            absent_until: Instant::ZERO,
+        });
+        self.flush_receiver(number);
+        number
+    }
+
+    /// Begins the stream once all are members.
+    pub(crate) fn begin(&mut self) {
+        self.run_until(|room| {
+            room.sides.iter().all(|side| side.id.is_some() || side.refused.is_some())
+        });
+        self.is_begun = true;
+        self.group.start();
+        self.flush_group();
+    }
+
+    /// Goes on until `is_over`, or nothing will happen, or an hour has passed.
+    pub(crate) fn run_until(&mut self, mut is_over: impl FnMut(&Self) -> bool) {
+        let end = self.now + Duration::from_secs(3_600);
+        while !is_over(self) {
+            assert!(self.now < end, "it does not end");
+            if !self.step() {
+                return;
+            }
+        }
+    }
+
+    /// Begins, and goes on until each receiver has ended.
+    pub(crate) fn run(&mut self) {
+        self.begin();
+        self.finish();
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.run_until(|room| {
+            room.sides.iter().all(|side| side.outcome.is_some() || side.refused.is_some())
+        });
+    }
+
+    pub(crate) fn outcomes(&self) -> Vec<Option<Outcome>> {
+        self.sides.iter().map(|side| side.outcome).collect()
+    }
+
+    /// How many have the whole stream and ended well.
+    pub(crate) fn done(&self) -> usize {
+        let ends = self.sides.iter().zip(&self.receivers);
+        ends.filter(|(side, receiver)| {
+            side.outcome == Some(Outcome::Done)
+                && receiver.is_done
+                && receiver.read == self.stream.len()
+        })
+        .count()
+    }
+
+    fn step(&mut self) -> bool {
+        let arrival = self.flights.keys().next().map(|(at, _)| *at);
+        let sides = self.sides.iter().filter_map(|side| side.tcp.poll_at());
+        let present = self.receivers.iter().filter(|it| it.absent_until <= self.now);
+        let receivers = present.filter_map(|it| it.tcp.poll_at());
+        let back = self.receivers.iter().map(|it| it.absent_until).filter(|at| *at > self.now);
+        let back = back.filter(|at| *at < FOR_EVER);
+        let all = arrival
+            .into_iter()
+            .chain(sides)
+            .chain(receivers)
+            .chain(back)
+            .chain(self.group.poll_at());
+        let Some(next) = all.min() else { return false };
+        self.now = self.now.max(next);
+        self.deliver();
+        self.fire();
+        self.serve();
+        true
+    }
+
+    fn deliver(&mut self) {
+        let mut come: BTreeMap<usize, Vec<Wire>> = BTreeMap::new();
+        while let Some(entry) = self.flights.first_entry().filter(|it| it.key().0 <= self.now) {
+            match entry.remove() {
+                (To::Sender(number), wire) => self.arrives(number, wire),
+                (To::Receiver(number, by_group), mut wire) => {
+                    let receiver = &self.receivers[number];
+                    if receiver.absent_until > self.now {
+                        continue;
+                    }
+                    if by_group {
+                        // What the receiver's link does: ACK, window and TSecr of the group mean nothing.
+                        if !receiver.tcp.state().is_synchronized() {
+                            continue;
+                        }
+                        wire.ack = receiver.tcp.statistics().snd_nxt;
+                    }
+                    come.entry(number).or_default().push(wire);
+                }
+            }
+        }
+        for (number, wires) in come {
+            let now = self.now;
+            let segments: Vec<_> = wires.into_iter().map(|wire| wire.into_segment(now)).collect();
+            self.receivers[number].tcp.on_arrival(now, Arrival::segments(segments));
+            self.read(number);
+            self.flush_receiver(number);
+        }
+    }
+
+    /// A segment of receiver `number` arrives at the sender.
+    pub(crate) fn arrives(&mut self, number: usize, wire: Wire) {
+        let side = &mut self.sides[number];
+        if let Some(id) = side.id {
+            self.group.before(id, &mut side.tcp, self.now);
+        }
+        match wire.record(self.now) {
+            Some(record) => side.tcp.on_arrival(self.now, Arrival::acks([record])),
+            None => side.tcp.on_arrival(self.now, wire.into_segment(self.now).into()),
+        }
+        self.dirty.insert(number);
+    }
+
+    fn read(&mut self, number: usize) {
+        let receiver = &mut self.receivers[number];
+        let mut read = 0;
+        for piece in receiver.tcp.readable() {
+            let at = receiver.read + read;
+            let room = receiver.reads_at_most.saturating_sub(at).min(piece.len());
+            assert!(piece[..room] == self.stream[at..at + room], "byte {at} of receiver {number}");
+            read += room;
+        }
+        receiver.read += read;
+        receiver.tcp.consume(read);
+        if receiver.tcp.is_peer_done() && !receiver.is_done {
+            receiver.is_done = true;
+            let _ = receiver.tcp.shutdown();
+        }
+    }
+
+    fn fire(&mut self) {
+        for number in 0..self.sides.len() {
+            let side = &mut self.sides[number];
+            if side.tcp.poll_at().is_some_and(|at| at <= self.now) {
+                if let Some(id) = side.id {
+                    self.group.before(id, &mut side.tcp, self.now);
+                }
+                side.tcp.on_timeout(self.now);
+                self.dirty.insert(number);
+            }
+            let receiver = &mut self.receivers[number];
+            let is_here = receiver.absent_until <= self.now;
+            if is_here && receiver.tcp.poll_at().is_some_and(|at| at <= self.now) {
+                receiver.tcp.on_timeout(self.now);
+                self.flush_receiver(number);
+            }
+        }
+        if self.group.poll_at().is_some_and(|at| at <= self.now) {
+            self.group.on_timeout(self.now);
+        }
+    }
+
+    /// Lets everything leave that wants to.
+    fn serve(&mut self) {
+        loop {
+            while let Some(id) = self.group.poll_touched() {
+                self.dirty.extend(self.sides.iter().position(|side| side.id == Some(id)));
+            }
+            while let Some(number) = self.dirty.pop_first() {
+                self.serve_side(number);
+            }
+            self.flush_group();
+            self.note_events();
+            if self.dirty.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn serve_side(&mut self, number: usize) {
+        let now = self.now;
+        let Self { sides, group, .. } = self;
+        let side = &mut sides[number];
+        if let Some(id) = side.id {
+            group.before(id, &mut side.tcp, now);
+        } else if side.tcp.state() == State::Established && side.refused.is_none() {
+            match group.join(&mut side.tcp, now) {
+                Ok(id) => side.id = Some(id),
+                Err(refusal) => {
+                    side.refused = Some(refusal);
+                    side.tcp.abort();
+                }
+            }
+        }
+        let mut leaving = Vec::new();
+        while let Some(transmit) = side.tcp.poll_transmit(now) {
+            if side.id.is_some_and(|id| group.defer(id, &transmit)) {
+                continue;
+            }
+            self.to_one += u64::from(transmit.payload_bytes() > 0);
+            cut(&transmit, &mut leaving);
+        }
+        if let Some(id) = side.id {
+            group.after(id, &mut side.tcp, now);
+        }
+        for wire in leaving {
+            self.carry(To::Receiver(number, false), wire);
+        }
+    }
+
+    pub(crate) fn flush_group(&mut self) {
+        if self.is_begun && self.group.room() > 0 {
+            let mut rest = self.stream.clone();
+            rest.advance(self.written);
+            while !rest.is_empty() {
+                let mut piece = rest.split_to(50_000);
+                self.written += self.group.write(&mut piece);
+                if !piece.is_empty() {
+                    break;
+                }
+            }
+            if self.written == self.stream.len() {
+                self.group.finish();
+            }
+        }
+        let mut leaving = Vec::new();
+        self.group.decide_repairs();
+        while let Some(repair) = self.group.poll_repair() {
+            let number =
+                repair.member().and_then(|id| self.sides.iter().position(|it| it.id == Some(id)));
+            let mut wires = Vec::new();
+            cut(&self.group.repair_segment(&repair, self.now), &mut wires);
+            self.to_group[1] += u64::from(number.is_none());
+            self.to_one += u64::from(number.is_some());
+            leaving.extend(wires.into_iter().map(|wire| (number, wire)));
+        }
+        while let Some(transmit) = self.group.poll_transmit(self.now) {
+            let mut wires = Vec::new();
+            cut(&transmit, &mut wires);
+            self.to_group[0] += wires.len() as u64;
+            leaving.extend(wires.into_iter().map(|wire| (None, wire)));
+        }
+        for (number, wire) in leaving {
+            match number {
+                Some(number) => self.carry(To::Receiver(number, false), wire),
+                None => (0..self.receivers.len())
+                    .for_each(|number| self.carry(To::Receiver(number, true), wire.clone())),
+            }
+        }
+    }
+
+    fn note_events(&mut self) {
+        while let Some(event) = self.group.poll_event() {
+            let number =
+                |id| self.sides.iter().position(|side| side.id == Some(id)).expect("a member");
+            match event {
+                GroupEvent::Abort(id) => {
+                    let number = number(id);
+                    self.group.before(id, &mut self.sides[number].tcp, self.now);
+                    self.sides[number].tcp.abort();
+                    self.dirty.insert(number);
+                }
+                GroupEvent::WantsText { id, from, bytes } => {
+                    let number = number(id);
+                    let mut text = self.stream.clone();
+                    text.advance(from as usize);
+                    let text = text.first(bytes as usize);
+                    let tcp = &mut self.sides[number].tcp;
+                    self.group.lend(id, tcp, text, self.now);
+                    self.group.lend(id, tcp, SharedBytes::default(), self.now);
+                    self.dirty.insert(number);
+                }
+                GroupEvent::Ended { id, outcome, .. } => {
+                    let number = number(id);
+                    self.sides[number].outcome = Some(outcome);
+                    self.sides[number].id = None;
+                    self.sides[number].refused = Some(Refusal::Full);
+                }
+            }
+        }
+    }
+
+    fn flush_receiver(&mut self, number: usize) {
+        let mut leaving = Vec::new();
+        while let Some(transmit) = self.receivers[number].tcp.poll_transmit(self.now) {
+            cut(&transmit, &mut leaving);
+        }
+        leaving.into_iter().for_each(|wire| self.carry(To::Sender(number), wire));
+    }
+
+    fn carry(&mut self, to: To, wire: Wire) {
+        if self.happens(self.loss) {
+            return;
+        }
+        // Receivers and sender look ten thousand times a second.
+        let at = (self.now + DELAY).as_nanos().div_ceil(TICK_NS) * TICK_NS;
+        self.carried += 1;
+        self.flights.insert((Instant::from_nanos(at), self.carried), (to, wire));
+    }
+
+    fn happens(&mut self, share: u64) -> bool {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % 1000 < share
+    }
+}
+
+pub(crate) const FOR_EVER: Instant = Instant::from_nanos(u64::MAX);
+const DELAY: Duration = Duration::from_micros(200);
+const TICK_NS: u64 = 100_000;

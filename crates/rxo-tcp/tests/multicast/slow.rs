@@ -1,0 +1,86 @@
+//! A receiver that holds the others up, by accident or on purpose, and what that can do.
+
+use rxo_frame::Duration;
+use rxo_tcp::{Config, GroupConfig, Outcome, Slow};
+
+use crate::room::{FOR_EVER, Room, group_config, receiver_config};
+
+/// RFC 9293, section 3.8.6.1 lets a window stay closed for ever; the others do not wait for ever.
+#[test]
+fn a_window_that_never_opens_is_ejected() {
+    let mut room = Room::new(group_config(), 10, 2_000_000);
+    room.receivers[3].reads_at_most = 100_000;
+    room.run();
+    assert_eq!(room.done(), 9, "{:?}", room.outcomes());
+    assert_eq!(room.sides[3].outcome, Some(Outcome::Ejected(Duration::from_secs(10))));
+}
+
+/// Probes of its window do not count as progress.
+#[test]
+fn a_window_of_a_few_bytes_is_ejected() {
+    let mut room = Room::new(group_config(), 10, 2_000_000);
+    room.receivers[3].reads_at_most = 100_000;
+    room.begin();
+    for more in 1..200 {
+        let until = room.now + Duration::from_millis(500);
+        room.run_until(|room| room.now >= until || room.sides[3].outcome.is_some());
+        room.receivers[3].reads_at_most = 100_000 + more;
+    }
+    room.finish();
+    assert_eq!(room.done(), 9, "{:?}", room.outcomes());
+}
+
+#[test]
+fn all_wait_for_a_receiver_that_pauses() {
+    let mut room = Room::new(group_config(), 10, 2_000_000);
+    room.begin();
+    room.run_until(|room| room.group.progress().slowest > 100_000);
+    let segments = |room: &Room| room.sides[0].tcp.statistics().mss;
+    let (full, back) = (segments(&room), room.now + Duration::from_secs(5));
+    room.receivers[0].absent_until = back;
+    room.run_until(|room| room.now >= back);
+    let behind = room.group.progress().slowest;
+    assert!(behind < 2_000_000 - 500_000, "they wait: {behind}");
+    assert_eq!(segments(&room), full, "a pause is no path that drops full segments");
+    room.finish();
+    assert_eq!(room.done(), 10, "{:?}", room.outcomes());
+}
+
+/// With `wait` only its own connection gives a receiver up, after the user timeout.
+#[test]
+fn whoever_waits_waits_for_the_user_timeout() {
+    let config = GroupConfig { slow: Slow::Wait, ..group_config() };
+    let mut room = Room::new(config, 4, 2_000_000);
+    room.begin();
+    room.receivers[0].absent_until = FOR_EVER;
+    let begun = room.now;
+    room.finish();
+    assert_eq!(room.done(), 3, "{:?}", room.outcomes());
+    let user_timeout = Config::default().user_timeout;
+    assert!(room.now - begun >= user_timeout, "{:?}", room.now - begun);
+}
+
+/// It has everything, and never says that it has checked it.
+#[test]
+fn a_receiver_that_does_not_confirm_is_not_waited_for_for_ever() {
+    let mut room = Room::new(group_config(), 3, 100_000);
+    room.receivers[1].is_done = true;
+    room.run();
+    assert_eq!(room.done(), 2, "{:?}", room.outcomes());
+    let outcome = room.sides[1].outcome;
+    assert!(matches!(outcome, Some(Outcome::Unconfirmed(_))), "{outcome:?}");
+}
+
+/// The smallest segments of all hold, above what nobody needs.
+#[test]
+fn the_smallest_segments_hold() {
+    let mut room = Room::new(group_config(), 3, 100_000);
+    room.come(Config { maximum_segment_size: 1_012, ..receiver_config() });
+    room.run();
+    assert_eq!((room.done(), room.to_group[0]), (4, 100));
+    let mut room = Room::new(group_config(), 3, 100_000);
+    let tiny = room.come(Config { maximum_segment_size: 100, ..receiver_config() });
+    room.run();
+    assert_eq!(room.sides[tiny].refused, Some(rxo_tcp::Refusal::SmallSegments(88)));
+    assert_eq!((room.done(), room.to_group[0]), (3, 70));
+}

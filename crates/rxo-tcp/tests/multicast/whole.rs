@@ -1,0 +1,63 @@
+//! Every receiver gets the whole stream, whatever is lost.
+
+use rxo_frame::Duration;
+use rxo_tcp::{Outcome, Repairs};
+
+use crate::room::{FOR_EVER, Room, group_config};
+
+#[test]
+fn each_byte_leaves_once_if_nothing_is_lost() {
+    let mut room = Room::new(group_config(), 20, 3_000_000);
+    room.run();
+    assert_eq!(room.done(), 20, "{:?}", room.outcomes());
+    // Full segments, and the rest.
+    assert_eq!((room.to_group, room.to_one), ([3_000_000_u64.div_ceil(1_448), 0], 0));
+}
+
+#[test]
+fn an_empty_stream_ends() {
+    let mut room = Room::new(group_config(), 3, 0);
+    room.run();
+    assert_eq!(room.done(), 3, "{:?}", room.outcomes());
+}
+
+#[test]
+fn what_is_lost_is_repaired_each_by_itself_or_for_all() {
+    for repairs in [Repairs::Each, Repairs::Group { least: 2 }] {
+        let mut room = Room::new(rxo_tcp::GroupConfig { repairs, ..group_config() }, 30, 400_000);
+        room.loss = 20;
+        room.run();
+        assert_eq!(room.done(), 30, "{repairs:?}: {:?}", room.outcomes());
+        assert_eq!(room.to_group[1] > 0, repairs != Repairs::Each, "{repairs:?}");
+    }
+}
+
+/// Six times the paper's largest group. `rxo-bench instructions` counts what an ACK costs in one.
+#[test]
+fn a_thousand_receivers() {
+    let mut room = Room::new(group_config(), 1_000, 100_000);
+    room.loss = 2;
+    room.run();
+    assert_eq!(room.done(), 1_000);
+    let sent: u64 = room.to_group.iter().sum();
+    assert!(sent + room.to_one < 10 * 70, "{sent} to all, {} to one", room.to_one);
+}
+
+/// The paper's largest group (section 4.1), with what it did not have: 1 % loss to and from each receiver, one that is
+/// killed, one that stops for 3 s.
+#[test]
+fn a_hundred_and_sixty_eight_receivers() {
+    let mut room = Room::new(group_config(), 168, 500_000);
+    room.loss = 10;
+    room.begin();
+    room.run_until(|room| room.group.progress().slowest > 100_000);
+    let begun = room.now;
+    room.receivers[5].absent_until = FOR_EVER;
+    room.receivers[6].absent_until = room.now + Duration::from_secs(3);
+    room.finish();
+    assert_eq!(room.done(), 167, "{:?}", room.outcomes());
+    let ejected = Some(Outcome::Ejected(Duration::from_secs(10)));
+    assert_eq!(room.sides[5].outcome, ejected);
+    let time = room.now - begun;
+    assert!(time < Duration::from_secs(60), "{time:?}");
+}

@@ -1,0 +1,187 @@
+//! A connection of a host, as data that can be serialized: what `ss -ti` shows of one of the system.
+
+use std::time::Duration;
+
+use rxo_console::numbers::rounded;
+use rxo_host::ConnectionView;
+use rxo_tcp::{Algorithm, RecoveryPhase, State, Statistics};
+use serde::Serialize;
+
+/// A connection. Times are in microseconds, sizes in bytes, rates in bytes a second.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConnectionFigures {
+    /// Its state, as `ss` names it: `ESTAB`, `SYN-SENT`, `CLOSE-WAIT` and so on.
+    pub state: &'static str,
+    /// This side, as address and port.
+    pub local: String,
+    /// The other side.
+    pub peer: String,
+    /// Whether its application is gone.
+    pub orphan: bool,
+    /// Bytes that have arrived and are not read.
+    pub recv_q: usize,
+    /// Bytes that are not acknowledged, sent or not.
+    pub send_q: u64,
+    /// The congestion control.
+    pub congestion: &'static str,
+    /// By how many bits the windows are shifted, the peer's and ours; left out when not agreed on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wscale: Option<(u8, u8)>,
+    /// Which options are in use: `ts`, `sack`, `ecn`.
+    pub options: Vec<&'static str>,
+    /// The smoothed round-trip time; left out before the first sample, as the next two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt_us: Option<f64>,
+    /// RTTVAR.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rttvar_us: Option<f64>,
+    /// The least round-trip time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rtt_us: Option<f64>,
+    /// The retransmission timeout.
+    pub rto_us: f64,
+    /// How often it was doubled since the last progress.
+    pub backoff: u32,
+    /// The payload of a full segment to the peer.
+    pub mss: u32,
+    /// The largest payload of a segment from the peer.
+    pub received_mss: u32,
+    /// The maximum segment size that the peer was offered.
+    pub advertised_mss: u32,
+    /// The congestion window.
+    pub cwnd: u32,
+    /// The slow-start threshold; left out before the first loss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ssthresh: Option<u32>,
+    /// Where loss recovery is: `open`, `disorder`, `cwr`, `recovery` or `loss`.
+    pub recovery: &'static str,
+    /// Bytes that count as in flight.
+    pub in_flight: u32,
+    /// Bytes that wait to be sent for the first time.
+    pub unsent: u32,
+    /// Bytes that the peer holds out of order.
+    pub sacked: u32,
+    /// Bytes that count as lost, and wait to be sent again.
+    pub lost: u32,
+    /// Bytes in flight that were sent more than once.
+    pub retransmitted: u32,
+    /// Segments that were sent again so far.
+    pub segments_retransmitted: u32,
+    /// Bytes that the peer has acknowledged so far.
+    pub bytes_acked: u64,
+    /// Bytes that have arrived in order so far.
+    pub bytes_received: u64,
+    /// What the peer reported as received twice.
+    pub duplicates_reported: u32,
+    /// Ranges that arrived after later ones, although they were sent once.
+    pub reordered: u32,
+    /// The rate at which data arrives at the peer; left out if it is not measured. BBR measures it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery_rate: Option<u64>,
+    /// The rate at which segments are paced; left out if the windows alone decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing_rate: Option<u64>,
+    /// The window that the peer offers.
+    pub snd_wnd: u32,
+    /// The window that the peer is offered.
+    pub rcv_wnd: u32,
+    /// The size of the send buffer.
+    pub send_buffer: u32,
+    /// The size of the receive buffer.
+    pub receive_buffer: u32,
+}
+
+impl ConnectionFigures {
+    /// The figures of `of`. Allocates.
+    #[must_use]
+    pub fn new(of: &ConnectionView) -> Self {
+        let statistics = &of.statistics;
+        let Statistics { recovery, .. } = statistics;
+        let outstanding = u64::from((statistics.snd_nxt - statistics.snd_una).unsigned_abs());
+        let has_lost = statistics.ssthresh < NO_LOSS_YET;
+        Self {
+            state: state(of.state),
+            local: of.local.to_string(),
+            peer: of.peer.to_string(),
+            orphan: of.is_orphan,
+            recv_q: of.unread_bytes,
+            send_q: outstanding + u64::from(statistics.unsent),
+            congestion: congestion(of.algorithm),
+            wscale: statistics.window_scales,
+            options: options(statistics),
+            rtt_us: statistics.srtt.map(micros),
+            rttvar_us: recovery.rttvar.map(micros),
+            min_rtt_us: recovery.least_rtt.map(micros),
+            rto_us: micros(statistics.rto),
+            backoff: recovery.backoff,
+            mss: statistics.mss,
+            received_mss: statistics.received_mss,
+            advertised_mss: statistics.advertised_mss,
+            cwnd: statistics.cwnd,
+            ssthresh: has_lost.then_some(statistics.ssthresh),
+            recovery: phase(recovery.phase),
+            in_flight: statistics.in_flight,
+            unsent: statistics.unsent,
+            sacked: recovery.sacked,
+            lost: recovery.lost,
+            retransmitted: recovery.retransmitted,
+            segments_retransmitted: recovery.resent_segments,
+            bytes_acked: statistics.bytes_acked,
+            bytes_received: statistics.bytes_received,
+            duplicates_reported: recovery.duplicates_reported,
+            reordered: recovery.reordered,
+            delivery_rate: statistics.delivery_rate,
+            pacing_rate: statistics.pacing_rate,
+            snd_wnd: statistics.snd_wnd,
+            rcv_wnd: statistics.rcv_wnd,
+            send_buffer: of.buffers.send_bytes,
+            receive_buffer: of.buffers.receive_bytes,
+        }
+    }
+}
+
+const fn state(state: State) -> &'static str {
+    match state {
+        State::Closed(_) => "CLOSED",
+        State::Listen => "LISTEN",
+        State::SynSent(_) => "SYN-SENT",
+        State::SynReceived(_) => "SYN-RECV",
+        State::Established => "ESTAB",
+        State::FinWait1 => "FIN-WAIT-1",
+        State::FinWait2 => "FIN-WAIT-2",
+        State::CloseWait => "CLOSE-WAIT",
+        State::Closing => "CLOSING",
+        State::LastAck => "LAST-ACK",
+        State::TimeWait => "TIME-WAIT",
+    }
+}
+
+const fn congestion(algorithm: Algorithm) -> &'static str {
+    match algorithm {
+        Algorithm::Cubic => "cubic",
+        Algorithm::Reno => "reno",
+        Algorithm::Bbr => "bbr",
+    }
+}
+
+const fn phase(phase: RecoveryPhase) -> &'static str {
+    match phase {
+        RecoveryPhase::Open => "open",
+        RecoveryPhase::Disorder => "disorder",
+        RecoveryPhase::Reduced => "cwr",
+        RecoveryPhase::Recovery => "recovery",
+        RecoveryPhase::Loss => "loss",
+    }
+}
+
+fn options(of: &Statistics) -> Vec<&'static str> {
+    let rows = [("ts", of.timestamps), ("sack", of.sack), ("ecn", of.ecn)];
+    rows.into_iter().filter(|(_, is_used)| *is_used).map(|(name, _)| name).collect()
+}
+
+fn micros(time: Duration) -> f64 {
+    rounded(time.as_secs_f64() * 1e6, 1)
+}
+
+/// The threshold before the first loss.
+const NO_LOSS_YET: u32 = 1 << 30;

@@ -1,0 +1,128 @@
+//! The counters of a host with its own TCP, as data that can be serialized.
+
+use std::collections::BTreeMap;
+
+use rxo_coalesce::{BypassReason, FlushReason};
+use rxo_console::numbers::{ratio, rounded};
+use rxo_host::HostCounters;
+use rxo_host::link::LinkCounters;
+use serde::Serialize;
+
+use super::{Outgoing, PureAcks, acks, occurred, outgoing};
+
+/// Everything that a host has counted since it was made, and what it has now.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostFigures {
+    /// From the device: frames, and what was lost before the host.
+    pub nic_in: BTreeMap<&'static str, u64>,
+    /// To the device.
+    pub nic_out: Outgoing,
+    /// Deliveries of the engine to connections.
+    pub deliveries: u64,
+    /// Frames for each delivery.
+    pub frames_per_delivery: f64,
+    /// Pure ACKs among the frames from the device.
+    pub acks: PureAcks,
+    /// Connections and memory now.
+    pub now: BTreeMap<&'static str, u64>,
+    /// What happened to segments and connections.
+    pub tcp: BTreeMap<&'static str, u64>,
+    /// What is not TCP.
+    pub link: BTreeMap<&'static str, u64>,
+    /// Frames not coalesced, by reason; reasons that did not occur are left out.
+    pub bypass: BTreeMap<&'static str, u64>,
+    /// Deliveries of what was held, by reason; reasons that did not occur are left out.
+    pub flush: BTreeMap<&'static str, u64>,
+}
+
+impl HostFigures {
+    /// The figures of `of`. Allocates.
+    #[must_use]
+    pub fn new(of: &HostCounters) -> Self {
+        let HostCounters { source, sink, engine, link, deliveries, .. } = of;
+        let bypass = BypassReason::ALL.iter().map(|&why| (why.name(), engine.bypassed(why)));
+        let flush = FlushReason::ALL.iter().map(|&why| (why.name(), engine.flushed(why)));
+        Self {
+            nic_in: BTreeMap::from([
+                ("packets", source.frames),
+                ("bytes", source.bytes),
+                ("ring_drops", source.ring_drops),
+                ("truncated", source.truncated),
+            ]),
+            nic_out: outgoing(sink),
+            deliveries: *deliveries,
+            frames_per_delivery: rounded(ratio(source.frames as f64, *deliveries as f64), 2),
+            acks: acks(engine),
+            now: now(of),
+            tcp: tcp(of),
+            link: of_link(link),
+            bypass: occurred(bypass),
+            flush: occurred(flush),
+        }
+    }
+}
+
+fn now(of: &HostCounters) -> BTreeMap<&'static str, u64> {
+    BTreeMap::from([
+        ("connections", of.connections as u64),
+        ("orphans", of.orphans as u64),
+        ("time_waits", of.time_waits as u64),
+        ("timers", of.timers as u64),
+        ("memory_left_bytes", of.memory_left_bytes),
+    ])
+}
+
+fn tcp(of: &HostCounters) -> BTreeMap<&'static str, u64> {
+    BTreeMap::from([
+        ("put_off", of.put_off),
+        ("backlog_drops", of.backlog_drops),
+        ("refused_sends", of.refused_sends),
+        ("copied_out", of.copied_out),
+        ("strangers", of.strangers),
+        ("misplaced", of.misplaced),
+        ("resets", of.resets),
+        ("cookies_sent", of.cookies_sent),
+        ("cookies_taken", of.cookies_taken),
+        ("syns_dropped", of.syns_dropped),
+        ("time_waits_given_up", of.time_waits_given_up),
+        ("orphans_reset", of.orphans_reset),
+    ])
+}
+
+fn of_link(of: &LinkCounters) -> BTreeMap<&'static str, u64> {
+    let refused = of.refused;
+    BTreeMap::from([
+        ("neighbour_messages", of.neighbour_messages),
+        ("conflicts", of.conflicts),
+        ("questions", of.questions),
+        ("answers", of.answers),
+        ("neighbours_refused", of.neighbours_refused),
+        ("echoes", of.echoes),
+        ("held_back", of.held_back),
+        ("path_errors", of.path_errors),
+        ("ignored", of.ignored),
+        ("refused_other_station", refused.other_station),
+        ("refused_group_station", refused.group_station),
+        ("refused_other_vlan", refused.other_vlan),
+        ("refused_other_address", refused.other_address),
+        ("refused_no_source", refused.no_source),
+        ("refused_bad_checksum", refused.bad_checksum),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_host_counts_is_found_by_name() {
+        let mut counters = HostCounters { deliveries: 10, connections: 3, ..Default::default() };
+        (counters.source.frames, counters.link.refused.bad_checksum) = (25, 7);
+        counters.resets = 2;
+        let figures = HostFigures::new(&counters);
+        assert!((figures.frames_per_delivery - 2.5).abs() < 1e-9);
+        assert_eq!((figures.nic_in["packets"], figures.now["connections"]), (25, 3));
+        assert_eq!((figures.tcp["resets"], figures.link["refused_bad_checksum"]), (2, 7));
+        assert!(figures.bypass.is_empty());
+    }
+}

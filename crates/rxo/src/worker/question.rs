@@ -1,0 +1,169 @@
+//! What a worker is asked while it runs. It answers between two turns.
+
+use std::time::Duration;
+
+use rxo_coalesce::Policy;
+
+use super::{Misfit, Readings};
+use crate::desk::Reply;
+
+/// A question to a running worker or to those of several guests. It goes to the [`Desk`](crate::desk::Desk) of
+/// [`WorkerConfig::desk`](super::WorkerConfig::desk).
+#[derive(Debug)]
+pub enum Question {
+    /// All counters since the worker was made.
+    Counters(Reply<Readings>),
+    /// The policy of each engine, in the order of the guests.
+    Policies(Reply<Vec<PolicyInForce>>),
+    /// Change the policy of all engines. At the beginning of the next turn in which its host's device takes packets,
+    /// an engine delivers all that it holds, and then follows the new policy. No engine changes if it does not fit
+    /// one.
+    ChangePolicy(Policy, Reply<Result<Moment, Misfit>>),
+    /// Change the time between two reports; `None` for none. The next is due that long after now.
+    ReportEvery(Option<Duration>, Reply<Result<(), Misfit>>),
+}
+
+/// The policy of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyInForce {
+    /// What it follows, limited to what its sink takes.
+    pub policy: Policy,
+    /// What it will follow as soon as its sink takes packets again.
+    pub next: Option<Policy>,
+}
+
+/// When a change takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// At the beginning of the next turn.
+    NextTurn,
+    /// At so many hosts not before their devices take packets again; at the others with the next turn.
+    WhenThereIsRoom(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_coalesce::Hold;
+    use rxo_device::{MemoryLink, MemoryOptions, MemorySink, MemorySource};
+    use rxo_frame::{Frame, Instant};
+    use rxo_testkit::seg;
+
+    use super::*;
+    use crate::worker::{Awake, Duplex, Worker, WorkerConfig};
+
+    const SEGMENT_BYTES: u32 = 1_448;
+
+    /// A worker on links in memory. Frames come in at `nic`, and leave at `host`.
+    struct World {
+        nic: MemoryLink,
+        host: MemoryLink,
+        worker: Worker<MemorySource, MemorySink, MemorySource, MemorySink>,
+        now: Instant,
+        sent: u32,
+    }
+
+    impl World {
+        fn new(policy: Policy) -> Self {
+            let link = || MemoryLink::new(MemoryOptions::default());
+            let (nic, host, idle) = (link(), link(), link());
+            let from = Duplex { source: nic.source(), sink: idle.sink() };
+            let to = Duplex { source: idle.source(), sink: host.sink() };
+            let config = WorkerConfig { overload: None, ..WorkerConfig::new(policy) };
+            let worker = Worker::new(from, to, config).unwrap();
+            Self { nic, host, worker, now: Instant::ZERO, sent: 0 }
+        }
+
+        /// `count` segments of one flow arrive, and the worker has a turn.
+        fn turn(&mut self, count: u32) {
+            self.now = self.now + Duration::from_micros(10);
+            for _ in 0..count {
+                self.nic.push(&segment(self.sent, self.now));
+                self.sent += 1;
+            }
+            let now = self.now;
+            self.worker.turn(|| now, Awake::ALL).unwrap();
+        }
+
+        fn change(&mut self, policy: Policy) -> Result<Moment, Misfit> {
+            let (reply, answer) = Reply::new();
+            self.worker.answer(Question::ChangePolicy(policy, reply));
+            answer.recv().unwrap()
+        }
+
+        fn policy(&mut self) -> PolicyInForce {
+            let (reply, answer) = Reply::new();
+            self.worker.answer(Question::Policies(reply));
+            answer.recv().unwrap()[0]
+        }
+
+        /// The payload bytes that have left, in order.
+        fn left(&self) -> usize {
+            let headers = 54;
+            self.host.take_all().iter().map(|sent| sent.bytes.len() - headers).sum()
+        }
+    }
+
+    fn segment(number: u32, at: Instant) -> Frame<Vec<u8>> {
+        let seq = 100 + number * SEGMENT_BYTES;
+        seg().seq(seq).len(SEGMENT_BYTES as usize).frame_at(at)
+    }
+
+    fn holding() -> Policy {
+        Policy { hold: Hold::Within(Duration::from_millis(100)), ..Policy::linux_gro() }
+    }
+
+    #[test]
+    fn a_change_delivers_what_is_held_with_the_next_turn() {
+        let mut world = World::new(holding());
+        world.turn(5);
+        assert_eq!(world.left(), 0, "it is held");
+        assert_eq!(world.change(Policy::linux_gro()), Ok(Moment::NextTurn));
+        assert_eq!(world.left(), 0, "an answer sends nothing");
+        world.turn(1);
+        assert_eq!(world.left() as u32, 6 * SEGMENT_BYTES);
+        let now = world.policy();
+        assert_eq!((now.policy.hold, now.next), (Hold::EndOfPoll, None));
+        let counters = world.worker.reading().engine;
+        assert_eq!(counters.flushed(rxo_coalesce::FlushReason::PolicyChange), 1);
+        assert_eq!(counters.frames, 6, "the counters go on");
+    }
+
+    #[test]
+    fn while_the_device_takes_nothing_a_change_waits() {
+        let mut world = World::new(holding());
+        world.turn(5);
+        world.host.set_room(Some(0));
+        // What blocks it is a flow that was closed.
+        world.nic.push(&seg().flow(9).seq(1).len(1).psh().frame_at(world.now));
+        world.turn(0);
+        assert_eq!(world.change(Policy::none()), Ok(Moment::WhenThereIsRoom(1)));
+        world.turn(3);
+        let waiting = world.policy();
+        assert_eq!((waiting.policy, waiting.next), (holding(), Some(Policy::none())));
+        world.host.set_room(None);
+        world.turn(0);
+        world.turn(0);
+        assert_eq!(world.policy(), PolicyInForce { policy: Policy::none(), next: None });
+        assert_eq!(world.left() as u32, 8 * SEGMENT_BYTES + 1, "nothing is lost");
+        assert_eq!(world.worker.reading().host_out.dropped, 0);
+    }
+
+    #[test]
+    fn a_policy_that_the_device_cannot_carry_changes_nothing() {
+        let mut world = World::new(holding());
+        let wrong = Policy { flows: 0, ..Policy::linux_gro() };
+        assert!(matches!(world.change(wrong), Err(Misfit::Engine(_))));
+        let refused = world.change(Policy::remember());
+        assert_eq!(refused, Err(Misfit::NeedsRecords { policy: "remember" }));
+        assert_eq!(world.policy(), PolicyInForce { policy: holding(), next: None });
+    }
+
+    #[test]
+    fn an_interval_that_is_too_short_is_refused() {
+        let mut world = World::new(holding());
+        let (reply, answer) = Reply::new();
+        let short = Duration::from_micros(1);
+        world.worker.answer(Question::ReportEvery(Some(short), reply));
+        assert_eq!(answer.recv().unwrap(), Err(Misfit::ReportEvery(short)));
+    }
+}

@@ -1,0 +1,50 @@
+//! Scripts for the hook before the engine: acknowledgements in each order with what may not be overtaken.
+
+use rxo_testkit::Random;
+
+const TURN: u8 = 0;
+const ACK: u8 = 1;
+const CHANGED: u8 = 2;
+const TEXT: u8 = 3;
+const PASS: u8 = 5;
+const WRITE: u8 = 6;
+const TOGGLE: u8 = 7;
+/// The second connection.
+const OTHER: u8 = 8;
+
+/// Every script.
+pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
+    let bulk: Vec<u8> =
+        [WRITE, 255, TURN, ACK, 60, 200, ACK, 128, 200, ACK, 255, 200, TURN].repeat(8);
+    let between = [WRITE, 200, TURN, ACK, 100, 9, TEXT, 20, 0, ACK, 255, 9, TURN].repeat(6);
+    let duplicates =
+        [WRITE, 255, TURN, ACK, 0, 99, ACK, 0, 99, ACK, 0, 99, ACK, 0, 99, TURN].repeat(4);
+    let both =
+        [WRITE, 90, WRITE | OTHER, 90, TURN, ACK, 255, 9, ACK | OTHER, 255, 9, TURN].repeat(6);
+    let closed =
+        [WRITE, 255, TURN, ACK, 255, 0, TURN, PASS, 250, TURN, ACK, 255, 50, TURN].repeat(4);
+    let toggled = [WRITE, 64, TURN, TOGGLE, 0, ACK, 255, 90, TURN, TOGGLE, 0x20].repeat(6);
+    let flags =
+        [WRITE, 64, TURN, ACK, 128, 90, CHANGED, 0, 33, 8, 1, 1, ACK, 255, 90, TURN].repeat(4);
+    let beyond = [WRITE, 64, TURN, ACK, 254, 90, ACK, 255, 90, TURN].repeat(6);
+    let named = [
+        ("bulk", bulk),
+        ("between", between),
+        ("duplicates", duplicates),
+        ("both", both),
+        ("closed-window", closed),
+        ("toggled", toggled),
+        ("flags", flags),
+        ("beyond", beyond),
+    ];
+    let with = |settings: u8, script: &[u8]| [&[settings], script].concat();
+    let mut files: Vec<(String, Vec<u8>)> =
+        named.iter().map(|(name, script)| ((*name).to_owned(), with(0, script))).collect();
+    files.extend(named.iter().map(|(name, script)| (format!("{name}-plain"), with(3, script))));
+    for seed in 0..3 {
+        let mut random = Random::new(seed);
+        let bytes = (0..600).map(|_| random.next() as u8).collect();
+        files.push((format!("random-{seed}"), bytes));
+    }
+    files
+}
