@@ -1,0 +1,48 @@
+"""``analyze``: defaults and types for the native function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Mapping, Sequence
+
+from . import _rxo
+
+if TYPE_CHECKING:
+    from ._types import Captures
+
+
+def analyze(
+    captures: Captures,
+    *,
+    poll: str | Sequence[str] = "time:50us",
+    policy: str = "linux-gro",
+    settings: Mapping[str, object] | None = None,
+    sweep: str | Sequence[str] = (),
+    flow: str | None = None,
+    checksum: str = "verify",
+    advise: bool = True,
+) -> _rxo.Study:
+    """Studies what coalescing would do to the traffic in captures.
+
+    captures: a path, bytes, a file opened in mode ``"rb"``, or a list of these.
+    poll: when the host polls: ``time:T`` after the first packet, ``host:T`` for a host that is busy for T
+        with each packet, ``packets:N``. Of several the first is the chosen one; all are tried.
+    policy: a profile's name; ``rxo policies`` lists them.
+    settings: fields of the policy to change, such as ``{"max_segments": 16, "hold": "100us"}``.
+    sweep: other values to try: ``"flows=1..8"``, ``"hold=packets:4..64*2"``. With polls at most two.
+    flow: which packets count, such as ``"dst 10.0.0.1 and port 445"``.
+    checksum: ``verify``, ``partial`` (accept those left to the sender's card) or ``trust``.
+    advise: whether to try other settings for advice; without, it is faster.
+
+    Raises UsageError for an invalid argument, CaptureError if no capture can be read. If a capture is
+    damaged, warns with PartialWarning; ``Study.partial`` says why.
+    """
+    return _rxo.analyze(
+        captures,
+        poll=poll if isinstance(poll, str) else list(poll),
+        policy=policy,
+        settings=None if settings is None else dict(settings),
+        sweep=sweep if isinstance(sweep, str) else list(sweep),
+        flow=flow,
+        checksum=checksum,
+        advise=advise,
+    )

@@ -1,0 +1,138 @@
+//! Captures as Python names them: a path, bytes, an open file, or a list of these.
+
+use std::io::{self, Cursor, Read};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyList, PyTuple};
+use rxo_capture::{Capture, CaptureError};
+
+/// The source of a capture.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// A file.
+    Path(PathBuf),
+    /// A capture in memory. A `bytes` object is read where it lies.
+    Bytes(PyBackedBytes),
+    /// An open binary file, or any object with `read(size) -> bytes`.
+    File(PythonFile),
+}
+
+impl Input {
+    /// The inputs in `captures`: one, or a list or tuple. What reading of open files raises goes to `raised`.
+    ///
+    /// # Errors
+    /// If one of them cannot be a capture.
+    pub(crate) fn all(captures: &Bound<'_, PyAny>, raised: &Raised) -> PyResult<Vec<Self>> {
+        if captures.is_instance_of::<PyList>() || captures.is_instance_of::<PyTuple>() {
+            captures.try_iter()?.map(|item| Self::one(&item?, raised)).collect()
+        } else {
+            Ok(vec![Self::one(captures, raised)?])
+        }
+    }
+
+    /// # Errors
+    /// If `object` is neither a path nor bytes nor an open file.
+    pub(crate) fn one(object: &Bound<'_, PyAny>, raised: &Raised) -> PyResult<Self> {
+        if let Ok(bytes) = object.extract::<PyBackedBytes>() {
+            return Ok(Self::Bytes(bytes));
+        }
+        if object.hasattr("read")? {
+            return Ok(Self::File(PythonFile::new(object, raised)));
+        }
+        object.extract().map(Self::Path).map_err(|_| {
+            let kind = object.get_type();
+            pyo3::exceptions::PyTypeError::new_err(format!(
+                "{kind} is no capture: give a path, bytes, or a file opened in mode 'rb'"
+            ))
+        })
+    }
+
+    /// Its name, for messages.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Path(path) => path.display().to_string(),
+            Self::Bytes(_) => "<bytes>".to_owned(),
+            Self::File(file) => file.name.clone(),
+        }
+    }
+
+    /// Opens the capture.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is not a capture.
+    pub(crate) fn open(self) -> Result<Capture, CaptureError> {
+        let name = self.name();
+        match self {
+            Self::Path(path) => Capture::open(&path),
+            Self::Bytes(bytes) => Capture::from_reader(&name, Box::new(Cursor::new(bytes))),
+            Self::File(file) => Capture::from_reader(&name, Box::new(file)),
+        }
+    }
+}
+
+/// The first exception that an open file raised. It is the program's, not the capture's.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Raised(Arc<Mutex<Option<PyErr>>>);
+
+impl Raised {
+    fn keep(&self, error: PyErr) -> io::Error {
+        let text = error.to_string();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        io::Error::other(text)
+    }
+
+    /// # Errors
+    /// The exception.
+    pub(crate) fn result(&self) -> PyResult<()> {
+        let raised = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        raised.map_or(Ok(()), Err)
+    }
+}
+
+/// Reads an object of Python. Each piece takes the interpreter's lock once.
+#[derive(Debug)]
+pub(crate) struct PythonFile {
+    object: Py<PyAny>,
+    name: String,
+    raised: Raised,
+    /// What Python returned last, and how much of it was passed on.
+    piece: Option<PyBackedBytes>,
+    taken: usize,
+}
+
+/// Bytes that Python is asked for at once.
+const PIECE_BYTES: usize = 1 << 20;
+
+impl PythonFile {
+    fn new(object: &Bound<'_, PyAny>, raised: &Raised) -> Self {
+        let name = object.getattr("name").and_then(|name| name.extract());
+        let name = name.unwrap_or_else(|_| "<file>".to_owned());
+        let (object, raised) = (object.clone().unbind(), raised.clone());
+        Self { object, name, raised, piece: None, taken: 0 }
+    }
+
+    fn rest(&self) -> &[u8] {
+        self.piece.as_deref().and_then(|piece| piece.get(self.taken..)).unwrap_or_default()
+    }
+}
+
+impl Read for PythonFile {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.rest().is_empty() {
+            let read = |py: Python<'_>| -> PyResult<PyBackedBytes> {
+                let piece = self.object.call_method1(py, "read", (PIECE_BYTES,))?;
+                Ok(piece.extract(py)?)
+            };
+            self.piece = Some(Python::attach(read).map_err(|error| self.raised.keep(error))?);
+            self.taken = 0;
+        }
+        let rest = self.rest();
+        let count = rest.len().min(into.len());
+        into[..count].copy_from_slice(&rest[..count]);
+        self.taken += count;
+        Ok(count)
+    }
+}

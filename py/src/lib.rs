@@ -1,0 +1,38 @@
+//! The native part of the Python package `rxo`: the module `rxo._rxo`.
+//!
+//! The package in `python/rxo` is what users import; it re-exports what stands here and adds what is
+//! simpler in Python. From the bottom up:
+//!
+//! * `errors`: the exceptions, which say what the command `rxo` says.
+//! * `signals`: Ctrl-C while Rust works.
+//! * `inputs`: captures as Python names them: paths, bytes, open files.
+//! * `rules`: policies, poll rules and sweeps as text.
+//! * `table`: columns that any Arrow reader takes without a copy; `tables` makes them of a report.
+//! * `study`: `analyze` and its result.
+//!
+//! # Contract
+//! The interpreter lock is released while packets are processed. Nothing panics on the bytes of a
+//! capture. No unsafe code.
+
+mod errors;
+mod inputs;
+mod rules;
+mod signals;
+mod study;
+mod table;
+mod tables;
+
+use pyo3::pymodule;
+
+/// The native part of `rxo`.
+#[pymodule]
+mod _rxo {
+    #[pymodule_export]
+    use crate::study::{Study, analyze};
+    #[pymodule_export]
+    use crate::table::Table;
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "Python's name for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

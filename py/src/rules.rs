@@ -1,0 +1,95 @@
+//! Policies, poll rules and sweeps as the user writes them: the same text as after the command's flags.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rxo_coalesce::Policy;
+use rxo_trace::study::{BadPollRule, ChecksumMode, Filter, Point, PollRule};
+use rxo_trace::sweep::{Grid, SweepAxis};
+
+use crate::errors::usage;
+
+/// Text, or a list of texts.
+#[derive(FromPyObject)]
+pub(crate) enum Texts {
+    /// One.
+    One(String),
+    /// Several.
+    Many(Vec<String>),
+}
+
+impl Texts {
+    pub(crate) fn into_vec(self) -> Vec<String> {
+        match self {
+            Self::One(text) => vec![text],
+            Self::Many(texts) => texts,
+        }
+    }
+}
+
+/// The profile of this name, as the commands use it, with `settings` applied in their order.
+///
+/// # Errors
+/// If there is no such profile, or a setting is invalid.
+pub(crate) fn policy(name: &str, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Policy> {
+    let profile = Policy::by_name(name).map_err(|error| usage(format!("policy: {error}")))?;
+    let mut policy = live(profile);
+    for (key, value) in settings.into_iter().flat_map(|settings| settings.iter()) {
+        let (key, value) = (key.str()?, value.str()?);
+        policy
+            .set(&key.to_string_lossy(), &value.to_string_lossy())
+            .map_err(|error| usage(format!("settings: {error}")))?;
+    }
+    Ok(policy)
+}
+
+/// The first of the poll rules, and a sweep over all of them if there are several.
+///
+/// # Errors
+/// If there is none, or one is invalid.
+pub(crate) fn polls(texts: Vec<String>) -> PyResult<(PollRule, Option<SweepAxis>)> {
+    let Some(first) = texts.first() else {
+        return Err(usage(format!("poll: give at least one of {}", BadPollRule::ACCEPTED)));
+    };
+    let rule = first.parse().map_err(|BadPollRule| {
+        usage(format!("poll {first} is invalid: {}", BadPollRule::ACCEPTED))
+    })?;
+    let axis = SweepAxis { key: "poll".to_owned(), values: texts };
+    Ok((rule, (axis.values.len() > 1).then_some(axis)))
+}
+
+/// The grid of the polls and of `sweep`; `None` if there is nothing else to try.
+///
+/// # Errors
+/// If a sweep is invalid, or there are too many.
+pub(crate) fn sweep(
+    chosen: &Point,
+    polls: Option<SweepAxis>,
+    sweep: Vec<String>,
+) -> PyResult<Option<Grid>> {
+    let mut axes: Vec<SweepAxis> = polls.into_iter().collect();
+    for text in sweep {
+        axes.push(text.parse().map_err(|error| usage(format!("sweep: {error}")))?);
+    }
+    if axes.is_empty() {
+        return Ok(None);
+    }
+    Grid::new(chosen, axes).map(Some).map_err(|error| usage(format!("sweep: {error}")))
+}
+
+/// # Errors
+/// If there is no such mode.
+pub(crate) fn checksums(text: &str) -> PyResult<ChecksumMode> {
+    text.parse()
+        .map_err(|()| usage(format!("checksum {text} is invalid: verify, partial or trust")))
+}
+
+/// # Errors
+/// If the filter cannot be parsed.
+pub(crate) fn filter(text: &str) -> PyResult<Filter> {
+    text.parse().map_err(|error| usage(format!("flow \"{text}\": {error}")))
+}
+
+/// The kernel's profile has no limit of its own and gets that of the commands.
+fn live(policy: Policy) -> Policy {
+    if policy.name == "linux-gro" { Policy { max_segments: 32, ..policy } } else { policy }
+}

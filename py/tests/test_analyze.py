@@ -1,0 +1,155 @@
+"""What `rxo.analyze` says of captures, and of arguments."""
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import signal
+import threading
+
+import pyarrow
+import pytest
+
+import rxo
+
+
+def test_a_path_bytes_and_a_file_say_the_same(capture, path):
+    with open(path, "rb") as file:
+        studies = [
+            rxo.analyze(each)
+            for each in (path, str(path), capture, bytearray(capture), file, io.BytesIO(capture))
+        ]
+    figures = {(study.packets, study.eliminated) for study in studies}
+    assert len(figures) == 1
+    (packets, eliminated) = figures.pop()
+    assert packets == 320
+    # Each flow's burst is one aggregate, as long as no poll ends in it.
+    assert 0 < eliminated <= 320 - 20
+
+
+def test_several_captures_are_one_study(capture, path):
+    assert rxo.analyze([path, capture]).packets == 640
+
+
+def test_a_compressed_capture_is_unpacked(capture):
+    assert rxo.analyze(gzip.compress(capture)).packets == 320
+
+
+def test_every_poll_has_a_row_and_the_first_is_chosen(capture):
+    study = rxo.analyze(capture, poll=["time:50us", "time:10us", "packets:64"])
+    table = pyarrow.table(study.settings())
+    assert table["poll"].to_pylist() == ["time:50us", "time:50us", "time:10us", "packets:64"]
+    assert table["is_chosen"].to_pylist() == [True, False, False, False]
+    eliminated = table["eliminated"].to_pylist()
+    assert eliminated[0] == eliminated[1] == study.eliminated
+    assert eliminated[2] < eliminated[1] <= eliminated[3]
+
+
+def test_a_sweep_and_settings_are_those_of_the_command(capture):
+    study = rxo.analyze(capture, settings={"max_segments": 4, "hold": "100us"}, sweep="flows=1,2")
+    table = pyarrow.table(study.settings())
+    assert table["set_max_segments"].to_pylist() == ["4"] * 3
+    assert table["set_flows"].to_pylist()[1:] == ["1", "2"]
+    assert table["max_segments_per_aggregate"].to_pylist()[0] == 4
+
+
+def test_flows_are_arrow_without_gaps(capture):
+    flows = rxo.analyze(capture).flows()
+    assert len(flows) == 2
+    table = pyarrow.table(flows)
+    assert table.column_names == flows.column_names
+    assert sorted(table["source"].to_pylist()) == ["10.0.0.1:1000", "10.0.0.1:1001"]
+    assert table["packets"].to_pylist() == [160, 160]
+    assert table["vlan"].null_count == 2
+    assert table.schema.field("first_at").type == pyarrow.timestamp("ns", "UTC")
+    # A stream can be asked for again.
+    assert pyarrow.table(flows) == table
+
+
+def test_only_chosen_flows_count(capture):
+    assert rxo.analyze(capture, flow="src port 1000").packets == 160
+
+
+def test_the_report_is_a_page_and_text_and_json(capture, tmp_path):
+    study = rxo.analyze(capture)
+    page = tmp_path / "r.html"
+    study.report(page)
+    assert page.read_text().lstrip().startswith("<!DOCTYPE html>")
+    assert "packets" in str(study)
+    assert json.loads(study.json())["traffic"]["packets"] == 320
+    study.parquet(tmp_path / "tables")
+    assert (tmp_path / "tables" / "flows.parquet").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"poll": "often"}, "poll often is invalid: packets:N (1 to 32768)"),
+        ({"poll": []}, "poll: give at least one"),
+        ({"poll": ["time:1us", "often"]}, "sweep: poll=often is invalid"),
+        ({"policy": "lro"}, "policy: there is no policy 'lro'"),
+        ({"settings": {"flows": 0}}, "settings: flows=0 is invalid: a number from 1 to 4096"),
+        ({"sweep": "flows=1..99"}, "sweep: 99 combinations: at most 64"),
+        ({"checksum": "maybe"}, "checksum maybe is invalid: verify, partial or trust"),
+        ({"flow": "port"}, 'flow "port": ends too early'),
+    ],
+)
+def test_an_invalid_argument_is_named_with_valid_ones(capture, arguments, message):
+    with pytest.raises(rxo.UsageError) as raised:
+        rxo.analyze(capture, **arguments)
+    assert str(raised.value).startswith(message)
+    assert isinstance(raised.value, ValueError)
+
+
+def test_what_is_no_capture_is_an_error(tmp_path):
+    with pytest.raises(rxo.CaptureError, match="absent.pcap cannot be opened: No such file"):
+        rxo.analyze(tmp_path / "absent.pcap")
+    with pytest.raises(OSError, match="<bytes> is no capture"):
+        rxo.analyze(b"GET / HTTP/1.1\r\n\r\n")
+    with pytest.raises(TypeError, match="is no capture: give a path"):
+        rxo.analyze(17)
+
+
+def test_a_damaged_capture_warns_and_counts_what_was_read(capture):
+    with pytest.warns(rxo.PartialWarning, match="ends too early at byte"):
+        study = rxo.analyze(capture[:-100])
+    assert study.packets == 319
+    assert "ends too early" in study.partial
+
+
+def test_an_exception_of_a_file_comes_through(capture):
+    class Broken(io.BytesIO):
+        def read(self, size=-1):
+            if self.tell() > 0:
+                raise PermissionError("the lease is over")
+            return super().read(1000)
+
+    with pytest.raises(PermissionError, match="the lease is over"):
+        rxo.analyze(Broken(capture))
+
+
+def test_a_signal_ends_a_long_call(capture, tmp_path):
+    """The pipe never ends, so only the exception of the handler can end the call."""
+    pipe = tmp_path / "endless.pcap"
+    os.mkfifo(pipe)
+
+    def feed():
+        with contextlib.suppress(BrokenPipeError), open(pipe, "wb", buffering=0) as file:
+            file.write(capture)
+            while True:
+                file.write(capture[24:])
+
+    def ring(number, frame):
+        raise KeyboardInterrupt
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            rxo.analyze(pipe, advise=False)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        feeder.join()
