@@ -26,8 +26,9 @@ fn check(frame: &[u8], read: Result<Parsed, Unparsed>, link: LinkKind) {
     }
     match (naive::read(&Frame::new(frame, Instant::ZERO), link), read) {
         (Reading::Segment(segment), Ok(parsed)) => check_segment(frame, &parsed, &segment),
+        (Reading::Datagram(datagram), Ok(parsed)) => check_datagram(&parsed, &datagram),
         (Reading::OtherProtocol, Ok(parsed)) => {
-            assert!(matches!(parsed.transport, Transport::Udp(_) | Transport::Other(_)));
+            assert!(matches!(parsed.transport, Transport::Other(_)));
             assert!(!parsed.transport.may_hide_tcp());
         }
         (Reading::Unknown(_), Ok(parsed)) => {
@@ -53,6 +54,16 @@ fn fault_of(why: Malformed) -> Fault {
         Malformed::Truncated => Fault::Truncated,
         Malformed::Version | Malformed::Length => Fault::Malformed,
     }
+}
+
+fn check_datagram(parsed: &Parsed, datagram: &Segment) {
+    let Transport::Udp(udp) = parsed.transport else { panic!("{parsed:?} is {datagram:?}") };
+    let at = (parsed.at.network, parsed.at.transport, parsed.at.payload);
+    let (network, transport) = (datagram.network_at as u32, datagram.transport_at as u32);
+    assert_eq!(at, (network, transport, datagram.payload_at as u32));
+    assert_eq!((parsed.key.source_port(), parsed.key.destination_port()), datagram.ports);
+    assert_eq!(Some(usize::from(udp.length)), datagram.udp_length);
+    assert_eq!(udp.checksum, datagram.checksum);
 }
 
 fn check_segment(frame: &[u8], parsed: &Parsed, segment: &Segment) {

@@ -82,8 +82,8 @@ const RULES: [&str; 8] =
     ["policy", "ack", "window", "options", "psh", "fin", "payload sizes", "extensions"];
 const RULES_OF: &[&str] =
     &["ack", "window", "options", "psh", "fin", "payload", "extension_headers"];
-const OWN: [&str; 5] = ["policy", "with ECE", "marked CE", "needs DF", "may echo zero"];
-const OWN_OF: &[&str] = &["ece", "ce", "needs_df", "zero_echo"];
+const OWN: [&str; 6] = ["policy", "with ECE", "marked CE", "needs DF", "may echo zero", "UDP"];
+const OWN_OF: &[&str] = &["ece", "ce", "needs_df", "zero_echo", "udp"];
 const ACKS: [&str; 5] = ["policy", "pure acks", "at most", "keep every", "newer SACK covers"];
 const ACKS_OF: &[&str] = &["pure_acks", "max_acks", "keep_every", "sack_superset"];
 

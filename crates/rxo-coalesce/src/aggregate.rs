@@ -7,13 +7,13 @@ use core::ops::Range;
 use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, Instant, Offload, VlanTag};
 use rxo_wire::{FlowKey, IpVersion, Offsets};
 
-use crate::FlushReason;
 use crate::held::{Held, IdPattern};
 use crate::merge::{self, ChecksumForm, MAX_HEADER_BYTES};
 use crate::record::SegmentRecord;
 use crate::store::{ChainFrames, Store};
+use crate::{FlushReason, Kind};
 
-/// Several segments in one. A cheap view; the frames stay where they are.
+/// Several TCP segments in one, or several UDP datagrams of equal size. A cheap view; the frames stay where they are.
 #[derive(Debug)]
 pub struct Aggregate<'a, B> {
     store: &'a Store<B>,
@@ -116,7 +116,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         usize::from(self.held.at.network())
     }
 
-    /// Where the TCP header begins, in bytes from the first link-layer byte.
+    /// Where the TCP or UDP header begins, in bytes from the first link-layer byte.
     #[must_use]
     pub fn transport_at(&self) -> usize {
         usize::from(self.held.at.transport())
@@ -157,9 +157,21 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         others.iter().for_each(|frame| visit(payload(self.held, frame)));
     }
 
-    /// The fields of each segment that the merged header may lack, in order.
+    /// What it carries: [`Kind::Data`] or [`Kind::Datagrams`].
+    #[inline]
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.held.kind()
+    }
+
+    /// The fields of each segment that the merged header may lack, in order. Of datagrams, whose headers have no such
+    /// fields, these are 0.
     pub fn segments(&self) -> impl Iterator<Item = SegmentRecord> + use<'a, B> {
-        let header = usize::from(self.held.at.transport())..usize::from(self.held.header_bytes);
+        let transport = usize::from(self.held.at.transport());
+        let header = match self.held.at.is_datagram() {
+            true => 0..0,
+            false => transport..usize::from(self.held.header_bytes),
+        };
         self.frames().zip(self.payloads()).map(move |(frame, payload)| {
             let header = frame.bytes().get(header.clone()).unwrap_or_default();
             SegmentRecord::read(header, payload.len() as u32, frame.arrived_at)
@@ -180,6 +192,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
 
     fn gso(&self) -> Option<Gso> {
         let kind = match self.held.version {
+            _ if self.held.at.is_datagram() => GsoKind::Udp,
             IpVersion::V4 => GsoKind::TcpV4,
             IpVersion::V6 => GsoKind::TcpV6,
         };
@@ -190,7 +203,8 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     fn checksum(&self) -> ChecksumStatus {
         match self.store.headers[usize::from(self.index)].form() {
             ChecksumForm::PseudoHeader => {
-                ChecksumStatus::Partial { start: self.held.at.transport().into(), offset: 16 }
+                let (start, offset) = (self.held.at.transport(), self.held.checksum_at());
+                ChecksumStatus::Partial { start: start.into(), offset: offset.into() }
             }
             ChecksumForm::Complete | ChecksumForm::Verified => ChecksumStatus::Verified,
         }

@@ -5,19 +5,23 @@
 
 use rxo_frame::{ChecksumStatus, Frame, VlanTag};
 use rxo_wire::tcp::{self, FixedHeader, OptionLayout, Timestamp};
-use rxo_wire::{Ip, IpVersion, Offsets, Parsed, TcpFlags, TcpSegment, Transport, class_and_length};
+use rxo_wire::{
+    Ip, IpVersion, Offsets, Parsed, SeqNumber, TcpFlags, TcpSegment, Transport, class_and_length,
+};
 
 use crate::expected::Shape;
 use crate::merge::MAX_HEADER_BYTES;
-use crate::{BypassReason, CeRule, EceRule, FinRule, OptionRule, Policy};
+use crate::{BypassReason, CeRule, EceRule, FinRule, Kind, OptionRule, Policy};
 
-/// A segment that may be coalesced: one that comes, if it fits what its flow holds, or the last one held.
+/// A segment or datagram that may be coalesced: one that comes, if it fits what its flow holds, or the last one held.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
     /// Its IP header.
     pub ip: Ip,
-    /// Its TCP header.
+    /// Its TCP header; of a datagram all fields are 0.
     pub tcp: TcpSegment,
+    /// Whether it is a UDP datagram.
+    pub is_datagram: bool,
     /// Where its headers and its payload are.
     pub at: Offsets,
     /// Its bytes, for rules that compare byte for byte.
@@ -34,7 +38,27 @@ impl<'a> Candidate<'a> {
     #[must_use]
     pub fn new<B: AsRef<[u8]>>(parsed: &Parsed, tcp: &TcpSegment, frame: &'a Frame<B>) -> Self {
         let Frame { checksum, vlan, .. } = *frame;
-        Self { ip: parsed.ip, tcp: *tcp, at: parsed.at, bytes: frame.bytes(), checksum, vlan }
+        let (ip, at, bytes) = (parsed.ip, parsed.at, frame.bytes());
+        Self { ip, tcp: *tcp, is_datagram: false, at, bytes, checksum, vlan }
+    }
+
+    /// The UDP datagram in `frame`, whose IP header is `ip` and whose headers are at `at`.
+    #[inline]
+    #[must_use]
+    pub fn datagram<B: AsRef<[u8]>>(ip: Ip, at: Offsets, frame: &'a Frame<B>) -> Self {
+        let Frame { checksum, vlan, .. } = *frame;
+        Self { ip, tcp: NO_TCP, is_datagram: true, at, bytes: frame.bytes(), checksum, vlan }
+    }
+
+    /// What it carries.
+    #[inline(always)]
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self.at.payload_bytes() {
+            _ if self.is_datagram => Kind::Datagrams,
+            0 => Kind::PureAck,
+            _ => Kind::Data,
+        }
     }
 
     /// The segment in `frame` whose IP header begins at `network` and has neither options nor extension
@@ -75,7 +99,8 @@ impl<'a> Candidate<'a> {
             end: (network + packet_bytes) as u32,
         };
         let Frame { checksum, vlan, .. } = *frame;
-        Some(Self { ip: S::ip(packet)?, tcp, at, bytes: frame.bytes(), checksum, vlan })
+        let (ip, bytes) = (S::ip(packet)?, frame.bytes());
+        Some(Self { ip, tcp, is_datagram: false, at, bytes, checksum, vlan })
     }
 
     /// Its payload, in bytes.
@@ -85,6 +110,18 @@ impl<'a> Candidate<'a> {
         self.at.payload_bytes()
     }
 }
+
+/// The TCP header of a datagram.
+const NO_TCP: TcpSegment = TcpSegment {
+    seq: SeqNumber(0),
+    ack: SeqNumber(0),
+    flags: TcpFlags::from_bits(0),
+    window: 0,
+    checksum: 0,
+    urgent: 0,
+    options: OptionLayout::None,
+    timestamp: Timestamp { value: 0, echo: 0 },
+};
 
 /// The timestamp option with its padding.
 const TIMESTAMP_BYTES: usize = 12;

@@ -22,6 +22,11 @@ pub struct Counters {
     pub ack_aggregates: u64,
     /// Pure ACKs in those.
     pub aggregated_acks: u64,
+    /// UDP datagrams that were coalesced or could have been: they are among the candidates above. Those that
+    /// bypass are not counted here.
+    pub datagrams: u64,
+    /// The deliveries of these, counted when their first datagram comes.
+    pub datagram_deliveries: u64,
     bypassed: PerReason<{ BypassReason::COUNT }>,
     flushed: PerReason<{ FlushReason::COUNT }>,
     /// Segments per delivery of candidates, single ones included.
@@ -57,6 +62,8 @@ impl Counters {
             ack_singles: apply(self.ack_singles, other.ack_singles),
             ack_aggregates: apply(self.ack_aggregates, other.ack_aggregates),
             aggregated_acks: apply(self.aggregated_acks, other.aggregated_acks),
+            datagrams: apply(self.datagrams, other.datagrams),
+            datagram_deliveries: apply(self.datagram_deliveries, other.datagram_deliveries),
             bypassed: PerReason(core::array::from_fn(|n| {
                 apply(self.bypassed.0[n], other.bypassed.0[n])
             })),

@@ -98,12 +98,12 @@ impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
     }
 }
 
-/// One delivery: a frame as it came, several segments in one, or several pure ACKs. A cheap view.
+/// One delivery: a frame as it came, several segments or datagrams in one, or several pure ACKs. A cheap view.
 #[derive(Debug)]
 pub enum Delivery<'a, B> {
     /// A frame as it came.
     Frame(Single<'a, B>),
-    /// Segments coalesced.
+    /// Segments or datagrams coalesced.
     Aggregate(Aggregate<'a, B>),
     /// Pure ACKs of one flow.
     Acks(Acks<'a, B>),
@@ -129,18 +129,18 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
         }
     }
 
-    /// What the delivery carries; an aggregate is data.
+    /// What the delivery carries; an aggregate is data or datagrams.
     #[inline]
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
             Self::Frame(single) => single.kind(),
-            Self::Aggregate(_) => Kind::Data,
+            Self::Aggregate(aggregate) => aggregate.kind(),
             Self::Acks(_) => Kind::PureAck,
         }
     }
 
-    /// Where the headers and the payload of its last frame are. The IP and TCP headers of all its frames begin
+    /// Where the headers and the payload of its last frame are. The IP and transport headers of all its frames begin
     /// at the same places. `None` for a single frame whose [`Single::offsets`] are `None`.
     #[must_use]
     pub fn offsets(&self) -> Option<Offsets> {

@@ -424,7 +424,7 @@ impl<'a, S: Shape> Expected<'a, S> {
 /// Whether the IPv4 ID counts from one segment to the next, both given as the first word of their
 /// headers: 0 or 1, `None` when it does neither.
 #[inline(always)]
-fn id_step(pattern: IdPattern, last: u64, next: u64) -> Option<u16> {
+pub(crate) fn id_step(pattern: IdPattern, last: u64, next: u64) -> Option<u16> {
     let step = match pattern {
         IdPattern::Fixed => 0,
         IdPattern::Incrementing => 1,

@@ -5,10 +5,13 @@
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::checksum::{self, Sum};
-use rxo_wire::tcp::OptionLayout;
-use rxo_wire::{FlowHash, FlowKey, IpVersion, Offsets, PROTOCOL_TCP, Plain, SeqNumber, TcpFlags};
+use rxo_wire::tcp::{CHECKSUM_AT, OptionLayout};
+use rxo_wire::{
+    FlowHash, FlowKey, IpVersion, Offsets, PROTOCOL_TCP, PROTOCOL_UDP, Plain, SeqNumber, TcpFlags,
+};
 
 use crate::acks::AckPoint;
+use crate::datagrams;
 use crate::expected::Shape;
 use crate::single::{Kind, Starts};
 use crate::store::FrameChain;
@@ -25,14 +28,14 @@ pub enum IdPattern {
     Incrementing,
 }
 
-/// The segments that a flow holds: with payload, or pure ACKs.
+/// The segments that a flow holds: with payload, or pure ACKs, or UDP datagrams.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     /// The flow.
     pub key: FlowKey,
     /// When the first segment arrived.
     pub first_arrival: Instant,
-    /// The sequence number that continues the byte stream.
+    /// The sequence number that continues the byte stream; of datagrams it says nothing.
     pub next_seq: SeqNumber,
     /// How many segments.
     pub segments: u32,
@@ -116,7 +119,7 @@ impl Segment {
             seq: tcp.seq,
             payload_bytes,
             id_step: 0,
-            at: Starts::at(*at),
+            at: if candidate.is_datagram { Starts::of_datagram(*at) } else { Starts::at(*at) },
             header_bytes: at.payload as u16,
             flags: tcp.flags,
             version: ip.version,
@@ -150,10 +153,20 @@ impl Segment {
         })
     }
 
-    /// What it carries: [`Kind::Data`] or [`Kind::PureAck`].
+    /// What it carries: [`Kind::Data`], [`Kind::PureAck`] or [`Kind::Datagrams`].
     #[inline(always)]
     pub(crate) const fn kind(&self) -> Kind {
-        if self.payload_bytes == 0 { Kind::PureAck } else { Kind::Data }
+        kind(self.payload_bytes, self.at)
+    }
+}
+
+/// What so much payload is, behind headers at `at`. A datagram that is held has payload.
+#[inline(always)]
+const fn kind(payload_bytes: u32, at: Starts) -> Kind {
+    match payload_bytes {
+        0 => Kind::PureAck,
+        _ if at.is_datagram() => Kind::Datagrams,
+        _ => Kind::Data,
     }
 }
 
@@ -227,11 +240,17 @@ impl Held {
         }
     }
 
-    /// What is held: [`Kind::Data`] or [`Kind::PureAck`], never both.
+    /// What is held: [`Kind::Data`], [`Kind::PureAck`] or [`Kind::Datagrams`], only one of them.
     #[inline(always)]
     #[must_use]
     pub const fn kind(&self) -> Kind {
-        if self.payload_bytes == 0 { Kind::PureAck } else { Kind::Data }
+        kind(self.payload_bytes, self.at)
+    }
+
+    /// The protocol number.
+    #[inline(always)]
+    pub(crate) const fn protocol(&self) -> u8 {
+        if self.at.is_datagram() { PROTOCOL_UDP } else { PROTOCOL_TCP }
     }
 
     /// Takes note of `count` more segments that differ from the last in SEQ, IPv4 ID and checksums
@@ -255,13 +274,13 @@ impl Held {
         }
     }
 
-    /// The sum of the pseudo-header of a segment of this flow with so much payload (RFC 9293
+    /// The sum of the pseudo-header of a packet of this flow with so much payload (RFC 9293
     /// section 3.1, RFC 8200 section 8.1).
     #[inline]
-    pub(crate) fn pseudo_header(&self, payload_bytes: u32) -> Sum {
+    pub(crate) fn pseudo_header(&self, protocol: u8, payload_bytes: u32) -> Sum {
         let segment_bytes =
             u32::from(self.header_bytes) - u32::from(self.at.transport()) + payload_bytes;
-        checksum::pseudo_header(&self.key, PROTOCOL_TCP, segment_bytes)
+        checksum::pseudo_header(&self.key, protocol, segment_bytes)
     }
 
     /// Where headers and payload of the last segment are.
@@ -273,6 +292,12 @@ impl Held {
             payload,
             end: payload + self.last_payload_bytes,
         }
+    }
+
+    /// Where the checksum stands in the transport header, in bytes.
+    #[inline(always)]
+    pub(crate) const fn checksum_at(&self) -> u8 {
+        if self.at.is_datagram() { datagrams::CHECKSUM_AT as u8 } else { CHECKSUM_AT as u8 }
     }
 
     /// The merged IP packet as it stands, in bytes.

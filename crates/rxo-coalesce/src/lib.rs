@@ -1,8 +1,8 @@
 //! The receive engine: what may be coalesced, and coalescing it.
 //!
 //! A batch of frames goes in; deliveries come out, fewer than the frames: single frames untouched,
-//! [`Aggregate`]s, which are a merged header and the original frames behind it, and [`Acks`], which
-//! are several pure ACKs of a flow. The path of a
+//! [`Aggregate`]s, which are a merged header and the original frames behind it (TCP segments, or UDP
+//! datagrams of equal size), and [`Acks`], which are several pure ACKs of a flow. The path of a
 //! frame, in the order of the modules:
 //!
 //! * [`policy`](Policy): the rules as data; each published system is a value of [`Policy`].
@@ -14,6 +14,7 @@
 //! * `merge`: the header of an aggregate, its checksum in three forms.
 //! * `expected`: the header that must come next if a segment only continues the last.
 //! * `acks`: the rules for pure ACKs, and what must be remembered for them.
+//! * `datagrams`: the rules for UDP, where the policy asks for it ([`UdpRule`]).
 //! * `refused`: what fixed offsets show of a packet: why it is refused by itself, or that it is ordinary.
 //! * `engine`: three tiers that give verdicts (expected, plain, all rules), one place that acts on them.
 //! * `delivery`: what the caller's sink sees, and how it takes the original frames back.
@@ -52,6 +53,7 @@ mod aggregate;
 mod candidate;
 mod config;
 mod counters;
+mod datagrams;
 mod delivery;
 mod engine;
 mod expected;
@@ -81,7 +83,7 @@ pub use histogram::Histogram;
 pub use merge::{ChecksumForm, MAX_HEADER_BYTES};
 pub use policy::{
     AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule,
-    SettingError, UnknownPolicy, WindowRule,
+    SettingError, UdpRule, UnknownPolicy, WindowRule,
 };
 pub use reason::{BypassReason, FlushReason};
 pub use record::SegmentRecord;

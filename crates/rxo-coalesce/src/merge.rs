@@ -2,12 +2,13 @@
 //!
 //! It is the header of the last segment, with the sequence number and the IP ID of the first, the lengths of
 //! the aggregate, and the flags of all segments. So it has the last acknowledgement number, window and
-//! timestamp. It is written once, into a buffer of its own. The original frames do not change.
+//! timestamp. That of datagrams has the length of all. It is written once, into a buffer of its own. The original frames do not change.
 
 use rxo_frame::Frame;
 use rxo_wire::IpVersion;
 use rxo_wire::checksum::Sum;
 
+use crate::datagrams;
 use crate::held::Held;
 use crate::store::Store;
 
@@ -18,7 +19,7 @@ pub const MAX_HEADER_BYTES: usize = 192;
 /// Longer than the header of TCP with a timestamp over IPv6 and one VLAN tag.
 const USUAL_BYTES: usize = 96;
 
-/// The form of the TCP checksum field of a merged header.
+/// The form of the TCP or UDP checksum field of a merged header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChecksumForm {
     /// The folded sum of the pseudo-header: `NEEDS_CSUM` requires it, and segmentation starts from it.
@@ -99,10 +100,11 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
             _ => to.iter_mut().zip(last.iter().take(header)).for_each(|(to, byte)| *to = *byte),
         }
         self.write_ip(to);
-        self.write_tcp(to);
+        self.write_transport(to);
         match form {
             ChecksumForm::PseudoHeader => {
-                let seed = self.held.pseudo_header(self.held.payload_bytes).fold();
+                let held = self.held;
+                let seed = held.pseudo_header(held.protocol(), held.payload_bytes).fold();
                 self.put_checksum(to, seed);
             }
             ChecksumForm::Complete => {
@@ -139,11 +141,16 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         [ip[10], ip[11]] = sum.checksum().to_be_bytes();
     }
 
-    /// The first segment's sequence number and the flags of all.
+    /// The first segment's sequence number and the flags of all; of datagrams the length of all.
     #[inline(always)]
-    fn write_tcp(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
+    fn write_transport(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
         let transport = usize::from(self.held.at.transport());
-        if let Some(tcp) = field_mut::<20>(merged, transport) {
+        if self.held.at.is_datagram() {
+            let length = datagrams::HEADER_BYTES as u32 + self.held.payload_bytes;
+            if let Some(field) = field_mut(merged, transport + datagrams::LENGTH_AT) {
+                *field = (length as u16).to_be_bytes();
+            }
+        } else if let Some(tcp) = field_mut::<20>(merged, transport) {
             let seq = self.held.next_seq.0.wrapping_sub(self.held.payload_bytes);
             [tcp[4], tcp[5], tcp[6], tcp[7]] = seq.to_be_bytes();
             tcp[13] = self.held.flags.bits() as u8;
@@ -152,7 +159,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
 
     #[inline(always)]
     fn put_checksum(&self, merged: &mut [u8; MAX_HEADER_BYTES], checksum: u16) {
-        let at = usize::from(self.held.at.transport()) + 16;
+        let at = usize::from(self.held.at.transport() + self.held.checksum_at());
         if let Some(field) = field_mut(merged, at) {
             *field = checksum.to_be_bytes();
         }
@@ -166,19 +173,24 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         let (network, transport) =
             (usize::from(held.at.network()), usize::from(held.at.transport()));
         let header = usize::from(held.header_bytes);
-        let tcp = |bytes: &[u8]| bytes.get(transport..header).map_or(Sum::ZERO, Sum::of);
-        let mut sum = held.pseudo_header(held.payload_bytes) + tcp(merged);
+        let protocol = held.protocol();
+        let header_sum = |bytes: &[u8]| bytes.get(transport..header).map_or(Sum::ZERO, Sum::of);
+        let mut sum = held.pseudo_header(protocol, held.payload_bytes) + header_sum(merged);
         let mut offset = 0;
         for frame in self.store.chain(held.chain) {
             let bytes = frame.bytes();
             let end = network + packet_bytes(bytes, network, held.version);
             let payload_bytes = end.saturating_sub(header);
-            let rest = held.pseudo_header(payload_bytes as u32) + tcp(bytes);
+            let rest = held.pseudo_header(protocol, payload_bytes as u32) + header_sum(bytes);
             // All together a segment sums to zero, so its payload is what is missing.
             sum += (Sum::ZERO - rest).at(offset);
             offset += payload_bytes;
         }
-        sum.checksum()
+        match sum.checksum() {
+            // The other zero: in UDP this one means that there is no checksum (RFC 768).
+            0 if held.at.is_datagram() => u16::MAX,
+            checksum => checksum,
+        }
     }
 }
 

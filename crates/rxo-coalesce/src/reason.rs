@@ -17,7 +17,7 @@ reasons! {
         Malformed => "malformed",
         /// A fragment of a packet.
         Fragment => "fragment",
-        /// IP, but not TCP.
+        /// IP, but not TCP; where the policy coalesces UDP, not UDP either.
         NotTcp => "not_tcp",
         /// An unknown next header: a TCP segment may follow it.
         UnknownHeader => "unknown_header",
@@ -68,6 +68,14 @@ reasons! {
         AlreadyAggregated => "already_aggregated",
         /// PSH with nothing held, where the policy lets such a segment bypass.
         PshAlone => "psh_alone",
+        /// A UDP datagram to the port of a tunnel, whose inner packets are not looked at.
+        UdpTunnel => "udp_tunnel",
+        /// A UDP datagram without payload, or with another length than its packet has room for.
+        UdpLength => "udp_length",
+        /// A UDP datagram without checksum: segmentation would give it one.
+        UdpChecksumZero => "udp_checksum_zero",
+        /// The UDP checksum is wrong.
+        BadUdpChecksum => "bad_udp_checksum",
         /// The packet alone exceeds the policy's bytes.
         TooLarge => "too_large",
     }
@@ -76,7 +84,7 @@ reasons! {
 /// What a packet that bypasses would overtake, unless it is flushed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Nothing: it belongs to no TCP flow.
+    /// Nothing: it belongs to no flow that is coalesced.
     Nothing,
     /// The segments of its flow.
     Flow,
@@ -90,9 +98,11 @@ impl BypassReason {
         match self {
             Self::NotIp | Self::NotTcp => Reach::Nothing,
             // Whatever damaged the packet may have changed its ports.
-            Self::BadIpChecksum | Self::BadTcpChecksum | Self::Truncated | Self::Malformed => {
-                Reach::Addresses
-            }
+            Self::BadIpChecksum
+            | Self::BadTcpChecksum
+            | Self::BadUdpChecksum
+            | Self::Truncated
+            | Self::Malformed => Reach::Addresses,
             _ if self.may_hide_segment() => Reach::Addresses,
             _ => Reach::Flow,
         }

@@ -91,7 +91,7 @@ fn shown_v4(packet: &[u8], policy: &Policy) -> Option<Shown> {
         return Some(Shown::unread(BypassReason::Fragment));
     }
     if ip[9] != PROTOCOL_TCP {
-        return Some(Shown::unread(other_protocol(ip[9], body)));
+        return other_protocol(ip[9], body, policy).map(Shown::unread);
     }
     let tcp = match Segment::read(body) {
         Ok(tcp) => tcp,
@@ -132,7 +132,7 @@ fn shown_v6(packet: &[u8], policy: &Policy) -> Option<Shown> {
         return Some(Shown::unread(BypassReason::Truncated));
     };
     if ip[6] != PROTOCOL_TCP {
-        return Some(Shown::unread(other_protocol(ip[6], body)));
+        return other_protocol(ip[6], body, policy).map(Shown::unread);
     }
     match Segment::read(body) {
         Ok(tcp) if tcp.is_empty && policy.ack_limit() >= 2 => None,
@@ -141,20 +141,23 @@ fn shown_v6(packet: &[u8], policy: &Policy) -> Option<Shown> {
     }
 }
 
-/// Of a packet that is neither TCP nor a fragment.
+/// Of a packet that is neither TCP nor a fragment. `None` for UDP where it is coalesced.
 #[inline(always)]
-fn other_protocol(protocol: u8, body: &[u8]) -> BypassReason {
+fn other_protocol(protocol: u8, body: &[u8], policy: &Policy) -> Option<BypassReason> {
     if protocol != PROTOCOL_UDP {
-        return match Transport::Other(protocol).may_hide_tcp() {
+        return Some(match Transport::Other(protocol).may_hide_tcp() {
             true => BypassReason::UnknownHeader,
             false => BypassReason::NotTcp,
-        };
+        });
     }
-    let Some(udp) = body.first_chunk::<UDP_BYTES>() else { return BypassReason::Truncated };
-    match (UDP_BYTES..=body.len()).contains(&half(udp[4], udp[5]).into()) {
+    if policy.takes_datagrams() {
+        return None;
+    }
+    let Some(udp) = body.first_chunk::<UDP_BYTES>() else { return Some(BypassReason::Truncated) };
+    Some(match (UDP_BYTES..=body.len()).contains(&half(udp[4], udp[5]).into()) {
         true => BypassReason::NotTcp,
         false => BypassReason::Malformed,
-    }
+    })
 }
 
 /// A TCP segment whose lengths are right.

@@ -16,6 +16,8 @@ const MARKS: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
 pub enum Kind {
     /// TCP with payload.
     Data,
+    /// UDP datagrams, coalesced. A single one is [`Kind::Other`].
+    Datagrams,
     /// TCP without payload and with no flag but ACK, marks of ECN aside.
     PureAck,
     /// Anything else: SYN, FIN and RST without payload, fragments, other protocols, frames that cannot be
@@ -23,8 +25,9 @@ pub enum Kind {
     Other,
 }
 
-/// Where the IP header and the TCP header begin, in bytes from the frame's first. One number, so that it is
-/// copied by one instruction.
+/// Where the IP header and the transport header begin, in bytes from the frame's first, and whether that is UDP.
+/// One number, so that it is copied by one instruction. The IP header begins at a byte below 128: the upper bit
+/// of its place says UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Starts(u16);
 
@@ -58,18 +61,36 @@ impl Starts {
         Self(((network + ip_bytes) << 8 | network) as u16)
     }
 
+    /// The starts of a UDP datagram with these offsets; unknown as in [`Starts::of`].
+    #[inline]
+    pub(crate) const fn of_datagram(at: Offsets) -> Self {
+        match Self::at(at) {
+            Self::UNKNOWN => Self::UNKNOWN,
+            Self(starts) => Self(starts | DATAGRAM),
+        }
+    }
+
+    /// Whether the transport header is that of UDP.
+    #[inline(always)]
+    pub(crate) const fn is_datagram(self) -> bool {
+        self.0 & DATAGRAM != 0
+    }
+
     /// The first byte of the IP header.
     #[inline(always)]
     pub(crate) const fn network(self) -> u8 {
-        self.0 as u8
+        (self.0 & !DATAGRAM) as u8
     }
 
-    /// The first byte of the TCP header; that of the IP header if there is none.
+    /// The first byte of the transport header; that of the IP header if there is none.
     #[inline(always)]
     pub(crate) const fn transport(self) -> u8 {
         (self.0 >> 8) as u8
     }
 }
+
+/// In [`Starts`], set for UDP.
+const DATAGRAM: u16 = 0x80;
 
 /// A frame as it came. A cheap view.
 #[derive(Debug)]
@@ -137,7 +158,7 @@ impl<'a, B: AsRef<[u8]>> Single<'a, B> {
     pub fn tcp(&self) -> Option<FixedHeader<'a>> {
         let (network, transport) = (self.at.network(), self.at.transport());
         let segment = self.frame.bytes().get(usize::from(transport)..)?;
-        if transport == network { None } else { FixedHeader::of(segment) }
+        if transport == network || self.at.is_datagram() { None } else { FixedHeader::of(segment) }
     }
 
     /// The flow, VLANs included; `None` where [`Single::offsets`] is.

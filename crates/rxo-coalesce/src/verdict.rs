@@ -9,7 +9,7 @@ use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{IpVersion, TcpFlags};
 
 use crate::{
-    AckRule, BypassReason, Candidate, FlushReason, Held, IdPattern, Kind, OptionRule, PayloadRule,
+    AckRule, BypassReason, Candidate, FlushReason, Held, IdPattern, OptionRule, PayloadRule,
     Policy, PshRule, WindowRule,
 };
 
@@ -89,10 +89,14 @@ fn close_after(held: &Held, candidate: &Candidate<'_>, policy: &Policy) -> Optio
     if flags.contains(TcpFlags::FIN) {
         return Some(FlushReason::Fin);
     }
-    if policy.payload == PayloadRule::SameThenShorter && candidate.payload_bytes() < held.gso_size {
+    if has_one_size(candidate, policy) && candidate.payload_bytes() < held.gso_size {
         return Some(FlushReason::ShortSegment);
     }
-    (held.segments + 1 >= u32::from(policy.max_segments)).then_some(FlushReason::SegmentLimit)
+    let most = match candidate.is_datagram {
+        true => policy.most_datagrams(),
+        false => policy.max_segments.into(),
+    };
+    (held.segments + 1 >= most).then_some(FlushReason::SegmentLimit)
 }
 
 /// The first rule that `candidate` breaks against `held`.
@@ -103,17 +107,18 @@ fn mismatch(
     candidate: &Candidate<'_>,
     policy: &Policy,
 ) -> Option<FlushReason> {
-    if held.kind() != Kind::Data {
+    if held.kind() != candidate.kind() {
         return Some(FlushReason::Order);
     }
-    if candidate.tcp.seq != held.next_seq {
+    let is_datagram = candidate.is_datagram;
+    if !is_datagram && candidate.tcp.seq != held.next_seq {
         return Some(FlushReason::OutOfSequence);
     }
     ip_fields(last, candidate)
         .or_else(|| (!id_follows(held, last, candidate)).then_some(FlushReason::IpId))
-        .or_else(|| transport(last, candidate, policy))
+        .or_else(|| if is_datagram { None } else { transport(last, candidate, policy) })
         .or_else(|| link_bytes(last, candidate))
-        .or_else(|| option_bytes(last, candidate))
+        .or_else(|| if is_datagram { None } else { option_bytes(last, candidate) })
         .or_else(|| {
             (candidate.checksum.is_partial() != last.checksum.is_partial())
                 .then_some(FlushReason::ChecksumStatus)
@@ -220,11 +225,18 @@ fn option_bytes(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Option<Flush
     (next.at.payload != held.at.payload || (!was_read && differ())).then_some(FlushReason::Options)
 }
 
+/// Whether all that joins must have the size of the first, as datagrams always must: nothing else says where
+/// one ends.
+#[inline(always)]
+fn has_one_size(candidate: &Candidate<'_>, policy: &Policy) -> bool {
+    candidate.is_datagram || policy.payload == PayloadRule::SameThenShorter
+}
+
 /// Payload sizes and limits.
 #[inline]
 fn size(held: &Held, candidate: &Candidate<'_>, policy: &Policy) -> Option<FlushReason> {
     let payload = candidate.payload_bytes();
-    if policy.payload == PayloadRule::SameThenShorter && payload > held.gso_size {
+    if has_one_size(candidate, policy) && payload > held.gso_size {
         return Some(FlushReason::LongSegment);
     }
     if held.packet_bytes() + payload > policy.max_bytes

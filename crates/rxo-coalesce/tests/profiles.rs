@@ -1,7 +1,8 @@
 //! Each profile is its column of the design's table.
 
 use rxo_coalesce::{
-    AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, WindowRule,
+    AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, UdpRule,
+    WindowRule,
 };
 
 const KIB: u32 = 1024;
@@ -91,6 +92,14 @@ fn holds_and_payload_sizes_are_those_of_the_design() {
         assert_eq!(policy.payload, payload, "{}", policy.name);
         let buffer = if policy.name.starts_with("rsc") { 8 * KIB } else { u32::MAX };
         assert_eq!(policy.buffer_bytes, buffer, "{}", policy.name);
+    }
+}
+
+#[test]
+fn udp_is_for_those_whose_receiver_segments_it() {
+    for policy in Policy::all() {
+        let expected = if policy.name == "linux-gro" { UdpRule::Auto } else { UdpRule::Off };
+        assert_eq!(policy.udp, expected, "{}", policy.name);
     }
 }
 

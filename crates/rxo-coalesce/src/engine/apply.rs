@@ -110,8 +110,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.store.ready_intact(slot, at);
     }
 
-    /// Where the flow holds segments of this kind. Those of the other kind are flushed: data and pure ACKs
-    /// are never held together.
+    /// Where the flow holds segments of this kind. Those of another kind are flushed: data, pure ACKs
+    /// and datagrams are never held together.
     #[inline(always)]
     pub(super) fn find_alike(&mut self, key: &FlowKey, flow: FlowHash, kind: Kind) -> Option<u16> {
         let place = self.table.find(&self.store.held, key, flow)?;

@@ -5,7 +5,7 @@
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::checksum::{Sum, Summer};
-use rxo_wire::{ETHERNET_HEADER_BYTES, SeqNumber, arch};
+use rxo_wire::{ETHERNET_HEADER_BYTES, PROTOCOL_TCP, PROTOCOL_UDP, SeqNumber, arch};
 
 use super::Engine;
 use super::apply::flow_key;
@@ -312,14 +312,24 @@ fn count_run<S: Shape, B: AsRef<[u8]>, const SHORT: bool>(
 impl Verification {
     /// For segments like the last of `held`.
     pub(super) fn of(held: &Held) -> Self {
+        Self::of_protocol(held, PROTOCOL_TCP)
+    }
+
+    /// For datagrams like the last of `held`.
+    pub(super) fn of_datagrams(held: &Held) -> Self {
+        Self::of_protocol(held, PROTOCOL_UDP)
+    }
+
+    #[inline(always)]
+    fn of_protocol(held: &Held, protocol: u8) -> Self {
         Self {
-            pseudo_header: held.pseudo_header(held.last_payload_bytes),
+            pseudo_header: held.pseudo_header(protocol, held.last_payload_bytes),
             from: held.at.transport().into(),
             to: usize::from(held.header_bytes) + held.last_payload_bytes as usize,
         }
     }
 
-    /// Whether the TCP checksum of `frame` is right.
+    /// Whether the TCP or UDP checksum of `frame` is right.
     #[inline(always)]
     pub(super) fn holds<B: AsRef<[u8]>>(self, frame: &Frame<B>, summer: Summer) -> bool {
         let segment = frame.bytes().get(self.from..self.to).unwrap_or_default();

@@ -3,6 +3,7 @@
 //! * `take`: the batch, and which tier takes which frame.
 //! * `expected`, `plain`, `rules`: the tiers, the fastest first.
 //! * `in_turn`: data and pure ACKs in turn, by the first two tiers at once.
+//! * `datagrams`: UDP, by all three tiers.
 //! * `apply`: what a verdict does.
 //! * `acks`: what is remembered of what flows acknowledged.
 //! * `auto`: what adaptive hold decides at the end of a poll.
@@ -11,6 +12,7 @@ mod acks;
 mod apply;
 mod auto;
 mod batch;
+mod datagrams;
 mod expected;
 mod in_turn;
 mod plain;
@@ -282,7 +284,7 @@ impl<B: FrameBuffer> Engine<B> {
             } else {
                 self.counters.flush_one(&mut tally, held.segments, held_ns);
             }
-            if ACKS && !self.memory.is_off() {
+            if ACKS && !self.memory.is_off() && !held.at.is_datagram() {
                 acks.into_iter().for_each(|acks| self.memory.note(acks));
             }
         });
@@ -354,7 +356,7 @@ impl<B: FrameBuffer> Engine<B> {
         } else {
             self.counters.flush(reason, held.segments, held_ns);
         }
-        if !self.memory.is_off() {
+        if !self.memory.is_off() && !held.at.is_datagram() {
             self.memory.note(&self.store.acks[usize::from(place)]);
         }
         self.store.ready_held(place, reason);

@@ -16,6 +16,7 @@ use super::batch::Batch;
 use super::in_turn::plain_ack;
 use super::{Engine, most_payload};
 use crate::candidate::with_payload;
+use crate::datagrams::DatagramShape;
 use crate::expected::{Shape, V4, V6};
 use crate::held::Segment;
 use crate::refused::{Shown, flow, shown};
@@ -216,7 +217,7 @@ impl<B: FrameBuffer> Engine<B> {
 
     /// Takes an ordinary segment, or a refused packet, whose IP header begins at `network`.
     #[inline(always)]
-    fn take_odd_at<S: Shape>(
+    fn take_odd_at<S: DatagramShape>(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
@@ -224,6 +225,11 @@ impl<B: FrameBuffer> Engine<B> {
     ) -> Option<u32> {
         let frame = batch.frame(slot);
         let packet = frame.bytes().get(network..)?;
+        if self.config.policy.takes_datagrams()
+            && let Some(after) = self.take_datagram::<S>(batch, slot, network)
+        {
+            return Some(after);
+        }
         match shown::<S>(packet, &self.config.policy) {
             Shown::Ordinary => self.take_ordinary::<S>(batch, slot, network),
             // What is remembered of a flow changes with segments that are refused.

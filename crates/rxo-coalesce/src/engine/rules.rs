@@ -4,12 +4,13 @@
 //! would decide alike.
 
 use rxo_frame::{Frame, FrameBuffer};
-use rxo_wire::{IpVersion, Malformed, Parsed, TcpSegment, Transport, Unparsed, checksum};
+use rxo_wire::{IpVersion, Malformed, Parsed, Transport, Unparsed, checksum};
 
 use super::Engine;
 use super::apply::flow_key;
 use super::batch::Batch;
 use crate::acks::{ack_candidate, ack_verdict, is_pure};
+use crate::datagrams::datagram;
 use crate::expected::{V4, V6};
 use crate::held::Segment;
 use crate::single::Starts;
@@ -23,7 +24,7 @@ impl<B: FrameBuffer> Engine<B> {
         let frame = batch.frame(slot);
         let place = match self.read(frame.bytes()) {
             Ok(parsed) => match self.judge(frame, &parsed) {
-                Ok(tcp) => self.join(batch, slot, (&parsed, tcp)),
+                Ok(candidate) => self.join(batch, slot, (&parsed, &candidate)),
                 Err(reason) => {
                     self.bypass(frame, slot, &parsed, reason);
                     None
@@ -35,30 +36,48 @@ impl<B: FrameBuffer> Engine<B> {
             }
         };
         let Some(place) = place else { return slot + 1 };
-        match self.store.held[usize::from(place)].version {
-            IpVersion::V4 => self.run::<V4>(batch, place, slot),
-            IpVersion::V6 => self.run::<V6>(batch, place, slot),
+        let held = &self.store.held[usize::from(place)];
+        let (version, network) = (held.version, usize::from(held.at.network()));
+        match (version, held.kind()) {
+            (IpVersion::V4, Kind::Datagrams) => {
+                self.run_of_datagrams::<V4>(batch, place, slot + 1, network)
+            }
+            (IpVersion::V6, Kind::Datagrams) => {
+                self.run_of_datagrams::<V6>(batch, place, slot + 1, network)
+            }
+            (IpVersion::V4, _) => self.run::<V4>(batch, place, slot),
+            (IpVersion::V6, _) => self.run::<V6>(batch, place, slot),
         }
     }
 
     /// Judges a frame by itself, its checksum last: that reads the payload.
     fn judge<'a>(
         &self,
-        frame: &Frame<B>,
-        parsed: &'a Parsed,
-    ) -> Result<&'a TcpSegment, BypassReason> {
+        frame: &'a Frame<B>,
+        parsed: &Parsed,
+    ) -> Result<Candidate<'a>, BypassReason> {
         let policy = &self.config.policy;
-        let tcp = match self.ack_limit >= 2 && is_pure(parsed) {
-            true => ack_candidate(parsed, frame.bytes(), policy)?,
-            false => candidate(parsed, policy)?,
+        let candidate = match &parsed.transport {
+            Transport::Udp(udp) if policy.takes_datagrams() => {
+                datagram(parsed, udp, policy)?;
+                Candidate::datagram(parsed.ip, parsed.at, frame)
+            }
+            _ if self.ack_limit >= 2 && is_pure(parsed) => {
+                Candidate::new(parsed, ack_candidate(parsed, frame.bytes(), policy)?, frame)
+            }
+            _ => Candidate::new(parsed, candidate(parsed, policy)?, frame),
         };
         if frame.gso.is_some() {
             return Err(BypassReason::AlreadyAggregated);
         }
-        if self.is_intact(frame, parsed) { Ok(tcp) } else { Err(BypassReason::BadTcpChecksum) }
+        match self.is_intact(frame, parsed) {
+            true => Ok(candidate),
+            false if candidate.is_datagram => Err(BypassReason::BadUdpChecksum),
+            false => Err(BypassReason::BadTcpChecksum),
+        }
     }
 
-    /// Whether the TCP checksum of a segment is right, or trusted. Reads the payload if it is not trusted.
+    /// Whether the checksum of a segment or datagram is right, or trusted. Reads the payload if it is not trusted.
     pub(super) fn is_intact(&self, frame: &Frame<B>, parsed: &Parsed) -> bool {
         self.is_trusted(frame)
             || checksum::verify_transport(parsed, frame.bytes(), self.config.summer)
@@ -69,22 +88,24 @@ impl<B: FrameBuffer> Engine<B> {
         self.config.trust_checksums || frame.checksum.is_trusted()
     }
 
-    /// Judges a candidate against what its flow holds, and acts. Returns where data is held.
+    /// Judges a candidate against what its flow holds, and acts. Returns where it is held, unless it is a pure ACK.
     fn join(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
-        (parsed, tcp): (&Parsed, &TcpSegment),
+        (parsed, candidate): (&Parsed, &Candidate<'_>),
     ) -> Option<u16> {
         let frame = batch.frame(slot);
         let key = flow_key(parsed.key, frame);
         let flow = self.hasher.hash(&key);
-        let candidate = Candidate::new(parsed, tcp, frame);
-        let segment = Segment::of(&candidate, (key, flow), frame, slot);
+        let segment = Segment::of(candidate, (key, flow), frame, slot);
         let kind = segment.kind();
         let found = self.find_alike(&key, flow, kind);
         let last = found.and_then(|place| self.last_of(batch, place));
-        let place = self.judge_and_apply((&candidate, segment), found, last.as_ref())?;
+        if kind == Kind::Datagrams {
+            return self.apply_datagram((candidate, segment), found, last.as_ref());
+        }
+        let place = self.judge_and_apply((candidate, segment), found, last.as_ref())?;
         (kind == Kind::Data).then_some(place)
     }
 
@@ -108,7 +129,8 @@ impl<B: FrameBuffer> Engine<B> {
         let parsed = self.read(frame.bytes()).ok()?;
         match &parsed.transport {
             Transport::Tcp(tcp) => Some(Candidate::new(&parsed, tcp, frame)),
-            Transport::Udp(_) | Transport::Fragment | Transport::Other(_) => None,
+            Transport::Udp(_) => Some(Candidate::datagram(parsed.ip, parsed.at, frame)),
+            Transport::Fragment | Transport::Other(_) => None,
         }
     }
 

@@ -61,6 +61,8 @@ pub struct Policy {
     /// In single form, whether a pure ACK with SACK blocks may replace the one before it if its blocks cover
     /// the blocks of that one.
     pub sack_superset: bool,
+    /// Whether UDP datagrams are coalesced.
+    pub udp: UdpRule,
     /// Whether equal IPv6 extension headers may be merged.
     pub extension_headers: bool,
     /// How long a segment may be held.
@@ -165,6 +167,21 @@ pub enum PureAckRule {
     Record,
 }
 
+/// Whether UDP datagrams are coalesced, as Linux does it with `rx-udp-gro-forwarding`: datagrams of one flow
+/// whose headers differ only in what follows from the one before, all of one size but the last, which may be
+/// shorter, at most 64 together. The fields `max_bytes`, `buffer_bytes`, `extension_headers` and `hold` apply to
+/// them too; those that name something of TCP do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UdpRule {
+    /// They are delivered as they come.
+    Off,
+    /// Datagrams of equal size are coalesced. The sink must be able to segment them (`GSO_UDP_L4`).
+    Equal,
+    /// [`UdpRule::Equal`] where the sink can segment them, otherwise [`UdpRule::Off`]. Whoever knows the sink
+    /// decides; an engine that gets this coalesces none.
+    Auto,
+}
+
 /// How long segments are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
@@ -193,6 +210,8 @@ impl Hold {
 }
 
 const AUTO_POLLS: u32 = 8;
+/// Most datagrams that Linux coalesces (`UDP_GRO_CNT_MAX`); a kernel refuses larger ones to segment.
+const MOST_DATAGRAMS: u32 = 64;
 
 impl Policy {
     /// Whether `gso_size` alone is enough to segment an aggregate into its original packets, so that a kernel
@@ -226,6 +245,30 @@ impl Policy {
             PureAckRule::Single => self.max_acks.min(self.keep_every).into(),
             PureAckRule::Record => self.max_acks.into(),
         }
+    }
+
+    /// Whether UDP datagrams are coalesced.
+    #[must_use]
+    #[inline(always)]
+    pub const fn takes_datagrams(&self) -> bool {
+        self.coalesce && matches!(self.udp, UdpRule::Equal)
+    }
+
+    /// This policy for a sink that can segment UDP datagrams, or for one that cannot: decides
+    /// [`UdpRule::Auto`] and changes nothing else.
+    #[must_use]
+    pub const fn with_udp_if(mut self, can_segment: bool) -> Self {
+        if matches!(self.udp, UdpRule::Auto) {
+            self.udp = if can_segment { UdpRule::Equal } else { UdpRule::Off };
+        }
+        self
+    }
+
+    /// Most datagrams in an aggregate.
+    #[inline(always)]
+    pub(crate) const fn most_datagrams(&self) -> u32 {
+        let most = self.max_segments as u32;
+        if most < MOST_DATAGRAMS { most } else { MOST_DATAGRAMS }
     }
 
     /// Whether a segment that is plain may still break a rule of the policy by itself.

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::{
     AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule,
-    WindowRule,
+    UdpRule, WindowRule,
 };
 
 const MAX_PACKET_BYTES: u32 = 65_535;
@@ -34,6 +34,7 @@ const INET_LRO: Policy = Policy {
     max_acks: 64,
     keep_every: 64,
     sack_superset: false,
+    udp: UdpRule::Off,
     extension_headers: false,
     hold: Hold::EndOfPoll,
     max_hold: MAX_HOLD,
@@ -66,6 +67,7 @@ impl Policy {
         policy.name = "none";
         policy.paper = "the baseline of every comparison";
         policy.coalesce = false;
+        policy.udp = UdpRule::Off;
         policy
     }
 
@@ -87,6 +89,7 @@ impl Policy {
             ece: EceRule::Equal,
             zero_echo: true,
             payload: PayloadRule::SameThenShorter,
+            udp: UdpRule::Auto,
             extension_headers: true,
             ..INET_LRO
         }

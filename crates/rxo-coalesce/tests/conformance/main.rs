@@ -6,6 +6,7 @@
 mod acks;
 mod auto;
 mod coalescing;
+mod datagrams;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod headers;
@@ -53,7 +54,9 @@ fn run_all_forms(mut script: Script) -> Observed {
 
 fn payload_lengths(script: &Script, observed: &Observed) -> Vec<usize> {
     let payload = |index: &usize| match naive::read(script.frame(*index), script.setup.link) {
-        naive::Reading::Segment(segment) => segment.payload.len(),
+        naive::Reading::Segment(segment) | naive::Reading::Datagram(segment) => {
+            segment.payload.len()
+        }
         _ => script.frame(*index).bytes.len(),
     };
     observed.deliveries().map(|shown| shown.frames.iter().map(payload).sum()).collect()

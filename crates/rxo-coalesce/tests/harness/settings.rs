@@ -1,6 +1,6 @@
 //! A script's set-up in the engine's types.
 
-use rxo_coalesce::{CeRule, ChecksumForm, Config, EceRule, Hold, Policy, PureAckRule};
+use rxo_coalesce::{CeRule, ChecksumForm, Config, EceRule, Hold, Policy, PureAckRule, UdpRule};
 use rxo_testkit::oracle::{HoldRule, PureAcks};
 use rxo_testkit::script::{Form, Setup};
 
@@ -18,6 +18,10 @@ pub(crate) fn config(setup: &Setup) -> Config {
     policy.sack_superset = setup.sack_superset.unwrap_or(policy.sack_superset);
     policy.needs_df = setup.needs_df.unwrap_or(policy.needs_df);
     policy.zero_echo = setup.zero_echo.unwrap_or(policy.zero_echo);
+    policy.udp = setup.udp.map_or(policy.udp, |merges| match merges {
+        true => UdpRule::Equal,
+        false => UdpRule::Off,
+    });
     policy.ce = setup.merges_ce.map_or(policy.ce, |merges| match merges {
         true => CeRule::Equal,
         false => CeRule::Bypass,

@@ -7,6 +7,7 @@ use super::checksum::{internet_checksum, pseudo_header_sum, transport_checksum};
 use super::read::Segment;
 
 const TCP: u8 = 6;
+const UDP: u8 = 17;
 const FIN_AND_PSH: u8 = 0x09;
 
 /// The contents of an aggregate's TCP checksum field.
@@ -24,12 +25,31 @@ pub enum ChecksumField {
 /// segment.
 ///
 /// SEQ is the first segment's; acknowledgement number, window and the aligned timestamp are the
-/// last's; flags are the union of all.
+/// last's; flags are the union of all. Of datagrams the length is that of all.
 #[must_use]
 pub fn merge(first: &[u8], segments: &[Segment], field: ChecksumField) -> Vec<u8> {
-    let (head, last) = (&segments[0], &segments[segments.len() - 1]);
+    let head = &segments[0];
     let mut packet = first[..head.payload_at].to_vec();
     segments.iter().for_each(|segment| packet.extend_from_slice(&segment.payload));
+    if head.udp_length.is_none() {
+        merge_tcp(&mut packet, segments);
+    }
+    write_lengths(&mut packet, head);
+    match field {
+        ChecksumField::Seed => {
+            let (start, at) = (head.transport_at, checksum_at(head));
+            let bytes = packet.len() - start;
+            let seed = pseudo_header_sum(&head.ends.addresses, protocol(head), bytes);
+            packet[at..at + 2].copy_from_slice(&seed.to_be_bytes());
+        }
+        ChecksumField::Complete => write_checksum(&mut packet, head),
+        ChecksumField::Untouched => {}
+    }
+    packet
+}
+
+fn merge_tcp(packet: &mut [u8], segments: &[Segment]) {
+    let (head, last) = (&segments[0], &segments[segments.len() - 1]);
     let tcp = head.transport_at;
     packet[tcp + 8..tcp + 12].copy_from_slice(&last.ack.to_be_bytes());
     packet[tcp + 14..tcp + 16].copy_from_slice(&last.window.to_be_bytes());
@@ -37,16 +57,16 @@ pub fn merge(first: &[u8], segments: &[Segment], field: ChecksumField) -> Vec<u8
     if last.options.len() == 12 && last.options[..4] == [1, 1, 8, 10] {
         packet[tcp + 20..tcp + 32].copy_from_slice(&last.options);
     }
-    write_lengths(&mut packet, head);
-    match field {
-        ChecksumField::Seed => {
-            let seed = pseudo_header_sum(&head.ends.addresses, TCP, packet.len() - tcp);
-            packet[tcp + 16..tcp + 18].copy_from_slice(&seed.to_be_bytes());
-        }
-        ChecksumField::Complete => write_checksum(&mut packet, head),
-        ChecksumField::Untouched => {}
-    }
-    packet
+}
+
+/// Where the transport checksum of a packet like `shape` stands.
+#[must_use]
+pub fn checksum_at(shape: &Segment) -> usize {
+    shape.transport_at + if shape.udp_length.is_some() { 6 } else { 16 }
+}
+
+const fn protocol(shape: &Segment) -> u8 {
+    if shape.udp_length.is_some() { UDP } else { TCP }
 }
 
 /// Splits `packet` into segments of `size` payload bytes like a kernel's segmentation. Only the
@@ -60,10 +80,12 @@ pub fn resegment(packet: &[u8], shape: &Segment, size: usize, fixed_id: bool) ->
     let mut segments = Vec::with_capacity(pieces);
     for (index, piece) in payload.chunks(size).enumerate() {
         let mut segment = [header, piece].concat();
-        let seq = word(header, tcp + 4).wrapping_add((index * size) as u32);
-        segment[tcp + 4..tcp + 8].copy_from_slice(&seq.to_be_bytes());
-        if index + 1 < pieces {
-            segment[tcp + 13] &= !FIN_AND_PSH;
+        if shape.udp_length.is_none() {
+            let seq = word(header, tcp + 4).wrapping_add((index * size) as u32);
+            segment[tcp + 4..tcp + 8].copy_from_slice(&seq.to_be_bytes());
+            if index + 1 < pieces {
+                segment[tcp + 13] &= !FIN_AND_PSH;
+            }
         }
         if !shape.v6 && !fixed_id {
             let at = shape.network_at + 4;
@@ -80,6 +102,11 @@ pub fn resegment(packet: &[u8], shape: &Segment, size: usize, fixed_id: bool) ->
 fn write_lengths(packet: &mut [u8], shape: &Segment) {
     let ip = shape.network_at;
     let length = packet.len() - ip;
+    if shape.udp_length.is_some() {
+        let at = shape.transport_at + 4;
+        let length = packet.len() - shape.transport_at;
+        packet[at..at + 2].copy_from_slice(&(length as u16).to_be_bytes());
+    }
     if shape.v6 {
         packet[ip + 4..ip + 6].copy_from_slice(&((length - 40) as u16).to_be_bytes());
         return;
@@ -91,10 +118,12 @@ fn write_lengths(packet: &mut [u8], shape: &Segment) {
 }
 
 fn write_checksum(packet: &mut [u8], shape: &Segment) {
-    let tcp = shape.transport_at;
-    packet[tcp + 16..tcp + 18].copy_from_slice(&[0, 0]);
-    let checksum = transport_checksum(&shape.ends.addresses, TCP, &packet[tcp..]);
-    packet[tcp + 16..tcp + 18].copy_from_slice(&checksum.to_be_bytes());
+    let (start, at) = (shape.transport_at, checksum_at(shape));
+    packet[at..at + 2].copy_from_slice(&[0, 0]);
+    let checksum = transport_checksum(&shape.ends.addresses, protocol(shape), &packet[start..]);
+    // In UDP the other zero says that there is no checksum.
+    let checksum = if checksum == 0 && shape.udp_length.is_some() { 0xffff } else { checksum };
+    packet[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {

@@ -27,10 +27,12 @@ pub enum Reading {
     Fragment(Ends),
     /// A packet with a header that we do not read. It may belong to any flow between its addresses.
     Unknown(Ends),
-    /// A valid IP packet of another protocol than TCP.
+    /// A valid IP packet of another protocol than TCP and UDP.
     OtherProtocol,
     /// A TCP segment.
     Segment(Box<Segment>),
+    /// A UDP datagram. Its fields of TCP are 0.
+    Datagram(Box<Segment>),
 }
 
 /// Why a frame was not parsed to its end.
@@ -55,7 +57,7 @@ pub struct Ends {
     pub device_vlan: Option<u16>,
 }
 
-/// The fields of a TCP segment.
+/// The fields of a TCP segment, or of a UDP datagram.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Hosts and VLANs.
@@ -87,7 +89,11 @@ pub struct Segment {
     pub odd_extensions: bool,
     /// Whether the IPv4 header checksum is right.
     pub ip_checksum_ok: bool,
-    /// Whether the TCP checksum is right.
+    /// The length in the header of a UDP datagram; `None` for TCP.
+    pub udp_length: Option<usize>,
+    /// The checksum field of the transport header.
+    pub checksum: u16,
+    /// Whether the transport checksum is right.
     pub checksum_ok: bool,
     /// SEG.SEQ.
     pub seq: u32,
@@ -181,6 +187,10 @@ pub fn read<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Reading {
         Reading::Segment(mut segment) => {
             segment.device_tag = frame.vlan.map(|tag| (tag.tpid.get(), tag.tci));
             Reading::Segment(segment)
+        }
+        Reading::Datagram(mut segment) => {
+            segment.device_tag = frame.vlan.map(|tag| (tag.tpid.get(), tag.tci));
+            Reading::Datagram(segment)
         }
         other => other,
     }
@@ -291,7 +301,7 @@ fn read_transport(packet: &[u8], protocol: u8, mut segment: Segment) -> Reading 
             if length < 8 || length > rest.len() {
                 return Reading::Addresses(segment.ends, Fault::Malformed);
             }
-            return Reading::OtherProtocol;
+            return Reading::Datagram(Box::new(read_udp(rest, length, segment)));
         }
         other if KNOWN.contains(&other) => return Reading::OtherProtocol,
         _ => return Reading::Unknown(segment.ends),
@@ -311,11 +321,24 @@ fn read_transport(packet: &[u8], protocol: u8, mut segment: Segment) -> Reading 
     segment.flags = half(12) & 0x0fff;
     segment.window = half(14);
     segment.urgent = half(18);
+    segment.checksum = half(16);
     segment.checksum_ok = transport_checksum(&segment.ends.addresses, TCP, rest) == 0;
     segment.options = rest[20..header_bytes].to_vec();
     segment.payload = rest[header_bytes..].to_vec();
     segment.payload_at = segment.transport_at + header_bytes;
     Reading::Segment(Box::new(segment))
+}
+
+/// Reads the datagram at the start of `rest`, which ends where its packet does. Its header says `length`.
+fn read_udp(rest: &[u8], length: usize, mut segment: Segment) -> Segment {
+    let half = |at: usize| u16::from_be_bytes([rest[at], rest[at + 1]]);
+    segment.ports = (half(0), half(2));
+    segment.udp_length = Some(length);
+    segment.checksum = half(6);
+    segment.checksum_ok = transport_checksum(&segment.ends.addresses, UDP, &rest[..length]) == 0;
+    segment.payload = rest[8..].to_vec();
+    segment.payload_at = segment.transport_at + 8;
+    segment
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u16> {

@@ -38,6 +38,42 @@ pub(super) fn difference<B>(
         .or_else(|| rest.iter().find_map(broken))
 }
 
+/// Why the datagram `next` may not join `held`, all of one flow, all datagrams, and none refused; `None` when it
+/// may.
+pub(super) fn datagram_difference<B>(
+    held: &[(&Frame<B>, &Segment)],
+    frame: &Frame<B>,
+    next: &Segment,
+    rules: &Rules,
+) -> Option<&'static str> {
+    let first = held[0].1;
+    let payload: usize = held.iter().map(|(_, segment)| segment.payload.len()).sum();
+    let payload = payload + next.payload.len();
+    let merged = first.payload_at - first.network_at + payload;
+    let is_partial = (frame.checksum.is_partial(), held[0].0.checksum.is_partial());
+    let rest = [
+        ("ip_id", !next.v6 && !id_follows(held, next)),
+        ("link_changed", link(first) != link(next)),
+        ("checksum_status_changed", is_partial.0 != is_partial.1),
+        ("long_segment", next.payload.len() > first.payload.len()),
+        ("byte_limit", merged > rules.max_bytes || payload > rules.max_payload),
+    ];
+    let broken = |(name, is_broken): &(&'static str, bool)| is_broken.then_some(*name);
+    ip_header(first, next).or_else(|| rest.iter().find_map(broken))
+}
+
+/// Why nothing can be appended to the datagrams `held` any more, if nothing can.
+pub(super) fn closing_datagrams(held: &[&Segment], rules: &Rules) -> Option<&'static str> {
+    let (first, last) = (held[0], held[held.len() - 1]);
+    if last.payload.len() < first.payload.len() {
+        return Some("short_segment");
+    }
+    (held.len() >= rules.max_segments.min(MOST_DATAGRAMS)).then_some("segment_limit")
+}
+
+/// As many datagrams as a kernel segments.
+pub(crate) const MOST_DATAGRAMS: usize = 64;
+
 /// The first field of the IP header that differs, the ID aside.
 pub(super) fn ip_header(one: &Segment, other: &Segment) -> Option<&'static str> {
     [

@@ -19,6 +19,7 @@ use auto::Patience;
 use memory::{Memory, Opinion};
 use rxo_frame::{Frame, Instant, Load};
 
+pub(crate) use differ::MOST_DATAGRAMS;
 pub use due::{Due, Why};
 use rules::Psh;
 pub use rules::{HoldRule, PureAcks, Rules};
@@ -182,6 +183,10 @@ impl<'a> Oracle<'a> {
             Reading::Fragment(ends) => self.take_hidden(index, &ends, "fragment"),
             Reading::Unknown(ends) => self.take_hidden(index, &ends, "unknown_header"),
             Reading::Segment(segment) => self.take_segment(index, &segment),
+            Reading::Datagram(segment) if self.rules.udp && self.rules.coalesce => {
+                self.take_segment(index, &segment);
+            }
+            Reading::Datagram(_) => self.pass(index, "not_tcp"),
         }
     }
 
@@ -200,10 +205,11 @@ impl<'a> Oracle<'a> {
         let frame = self.frames[index];
         let trusts = self.script.setup.trusts_checksums;
         match refuse::refusal(frame, segment, &self.rules, trusts) {
+            None if segment.udp_length.is_some() => self.take_datagram(index, segment),
             None if refuse::is_ack(segment, &self.rules) => self.take_ack(index, segment),
             None => self.take_data(index, segment),
             // What changed the bytes may have changed the ports.
-            Some(reason @ ("bad_ip_checksum" | "bad_tcp_checksum")) => {
+            Some(reason @ ("bad_ip_checksum" | "bad_tcp_checksum" | "bad_udp_checksum")) => {
                 self.flush_ends(&segment.ends);
                 self.pass(index, reason);
             }
@@ -224,7 +230,8 @@ impl<'a> Oracle<'a> {
     /// What passed says what it acknowledges, also behind headers that may change its addresses: its
     /// checksum holds for those that were read.
     fn remember_passed(&mut self, frame: &Frame<Vec<u8>>, segment: &Segment) {
-        if refuse::is_intact(frame, segment, self.script.setup.trusts_checksums) {
+        let is_tcp = segment.udp_length.is_none();
+        if is_tcp && refuse::is_intact(frame, segment, self.script.setup.trusts_checksums) {
             self.memory.other(segment);
         }
     }
@@ -245,6 +252,22 @@ impl<'a> Oracle<'a> {
         group.push(index);
         let segments: Vec<&Segment> = group.iter().map(|index| self.segment(*index)).collect();
         match differ::closing(&segments, &self.rules) {
+            None => self.hold(group),
+            Some(reason) => self.flush(group, reason),
+        }
+    }
+
+    fn take_datagram(&mut self, index: usize, segment: &Segment) {
+        let mut group = Vec::new();
+        if let Some(held) = self.take_held(segment) {
+            match self.difference(&held, index, segment) {
+                None => group = held,
+                Some(reason) => self.flush(held, reason),
+            }
+        }
+        group.push(index);
+        let datagrams: Vec<&Segment> = group.iter().map(|index| self.segment(*index)).collect();
+        match differ::closing_datagrams(&datagrams, &self.rules) {
             None => self.hold(group),
             Some(reason) => self.flush(group, reason),
         }
@@ -315,7 +338,9 @@ impl<'a> Oracle<'a> {
 
     fn flush(&mut self, group: Group, reason: &'static str) {
         let last = self.segment(group[group.len() - 1]).clone();
-        self.memory.delivered(&last);
+        if last.udp_length.is_none() {
+            self.memory.delivered(&last);
+        }
         self.out.push(Due { frames: group, why: Why::Flush(reason) });
     }
 
@@ -331,15 +356,19 @@ impl<'a> Oracle<'a> {
     fn difference(&self, group: &Group, index: usize, next: &Segment) -> Option<&'static str> {
         let held: Vec<_> =
             group.iter().map(|index| (self.frames[*index], self.segment(*index))).collect();
-        if held[0].1.payload.is_empty() {
+        let is_datagram = next.udp_length.is_some();
+        if held[0].1.payload.is_empty() || held[0].1.udp_length.is_some() != is_datagram {
             return Some("order");
+        }
+        if is_datagram {
+            return differ::datagram_difference(&held, self.frames[index], next, &self.rules);
         }
         differ::difference(&held, self.frames[index], next, &self.rules)
     }
 
     fn segment(&self, index: usize) -> &Segment {
         match &self.readings[index] {
-            Reading::Segment(segment) => segment,
+            Reading::Segment(segment) | Reading::Datagram(segment) => segment,
             other => panic!("frame {index} is held but is {other:?}"),
         }
     }
@@ -361,13 +390,23 @@ pub fn are_related<'a>(earlier: &'a Reading, later: &'a Reading) -> bool {
             Reading::Addresses(ends, _) | Reading::Fragment(ends) | Reading::Unknown(ends) => {
                 Some(ends)
             }
-            Reading::Segment(segment) => Some(&segment.ends),
+            Reading::Segment(segment) | Reading::Datagram(segment) => Some(&segment.ends),
             Reading::Nothing(_) | Reading::OtherProtocol => None,
         }
     };
+    // Whatever their ports, no receiver compares the order of one with that of the other.
+    let (is_udp, is_tcp) = (
+        |reading: &Reading| matches!(reading, Reading::Datagram(_)),
+        |reading: &Reading| matches!(reading, Reading::Segment(_)),
+    );
+    if is_udp(earlier) && is_tcp(later) || is_tcp(earlier) && is_udp(later) {
+        return false;
+    }
     // Of a segment whose receiver may see other addresses the ports name nothing.
     let ports = |reading: &'a Reading| match reading {
-        Reading::Segment(segment) if !segment.odd_extensions => Some(segment.ports),
+        Reading::Segment(segment) | Reading::Datagram(segment) if !segment.odd_extensions => {
+            Some(segment.ports)
+        }
         _ => None,
     };
     let same_ports = match (ports(earlier), ports(later)) {

@@ -42,14 +42,17 @@ pub(super) fn refusal<B>(
     rules: &Rules,
     trusts: bool,
 ) -> Option<&'static str> {
-    let own = match is_ack(segment, rules) {
-        true => ack_header(segment, rules),
-        false => data_header(segment, rules),
+    let is_udp = segment.udp_length.is_some();
+    let own = match (is_udp, is_ack(segment, rules)) {
+        (true, _) => datagram_header(segment, rules),
+        (false, true) => ack_header(segment, rules),
+        (false, false) => data_header(segment, rules),
     };
     let is_intact = is_intact(frame, segment, trusts);
     ip_header(segment, rules).or(own).or_else(|| {
         first_broken(&[
             ("already_aggregated", frame.gso.is_some()),
+            ("bad_udp_checksum", is_udp && !is_intact),
             ("bad_tcp_checksum", !is_intact),
         ])
     })
@@ -67,6 +70,19 @@ fn ip_header(segment: &Segment, rules: &Rules) -> Option<&'static str> {
         ("reserved_bit", segment.reserved_bit),
         ("extension_header", segment.odd_extensions),
         ("ip_options", has_any && !may_have),
+    ])
+}
+
+/// The ports of L2TP, GTP-U, IPsec, VXLAN, VXLAN-GPE, GUE, Geneve, MPLS, and VXLAN again.
+const TUNNELS: [u16; 9] = [1701, 2152, 4500, 4789, 4790, 6080, 6081, 6635, 8472];
+
+fn datagram_header(segment: &Segment, rules: &Rules) -> Option<&'static str> {
+    let bytes = segment.payload.len();
+    first_broken(&[
+        ("udp_tunnel", TUNNELS.contains(&segment.ports.1)),
+        ("udp_length", bytes == 0 || segment.udp_length != Some(bytes + 8)),
+        ("udp_checksum_zero", segment.checksum == 0),
+        ("too_large", segment.packet_bytes() > rules.max_bytes || bytes > rules.max_payload),
     ])
 }
 

@@ -37,6 +37,8 @@ pub struct Rules {
     /// In single form: of so many ACKs in a row at least one is delivered.
     pub(crate) keep_every: usize,
     pub(crate) sack_superset: bool,
+    /// Whether UDP datagrams of equal size join.
+    pub(crate) udp: bool,
 }
 
 /// What becomes of pure ACKs.
@@ -126,6 +128,7 @@ impl Rules {
             max_acks: 64,
             keep_every: 64,
             sack_superset: false,
+            udp: false,
         };
         match policy {
             "inet-lro" => inet_lro,

@@ -163,7 +163,10 @@ impl Packet {
         };
         // A UDP checksum of 0 means that there is none (RFC 768).
         let checksum = if self.body == Body::Udp && checksum == 0 { 0xffff } else { checksum };
-        let checksum = checksum.wrapping_add(self.checksum_error);
+        let checksum = match self.has_no_checksum && self.body == Body::Udp {
+            true => 0,
+            false => checksum.wrapping_add(self.checksum_error),
+        };
         segment[field..field + 2].copy_from_slice(&checksum.to_be_bytes());
         segment
     }
@@ -191,7 +194,8 @@ impl Packet {
         let mut ports = [self.ports.0.to_be_bytes(), self.ports.1.to_be_bytes()].concat();
         self.turn(&mut ports);
         header.extend_from_slice(&ports);
-        header.extend_from_slice(&((8 + self.len) as u16).to_be_bytes());
+        let length = ((8 + self.len) as u16).wrapping_add_signed(self.udp_length_lie);
+        header.extend_from_slice(&length.to_be_bytes());
         header.extend_from_slice(&[0, 0]);
         header
     }

@@ -73,7 +73,11 @@ impl Packet {
     #[must_use]
     pub fn already_aggregated(self, size: u16) -> Self {
         let mut whole = self.partial();
-        let kind = if whole.v6 { GsoKind::TcpV6 } else { GsoKind::TcpV4 };
+        let kind = match (whole.is_datagram(), whole.v6) {
+            (true, _) => GsoKind::Udp,
+            (false, true) => GsoKind::TcpV6,
+            (false, false) => GsoKind::TcpV4,
+        };
         whole.gso = NonZeroU16::new(size).map(|size| Gso { kind, ecn: false, size });
         whole
     }

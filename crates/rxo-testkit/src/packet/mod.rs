@@ -8,6 +8,7 @@ mod encode;
 mod ip;
 mod link;
 mod tcp;
+mod udp;
 
 use rxo_frame::{ChecksumStatus, Gso, LinkKind};
 
@@ -47,6 +48,10 @@ pub struct Packet {
     pub(crate) header_lie: i8,
     /// Added to the TCP data offset in words, to make it wrong.
     pub(crate) offset_lie: i8,
+    /// Added to the UDP length field, to make it wrong.
+    pub(crate) udp_length_lie: i16,
+    /// Whether a UDP datagram has no checksum.
+    pub(crate) has_no_checksum: bool,
     pub(crate) ip_checksum_error: u16,
     pub(crate) checksum_error: u16,
     pub(crate) seq: u32,
@@ -99,6 +104,8 @@ pub fn seg() -> Packet {
         length_lie: 0,
         header_lie: 0,
         offset_lie: 0,
+        udp_length_lie: 0,
+        has_no_checksum: false,
         ip_checksum_error: 0,
         checksum_error: 0,
         seq: 100,

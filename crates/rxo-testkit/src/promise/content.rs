@@ -4,7 +4,7 @@ use rxo_frame::{ChecksumStatus, Frame, GsoKind};
 
 use super::{Merged, Observed, Record, Shown};
 use crate::Script;
-use crate::naive::{self, ChecksumField, Reading, Segment, merge, read};
+use crate::naive::{self, ChecksumField, Reading, Segment, checksum_at, merge, read};
 use crate::script::Form;
 
 /// Checks that header, payload, metadata and records of every aggregate are those of its segments.
@@ -28,7 +28,7 @@ pub fn aggregates_are_right(script: &Script, observed: &Observed) {
 
 fn segments(script: &Script, shown: &Shown) -> Vec<Segment> {
     let read = |index: &usize| match read(script.frame(*index), script.setup.link) {
-        Reading::Segment(segment) => *segment,
+        Reading::Segment(segment) | Reading::Datagram(segment) => *segment,
         other => panic!("frame {index} was merged but is {other:?}"),
     };
     shown.frames.iter().map(read).collect()
@@ -37,7 +37,11 @@ fn segments(script: &Script, shown: &Shown) -> Vec<Segment> {
 fn sizes_are_right(merged: &Merged, segments: &[Segment]) {
     let payload: usize = segments.iter().map(|segment| segment.payload.len()).sum();
     let largest = segments.iter().map(|segment| segment.payload.len()).max();
-    let kind = if segments[0].v6 { GsoKind::TcpV6 } else { GsoKind::TcpV4 };
+    let kind = match (segments[0].udp_length, segments[0].v6) {
+        (Some(_), _) => GsoKind::Udp,
+        (None, true) => GsoKind::TcpV6,
+        (None, false) => GsoKind::TcpV4,
+    };
     assert_eq!(merged.segment_count, segments.len());
     assert_eq!(merged.payload_bytes, payload);
     assert_eq!(merged.byte_len, merged.bytes.len());
@@ -62,7 +66,7 @@ fn bytes_are_right(script: &Script, shown: &Shown, merged: &Merged, segments: &[
         let field = if is_partial { ChecksumField::Seed } else { *field };
         let mut expected = merge(first.bytes(), segments, field);
         let mut bytes = [header, &merged.bytes[merged.header_bytes..]].concat();
-        let at = segments[0].transport_at + 16;
+        let at = checksum_at(&segments[0]);
         match field {
             ChecksumField::Seed => {}
             ChecksumField::Complete => same_sum(&mut expected, &mut bytes, at, is_right),
@@ -100,7 +104,9 @@ fn same_sum(expected: &mut [u8], bytes: &mut [u8], at: usize, is_right: bool) {
 fn status(field: ChecksumField, segments: &[Segment]) -> ChecksumStatus {
     match field {
         ChecksumField::Seed => {
-            ChecksumStatus::Partial { start: segments[0].transport_at as u16, offset: 16 }
+            let start = segments[0].transport_at;
+            let offset = (checksum_at(&segments[0]) - start) as u16;
+            ChecksumStatus::Partial { start: start as u16, offset }
         }
         ChecksumField::Complete | ChecksumField::Untouched => ChecksumStatus::Verified,
     }
@@ -135,7 +141,7 @@ fn usual_timestamp(options: &[u8]) -> Option<(u32, u32)> {
     (options.len() >= 12 && options[..4] == [1, 1, 8, 10]).then(|| (word(4), word(8)))
 }
 
-/// Checks, under a policy that promises it, that segmenting every aggregate by its size gives the
+/// Checks, under a policy that promises it and for all datagrams, that segmenting every aggregate by its size gives the
 /// original packets bit for bit, except for link padding.
 ///
 /// # Panics
@@ -154,12 +160,12 @@ pub fn aggregates_come_apart_by(
     observed: &Observed,
     resegment: impl Fn(&[u8], &Segment, usize, bool) -> Vec<Vec<u8>>,
 ) {
-    if !script.setup.is_resegmentable() {
-        return;
-    }
     for shown in observed.deliveries() {
         let Some(merged) = &shown.merged else { continue };
         let segments = segments(script, shown);
+        if !script.setup.is_resegmentable() && segments[0].udp_length.is_none() {
+            continue;
+        }
         let size = merged.gso.map_or(1, |gso| usize::from(gso.size.get()));
         let fixed_id = merged.fixed_id.unwrap_or(false);
         let cut = resegment(&merged.bytes, &segments[0], size, fixed_id);
@@ -178,7 +184,7 @@ pub fn aggregates_come_apart_by(
 fn on_the_wire(frame: &Frame<Vec<u8>>, segment: &Segment, cut: &[u8]) -> Vec<u8> {
     let end = segment.network_at + segment.packet_bytes();
     let mut expected = frame.bytes()[..end].to_vec();
-    let transport = segment.transport_at + 16;
+    let transport = checksum_at(segment);
     let ip = segment.network_at + 10;
     for (at, is_free) in [(transport, !segment.checksum_ok), (ip, false)] {
         let is_zero = |bytes: &[u8]| matches!(bytes[at..at + 2], [0, 0] | [0xff, 0xff]);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Observed;
 use crate::naive::{Reading, read};
+use crate::oracle::MOST_DATAGRAMS;
 use crate::{Script, Step};
 
 /// Checks that aggregates have no more segments and bytes, and the engine no more flows, than the
@@ -15,12 +16,15 @@ pub fn limits_are_kept(script: &Script, observed: &Observed) {
     let rules = script.setup.rules();
     for shown in observed.deliveries() {
         let Some(merged) = &shown.merged else { continue };
-        let network_at = match read(script.frame(shown.frames[0]), script.setup.link) {
-            Reading::Segment(segment) => segment.network_at,
+        let (network_at, most) = match read(script.frame(shown.frames[0]), script.setup.link) {
+            Reading::Segment(segment) => (segment.network_at, rules.max_segments),
+            Reading::Datagram(segment) => {
+                (segment.network_at, rules.max_segments.min(MOST_DATAGRAMS))
+            }
             other => panic!("frame {} was merged but is {other:?}", shown.frames[0]),
         };
         let packet_bytes = merged.bytes.len() - network_at;
-        assert!(merged.segment_count <= rules.max_segments, "{} segments", merged.segment_count);
+        assert!(merged.segment_count <= most, "{} segments", merged.segment_count);
         assert!(packet_bytes <= rules.max_bytes, "a packet of {packet_bytes} bytes");
         assert!(merged.payload_bytes <= rules.max_payload, "{} bytes", merged.payload_bytes);
     }
@@ -47,7 +51,7 @@ fn flows_are_limited(script: &Script, observed: &Observed, most: usize) {
 
 fn flow(script: &Script, index: usize) -> impl Ord + use<> {
     match read(script.frame(index), script.setup.link) {
-        Reading::Segment(segment) => (segment.ends, segment.ports),
+        Reading::Segment(segment) | Reading::Datagram(segment) => (segment.ends, segment.ports),
         other => panic!("frame {index} is held but is {other:?}"),
     }
 }

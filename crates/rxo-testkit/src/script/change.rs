@@ -60,6 +60,10 @@ pub(super) fn changed(packet: Packet, number: u8, value: u8) -> Packet {
         52 => packet.protocol([50, 51, 135, 4, 59, 200][usize::from(value % 6)]),
         53 => packet.ts(u32::from(value), 0),
         54 => packet.tos(3).ece(),
+        55 => packet.no_checksum(),
+        56 => packet.udp_length_lie(i16::from(value as i8)),
+        57 if packet.is_datagram() => packet.ports(1000, [4789, 6081][usize::from(value % 2)]),
+        58 if packet.is_datagram() => packet.len(0),
         _ => packet,
     }
 }

@@ -20,6 +20,7 @@ pub(super) struct Flow {
     pub(super) dont_fragment: bool,
     /// A byte of the extension header, if the flow has one.
     pub(super) extension: u8,
+    is_udp: bool,
 }
 
 impl Flow {
@@ -31,6 +32,12 @@ impl Flow {
             flow.id = flow.id.wrapping_add(flow.ip_checksum().wrapping_sub(6));
         }
         flow
+    }
+
+    /// The flow with UDP datagrams instead of segments.
+    pub(super) fn of_udp(mut self) -> Self {
+        self.is_udp = true;
+        self
     }
 
     fn plain(number: u32) -> Self {
@@ -47,6 +54,7 @@ impl Flow {
             echo: 77,
             dont_fragment: number % 7 != 6,
             extension: 0,
+            is_udp: false,
         }
     }
 
@@ -77,6 +85,7 @@ impl Flow {
             _ => packet,
         };
         let packet = if link == LinkKind::RawIp { packet.raw_ip() } else { packet };
+        let packet = if self.is_udp { packet.as_datagram() } else { packet };
         packet.id(if number.is_multiple_of(2) { self.id } else { 9 }).df(self.dont_fragment)
     }
 

@@ -60,7 +60,7 @@ impl Script {
         let flows = FLOWS[usize::from(head[6] % 8)];
         let mut maker = Maker {
             link: setup.link,
-            flows: (0..flows).map(Flow::new).collect(),
+            flows: (0..flows).map(|number| flow(number, head)).collect(),
             now: Instant::ZERO,
             script: Self {
                 setup,
@@ -78,6 +78,13 @@ impl Script {
         maker.script.setup.batch_frames = maker.script.all_frames.len().max(1);
         maker.script
     }
+}
+
+/// Makes flow `number`: of UDP if the script is for that, and then every second.
+fn flow(number: u32, [.., seed]: [u8; SETUP_BYTES]) -> Flow {
+    let flow = Flow::new(number);
+    let has_udp = matches!(seed % 8, 1 | 2 | 6);
+    if has_udp && (number + u32::from(seed / 8)).is_multiple_of(2) { flow.of_udp() } else { flow }
 }
 
 fn setup(head: [u8; SETUP_BYTES]) -> Setup {
@@ -108,6 +115,8 @@ pub(super) fn any_setup([policy, flows, hold, switches, seed]: [u8; 5]) -> Setup
         merges_ece: choice(flows / 40),
         needs_df: choice(hold / 8),
         zero_echo: choice(hold / 16),
+        udp: [None, Some(true), Some(true), None, None, None, None, Some(false)]
+            [usize::from(seed % 8)],
         link: if switches & 7 == 7 { LinkKind::RawIp } else { LinkKind::Ethernet },
         trusts_checksums: switches & 0x18 == 0x18,
         form: forms[usize::from(switches >> 5) % 3],

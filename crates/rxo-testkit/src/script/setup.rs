@@ -50,6 +50,8 @@ pub struct Setup {
     pub needs_df: Option<bool>,
     /// Replaces whether a timestamp may echo zero.
     pub zero_echo: Option<bool>,
+    /// Replaces whether UDP datagrams merge.
+    pub udp: Option<bool>,
     /// The first header of the frames.
     pub link: LinkKind,
     /// Whether an unknown checksum is assumed to be right.
@@ -93,6 +95,7 @@ impl Setup {
             merges_ece: None,
             needs_df: None,
             zero_echo: None,
+            udp: None,
             link: LinkKind::Ethernet,
             trusts_checksums: false,
             form: Form::PseudoHeader,
@@ -125,6 +128,7 @@ impl Setup {
             merges_ece: self.merges_ece.unwrap_or(profile.merges_ece),
             needs_df: self.needs_df.unwrap_or(profile.needs_df),
             zero_echo: self.zero_echo.unwrap_or(profile.zero_echo),
+            udp: self.udp.unwrap_or(profile.udp),
             ..profile
         }
     }

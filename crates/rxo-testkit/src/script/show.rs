@@ -35,6 +35,7 @@ impl Script {
         }
         match read(frame, self.setup.link) {
             Reading::Segment(segment) => writeln!(f, ", {}", Line(&segment)),
+            Reading::Datagram(segment) => writeln!(f, ", UDP {}", Line(&segment)),
             other => writeln!(f, ", {other:?}"),
         }
     }

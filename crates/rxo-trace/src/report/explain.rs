@@ -33,7 +33,19 @@ const REASONS: &[(&str, &str, &str)] = &[
         "capture with tso off (ethtool -K IF tso off), or on the other machine",
     ),
     ("fragment", "an IP fragment: its ports are unknown", "a smaller MTU or MSS at the sender"),
-    ("not_tcp", "IP, but not TCP", ""),
+    ("not_tcp", "IP, but neither TCP nor UDP that is coalesced", "--set udp=equal for UDP"),
+    (
+        "udp_tunnel",
+        "UDP to the port of a tunnel (VXLAN, Geneve, GTP-U, IPsec and others): the packets in it are not looked at",
+        "",
+    ),
+    ("udp_length", "UDP without payload, or with another length than the packet has room for", ""),
+    (
+        "udp_checksum_zero",
+        "UDP without a checksum: segmentation would give it one",
+        "checksums at the sender",
+    ),
+    ("bad_udp_checksum", "the UDP checksum is wrong", "--checksum partial or trust, as for TCP"),
     (
         "unknown_header",
         "a header that rxo does not read, such as ESP or mobility: TCP may follow it",

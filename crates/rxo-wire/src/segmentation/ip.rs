@@ -1,7 +1,7 @@
 //! The fields of an IP header that differ from segment to segment.
 
 use crate::checksum::Sum;
-use crate::{PROTOCOL_TCP, ipv4, ipv6};
+use crate::{ipv4, ipv6};
 
 /// What the IP headers of all segments follow from.
 #[derive(Clone, Copy, Debug)]
@@ -17,10 +17,11 @@ pub(super) struct Ip {
 }
 
 impl Ip {
-    /// Reads `header`: the whole IP header, with options or extension headers. `None` if it is not an IP
+    /// Reads `header`: the whole IP header, with options or extension headers, of a packet of the transport
+    /// `protocol`. `None` if it is not an IP
     /// header.
     #[inline]
-    pub(super) fn read(header: &[u8]) -> Option<Self> {
+    pub(super) fn read(header: &[u8], protocol: u8) -> Option<Self> {
         let start: &Start = header.first_chunk()?;
         let is_v4 = start[0] >> 4 == 4;
         let addresses = match start[0] >> 4 {
@@ -35,7 +36,7 @@ impl Ip {
             id: u16::from_be_bytes([start[4], start[5]]),
             id_step: 1,
             sum: if is_v4 { Sum::of(header) - own } else { Sum::ZERO },
-            pseudo: Sum::of(addresses) + Sum::word(PROTOCOL_TCP.into()),
+            pseudo: Sum::of(addresses) + Sum::word(protocol.into()),
         })
     }
 

@@ -1,6 +1,6 @@
 //! Segmentation: from a GSO frame to the frames that a network carries.
 //!
-//! A GSO frame is one TCP header in front of more payload than a segment holds, together with the payload
+//! A GSO frame is one TCP or UDP header in front of more payload than a segment holds, together with the payload
 //! bytes of each segment (`gso_size`). A kernel hands such frames over on a TUN or TAP device that
 //! offers offloads, on a packet socket with a virtio-net header, and to a guest; a network takes none.
 //!
@@ -14,7 +14,8 @@
 //! | sequence number | the first one's plus the payload before this segment | RFC 9293 section 3.4 |
 //! | PSH, FIN | on the last segment only | RFC 9293 sections 3.9.1, 3.6 |
 //! | CWR | on the first segment only | RFC 3168 section 6.1.2 |
-//! | TCP checksum | of this segment, or the sum of its pseudo-header | RFC 9293 section 3.1 |
+//! | UDP length | of this datagram | RFC 768 |
+//! | TCP or UDP checksum | of this segment, or the sum of its pseudo-header | RFC 9293 section 3.1, RFC 768 |
 //!
 //! Segmentation undoes coalescing: an aggregate that `rxo-coalesce` makes under `linux-gro` comes apart
 //! into the frames that it was made of, byte for byte without padding.
@@ -26,7 +27,7 @@
 //! apart uses [`Segmenter`] and [`parts`], which these are made of.
 //!
 //! It is separate from [`build`](crate::build) because it changes headers and does not make any. The
-//! network part and the TCP part are files of their own; UDP goes beside TCP.
+//! network part, the TCP part and the UDP part are files of their own.
 //!
 //! # Contract
 //! Nothing here allocates or panics. A segment costs one copy of the headers and a few additions;
@@ -61,20 +62,24 @@
 //! ```
 
 mod ip;
+mod layer;
 mod part;
 mod segmenter;
 mod segments;
 mod tcp;
+mod udp;
 
 pub use part::{Part, Parts, parts};
 pub use segmenter::Segmenter;
 pub use segments::{Segments, segment};
+pub use tcp::Tcp;
+pub use udp::Udp;
 
 use core::fmt;
 
 use crate::checksum::Summer;
 
-/// What stands in the TCP checksum field of each segment.
+/// What stands in the TCP or UDP checksum field of each segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksums {
     /// The checksum of the segment, summed with this [`Summer`].
@@ -87,8 +92,9 @@ pub enum Checksums {
 /// Why a frame cannot be segmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotSegmentable {
-    /// The headers are not IPv4 or IPv6 and TCP, or the frame ends before its payload does.
-    NotTcp,
+    /// The headers are not IPv4 or IPv6 and TCP or UDP, the UDP length is not that of the packet, or the frame ends
+    /// before its payload does.
+    Transport,
     /// There is an IPv6 extension header that covers the whole packet or may name other addresses than the
     /// IP header (routing, authentication, Home Address): the segments' would be wrong.
     Extensions,
@@ -99,7 +105,7 @@ pub enum NotSegmentable {
 impl fmt::Display for NotSegmentable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotTcp => "the frame is not TCP over IPv4 or IPv6",
+            Self::Transport => "the frame is neither TCP nor UDP over IPv4 or IPv6",
             Self::Extensions => "an IPv6 extension header forbids to divide the packet",
             Self::NoPayload => "the frame has no payload; send it as it is",
         })

@@ -3,14 +3,14 @@
 use core::num::NonZeroU16;
 
 use super::ip::{self, Ip, Length};
-use super::tcp::{self, Tcp};
-use super::{Checksums, NotSegmentable, Part};
+use super::layer::Layer;
+use super::{Checksums, NotSegmentable, Part, Tcp, Udp};
 use crate::Offsets;
 use crate::build::BuildError;
 use crate::checksum::Sum;
 
 /// Makes the headers of segments from those of their GSO frame. It reads once what all segments share, and
-/// computes once what all segments of the same length share.
+/// computes once what all segments of the same length share. Of TCP, if nothing else is said.
 ///
 /// # Examples
 /// Payload that stays where it is, as for `writev`:
@@ -35,10 +35,10 @@ use crate::checksum::Sum;
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Segmenter {
+pub struct Segmenter<T = Tcp> {
     at: Offsets,
     ip: Ip,
-    tcp: Tcp,
+    transport: T,
     size: usize,
     /// Of a segment with `size` bytes of payload. `None` if it is longer than IP allows.
     full: Option<Lengths>,
@@ -48,15 +48,15 @@ pub struct Segmenter {
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
     ip: Length,
-    tcp: (Sum, u16),
+    transport: (Sum, u16),
 }
 
-impl Segmenter {
+impl Segmenter<Tcp> {
     /// Reads `headers`: the bytes of a GSO frame from its first to its last TCP option; more may follow. Each
     /// segment but the last has `size` bytes of payload. Does not use the end in `at`.
     ///
     /// # Errors
-    /// [`NotSegmentable::NotTcp`] if there are no IP header and TCP header at these offsets. The protocol
+    /// [`NotSegmentable::Transport`] if there are no IP header and TCP header at these offsets. The protocol
     /// number is not read.
     #[inline]
     pub fn new(
@@ -65,14 +65,35 @@ impl Segmenter {
         size: NonZeroU16,
         checksums: Checksums,
     ) -> Result<Self, NotSegmentable> {
-        let read = || {
-            let ip = Ip::read(headers.get(at.ip_header())?)?;
-            let tcp = Tcp::read(headers.get(at.transport_header())?, ip.pseudo, checksums)?;
-            let mut segmenter = Self { at, ip, tcp, size: size.get().into(), full: None };
-            segmenter.full = segmenter.lengths(segmenter.size).ok();
-            Some(segmenter)
-        };
-        read().ok_or(NotSegmentable::NotTcp)
+        Self::read(headers, at, size, checksums).ok_or(NotSegmentable::Transport)
+    }
+}
+
+impl Segmenter<Udp> {
+    /// As [`Segmenter::new`], of a GSO frame of UDP: each datagram but the last has `size` bytes of payload.
+    ///
+    /// # Errors
+    /// [`NotSegmentable::Transport`] if there are no IP header and UDP header at these offsets. The protocol
+    /// number is not read.
+    #[inline]
+    pub fn of_datagrams(
+        headers: &[u8],
+        at: Offsets,
+        size: NonZeroU16,
+        checksums: Checksums,
+    ) -> Result<Self, NotSegmentable> {
+        Self::read(headers, at, size, checksums).ok_or(NotSegmentable::Transport)
+    }
+}
+
+impl<T: Layer> Segmenter<T> {
+    #[inline]
+    fn read(headers: &[u8], at: Offsets, size: NonZeroU16, checksums: Checksums) -> Option<Self> {
+        let ip = Ip::read(headers.get(at.ip_header())?, T::PROTOCOL)?;
+        let transport = T::read(headers.get(at.transport_header())?, ip.pseudo, checksums)?;
+        let mut segmenter = Self { at, ip, transport, size: size.get().into(), full: None };
+        segmenter.full = segmenter.lengths(segmenter.size).ok();
+        Some(segmenter)
     }
 
     /// Gives all segments the IPv4 identification of the first. By default each has the one before plus 1.
@@ -100,14 +121,14 @@ impl Segmenter {
         part: Part,
         payload: impl IntoIterator<Item = &'p [u8]>,
     ) -> Result<(), BuildError> {
-        let Lengths { ip: length, tcp: sum } = match self.full {
+        let Lengths { ip: length, transport: sum } = match self.full {
             Some(full) if part.bytes == self.size => full,
             _ => self.lengths(part.bytes)?,
         };
         let no_room = BuildError::NoRoom { needed: self.at.payload as usize, given: headers.len() };
-        let (ip, tcp) = self.split(headers).ok_or(no_room)?;
+        let (ip, transport) = self.split(headers).ok_or(no_room)?;
         self.ip.write(ip, part.index, length);
-        self.tcp.write(tcp, part, sum, payload);
+        self.transport.write(transport, part, sum, payload);
         Ok(())
     }
 
@@ -122,30 +143,30 @@ impl Segmenter {
         part: Part,
         payload: impl IntoIterator<Item = &'p [u8]>,
     ) -> bool {
-        let Some((Lengths { ip: length, tcp: (sum, _) }, (ip, tcp))) =
+        let Some((Lengths { ip: length, transport: (sum, _) }, (ip, transport))) =
             self.full.filter(|_| part.is_middle()).zip(self.split(headers))
         else {
             return false;
         };
         self.ip.write_id(ip, part.index, length);
-        self.tcp.write_seq(tcp, part, sum, payload);
+        self.transport.write_middle(transport, part, sum, payload);
         true
     }
 
     /// The part of each header that differs from segment to segment.
     #[inline(always)]
-    fn split<'h>(&self, headers: &'h mut [u8]) -> Option<(&'h mut ip::Start, &'h mut tcp::Start)> {
+    fn split<'h>(&self, headers: &'h mut [u8]) -> Option<(&'h mut ip::Start, &'h mut T::Start)> {
         let Offsets { network, transport, payload, .. } = self.at;
         let headers = headers.get_mut(..payload as usize)?;
-        let (ip, tcp) = headers.split_at_mut_checked(transport as usize)?;
-        Some((ip.get_mut(network as usize..)?.first_chunk_mut()?, tcp.first_chunk_mut()?))
+        let (ip, transport) = headers.split_at_mut_checked(transport as usize)?;
+        Some((ip.get_mut(network as usize..)?.first_chunk_mut()?, T::start(transport)?))
     }
 
     fn lengths(&self, payload_bytes: usize) -> Result<Lengths, BuildError> {
         let segment_bytes = self.at.transport_header().len().saturating_add(payload_bytes);
         let bytes = self.at.ip_header().len().saturating_add(segment_bytes);
         let ip = self.ip.length(bytes).ok_or(BuildError::PacketTooLong { bytes })?;
-        let sum = self.tcp.sum(segment_bytes as u32);
-        Ok(Lengths { ip, tcp: (sum, sum.fold()) })
+        let sum = self.transport.sum(segment_bytes as u32);
+        Ok(Lengths { ip, transport: (sum, sum.fold()) })
     }
 }

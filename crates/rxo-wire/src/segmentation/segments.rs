@@ -2,7 +2,7 @@
 
 use core::num::NonZeroU16;
 
-use super::{Checksums, NotSegmentable, Parts, Segmenter, parts};
+use super::{Checksums, NotSegmentable, Part, Parts, Segmenter, Udp, parts};
 use crate::build::BuildError;
 use crate::{Parsed, Transport};
 
@@ -19,25 +19,46 @@ pub fn segment<'f>(
     size: NonZeroU16,
     checksums: Checksums,
 ) -> Result<Segments<'f>, NotSegmentable> {
-    if !matches!(parsed.transport, Transport::Tcp(_)) {
-        return Err(NotSegmentable::NotTcp);
-    }
+    let is_udp = match parsed.transport {
+        Transport::Tcp(_) => false,
+        Transport::Udp(udp) if u32::from(udp.length) == parsed.at.segment_bytes() => true,
+        _ => return Err(NotSegmentable::Transport),
+    };
     if parsed.ip.has_odd_extensions {
         return Err(NotSegmentable::Extensions);
     }
-    let headers = frame.get(..parsed.at.payload as usize).ok_or(NotSegmentable::NotTcp)?;
-    let payload = frame.get(parsed.at.payload_range()).ok_or(NotSegmentable::NotTcp)?;
+    let headers = frame.get(..parsed.at.payload as usize).ok_or(NotSegmentable::Transport)?;
+    let payload = frame.get(parsed.at.payload_range()).ok_or(NotSegmentable::Transport)?;
     if payload.is_empty() {
         return Err(NotSegmentable::NoPayload);
     }
-    let segmenter = Segmenter::new(headers, parsed.at, size, checksums)?;
+    let segmenter = match is_udp {
+        false => Either::Tcp(Segmenter::new(headers, parsed.at, size, checksums)?),
+        true => Either::Udp(Segmenter::of_datagrams(headers, parsed.at, size, checksums)?),
+    };
     Ok(Segments { segmenter, headers, payload, parts: parts(payload.len(), size) })
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Either {
+    Tcp(Segmenter),
+    Udp(Segmenter<Udp>),
+}
+
+impl Either {
+    #[inline]
+    fn write(&self, head: &mut [u8], part: Part, payload: &[u8]) -> Result<(), BuildError> {
+        match self {
+            Self::Tcp(segmenter) => segmenter.write(head, part, [payload]),
+            Self::Udp(segmenter) => segmenter.write(head, part, [payload]),
+        }
+    }
 }
 
 /// The segments of a GSO frame that were not taken yet; made by [`segment`].
 #[derive(Clone, Debug)]
 pub struct Segments<'f> {
-    segmenter: Segmenter,
+    segmenter: Either,
     headers: &'f [u8],
     payload: &'f [u8],
     parts: Parts,
@@ -48,7 +69,10 @@ impl<'f> Segments<'f> {
     #[inline]
     #[must_use]
     pub const fn with_fixed_id(mut self) -> Self {
-        self.segmenter = self.segmenter.with_fixed_id();
+        self.segmenter = match self.segmenter {
+            Either::Tcp(segmenter) => Either::Tcp(segmenter.with_fixed_id()),
+            Either::Udp(segmenter) => Either::Udp(segmenter.with_fixed_id()),
+        };
         self
     }
 
@@ -80,7 +104,7 @@ impl<'f> Segments<'f> {
         let head = out.get_mut(..needed).ok_or(BuildError::NoRoom { needed, given })?;
         head.copy_from_slice(self.headers);
         let payload = &self.payload[part.range()];
-        self.segmenter.write(head, part, [payload])?;
+        self.segmenter.write(head, part, payload)?;
         self.parts = parts;
         Ok(Some(payload))
     }

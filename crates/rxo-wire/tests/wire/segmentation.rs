@@ -3,12 +3,14 @@
 use core::num::NonZeroU16;
 
 use proptest::prelude::*;
-use rxo_wire::build::{BuildError, write_tcp_seed};
+use rxo_wire::build::BuildError;
 use rxo_wire::checksum::{Summer, pseudo_header};
-use rxo_wire::segmentation::{Checksums, NotSegmentable, Segmenter, Segments, parts, segment};
-use rxo_wire::{Parsed, TcpFlags, parse};
+use rxo_wire::segmentation::{
+    Checksums, NotSegmentable, Part, Segmenter, Segments, parts, segment,
+};
+use rxo_wire::{Parsed, TcpFlags, Transport, parse};
 
-use crate::packets::{Shape, TCP, any_shape};
+use crate::packets::{Shape, TCP, UDP, any_shape};
 
 const COMPLETE: Checksums = Checksums::Complete(Summer::portable());
 const BUFFER_BYTES: usize = 4_000;
@@ -29,7 +31,7 @@ fn any_gso() -> impl Strategy<Value = Gso> {
     let payload = proptest::collection::vec(any::<u8>(), 1..3_000);
     (any_shape(), payload, 1..1_500_u16, any::<bool>()).prop_map(
         |(shape, payload, bytes, has_fixed_id)| Gso {
-            whole: Shape { is_udp: false, payload, ..shape },
+            whole: Shape { payload, ..shape },
             size: size(bytes),
             has_fixed_id,
         },
@@ -85,8 +87,11 @@ fn frames(mut segments: Segments<'_>) -> Vec<Vec<u8>> {
 
 fn with_seed(mut frame: Vec<u8>) -> Vec<u8> {
     let parsed = parse(&frame).unwrap();
-    let pseudo = pseudo_header(&parsed.key, TCP, parsed.at.segment_bytes());
-    write_tcp_seed(&mut frame[parsed.at.segment()], pseudo).unwrap();
+    let is_udp = matches!(parsed.transport, Transport::Udp(_));
+    let (protocol, field) = if is_udp { (UDP, 6) } else { (TCP, 16) };
+    let seed = pseudo_header(&parsed.key, protocol, parsed.at.segment_bytes()).fold();
+    let at = parsed.at.transport as usize + field;
+    frame[at..at + 2].copy_from_slice(&seed.to_be_bytes());
     frame
 }
 
@@ -121,19 +126,29 @@ proptest! {
     #[test]
     fn segments_in_the_middle_differ_in_few_fields(gso in any_gso(), is_partial: bool) {
         let frame = gso.whole.frame();
-        let Parsed { at, ip, .. } = parse(&frame).unwrap();
+        let Parsed { at, ip, transport, .. } = parse(&frame).unwrap();
         prop_assume!(!ip.has_odd_extensions);
         let checksums = if is_partial { Checksums::Partial } else { COMPLETE };
         let (headers, payload) = (&frame[..at.payload as usize], &frame[at.payload_range()]);
-        let segmenter = Segmenter::new(headers, at, gso.size, checksums).unwrap();
+        let tcp = Segmenter::new(headers, at, gso.size, checksums);
+        let udp = Segmenter::of_datagrams(headers, at, gso.size, checksums);
+        let is_udp = matches!(transport, Transport::Udp(_));
+        let write = |head: &mut [u8], part: Part, own| match is_udp {
+            true => udp.unwrap().write(head, part, [own]),
+            false => tcp.unwrap().write(head, part, [own]),
+        };
+        let write_middle = |head: &mut [u8], part: Part, own| match is_udp {
+            true => udp.unwrap().write_middle(head, part, [own]),
+            false => tcp.unwrap().write_middle(head, part, [own]),
+        };
         let mut other = headers.to_vec();
         for part in parts(payload.len(), gso.size) {
             let (mut head, own) = (headers.to_vec(), &payload[part.range()]);
-            segmenter.write(&mut head, part, [own]).unwrap();
+            write(&mut head, part, own).unwrap();
             if part.index == 1 {
                 other.clone_from(&head);
             }
-            let is_written = segmenter.write_middle(&mut other, part, [own]);
+            let is_written = write_middle(&mut other, part, own);
             prop_assert_eq!(is_written, part.is_middle());
             prop_assert!(!is_written || other == head);
         }
@@ -203,8 +218,7 @@ fn what_is_no_gso_frame_is_refused() {
         segment(&frame, &parse(&frame).unwrap(), size(100), COMPLETE).unwrap_err()
     };
     let rows = [
-        (Shape { is_udp: true, ..Shape::default() }, NotSegmentable::NotTcp),
-        (Shape { fragment: 0x2000, ..Shape::default() }, NotSegmentable::NotTcp),
+        (Shape { fragment: 0x2000, ..Shape::default() }, NotSegmentable::Transport),
         (Shape { payload: vec![], padding: 6, ..Shape::default() }, NotSegmentable::NoPayload),
         (
             Shape { is_v6: true, extensions: vec![(43, vec![0; 6])], ..Shape::default() },
@@ -218,7 +232,7 @@ fn what_is_no_gso_frame_is_refused() {
     let parsed = parse(&frame).unwrap();
     assert_eq!(
         segment(&frame[..50], &parsed, size(4), COMPLETE).unwrap_err(),
-        NotSegmentable::NotTcp,
+        NotSegmentable::Transport,
         "another frame than the one that was parsed",
     );
 }

@@ -11,7 +11,7 @@ use super::*;
 type Counted = (Policy, Vec<Packet>, Vec<&'static str>);
 
 pub(super) fn all() -> Vec<Counted> {
-    unread().into_iter().chain(shown()).chain(flushed()).collect()
+    unread().into_iter().chain(shown()).chain(flushed()).chain(datagrams()).collect()
 }
 
 fn unread() -> Vec<Counted> {
@@ -60,6 +60,46 @@ fn flushed() -> Vec<Counted> {
         (at(100).length_lie(4000), "truncated"),
     ];
     rows.into_iter().map(|(next, reason)| (gro, vec![seg(), next], vec!["order", reason])).collect()
+}
+
+/// Where UDP is coalesced: a datagram by itself, and behind one that it may not join.
+fn datagrams() -> Vec<Counted> {
+    let policy = Policy { udp: crate::UdpRule::Equal, ..Policy::linux_gro() };
+    let alone = [
+        (udp(), vec![]),
+        (udp().bad_ip_checksum(), vec!["bad_ip_checksum"]),
+        (udp().reserved_bit(), vec!["reserved_bit"]),
+        (udp().ip_options(&[1]), vec!["ip_options"]),
+        (udp().v6().extension(43, &[0; 6]), vec!["extension_header"]),
+        (udp().ports(1000, 4789), vec!["udp_tunnel"]),
+        (udp().ports(1000, 6081), vec!["udp_tunnel"]),
+        (udp().len(0), vec!["udp_length"]),
+        (udp().udp_length_lie(-1), vec!["udp_length"]),
+        (udp().udp_length_lie(1), vec!["malformed"]),
+        (udp().no_checksum(), vec!["udp_checksum_zero"]),
+        (udp().v6().no_checksum(), vec!["udp_checksum_zero"]),
+        (udp().len(65_000).no_checksum().verified(), vec!["udp_checksum_zero"]),
+        (udp().bad_checksum(), vec!["bad_udp_checksum"]),
+        (udp().fragment(0, true), vec!["fragment"]),
+        (udp().already_aggregated(50), vec!["already_aggregated"]),
+    ];
+    let behind = [
+        (udp().len(50), vec!["short_segment"]),
+        (udp().len(101), vec!["long_segment"]),
+        (udp().tos(3), vec!["traffic_class_changed"]),
+        (udp().ttl(9), vec!["hop_limit_changed"]),
+        (udp().df(false).id(1), vec!["df_changed"]),
+        (udp().id(2), vec!["ip_id"]),
+        (udp().partial(), vec!["checksum_status_changed"]),
+        (udp().no_checksum(), vec!["order", "udp_checksum_zero"]),
+        (udp().bad_checksum(), vec!["order", "bad_udp_checksum"]),
+        (udp().fragment(0, true), vec!["order", "fragment"]),
+        (seg(), vec!["order"]),
+        (udp().ports(7, 8), vec![]),
+    ];
+    let alone = alone.into_iter().map(|(packet, reasons)| (policy, vec![packet], reasons));
+    let behind = behind.into_iter().map(|(next, reasons)| (policy, vec![udp(), next], reasons));
+    alone.chain(behind).collect()
 }
 
 #[test]

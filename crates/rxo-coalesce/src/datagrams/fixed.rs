@@ -1,0 +1,34 @@
+//! Ordinary datagrams, read from fixed offsets: no IP options, no extension headers, not a fragment.
+
+use rxo_frame::Frame;
+use rxo_wire::{Offsets, UdpDatagram, class_and_length};
+
+use super::{CHECKSUM_AT, DatagramShape, HEADER_BYTES, LENGTH_AT};
+use crate::Candidate;
+
+/// Reads the datagram in `frame`, whose IP header begins at `network`. `None` if it is not ordinary, its lengths
+/// contradict each other, or the checksum of its IP header is wrong: the rules say what it is instead.
+#[inline(always)]
+pub(crate) fn plain_datagram<S: DatagramShape, B: AsRef<[u8]>>(
+    frame: &Frame<B>,
+    network: usize,
+) -> Option<(Candidate<'_>, UdpDatagram)> {
+    let packet = frame.bytes().get(network..)?;
+    let (_, packet_bytes) = class_and_length(packet)?;
+    let header: &[u8; HEADER_BYTES] = packet.get(S::IP_BYTES..packet_bytes)?.first_chunk()?;
+    if S::datagram_key(packet).is_none() || S::is_odd(packet) || !S::is_checksum_right(packet) {
+        return None;
+    }
+    let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let udp = UdpDatagram { length: half(LENGTH_AT), checksum: half(CHECKSUM_AT) };
+    let transport = (network + S::IP_BYTES) as u32;
+    let at = Offsets {
+        network: network as u32,
+        transport,
+        payload: transport + HEADER_BYTES as u32,
+        end: (network + packet_bytes) as u32,
+    };
+    // The parser refuses longer ones, and shorter than their header, as malformed.
+    let is_possible = (HEADER_BYTES as u32..=at.segment_bytes()).contains(&udp.length.into());
+    is_possible.then_some((Candidate::datagram(S::ip(packet)?, at, frame), udp))
+}

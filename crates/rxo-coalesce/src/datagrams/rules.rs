@@ -1,0 +1,55 @@
+//! May this datagram be coalesced at all?
+
+use rxo_wire::{Offsets, Parsed, UdpDatagram};
+
+use crate::candidate::odd_ip;
+use crate::{BypassReason, Policy};
+
+/// Destination ports of tunnels whose inner packets the kernel coalesces itself, or whose sockets take one
+/// packet at a time: L2TP, GTP-U, IPsec, VXLAN (with Linux's old port), VXLAN-GPE, GUE, Geneve, MPLS. Linux asks
+/// its sockets instead; what is not in this list is coalesced as any other datagram.
+const TUNNELS: [u16; 9] = [1_701, 2_152, 4_500, 4_789, 4_790, 6_080, 6_081, 6_635, 8_472];
+
+/// Judges one datagram by itself. Its checksum is not judged here: that needs the payload.
+///
+/// # Errors
+/// The first rule that it breaks, as a reason to deliver it untouched.
+pub(crate) fn datagram(
+    parsed: &Parsed,
+    udp: &UdpDatagram,
+    policy: &Policy,
+) -> Result<(), BypassReason> {
+    if !parsed.ip.checksum_ok {
+        return Err(BypassReason::BadIpChecksum);
+    }
+    if parsed.ip.has_options || parsed.ip.reserved_bit {
+        odd_ip(parsed, policy)?;
+    }
+    with_datagram(parsed.key.destination_port(), udp, parsed.at, policy)
+}
+
+/// Judges a datagram to `port` by itself, whose IP header is in order.
+///
+/// # Errors
+/// As [`datagram`].
+#[inline(always)]
+pub(crate) fn with_datagram(
+    port: u16,
+    udp: &UdpDatagram,
+    at: Offsets,
+    policy: &Policy,
+) -> Result<(), BypassReason> {
+    if TUNNELS.contains(&port) {
+        return Err(BypassReason::UdpTunnel);
+    }
+    if at.payload_bytes() == 0 || u32::from(udp.length) != at.segment_bytes() {
+        return Err(BypassReason::UdpLength);
+    }
+    if udp.checksum == 0 {
+        return Err(BypassReason::UdpChecksumZero);
+    }
+    if at.end - at.network > policy.max_bytes || at.payload_bytes() > policy.buffer_bytes {
+        return Err(BypassReason::TooLarge);
+    }
+    Ok(())
+}
