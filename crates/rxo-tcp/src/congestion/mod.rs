@@ -97,6 +97,8 @@ pub(crate) struct Congestion {
     pub(crate) is_limiting: bool,
     /// When it last did.
     filled_at: Instant,
+    /// What was in flight when nothing more could leave, in bytes.
+    flight: u32,
 }
 
 impl Congestion {
@@ -120,6 +122,7 @@ impl Congestion {
             bbr,
             is_limiting: false,
             filled_at: Instant::ZERO,
+            flight: 0,
         }
     }
 
@@ -168,6 +171,7 @@ impl Congestion {
     /// `by_window`, and else because there is nothing to send.
     #[inline]
     pub(crate) fn on_held(&mut self, now: Instant, by_window: bool, in_flight: u32) {
+        self.flight = in_flight;
         self.is_limiting = by_window && !self.tokens.follow_idle();
         if self.is_limiting {
             self.filled_at = now;
@@ -186,6 +190,12 @@ impl Congestion {
         if let Some(bbr) = &mut self.bbr {
             bbr.on_delivered(&mut self.window, &delivery());
         }
+    }
+
+    /// What was in flight when nothing more could leave, in bytes. Acknowledgements that come together, or one that
+    /// acknowledges most of a flight, leave little of it before anything can take its place.
+    pub(crate) fn flight(&self) -> u32 {
+        self.flight
     }
 
     /// Whether the window grows by so much each round trip that the send buffer must be ahead of it.

@@ -322,10 +322,12 @@ impl Recovery {
         self.probe.sent(nxt, true);
     }
 
-    /// FlightSize of RFC 5681, without what limited transmit added to the window.
+    /// FlightSize of RFC 5681, without what limited transmit added to the window: what was in flight before the
+    /// acknowledgements that show the loss arrived. A peer that aggregates acknowledges in one go all that arrived
+    /// before the loss.
     fn flight_size(&self, congestion: &Congestion) -> u32 {
         let outstanding = self.board.in_flight() + self.board.sacked() + self.board.lost();
-        outstanding.min(congestion.cwnd())
+        outstanding.max(congestion.flight()).min(congestion.cwnd())
     }
 
     fn detect_loss(&mut self, now: Instant) {
@@ -343,7 +345,8 @@ impl Recovery {
             self.reduce(nxt, congestion);
         }
         // RFC 9937, section 6.1: what the peer held before is not delivered during recovery.
-        self.prr = Prr::start(self.board.in_flight() + self.board.lost() + delivered);
+        let flight = self.board.in_flight() + self.board.lost() + delivered;
+        self.prr = Prr::start(flight, congestion.flight().saturating_sub(flight));
         self.probe.cancel();
         self.phase = Phase::Recovery { recover: nxt };
     }

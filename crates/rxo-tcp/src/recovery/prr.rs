@@ -11,8 +11,10 @@ pub(crate) struct Prr {
 }
 
 impl Prr {
-    pub(crate) fn start(flight: u32) -> Self {
-        Self { flight_at_start: flight.max(1), delivered: 0, out: 0 }
+    /// Begins a recovery with `flight` bytes in flight. `delivered` more bytes arrived before it by acknowledgements that
+    /// came together with the one that begins it, so that nothing has left for them yet.
+    pub(crate) fn start(flight: u32, delivered: u32) -> Self {
+        Self { flight_at_start: flight.saturating_add(delivered).max(1), delivered, out: 0 }
     }
 
     /// `bytes` were sent, new or again.
@@ -67,7 +69,7 @@ mod tests {
     /// of them to stay. One segment leaves for every two that arrive.
     #[test]
     fn half_leaves_for_what_arrives() {
-        let mut prr = Prr::start(20 * MSS);
+        let mut prr = Prr::start(20 * MSS, 0);
         let mut pipe = 19 * MSS;
         let mut sent = 0;
         for _ in 0..19 {
@@ -87,7 +89,7 @@ mod tests {
     /// arrives; two only while nothing more is lost.
     #[test]
     fn a_pipe_that_ran_empty_grows_only_when_that_is_safe() {
-        let mut prr = Prr::start(20 * MSS);
+        let mut prr = Prr::start(20 * MSS, 0);
         assert_eq!(prr.window(unsafe_ack(MSS), 4 * MSS, 10 * MSS, MSS), 5 * MSS);
         prr.sent(MSS);
         assert_eq!(prr.window(unsafe_ack(MSS), 4 * MSS, 10 * MSS, MSS), 5 * MSS);
@@ -101,10 +103,10 @@ mod tests {
     #[test]
     fn the_first_retransmission_is_one() {
         for pipe in [4, 15] {
-            let mut prr = Prr::start(20 * MSS);
+            let mut prr = Prr::start(20 * MSS, 0);
             assert_eq!(prr.window(unsafe_ack(MSS), pipe * MSS, 10 * MSS, MSS), (pipe + 1) * MSS);
         }
-        let mut prr = Prr::start(20 * MSS);
+        let mut prr = Prr::start(20 * MSS, 0);
         assert_eq!(prr.window(unsafe_ack(0), 4 * MSS, 10 * MSS, MSS), 5 * MSS);
     }
 }

@@ -133,6 +133,23 @@ fn reno_is_a_saw() {
     }
 }
 
+/// RFC 5681, section 3.1 (c), and RFC 9438, section 4.6: what counts is what was in flight, not what a peer that
+/// aggregates has left of it. Its first acknowledgement covers all that arrived before the loss, and nothing leaves
+/// before the second one shows the loss. Then as much leaves as the threshold allows.
+#[test]
+fn a_loss_lowers_the_flight_and_not_what_is_left_of_it() {
+    for (congestion, share) in [(Algorithm::Reno, 0.5), (Algorithm::Cubic, 0.7)] {
+        let mut path = Path::new(congestion);
+        path.rounds(2);
+        let (hole, end) = (path.acked + 20 * MSS, path.left);
+        path.scene.now = path.scene.now + RTT;
+        path.scene.gets(seg().win(u16::MAX).ack(hole));
+        path.scene.gets(seg().win(u16::MAX).ack(hole).sack(&[(hole + MSS, end)]));
+        assert_eq!(path.threshold(), 40.0 * share, "{congestion:?}");
+        assert_eq!(f64::from(path.leave()), path.threshold(), "{congestion:?}");
+    }
+}
+
 /// RFC 5681, section 3.1 (d), and RFC 9438, section 4.6: however little is in flight, the threshold is
 /// two segments at least.
 #[test]
