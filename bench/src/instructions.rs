@@ -53,6 +53,8 @@ enum Subject {
     Workload(Workload),
     /// Packets through the engine, in buffers of a pool that each goes back to.
     Pooled(Workload),
+    /// Packets through the engine, with each delivery moved out of it.
+    Owned(Workload),
     /// W8 with pure ACKs aggregated, with the name of the variant.
     Aggregated(&'static str, Acks),
     /// ACKs that are expanded or split.
@@ -71,12 +73,13 @@ impl Subject {
     fn all() -> Vec<Self> {
         let workloads = WORKLOADS.into_iter().map(Self::Workload);
         let pooled = POOLED.map(Self::Pooled);
+        let owned = POOLED.map(Self::Owned);
         let aggregated = PURE_ACKS.map(|(variant, acks)| Self::Aggregated(variant, acks));
         let acks = acks::cases().into_iter().map(Self::Acks);
         let tcp = Counted::ALL.map(Self::Tcp);
         let bounds = Bound::ALL.map(Self::Bound);
         let host_acks = AckCase::ALL.map(Self::HostAcks);
-        let engine = workloads.chain(pooled).chain(aggregated).chain(acks);
+        let engine = workloads.chain(pooled).chain(owned).chain(aggregated).chain(acks);
         let cast = CastCase::ALL.map(Self::Cast);
         engine.chain(bounds).chain(tcp).chain(host_acks).chain(cast).collect()
     }
@@ -85,6 +88,7 @@ impl Subject {
         match self {
             Self::Workload(workload) => workload.name().to_owned(),
             Self::Pooled(workload) => format!("{}-pool", workload.name()),
+            Self::Owned(workload) => format!("{}-owned", workload.name()),
             Self::Aggregated(variant, _) => format!("W8, {variant}"),
             Self::Acks(case) => case.name(),
             Self::Bound(bound) => bound.name(),
@@ -161,6 +165,10 @@ pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
         Subject::Pooled(workload) => {
             let course = Course::new(workload);
             each * run_contender(Rxo::pooled(headers(&course)), args.passes)
+        }
+        Subject::Owned(workload) => {
+            let course = Course::new(workload);
+            each * run_contender(Rxo::owned(headers(&course)), args.passes)
         }
         Subject::Aggregated(_, acks) => {
             let course = Course::new(Workload::W8);

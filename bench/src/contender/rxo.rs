@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::hint::black_box;
 
-use rxo_coalesce::{Config, Delivery, Engine, Policy, PureAckRule};
+use rxo_coalesce::{Config, Deliveries, Delivery, Engine, Policy, PureAckRule};
 use rxo_frame::{Frame, FrameBuffer, Instant, Pool, PoolBuf};
 use rxo_testkit::Traffic;
 use rxo_wire::checksum::Summer;
@@ -46,8 +46,13 @@ pub(crate) struct Rxo<'a, B> {
     /// again in each pass and their ACK numbers would go back.
     resets: Vec<&'a [u8]>,
     polled: u64,
+    /// Moves each delivery out of the engine, if it is to.
+    take_out: Option<TakeOut<B>>,
     last: Outcome,
 }
+
+/// Counts deliveries, and segments with a sum of their headers, after it has owned each.
+type TakeOut<B> = fn(Deliveries<'_, B>) -> (u64, usize);
 
 impl<'a> Rxo<'a, &'a [u8]> {
     /// Makes frames that borrow their bytes, as those of a ring do. With a `summer`, the engine
@@ -65,6 +70,15 @@ impl<'a> Rxo<'a, &'a [u8]> {
         rxo.poll_by(acks.batch_frames);
         rxo.engine = Engine::new(config).expect("the rule for pure ACKs is valid");
         rxo.resets = resets(traffic);
+        rxo
+    }
+
+    /// Makes borrowed frames with trusted checksums, and moves every delivery out of the engine.
+    pub(crate) fn owned(traffic: &'a Traffic) -> Self {
+        let mut rxo = Self::borrowed(traffic, None);
+        rxo.take_out = Some(|deliveries| {
+            deliveries.into_owned().fold((0, 0), |seen, owned| add(seen, look_at(owned.view())))
+        });
         rxo
     }
 }
@@ -100,7 +114,8 @@ impl<'a, B: FrameBuffer> Rxo<'a, B> {
         let lend = Box::new(lend);
         let polls = Vec::new();
         let last = Outcome::default();
-        let mut rxo = Self { engine, polls, traffic, lend, resets: Vec::new(), polled: 0, last };
+        let (resets, take_out) = (Vec::new(), None);
+        let mut rxo = Self { engine, polls, traffic, lend, resets, polled: 0, take_out, last };
         rxo.poll_by(BATCH_FRAMES);
         rxo
     }
@@ -140,11 +155,10 @@ impl<B: FrameBuffer> Contender for Rxo<'_, B> {
             let now = Instant::from_nanos(self.polled * POLL_NS);
             self.engine.poll(poll, now, |deliveries| {
                 outcome.deliveries += deliveries.len() as u64;
-                let mut seen = (0, 0);
-                for delivery in deliveries.iter() {
-                    let (segments, header) = look_at(delivery);
-                    seen = (seen.0 + segments, seen.1 ^ header);
-                }
+                let seen = match self.take_out {
+                    Some(take_out) => take_out(deliveries),
+                    None => deliveries.iter().fold((0, 0), |seen, one| add(seen, look_at(one))),
+                };
                 outcome.frames += seen.0;
                 black_box(seen.1);
             });
@@ -170,6 +184,10 @@ fn resets(traffic: &Traffic) -> Vec<&'static [u8]> {
             &*reset.leak()
         })
         .collect()
+}
+
+const fn add(seen: (u64, usize), (segments, header): (u64, usize)) -> (u64, usize) {
+    (seen.0 + segments, seen.1 ^ header)
 }
 
 /// Does the least that a sink does: reads the segment count, and the address and length of the

@@ -8,17 +8,17 @@ use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, Instant, Offload, VlanTag};
 use rxo_wire::{FlowKey, IpVersion, Offsets};
 
 use crate::held::{Held, IdPattern};
-use crate::merge::{self, ChecksumForm, MAX_HEADER_BYTES};
+use crate::merge::{self, ChecksumForm, MAX_HEADER_BYTES, Merge, MergedHeader};
 use crate::record::SegmentRecord;
-use crate::store::{ChainFrames, Store};
+use crate::store::{ChainFrames, Slots, Store};
 use crate::{FlushReason, Kind};
 
 /// Several TCP segments in one, or several UDP datagrams of equal size. A cheap view; the frames stay where they are.
 #[derive(Debug)]
 pub struct Aggregate<'a, B> {
-    store: &'a Store<B>,
+    slots: &'a Slots<B>,
     held: &'a Held,
-    index: u16,
+    header: &'a MergedHeader,
 }
 
 impl<B> Clone for Aggregate<'_, B> {
@@ -32,21 +32,28 @@ impl<B> Copy for Aggregate<'_, B> {}
 impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     #[inline]
     pub(crate) fn new(store: &'a Store<B>, index: u16) -> Self {
-        Self { store, held: &store.held[usize::from(index)], index }
+        let index = usize::from(index);
+        Self::of(&store.slots, &store.held[index], &store.headers[index])
+    }
+
+    /// The view of `held`, whose frames are in `slots`.
+    #[inline]
+    pub(crate) const fn of(slots: &'a Slots<B>, held: &'a Held, header: &'a MergedHeader) -> Self {
+        Self { slots, held, header }
     }
 
     /// Link, network and transport header of the merged packet, checksums in the engine's form.
     #[inline]
     #[must_use]
     pub fn header(&self) -> &'a [u8] {
-        self.store.headers[usize::from(self.index)].bytes()
+        self.header.bytes()
     }
 
     /// Writes the same header with its TCP checksum in another form and returns its length in
     /// bytes. With [`ChecksumForm::Complete`] it reads every segment's header, no payload.
     #[must_use]
     pub fn write_header(&self, form: ChecksumForm, to: &mut [u8; MAX_HEADER_BYTES]) -> usize {
-        self.store.merge(self.held).write(form, to)
+        Merge::new(self.slots, self.held).write(form, to)
     }
 
     /// The number of segments.
@@ -89,7 +96,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     /// When the last segment arrived.
     #[must_use]
     pub fn last_arrival(&self) -> Instant {
-        self.store.frame(self.held.chain.tail).arrived_at
+        self.slots.frame(self.held.chain.tail).arrived_at
     }
 
     /// The flow.
@@ -131,7 +138,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     /// The original frames, in order.
     #[inline]
     pub fn frames(&self) -> ChainFrames<'a, B> {
-        self.store.chain(self.held.chain)
+        self.slots.chain(self.held.chain)
     }
 
     /// The payloads, in order, padding left out.
@@ -145,7 +152,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     /// run: its frames stand side by side, and only the first of those alike is asked for its length.
     #[inline]
     pub(crate) fn for_each_payload(&self, mut visit: impl FnMut(&'a [u8])) {
-        let Some(frames) = self.store.run_of(self.held) else {
+        let Some(frames) = self.slots.run_of(self.held) else {
             return self.payloads().for_each(visit);
         };
         let (alike, others) = frames.split_at(frames.len().min(self.alike_segments()));
@@ -187,7 +194,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     /// The VLAN tag that the device removed from each segment.
     #[inline]
     pub(crate) fn vlan(&self) -> Option<VlanTag> {
-        self.store.frame(self.held.chain.head).vlan
+        self.slots.frame(self.held.chain.head).vlan
     }
 
     fn gso(&self) -> Option<Gso> {
@@ -201,7 +208,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     }
 
     fn checksum(&self) -> ChecksumStatus {
-        match self.store.headers[usize::from(self.index)].form() {
+        match self.header.form() {
             ChecksumForm::PseudoHeader => {
                 let (start, offset) = (self.held.at.transport(), self.held.checksum_at());
                 ChecksumStatus::Partial { start: start.into(), offset: offset.into() }

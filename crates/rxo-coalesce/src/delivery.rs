@@ -3,11 +3,12 @@
 //! The sink gets deliveries in order, borrowed from the engine's store without a copy. It may take the frames to
 //! own them. They are always the original ones, bit for bit.
 
-use rxo_frame::{Frame, Gather, Offload, VlanTag};
+use rxo_frame::{Frame, FrameBuffer, Gather, Offload, VlanTag};
 use rxo_wire::{FlowKey, Offsets};
 
 use crate::acks::Acks;
 use crate::aggregate::Aggregate;
+use crate::owned::OwnedDelivery;
 use crate::single::{Kind, Single};
 use crate::store::{ChainFrames, FrameChain, IntoFrames, NONE, Ready, Store};
 
@@ -49,6 +50,15 @@ impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
         let ready = *self.store.ready.get(self.taken)?;
         self.taken += 1;
         Some(Taken { store: self.store, ready })
+    }
+
+    /// Takes all deliveries, in order, so that they outlive the call: to queue them, or to send them to another
+    /// thread. An aggregate allocates twice, a single frame not at all.
+    pub fn into_owned(mut self) -> impl Iterator<Item = OwnedDelivery<B>> + use<'a, B>
+    where
+        B: FrameBuffer + Default,
+    {
+        core::iter::from_fn(move || self.take_next().map(Taken::into_owned))
     }
 
     /// Takes the original frames of all deliveries, in order. An empty buffer replaces each, hence the bound.
@@ -95,6 +105,23 @@ impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
     pub fn into_frames(self) -> IntoFrames<'a, B> {
         let (chain, count) = (self.store.chain_of(self.ready), self.store.count_of(self.ready));
         IntoFrames::new(self.store, chain, count)
+    }
+}
+
+impl<B: FrameBuffer + Default> Taken<'_, B> {
+    /// Moves the delivery out of the engine, header and frames. An empty buffer replaces that of each frame. An
+    /// aggregate, or several pure ACKs, take two allocations; a single frame takes none.
+    #[must_use]
+    pub fn into_owned(self) -> OwnedDelivery<B> {
+        let mut owned = OwnedDelivery::default();
+        self.store_in(&mut owned);
+        owned
+    }
+
+    /// Moves the delivery into `to` and drops what was there. Allocates only if `to` has never held so many
+    /// frames, so a queue whose entries are used again soon stops allocating.
+    pub fn store_in(self, to: &mut OwnedDelivery<B>) {
+        to.replace(self.store, self.ready);
     }
 }
 

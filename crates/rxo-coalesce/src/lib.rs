@@ -18,6 +18,7 @@
 //! * `refused`: what fixed offsets show of a packet: why it is refused by itself, or that it is ordinary.
 //! * `engine`: three tiers that give verdicts (expected, plain, all rules), one place that acts on them.
 //! * `delivery`: what the caller's sink sees, and how it takes the original frames back.
+//! * [`owned`](OwnedDelivery): a delivery that leaves the engine, for queues, threads and tasks.
 //!
 //! # Contract
 //! No input or output, no clock: time is an argument. After [`Engine::new`] nothing allocates.
@@ -61,6 +62,7 @@ mod held;
 mod histogram;
 mod links;
 mod merge;
+mod owned;
 mod pairs;
 mod policy;
 mod reason;
@@ -81,6 +83,7 @@ pub use engine::Engine;
 pub use held::{Held, IdPattern};
 pub use histogram::Histogram;
 pub use merge::{ChecksumForm, MAX_HEADER_BYTES};
+pub use owned::OwnedDelivery;
 pub use policy::{
     AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule,
     SettingError, UdpRule, UnknownPolicy, WindowRule,

@@ -76,10 +76,11 @@ impl Links {
         links.iter().filter(|link| is_last(**link)).map(|link| *link as u16)
     }
 
-    /// The slot after `slot` in its chain. Meaningless for the last frame of a chain.
+    /// The slot after `slot` in its chain. Meaningless for the last frame of a chain. Frames beyond the links
+    /// stand side by side.
     #[inline(always)]
     pub(crate) fn next(&self, slot: u32) -> u32 {
-        self.after[slot as usize]
+        self.after.get(slot as usize).map_or(slot + 1, |next| *next)
     }
 
     /// Whether the frame in `slot` is the last frame of `place`.

@@ -10,7 +10,7 @@ use rxo_wire::checksum::Sum;
 
 use crate::datagrams;
 use crate::held::Held;
-use crate::store::Store;
+use crate::store::Slots;
 
 /// The longest merged header, in bytes: Ethernet with two tags, IPv6 with extension headers, TCP
 /// with all options. A candidate with more is not coalesced.
@@ -65,7 +65,7 @@ impl MergedHeader {
 
 /// The input for a merged header: the aggregate and its frames.
 pub(crate) struct Merge<'a, B> {
-    store: &'a Store<B>,
+    slots: &'a Slots<B>,
     held: &'a Held,
     first: &'a Frame<B>,
     last: &'a Frame<B>,
@@ -73,9 +73,9 @@ pub(crate) struct Merge<'a, B> {
 
 impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
     #[inline(always)]
-    pub(crate) fn new(store: &'a Store<B>, held: &'a Held) -> Self {
-        let (first, last) = (store.frame(held.chain.head), store.frame(held.chain.tail));
-        Self { store, held, first, last }
+    pub(crate) fn new(slots: &'a Slots<B>, held: &'a Held) -> Self {
+        let (first, last) = (slots.frame(held.chain.head), slots.frame(held.chain.tail));
+        Self { slots, held, first, last }
     }
 
     /// The form that is possible: seeds cannot be combined, and prove nothing alone.
@@ -110,7 +110,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
             ChecksumForm::Complete => {
                 self.put_checksum(to, 0);
                 // Made anew, so that what was made need not be in memory.
-                let complete = Self::new(self.store, self.held).complete(to);
+                let complete = Self::new(self.slots, self.held).complete(to);
                 self.put_checksum(to, complete);
             }
             ChecksumForm::Verified => {}
@@ -177,7 +177,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         let header_sum = |bytes: &[u8]| bytes.get(transport..header).map_or(Sum::ZERO, Sum::of);
         let mut sum = held.pseudo_header(protocol, held.payload_bytes) + header_sum(merged);
         let mut offset = 0;
-        for frame in self.store.chain(held.chain) {
+        for frame in self.slots.chain(held.chain) {
             let bytes = frame.bytes();
             let end = network + packet_bytes(bytes, network, held.version);
             let payload_bytes = end.saturating_sub(header);

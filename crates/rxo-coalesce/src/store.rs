@@ -48,8 +48,7 @@ pub(crate) enum Ready {
 
 #[derive(Debug)]
 pub(crate) struct Store<B> {
-    frames: Vec<Frame<B>>,
-    pub(crate) links: Links,
+    pub(crate) slots: Slots<B>,
     /// Where each frame goes when gaps are closed; `NONE` for those that leave them.
     moved: Box<[u32]>,
     pub(crate) held: Box<[Held]>,
@@ -70,8 +69,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         // An aggregate waiting for the sink has two frames at least.
         let places = flows + frames / 2 + 1;
         Self {
-            frames: Vec::with_capacity(frames),
-            links: Links::new(frames),
+            slots: Slots { frames: Vec::with_capacity(frames), links: Links::new(frames) },
             moved: core::iter::repeat_n(NONE, frames).collect(),
             held: core::iter::repeat_n(Held::BLANK, places).collect(),
             acks: core::iter::repeat_n(HeldAcks::BLANK, places).collect(),
@@ -85,23 +83,23 @@ impl<B: AsRef<[u8]>> Store<B> {
 
     /// The number of frames that can still be taken in.
     pub(crate) fn room(&self) -> usize {
-        self.links.capacity() - self.frames.len()
+        self.slots.links.capacity() - self.slots.frames.len()
     }
 
     /// Takes in a whole batch, for which there is room, by a single copy. Returns the slot of its
     /// first frame.
     pub(crate) fn take_in(&mut self, batch: &mut Vec<Frame<B>>) -> u32 {
-        let from = self.frames.len();
-        self.frames.append(batch);
-        self.links.take_in(from, self.frames.len());
+        let from = self.slots.frames.len();
+        self.slots.frames.append(batch);
+        self.slots.links.take_in(from, self.slots.frames.len());
         from as u32
     }
 
     /// Takes in as many of `frames` as there is room for. Returns the slot of the first of them.
     pub(crate) fn take_some_in(&mut self, frames: &mut impl Iterator<Item = Frame<B>>) -> u32 {
-        let (from, room) = (self.frames.len(), self.room());
-        self.frames.extend(frames.by_ref().take(room));
-        self.links.take_in(from, self.frames.len());
+        let (from, room) = (self.slots.frames.len(), self.room());
+        self.slots.frames.extend(frames.by_ref().take(room));
+        self.slots.links.take_in(from, self.slots.frames.len());
         from as u32
     }
 
@@ -109,23 +107,23 @@ impl<B: AsRef<[u8]>> Store<B> {
     /// may be merged or delivered before [`Store::take_back`].
     #[inline]
     pub(crate) fn lend_frames(&mut self) -> Vec<Frame<B>> {
-        core::mem::take(&mut self.frames)
+        core::mem::take(&mut self.slots.frames)
     }
 
     #[inline]
     pub(crate) fn take_back(&mut self, frames: Vec<Frame<B>>) {
-        self.frames = frames;
+        self.slots.frames = frames;
     }
 
     /// The number of frames: the slot after the last.
     pub(crate) const fn end(&self) -> u32 {
-        self.frames.len() as u32
+        self.slots.frames.len() as u32
     }
 
     /// The frame in `slot`.
     #[inline(always)]
     pub(crate) fn frame(&self, slot: u32) -> &Frame<B> {
-        &self.frames[slot as usize]
+        self.slots.frame(slot)
     }
 
     /// A free place for an aggregate.
@@ -173,7 +171,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         reuses: bool,
         mut see: impl FnMut(&Held, Option<&HeldAcks>),
     ) {
-        let Self { links, held, acks, ready, free_places, .. } = self;
+        let Self { slots: Slots { links, .. }, held, acks, ready, free_places, .. } = self;
         for place in links.release_before(to) {
             let Some(held) = held.get_mut(usize::from(place)) else { break };
             let (segments, is_acks) = (held.segments, ACKS && held.kind() == Kind::PureAck);
@@ -197,17 +195,11 @@ impl<B: AsRef<[u8]>> Store<B> {
         let mut headers = core::mem::take(&mut self.headers);
         for ready in &self.ready {
             if let Ready::Aggregate(place) = *ready {
-                let merge = self.merge(&self.held[usize::from(place)]);
+                let merge = Merge::new(&self.slots, &self.held[usize::from(place)]);
                 headers[usize::from(place)].write(&merge, form);
             }
         }
         self.headers = headers;
-    }
-
-    /// The input for the merged header of `held`.
-    #[inline(always)]
-    pub(crate) fn merge<'a>(&'a self, held: &'a Held) -> Merge<'a, B> {
-        Merge::new(self, held)
     }
 
     /// Forgets everything. Nothing may be held, and the sink must have seen the queue.
@@ -216,11 +208,11 @@ impl<B: AsRef<[u8]>> Store<B> {
         B: FrameBuffer,
     {
         if B::RETURN_TOGETHER {
-            B::drop_all(self.frames.drain(..).map(|frame| frame.bytes));
+            B::drop_all(self.slots.frames.drain(..).map(|frame| frame.bytes));
         } else {
-            self.frames.clear();
+            self.slots.frames.clear();
         }
-        self.links.clear();
+        self.slots.links.clear();
         self.pairs.forget_slots();
         self.free_places.clear();
         self.places = 0;
@@ -235,7 +227,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         if self.ready.is_empty() {
             return;
         }
-        self.moved[..self.frames.len()].fill(0);
+        self.moved[..self.slots.frames.len()].fill(0);
         for index in 0..self.ready.len() {
             let ready = self.ready[index];
             self.leave_gaps(self.chain_of(ready));
@@ -255,7 +247,7 @@ impl<B: AsRef<[u8]>> Store<B> {
             if slot == chain.tail {
                 return;
             }
-            slot = self.links.next(slot);
+            slot = self.slots.links.next(slot);
         }
     }
 
@@ -264,23 +256,24 @@ impl<B: AsRef<[u8]>> Store<B> {
     where
         B: FrameBuffer,
     {
-        let frames = self.frames.len();
+        let frames = self.slots.frames.len();
         let mut kept = 0;
         for moved in self.moved[..frames].iter_mut().filter(|moved| **moved != NONE) {
             *moved = kept;
             kept += 1;
         }
-        self.links.close_gaps(&self.moved[..frames], NONE);
+        self.slots.links.close_gaps(&self.moved[..frames], NONE);
         let mut moved = self.moved.iter();
         let mut leaves = || moved.next().is_some_and(|slot| *slot == NONE);
         if B::RETURN_TOGETHER {
-            let leaving = self.frames.extract_if(.., |_| leaves());
+            let leaving = self.slots.frames.extract_if(.., |_| leaves());
             B::drop_all(leaving.map(|frame| frame.bytes));
         } else {
-            self.frames.retain(|_| !leaves());
+            self.slots.frames.retain(|_| !leaves());
         }
-        let mut from = self.links.first();
-        while let Some((tail, place)) = self.links.used_from(from).filter(|(tail, _)| *tail < kept)
+        let mut from = self.slots.links.first();
+        while let Some((tail, place)) =
+            self.slots.links.used_from(from).filter(|(tail, _)| *tail < kept)
         {
             let chain = &mut self.held[usize::from(place)].chain;
             chain.head = self.moved[chain.head as usize];
@@ -292,7 +285,7 @@ impl<B: AsRef<[u8]>> Store<B> {
     /// The number of frames before the slot `to` that are ready for the sink. Walks their chains.
     pub(crate) fn ready_before(&self, to: u32) -> u32 {
         let slots_before = |chain: FrameChain| {
-            let next = |slot: &u32| (*slot != chain.tail).then(|| self.links.next(*slot));
+            let next = |slot: &u32| (*slot != chain.tail).then(|| self.slots.links.next(*slot));
             core::iter::successors(Some(chain.head), next).take_while(|slot| *slot < to).count()
         };
         self.ready.iter().map(|ready| slots_before(self.chain_of(*ready)) as u32).sum()
@@ -319,7 +312,33 @@ impl<B: AsRef<[u8]>> Store<B> {
     where
         B: Default,
     {
-        take_first(&mut self.frames, &self.links, chain)
+        take_first(&mut self.slots, chain)
+    }
+}
+
+/// Frames in their slots, and how they are chained: all that the view of a delivery reads of frames. They stand
+/// in the store, or in an owned delivery.
+#[derive(Debug)]
+pub(crate) struct Slots<B> {
+    frames: Vec<Frame<B>>,
+    pub(crate) links: Links,
+}
+
+impl<B> Slots<B> {
+    /// No frames yet, and no links: frames that stand side by side need none. Does not allocate.
+    pub(crate) fn side_by_side() -> Self {
+        Self { frames: Vec::new(), links: Links::new(0) }
+    }
+
+    /// The frames.
+    pub(crate) const fn frames_mut(&mut self) -> &mut Vec<Frame<B>> {
+        &mut self.frames
+    }
+
+    /// The frame in `slot`.
+    #[inline(always)]
+    pub(crate) fn frame(&self, slot: u32) -> &Frame<B> {
+        &self.frames[slot as usize]
     }
 
     /// The frames of `held` if they stand side by side, as a run does.
@@ -338,11 +357,8 @@ impl<B: AsRef<[u8]>> Store<B> {
 }
 
 #[inline]
-fn take_first<B: Default>(
-    frames: &mut [Frame<B>],
-    links: &Links,
-    chain: &mut FrameChain,
-) -> Option<Frame<B>> {
+fn take_first<B: Default>(slots: &mut Slots<B>, chain: &mut FrameChain) -> Option<Frame<B>> {
+    let Slots { frames, links } = slots;
     next_slot(links, chain).and_then(|slot| frames.get_mut(slot)).map(take)
 }
 
@@ -404,7 +420,7 @@ impl<'a, B> IntoFrames<'a, B> {
     /// The `count` frames of `chain`.
     #[inline]
     pub(crate) fn new(store: &'a mut Store<B>, chain: FrameChain, count: u32) -> Self {
-        let Store { frames, links, .. } = store;
+        let Slots { frames, links } = &mut store.slots;
         let mut all = Self { run: [].iter_mut(), behind: frames, from: 0, links, chain };
         let FrameChain { head, tail } = chain;
         // A chain never goes back, so this many frames between its ends leave no gap.

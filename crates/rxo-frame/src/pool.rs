@@ -195,19 +195,20 @@ impl fmt::Debug for Pool {
 pub struct PoolBuf {
     /// Its first byte. Kept, so that reading a buffer reads nothing of the pool.
     start: *mut u8,
-    /// Alive while this buffer has not returned `index`.
+    /// Alive while this buffer has not returned `index`. Dangling if it is of no pool.
     shared: NonNull<Shared>,
+    /// [`stack::END`] if it is of no pool.
     index: u32,
     /// Never above `shared.bytes_each`.
     length: u32,
 }
 
 impl PoolBuf {
-    /// Number of bytes that it can hold.
+    /// Number of bytes that it can hold. 0 for the default buffer, which is of no pool.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.shared().bytes_each as usize
+        self.shared().map_or(0, |shared| shared.bytes_each as usize)
     }
 
     /// Sets its length to `bytes`. Bytes that this adds hold what an earlier owner wrote.
@@ -226,10 +227,28 @@ impl PoolBuf {
         self.length = bytes.min(self.length as usize) as u32;
     }
 
+    /// Whether it is of no pool.
     #[inline]
-    fn shared(&self) -> &Shared {
+    const fn is_nowhere(&self) -> bool {
+        self.index == stack::END
+    }
+
+    #[inline]
+    fn shared(&self) -> Option<&Shared> {
+        if self.is_nowhere() {
+            return None;
+        }
         // SAFETY: it is not freed before this buffer is dropped, and nothing has mutable access.
-        unsafe { self.shared.as_ref() }
+        Some(unsafe { self.shared.as_ref() })
+    }
+}
+
+impl Default for PoolBuf {
+    /// An empty buffer of no pool. It stands where a buffer was that has been taken, and costs nothing.
+    #[inline]
+    fn default() -> Self {
+        let start = NonNull::<u8>::dangling().as_ptr();
+        Self { start, shared: NonNull::dangling(), index: stack::END, length: 0 }
     }
 }
 
@@ -240,7 +259,7 @@ impl Deref for PoolBuf {
     fn deref(&self) -> &[u8] {
         // SAFETY: `length` bytes from `start` lie inside the memory that `shared` keeps alive; they
         // were initialised when it was made, and belong to this value alone while it owns the
-        // index.
+        // index. Without a pool they are none, for which `start` is aligned and not null.
         unsafe { core::slice::from_raw_parts(self.start, self.length as usize) }
     }
 }
@@ -270,6 +289,9 @@ impl AsMut<[u8]> for PoolBuf {
 impl Drop for PoolBuf {
     #[inline]
     fn drop(&mut self) {
+        if self.is_nowhere() {
+            return;
+        }
         // SAFETY: the index belongs to this buffer, which ends here.
         unsafe { give_back(self.shared, Chain::of(self.index)) };
     }
@@ -280,7 +302,7 @@ impl FrameBuffer for PoolBuf {
 
     #[inline]
     fn drop_all(mut buffers: impl Iterator<Item = Self>) {
-        let mut next = buffers.next();
+        let mut next = buffers.find(|buffer| !buffer.is_nowhere());
         while let Some(first) = next {
             let mut returning = Returning::of(first);
             next = buffers.find_map(|buffer| returning.add(buffer));

@@ -8,7 +8,7 @@ use crate::FlushReason;
 use crate::held::Held;
 use crate::merge;
 use crate::single::Single;
-use crate::store::{ChainFrames, Store};
+use crate::store::{ChainFrames, Slots, Store};
 
 /// Several pure ACKs of a flow in one delivery. A cheap view; the frames stay where they are.
 ///
@@ -16,7 +16,7 @@ use crate::store::{ChainFrames, Store};
 /// a sink gathers); a record of each ([`Acks::records`]); the frames as they came ([`Acks::frames`]).
 #[derive(Debug)]
 pub struct Acks<'a, B> {
-    store: &'a Store<B>,
+    slots: &'a Slots<B>,
     held: &'a Held,
 }
 
@@ -31,7 +31,13 @@ impl<B> Copy for Acks<'_, B> {}
 impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
     #[inline]
     pub(crate) fn new(store: &'a Store<B>, place: u16) -> Self {
-        Self { store, held: &store.held[usize::from(place)] }
+        Self::of(&store.slots, &store.held[usize::from(place)])
+    }
+
+    /// The view of `held`, whose frames are in `slots`.
+    #[inline]
+    pub(crate) const fn of(slots: &'a Slots<B>, held: &'a Held) -> Self {
+        Self { slots, held }
     }
 
     /// The number of ACKs, two or more.
@@ -45,7 +51,7 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
     #[inline]
     #[must_use]
     pub fn last(&self) -> &'a Frame<B> {
-        self.store.frame(self.held.chain.tail)
+        self.slots.frame(self.held.chain.tail)
     }
 
     /// The last ACK from its first link-layer byte to the end of its IP packet: Ethernet's padding of
@@ -65,7 +71,7 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
     /// The original frames, in order.
     #[inline]
     pub fn frames(&self) -> ChainFrames<'a, B> {
-        self.store.chain(self.held.chain)
+        self.slots.chain(self.held.chain)
     }
 
     /// When the first ACK arrived.

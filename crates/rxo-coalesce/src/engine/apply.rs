@@ -13,7 +13,7 @@ use crate::held::Segment;
 use crate::pairs::Met;
 use crate::reason::Reach;
 use crate::single::Starts;
-use crate::store::Store;
+use crate::store::{Slots, Store};
 use crate::{BypassReason, FlushReason, Kind, Verdict};
 
 impl<B: FrameBuffer> Engine<B> {
@@ -55,7 +55,7 @@ impl<B: FrameBuffer> Engine<B> {
     #[inline(always)]
     fn hold(&mut self, segment: &Segment) -> u16 {
         if self.table.is_full()
-            && let Some(oldest) = self.store.links.oldest()
+            && let Some(oldest) = self.store.slots.links.oldest()
         {
             self.flush_held(oldest, FlushReason::Evicted, self.now);
         }
@@ -64,7 +64,7 @@ impl<B: FrameBuffer> Engine<B> {
             false => self.oldest_arrival.min(segment.arrived_at),
         };
         let place = self.store.free_place();
-        self.store.links.hold(segment.slot, place);
+        self.store.slots.links.hold(segment.slot, place);
         let held = &mut self.store.held[usize::from(place)];
         self.table.insert(held, place, segment.acks.flow);
         held.begin(segment);
@@ -84,7 +84,7 @@ impl<B: FrameBuffer> Engine<B> {
     ) -> Option<u16> {
         let chain = &mut self.store.held[usize::from(place)].chain;
         let tail = core::mem::replace(&mut chain.tail, slot + count - 1);
-        self.store.links.append(tail, slot, count, place);
+        self.store.slots.links.append(tail, slot, count, place);
         if let Some(reason) = close {
             self.flush_held(place, reason, self.now);
             return None;
@@ -147,7 +147,7 @@ impl<B: FrameBuffer> Engine<B> {
             return;
         }
         let (pair, hasher) = (self.pair(key), self.hasher);
-        let Store { pairs, links, held, .. } = &mut self.store;
+        let Store { pairs, slots: Slots { links, .. }, held, .. } = &mut self.store;
         let from = pairs.look_up_to(slot);
         for place in links.used_between(from, slot) {
             pairs.note(place, hasher.hash(&held[usize::from(place)].key.without_ports()));

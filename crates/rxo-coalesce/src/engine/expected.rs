@@ -203,7 +203,9 @@ impl<B: FrameBuffer> Engine<B> {
         let place = self.recent.guess::<S>(frame.bytes().get(network..)?)?;
         let held = self.store.held.get_mut(usize::from(place))?;
         // The guess may be of an earlier poll, and links of slots beyond this batch too: `get` refuses those.
-        if held.kind() != Kind::PureAck || !self.store.links.is_last_of(held.chain.tail, place) {
+        if held.kind() != Kind::PureAck
+            || !self.store.slots.links.is_last_of(held.chain.tail, place)
+        {
             return None;
         }
         let is_run = held.chain.tail + 1 == slot;

@@ -26,7 +26,9 @@ impl<B: FrameBuffer> Engine<B> {
         slot: u32,
         network: usize,
     ) -> u32 {
-        let Some(place) = self.store.links.held_at(slot.wrapping_sub(1)) else { return slot + 1 };
+        let Some(place) = self.store.slots.links.held_at(slot.wrapping_sub(1)) else {
+            return slot + 1;
+        };
         let next_seq = self.store.held[usize::from(place)].next_seq;
         if !batch.has_at(slot + 1, network + S::IP_BYTES, next_seq) {
             return slot + 1;
@@ -65,7 +67,7 @@ impl<B: FrameBuffer> Engine<B> {
             && let [frame, rest @ ..] = frames
         {
             if expected.is_met_by::<B, false>(frame) && is_intact(frame) {
-                self.store.links.append(tail, at, 1, place);
+                self.store.slots.links.append(tail, at, 1, place);
                 tail = at;
                 count += 1;
                 expected.advance();

@@ -328,9 +328,9 @@ impl<B: FrameBuffer> Engine<B> {
         now: Instant,
         mut reason_of: impl FnMut(u16, &Held) -> Option<FlushReason>,
     ) {
-        let mut from = self.store.links.first();
+        let mut from = self.store.slots.links.first();
         for _ in 0..self.table.len() {
-            let Some((tail, place)) = self.store.links.used_from(from) else { return };
+            let Some((tail, place)) = self.store.slots.links.used_from(from) else { return };
             if let Some(reason) = reason_of(place, &self.store.held[usize::from(place)]) {
                 self.flush_held(place, reason, now);
             }
@@ -342,7 +342,7 @@ impl<B: FrameBuffer> Engine<B> {
     #[inline]
     fn flush_held(&mut self, place: u16, reason: FlushReason, now: Instant) {
         self.table.remove(&mut self.store.held, place);
-        self.store.links.release(self.store.held[usize::from(place)].chain.tail);
+        self.store.slots.links.release(self.store.held[usize::from(place)].chain.tail);
         self.ready_held(place, reason, now);
     }
 

@@ -85,7 +85,7 @@ impl<B: FrameBuffer> Engine<B> {
     #[cold]
     fn make_room(&mut self, now: Instant, sink: &mut impl FnMut(Deliveries<'_, B>)) {
         if self.store.ready.is_empty()
-            && let Some(oldest) = self.store.links.oldest()
+            && let Some(oldest) = self.store.slots.links.oldest()
         {
             self.flush_held(oldest, FlushReason::Memory, now);
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use rxo_coalesce::{
     Acks, Aggregate, BypassReason, ChecksumForm, Counters, Deliveries, Delivery, Engine,
-    FlushReason, IdPattern, Kind, MAX_HEADER_BYTES, Policy,
+    FlushReason, IdPattern, Kind, MAX_HEADER_BYTES, OwnedDelivery, Policy,
 };
 use rxo_frame::{Frame, FrameBuffer, Gather, Instant, LinkKind, Load};
 use rxo_testkit::naive::{Reading, read};
@@ -174,12 +174,47 @@ fn note(script: &Script, deliveries: Deliveries<'_, Numbered>, now: Instant, out
         assert_eq!(*frame, numbered(script.frame(number), number), "frame {number} was changed");
         taken.push(number);
     };
-    if script.setup.seed.is_multiple_of(2) {
-        deliveries.into_frames().for_each(|frame| take(&frame));
-    } else {
-        take_one_by_one(script, deliveries, take);
+    match script.setup.seed % 4 {
+        0 => deliveries.into_frames().for_each(|frame| take(&frame)),
+        1 => take_one_by_one(script, deliveries, take),
+        2 => {
+            for (owned, shown) in deliveries.into_owned().zip(&out[before..]) {
+                take_owned(script, owned, (shown, now), &mut take);
+            }
+        }
+        _ => take_into_one(script, deliveries, (&out[before..], now), take),
     }
     assert_eq!(taken, shown, "frames taken (left) are not the frames shown (right)");
+}
+
+/// Takes the frames of an owned delivery, which shows what the engine showed.
+fn take_owned(
+    script: &Script,
+    owned: OwnedDelivery<Numbered>,
+    (shows, now): (&Shown, Instant),
+    take: &mut impl FnMut(&Frame<Numbered>),
+) {
+    check_view(script, owned.view());
+    assert_eq!(shown(owned.view(), now), *shows, "owned (left) is not what was shown (right)");
+    owned.into_frames().for_each(|frame| take(&frame));
+}
+
+/// Takes all deliveries through the memory of one. The frames are taken from the views.
+fn take_into_one(
+    script: &Script,
+    mut deliveries: Deliveries<'_, Numbered>,
+    (shows, now): (&[Shown], Instant),
+    mut take: impl FnMut(&Frame<Numbered>),
+) {
+    let mut owned = OwnedDelivery::default();
+    let mut shows = shows.iter();
+    while let Some(delivery) = deliveries.take_next() {
+        let is_intact = delivery.is_intact();
+        delivery.store_in(&mut owned);
+        check_view(script, owned.view());
+        assert_eq!((Some(&shown(owned.view(), now)), owned.is_intact()), (shows.next(), is_intact));
+        owned.view().frames().for_each(&mut take);
+    }
 }
 
 /// The same, and what the engine says to be intact is.

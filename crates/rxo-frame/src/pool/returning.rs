@@ -17,21 +17,23 @@ pub(super) struct Returning {
 }
 
 impl Returning {
-    /// Begins with `first`.
+    /// Begins with `first`, which is of a pool.
     #[inline]
     pub(super) fn of(first: PoolBuf) -> Self {
         let first = ManuallyDrop::new(first);
         Self { shared: first.shared, chain: Chain::of(first.index) }
     }
 
-    /// Adds a buffer. One of another pool comes back.
+    /// Adds a buffer. One of another pool comes back, one of no pool is passed over.
     #[inline]
     pub(super) fn add(&mut self, buffer: PoolBuf) -> Option<PoolBuf> {
         if buffer.shared != self.shared {
-            return Some(buffer);
+            return if buffer.is_nowhere() { None } else { Some(buffer) };
         }
         let buffer = ManuallyDrop::new(buffer);
-        buffer.shared().free().add(&mut self.chain, buffer.index);
+        // SAFETY: alive because the buffer, and those of `chain`, have not returned.
+        let shared = unsafe { self.shared.as_ref() };
+        shared.free().add(&mut self.chain, buffer.index);
         None
     }
 }

@@ -136,6 +136,25 @@ fn buffers_dropped_together_come_back_to_their_pools() {
 }
 
 #[test]
+fn a_default_buffer_is_empty_and_of_no_pool() {
+    let mut nowhere = PoolBuf::default();
+    nowhere.truncate(5);
+    nowhere.set_len(0);
+    assert_eq!((nowhere.len(), nowhere.capacity()), (0, 0));
+    assert_eq!(nowhere.as_mut(), []);
+}
+
+#[test]
+fn buffers_of_no_pool_are_dropped_together_with_others() {
+    let pool = Pool::new(3, 64);
+    let buffers: Vec<_> = core::iter::from_fn(|| pool.take()).collect();
+    let with_gaps = buffers.into_iter().flat_map(|buffer| [PoolBuf::default(), buffer]);
+    PoolBuf::drop_all(with_gaps.chain([PoolBuf::default()]));
+    assert_eq!(pool.available(), 3);
+    PoolBuf::drop_all([PoolBuf::default(), PoolBuf::default()].into_iter());
+}
+
+#[test]
 fn of_buffers_dropped_together_the_last_is_taken_first() {
     let pool = Pool::new(8, 64);
     let some: Vec<_> = (0..3).map_while(|_| pool.take()).collect();
