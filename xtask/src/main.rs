@@ -4,11 +4,13 @@
 //! the same on every machine with Rust. Nothing imports it and it imports no crate of the
 //! workspace: it must still build when they do not.
 
+mod api;
 mod apt;
 mod bench;
 mod deny;
 mod files;
 mod layers;
+mod package;
 mod packetdrill;
 mod quotes;
 mod rfc;
@@ -33,6 +35,8 @@ usage: cargo xtask <command>
   bench engine [ARGUMENT …]       the engine beside its rivals, in release (`bench engine --help`)
   bench guests [--json]           Linux guests behind rxo and its rivals: instructions, processor time
   bench instructions [--update]   the engine's instruction counts against the kept ones
+  package                         packs the library crates, and builds each from its package alone
+  api                             keeps the public interfaces of the library crates anew, in docs/api
   packetdrill [--build] [SCRIPT…] the endpoint as a shared object, and packetdrill with it, if it is there
   quotes                          writes the code that README.md quotes anew from its files
   deny                            licences, advisories and sources of the dependencies (cargo-deny)
@@ -57,6 +61,8 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "test" => return test::run(rest),
         "bench" => return bench::run(rest),
         "layers" => layers::run()?,
+        "api" => api::write()?,
+        "package" => package::run(true)?,
         "packetdrill" => packetdrill::run(rest)?,
         "rfc" => rfc::run(rest)?,
         "deny" => deny::run()?,

@@ -29,9 +29,12 @@ pub(crate) struct Dependency {
 }
 
 /// A crate of this workspace.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Package {
     pub(crate) name: String,
+    pub(crate) version: String,
+    /// It is a library that others may depend on: its manifest permits publishing.
+    pub(crate) is_published: bool,
     pub(crate) folder: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
     /// Names of the integration-test targets (`tests/NAME.rs`).
@@ -55,6 +58,11 @@ impl Workspace {
         Self::parse(&text).context("cannot read what `cargo metadata` says")
     }
 
+    /// The crates that others may depend on.
+    pub(crate) fn libraries(&self) -> impl Iterator<Item = &Package> {
+        self.packages.iter().filter(|package| package.is_published)
+    }
+
     fn parse(text: &str) -> Result<Self> {
         let json: Value = serde_json::from_str(text)?;
         let packages = array(&json["packages"]).map(package).collect::<Result<_>>()?;
@@ -71,6 +79,9 @@ fn package(json: &Value) -> Result<Package> {
     let is_test = |target: &&Value| array(&target["kind"]).any(|kind| kind == "test");
     Ok(Package {
         name: text(&json["name"])?,
+        version: text(&json["version"])?,
+        // An empty list is `publish = false`; no list permits every registry.
+        is_published: json["publish"].is_null(),
         folder: manifest.parent().context("a manifest is in a folder")?.to_owned(),
         dependencies: array(&json["dependencies"]).map(dependency).collect::<Result<_>>()?,
         tests: array(&json["targets"])
@@ -108,7 +119,8 @@ mod tests {
     fn metadata_is_read() {
         let workspace = Workspace::parse(
             r#"{"workspace_root": "/w", "target_directory": "/w/target", "packages": [{
-                "name": "a", "manifest_path": "/w/a/Cargo.toml",
+                "name": "a", "version": "0.1.0", "publish": null,
+                "manifest_path": "/w/a/Cargo.toml",
                 "dependencies": [
                     {"name": "b", "kind": null, "path": "/w/b"},
                     {"name": "cc", "kind": "build"},
@@ -121,6 +133,7 @@ mod tests {
         let a = &workspace.packages[0];
         assert_eq!(a.folder, Path::new("/w/a"));
         assert_eq!(a.tests, ["live_bulk"]);
+        assert_eq!((a.version.as_str(), workspace.libraries().count()), ("0.1.0", 1));
         let seen: Vec<_> =
             a.dependencies.iter().map(|d| (d.name.as_str(), d.kind, d.is_member)).collect();
         assert_eq!(

@@ -12,7 +12,7 @@ use super::tools::needs_tool;
 use super::{fuzz, live, no_std, tools};
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
-use crate::{apt, bench, deny, layers, packetdrill, quotes, rfc};
+use crate::{api, apt, bench, deny, layers, package, packetdrill, quotes, rfc};
 
 /// One thing that must hold.
 pub(super) struct Step {
@@ -43,6 +43,7 @@ pub(super) const STEPS: &[Step] = &[
     step("rfc", "each requirement of an RFC that is done has a test", rfc),
     step("clippy", "lints, warnings are errors", clippy),
     step("docs", "documentation, warnings are errors; the code that README.md quotes", docs),
+    step("api", "the public interfaces against the kept listings", api),
     step("no-std", "the pure crates without the standard library", no_std::run),
     step("build", "every test that the steps below run, at once", build),
     step("test", "unit, integration and documentation tests, with debug assertions", test),
@@ -59,6 +60,7 @@ pub(super) const STEPS: &[Step] = &[
         "every benchmark once, as released; counts of instructions",
         bench_once,
     )),
+    step("package", "the crates as packages: built alone, their examples, a new project", package),
     step("fuzz", "every fuzz target from the kept corpus, two at a time", fuzz::run),
     step("deny", "licences, advisories and sources of the dependencies", deny),
 ];
@@ -77,7 +79,7 @@ pub(super) struct Scene {
 
 /// The profile of lints, documentation and tests; Cargo.toml says what it is. Cargo is always asked for
 /// the whole workspace: for a part of it the dependencies would have other features, and be built again.
-pub(super) const CHECKED: &str = "--profile ci";
+pub(crate) const CHECKED: &str = "--profile ci";
 /// The profile of what users run.
 pub(super) const RELEASED: &str = "--release";
 
@@ -163,6 +165,14 @@ fn docs(scene: &Scene, _: &mut Report) -> Result<()> {
     Ok(())
 }
 
+fn api(_: &Scene, _: &mut Report) -> Result<()> {
+    api::check()
+}
+
+fn package(scene: &Scene, _: &mut Report) -> Result<()> {
+    package::run(scene.all)
+}
+
 /// One build keeps all cores busy to its end; with one for each step they would wait for the last
 /// crate of each. With `--all` the live tests run as released and are built there.
 fn build(scene: &Scene, _: &mut Report) -> Result<()> {
@@ -225,7 +235,7 @@ mod tests {
 
     fn package(name: &str, tests: &[&str]) -> Package {
         let tests = tests.iter().map(|&test| test.to_owned()).collect();
-        Package { name: name.to_owned(), folder: PathBuf::new(), dependencies: Vec::new(), tests }
+        Package { name: name.to_owned(), tests, ..Package::default() }
     }
 
     #[test]

@@ -25,7 +25,7 @@ fn outsider(name: &str, kind: Kind) -> Dependency {
 }
 
 fn package(name: &str, dependencies: Vec<Dependency>) -> Package {
-    Package { name: name.to_owned(), folder: "/".into(), dependencies, tests: Vec::new() }
+    Package { name: name.to_owned(), folder: "/".into(), dependencies, ..Package::default() }
 }
 
 /// The violations of one crate with one more dependency than its row demands.

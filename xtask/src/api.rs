@@ -1,0 +1,99 @@
+//! The public interface of every library crate, one line an item, kept in `docs/api/`.
+//!
+//! A change of the interface is thus a diff that its reviewer sees. The lines come from rustdoc's JSON, which
+//! the pinned compiler writes if it is told to (`RUSTC_BOOTSTRAP`); `public-api` is pinned to its format.
+//! Features are the default ones; impls that the compiler derives are left out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use public_api::Builder;
+
+use crate::sh::Program;
+use crate::test::CHECKED;
+use crate::workspace::{Package, Workspace};
+
+/// `cargo xtask api`: writes the listings anew.
+///
+/// # Errors
+/// A crate has no documentation, or a file cannot be written.
+pub(crate) fn write() -> Result<()> {
+    let workspace = Workspace::load()?;
+    fs::create_dir_all(folder(&workspace))?;
+    for package in workspace.libraries() {
+        let (now, kept_in) = (listing(&workspace, package)?, kept_in(&workspace, package));
+        if fs::read_to_string(&kept_in).ok().as_ref() != Some(&now) {
+            fs::write(&kept_in, now).with_context(|| format!("{}", kept_in.display()))?;
+            println!("{} is written anew", kept_in.display());
+        }
+    }
+    Ok(())
+}
+
+/// Compares the interface of every library crate with the kept one.
+///
+/// # Errors
+/// One differs: the error is the difference.
+pub(crate) fn check() -> Result<()> {
+    let workspace = Workspace::load()?;
+    let mut changes = String::new();
+    for package in workspace.libraries() {
+        let kept = fs::read_to_string(kept_in(&workspace, package)).unwrap_or_default();
+        changes += &diff(&package.name, &kept, &listing(&workspace, package)?);
+    }
+    if changes.is_empty() {
+        return Ok(());
+    }
+    bail!("the public interface has changed; `cargo xtask api` keeps it:\n{changes}")
+}
+
+fn folder(workspace: &Workspace) -> PathBuf {
+    workspace.root.join("docs/api")
+}
+
+fn kept_in(workspace: &Workspace, package: &Package) -> PathBuf {
+    folder(workspace).join(format!("{}.txt", package.name))
+}
+
+/// The interface of `package`, sorted as rustdoc's reader sorts it.
+fn listing(workspace: &Workspace, package: &Package) -> Result<String> {
+    let name = &package.name;
+    let json = format!("rustdoc {CHECKED} -p {name} --lib --quiet -- -Zunstable-options");
+    Program::cargo(&workspace.root, &format!("{json} --output-format json --cap-lints allow"))
+        .env("RUSTC_BOOTSTRAP", "1")
+        .output()?;
+    let file = format!("doc/{}.json", name.replace('-', "_"));
+    read(&workspace.target.join(file))
+}
+
+fn read(json: &Path) -> Result<String> {
+    let api = Builder::from_rustdoc_json(json)
+        .omit_blanket_impls(true)
+        .omit_auto_trait_impls(true)
+        .omit_auto_derived_impls(true)
+        .build()
+        .with_context(|| format!("cannot read {}", json.display()))?;
+    Ok(api.items().map(|item| format!("{item}\n")).collect())
+}
+
+/// The lines that one listing has and the other lacks.
+fn diff(name: &str, kept: &str, now: &str) -> String {
+    let lacks = |lines: &str, line: &str| !lines.lines().any(|other| other == line);
+    let gone = kept.lines().filter(|line| lacks(now, line)).map(|line| format!("- {line}\n"));
+    let new = now.lines().filter(|line| lacks(kept, line)).map(|line| format!("+ {line}\n"));
+    let lines: String = gone.chain(new).collect();
+    if lines.is_empty() { lines } else { format!("{name}\n{lines}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::diff;
+
+    #[test]
+    fn a_change_is_shown_as_a_diff() {
+        let (kept, now) = ("pub fn a()\npub fn b()\n", "pub fn a()\npub fn b(u8)\n");
+        assert_eq!(diff("rxo", kept, now), "rxo\n- pub fn b()\n+ pub fn b(u8)\n");
+        assert_eq!(diff("rxo", now, now), "");
+    }
+}
