@@ -9,7 +9,8 @@
 //!   is the protocol by which they find each other.
 //! * [`packet`] is frames from and to an existing interface; [`tap`] an interface whose other
 //!   side is this process.
-//! * [`Interface`] reads and sets an interface's MTU, state and offloads.
+//! * [`udp`] is sockets that receive and send trains of datagrams (`UDP_GRO`, `UDP_SEGMENT`).
+//! * [`Interface`] reads and sets an interface's MTU, state, offloads, and adds addresses and routes.
 //! * [`custody`] records what a run changes about interfaces, and restores it however the run ends; [`guard`]
 //!   makes the two processes that it takes.
 //! * [`Listener`] is a unix socket under a path, for guests and for those who control a process.
@@ -20,6 +21,7 @@
 //! the device, the value and the remedy.
 #![cfg(target_os = "linux")]
 
+mod addressing;
 mod buffer;
 pub mod clock;
 pub mod custody;
@@ -37,6 +39,7 @@ pub mod packet;
 mod sys;
 pub mod tap;
 mod transmit;
+pub mod udp;
 mod uring;
 mod vhost;
 pub mod vhost_user;

@@ -11,6 +11,7 @@ mod packet_source;
 mod packets;
 mod tap;
 mod tap_order;
+mod udp;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         tap::TESTS,
         tap_order::TESTS,
         forward::TESTS,
+        udp::TESTS,
     ];
     let trials = groups.into_iter().flatten().map(|&(name, test)| {
         Trial::test(name, move || {

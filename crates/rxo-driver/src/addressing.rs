@@ -1,0 +1,64 @@
+//! Gives an interface addresses and routes, for a device that this process made.
+
+use std::net::IpAddr;
+
+use rxo_device::DeviceError;
+
+use crate::fault;
+use crate::interface::Interface;
+use crate::netlink::{Netlink, Request};
+
+impl Interface {
+    /// Adds an address with a prefix of `prefix` bits; the system then has a route to that prefix. Duplicate
+    /// address detection is skipped. Nothing happens if it is there already. The address is gone when the
+    /// interface is.
+    ///
+    /// # Errors
+    /// If the prefix is too long, privilege is missing, or the interface no longer exists.
+    pub fn add_address(&self, ip: IpAddr, prefix: u8) -> Result<(), DeviceError> {
+        let (family, bytes) = family(ip);
+        let header = [&[family, prefix, libc::IFA_F_NODAD as u8, 0][..], &self.index_bytes()?];
+        let request = Request::new(libc::RTM_NEWADDR, &header.concat())
+            .flags(libc::NLM_F_CREATE | libc::NLM_F_REPLACE)
+            .attribute(libc::IFA_LOCAL, &bytes)
+            .attribute(libc::IFA_ADDRESS, &bytes);
+        self.change(&request, &format!("add the address {ip}/{prefix} to"))
+    }
+
+    /// Adds a route to the first `prefix` bits of `ip` through this interface, without a gateway. It replaces
+    /// one to the same prefix. The route is gone when the interface is. The interface must be up.
+    ///
+    /// # Errors
+    /// If bits behind the prefix are set, privilege is missing, or the interface is down or no longer exists.
+    pub fn add_route(&self, ip: IpAddr, prefix: u8) -> Result<(), DeviceError> {
+        let (family, bytes) = family(ip);
+        let scope = if ip.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
+        let header = [
+            [family, prefix, 0, 0],
+            [libc::RT_TABLE_MAIN, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST],
+            [0; 4],
+        ];
+        let request = Request::new(libc::RTM_NEWROUTE, &header.concat())
+            .flags(libc::NLM_F_CREATE | libc::NLM_F_REPLACE)
+            .attribute(libc::RTA_DST, &bytes)
+            .attribute(libc::RTA_OIF, &self.index_bytes()?);
+        self.change(&request, &format!("add a route to {ip}/{prefix} through"))
+    }
+
+    fn index_bytes(&self) -> Result<[u8; 4], DeviceError> {
+        Ok(self.index()?.to_ne_bytes())
+    }
+
+    fn change(&self, request: &Request, what: &str) -> Result<(), DeviceError> {
+        Netlink::route()
+            .and_then(|netlink| netlink.change(request))
+            .map_err(|error| fault::system(format!("cannot {what} {}", self.name()), error))
+    }
+}
+
+fn family(ip: IpAddr) -> (u8, Vec<u8>) {
+    match ip {
+        IpAddr::V4(v4) => (libc::AF_INET as u8, v4.octets().to_vec()),
+        IpAddr::V6(v6) => (libc::AF_INET6 as u8, v6.octets().to_vec()),
+    }
+}

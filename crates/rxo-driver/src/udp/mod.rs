@@ -1,0 +1,125 @@
+//! UDP sockets that move many datagrams in one system call.
+//!
+//! Linux hands over a train of equal datagrams as one message, in both directions: `UDP_GRO` on receipt,
+//! `UDP_SEGMENT` on transmission. The cost of a call, of a route lookup and of the queues is then paid once for
+//! up to 64 datagrams. Several messages go in one call (`recvmmsg`, `sendmmsg`).
+//!
+//! * [`UdpSocket`] is a bound socket; it finds out what the kernel can do.
+//! * [`UdpSource`] receives [`Train`]s of datagrams.
+//! * [`Outbox`] is where datagrams are written, one behind the other, and become trains.
+//! * [`UdpSink`] sends an outbox.
+//!
+//! # Contract
+//! Nothing here waits or allocates after construction, and datagrams to one address keep their order. A kernel
+//! without the options gets single datagrams. Kernels and devices exist that accept `UDP_SEGMENT` and then
+//! refuse each send (`EIO` without checksum offload, `EINVAL` for a train whose datagrams exceed the MTU of the
+//! route): at the first refusal the sink sends the same datagrams one by one, uses no trains from then on, and
+//! counts it. What it cannot send at all is dropped and counted, as UDP permits.
+
+mod outbox;
+mod sink;
+mod source;
+mod sys;
+
+use std::io;
+use std::net::{self, SocketAddr};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use rxo_device::DeviceError;
+
+pub use outbox::Outbox;
+pub use sink::{UdpSink, UdpSinkCounters};
+pub use source::{Train, UdpSource, UdpSourceCounters};
+
+use crate::fault;
+
+/// The most datagrams in one train: what every kernel with `UDP_SEGMENT` takes.
+pub const MOST_IN_TRAIN: usize = 64;
+
+/// The most bytes in one train: what fits into one IP packet of either version.
+pub const MOST_TRAIN_BYTES: usize = 65_535 - 40 - 8;
+
+/// How a socket is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpOptions {
+    /// Receive trains (`UDP_GRO`) if the kernel can.
+    pub receive_trains: bool,
+    /// Send trains (`UDP_SEGMENT`) if the kernel can.
+    pub send_trains: bool,
+    /// Wanted size of the kernel's receive buffer and of its send buffer, in bytes. Without privilege the
+    /// system may give less. Small ones lose datagrams in bursts.
+    pub buffer_bytes: u32,
+    /// The most messages that one call receives, 1 to 32. Each takes 64 KiB of memory.
+    pub messages: usize,
+}
+
+impl Default for UdpOptions {
+    fn default() -> Self {
+        Self { receive_trains: true, send_trains: true, buffer_bytes: 4 << 20, messages: 8 }
+    }
+}
+
+/// A bound UDP socket, from which a source and sinks are made. They share it.
+#[derive(Debug)]
+pub struct UdpSocket {
+    socket: Arc<net::UdpSocket>,
+    options: UdpOptions,
+    local: SocketAddr,
+}
+
+impl UdpSocket {
+    /// Binds to `local`. `[::]` takes IPv4 too, where the system is so configured; addresses of IPv4 are then
+    /// given and taken as such.
+    ///
+    /// # Errors
+    /// If the address cannot be bound.
+    pub fn bind(local: SocketAddr, options: UdpOptions) -> Result<Self, DeviceError> {
+        let open = || -> io::Result<_> {
+            let socket = net::UdpSocket::bind(local)?;
+            socket.set_nonblocking(true)?;
+            let local = socket.local_addr()?;
+            Ok((socket, local))
+        };
+        let (socket, local) = open().map_err(|error| cannot_bind(local, error))?;
+        sys::set_buffers(socket.as_fd(), options.buffer_bytes);
+        let receive_trains = options.receive_trains && sys::receive_trains(socket.as_fd());
+        let send_trains = options.send_trains && sys::can_send_trains(socket.as_fd());
+        let options = UdpOptions { receive_trains, send_trains, ..options };
+        Ok(Self { socket: Arc::new(socket), options, local })
+    }
+
+    /// The address it is bound to.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// What it was opened with; the trains are as the kernel has them.
+    #[must_use]
+    pub const fn options(&self) -> UdpOptions {
+        self.options
+    }
+
+    /// Makes the source. Allocates the memory for its messages. Of several each gets some of the datagrams.
+    #[must_use]
+    pub fn source(&self) -> UdpSource {
+        UdpSource::new(Arc::clone(&self.socket), self.options.messages)
+    }
+
+    /// Makes a sink. Several may send at the same time.
+    #[must_use]
+    pub fn sink(&self) -> UdpSink {
+        UdpSink::new(Arc::clone(&self.socket), self.local.is_ipv6(), self.options.send_trains)
+    }
+}
+
+fn cannot_bind(local: SocketAddr, error: io::Error) -> DeviceError {
+    let remedy = match error.kind() {
+        io::ErrorKind::AddrInUse => "; another program has it: end it or choose another port",
+        io::ErrorKind::AddrNotAvailable => "; no interface has this address",
+        io::ErrorKind::PermissionDenied => "; ports below 1024 need privilege",
+        _ => "",
+    };
+    fault::system(format!("cannot bind UDP to {local}{remedy}"), error)
+}

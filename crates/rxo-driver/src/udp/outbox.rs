@@ -1,0 +1,191 @@
+//! Datagrams on their way out, in the form in which they are sent.
+
+use std::net::SocketAddr;
+
+use super::{MOST_IN_TRAIN, MOST_TRAIN_BYTES};
+
+/// Memory in which datagrams are written one behind the other. Those that follow each other to one address and
+/// have one size become a train; a shorter one ends it.
+#[derive(Debug)]
+pub struct Outbox {
+    bytes: Vec<u8>,
+    used: usize,
+    /// How many bytes were sent, or given up.
+    sent: usize,
+    trains: Vec<Laid>,
+    /// The first train of which not all was sent.
+    first: usize,
+}
+
+/// A train as it lies in the memory.
+#[derive(Clone, Copy, Debug)]
+struct Laid {
+    to: SocketAddr,
+    start: usize,
+    end: usize,
+    datagram_bytes: usize,
+}
+
+/// Datagrams that are sent by one message: a train, or a single one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message<'o> {
+    pub(super) to: SocketAddr,
+    pub(super) bytes: &'o [u8],
+    pub(super) datagram_bytes: usize,
+}
+
+impl Message<'_> {
+    pub(super) const fn datagrams(&self) -> usize {
+        // An empty datagram is one too.
+        if self.bytes.len() <= self.datagram_bytes {
+            1
+        } else {
+            self.bytes.len().div_ceil(self.datagram_bytes)
+        }
+    }
+}
+
+impl Outbox {
+    /// Makes an outbox for `bytes` bytes of datagrams, and allocates them.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        Self { bytes: vec![0; bytes], used: 0, sent: 0, trains: Vec::new(), first: 0 }
+    }
+
+    /// Memory for a datagram of up to `bytes` bytes, which holds whatever was there before; `None` if there is
+    /// no room.
+    #[inline]
+    pub fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        self.bytes.get_mut(self.used..)?.get_mut(..bytes)
+    }
+
+    /// Adds the first `bytes` bytes of what [`Outbox::room`] gave as a datagram to `to`. The list of trains
+    /// grows at first, and keeps its memory. Datagrams that are empty or longer than the memory are not added.
+    #[inline]
+    pub fn push(&mut self, bytes: usize, to: SocketAddr) {
+        let (start, end) = (self.used, self.used + bytes);
+        if bytes == 0 || end > self.bytes.len() {
+            return;
+        }
+        self.used = end;
+        match self.trains.last_mut() {
+            Some(train) if train.takes(bytes, to) => train.end = end,
+            _ => self.trains.push(Laid { to, start, end, datagram_bytes: bytes }),
+        }
+    }
+
+    /// Whether everything was sent.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.sent == self.used
+    }
+
+    /// How many bytes of datagrams wait.
+    #[must_use]
+    pub const fn waiting_bytes(&self) -> usize {
+        self.used - self.sent
+    }
+
+    /// What is to be sent, in order; `as_trains` says whether trains are whole.
+    pub(super) fn messages(&self, as_trains: bool) -> impl Iterator<Item = Message<'_>> {
+        self.trains[self.first..].iter().flat_map(move |train| {
+            let bytes = &self.bytes[train.start.max(self.sent)..train.end];
+            let most = if as_trains { bytes.len() } else { train.datagram_bytes };
+            let message =
+                |bytes| Message { to: train.to, bytes, datagram_bytes: train.datagram_bytes };
+            bytes.chunks(most).map(message)
+        })
+    }
+
+    /// The next `bytes` bytes need not be sent any more.
+    pub(super) fn advance(&mut self, bytes: usize) {
+        self.sent += bytes;
+        while self.trains.get(self.first).is_some_and(|train| train.end <= self.sent) {
+            self.first += 1;
+        }
+        if self.is_empty() {
+            (self.used, self.sent, self.first) = (0, 0, 0);
+            self.trains.clear();
+        }
+    }
+}
+
+impl Laid {
+    fn takes(&self, bytes: usize, to: SocketAddr) -> bool {
+        let has = self.end - self.start;
+        // All before have the same size, so the last was not shorter.
+        has.is_multiple_of(self.datagram_bytes)
+            && bytes <= self.datagram_bytes
+            && has / self.datagram_bytes < MOST_IN_TRAIN
+            && has + bytes <= MOST_TRAIN_BYTES
+            && to == self.to
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    }
+
+    fn filled(datagrams: &[(usize, u16)]) -> Outbox {
+        let mut outbox = Outbox::new(1 << 18);
+        for (n, &(bytes, port)) in datagrams.iter().enumerate() {
+            outbox.room(bytes).unwrap().fill(n as u8);
+            outbox.push(bytes, to(port));
+        }
+        outbox
+    }
+
+    fn lengths(outbox: &Outbox, as_trains: bool) -> Vec<usize> {
+        outbox.messages(as_trains).map(|message| message.bytes.len()).collect()
+    }
+
+    #[test]
+    fn equal_datagrams_are_a_train_and_a_shorter_one_ends_it() {
+        let outbox = filled(&[(100, 1), (100, 1), (60, 1), (60, 1), (100, 1)]);
+        assert_eq!(lengths(&outbox, true), [260, 60, 100]);
+        assert_eq!(lengths(&outbox, false), [100, 100, 60, 60, 100]);
+        assert_eq!(outbox.messages(true).next().unwrap().datagrams(), 3);
+    }
+
+    #[test]
+    fn another_address_begins_a_train() {
+        let outbox = filled(&[(100, 1), (100, 2), (100, 1)]);
+        assert_eq!(lengths(&outbox, true), [100, 100, 100]);
+    }
+
+    #[test]
+    fn a_train_has_no_more_datagrams_and_bytes_than_one_message_takes() {
+        let small = filled(&[(10, 1); 65]);
+        assert_eq!(lengths(&small, true), [640, 10]);
+        let large = filled(&[(1_452, 1); 48]);
+        assert_eq!(lengths(&large, true), [45 * 1_452, 3 * 1_452]);
+    }
+
+    #[test]
+    fn what_was_sent_is_gone_also_in_the_middle_of_a_train() {
+        let mut outbox = filled(&[(100, 1), (100, 1), (100, 1), (50, 2)]);
+        outbox.advance(100);
+        assert_eq!(lengths(&outbox, true), [200, 50]);
+        assert_eq!(outbox.messages(true).next().unwrap().bytes[0], 1);
+        assert_eq!(outbox.waiting_bytes(), 250);
+        outbox.advance(250);
+        assert!(outbox.is_empty());
+        assert_eq!(outbox.room(1 << 18).map(|room| room.len()), Some(1 << 18));
+    }
+
+    #[test]
+    fn there_is_no_room_for_more_than_the_memory() {
+        let mut outbox = Outbox::new(100);
+        assert!(outbox.room(101).is_none());
+        outbox.room(60).unwrap();
+        outbox.push(60, to(1));
+        assert!(outbox.room(41).is_none());
+        outbox.push(41, to(1));
+        outbox.push(0, to(1));
+        assert_eq!(lengths(&outbox, true), [60]);
+    }
+}

@@ -1,0 +1,140 @@
+//! Trains of datagrams between real sockets.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+
+use rxo_driver::udp::{Outbox, UdpOptions, UdpSink, UdpSocket, UdpSource};
+use rxo_driver::{clock, wait};
+
+use crate::Test;
+use crate::network::{FAR_ADDRESS, LONG, NEAR_ADDRESS, Pair, quiet_namespace};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("udp_trains_arrive_as_the_datagrams_that_were_sent", trains_arrive),
+    ("udp_trains_cross_a_veth_between_ipv6_sockets_and_ipv4", trains_cross_a_veth),
+    ("udp_without_trains_each_datagram_is_a_message", without_trains),
+    ("udp_a_refused_train_turns_trains_off_and_loses_nothing", refused_train),
+    ("udp_what_has_no_route_is_dropped_and_counted", no_route),
+];
+
+const ALONE: UdpOptions =
+    UdpOptions { receive_trains: false, send_trains: false, buffer_bytes: 4 << 20, messages: 8 };
+
+/// A socket on loopback of a namespace of its own, both ends in one.
+fn on_loopback(options: UdpOptions, mtu: u32) -> (UdpSocket, UdpSink, UdpSource) {
+    let namespace = quiet_namespace("udp");
+    namespace.interface("lo").set_mtu(mtu).unwrap();
+    let bind = || UdpSocket::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
+    let socket = namespace.run(bind).unwrap();
+    let (sink, source) = (socket.sink(), socket.source());
+    (socket, sink, source)
+}
+
+/// Datagrams of these lengths, each filled with its number.
+fn send(sink: &mut UdpSink, to: SocketAddr, lengths: &[usize]) {
+    let mut outbox = Outbox::new(1 << 18);
+    for (n, &bytes) in lengths.iter().enumerate() {
+        outbox.room(bytes).unwrap().fill(n as u8);
+        outbox.push(bytes, to);
+    }
+    assert!(sink.send(&mut outbox), "the socket has no room for so little");
+}
+
+/// Receives as many datagrams, and fails when that takes too long.
+fn receive(source: &mut UdpSource, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
+    let mut datagrams = Vec::new();
+    let ends_at = clock::now() + LONG;
+    while datagrams.len() < count {
+        let left = ends_at.since(clock::now());
+        assert!(!left.is_zero(), "waited too long; there are {}", datagrams.len());
+        let messages = source.receive(|train| {
+            datagrams.extend(train.datagrams().map(|bytes| (train.from, bytes.to_vec())));
+        });
+        if messages.unwrap() == 0 {
+            wait::wait_readable(&[source.as_fd()], Some(left)).unwrap();
+        }
+    }
+    assert_eq!(datagrams.len(), count);
+    datagrams
+}
+
+fn assert_same(datagrams: &[(SocketAddr, Vec<u8>)], from: SocketAddr, lengths: &[usize]) {
+    assert_eq!(datagrams.len(), lengths.len());
+    for (n, ((sender, bytes), &length)) in datagrams.iter().zip(lengths).enumerate() {
+        assert_eq!((*sender, bytes.len()), (from, length), "datagram {n}");
+        assert!(bytes.iter().all(|&byte| byte == n as u8), "datagram {n}");
+    }
+}
+
+/// Two trains and single ones.
+fn mixed() -> Vec<usize> {
+    [vec![1_200; 70], vec![300], vec![900; 3], vec![1, 1_400]].concat()
+}
+
+fn trains_arrive() {
+    let (socket, mut sink, mut source) = on_loopback(UdpOptions::default(), 65_536);
+    let (lengths, address) = (mixed(), socket.local_addr());
+    send(&mut sink, address, &lengths);
+    assert_same(&receive(&mut source, lengths.len()), address, &lengths);
+    let (sent, received) = (sink.counters(), source.counters());
+    assert_eq!((sent.datagrams, received.datagrams), (76, 76));
+    assert_eq!((sent.dropped, sent.refused_trains), (0, 0));
+    if socket.options().send_trains {
+        // 53 datagrams of 1,200 bytes fill a message.
+        assert_eq!((sent.messages, sent.calls), (4, 1));
+    }
+    if socket.options().send_trains && socket.options().receive_trains {
+        assert_eq!(received.messages, 4);
+    }
+}
+
+fn trains_cross_a_veth() {
+    let pair = Pair::addressed();
+    let any = || UdpSocket::bind("[::]:0".parse().unwrap(), UdpOptions::default());
+    if !pair.near.has_ipv6() {
+        return;
+    }
+    let (near, far) = (pair.near.run(any).unwrap().unwrap(), pair.far.run(any).unwrap().unwrap());
+    let at = |ip, socket: &UdpSocket| SocketAddr::new(IpAddr::V4(ip), socket.local_addr().port());
+    let (near_address, far_address) = (at(NEAR_ADDRESS, &near), at(FAR_ADDRESS, &far));
+    let lengths = mixed();
+    let (mut there, mut back) = (near.sink(), far.sink());
+    send(&mut there, far_address, &lengths);
+    assert_same(&receive(&mut far.source(), lengths.len()), near_address, &lengths);
+    send(&mut back, near_address, &lengths);
+    assert_same(&receive(&mut near.source(), lengths.len()), far_address, &lengths);
+}
+
+fn without_trains() {
+    let (socket, mut sink, mut source) = on_loopback(ALONE, 65_536);
+    let (lengths, address) = (mixed(), socket.local_addr());
+    send(&mut sink, address, &lengths);
+    assert_same(&receive(&mut source, lengths.len()), address, &lengths);
+    assert_eq!((sink.counters().messages, source.counters().messages), (76, 76));
+    assert_eq!(sink.counters().calls, 3);
+}
+
+/// Datagrams above the MTU can be fragmented, but not as a train: the kernel refuses.
+fn refused_train() {
+    let (socket, mut sink, mut source) = on_loopback(UdpOptions::default(), 1_280);
+    if !socket.options().send_trains {
+        return;
+    }
+    let (lengths, address) = ([1_400; 5], socket.local_addr());
+    send(&mut sink, address, &lengths);
+    assert_same(&receive(&mut source, lengths.len()), address, &lengths);
+    let counters = sink.counters();
+    assert!(!sink.sends_trains());
+    assert_eq!((counters.refused_trains, counters.dropped), (1, 0));
+    assert_eq!((counters.datagrams, counters.messages), (5, 5));
+    // EINVAL, or EMSGSIZE from newer kernels.
+    assert!([22, 90].contains(&counters.last_refusal), "{}", counters.last_refusal);
+}
+
+fn no_route() {
+    let (_socket, mut sink, _) = on_loopback(UdpOptions::default(), 65_536);
+    send(&mut sink, "203.0.113.1:9".parse().unwrap(), &[100, 100]);
+    let counters = sink.counters();
+    assert_eq!((counters.dropped, counters.datagrams, counters.refused_trains), (2, 0, 0));
+    assert!(sink.sends_trains());
+}
