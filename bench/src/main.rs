@@ -5,6 +5,7 @@
 //! * `tcp` measures the endpoint's goodput per CPU second, compared with smoltcp.
 //! * `live-tcp` times rxo's own TCP beside Linux's over real interfaces.
 //! * `serve` asks `rxo serve` and nginx for files in the same place.
+//! * `tunnel` measures WireGuard tunnels: rxo's example, and those of others.
 //! * `guests` counts the instructions of Linux guests behind rxo, and what rxo and QEMU cost.
 //! * `instructions` counts rxo's instructions per packet under callgrind, which are free of noise,
 //!   and compares them with those kept in `instructions.json`.
@@ -31,6 +32,7 @@ mod stages;
 mod stats;
 mod subject;
 mod tcp;
+mod tunnel;
 
 use std::process::ExitCode;
 
@@ -56,6 +58,8 @@ enum Command {
     LiveTcp(live_tcp::LiveTcpArgs),
     /// Files of `rxo serve` and of nginx in the same place.
     Serve(serve::ServeArgs),
+    /// A WireGuard tunnel with rxo around it, beside those of others.
+    Tunnel(tunnel::TunnelArgs),
     /// Instructions of Linux guests behind rxo, and what rxo and QEMU cost beside them.
     Guests(guests::GuestsArgs),
     /// Instructions per packet under callgrind, compared with the kept counts.
@@ -72,6 +76,7 @@ fn main() -> ExitCode {
         Command::Tcp(args) => tcp::run(&args),
         Command::LiveTcp(args) => live_tcp::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Tunnel(args) => tunnel::run(&args),
         Command::Guests(args) => guests::run(&args),
         Command::Instructions(args) => instructions::run(&args),
         Command::Counted(args) => instructions::run_counted(&args),

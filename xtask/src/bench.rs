@@ -12,9 +12,10 @@ use anyhow::{Context, Result, bail};
 use crate::UsageError;
 use crate::apt;
 use crate::sh::{self, Program};
+use crate::tunnels;
 use crate::workspace::Workspace;
 
-const ALL: &str = "acks, analyze, engine, guests, instructions, live-tcp, serve, tcp";
+const ALL: &str = "acks, analyze, engine, guests, instructions, live-tcp, serve, tcp, tunnel";
 
 /// Runs `rxo-bench` in release with `arguments` as they are, and gives back its exit code. Standard
 /// output is the benchmark's alone.
@@ -32,6 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             apt::ensure(&[apt::NGINX, apt::WRK, apt::CURL])?;
             build_rxo()?;
         }
+        Some("tunnel") => prepare_tunnels()?,
         Some("instructions") => apt::ensure(&[apt::VALGRIND])?,
         Some(other) => {
             bail!(UsageError(format!("no benchmark {other:?}; there are: {ALL}")))
@@ -61,6 +63,13 @@ fn prepare_guests() -> Result<()> {
     apt::ensure(&[apt::QEMU, apt::BUSYBOX])?;
     fetch_rival(&[apt::TESTPMD])?;
     build_rxo()
+}
+
+/// Builds the example that is measured, and installs those of others.
+fn prepare_tunnels() -> Result<()> {
+    let workspace = Workspace::load()?;
+    tunnels::ensure(&workspace)?;
+    Program::cargo(&workspace.root, "build --quiet --release -p rxo-tunnel").run_aside()
 }
 
 /// Builds the command that is measured.

@@ -16,6 +16,7 @@ mod quotes;
 mod rfc;
 mod sh;
 mod test;
+mod tunnels;
 mod workspace;
 
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ usage: cargo xtask <command>
   bench instructions [--update]   the engine's instruction counts against the kept ones
   package                         packs the library crates, and builds each from its package alone
   api                             keeps the public interfaces of the library crates anew, in docs/api
+  bench tunnel [--json]           WireGuard tunnels: rxo's example beside those of others, which it installs
   packetdrill [--build] [SCRIPT…] the endpoint as a shared object, and packetdrill with it, if it is there
   quotes                          writes the code that README.md quotes anew from its files
   deny                            licences, advisories and sources of the dependencies (cargo-deny)

@@ -12,6 +12,7 @@
 //!   offloads.
 //! * [`Lab`] builds the network of the demo and the live tests in one call; [`SharedLink`] builds
 //!   the network of many senders and one slower link.
+//! * [`Tunnel`] is two networks with a WireGuard tunnel between them, by whatever programs.
 //! * [`Guest`] is another kernel: a small Linux in a virtual machine, behind a virtio card.
 //! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost, and
 //!   [`MachineReading`] what else the machine did meanwhile; [`callgrind()`] counts instructions.
@@ -44,6 +45,7 @@ mod stack;
 mod sys;
 mod topology;
 pub mod traffic;
+mod tunnel;
 mod user_namespace;
 mod worker;
 
@@ -57,5 +59,6 @@ pub use namespace::Namespace;
 pub use shared_link::{SharedLink, SharedLinkOptions};
 pub use stack::{StackCounters, socket_memory_bytes};
 pub use topology::{AckRate, KernelGro, Lab, LabOptions};
+pub use tunnel::{Tunnel, TunnelKind, TunnelProgram};
 pub use user_namespace::{Privilege, become_root_in_user_namespace};
 pub use worker::{pin_to_core, thread_id};

@@ -192,6 +192,12 @@ pub(crate) const LAYERS: &[Layer] = &[
         ],
     ),
     layer(
+        "rxo-tunnel",
+        6,
+        MAY_DO_IO,
+        &[("rxo", "as an embedder sees it: the engine, the segmenter, TUN and UDP")],
+    ),
+    layer(
         "rxo-bench",
         6,
         MAY_DO_IO,
@@ -203,6 +209,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-coalesce", "measured"),
             ("rxo-tcp", "measured, beside smoltcp"),
             ("rxo-device", "the link in memory under a measured host"),
+            ("rxo-driver", "trains of datagrams through tunnels"),
             ("rxo-host", "measured, as a program uses it"),
             ("rxo-lab", "guests whose instructions are counted, and their networks"),
         ],
@@ -238,7 +245,7 @@ pub(crate) const FOR_TESTS: &[(&str, &str)] = &[
 
 /// Crates that no other crate imports, whatever a row says.
 pub(crate) const IMPORTED_BY_NOBODY: &[&str] =
-    &["rxo-cli", "rxo-py", "rxo-bench", "rxo-fuzz", "rxo-packetdrill", "xtask"];
+    &["rxo-cli", "rxo-py", "rxo-bench", "rxo-fuzz", "rxo-packetdrill", "rxo-tunnel", "xtask"];
 
 /// Imports that are wrong whatever their levels, in every table of the manifest.
 pub(crate) const NEVER: &[(&str, &str, &str)] = &[

@@ -13,6 +13,7 @@ use super::report::Report;
 use super::steps::{CHECKED, RELEASED, Scene};
 use crate::apt::{self, Package};
 use crate::sh::{self, Program};
+use crate::tunnels;
 
 /// Live tests beside a program that is no part of Rust, by target.
 const PACKAGES: &[(&str, &[Package])] = &[
@@ -33,6 +34,9 @@ const LINUX: &str = "live_linux";
 /// They boot many guests in emulation, or install all of DPDK: only `--guests` runs them.
 const GUESTS: &[&str] = &["live_guest", "live_guest_vhost", "live_testpmd"];
 
+/// Beside the programs of others, which are built for it: only `--all` runs it.
+const TUNNELS: &str = "live_tunnels";
+
 /// True when the test target of that name holds live tests.
 pub(super) fn is_live(target: &str) -> bool {
     target == "live" || target.starts_with("live_")
@@ -49,6 +53,9 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     if !scene.guests {
         targets.retain(|target| !GUESTS.contains(target));
     }
+    if !scene.all {
+        targets.retain(|target| *target != TUNNELS);
+    }
     if targets.is_empty() {
         report.note("there are no live tests".to_owned());
         return Ok(());
@@ -59,6 +66,9 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
             let targets = with_packages(targets, report)?;
             if targets.is_empty() {
                 return Ok(());
+            }
+            if targets.contains(&TUNNELS) {
+                tunnels::ensure(&scene.workspace)?;
             }
             let build = format!("test --workspace {profile} --no-run{}", chosen(&targets));
             scene.cargo(&build).run()?;

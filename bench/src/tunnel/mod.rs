@@ -1,0 +1,253 @@
+//! `rxo-bench tunnel`: rxo's WireGuard tunnel beside those of others, between two networks on a wire.
+//!
+//! All tunnels are up at the same time and take turns: TCP over one connection and over eight, UDP in one flow. Every
+//! byte of TCP is checked. Throughput is that of the payload. Processor time is told twice: of the programs at both ends,
+//! with what the kernel does on their account, and of all that takes part, which adds sender, receiver and the threads for
+//! softirqs. A veth charges whoever sends for the receipt at the other side, so only the sums mean something.
+
+mod contender;
+mod datagrams;
+mod floor;
+mod show;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use rxo_lab::traffic::{BulkConfig, BulkTransfer};
+use rxo_lab::{CpuMeter, CpuUse, MachineReading, Tunnel};
+use serde::Serialize;
+
+use self::contender::{Contender, RXO};
+use self::datagrams::Flow;
+use crate::machine::Machine;
+use crate::rounds::Rounds;
+use crate::stats::Summary;
+
+/// The options.
+#[derive(Args, Debug)]
+pub(crate) struct TunnelArgs {
+    #[command(flatten)]
+    rounds: Rounds,
+    /// Seconds that each tunnel is measured in a round.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+    /// Folder of the programs of others. Without it, where `cargo xtask` installs them.
+    #[arg(long, value_name = "FOLDER")]
+    foreign: Option<PathBuf>,
+}
+
+const ROUNDS: u32 = 5;
+/// Until a new connection has its full window.
+const WARM_UP: Duration = Duration::from_millis(500);
+const WIREGUARD_GO: &str = "wireguard-go";
+const BORINGTUN_CLI: &str = "boringtun-cli";
+
+/// What is sent through the tunnels.
+#[derive(Clone, Copy)]
+enum Traffic {
+    Tcp { connections: usize },
+    Udp,
+}
+
+const WORKLOADS: [(&str, Traffic); 3] = [
+    ("TCP, 1 connection", Traffic::Tcp { connections: 1 }),
+    ("TCP, 8 connections", Traffic::Tcp { connections: 8 }),
+    ("UDP, 1 flow of 1,200-byte datagrams", Traffic::Udp),
+];
+
+/// All that was found.
+#[derive(Debug, Serialize)]
+struct Report {
+    machine: String,
+    /// What else the machine did meanwhile.
+    others: String,
+    workloads: Vec<Workload>,
+    cipher_s_per_gb: Spread,
+    targets: Vec<Target>,
+}
+
+#[derive(Debug, Serialize)]
+struct Workload {
+    name: &'static str,
+    rows: Vec<Row>,
+    ratios: Vec<Ratio>,
+}
+
+/// One tunnel under one workload.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: &'static str,
+    gbit_per_s: Spread,
+    ends_s_per_gb: Spread,
+    all_s_per_gb: Spread,
+}
+
+/// The example divided by another: medians.
+#[derive(Debug, Serialize)]
+struct Ratio {
+    beside: &'static str,
+    throughput: f64,
+    ends: f64,
+    all: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Target {
+    what: &'static str,
+    is: f64,
+    is_met: bool,
+}
+
+/// The median with its quartiles.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Spread {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+/// One turn of one tunnel.
+struct Turn {
+    gbit_per_s: f64,
+    ends_s_per_gb: f64,
+    all_s_per_gb: f64,
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// If the networks cannot be made, a program fails, or a byte is wrong.
+pub(crate) fn run(args: &TunnelArgs) -> Result<()> {
+    rxo_lab::become_root_in_user_namespace()?;
+    let here = std::env::current_exe()?;
+    let beside = here.parent().and_then(std::path::Path::parent).context("no target directory")?;
+    let foreign = args.foreign.clone().unwrap_or_else(|| beside.join("tunnels/bin"));
+    let contenders = contender::start(&here.with_file_name("rxo-tunnel"), &foreign)?;
+    let before = MachineReading::now()?;
+    let mut cipher = Vec::new();
+    let mut workloads = Vec::new();
+    for (name, traffic) in WORKLOADS {
+        eprintln!("tunnel: {name}");
+        workloads.push(workload(name, traffic, &contenders, args, &mut cipher)?);
+    }
+    let others = MachineReading::now()?.since(&before);
+    let targets = targets(&workloads[0]);
+    let cores = others.elapsed.as_secs_f64() * f64::from(others.cores);
+    let report = Report {
+        machine: Machine::read().to_string(),
+        others: format!(
+            "other programs used {:.0} % of the machine meanwhile (rxo-tunnel and the tunnels of others included), \
+             the hypervisor {:.0} %",
+            100.0 * others.others.as_secs_f64() / cores,
+            100.0 * others.stolen.as_secs_f64() / cores,
+        ),
+        workloads,
+        cipher_s_per_gb: Spread::of(cipher.into_iter()),
+        targets,
+    };
+    args.rounds.print(&report, show::text)
+}
+
+fn workload(
+    name: &'static str,
+    traffic: Traffic,
+    contenders: &[Contender],
+    args: &TunnelArgs,
+    cipher: &mut Vec<f64>,
+) -> Result<Workload> {
+    let mut turns: Vec<Vec<Turn>> = contenders.iter().map(|_| Vec::new()).collect();
+    for _ in 0..args.rounds.number(ROUNDS) {
+        cipher.push(floor::seconds_per_gb()?);
+        for (contender, turns) in contenders.iter().zip(&mut turns) {
+            let duration = Duration::from_secs(args.seconds);
+            let turn = turn(&contender.tunnel, traffic, duration);
+            turns.push(turn.with_context(|| contender.name.to_owned())?);
+        }
+    }
+    let rows: Vec<Row> = contenders.iter().zip(turns).map(|(it, all)| row(it.name, &all)).collect();
+    let ratios = ratios(&rows);
+    Ok(Workload { name, rows, ratios })
+}
+
+fn turn(tunnel: &Tunnel, traffic: Traffic, duration: Duration) -> Result<Turn> {
+    let [near, far] = tunnel.processes();
+    let meter = CpuMeter::new().process("near", near).process("far", far);
+    let (from, to, address) = (tunnel.near(), tunnel.far(), Tunnel::FAR[0]);
+    match traffic {
+        Traffic::Tcp { connections } => {
+            let config = BulkConfig { connections, ..BulkConfig::default() };
+            let transfer = BulkTransfer::start(from, to, address, &config)?;
+            std::thread::sleep(WARM_UP);
+            let window = transfer.measure_at_least(duration, 1 << 20, &meter)?;
+            let report = transfer.stop()?;
+            anyhow::ensure!(report.is_intact(), "a byte is wrong: {report:?}");
+            Ok(Turn::of(window.received_bytes as f64, window.duration.as_secs_f64(), &window.cpu))
+        }
+        Traffic::Udp => {
+            let flow = Flow::start(from, to, address)?;
+            std::thread::sleep(WARM_UP);
+            let taken = flow.measure(duration, &meter)?;
+            flow.stop()?;
+            Ok(Turn::of(taken.bytes, taken.seconds, &taken.cpu))
+        }
+    }
+}
+
+impl Turn {
+    fn of(bytes: f64, seconds: f64, cpu: &CpuUse) -> Self {
+        let ends: Duration = cpu.parts.iter().map(|(_, time)| *time).sum();
+        let per_gb = |time: Duration| time.as_secs_f64() / (bytes / 1e9);
+        Self {
+            gbit_per_s: bytes * 8.0 / 1e9 / seconds,
+            ends_s_per_gb: per_gb(ends),
+            all_s_per_gb: per_gb(cpu.total()),
+        }
+    }
+}
+
+impl Spread {
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let Summary { median, low, high } = Summary::of(&values.collect::<Vec<_>>());
+        Self { median, low, high }
+    }
+}
+
+fn row(name: &'static str, turns: &[Turn]) -> Row {
+    Row {
+        name,
+        gbit_per_s: Spread::of(turns.iter().map(|turn| turn.gbit_per_s)),
+        ends_s_per_gb: Spread::of(turns.iter().map(|turn| turn.ends_s_per_gb)),
+        all_s_per_gb: Spread::of(turns.iter().map(|turn| turn.all_s_per_gb)),
+    }
+}
+
+/// The example beside each of the others.
+fn ratios(rows: &[Row]) -> Vec<Ratio> {
+    let Some(own) = rows.iter().find(|row| row.name == RXO) else { return Vec::new() };
+    let ratio = |row: &Row| Ratio {
+        beside: row.name,
+        throughput: own.gbit_per_s.median / row.gbit_per_s.median,
+        ends: own.ends_s_per_gb.median / row.ends_s_per_gb.median,
+        all: own.all_s_per_gb.median / row.all_s_per_gb.median,
+    };
+    rows.iter().filter(|row| row.name != RXO).map(ratio).collect()
+}
+
+fn targets(tcp: &Workload) -> Vec<Target> {
+    let beside = |name: &str| tcp.ratios.iter().find(|ratio| ratio.beside == name);
+    let at_least = |what, is, least| Target { what, is, is_met: is >= least };
+    let mut targets = Vec::new();
+    if let Some(go) = beside(WIREGUARD_GO) {
+        let what = "throughput beside wireguard-go, at least 1.2";
+        targets.push(at_least(what, go.throughput, 1.2));
+        let what = "cpu of ends beside wireguard-go, at most 0.8";
+        targets.push(Target { what, is: go.ends, is_met: go.ends <= 0.8 });
+    }
+    if let Some(boringtun) = beside(BORINGTUN_CLI) {
+        let what = "throughput beside boringtun-cli, at least 6";
+        targets.push(at_least(what, boringtun.throughput, 6.0));
+    }
+    targets
+}

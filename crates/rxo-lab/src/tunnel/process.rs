@@ -1,0 +1,83 @@
+//! A program in a private network, which ends with this process.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use crate::error::{Context, Result, failed};
+use crate::namespace::{Namespace, until};
+
+/// A shell between us and the program. It ends the program when its input ends: when we say so, or are gone. It tells
+/// the program's id first, and ends as the program did.
+const KEEPER: &str =
+    r#""$@" > "$0" 2>&1 & pid=$!; echo $pid; read -r _; kill -TERM $pid 2>/dev/null; wait $pid"#;
+
+/// A running program.
+#[derive(Debug)]
+pub(super) struct Process {
+    keeper: Child,
+    /// The keeper's input. Closing it ends the program.
+    leash: Option<ChildStdin>,
+    id: u32,
+    name: String,
+    output: PathBuf,
+}
+
+impl Process {
+    /// Starts `command` in `namespace`; what it prints goes into the file `output`.
+    pub(super) fn start(namespace: &Namespace, command: &[String], output: &Path) -> Result<Self> {
+        let name = command[0].clone();
+        let start = || {
+            let mut keeper = Command::new("sh");
+            keeper.args(["-c", KEEPER]).arg(output).args(command);
+            keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
+        };
+        let mut keeper = namespace.run(start)?.context(|| format!("cannot start {name}"))?;
+        let leash = keeper.stdin.take();
+        let mut line = String::new();
+        let said = keeper.stdout.take().map(BufReader::new);
+        said.map_or(Ok(0), |mut said| said.read_line(&mut line))
+            .context(|| format!("cannot read the id of {name}"))?;
+        let id = line.trim().parse().map_err(|_| failed(format!("{name} has no id")))?;
+        Ok(Self { keeper, leash, id, name, output: output.to_owned() })
+    }
+
+    pub(super) const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Whether it has not ended.
+    pub(super) fn is_alive(&self) -> bool {
+        let mut stat = String::new();
+        let read = File::open(format!("/proc/{}/stat", self.id))
+            .and_then(|mut file| file.read_to_string(&mut stat));
+        read.is_ok() && !stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z"))
+    }
+
+    /// An error with what it said if it has ended.
+    pub(super) fn check(&mut self) -> Result<()> {
+        if self.is_alive() {
+            return Ok(());
+        }
+        let (code, said) = self.stop()?;
+        Err(failed(format!("{} ended with {code}: {}", self.name, said.trim())))
+    }
+
+    /// Ends it; its code, and what it has printed.
+    pub(super) fn stop(&mut self) -> Result<(i32, String)> {
+        self.leash = None;
+        let name = self.name.clone();
+        let keeper = std::cell::RefCell::new(&mut self.keeper);
+        until(|| Ok(matches!(keeper.borrow_mut().try_wait(), Ok(Some(_)))))?
+            .context(|| format!("{name} does not end"))?;
+        let code = self.keeper.wait().ok().and_then(|status| status.code()).unwrap_or(-1);
+        Ok((code, fs::read_to_string(&self.output).unwrap_or_default()))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _nobody_hears = self.stop();
+    }
+}

@@ -1,0 +1,109 @@
+//! The programs, and how each is started.
+
+use std::path::{Path, PathBuf};
+
+use super::{End, INSIDE, MTU, PORT};
+
+/// Whose tunnel it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TunnelKind {
+    /// rxo's example.
+    Rxo,
+    /// WireGuard's own, in Go.
+    WireguardGo,
+    /// The command of boringtun.
+    BoringtunCli,
+    /// The command of gotatun.
+    Gotatun,
+}
+
+/// A program for one end of a tunnel.
+#[derive(Clone, Debug)]
+pub struct TunnelProgram {
+    kind: TunnelKind,
+    file: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl TunnelKind {
+    /// Those of others.
+    pub const FOREIGN: [Self; 3] = [Self::WireguardGo, Self::BoringtunCli, Self::Gotatun];
+
+    /// The name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rxo => "rxo-tunnel",
+            Self::WireguardGo => "wireguard-go",
+            Self::BoringtunCli => "boringtun-cli",
+            Self::Gotatun => "gotatun",
+        }
+    }
+
+    /// The name of its file.
+    const fn file_name(self) -> &'static str {
+        match self {
+            Self::Rxo => "rxo-tunnel",
+            // As `go install` names it.
+            Self::WireguardGo => "wireguard",
+            Self::BoringtunCli => "boringtun-cli",
+            Self::Gotatun => "gotatun",
+        }
+    }
+}
+
+impl TunnelProgram {
+    /// rxo's example in `file`, with `arguments` beside keys and addresses.
+    #[must_use]
+    pub fn rxo(file: &Path, arguments: &[&str]) -> Self {
+        let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        Self { kind: TunnelKind::Rxo, file: file.to_owned(), arguments }
+    }
+
+    /// A program of others, in the folder into which `cargo xtask` installs them.
+    #[must_use]
+    pub fn foreign(kind: TunnelKind, folder: &Path) -> Self {
+        Self { kind, file: folder.join(kind.file_name()), arguments: Vec::new() }
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub const fn kind(&self) -> TunnelKind {
+        self.kind
+    }
+
+    /// The words of the command.
+    pub(super) fn command(&self, end: &End<'_>, key: &Path) -> Vec<String> {
+        let list = |all: &[(std::net::IpAddr, u8)]| {
+            all.iter().map(|(ip, bits)| format!("{ip}/{bits}")).collect::<Vec<_>>().join(",")
+        };
+        let text = |text: &str| text.to_owned();
+        let mut words = vec![self.file.display().to_string()];
+        words.extend(match self.kind {
+            TunnelKind::Rxo => vec![
+                text("--private-key"),
+                key.display().to_string(),
+                text("--peer"),
+                text(end.peer.public),
+                text("--endpoint"),
+                format!("{}:{PORT}", end.peer_outside),
+                text("--listen-port"),
+                PORT.to_string(),
+                text("--interface"),
+                end.interface.clone(),
+                text("--address"),
+                list(&end.addresses.map(|ip| (ip, if ip.is_ipv4() { 24 } else { 64 }))),
+                text("--allowed-ips"),
+                list(&INSIDE),
+                text("--mtu"),
+                MTU.to_string(),
+            ],
+            TunnelKind::WireguardGo => vec![text("-f"), end.interface.clone()],
+            TunnelKind::BoringtunCli | TunnelKind::Gotatun => {
+                vec![text("-f"), text("--disable-drop-privileges"), end.interface.clone()]
+            }
+        });
+        words.extend(self.arguments.iter().cloned());
+        words
+    }
+}

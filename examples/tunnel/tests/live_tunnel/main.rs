@@ -1,0 +1,111 @@
+//! The example at both ends of a tunnel, between two networks.
+#![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use std::fs;
+use std::process::{Command, ExitCode};
+
+use libtest_mimic::Trial;
+use rxo_lab::Tunnel;
+
+use crate::common::{assert_intact_both_ways, ours, run};
+
+fn main() -> ExitCode {
+    let tests: [(&str, fn()); 5] = [
+        ("every_byte_arrives_in_both_directions", every_byte_arrives),
+        ("every_byte_arrives_without_trains_and_coalescing", without_offloads),
+        ("every_byte_arrives_with_a_thread_for_each_direction", with_two_threads),
+        ("a_signal_ends_it_cleanly", a_signal_ends_it),
+        ("what_is_wrong_is_one_line", what_is_wrong_is_one_line),
+    ];
+    run(tests
+        .map(|(name, test)| {
+            Trial::test(name, move || {
+                test();
+                Ok(())
+            })
+        })
+        .into())
+}
+
+/// The number before `unit` in a line of figures.
+fn figure(said: &str, unit: &str) -> u64 {
+    let words: Vec<&str> = said.split([' ', '\n']).collect();
+    let units: Vec<&str> = unit.split(' ').collect();
+    let at = words.windows(units.len()).position(|found| found == units.as_slice());
+    let at = at.unwrap_or_else(|| panic!("no `{unit}` in {said}"));
+    words[at - 1].parse().unwrap()
+}
+
+fn every_byte_arrives() {
+    let mut tunnel = Tunnel::start(&ours(&[]), &ours(&[])).unwrap();
+    assert_intact_both_ways(&tunnel);
+    for (code, said) in tunnel.stop().unwrap() {
+        assert_eq!(code, 0, "{said}");
+        // Without offloads each number would be that of the packets.
+        assert!(figure(&said, "frames from the") < figure(&said, "packets,") / 2, "{said}");
+        assert!(figure(&said, "messages,") < figure(&said, "datagrams in") / 2, "{said}");
+        assert!(figure(&said, "writes to the") < figure(&said, "packets in"), "{said}");
+    }
+}
+
+fn without_offloads() {
+    let alone = ours(&["--no-trains", "--no-coalescing"]);
+    let mut tunnel = Tunnel::start(&alone, &alone).unwrap();
+    assert_intact_both_ways(&tunnel);
+    for (_, said) in tunnel.stop().unwrap() {
+        assert_eq!(figure(&said, "messages,"), figure(&said, "datagrams in"), "{said}");
+        assert_eq!(figure(&said, "writes to the"), figure(&said, "packets in"), "{said}");
+    }
+}
+
+fn with_two_threads() {
+    let two = ours(&["--threads", "2"]);
+    let mut tunnel = Tunnel::start(&two, &two).unwrap();
+    assert_intact_both_ways(&tunnel);
+    for (code, said) in tunnel.stop().unwrap() {
+        assert_eq!(code, 0, "{said}");
+    }
+}
+
+fn a_signal_ends_it() {
+    let mut tunnel = Tunnel::start(&ours(&[]), &ours(&["--figures", "1"])).unwrap();
+    let [near, far] = tunnel.stop().unwrap();
+    for (code, said) in [near, far] {
+        assert_eq!(code, 0, "{said}");
+        assert!(said.contains("out: ") && said.contains("in: "), "{said}");
+    }
+    for network in [tunnel.near(), tunnel.far()] {
+        let list = || fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+        let interfaces = network.run(list).unwrap();
+        assert_eq!(interfaces.lines().count(), 4, "loopback and the wire: {interfaces}");
+    }
+}
+
+fn what_is_wrong_is_one_line() {
+    let folder = std::env::temp_dir().join(format!("rxo-tunnel-wrong-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let (good, bad) = (folder.join("good"), folder.join("bad"));
+    let key = "yI4bSsPYMoCwySaNvFraci2fvR/uG5NgcBXXWhfRJEg=";
+    fs::write(&good, key).unwrap();
+    fs::write(&bad, "no key").unwrap();
+    let (good, bad) = (good.display().to_string(), bad.display().to_string());
+    let rows = [
+        (vec!["--private-key", &bad, "--peer", key], 1, "holds no key"),
+        (vec!["--private-key", "/nowhere", "--peer", key], 1, "cannot read /nowhere"),
+        (vec!["--private-key", &good, "--peer", "abc"], 2, "44 characters"),
+        (vec!["--private-key", &good, "--peer", key, "--interface", "lo"], 1, "tun:lo"),
+    ];
+    for (arguments, code, message) in rows {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rxo-tunnel"));
+        command.args(arguments).args(["--address", "10.1.0.1/24", "--allowed-ips", "10.1.0.0/24"]);
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(message), "{said}");
+        assert!(code == 2 || said.lines().count() == 1, "{said}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,43 @@
+//! The example at one end of a tunnel, and the programs of others at the other.
+#![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use libtest_mimic::Trial;
+use rxo_lab::{Tunnel, TunnelKind, TunnelProgram};
+
+use crate::common::{assert_intact_both_ways, ours, run};
+
+fn main() -> ExitCode {
+    let trials = TunnelKind::FOREIGN.iter().flat_map(|&kind| {
+        [("is_near", true), ("is_far", false)].map(|(side, is_near)| {
+            let name = format!("{}_{side}", kind.name());
+            Trial::test(name, move || {
+                with(kind, is_near);
+                Ok(())
+            })
+        })
+    });
+    run(trials.collect())
+}
+
+/// The near end sends the first packet, and so begins the handshake.
+fn with(kind: TunnelKind, is_near: bool) {
+    let theirs = TunnelProgram::foreign(kind, &installed());
+    let ours = ours(&[]);
+    let (near, far) = if is_near { (&theirs, &ours) } else { (&ours, &theirs) };
+    assert_intact_both_ways(&Tunnel::start(near, far).unwrap());
+}
+
+/// Where `cargo xtask` installs them: below the target directory, in which this test is.
+fn installed() -> PathBuf {
+    let here = std::env::current_exe().unwrap();
+    let folders = here.ancestors().map(|folder| folder.join("tunnels/bin"));
+    folders.into_iter().find(|folder| folder.is_dir()).unwrap_or_else(|| {
+        panic!("the programs of others are not installed; `cargo xtask bench tunnel` does it")
+    })
+}
