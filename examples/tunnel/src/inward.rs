@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 use std::ops::Range;
 
 use anyhow::Result;
-use rxo::driver::udp::{Outbox, Train, UdpSink, UdpSource};
+use rxo::device::SinkCounters;
+use rxo::driver::udp::{Outbox, Train, UdpSink, UdpSource, UdpSourceCounters};
 use rxo::driver::{DeviceSink, clock, wait};
 use rxo::frame::{Pool, PoolBuf};
 use rxo::{Config, DeviceError, Engine, Frame, FrameSink, LinkKind, Policy};
@@ -48,7 +49,8 @@ impl Inward {
         coalesces: bool,
     ) -> Result<Self> {
         let seed = RandomState::new().hash_one(0);
-        let policy = Policy::linux_gro();
+        // A TUN that takes no GSO frames of UDP refuses them, and its sink then writes datagram by datagram.
+        let policy = Policy::linux_gro().with_udp_if(true);
         let config =
             Config { link: LinkKind::RawIp, batch_frames: BATCH, seed, ..Config::new(policy) };
         let to_tun = ToTun {
@@ -119,7 +121,7 @@ impl ToTun {
                 true
             }
             Outcome::Packet(..) | Outcome::Refused => false,
-            Outcome::Done => true,
+            Outcome::Done | Outcome::Answered => true,
         }
     }
 
@@ -140,19 +142,14 @@ impl ToTun {
 
 impl fmt::Display for Inward {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (received, written) = (self.udp.counters(), self.tun.counters());
+        let (refused, written) = (self.refused, self.tun.counters());
+        let UdpSourceCounters { datagrams, messages, bytes, calls } = self.udp.counters();
+        let SinkCounters { frames, packets, dropped_frames, .. } = written;
         write!(
             f,
-            "in: {} datagrams in {} messages, {} calls, {} bytes, {} refused, {} packets in {} writes \
-             to the TUN, {} dropped",
-            received.datagrams,
-            received.messages,
-            received.calls,
-            received.bytes,
-            self.refused,
-            written.frames,
-            written.packets,
-            written.dropped_frames,
+            "in: {datagrams} datagrams in {messages} messages, {calls} calls, {bytes} bytes, \
+             {refused} refused, {frames} packets in {packets} writes to the TUN, \
+             {dropped_frames} dropped",
         )
     }
 }

@@ -4,10 +4,11 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use clap::Parser;
+use ip_network::IpNetwork;
 
 /// A WireGuard tunnel with receive offload.
 #[derive(Parser, Debug)]
@@ -58,48 +59,28 @@ pub(crate) struct Options {
     pub(crate) figures: Option<u32>,
 }
 
-/// Addresses with the same first bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An address with the number of bits that it shares with its network.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Network {
     pub(crate) ip: IpAddr,
     pub(crate) bits: u8,
-}
-
-impl Network {
-    /// Whether `ip` is one of them.
-    pub(crate) fn contains(self, ip: IpAddr) -> bool {
-        ip.is_ipv4() == self.ip.is_ipv4() && first_bits(ip, self.bits) == self.first()
-    }
-
-    /// The first of them.
-    pub(crate) fn first(self) -> IpAddr {
-        first_bits(self.ip, self.bits)
-    }
-}
-
-fn first_bits(ip: IpAddr, bits: u8) -> IpAddr {
-    match ip {
-        IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
-            IpAddr::V4((u32::from(v4) & mask).into())
-        }
-        IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
-            IpAddr::V6((u128::from(v6) & mask).into())
-        }
-    }
+    /// All addresses with these bits.
+    pub(crate) all: IpNetwork,
 }
 
 impl std::str::FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let read = || {
+            let (ip, bits) = text.split_once('/').unwrap_or((text, ""));
+            let ip: IpAddr = ip.parse().ok()?;
+            let whole = if ip.is_ipv4() { 32 } else { 128 };
+            let bits = if bits.is_empty() { whole } else { bits.parse().ok()? };
+            Some(Self { ip, bits, all: IpNetwork::new_truncate(ip, bits).ok()? })
+        };
         let wrong = || format!("`{text}` is not an address with a prefix, such as 10.0.0.1/24");
-        let (ip, bits) = text.split_once('/').map_or((text, None), |(ip, bits)| (ip, Some(bits)));
-        let ip: IpAddr = ip.parse().map_err(|_| wrong())?;
-        let most = if ip.is_ipv4() { 32 } else { 128 };
-        let bits = bits.map_or(Ok(most), str::parse).map_err(|_| wrong())?;
-        if bits <= most { Ok(Self { ip, bits }) } else { Err(wrong()) }
+        read().ok_or_else(wrong)
     }
 }
 
@@ -107,22 +88,18 @@ impl std::str::FromStr for Network {
 pub(crate) fn key_in(path: &PathBuf) -> Result<[u8; 32]> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    match key(text.trim()) {
-        Ok(key) => Ok(key),
-        Err(_) => bail!("{} holds no key; `wg genkey` makes one", path.display()),
-    }
+    let wrong = |_| anyhow!("{} holds no key; `wg genkey` makes one", path.display());
+    key(text.trim()).map_err(wrong)
 }
 
 fn key(text: &str) -> Result<[u8; 32], String> {
-    let bytes = BASE64_STANDARD.decode(text).ok();
-    bytes
-        .and_then(|bytes| bytes.try_into().ok())
-        .ok_or_else(|| "a key is 32 bytes in base64, 44 characters".to_owned())
+    let bytes = BASE64_STANDARD.decode(text).ok().and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| "a key is 32 bytes in base64, 44 characters".to_owned())
 }
 
 fn endpoint(text: &str) -> Result<SocketAddr, String> {
-    let found = text.to_socket_addrs().map_err(|error| error.to_string())?.next();
-    found.ok_or_else(|| "this name has no address".to_owned())
+    let mut found = text.to_socket_addrs().map_err(|error| error.to_string())?;
+    found.next().ok_or_else(|| "this name has no address".to_owned())
 }
 
 #[cfg(test)]
@@ -132,12 +109,12 @@ mod tests {
     #[test]
     fn networks_are_read_and_contain_their_addresses() {
         let network: Network = "10.1.2.3/8".parse().unwrap();
-        assert_eq!(network.first(), IpAddr::from([10, 0, 0, 0]));
-        assert!(network.contains("10.255.0.1".parse().unwrap()));
-        assert!(!network.contains("11.0.0.1".parse().unwrap()));
+        assert_eq!(network.all.network_address(), IpAddr::from([10, 0, 0, 0]));
+        assert!(network.all.contains(IpAddr::from([10, 255, 0, 1])));
+        assert!(!network.all.contains(IpAddr::from([11, 0, 0, 1])));
         let all: Network = "::/0".parse().unwrap();
-        assert!(all.contains("2001:db8::1".parse().unwrap()));
-        assert!(!all.contains("10.0.0.1".parse().unwrap()));
+        assert!(all.all.contains("2001:db8::1".parse::<IpAddr>().unwrap()));
+        assert!(!all.all.contains(IpAddr::from([10, 0, 0, 1])));
         assert_eq!("fd00::1".parse::<Network>().unwrap().bits, 128);
         for wrong in ["", "10.0.0.1/33", "10.0.0/8", "::1/129", "1.1.1.1/x"] {
             wrong.parse::<Network>().unwrap_err();

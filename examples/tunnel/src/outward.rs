@@ -1,12 +1,14 @@
 //! From the TUN to the peer: large packets are cut, encrypted, and sent as trains of datagrams.
 
 use std::fmt;
+use std::ops::Range;
 
-use rxo::driver::udp::{Outbox, UdpSink};
+use boringtun::noise::Tunn;
+use rxo::driver::udp::{Outbox, UdpSink, UdpSinkCounters};
 use rxo::driver::{DeviceBuf, TapSource, wait};
 use rxo::{DeviceError, Frame, FrameSource};
 
-use crate::cut::{Cutter, destination};
+use crate::cut::Cutter;
 use crate::peer::{Outcome, Peer, Session};
 
 /// Frames of up to 64 KiB that are read before anything is sent.
@@ -22,27 +24,19 @@ pub(crate) struct Outward {
     batch: Vec<Frame<DeviceBuf>>,
     cutter: Cutter,
     outbox: Outbox,
-    frames: u64,
-    packets: u64,
-    dropped: u64,
+    /// Frames from the TUN, packets made of them, and what was dropped.
+    totals: [u64; 3],
 }
 
 impl Outward {
     pub(crate) fn new(tun: TapSource, udp: UdpSink) -> Self {
-        Self {
-            tun,
-            udp,
-            batch: Vec::with_capacity(BUDGET),
-            cutter: Cutter::new(),
-            outbox: Outbox::new(OUTBOX_BYTES),
-            frames: 0,
-            packets: 0,
-            dropped: 0,
-        }
+        let (batch, cutter) = (Vec::with_capacity(BUDGET), Cutter::new());
+        let (outbox, totals) = (Outbox::new(OUTBOX_BYTES), [0; 3]);
+        Self { tun, udp, batch, cutter, outbox, totals }
     }
 
     /// Adds to `list` what it waits for: the TUN's packets, or room in the socket if there was none.
-    pub(crate) fn wait_in<'f>(&'f self, list: &mut wait::WaitList<'f>) -> std::ops::Range<usize> {
+    pub(crate) fn wait_in<'f>(&'f self, list: &mut wait::WaitList<'f>) -> Range<usize> {
         if self.outbox.is_empty() {
             list.add(Some(&self.tun), wait::Interest::Readable)
         } else {
@@ -58,10 +52,10 @@ impl Outward {
         self.tun.receive(&mut self.batch, BUDGET)?;
         let mut session = peer.session();
         for frame in std::mem::take(&mut self.batch).drain(..) {
-            self.frames += 1;
-            let is_allowed = destination(frame.bytes()).is_some_and(|ip| peer.allows(ip));
+            self.totals[0] += 1;
+            let is_allowed = Tunn::dst_address(frame.bytes()).is_some_and(|ip| peer.allows(ip));
             if !is_allowed || self.encrypt(&mut session, &frame).is_none() {
-                self.dropped += 1;
+                self.totals[2] += 1;
             }
         }
         drop(session);
@@ -70,34 +64,27 @@ impl Outward {
     }
 
     fn encrypt(&mut self, session: &mut Session, frame: &Frame<DeviceBuf>) -> Option<()> {
-        let (outbox, udp) = (&mut self.outbox, &mut self.udp);
-        let (packets, dropped) = (&mut self.packets, &mut self.dropped);
+        let Self { outbox, udp, totals, .. } = self;
         self.cutter.cut(frame, |packet| {
             let mut outcome = session.encrypt(packet, outbox);
             if outcome == Outcome::Refused && !outbox.is_empty() && udp.send(outbox) {
                 outcome = session.encrypt(packet, outbox);
             }
-            match outcome {
-                Outcome::Refused => *dropped += 1,
-                _ => *packets += 1,
-            }
+            totals[if outcome == Outcome::Refused { 2 } else { 1 }] += 1;
         })
     }
 }
 
 impl fmt::Display for Outward {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self { frames, packets, dropped, .. }, sent) = (self, self.udp.counters());
+        let ([frames, packets, dropped], sent) = (self.totals, self.udp.counters());
+        let UdpSinkCounters { datagrams, messages, calls, bytes, refused_trains, .. } = sent;
+        let dropped = dropped + sent.dropped;
         write!(
             f,
-            "out: {frames} frames from the TUN, {packets} packets, {} datagrams in {} messages, \
-             {} calls, {} bytes, {} dropped, {} trains refused",
-            sent.datagrams,
-            sent.messages,
-            sent.calls,
-            sent.bytes,
-            dropped + sent.dropped,
-            sent.refused_trains,
+            "out: {frames} frames from the TUN, {packets} packets, {datagrams} datagrams in \
+             {messages} messages, {calls} calls, {bytes} bytes, {dropped} dropped, \
+             {refused_trains} trains refused",
         )
     }
 }

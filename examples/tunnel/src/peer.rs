@@ -16,6 +16,9 @@ const OVERHEAD_BYTES: usize = 32;
 /// The longest message of a handshake, in bytes.
 const HANDSHAKE_BYTES: usize = 148;
 
+/// The answer to a message that proves nothing yet, not even where its sender is.
+const COOKIE_BYTES: usize = 64;
+
 /// The peer, shared by both directions.
 pub(crate) struct Peer {
     session: Mutex<Session>,
@@ -36,6 +39,8 @@ pub(crate) enum Outcome {
     Packet(usize, IpAddr),
     /// It was encrypted, or it waits for the handshake, or it was a message of the protocol itself.
     Done,
+    /// It was a message of the protocol, and its answer is in the outbox.
+    Answered,
     /// It is invalid, or there was no room or no address for what follows from it.
     Refused,
 }
@@ -53,7 +58,7 @@ impl Peer {
 
     /// Whether `ip` is behind the peer.
     pub(crate) fn allows(&self, ip: IpAddr) -> bool {
-        self.allowed.iter().any(|network| network.contains(ip))
+        self.allowed.iter().any(|network| network.all.contains(ip))
     }
 
     /// The state, for the time of a batch.
@@ -86,20 +91,23 @@ impl Session {
             return Outcome::Refused;
         }
         let result = self.tunn.decapsulate(Some(from.ip()), datagram, packet);
-        let outcome = match &result {
+        let outcome = match result {
             TunnResult::Err(_) => return Outcome::Refused,
-            TunnResult::WriteToTunnelV4(packet, ip) => Outcome::Packet(packet.len(), (*ip).into()),
-            TunnResult::WriteToTunnelV6(packet, ip) => Outcome::Packet(packet.len(), (*ip).into()),
-            TunnResult::Done | TunnResult::WriteToNetwork(_) => Outcome::Done,
+            TunnResult::WriteToTunnelV4(packet, ip) => Outcome::Packet(packet.len(), ip.into()),
+            TunnResult::WriteToTunnelV6(packet, ip) => Outcome::Packet(packet.len(), ip.into()),
+            TunnResult::Done => Outcome::Done,
+            TunnResult::WriteToNetwork(answer) => {
+                let Some(room) = outbox.room(answer.len()) else { return Outcome::Refused };
+                room.copy_from_slice(answer);
+                outbox.push(answer.len(), from);
+                if answer.len() == COOKIE_BYTES {
+                    return Outcome::Done;
+                }
+                Outcome::Answered
+            }
         };
-        if self.endpoint != Some(from) && !matches!(written(&result), Some(64)) {
-            self.endpoint = Some(from);
-        }
-        if let TunnResult::WriteToNetwork(answer) = result
-            && let Some(room) = outbox.room(answer.len())
-        {
-            room.copy_from_slice(answer);
-            outbox.push(answer.len(), from);
+        self.endpoint = Some(from);
+        if outcome == Outcome::Answered {
             self.send_waiting(outbox);
         }
         outcome
@@ -115,31 +123,21 @@ impl Session {
     /// Encrypts the packets that waited for the handshake.
     fn send_waiting(&mut self, outbox: &mut Outbox) {
         while let Some(room) = outbox.room(1 << 16) {
-            let TunnResult::WriteToNetwork(datagram) = self.tunn.decapsulate(None, &[], room)
-            else {
-                return;
-            };
-            let bytes = datagram.len();
+            let Some(bytes) = written(&self.tunn.decapsulate(None, &[], room)) else { return };
             self.send(Some(bytes), outbox);
         }
     }
 
-    fn send(&mut self, bytes: Option<usize>, outbox: &mut Outbox) -> Outcome {
-        match (bytes, self.endpoint) {
-            (None, _) => Outcome::Done,
-            (Some(_), None) => Outcome::Refused,
-            (Some(bytes), Some(to)) => {
-                outbox.push(bytes, to);
-                Outcome::Done
-            }
+    /// Sends the datagram that is in the outbox's room, if the protocol has made one.
+    fn send(&self, bytes: Option<usize>, outbox: &mut Outbox) -> Outcome {
+        if let (Some(bytes), Some(to)) = (bytes, self.endpoint) {
+            outbox.push(bytes, to);
         }
+        if bytes.is_some() && self.endpoint.is_none() { Outcome::Refused } else { Outcome::Done }
     }
 }
 
 /// The length of the datagram that is to be sent.
-fn written(result: &TunnResult<'_>) -> Option<usize> {
-    match result {
-        TunnResult::WriteToNetwork(datagram) => Some(datagram.len()),
-        _ => None,
-    }
+const fn written(result: &TunnResult<'_>) -> Option<usize> {
+    if let TunnResult::WriteToNetwork(datagram) = result { Some(datagram.len()) } else { None }
 }

@@ -68,7 +68,7 @@ fn open_tun(options: &Options) -> Result<Tap> {
     }
     interface.set_up(true)?;
     for network in &options.allowed_ips {
-        interface.add_route(network.first(), network.bits)?;
+        interface.add_route(network.all.network_address(), network.bits)?;
     }
     Ok(tun)
 }
