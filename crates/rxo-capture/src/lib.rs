@@ -5,6 +5,8 @@
 //! (one packet), the [`Interface`] that it was seen on, and the [`LinkType`], which locates the IP
 //! packet in it. [`Batches`] reads until a flag is set.
 //!
+//! A file that is not compressed can be cut into parts ([`Capture::cut`]), which are read on different machines.
+//!
 //! Memory is bounded whatever the file contains. It is read in chunks, and records share the chunk
 //! that they were read in ([`SharedBytes`]), so several readers of one record copy nothing. A chunk
 //! is reused when none of its records is left. [`limits`] bounds what a file may ask for.
@@ -23,6 +25,7 @@
 mod batches;
 mod bytes;
 mod compression;
+mod cut;
 mod error;
 mod foreign;
 mod input;

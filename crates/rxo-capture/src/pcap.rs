@@ -54,6 +54,18 @@ impl Shape {
         Some(Self { is_big_endian, nanos_each, header_bytes })
     }
 
+    /// The length of the record that `bytes` begin with, if they can be one. Records without bytes, which
+    /// zeros look like, cannot.
+    pub(super) fn record_bytes(self, bytes: &[u8]) -> Option<usize> {
+        let header = bytes.get(..self.header_bytes)?;
+        let (fraction, kept) = (self.number(header, 4), self.number(header, 8));
+        let original = self.number(header, 12);
+        let is_time = u64::from(fraction) * self.nanos_each < 1_000_000_000;
+        let is_length = |bytes| (1..=PACKET_BYTES).contains(&bytes);
+        let is_possible = is_time && is_length(kept) && is_length(original);
+        is_possible.then_some(self.header_bytes + kept as usize)
+    }
+
     fn number(self, bytes: &[u8], at: usize) -> u32 {
         let bytes =
             bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();

@@ -38,6 +38,10 @@ pub struct Capture {
     compression: Option<Compression>,
     file_bytes_read: Arc<AtomicU64>,
     file_bytes: Option<u64>,
+    /// Bytes of the file that were not read, between its head and where reading began.
+    skipped: u64,
+    /// Whether it is a part of a file that goes on.
+    pub(super) ends_early: bool,
     /// The error after the records of the last batch.
     failed: Option<CaptureError>,
     is_over: bool,
@@ -55,7 +59,7 @@ impl Capture {
     /// # Errors
     /// If it cannot be opened, or does not begin like a capture.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
-        Self::start(path.display().to_string(), Input::open(path)?)
+        Self::start(path.display().to_string(), Input::open(path)?, 0)
     }
 
     /// Reads a capture from any reader, for example standard input. `name` appears in messages.
@@ -63,7 +67,7 @@ impl Capture {
     /// # Errors
     /// If nothing can be read, or it is not a capture.
     pub fn from_reader(name: &str, reader: Box<dyn Read + Send>) -> Result<Self, CaptureError> {
-        Self::start(name.to_owned(), Input::new(name, reader)?)
+        Self::start(name.to_owned(), Input::new(name, reader)?, 0)
     }
 
     /// Reads a capture from standard input, which ends when `stop` is set. A thread reads it, which ends with the
@@ -75,7 +79,7 @@ impl Capture {
         Self::from_reader("-", Box::new(Stoppable::new(stop)))
     }
 
-    fn start(name: String, input: Input) -> Result<Self, CaptureError> {
+    pub(super) fn start(name: String, input: Input, skipped: u64) -> Result<Self, CaptureError> {
         let mut stream = Stream::new(input.bytes);
         let compression = input.compression;
         let file = begin(&mut stream).map_err(|fault| {
@@ -88,6 +92,8 @@ impl Capture {
             compression,
             file_bytes_read: input.file_bytes_read,
             file_bytes: input.file_bytes,
+            skipped,
+            ends_early: false,
             failed: None,
             is_over: false,
             cut_record: Vec::new(),
@@ -132,9 +138,14 @@ impl Capture {
         if let (File::Pcap(_), Fault::Truncated(_)) = (&self.file, &fault) {
             self.cut_record.extend_from_slice(self.stream.bytes());
         }
-        let offset = self.stream.offset();
+        let offset = self.offset();
         let fault = unpacked(fault, self.compression);
         self.failed = Some(CaptureError::new(&self.name, offset, self.compression, fault));
+    }
+
+    /// Position in the file of the next record, in bytes, if it is not compressed.
+    pub(super) fn offset(&self) -> u64 {
+        self.stream.offset() + self.skipped
     }
 
     /// Name of the file, as given.

@@ -215,3 +215,57 @@ fn is_asleep(process: u32) -> Option<bool> {
     let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
     Some(tasks == 2 && state == 'S')
 }
+
+#[test]
+fn parts_of_captures_give_the_report_of_the_whole() {
+    let folder = Folder::new("parts");
+    let (a, b) = (folder.capture("a.pcapng", 4_000), folder.capture("b.pcapng", 3_000));
+    let json = |arguments: &[&str]| -> Value {
+        let output = rxo(arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let whole = json(&[&a, &b, "--json"]);
+    let saved = |name: &str| folder.0.join(name).display().to_string();
+    for number in 1..=5 {
+        let (part, path) = (format!("{number}/5"), saved(&format!("p{number}")));
+        json(&[&a, &b, "--json", "--part", &part, "--save", &path]);
+    }
+    let parts: Vec<String> = [3, 1, 5, 2, 4].map(|number| saved(&format!("p{number}"))).to_vec();
+    let all: Vec<&str> = parts.iter().map(String::as_str).chain(["--json"]).collect();
+    let sum = json(&all);
+    for field in ["traffic", "flows", "course", "sources"] {
+        assert_eq!(whole[field], sum[field], "{field}");
+    }
+    let eliminated = |report: &Value| report["outcome"]["eliminated"].as_u64().unwrap();
+    let error = sum["outcome"]["eliminated_error"].as_u64().unwrap();
+    assert!(eliminated(&whole).abs_diff(eliminated(&sum)) <= error, "{error}");
+
+    let said = |arguments: &[&str]| {
+        let output = rxo(arguments);
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(said(&[&parts[0], &parts[0]]).contains("its packets are already in another part"));
+    assert!(said(&[&parts[0], &a]).contains("parts and captures together"));
+    let polled = said(&[&parts[0], "--poll", "time:9us"]);
+    assert!(polled.contains("--poll: saved parts have their own settings"), "{polled}");
+    assert!(said(&[&parts[0]]).contains("parts of the captures are missing"));
+    let bytes = fs::read(&parts[1]).unwrap();
+    fs::write(&parts[1], &bytes[..bytes.len() / 2]).unwrap();
+    let damaged = said(&[&parts[0], &parts[1]]);
+    assert!(damaged.contains("it is a part, but truncated or damaged"), "{damaged}");
+    assert_eq!(damaged.lines().count(), 1);
+}
+
+#[test]
+fn a_directory_stands_for_its_files() {
+    let folder = Folder::new("directory");
+    folder.capture("b.pcapng", 1_000);
+    folder.capture("a.pcapng", 500);
+    let output = rxo(&[&folder.0.display().to_string(), "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["traffic"]["packets"], 1_500);
+    assert!(report["sources"][0]["name"].as_str().unwrap().ends_with("a.pcapng"));
+}

@@ -47,7 +47,7 @@ impl Histogram {
     /// How many values were recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.buckets.iter().sum()
+        self.buckets.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// The largest value recorded; 0 when there is none.
@@ -70,12 +70,36 @@ impl Histogram {
         let wanted = (share.clamp(0.0, 1.0) * self.count() as f64) as u64;
         let mut seen = 0;
         for (index, bucket) in self.buckets.iter().enumerate() {
-            seen += bucket;
+            seen = bucket.saturating_add(seen);
             if seen > 0 && seen >= wanted.max(1) {
                 return upper_bound(index).min(self.max);
             }
         }
         self.max
+    }
+
+    /// The buckets that are not empty: the largest value that would be in it, and how many are.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let all = self.buckets.iter().enumerate();
+        all.filter(|(_, count)| **count > 0).map(|(index, count)| (upper_bound(index), *count))
+    }
+
+    /// The sum of all values; it wraps around at 2⁶⁴.
+    #[must_use]
+    pub const fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// The histogram with these [`buckets`](Self::buckets), [`sum`](Self::sum) and [`max`](Self::max).
+    #[must_use]
+    pub fn from_buckets(buckets: impl Iterator<Item = (u64, u64)>, sum: u64, max: u64) -> Self {
+        let mut all = Self { sum, max, ..Self::default() };
+        for (value, count) in buckets {
+            if let Some(bucket) = all.buckets.get_mut(bucket_of(value)) {
+                *bucket = bucket.saturating_add(count);
+            }
+        }
+        all
     }
 
     /// Applies `apply` to each pair of counts. The maximum is that of both.
@@ -90,7 +114,7 @@ impl Histogram {
     /// Adds everything that `other` recorded.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
-            *mine += theirs;
+            *mine = mine.saturating_add(*theirs);
         }
         self.sum = self.sum.wrapping_add(other.sum);
         self.max = self.max.max(other.max);
@@ -134,6 +158,14 @@ const fn upper_bound(index: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_is_the_same_from_its_buckets() {
+        let mut histogram = Histogram::default();
+        (0..3_000).chain(wide()).for_each(|value| histogram.record(value));
+        let (sum, max) = (histogram.sum(), histogram.max());
+        assert_eq!(Histogram::from_buckets(histogram.buckets(), sum, max), histogram);
+    }
 
     #[test]
     fn every_value_lies_within_its_bucket() {

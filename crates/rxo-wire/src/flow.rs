@@ -57,6 +57,33 @@ impl FlowKey {
         }
     }
 
+    /// The key as bytes that mean the same on every machine, and that sort by address: source and destination
+    /// as IPv6 addresses, VLANs, then source and destination port.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 40] {
+        let mut bytes = [0; 40];
+        let (chunks, _) = bytes.as_chunks_mut::<8>();
+        let halves = |word: u64| [((word >> 32) as u32).to_ne_bytes(), (word as u32).to_ne_bytes()];
+        for (chunk, word) in chunks.iter_mut().zip(&self.words) {
+            chunk.copy_from_slice(halves(*word).as_flattened());
+        }
+        let vlan = (self.words[4] >> 32) as u32;
+        chunks[4] = ((vlan as u64) << 32 | self.ports() as u64).to_be_bytes();
+        bytes
+    }
+
+    /// The key that gave these bytes ([`FlowKey::to_bytes`]).
+    #[must_use]
+    pub const fn from_bytes(bytes: &[u8; 40]) -> Self {
+        let (addresses, tail) = bytes.split_at(32);
+        let mut both = [0; 32];
+        both.copy_from_slice(addresses);
+        let mut rest = [0; 8];
+        rest.copy_from_slice(tail);
+        let tail = u64::from_be_bytes(rest);
+        Self::v6(&both, tail as u32, (tail >> 32) as u32)
+    }
+
     /// The key of the TCP or UDP flow of `frame`, whose headers are at `at`: what [`parse`](crate::parse())
     /// gives. Walks no header but VLAN tags. `None` if the frame is too short for its offsets, or `at` has its
     /// IP header elsewhere than the frame.

@@ -7,15 +7,15 @@ use crate::limits::RECORD_BYTES;
 use crate::stream::Stream;
 
 /// Length of the shortest block: type and two lengths.
-pub(super) const LEAST_BYTES: u32 = 12;
+pub(crate) const LEAST_BYTES: u32 = 12;
 
 /// Offset of the body in a block.
-pub(super) const BODY_AT: usize = 8;
+pub(crate) const BODY_AT: usize = 8;
 
 /// A block that is completely available, and whose lengths agree.
-pub(super) struct Block<'a> {
+pub(crate) struct Block<'a> {
     /// The bytes between the two lengths.
-    pub(super) body: &'a [u8],
+    pub(crate) body: &'a [u8],
     is_big_endian: bool,
 }
 
@@ -23,7 +23,7 @@ impl<'a> Block<'a> {
     /// Reads the next block of `stream` without consuming it, so that an error in it has the
     /// position of its start.
     #[inline]
-    pub(super) fn read(
+    pub(crate) fn read(
         stream: &'a mut Stream,
         length: u32,
         is_big_endian: bool,
@@ -45,19 +45,19 @@ impl<'a> Block<'a> {
 
     /// Fails if the body has less than `bytes` bytes.
     #[inline]
-    pub(super) fn require(&self, bytes: usize, what: &str) -> Result<(), Fault> {
+    pub(crate) fn require(&self, bytes: usize, what: &str) -> Result<(), Fault> {
         if self.body.len() >= bytes { Ok(()) } else { Err(too_short(what, self.body.len(), bytes)) }
     }
 
     /// The 32-bit number at `at` in the body.
     #[inline]
-    pub(super) fn number(&self, at: usize) -> u32 {
+    pub(crate) fn number(&self, at: usize) -> u32 {
         number(self.body, at, self.is_big_endian)
     }
 
     /// The 16-bit number at `at` in the body.
     #[inline]
-    pub(super) fn short(&self, at: usize) -> u16 {
+    pub(crate) fn short(&self, at: usize) -> u16 {
         let bytes = self.body.get(at..).and_then(|rest| rest.first_chunk());
         let bytes = bytes.copied().unwrap_or_default();
         if self.is_big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
@@ -66,7 +66,7 @@ impl<'a> Block<'a> {
     /// The ranges in the block of the packet, which begins at `packet_at` in the body and has
     /// `kept_bytes`, and of its options.
     #[inline]
-    pub(super) fn packet(
+    pub(crate) fn packet(
         &self,
         packet_at: usize,
         kept_bytes: u32,
@@ -86,12 +86,12 @@ impl<'a> Block<'a> {
 
 /// The type and length of the block at the start of `bytes`.
 #[inline]
-pub(super) fn head(bytes: &[u8], is_big_endian: bool) -> (u32, u32) {
+pub(crate) fn head(bytes: &[u8], is_big_endian: bool) -> (u32, u32) {
     (number(bytes, 0, is_big_endian), number(bytes, 4, is_big_endian))
 }
 
 /// Whether the section at the start of `bytes` is big-endian.
-pub(super) fn section_order(bytes: &[u8]) -> Result<bool, Fault> {
+pub(crate) fn section_order(bytes: &[u8]) -> Result<bool, Fault> {
     match number(bytes, 8, false) {
         0x1a2b_3c4d => Ok(false),
         0x4d3c_2b1a => Ok(true),
@@ -102,7 +102,7 @@ pub(super) fn section_order(bytes: &[u8]) -> Result<bool, Fault> {
 }
 
 /// Skips a block of any length without keeping it.
-pub(super) fn skip(stream: &mut Stream, length: u32, is_big_endian: bool) -> Result<(), Fault> {
+pub(crate) fn skip(stream: &mut Stream, length: u32, is_big_endian: bool) -> Result<(), Fault> {
     check_length(length)?;
     let is_there = stream.skip(u64::from(length) - 4).map_err(Fault::Read)?;
     if !is_there || !stream.has(4).map_err(Fault::Read)? {
@@ -118,7 +118,7 @@ pub(super) fn skip(stream: &mut Stream, length: u32, is_big_endian: bool) -> Res
 
 /// The result if there are too few bytes for a block: the end, or a truncated block.
 #[cold]
-pub(super) fn end<T>(stream: &Stream) -> Result<Option<T>, Fault> {
+pub(crate) fn end<T>(stream: &Stream) -> Result<Option<T>, Fault> {
     match stream.bytes().len() {
         0 => Ok(None),
         left => Err(Fault::Truncated(format!("a block begins, but only {left} bytes follow"))),
@@ -126,7 +126,7 @@ pub(super) fn end<T>(stream: &Stream) -> Result<Option<T>, Fault> {
 }
 
 #[inline]
-fn number(bytes: &[u8], at: usize, is_big_endian: bool) -> u32 {
+pub(crate) fn number(bytes: &[u8], at: usize, is_big_endian: bool) -> u32 {
     let bytes = bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
     if is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
 }

@@ -4,7 +4,7 @@
 //! are skipped without being kept. A section's length is not used, because blocks say where the
 //! next begins, and many writers leave it open (-1).
 
-mod block;
+pub(super) mod block;
 mod interface;
 mod packet;
 
@@ -26,6 +26,17 @@ const INTERFACE: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
+
+/// Whether blocks of this type have packets.
+pub(super) const fn is_packet(kind: u32) -> bool {
+    matches!(kind, OBSOLETE_PACKET | SIMPLE_PACKET | ENHANCED_PACKET)
+}
+
+/// Whether this is a type that capture programs write: packets, descriptions, names, statistics, the journal,
+/// secrets, custom blocks.
+pub(super) const fn is_known(kind: u32) -> bool {
+    matches!(kind, SECTION | 1..=10 | 0x0bad | 0x4000_0bad)
+}
 
 /// The state of reading a pcapng file.
 #[derive(Debug)]

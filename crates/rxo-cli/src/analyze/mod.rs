@@ -1,23 +1,24 @@
 //! `rxo analyze`: what coalescing would do to the traffic in captures.
 //!
-//! The flags become a [`plan`]; the study of `rxo-trace` reads what it names; [`files`] adds the
-//! projection and writes what goes into files. A capture that is
+//! The flags become a [`plan`]; the study of `rxo-trace` reads what it names, or [`saved`] parts of studies are
+//! merged; [`files`] adds the projection and writes what goes into files. A capture that is
 //! damaged, or a signal, ends the reading and not the command: what is known so far is printed,
 //! marked partial.
 
 mod files;
 mod plan;
+mod saved;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Error, Result};
-use rxo_capture::CaptureError;
+use rxo_capture::{Capture, CaptureError};
 use rxo_console::shell;
-use rxo_trace::report::Report;
-use rxo_trace::study::{Ended, Study};
+use rxo_trace::study::{Ended, Part, Settings, Slice, Study, Terms, slices};
 use rxo_trace::text::text;
 
-use self::plan::Plan;
+use self::plan::{Plan, Work};
 use crate::captures::{Input, Progress};
 use crate::exit::{partial, usage};
 use crate::flags::AnalyzeFlags;
@@ -29,10 +30,16 @@ use crate::{output, stop};
 /// If the plan is invalid, no capture can be read, or not all of one could be read.
 pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
-    let study = Study::new(plan.settings.clone())
-        .map_err(|error| usage(format!("--set, --sweep: {error}")))?;
-    let stop = stop::on_request()?;
-    let mut report = read(study, &plan.inputs, &stop)?;
+    let part = count(&plan)?;
+    if let Some(path) = &plan.save {
+        saved::write(&part, path)?;
+    }
+    let Settings { costs, costs_from, top, .. } = plan.settings.clone();
+    let mut report = part.report(&Terms { costs, costs_from, top });
+    if matches!(plan.work, Work::Part { .. }) {
+        // It is meant to be one of several.
+        report.partial = part.damage();
+    }
     report.command = Some(shell::command());
     // Before anything is printed: the files must be written even if the reader of the text goes away.
     let written = files::write(&plan, &mut report);
@@ -45,14 +52,68 @@ pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
     report.partial.map_or(Ok(()), |why| Err(partial(why)))
 }
 
-/// Reads all captures, until a signal.
-fn read(mut study: Study, inputs: &[Input], stop: &std::sync::Arc<AtomicBool>) -> Result<Report> {
-    let progress = Progress::over(inputs);
+/// Counts what the plan names.
+fn count(plan: &Plan) -> Result<Part> {
+    let stop = stop::on_request()?;
+    let study = || {
+        Study::new(plan.settings.clone()).map_err(|error| usage(format!("--set, --sweep: {error}")))
+    };
+    match &plan.work {
+        Work::Merge(paths) => saved::merge(paths),
+        Work::Captures(inputs) => {
+            let (study, interrupted) = read(study()?, &whole(inputs), &stop)?;
+            Ok(study.into_part(None, interrupted))
+        }
+        Work::Part { files, number, parts } => {
+            let study = study()?;
+            let (span, slices) = slices(files, *number, *parts)?;
+            let opened: Vec<Opened<'_>> = slices.iter().map(Opened::Slice).collect();
+            // A part may have nothing to read.
+            let (study, interrupted) = read(study, &opened, &stop)?;
+            Ok(study.into_part(Some(span), interrupted))
+        }
+    }
+}
+
+/// Something to open.
+enum Opened<'a> {
+    Whole(&'a Input),
+    Slice(&'a Slice),
+}
+
+fn whole(inputs: &[Input]) -> Vec<Opened<'_>> {
+    inputs.iter().map(Opened::Whole).collect()
+}
+
+impl Opened<'_> {
+    fn input(&self) -> Input {
+        match self {
+            Self::Whole(input) => (*input).clone(),
+            Self::Slice(slice) => Input::new(&slice.path),
+        }
+    }
+
+    fn open(&self, stop: &Arc<AtomicBool>) -> Result<Capture, CaptureError> {
+        match self {
+            Self::Whole(input) => input.open(stop),
+            Self::Slice(slice) => slice.open(),
+        }
+    }
+}
+
+/// Reads all captures, until a signal, which is the text.
+fn read(
+    mut study: Study,
+    captures: &[Opened<'_>],
+    stop: &Arc<AtomicBool>,
+) -> Result<(Study, Option<String>)> {
+    let inputs: Vec<Input> = captures.iter().map(Opened::input).collect();
+    let progress = Progress::over(&inputs);
     let mut failed: Option<CaptureError> = None;
     let mut opened = 0;
-    for input in inputs {
+    for (capture, input) in captures.iter().zip(&inputs) {
         progress.begin(input);
-        match input.open(stop) {
+        match capture.open(stop) {
             Ok(mut capture) => {
                 opened += 1;
                 let is_wanted = |position| {
@@ -77,5 +138,5 @@ fn read(mut study: Study, inputs: &[Input], stop: &std::sync::Arc<AtomicBool>) -
     let interrupted = stop
         .load(Ordering::Relaxed)
         .then(|| format!("interrupted after {} packets", crate::numbers::grouped(study.packets())));
-    Ok(study.finish(interrupted))
+    Ok((study, interrupted))
 }

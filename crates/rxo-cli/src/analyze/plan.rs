@@ -1,26 +1,27 @@
 //! The plan of `rxo analyze`, from its flags.
 
 use std::hash::{BuildHasher, RandomState};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use rxo_repro::costs::{self, Given};
 use rxo_trace::projection::{ASSUMED_FROM, Costs};
-use rxo_trace::study::MAX_FLOWS;
-use rxo_trace::study::Point;
-use rxo_trace::study::{Filter, Settings};
+use rxo_trace::study::{Filter, MAX_FLOWS, Part, Point, Settings};
 use rxo_trace::sweep::{Grid, SweepAxis};
 
 use crate::captures::Input;
 use crate::exit::usage;
-use crate::flags::AnalyzeFlags;
+use crate::flags::{AnalyzeFlags, ReplayFlags};
 use crate::{defaults, paths, rules};
 
 /// A study, and where its results go.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    pub(super) inputs: Vec<Input>,
+    pub(super) work: Work,
     pub(super) settings: Settings,
+    /// Path of the counts, for merging.
+    pub(super) save: Option<PathBuf>,
     pub(super) json: bool,
     /// How many flows are listed; the Parquet tables have all.
     pub(super) listed_flows: usize,
@@ -30,6 +31,17 @@ pub(super) struct Plan {
     pub(super) html: Option<PathBuf>,
     /// Directory of the Parquet tables.
     pub(super) parquet: Option<PathBuf>,
+}
+
+/// What is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Captures, whole.
+    Captures(Vec<Input>),
+    /// One part of so many of all captures, in bytes.
+    Part { files: Vec<PathBuf>, number: u32, parts: u32 },
+    /// Parts that were saved.
+    Merge(Vec<PathBuf>),
 }
 
 impl Plan {
@@ -54,8 +66,9 @@ impl Plan {
             ..Settings::new(chosen)
         };
         Ok(Self {
-            inputs: inputs(&flags.files)?,
+            work: work(flags)?,
             settings,
+            save: to(flags.save.as_deref(), |path| paths::for_file("--save", path))?,
             json: flags.json,
             listed_flows: flags.top,
             costs,
@@ -70,17 +83,97 @@ fn to(path: Option<&Path>, check: impl Fn(&Path) -> Result<PathBuf>) -> Result<O
     path.map(check).transpose()
 }
 
+fn work(flags: &AnalyzeFlags) -> Result<Work> {
+    let inputs = inputs(&flags.files)?;
+    let saved = inputs.iter().filter(|input| is_part(input.path())).count();
+    if saved > 0 {
+        return merge(flags, &inputs, saved);
+    }
+    let Some(text) = &flags.part else { return Ok(Work::Captures(inputs)) };
+    let (number, parts) = part(text)?;
+    if inputs.contains(&Input::Standard) {
+        return Err(usage("--part reads files, and not standard input"));
+    }
+    let files = inputs.iter().map(|input| input.path().to_owned()).collect();
+    Ok(Work::Part { files, number, parts })
+}
+
+/// The plan to merge saved parts, whose settings are theirs.
+fn merge(flags: &AnalyzeFlags, inputs: &[Input], saved: usize) -> Result<Work> {
+    if saved < inputs.len() {
+        return Err(usage("parts and captures together: analyze the captures with --save first"));
+    }
+    let ReplayFlags { policy, poll, checksum } = &flags.replay;
+    let changes_policy = policy.policy != defaults::POLICY || policy.hold.is_some();
+    let is_set = [
+        ("--policy, --hold", changes_policy),
+        ("--set", !policy.set.is_empty()),
+        ("--poll", poll.is_some()),
+        ("--checksum", checksum != "verify"),
+        ("--sweep", !flags.sweep.is_empty()),
+        ("--flow", flags.flow.is_some()),
+        ("--no-advice", flags.no_advice),
+        ("--part", flags.part.is_some()),
+    ];
+    match is_set.iter().find(|(_, is_set)| *is_set) {
+        Some((flag, _)) => Err(usage(format!("{flag}: saved parts have their own settings"))),
+        None => Ok(Work::Merge(inputs.iter().map(|input| input.path().to_owned()).collect())),
+    }
+}
+
+fn part(text: &str) -> Result<(u32, u32)> {
+    let numbers = text.split_once('/').and_then(|(number, parts)| {
+        let (number, parts): (u32, u32) = (number.parse().ok()?, parts.parse().ok()?);
+        (1..=parts).contains(&number).then_some((number, parts))
+    });
+    numbers.ok_or_else(|| usage(format!("--part {text} is invalid: N/M, such as 3/8")))
+}
+
+/// Whether the file is a saved part.
+fn is_part(path: &Path) -> bool {
+    let mut head = [0; Part::MAGIC.len()];
+    // A pipe would lose what is read of it.
+    path.is_file()
+        && std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
+        && Part::is_at(&head)
+}
+
 fn inputs(files: &[PathBuf]) -> Result<Vec<Input>> {
     if files.is_empty() {
         return Err(usage(
             "no capture: give files before the options (rxo analyze FILE… --set KEY=VALUE), or -",
         ));
     }
-    let inputs: Vec<Input> = files.iter().map(Input::new).collect();
+    let mut inputs = Vec::new();
+    for file in files {
+        if file.is_dir() {
+            inputs.extend(inside(file)?.iter().map(Input::new));
+        } else {
+            inputs.push(Input::new(file));
+        }
+    }
     if inputs.iter().filter(|input| **input == Input::Standard).count() > 1 {
         return Err(usage("- twice: standard input can be read once"));
     }
     Ok(inputs)
+}
+
+/// The files in a directory, by name, but for hidden ones.
+fn inside(folder: &Path) -> Result<Vec<PathBuf>> {
+    let refused = |error| usage(format!("{}: {error}", folder.display()));
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(refused)? {
+        let entry = entry.map_err(refused)?;
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if !is_hidden && entry.path().is_file() {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(usage(format!("{}: the directory has no files", folder.display())));
+    }
+    Ok(files)
 }
 
 fn filter(text: &str) -> Result<Filter> {
@@ -126,7 +219,7 @@ mod tests {
     #[test]
     fn two_sweeps_make_a_grid() {
         let plan = plan("rxo analyze a b --sweep flows=1..8 --sweep hold=packets:4..64*2").unwrap();
-        assert_eq!(plan.inputs.len(), 2);
+        assert!(matches!(plan.work, Work::Captures(inputs) if inputs.len() == 2));
         assert_eq!(plan.settings.sweep.unwrap().points.len(), 40);
     }
 
@@ -136,6 +229,9 @@ mod tests {
             ("", "no capture: give files before the options"),
             ("--set flows=8 a.pcap", "--set a.pcap: write key=value"),
             ("- -", "- twice"),
+            ("a --part 9/8 --save p", "--part 9/8 is invalid: N/M, such as 3/8"),
+            ("- --part 1/8 --save p", "--part reads files"),
+            ("a --part 1/8", "error: the following required arguments were not provided"),
             ("a --poll often", "--poll often is invalid: packets:N (1 to 32768), time:T"),
             ("a --checksum maybe", "--checksum maybe is invalid: verify, partial or trust"),
             ("a --flow port", "--flow \"port\": ends too early: expected a port"),
@@ -149,7 +245,7 @@ mod tests {
         for (flags, message) in rows {
             let error = plan(&format!("rxo analyze {flags}")).unwrap_err().to_string();
             assert!(error.starts_with(message), "{flags}: {error}");
-            assert!(!error.contains('\n'));
+            assert!(error.starts_with("error: ") || !error.contains('\n'));
         }
     }
 }

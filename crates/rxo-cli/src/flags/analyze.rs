@@ -8,7 +8,8 @@ use super::ReplayFlags;
 
 #[derive(Args, Debug)]
 pub(crate) struct AnalyzeFlags {
-    /// Captures to analyze, in this order: pcap or pcapng, plain, gzip or zstd; - is standard input.
+    /// Captures to analyze, in this order: pcap or pcapng, plain, gzip or zstd; - is standard input, a directory
+    /// stands for its files. Or parts from --save, which are merged.
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
@@ -46,6 +47,15 @@ pub(crate) struct AnalyzeFlags {
     /// Write all flows and all tried settings as Parquet tables into a directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
+
+    /// Analyze only the Nth of M parts of about the same length, cut at pauses. Needs no other part; give the
+    /// same files, --part 1/M to M/M, and merge what --save writes.
+    #[arg(long, value_name = "N/M", requires = "save")]
+    pub(crate) part: Option<String>,
+
+    /// Write what was counted to a file, to merge it with other parts by rxo analyze FILE…
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
 
     /// Print JSON instead of tables.
     #[arg(long)]

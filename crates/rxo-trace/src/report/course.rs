@@ -1,8 +1,9 @@
 //! The traffic over time.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// Packets and deliveries in steps of equal length, from the first packet.
+/// Packets and deliveries in steps of equal length. They begin at multiples of it, the first with the first
+/// packet.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Course {
     /// Length of a step, in nanoseconds.
@@ -12,7 +13,7 @@ pub struct Course {
 }
 
 /// Packets and deliveries in one step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CourseStep {
     /// Packets received.
     pub packets: u64,
@@ -20,4 +21,13 @@ pub struct CourseStep {
     pub bytes: u64,
     /// Deliveries to the host under the chosen policy.
     pub deliveries: u64,
+}
+
+impl CourseStep {
+    /// Adds what another step counted.
+    pub(crate) const fn add(&mut self, other: &Self) {
+        self.packets = self.packets.saturating_add(other.packets);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.deliveries = self.deliveries.saturating_add(other.deliveries);
+    }
 }

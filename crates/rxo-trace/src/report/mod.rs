@@ -40,6 +40,9 @@ pub struct Report {
     pub traffic: Traffic,
     /// The effect of the chosen policy.
     pub outcome: Outcome,
+    /// The effects of all settings that were tried, the chosen ones first. Each occurs once.
+    #[serde(skip)]
+    pub tried: Vec<Outcome>,
     /// The traffic over time, under the chosen policy.
     pub course: Course,
     /// The flows with most packets under the chosen policy, in descending order.

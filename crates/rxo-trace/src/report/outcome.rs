@@ -27,6 +27,9 @@ pub struct Outcome {
     pub eliminated: u64,
     /// Packets eliminated per 10,000 packets, as the RSC paper counts (2006, section 4).
     pub eliminated_per_10_000: f64,
+    /// By how many packets `eliminated` may be wrong, because the capture was cut into parts where the pause
+    /// was short, or polls count packets. 0 if it is exact.
+    pub eliminated_error: u64,
     /// Segments per aggregate, for aggregates of two or more.
     pub segments_per_aggregate: Distribution,
     /// Payload bytes per aggregate, for aggregates of two or more.
@@ -48,7 +51,7 @@ pub struct Outcome {
 }
 
 /// The distribution of a value.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Distribution {
     /// Number of values.
     pub count: u64,
@@ -62,6 +65,10 @@ pub struct Distribution {
     pub max: u64,
     /// The values that 0 %, 5 %, 10 % and so on to 100 % do not exceed, at most 12 % too high.
     pub every_5_percent: [u64; 21],
+    /// The histogram: the largest value of each bucket that is not empty, and the number of values in it.
+    /// Buckets are 12 % wide, and exact below 16.
+    #[serde(skip)]
+    pub buckets: Vec<(u64, u64)>,
 }
 
 impl From<&Histogram> for Distribution {
@@ -72,6 +79,7 @@ impl From<&Histogram> for Distribution {
             p50: histogram.quantile(0.5),
             p99: histogram.quantile(0.99),
             max: histogram.max(),
+            buckets: histogram.buckets().collect(),
             every_5_percent: std::array::from_fn(|step| histogram.quantile(step as f64 / 20.0)),
         }
     }

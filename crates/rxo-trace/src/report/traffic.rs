@@ -1,9 +1,9 @@
 //! The traffic, independent of the policy.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One capture that was read.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Source {
     /// The file as the user named it; `-` for standard input.
     pub name: String,
@@ -17,6 +17,27 @@ pub struct Source {
     pub duration_ns: u64,
     /// Why it was not read to its end, with the byte offset; `None` if it was.
     pub damage: Option<String>,
+}
+
+impl Source {
+    /// Adds what another part of the capture says.
+    pub(crate) fn add(&mut self, other: Self) {
+        if self.packets == 0 || other.packets == 0 {
+            let (started_at_ns, duration_ns) = match self.packets {
+                0 => (other.started_at_ns, other.duration_ns),
+                _ => (self.started_at_ns, self.duration_ns),
+            };
+            (self.started_at_ns, self.duration_ns) = (started_at_ns, duration_ns);
+        } else {
+            let end = |source: &Self| source.started_at_ns.saturating_add(source.duration_ns);
+            let end_ns = end(self).max(end(&other));
+            self.started_at_ns = self.started_at_ns.min(other.started_at_ns);
+            self.duration_ns = end_ns - self.started_at_ns;
+        }
+        self.packets = self.packets.saturating_add(other.packets);
+        // The first in the alphabet, so that the order of parts does not matter.
+        self.damage = [self.damage.take(), other.damage].into_iter().flatten().min();
+    }
 }
 
 /// Totals of all captures together.

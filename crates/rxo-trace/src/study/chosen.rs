@@ -1,5 +1,8 @@
 //! What is counted only for the chosen point: its flows, and its course over time.
 
+use rxo_frame::Instant;
+
+use super::clock::Clock;
 use super::course::Steps;
 use super::flows::Flows;
 
@@ -7,12 +10,27 @@ use super::flows::Flows;
 pub(super) struct Chosen {
     pub(super) flows: Flows,
     pub(super) course: Steps,
+    /// The clock of the packets, which says where on the course they are.
+    pub(super) clock: Clock,
 }
 
 impl Chosen {
     /// Starts with no counts and room for `most_flows` flows. `seed` keeps captures from aiming at
     /// one bucket.
     pub(super) fn new(most_flows: usize, seed: u64) -> Self {
-        Self { flows: Flows::new(most_flows, seed), course: Steps::default() }
+        let flows = Flows::new(most_flows, seed);
+        Self { flows, course: Steps::default(), clock: Clock::default() }
+    }
+
+    /// Counts a packet that arrived at `now` on the clock.
+    #[inline]
+    pub(super) fn arrive(&mut self, now: Instant, wire_bytes: u64) {
+        self.course.packet(self.clock.of_records(now), wire_bytes);
+    }
+
+    /// Counts deliveries at `at` on the clock.
+    #[inline]
+    pub(super) fn deliver(&mut self, at: Instant, deliveries: u64) {
+        self.course.deliver(self.clock.of_records(at), deliveries);
     }
 }

@@ -5,6 +5,7 @@
 //! the last. Engine and polls need time that never goes back.
 
 use rxo_frame::Instant;
+use serde::{Deserialize, Serialize};
 
 /// Longest step back that means a packet was written late. A longer one means that the clock was
 /// set, or another capture begins.
@@ -16,7 +17,7 @@ const LATE_NS: u64 = 1_000_000_000;
 /// a larger one, time continues from the current time: later records keep their distances, so polls
 /// and holds continue normally. A capture unrelated to the previous one is treated in the same way:
 /// see [`Clock::rejoin`].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Clock {
     /// Added to a record's time since the last restart.
     shift_ns: i64,
@@ -51,6 +52,17 @@ impl Clock {
         at.as_nanos().saturating_add_signed(self.shift_ns)
     }
 
+    /// The time that the records have for what is at `at` on this clock.
+    #[inline]
+    pub(super) const fn of_records(&self, at: Instant) -> Instant {
+        Instant::from_nanos(at.as_nanos().saturating_add_signed(self.shift_ns.saturating_neg()))
+    }
+
+    /// How long after the last record one with the time `at` is, in nanoseconds; `None` if it is before it.
+    pub(super) const fn gap_ns(&self, at: Instant) -> Option<u64> {
+        self.shifted(at).checked_sub(self.now_ns)
+    }
+
     /// Whether `at` is more than a second away from the last record, so that it does not continue
     /// it.
     pub(super) const fn is_far(&self, at: Instant) -> bool {
@@ -65,6 +77,7 @@ impl Clock {
     }
 
     /// The time of the last record.
+    #[inline]
     pub(crate) const fn now(&self) -> Instant {
         Instant::from_nanos(self.now_ns)
     }

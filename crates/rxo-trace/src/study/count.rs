@@ -1,7 +1,7 @@
 //! The totals of the traffic.
 
 use rxo_capture::LinkType;
-use rxo_frame::Instant;
+use serde::{Deserialize, Serialize};
 
 use super::checksum::Finding;
 use super::intake::Taken;
@@ -10,43 +10,59 @@ use super::seen::Segment;
 /// Packets with more payload than this cannot come from a link, in bytes.
 const SUPER_BYTES: u32 = 9_216;
 
-/// The counts so far. Names are those of the report.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Count {
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
-    /// Time of the first packet on the capture's clock; `None` before it.
-    pub(super) first: Option<Instant>,
-    pub(super) last: Instant,
-    /// Time of the first packet in its record.
-    pub(super) started_at: Instant,
-    pub(super) tcp_packets: u64,
-    pub(super) data_segments: u64,
-    pub(super) pure_acks: u64,
-    pub(super) aggregatable_pure_acks: u64,
-    pub(super) cut_packets: u64,
-    pub(super) short_packets: u64,
-    pub(super) super_packets: u64,
-    pub(super) unserved_packets: u64,
-    pub(super) untracked_packets: u64,
-    pub(super) filtered_packets: u64,
-    pub(super) unknown_link_packets: u64,
-    pub(super) not_ip_packets: u64,
-    pub(super) right: u64,
-    pub(super) wrong: u64,
-    pub(super) unfinished: u64,
-    pub(super) cut_segments: u64,
+/// Defines [`Count`], whose fields are sums, so that none can be forgotten where two are added.
+macro_rules! counts {
+    ($($field:ident),* $(,)?) => {
+        /// The counts so far, all of them sums. Names are those of the report.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub(super) struct Count {
+            $(pub(super) $field: u64,)*
+        }
+
+        impl Count {
+            /// The names of the counts, which are part of the form of saved parts.
+            pub(super) const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
+
+            /// The largest of them.
+            pub(super) fn most(&self) -> u64 {
+                [$(self.$field),*].into_iter().fold(0, u64::max)
+            }
+
+            /// Adds the counts of other packets.
+            pub(super) fn add(&mut self, other: &Self) {
+                $(self.$field = self.$field.saturating_add(other.$field);)*
+            }
+        }
+    };
+}
+
+counts! {
+    packets,
+    bytes,
+    tcp_packets,
+    data_segments,
+    pure_acks,
+    aggregatable_pure_acks,
+    cut_packets,
+    short_packets,
+    super_packets,
+    unserved_packets,
+    untracked_packets,
+    filtered_packets,
+    unknown_link_packets,
+    not_ip_packets,
+    right,
+    wrong,
+    unfinished,
+    cut_segments,
+    steps_back,
+    duration_ns,
 }
 
 impl Count {
     /// Counts a packet that the filter accepts.
     #[inline]
-    pub(super) fn packet(&mut self, taken: &Taken, at: Instant, now: Instant) {
-        if self.first.is_none() {
-            self.first = Some(now);
-            self.started_at = at;
-        }
-        self.last = now;
+    pub(super) fn packet(&mut self, taken: &Taken) {
         self.packets += 1;
         self.bytes += taken.wire_bytes;
         self.cut_packets += u64::from(taken.is_cut);
@@ -77,15 +93,5 @@ impl Count {
         } else {
             self.unknown_link_packets += 1;
         }
-    }
-
-    /// Time from the first packet to the last, in nanoseconds.
-    pub(super) fn duration_ns(&self) -> u64 {
-        self.first.map_or(0, |first| self.last.nanos_since(first))
-    }
-
-    /// Time of the first packet, in nanoseconds on the capture's clock.
-    pub(super) fn first_ns(&self) -> u64 {
-        self.first.unwrap_or_default().as_nanos()
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! The length of a capture is known only at its end. So steps begin at a microsecond, and whenever
 //! there would be more than [`MOST_STEPS`], each pair of steps is joined. Memory is bounded, and at
-//! the end there are between half of `MOST_STEPS` and all of it.
+//! the end there are between half of `MOST_STEPS` and all of it. Steps begin at multiples of their
+//! length since 1970, so the steps of two parts of a capture can be added, in any order.
 
 use rxo_frame::Instant;
+use serde::{Deserialize, Serialize};
 
 use crate::report::{Course, CourseStep};
 
@@ -13,18 +15,19 @@ const MOST_STEPS: usize = 128;
 /// The first steps have a length of 2^10 ns.
 const FIRST_SHIFT: u32 = 10;
 
-/// The steps so far. The first begins with the first packet.
-#[derive(Clone, Debug)]
+/// The steps so far.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Steps {
-    first: Option<Instant>,
     /// A step has a length of 2^shift ns.
     shift: u32,
+    /// The number of the first step, counted from 1970.
+    first: u64,
     steps: Vec<CourseStep>,
 }
 
 impl Default for Steps {
     fn default() -> Self {
-        Self { first: None, shift: FIRST_SHIFT, steps: Vec::with_capacity(MOST_STEPS) }
+        Self { shift: FIRST_SHIFT, first: 0, steps: Vec::with_capacity(MOST_STEPS) }
     }
 }
 
@@ -32,7 +35,7 @@ impl Steps {
     /// Counts a packet with `wire_bytes` bytes.
     #[inline]
     pub(super) fn packet(&mut self, at: Instant, wire_bytes: u64) {
-        let step = self.step(at);
+        let step = self.step(at.as_nanos());
         step.packets += 1;
         step.bytes += wire_bytes;
     }
@@ -41,37 +44,77 @@ impl Steps {
     #[inline]
     pub(super) fn deliver(&mut self, at: Instant, deliveries: u64) {
         if deliveries > 0 {
-            self.step(at).deliveries += deliveries;
+            self.step(at.as_nanos()).deliveries += deliveries;
         }
     }
 
-    #[inline]
-    fn step(&mut self, at: Instant) -> &mut CourseStep {
-        let since_ns = at.nanos_since(*self.first.get_or_insert(at));
-        while since_ns >> self.shift >= MOST_STEPS as u64 {
+    /// Adds the steps of other traffic.
+    pub(super) fn add(&mut self, other: &Self) {
+        while self.shift < other.shift {
             self.halve();
         }
-        let index = (since_ns >> self.shift) as usize;
-        if index >= self.steps.len() {
-            self.steps.resize(index + 1, CourseStep::default());
+        for (number, step) in (other.first..).zip(&other.steps) {
+            if *step != CourseStep::default() {
+                self.step(number << other.shift).add(step);
+            }
         }
-        &mut self.steps[index]
+    }
+
+    /// Whether they are as steps can be. Others, read from a file, could make it panic.
+    pub(super) fn are_valid(&self) -> bool {
+        let last = self.first.checked_add(self.steps.len() as u64);
+        (FIRST_SHIFT..64).contains(&self.shift)
+            && self.steps.len() <= MOST_STEPS
+            && last.is_some_and(|last| last <= (u64::MAX >> self.shift) + 1)
+            && self.steps.first().is_none_or(|step| *step != CourseStep::default())
+            && self.steps.last().is_none_or(|step| *step != CourseStep::default())
+    }
+
+    #[inline]
+    fn step(&mut self, ns: u64) -> &mut CourseStep {
+        if (ns >> self.shift).wrapping_sub(self.first) >= self.steps.len() as u64 {
+            self.make_room(ns);
+        }
+        &mut self.steps[((ns >> self.shift) - self.first) as usize]
+    }
+
+    /// Makes a step for this time.
+    #[cold]
+    fn make_room(&mut self, ns: u64) {
+        if self.steps.is_empty() {
+            self.first = ns >> self.shift;
+        }
+        loop {
+            let number = ns >> self.shift;
+            let last = (self.first + self.steps.len() as u64).saturating_sub(1);
+            if number.max(last) - number.min(self.first) < MOST_STEPS as u64 {
+                break;
+            }
+            self.halve();
+        }
+        let number = ns >> self.shift;
+        if number < self.first {
+            let before = (self.first - number) as usize;
+            self.steps.splice(0..0, core::iter::repeat_n(CourseStep::default(), before));
+            self.first = number;
+        }
+        let needed = (number - self.first) as usize + 1;
+        self.steps.resize(self.steps.len().max(needed), CourseStep::default());
     }
 
     /// Joins each pair of steps.
     #[cold]
     fn halve(&mut self) {
-        let half = self.steps.len().div_ceil(2);
-        for index in 0..half {
-            let mut sum = self.steps[2 * index];
-            if let Some(second) = self.steps.get(2 * index + 1) {
-                sum.packets += second.packets;
-                sum.bytes += second.bytes;
-                sum.deliveries += second.deliveries;
+        let odd = self.first % 2;
+        let mut joined = Vec::with_capacity(MOST_STEPS);
+        for (number, step) in (odd..).zip(&self.steps) {
+            if joined.len() as u64 == number / 2 {
+                joined.push(CourseStep::default());
             }
-            self.steps[index] = sum;
+            joined.last_mut().into_iter().for_each(|sum: &mut CourseStep| sum.add(step));
         }
-        self.steps.truncate(half);
+        self.steps = joined;
+        self.first /= 2;
         self.shift += 1;
     }
 
@@ -111,12 +154,32 @@ mod tests {
     fn a_long_capture_has_many_steps_of_equal_packets() {
         let course = course((0..64_000).map(|index| index * 50_000));
         assert!(course.steps.len() > MOST_STEPS / 2, "{}", course.steps.len());
-        let whole = &course.steps[..course.steps.len() - 1];
+        let whole = &course.steps[1..course.steps.len() - 1];
         let (least, most) = (
             whole.iter().map(|step| step.packets).min().unwrap(),
             whole.iter().map(|step| step.packets).max().unwrap(),
         );
         assert!(most - least <= 1, "{least} to {most}");
+    }
+
+    #[test]
+    fn the_steps_of_parts_are_those_of_the_whole_in_any_order() {
+        let mut random = rxo_testkit::Random::new(5);
+        for _ in 0..200 {
+            let spread = 1 << random.below(32);
+            let times: Vec<u64> = (0..40).map(|_| random.below(1 << 30) * spread).collect();
+            let of = |times: &[u64]| {
+                let mut steps = Steps::default();
+                times.iter().for_each(|ns| steps.packet(Instant::from_nanos(*ns), 7));
+                steps
+            };
+            let (a, b) = (of(&times[..25]), of(&times[25..]));
+            let (mut ab, mut ba) = (a.clone(), b.clone());
+            ab.add(&b);
+            ba.add(&a);
+            assert_eq!((&ab, &ba), (&of(&times), &of(&times)));
+            assert!(ab.are_valid());
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! flow is added; its packets count in the totals and as untracked.
 
 use rxo_wire::{FlowHasher, FlowKey, SeqNumber};
+use serde::{Deserialize, Serialize};
 
 use super::seen::Segment;
 use crate::report::FlowReport;
@@ -19,8 +20,9 @@ const FIRST_PLACES: usize = 8_192;
 const NO_VLAN: u16 = u16::MAX;
 
 /// The figures of one flow.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Flow {
+    #[serde(with = "wire_key")]
     pub(super) key: FlowKey,
     pub(super) packets: u64,
     bytes: u64,
@@ -30,10 +32,13 @@ pub(super) struct Flow {
     /// Number of packets minus number of deliveries.
     eliminated: u64,
     aggregates: u64,
+    /// Times of its earliest and latest packet, as the records have them.
     first_ns: u64,
     last_ns: u64,
-    /// SEG.ACK of its last packet.
+    first_ack: u32,
+    /// SEG.ACK of its last pure ACK.
     ack: u32,
+    first_window: u16,
     window: u16,
     vlan: u16,
     /// Packets whose checksum the sender's card was to complete. Saturates.
@@ -41,6 +46,25 @@ pub(super) struct Flow {
     /// Whether its last packet was a pure ACK that differs from its neighbours only in number and
     /// window.
     after_plain_ack: bool,
+    /// Whether its first packet was one.
+    begins_with_plain_ack: bool,
+}
+
+/// What of a flow's first and last packet says whether ACKs on both sides of a cut could be aggregated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PlainAck {
+    ack: u32,
+    window: u16,
+}
+
+impl PlainAck {
+    /// Whether a pure ACK that is alike but for number and window could be aggregated with this one.
+    pub(super) const fn is_followed_by(self, next: Self) -> bool {
+        let advances =
+            next.ack != self.ack && SeqNumber(next.ack).is_at_or_after(SeqNumber(self.ack));
+        let updates_window = next.ack == self.ack && next.window != self.window;
+        advances || updates_window
+    }
 }
 
 impl Flow {
@@ -56,11 +80,14 @@ impl Flow {
             aggregates: 0,
             first_ns: at_ns,
             last_ns: at_ns,
+            first_ack: 0,
             ack: 0,
+            first_window: 0,
             window: 0,
             vlan: segment.vlan.unwrap_or(NO_VLAN),
             unfinished: 0,
             after_plain_ack: false,
+            begins_with_plain_ack: false,
         }
     }
 
@@ -78,19 +105,69 @@ impl Flow {
         self.bytes += wire_bytes;
         self.payload_bytes += u64::from(segment.at.payload_bytes());
         self.data_segments += u64::from(segment.at.payload_bytes() > 0);
-        self.last_ns = at_ns;
+        self.first_ns = self.first_ns.min(at_ns);
+        self.last_ns = self.last_ns.max(at_ns);
         let follows = segment.is_pure_ack && self.count_ack(segment, bytes);
         self.after_plain_ack = segment.is_pure_ack && segment.is_bare;
+        if self.packets == 1 {
+            self.begins_with_plain_ack = self.after_plain_ack;
+            (self.first_ack, self.first_window) = (self.ack, self.window);
+        }
         follows
     }
 
     fn count_ack(&mut self, segment: &Segment, bytes: &[u8]) -> bool {
         self.pure_acks += 1;
-        let (ack, window) = (segment.ack(bytes), segment.window(bytes));
-        let advances = ack != self.ack && SeqNumber(ack).is_at_or_after(SeqNumber(self.ack));
-        let updates_window = ack == self.ack && window != self.window;
-        (self.ack, self.window) = (ack, window);
-        self.after_plain_ack && segment.is_bare && (advances || updates_window)
+        let next = PlainAck { ack: segment.ack(bytes), window: segment.window(bytes) };
+        let follows = PlainAck { ack: self.ack, window: self.window }.is_followed_by(next);
+        (self.ack, self.window) = (next.ack, next.window);
+        self.after_plain_ack && segment.is_bare && follows
+    }
+
+    /// Its first packet, if that was a plain ACK.
+    pub(super) fn first_ack(&self) -> Option<PlainAck> {
+        let ack = PlainAck { ack: self.first_ack, window: self.first_window };
+        self.begins_with_plain_ack.then_some(ack)
+    }
+
+    /// Its last packet, if that was a plain ACK.
+    pub(super) fn last_ack(&self) -> Option<PlainAck> {
+        let ack = PlainAck { ack: self.ack, window: self.window };
+        self.after_plain_ack.then_some(ack)
+    }
+
+    /// Adds the figures of other packets of the flow.
+    fn add(&mut self, other: &Self) {
+        let Self { packets, bytes, payload_bytes, data_segments, pure_acks, .. } = other;
+        for (mine, theirs) in [
+            (&mut self.packets, packets),
+            (&mut self.bytes, bytes),
+            (&mut self.payload_bytes, payload_bytes),
+            (&mut self.data_segments, data_segments),
+            (&mut self.pure_acks, pure_acks),
+            (&mut self.eliminated, &other.eliminated),
+            (&mut self.aggregates, &other.aggregates),
+        ] {
+            *mine = mine.saturating_add(*theirs);
+        }
+        self.unfinished = self.unfinished.saturating_add(other.unfinished);
+        self.first_ns = self.first_ns.min(other.first_ns);
+        self.last_ns = self.last_ns.max(other.last_ns);
+        // One flow may be on two VLANs that its key does not tell apart.
+        self.vlan = self.vlan.min(other.vlan);
+    }
+
+    /// The largest of its counts.
+    pub(super) fn most(&self) -> u64 {
+        let traffic = [self.packets, self.bytes, self.payload_bytes, self.data_segments];
+        let others = [self.pure_acks, self.eliminated, self.aggregates];
+        traffic.into_iter().chain(others).fold(0, u64::max)
+    }
+
+    /// Forgets its first and last packet, which say nothing once it is added to others.
+    pub(super) const fn forget_ends(&mut self) {
+        (self.first_ack, self.first_window, self.ack, self.window) = (0, 0, 0, 0);
+        (self.begins_with_plain_ack, self.after_plain_ack) = (false, false);
     }
 
     pub(super) const fn count_unfinished(&mut self) {
@@ -122,12 +199,12 @@ impl Flow {
             payload_bytes: self.payload_bytes,
             data_segments: self.data_segments,
             pure_acks: self.pure_acks,
-            deliveries: self.packets - self.eliminated,
+            deliveries: self.packets.saturating_sub(self.eliminated),
             aggregates: self.aggregates,
             // Every aggregate has one delivery, which was not eliminated.
-            aggregated_segments: self.eliminated + self.aggregates,
-            first_ns: self.first_ns - start_ns,
-            last_ns: self.last_ns - start_ns,
+            aggregated_segments: self.eliminated.saturating_add(self.aggregates),
+            first_ns: self.first_ns.saturating_sub(start_ns),
+            last_ns: self.last_ns.saturating_sub(start_ns),
         }
     }
 }
@@ -168,22 +245,34 @@ impl Flows {
         if self.get(self.last).is_some_and(|flow| flow.key == segment.key) {
             return self.last;
         }
-        let number = self.look_up(segment, at_ns);
+        let number = self.look_up(&segment.key, || Flow::new(segment, at_ns));
         self.last = number;
         number
     }
 
-    fn look_up(&mut self, segment: &Segment, at_ns: u64) -> u32 {
-        let tag = self.hasher.hash(&segment.key).0 >> 32;
+    /// Adds the figures of a flow. Returns `false` if it is new and there is no room.
+    pub(super) fn add(&mut self, other: &Flow) -> bool {
+        let before = self.len;
+        let number = self.look_up(&other.key, || other.clone());
+        let is_new = self.len > before;
+        match self.get_mut(number).filter(|_| !is_new) {
+            Some(flow) => flow.add(other),
+            None => return is_new,
+        }
+        true
+    }
+
+    fn look_up(&mut self, key: &FlowKey, new: impl FnOnce() -> Flow) -> u32 {
+        let tag = self.hasher.hash(key).0 >> 32;
         let mask = self.places.len() - 1;
         let mut place = tag as usize & mask;
         loop {
             let found = self.places[place];
             if found == EMPTY {
-                return self.add(segment, at_ns, tag, place);
+                return self.insert(new, tag, place);
             }
             let number = found as u32;
-            if found >> 32 == tag && self.get(number).is_some_and(|flow| flow.key == segment.key) {
+            if found >> 32 == tag && self.get(number).is_some_and(|flow| flow.key == *key) {
                 return number;
             }
             place = (place + 1) & mask;
@@ -191,7 +280,7 @@ impl Flows {
     }
 
     #[cold]
-    fn add(&mut self, segment: &Segment, at_ns: u64, tag: u64, place: usize) -> u32 {
+    fn insert(&mut self, new: impl FnOnce() -> Flow, tag: u64, place: usize) -> u32 {
         if self.len >= self.limit {
             return NO_FLOW;
         }
@@ -200,7 +289,7 @@ impl Flows {
             self.slabs.push(Vec::with_capacity(SLAB));
         }
         if let Some(slab) = self.slabs.last_mut() {
-            slab.push(Flow::new(segment, at_ns));
+            slab.push(new());
         }
         self.places[place] = tag << 32 | u64::from(number);
         self.len += 1;
@@ -241,23 +330,56 @@ impl Flows {
         self.len
     }
 
+    /// All flows, to be changed.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
+        self.slabs.iter_mut().flatten()
+    }
+
     /// All flows, in the order in which they were first seen.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Flow> {
         self.slabs.iter().flatten()
     }
 
     /// The `most` flows with most packets in descending order; equal ones in the order in which
-    /// they were seen.
+    /// they began, and of those that began at once, by key.
     pub(super) fn top(&self, most: usize) -> Vec<&Flow> {
         let mut heap = std::collections::BinaryHeap::with_capacity(most.min(self.len) + 1);
         for (number, flow) in self.iter().enumerate() {
-            heap.push(core::cmp::Reverse((flow.packets, core::cmp::Reverse(number))));
+            let age = core::cmp::Reverse((flow.first_ns, flow.key.to_bytes()));
+            heap.push(core::cmp::Reverse((flow.packets, age, number)));
             if heap.len() > most {
                 heap.pop();
             }
         }
         let numbers = heap.into_sorted_vec().into_iter();
-        numbers.filter_map(|entry| self.get(entry.0.1.0 as u32)).collect()
+        numbers.filter_map(|entry| self.get(entry.0.2 as u32)).collect()
+    }
+}
+
+/// A flow's key in a saved part.
+pub(super) mod wire_key {
+    use rxo_wire::FlowKey;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        key: &FlowKey,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        let bytes = key.to_bytes();
+        let (chunks, _) = bytes.as_chunks::<8>();
+        let words: [u64; 5] = core::array::from_fn(|word| u64::from_be_bytes(chunks[word]));
+        words.serialize(to)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<FlowKey, D::Error> {
+        let words = <[u64; 5]>::deserialize(from)?;
+        let mut bytes = [0; 40];
+        for (chunk, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *chunk = word.to_be_bytes();
+        }
+        Ok(FlowKey::from_bytes(&bytes))
     }
 }
 

@@ -4,14 +4,14 @@
 //! the same batch. Frames share the bytes that were read, so another engine needs no copy of them.
 
 use rxo_coalesce::{ConfigError, Histogram};
-use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_frame::{Duration, Frame, Instant, LinkKind};
 
 use super::chosen::Chosen;
 use super::point::{FlowBytes, Point, Runner};
 use super::poll::{Poll, Polls};
 
 /// The result of a poll rule on the traffic.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PollFigures {
     /// Packets per poll.
     pub(super) packets: Histogram,
@@ -24,7 +24,7 @@ impl PollFigures {
     pub(super) fn add(&mut self, other: &Self) {
         self.packets.add(&other.packets);
         self.pause_ns.add(&other.pause_ns);
-        self.overruns += other.overruns;
+        self.overruns = self.overruns.saturating_add(other.overruns);
     }
 }
 
@@ -35,7 +35,11 @@ pub(super) struct Group {
     /// Packets that wait for the next poll.
     waiting: Vec<Frame<FlowBytes>>,
     batch: Vec<Frame<FlowBytes>>,
+    first: Option<Instant>,
+    last: Instant,
     ended: Option<Instant>,
+    /// Whether nothing depends any more on what came before the first packet.
+    is_settled: bool,
     figures: PollFigures,
     pub(super) runners: Vec<Runner>,
     /// How many of the oldest waiting packets have memory of their own.
@@ -60,7 +64,7 @@ impl Lane {
     ) -> Result<Self, ConfigError> {
         let mut groups: Vec<(Point, Group)> = Vec::new();
         for (number, point) in points.iter().enumerate() {
-            let runner = Runner::new(number, point.config(link, trust_checksums, seed))?;
+            let runner = Runner::new(number, point, point.config(link, trust_checksums, seed))?;
             match groups.iter_mut().find(|(first, _)| first.poll == point.poll) {
                 Some((_, group)) => group.runners.push(runner),
                 None => groups.push((*point, Group::new(point, runner))),
@@ -93,6 +97,11 @@ impl Lane {
             group.finish(now, chosen);
         }
     }
+
+    /// Begins anew with what was seen at another time. Nothing may be held.
+    pub(super) fn rejoin(&mut self) {
+        self.groups.iter_mut().for_each(Group::rejoin);
+    }
 }
 
 impl Group {
@@ -101,7 +110,10 @@ impl Group {
             polls: Polls::new(point.poll),
             waiting: Vec::new(),
             batch: Vec::new(),
+            first: None,
+            last: Instant::ZERO,
             ended: None,
+            is_settled: false,
             figures: PollFigures::default(),
             runners: vec![first],
             owned: 0,
@@ -117,6 +129,9 @@ impl Group {
     fn push(&mut self, frame: Frame<FlowBytes>, chosen: &mut Chosen) {
         let at = frame.arrived_at;
         self.run_due(at, chosen);
+        if !self.is_settled {
+            self.settle(at, chosen);
+        }
         if self.polls.waiting() == 0
             && let Some(ended) = self.ended
         {
@@ -155,6 +170,28 @@ impl Group {
         }
     }
 
+    /// Notes from when on nothing depends on what came before the first packet.
+    #[cold]
+    fn settle(&mut self, at: Instant, chosen: &mut Chosen) {
+        let pause = Duration::from_nanos(at.nanos_since(self.last));
+        self.last = at;
+        if self.first.is_none() {
+            self.first = Some(at);
+            return;
+        }
+        let mut is_settled = true;
+        for runner in &mut self.runners {
+            runner.catch_up(at, chosen);
+            is_settled &= runner.settle(pause);
+        }
+        self.is_settled = is_settled;
+    }
+
+    /// When its first packet arrived, and when its last poll ended.
+    pub(super) const fn ends(&self) -> (Option<Instant>, Option<Instant>) {
+        (self.first, self.ended)
+    }
+
     fn advance(&mut self, now: Instant, chosen: &mut Chosen) {
         self.run_due(now, chosen);
         // Under any rule, the waiting packets are polled later than now.
@@ -168,9 +205,14 @@ impl Group {
             end = end.max(poll.at);
         }
         for runner in &mut self.runners {
-            runner.catch_up(end, chosen);
             runner.finish(end, chosen);
         }
+    }
+
+    /// Begins anew with what was seen at another time.
+    fn rejoin(&mut self) {
+        self.polls.rejoin();
+        self.runners.iter_mut().for_each(Runner::restart);
     }
 
     /// Moves frames that have waited since the last call into memory of their own, once, so that a

@@ -9,6 +9,7 @@ use rxo_frame::{Frame, Instant, LinkKind};
 
 use super::chosen::Chosen;
 use super::lane::Lane;
+use super::part::Mark;
 use super::point::{FlowBytes, Point, Runner};
 use super::{ChecksumMode, Settings, StudyError};
 
@@ -50,7 +51,7 @@ impl Lanes {
             let config = point.config(LinkKind::Ethernet, trust_checksums, settings.seed);
             needed_bytes += memory_bytes(point);
             // Only this can be wrong with a lane, so later errors are impossible.
-            Runner::new(0, config).map_err(StudyError::Config)?;
+            Runner::new(0, point, config).map_err(StudyError::Config)?;
         }
         if needed_bytes > BUDGET_BYTES {
             return Err(StudyError::Memory { needed_bytes, most_bytes: BUDGET_BYTES });
@@ -131,9 +132,34 @@ impl Lanes {
         self.all.iter_mut().for_each(|named| named.lane.finish(now, chosen));
     }
 
+    /// Finishes all interfaces at `now`. What comes next was seen at another time.
+    pub(super) fn rejoin(&mut self, now: Instant, chosen: &mut Chosen) {
+        self.finish(now, chosen);
+        self.all.iter_mut().for_each(|named| named.lane.rejoin());
+    }
+
     /// All lanes.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Lane> {
         self.all.iter().map(|named| &named.lane)
+    }
+
+    /// All lanes, each with what names its interface in parts of the capture.
+    pub(super) fn named(&self) -> impl Iterator<Item = (u64, &Lane)> {
+        self.all.iter().map(|named| (named.mark(), &named.lane))
+    }
+}
+
+impl Named {
+    /// A number that stands for the interface's number and description.
+    fn mark(&self) -> u64 {
+        let mut mark = Mark::default();
+        mark.add(&self.number.to_le_bytes());
+        if let Some(Interface { link, snap_bytes, name }) = &self.interface {
+            mark.add(&link.0.to_le_bytes());
+            mark.add(&snap_bytes.unwrap_or_default().to_le_bytes());
+            mark.add(name.as_deref().unwrap_or_default().as_bytes());
+        }
+        mark.0
     }
 }
 

@@ -11,6 +11,7 @@
 //! * `count`, `chosen`: totals of the traffic; the `flows`, and the `course` over time.
 //! * `lane`: the engines of its interface, grouped by poll rule ([`Polls`]).
 //! * `point`: one engine, and the counts of its deliveries.
+//! * [`Part`]: what was counted, which can be merged with other parts of the traffic. [`slices`]: what each reads.
 //! * `outcome`, `notes`: the report. `read` does all of this for a capture file.
 //!
 //! # Contract
@@ -30,11 +31,13 @@ mod lane;
 mod lanes;
 mod notes;
 mod outcome;
+mod part;
 mod point;
 mod points;
 mod poll;
 mod read;
 mod seen;
+mod slices;
 mod time;
 
 use core::fmt;
@@ -49,10 +52,12 @@ pub(crate) use checksum::checksum_status;
 pub(crate) use clock::Clock;
 pub use filter::{Filter, FilterError};
 pub use flows::MAX_FLOWS;
+pub use part::{Mark, MergeError, Part, PartError, Span, Terms};
 pub(crate) use point::ASSUMED_LOAD;
 pub use point::Point;
 pub use poll::{BadPollRule, HOST_BUDGET, Poll, PollRule, Polls, RING_PACKETS};
 pub use read::Ended;
+pub use slices::{Slice, slices};
 
 use self::checksum::Finding;
 use self::chosen::Chosen;
@@ -60,6 +65,7 @@ use self::count::Count;
 use self::flows::NO_FLOW;
 use self::intake::Taken;
 use self::lanes::Lanes;
+use self::part::Recipe;
 use self::point::FlowBytes;
 use self::points::Points;
 use self::seen::{Seen, Segment};
@@ -152,6 +158,13 @@ pub struct Study {
     chosen: Chosen,
     lanes: Lanes,
     sources: Vec<Source>,
+    recipe: Recipe,
+    /// Time of the first packet in its record.
+    first_at: Option<Instant>,
+    /// Times of the first and last packet that the filter accepted, on the clock.
+    accepted: Option<(Instant, Instant)>,
+    /// Time of the earliest of them, as the records have it.
+    started_at_ns: u64,
     /// Whether the next record is the first of a second or later capture.
     is_between: bool,
 }
@@ -170,6 +183,10 @@ impl Study {
             chosen: Chosen::new(MAX_FLOWS, settings.seed),
             lanes: Lanes::new(&points.all, &settings)?,
             sources: Vec::new(),
+            recipe: Recipe::of(&settings),
+            first_at: None,
+            accepted: None,
+            started_at_ns: u64::MAX,
             is_between: false,
             points,
             settings,
@@ -198,6 +215,9 @@ impl Study {
         if let Some(source) = self.sources.last_mut() {
             note_times(source, records);
         }
+        if self.first_at.is_none() {
+            self.first_at = records.first().map(|first| first.at);
+        }
         if self.is_between
             && let Some(first) = records.first()
         {
@@ -213,7 +233,7 @@ impl Study {
     fn cross_over(&mut self, at: Instant) {
         self.is_between = false;
         if self.clock.is_far(at) {
-            self.lanes.finish(self.clock.now(), &mut self.chosen);
+            self.lanes.rejoin(self.clock.now(), &mut self.chosen);
             self.clock.rejoin(at);
         }
     }
@@ -227,6 +247,7 @@ impl Study {
     #[inline]
     fn take_one(&mut self, interfaces: &[Interface], record: Record) {
         let now = self.clock.advance(record.at);
+        self.chosen.clock = self.clock;
         let interface = interfaces.get(record.interface as usize);
         let link = interface.map_or(UNKNOWN_LINK, |interface| interface.link);
         let taken = intake::take(&record, link, self.settings.checksums);
@@ -236,38 +257,40 @@ impl Study {
             self.count.filtered_packets += 1;
             return;
         }
-        self.count.packet(&taken, record.at, now);
-        self.chosen.course.packet(now, taken.wire_bytes);
+        self.count.packet(&taken);
+        self.accepted = Some((self.accepted.map_or(now, |(first, _)| first), now));
+        self.started_at_ns = self.started_at_ns.min(record.at.as_nanos());
+        self.chosen.arrive(now, taken.wire_bytes);
         let (flow, checksum) = match taken.seen {
-            Seen::Tcp(segment) => self.segment(&segment, &taken, now),
+            Seen::Tcp(segment) => self.segment(&segment, &taken, record.at),
             Seen::Ip(_) | Seen::Short(_) | Seen::Other => (NO_FLOW, ChecksumStatus::Unknown),
         };
         let Some(Network { link: kind, packet, vlan, .. }) = taken.network else {
             self.count.without_network(link);
-            self.chosen.course.deliver(now, 1);
+            self.chosen.deliver(now, 1);
             return;
         };
         let bytes = FlowBytes { bytes: packet, flow };
         let frame = Frame { bytes, arrived_at: now, checksum, gso: None, vlan };
         if !self.lanes.push((record.interface, interface), kind, frame, &mut self.chosen) {
             self.count.unserved_packets += 1;
-            self.chosen.course.deliver(now, 1);
+            self.chosen.deliver(now, 1);
         }
     }
 
     /// Counts a segment. Returns the number of its flow and its checksum status.
     #[inline]
-    fn segment(&mut self, segment: &Segment, taken: &Taken, now: Instant) -> (u32, ChecksumStatus) {
+    fn segment(&mut self, segment: &Segment, taken: &Taken, at: Instant) -> (u32, ChecksumStatus) {
         let bytes = taken.network.as_ref().map(|network| network.packet.as_ref());
         let bytes = bytes.unwrap_or_default();
-        let number = self.chosen.flows.find_or_add(segment, now.as_nanos());
+        let number = self.chosen.flows.find_or_add(segment, at.as_nanos());
         let flow = self.chosen.flows.get_mut(number);
         let mode = self.settings.checksums;
         let finding = (taken.is_whole && mode != ChecksumMode::Trust)
             .then(|| checksum::check(segment, bytes, self.summer));
         self.count.segment(segment, finding, taken);
         if let Some(flow) = flow {
-            let can_join = flow.count(segment, bytes, taken.wire_bytes, now.as_nanos());
+            let can_join = flow.count(segment, bytes, taken.wire_bytes, at.as_nanos());
             self.count.aggregatable_pure_acks += u64::from(can_join);
             if finding == Some(Finding::Unfinished) {
                 flow.count_unfinished();
@@ -282,9 +305,9 @@ impl Study {
 
     /// Returns the report. `partial` says why reading stopped early for a reason other than damage.
     #[must_use]
-    pub fn finish(mut self, partial: Option<String>) -> Report {
-        self.lanes.finish(self.clock.now(), &mut self.chosen);
-        outcome::report(self, partial)
+    pub fn finish(self, partial: Option<String>) -> Report {
+        let Settings { costs, costs_from, top, .. } = self.settings.clone();
+        self.into_part(None, partial).report(&Terms { costs, costs_from, top })
     }
 }
 

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use rxo_coalesce::{BypassReason, FlushReason, Histogram};
+use rxo_coalesce::{BypassReason, FlushReason};
 
-use super::lane::PollFigures;
-use super::point::{Aggregates, CHOSEN, Point, Runner};
-use super::{Count, Study, notes};
+use super::flows::Flows;
+use super::part::{Part, PointSums, Sums, Terms};
+use super::point::{CHOSEN, Point};
+use super::points::Points;
+use super::{Count, Settings, notes};
 use crate::advice;
 use crate::report::{
     Axis, Checksums, Distribution, Outcome, ReasonCount, Report, SenderOffload, Sweep, Traffic,
@@ -17,70 +19,65 @@ use crate::report::{
 /// Most senders that the report names.
 const MAX_SENDERS: usize = 1_024;
 
-/// Makes the report of a study whose engines have delivered everything.
-pub(super) fn report(study: Study, partial: Option<String>) -> Report {
-    let outcomes: Vec<Outcome> = study
-        .points
-        .all
-        .iter()
-        .enumerate()
-        .map(|(number, point)| outcome(&study, number, point))
-        .collect();
-    let start_ns = study.count.first_ns();
-    let sweep = study.settings.sweep.as_ref().map(|grid| Sweep {
+/// Makes the report of what was counted.
+pub(super) fn report(part: &Part, terms: &Terms) -> Report {
+    // Parts have settings that can be read.
+    let Some(settings) = part.recipe.read() else { return Report::default() };
+    let sums = &part.sums;
+    let points = Points::of(&settings);
+    let tried = points.all.iter().zip(&sums.points);
+    let outcomes: Vec<Outcome> =
+        tried.map(|(point, counts)| outcome(&sums.count, counts, point)).collect();
+    let start_ns = sums.started_at_ns;
+    let sweep = settings.sweep.as_ref().map(|grid| Sweep {
         axes: grid.axes.iter().map(Axis::from).collect(),
-        outcomes: study.points.sweep.iter().map(|place| outcomes[*place].clone()).collect(),
+        outcomes: points.sweep.iter().map(|place| outcomes[*place].clone()).collect(),
     });
-    let traffic = traffic(&study);
-    let costs = study.settings.costs;
+    let traffic = traffic(sums, &settings);
+    let costs = terms.costs;
     let mut advice = match &sweep {
         Some(sweep) => advice::from_sweep(sweep, &outcomes[CHOSEN]),
-        None => advice::from_tried(&study.points.attempts, &outcomes, &traffic, costs),
+        None => advice::from_tried(&points.attempts, &outcomes, &traffic, costs),
     };
     let better_poll = advice.as_ref().and_then(|advice| advice.better_poll.as_deref());
-    let costs = (costs, study.settings.costs_from.as_str());
+    let costs = (costs, terms.costs_from.as_str());
     let decision = advice::decision(&traffic, &outcomes[CHOSEN], costs, better_poll);
     if decision.is_worth_it == Some(false)
         && let Some(advice) = &mut advice
     {
         advice.linux = None;
     }
-    let damaged = study.sources.iter().find_map(|source| source.damage.clone());
+    let top = sums.flows.top(terms.top);
     let mut report = Report {
-        filter: study.settings.filter.as_ref().map(ToString::to_string),
+        filter: settings.filter.as_ref().map(ToString::to_string),
         decision,
         traffic,
-        course: study.chosen.course.report(),
-        flows: study
-            .chosen
-            .flows
-            .top(study.settings.top)
-            .iter()
-            .map(|flow| flow.report(start_ns))
-            .collect(),
+        course: sums.course.report(),
+        flows: top.iter().map(|flow| flow.report(start_ns)).collect(),
         sweep,
         advice,
-        partial: partial.or(damaged),
-        outcome: outcomes.into_iter().nth(CHOSEN).unwrap_or_default(),
-        sources: study.sources,
+        partial: part.partial(),
+        outcome: outcomes[CHOSEN].clone(),
+        tried: outcomes,
+        sources: sums.sources.values().cloned().collect(),
         ..Report::default()
     };
     report.notes = notes::of(&report);
     report
 }
 
-fn traffic(study: &Study) -> Traffic {
-    let Count { packets, bytes, tcp_packets, data_segments, pure_acks, .. } = study.count;
-    let count = &study.count;
+fn traffic(sums: &Sums, settings: &Settings) -> Traffic {
+    let count = &sums.count;
+    let started_at_ns = if count.packets > 0 { sums.started_at_ns } else { 0 };
     Traffic {
-        packets,
-        bytes,
-        duration_ns: count.duration_ns(),
-        started_at_ns: count.started_at.as_nanos(),
-        flows: study.chosen.flows.len() as u64,
-        tcp_packets,
-        data_segments,
-        pure_acks,
+        packets: count.packets,
+        bytes: count.bytes,
+        duration_ns: count.duration_ns,
+        started_at_ns,
+        flows: sums.flows.len() as u64,
+        tcp_packets: count.tcp_packets,
+        data_segments: count.data_segments,
+        pure_acks: count.pure_acks,
         aggregatable_pure_acks: count.aggregatable_pure_acks,
         cut_packets: count.cut_packets,
         short_packets: count.short_packets,
@@ -89,33 +86,34 @@ fn traffic(study: &Study) -> Traffic {
         unserved_packets: count.unserved_packets,
         untracked_packets: count.untracked_packets,
         filtered_packets: count.filtered_packets,
-        steps_back: study.clock.steps_back(),
+        steps_back: count.steps_back,
         checksums: Checksums {
-            mode: study.settings.checksums.name().to_owned(),
+            mode: settings.checksums.name().to_owned(),
             right: count.right,
             wrong: count.wrong,
             unfinished: count.unfinished,
             cut: count.cut_segments,
-            sender_offload: senders(study),
+            sender_offload: senders(&sums.flows),
         },
     }
 }
 
 /// Hosts that left checksums to their card, from the figures of their flows.
-fn senders(study: &Study) -> Vec<SenderOffload> {
+fn senders(flows: &Flows) -> Vec<SenderOffload> {
     let mut counts: HashMap<IpAddr, (u64, u64)> = HashMap::new();
-    for flow in study.chosen.flows.iter().filter(|flow| flow.unfinished() > 0) {
+    for flow in flows.iter().filter(|flow| flow.unfinished() > 0) {
         let host = flow.key.source();
         if counts.len() < MAX_SENDERS || counts.contains_key(&host) {
-            counts.entry(host).or_default().0 += flow.unfinished();
+            let unfinished = &mut counts.entry(host).or_default().0;
+            *unfinished = unfinished.saturating_add(flow.unfinished());
         }
     }
     if counts.is_empty() {
         return Vec::new();
     }
-    for flow in study.chosen.flows.iter() {
+    for flow in flows.iter() {
         if let Some((_, packets)) = counts.get_mut(&flow.key.source()) {
-            *packets += flow.packets;
+            *packets = packets.saturating_add(flow.packets);
         }
     }
     let mut senders: Vec<(IpAddr, (u64, u64))> = counts.into_iter().collect();
@@ -130,59 +128,15 @@ fn senders(study: &Study) -> Vec<SenderOffload> {
         .collect()
 }
 
-/// The counts of one point's engines on all interfaces.
-#[derive(Default)]
-struct Sums {
-    frames: u64,
-    deliveries: u64,
-    aggregates: u64,
-    aggregated_segments: u64,
-    singles: u64,
-    bypassed: Vec<(&'static str, u64)>,
-    flushed: Vec<(&'static str, u64)>,
-    hold_ns: Histogram,
-    sizes: Aggregates,
-    polls: PollFigures,
-}
-
-impl Sums {
-    fn add(&mut self, runner: &Runner, polls: &PollFigures) {
-        let counters = runner.counters();
-        self.frames += counters.frames;
-        self.deliveries += counters.deliveries;
-        self.aggregates += counters.aggregates;
-        self.aggregated_segments += counters.aggregated_segments;
-        self.singles += counters.singles;
-        for reason in BypassReason::ALL {
-            add(&mut self.bypassed, reason.name(), counters.bypassed(*reason));
-        }
-        for reason in FlushReason::ALL {
-            add(&mut self.flushed, reason.name(), counters.flushed(*reason));
-        }
-        self.hold_ns.add(&counters.hold_ns);
-        self.sizes.add(&runner.aggregates);
-        self.polls.add(polls);
-    }
-}
-
-fn add(counts: &mut Vec<(&'static str, u64)>, name: &'static str, count: u64) {
-    match counts.iter_mut().find(|(known, _)| *known == name) {
-        Some((_, sum)) => *sum += count,
-        None => counts.push((name, count)),
-    }
-}
-
-fn outcome(study: &Study, number: usize, point: &Point) -> Outcome {
-    let mut sums = Sums::default();
-    for group in study.lanes.iter().flat_map(|lane| &lane.groups) {
-        for runner in group.runners.iter().filter(|runner| runner.point == number) {
-            sums.add(runner, &group.figures());
-        }
-    }
-    let outside = outside(&study.count, &mut sums.bypassed);
+/// The outcome of a point, and of the packets that reached no engine.
+fn outcome(count: &Count, sums: &PointSums, point: &Point) -> Outcome {
+    let bypassed = BypassReason::ALL.iter().map(|reason| reason.name()).zip(sums.bypassed.clone());
+    let flushed = FlushReason::ALL.iter().map(|reason| reason.name()).zip(sums.flushed.clone());
+    let mut bypassed: Vec<(&'static str, u64)> = bypassed.collect();
+    let outside = outside(count, &mut bypassed);
     let packets = sums.frames + outside;
     let deliveries = sums.deliveries + outside;
-    let eliminated = packets - deliveries;
+    let eliminated = packets.saturating_sub(deliveries);
     let segments = sums.aggregated_segments + sums.singles;
     let aggregates = (sums.aggregates + sums.singles).max(1);
     Outcome {
@@ -196,11 +150,12 @@ fn outcome(study: &Study, number: usize, point: &Point) -> Outcome {
         packets_per_aggregate: segments as f64 / aggregates as f64,
         eliminated,
         eliminated_per_10_000: per_10_000(eliminated, packets),
+        eliminated_error: sums.doubt.min(packets),
         segments_per_aggregate: Distribution::from(&sums.sizes.segments),
         bytes_per_aggregate: Distribution::from(&sums.sizes.payload_bytes),
         hold_ns: Distribution::from(&sums.hold_ns),
-        bypassed: reasons(sums.bypassed),
-        flushed: reasons(sums.flushed),
+        bypassed: reasons(bypassed),
+        flushed: reasons(flushed.collect()),
         packets_per_poll: Distribution::from(&sums.polls.packets),
         pause_ns: Distribution::from(&sums.polls.pause_ns),
         ring_overruns: sums.polls.overruns,
@@ -215,7 +170,10 @@ fn outside(count: &Count, bypassed: &mut Vec<(&'static str, u64)>) -> u64 {
         (explain::UNSERVED, count.unserved_packets),
     ];
     for (name, packets) in reasons {
-        add(bypassed, name, packets);
+        match bypassed.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => *sum += packets,
+            None => bypassed.push((name, packets)),
+        }
     }
     reasons.iter().map(|(_, packets)| packets).sum()
 }

@@ -5,9 +5,10 @@
 
 use rxo_capture::SharedBytes;
 use rxo_coalesce::{
-    Config, ConfigError, Counters, Deliveries, Delivery, Engine, Histogram, Hold, Policy,
+    Config, ConfigError, Counters, Deliveries, Delivery, Engine, FlushReason, Histogram, Hold,
+    Policy, PureAckRule,
 };
-use rxo_frame::{Frame, FrameBuffer, Instant, LinkKind, Load};
+use rxo_frame::{Duration, Frame, FrameBuffer, Instant, LinkKind, Load};
 
 use super::chosen::Chosen;
 use super::flows::Flows;
@@ -35,6 +36,22 @@ impl Point {
     pub fn config(&self, link: LinkKind, trust_checksums: bool, seed: u64) -> Config {
         let batch_frames = LIVE_BATCH_FRAMES.max(self.poll.most_packets() as usize);
         Config { link, trust_checksums, batch_frames, seed, ..Config::new(self.policy_as_seen()) }
+    }
+
+    /// How long after a packet nothing of it waits or is held, whatever came before it; `None` if that may take
+    /// any time, or if the engine remembers more than it holds. What comes after a longer pause does not depend
+    /// on what came before.
+    #[must_use]
+    pub fn reach(&self) -> Option<Duration> {
+        let polled = self.poll.reach()?;
+        if self.policy.coalesce && self.policy.pure_acks != PureAckRule::Bypass {
+            return None;
+        }
+        match self.policy_as_seen().hold {
+            Hold::EndOfPoll => Some(polled),
+            Hold::Within(time) => Some(polled.saturating_add(time)),
+            Hold::EveryNthPoll(_) | Hold::EveryNPackets(_) | Hold::Auto { .. } => None,
+        }
     }
 
     /// The policy, adjusted for the wait of the card. A card that gathers packets passes them on
@@ -70,7 +87,7 @@ impl AsRef<[u8]> for FlowBytes {
 impl FrameBuffer for FlowBytes {}
 
 /// Counts of aggregates with two or more segments.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Aggregates {
     pub(super) segments: Histogram,
     pub(super) payload_bytes: Histogram,
@@ -110,21 +127,82 @@ impl Aggregates {
 pub(super) struct Runner {
     /// Index of its point in the study.
     pub(super) point: usize,
+    config: Config,
     engine: Engine<FlowBytes>,
+    /// What the engines counted that this one replaced.
+    past: Counters,
     pub(super) aggregates: Aggregates,
+    /// After a longer pause nothing depends on what came before.
+    reach: Option<Duration>,
+    /// By how much its figures may be wrong if something came before, once that is known.
+    doubt: Option<u64>,
+    is_by_boundaries: bool,
 }
 
 /// The index of the point whose flows are counted individually.
 pub(super) const CHOSEN: usize = 0;
 
 impl Runner {
-    pub(super) fn new(point: usize, config: Config) -> Result<Self, ConfigError> {
-        Ok(Self { point, engine: Engine::new(config)?, aggregates: Aggregates::default() })
+    pub(super) fn new(number: usize, point: &Point, config: Config) -> Result<Self, ConfigError> {
+        let is_by_boundaries =
+            point.policy.hold == Hold::EndOfPoll && !matches!(point.poll, PollRule::Host(_));
+        Ok(Self {
+            point: number,
+            engine: Engine::new(config.clone())?,
+            config,
+            past: Counters::default(),
+            aggregates: Aggregates::default(),
+            reach: point.reach(),
+            doubt: None,
+            is_by_boundaries,
+        })
     }
 
-    /// The counters of the engine.
-    pub(super) const fn counters(&self) -> &Counters {
-        self.engine.counters()
+    /// Everything counted so far.
+    pub(super) fn counters(&self) -> Counters {
+        self.past.zip_with(self.engine.counters(), u64::saturating_add)
+    }
+
+    /// Begins anew with an engine that knows nothing of what came before. Nothing may be held.
+    pub(super) fn restart(&mut self) {
+        // A configuration that was valid is valid.
+        if let Ok(engine) = Engine::new(self.config.clone()) {
+            self.past = self.counters();
+            self.engine = engine;
+        }
+    }
+
+    /// A packet arrives `pause` after the last one, and everything due before is done. Returns whether what
+    /// comes from now on is independent of what was before the first packet.
+    pub(super) fn settle(&mut self, pause: Duration) -> bool {
+        if self.doubt.is_none() && self.reach.is_some_and(|reach| pause > reach) {
+            self.doubt = Some(self.bound());
+        }
+        self.doubt.is_some()
+    }
+
+    /// By how many packets the number of eliminated ones can differ because something came before that is not
+    /// known.
+    pub(super) fn doubt(&self) -> u64 {
+        self.doubt.unwrap_or_else(|| self.bound())
+    }
+
+    /// The bound for everything so far. At worst everything could be coalesced, or nothing. If polls decide,
+    /// other polls split each aggregate at most once, or join what the end of a poll flushed. Where flows had
+    /// to go because there were too many, that does not hold. What was held before the first packet could have
+    /// been continued, for each flow.
+    fn bound(&self) -> u64 {
+        let counters = self.counters();
+        let (aggregates, joined) = (
+            counters.aggregates + counters.ack_aggregates,
+            counters.flushed(FlushReason::EndOfPoll),
+        );
+        let most = if self.is_by_boundaries && counters.flushed(FlushReason::Evicted) == 0 {
+            aggregates.max(joined)
+        } else {
+            counters.flushed_total().max(counters.frames - counters.deliveries)
+        };
+        most + u64::from(self.config.policy.flows)
     }
 
     /// Gives the frames of a poll at `at` to the engine, after everything that was due before.
@@ -156,8 +234,9 @@ impl Runner {
         }
     }
 
-    /// Delivers everything held, because no more packets come.
+    /// Delivers everything held, because no more packets come: at its deadlines, and what has none at `now`.
     pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
+        self.catch_up(Instant::from_nanos(u64::MAX), chosen);
         self.deliver(now, chosen, |engine, note| {
             engine.flush(now, note);
         });
@@ -172,13 +251,13 @@ impl Runner {
         run: impl FnOnce(&mut Engine<FlowBytes>, &mut dyn FnMut(Deliveries<'_, FlowBytes>)),
     ) {
         let is_chosen = self.point == CHOSEN;
-        let before = self.counters().deliveries;
+        let before = self.engine.counters().deliveries;
         let aggregates = &mut self.aggregates;
         run(&mut self.engine, &mut |deliveries| {
             aggregates.note(&deliveries, is_chosen.then_some(&mut chosen.flows));
         });
         if is_chosen {
-            chosen.course.deliver(at, self.counters().deliveries - before);
+            chosen.deliver(at, self.engine.counters().deliveries - before);
         }
     }
 }

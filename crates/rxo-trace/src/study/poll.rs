@@ -75,6 +75,18 @@ impl fmt::Display for PollRule {
 }
 
 impl PollRule {
+    /// How long after a packet its poll has ended whatever came before, and the host is idle; `None` if that
+    /// may take any time.
+    #[must_use]
+    pub const fn reach(self) -> Option<Duration> {
+        match self {
+            Self::Packets(_) => None,
+            Self::Time(time) => Some(time),
+            // A full ring, and the packets in the host's hands.
+            Self::Host(cost) => Some(cost.saturating_mul(RING_PACKETS + HOST_BUDGET)),
+        }
+    }
+
     /// Most packets in one poll.
     #[must_use]
     pub const fn most_packets(self) -> u32 {
@@ -180,6 +192,11 @@ impl Polls {
             }
             PollRule::Time(_) | PollRule::Host(_) => None,
         }
+    }
+
+    /// Forgets how long the host is busy, because what comes next was seen at another time. Nothing may wait.
+    pub(super) const fn rejoin(&mut self) {
+        self.free_at = Instant::ZERO;
     }
 
     /// The next poll when no more packets arrive.

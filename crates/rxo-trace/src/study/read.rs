@@ -19,6 +19,10 @@ pub enum Ended {
     Stopped,
 }
 
+/// Why a part of a file may be wrong, as damage.
+const DESCRIBED_LATE: &str = "it describes an interface after its first packet, which later parts of \
+                              it do not see: analyze it as a whole";
+
 impl Study {
     /// Studies all of `capture`. Between batches `is_wanted` decides whether to continue.
     pub fn read(
@@ -41,6 +45,8 @@ impl Study {
         // An end caused by a signal is not damage.
         let is_wanted = is_wanted(capture.position());
         let (ended, damage) = if is_wanted { (ended, damage) } else { (Ended::Stopped, None) };
+        let damage =
+            damage.or_else(|| capture.describes_later().then(|| DESCRIBED_LATE.to_owned()));
         self.end_source(&capture.format().to_string(), damage);
         ended
     }

@@ -7,5 +7,6 @@ mod by_hand;
 mod captures;
 mod hostile;
 mod oracle;
+mod parts;
 mod report;
 mod traffic;

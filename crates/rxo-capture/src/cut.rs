@@ -1,0 +1,210 @@
+//! Cuts a capture file into parts that are read independently, without reading what is before them.
+//!
+//! A file has no index. So a cut is looked for where the file is cut in equal lengths: from there on the
+//! first position whose bytes can be records for a mebibyte, and then the record after the longest pause
+//! within some mebibytes. Everyone who looks finds the same. If bytes only look like records, the part
+//! before ends within a record, and is told to be damaged: nothing is lost without being noticed.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use super::input::Input;
+use super::limits::{PACKET_BYTES, RECORD_BYTES};
+use super::pcap::{FILE_HEADER_BYTES, Shape};
+use super::pcapng::{self, block};
+use super::{Capture, CaptureError, Compression, Fault};
+
+/// Bytes that must look like records.
+const CHAIN_BYTES: usize = 1 << 20;
+/// No packet is longer, so one of them contains no chain.
+const SEARCHED_BYTES: usize = PACKET_BYTES as usize + 64;
+/// Bytes in which the longest pause is looked for.
+const PAUSE_BYTES: u64 = 8 << 20;
+
+impl Capture {
+    /// The position at or after byte `near` where the file at `path` is best cut: before a record that follows
+    /// the longest pause in `within` bytes, at most 8 MiB. The file's length if there is no record; `None` if the
+    /// file is compressed and cannot be cut.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not a capture.
+    pub fn cut(path: &Path, near: u64, within: u64) -> Result<Option<u64>, CaptureError> {
+        let failed = |error| CaptureError::new(&path.display().to_string(), near, None, error);
+        let read = |error| failed(Fault::Read(error));
+        let mut file = File::open(path).map_err(|error| failed(Fault::Open(error)))?;
+        let head = head(&mut file).map_err(read)?;
+        let Some(head) = head else { return Ok(None) };
+        let length = file.metadata().map_err(read)?.len();
+        if near == 0 {
+            return Ok(Some(0));
+        }
+        let from = near.max(head.bytes.len() as u64);
+        let from = from.next_multiple_of(head.form.step() as u64);
+        match head.form.find(&mut file, from).map_err(read)? {
+            Some(start) => Self::pause(path, start, within.min(PAUSE_BYTES)).map(Some),
+            None => Ok(Some(length)),
+        }
+    }
+
+    /// Opens the part of the file at `path` from byte `from` up to `to`, which [`cut`](Self::cut) gave, 0 and
+    /// the file's length included.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not a capture.
+    pub fn open_between(path: &Path, from: u64, to: u64) -> Result<Self, CaptureError> {
+        let name = path.display().to_string();
+        let failed = |error| CaptureError::new(&name, from, None, Fault::Open(error));
+        let mut file = File::open(path).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        let to = to.min(length);
+        let head = head(&mut file).map_err(failed)?.map(|head| head.bytes).unwrap_or_default();
+        let from = from.max(head.len() as u64);
+        file.seek(SeekFrom::Start(from)).map_err(failed)?;
+        let skipped = from - head.len() as u64;
+        let bytes = Cursor::new(head).chain(file.take(to.saturating_sub(from)));
+        let mut input = Input::new(&name, Box::new(bytes))?;
+        input.file_bytes = Some(to - skipped.min(to));
+        let mut capture = Self::start(name, input, skipped)?;
+        capture.ends_early = to < length;
+        Ok(capture)
+    }
+
+    /// The first record after the longest pause from `start` on.
+    fn pause(path: &Path, start: u64, within: u64) -> Result<u64, CaptureError> {
+        let mut capture = Self::open_between(path, start, u64::MAX)?;
+        let mut records = Vec::with_capacity(1);
+        let (mut best, mut longest_ns, mut last) = (start, 0, None);
+        while capture.offset() - start.min(capture.offset()) <= within {
+            let at = capture.offset().max(start);
+            records.clear();
+            if capture.read_batch(&mut records, 1).unwrap_or_default() == 0 {
+                break;
+            }
+            let Some(record) = records.first() else { break };
+            let pause_ns = last.map_or(0, |last| record.at.nanos_since(last));
+            if pause_ns > longest_ns {
+                (best, longest_ns) = (at, pause_ns);
+            }
+            last = Some(record.at);
+        }
+        Ok(best)
+    }
+
+    /// Whether this part of a file describes an interface or a section after its first packet, which the parts
+    /// after it do not see.
+    #[must_use]
+    pub fn describes_later(&self) -> bool {
+        self.ends_early && self.described().iter().any(|described| described.records_before > 0)
+    }
+}
+
+/// What stands before the first record.
+struct Head {
+    bytes: Vec<u8>,
+    form: Form,
+}
+
+/// How records look.
+enum Form {
+    Pcap(Shape),
+    PcapNg { is_big_endian: bool },
+}
+
+/// Reads the head of a file; `None` if it is compressed.
+fn head(file: &mut File) -> io::Result<Option<Head>> {
+    let mut bytes = vec![0; FILE_HEADER_BYTES];
+    let magic = match file.read_exact(&mut bytes) {
+        Ok(()) => bytes.first_chunk().copied().unwrap_or_default(),
+        // Too short for any capture; opening it will say so.
+        Err(_) => return Ok(None),
+    };
+    if Compression::of(&bytes).is_some() {
+        return Ok(None);
+    }
+    if let Some(shape) = Shape::of(magic) {
+        return Ok(Some(Head { bytes, form: Form::Pcap(shape) }));
+    }
+    let Ok(is_big_endian) = block::section_order(&bytes) else { return Ok(None) };
+    if magic != pcapng::MAGIC {
+        return Ok(None);
+    }
+    let mut end = 0;
+    loop {
+        let mut start = [0; 8];
+        file.seek(SeekFrom::Start(end))?;
+        if file.read_exact(&mut start).is_err() {
+            break;
+        }
+        let (kind, length) = block::head(&start, is_big_endian);
+        let is_head = !pcapng::is_packet(kind) && (12..=RECORD_BYTES as u32).contains(&length);
+        if !is_head || end > RECORD_BYTES as u64 {
+            break;
+        }
+        end += u64::from(length);
+    }
+    bytes.clear();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(end).read_to_end(&mut bytes)?;
+    Ok(Some(Head { bytes, form: Form::PcapNg { is_big_endian } }))
+}
+
+impl Form {
+    /// Positions of records are multiples of this.
+    const fn step(&self) -> usize {
+        match self {
+            Self::Pcap(_) => 1,
+            Self::PcapNg { .. } => 4,
+        }
+    }
+
+    /// The first position from `from` on where records begin that look like such for long.
+    fn find(&self, file: &mut File, from: u64) -> io::Result<Option<u64>> {
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        let wanted = SEARCHED_BYTES + CHAIN_BYTES;
+        file.take(wanted as u64 + 1).read_to_end(&mut bytes)?;
+        let is_at_end = bytes.len() <= wanted;
+        let starts = (0..bytes.len().min(SEARCHED_BYTES)).step_by(self.step());
+        let found = starts.into_iter().find(|start| self.is_chain(&bytes[*start..], is_at_end));
+        Ok(found.map(|start| from + start as u64))
+    }
+
+    /// Whether all of `bytes`, or enough, look like records.
+    fn is_chain(&self, bytes: &[u8], is_at_end: bool) -> bool {
+        let mut at = 0;
+        while at < CHAIN_BYTES {
+            let rest = &bytes[at..];
+            match self.length(rest) {
+                Some(length) => at += length,
+                None => return is_at_end && rest.is_empty() && at > 0,
+            }
+            if at > bytes.len() {
+                return !is_at_end;
+            }
+        }
+        true
+    }
+
+    /// The length of the record that `bytes` begin like.
+    fn length(&self, bytes: &[u8]) -> Option<usize> {
+        match self {
+            Self::Pcap(shape) => shape.record_bytes(bytes),
+            Self::PcapNg { is_big_endian } => {
+                let (kind, length) = block::head(bytes.get(..12)?, *is_big_endian);
+                let length = length as usize;
+                let is_possible = length >= 12
+                    && length.is_multiple_of(4)
+                    && length <= RECORD_BYTES
+                    && pcapng::is_known(kind);
+                let end = bytes.get(..length).and_then(|block| block.last_chunk::<4>());
+                let agrees =
+                    end.is_none_or(|end| block::number(end, 0, *is_big_endian) as usize == length);
+                (is_possible && agrees).then_some(length)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! Parts of studies in files.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow};
+use rxo_console::files;
+use rxo_trace::study::Part;
+
+use crate::exit::usage;
+
+/// Writes the part, completely or not at all.
+///
+/// # Errors
+/// If it cannot be written.
+pub(super) fn write(part: &Part, path: &Path) -> Result<()> {
+    files::replace(path, |file| file.write_all(&part.to_bytes()))
+        .with_context(|| format!("--save {}: the part was not written", path.display()))
+}
+
+/// Merges the parts in these files. One part is in memory beside the sum.
+///
+/// # Errors
+/// If one cannot be read, or does not belong to the others.
+pub(super) fn merge(paths: &[PathBuf]) -> Result<Part> {
+    let mut sum: Option<Part> = None;
+    for path in paths {
+        let named = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+        let bytes = std::fs::read(path).map_err(|error| anyhow!(named(&error)))?;
+        let part = Part::from_bytes(&bytes).map_err(|error| usage(named(&error)))?;
+        sum = Some(match sum {
+            None => part,
+            Some(sum) => sum.merge(part).map_err(|error| usage(named(&error)))?,
+        });
+    }
+    sum.ok_or_else(|| usage("no parts"))
+}

@@ -1,0 +1,226 @@
+//! Parts of a study: what was counted of a part of a capture, or of some of many captures.
+//!
+//! [`Part::merge`] adds two parts. The sum is the same, byte by byte ([`Part::to_bytes`]), whatever the order
+//! and the grouping. Merged parts of one series give what one pass over it gives.
+//!
+//! * `sums`: what is simply added: counts, flows by key, the course over time.
+//! * `run`: where a part begins and ends. What lies across the cut between neighbours (a pause, two ACKs that
+//!   could be aggregated) is counted when they meet; then also the doubt of a cut without a long pause.
+//! * `recipe`: the settings that all parts must share.
+//! * `save`: parts as bytes.
+//!
+//! # Contract
+//! Merging is associative and commutative, as long as there are at most [`super::MAX_FLOWS`] flows: of more,
+//! the first ones that are merged have figures of their own. The sum is exact for a point of settings where
+//! every cut is a pause longer than [`super::Point::reach`]; otherwise [`crate::report::Outcome`] bounds the
+//! error. A part's memory is that of its flows, twice that if it is cut at both ends.
+
+mod recipe;
+mod run;
+mod save;
+mod sums;
+
+use core::fmt;
+
+pub use self::save::PartError;
+
+pub(super) use self::recipe::Recipe;
+pub(super) use self::run::{Ends, Run};
+pub(super) use self::sums::{PointSums, Sums};
+
+use super::point::Point;
+use super::points::Points;
+use super::{Settings, Study};
+use crate::projection::{ASSUMED_FROM, Costs};
+use crate::report::Report;
+
+/// Where a part lies in a series: files that are read one after the other as if they were one.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+pub struct Span {
+    /// The series' number, for example a hash of its files' names.
+    pub series: u64,
+    /// Its beginning: the number of a file, and a byte in it. A series begins with (0, 0).
+    pub from: (u32, u64),
+    /// Where the next part begins: at byte 0 of the next file if this part reads its file to the end.
+    pub to: (u32, u64),
+    /// Whether it ends the series.
+    pub is_last: bool,
+}
+
+/// What the user decides of a report when all is counted.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// The costs of receiving.
+    pub costs: Costs,
+    /// The origin of these costs, for readers.
+    pub costs_from: String,
+    /// Number of flows in the report.
+    pub top: usize,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { costs: Costs::ASSUMED, costs_from: ASSUMED_FROM.to_owned(), top: 10 }
+    }
+}
+
+/// What was counted of a part of a series. See the module's documentation.
+#[derive(Debug)]
+pub struct Part {
+    pub(super) recipe: Recipe,
+    pub(super) sums: Sums,
+    /// Stretches without a gap, in order. No two are neighbours.
+    runs: Vec<Run>,
+}
+
+/// Why two parts cannot be merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeError {
+    /// They were made with different settings.
+    Settings,
+    /// Both contain the same packets.
+    Overlap,
+}
+
+impl fmt::Display for MergeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Settings => "it was made with other settings",
+            Self::Overlap => "its packets are already in another part",
+        })
+    }
+}
+
+impl core::error::Error for MergeError {}
+
+impl Part {
+    pub(super) fn new(recipe: Recipe, sums: Sums, run: Run) -> Self {
+        // A stretch of nothing lies between its neighbours without being seen.
+        let runs = if run.span.from < run.span.to { vec![run] } else { Vec::new() };
+        let mut part = Self { recipe, sums, runs };
+        part.close();
+        part
+    }
+
+    /// Adds `other`. Allocates for flows that are new. Costs what the smaller of both has, and the number of
+    /// stretches that do not meet.
+    ///
+    /// # Errors
+    /// [`MergeError`] if they do not belong together. Then both are lost.
+    pub fn merge(mut self, mut other: Self) -> Result<Self, MergeError> {
+        if self.recipe != other.recipe {
+            return Err(MergeError::Settings);
+        }
+        if self.sums.flows.len() < other.sums.flows.len() {
+            core::mem::swap(&mut self.sums, &mut other.sums);
+        }
+        self.sums.add(other.sums);
+        let points = self.recipe.points();
+        for run in other.runs {
+            self.insert(run, &points)?;
+        }
+        self.close();
+        Ok(self)
+    }
+
+    /// Puts a run between its neighbours, and joins those that it meets.
+    fn insert(&mut self, run: Run, points: &[Point]) -> Result<(), MergeError> {
+        let at = self.runs.partition_point(|known| known.span < run.span);
+        let overlaps = |a: &Run, b: &Run| a.span.series == b.span.series && a.span.to > b.span.from;
+        let before = at.checked_sub(1).and_then(|at| self.runs.get(at));
+        let is_twice = before.is_some_and(|before| overlaps(before, &run))
+            || self.runs.get(at).is_some_and(|after| overlaps(&run, after));
+        if is_twice {
+            return Err(MergeError::Overlap);
+        }
+        self.runs.insert(at, run);
+        for at in [at + 1, at] {
+            let meets = |pair: &[Run]| pair[0].is_before(&pair[1]);
+            if at > 0 && self.runs.get(at - 1..=at).is_some_and(meets) {
+                let later = self.runs.remove(at);
+                self.runs[at - 1].join(later, points, &mut self.sums);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the ends of runs that have no neighbours.
+    fn close(&mut self) {
+        self.runs.iter_mut().for_each(Run::close);
+    }
+
+    /// Whether parts of its series are missing.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.runs.iter().all(Run::is_complete)
+    }
+
+    /// Packets, including those that the filter excluded.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.sums.count.packets.saturating_add(self.sums.count.filtered_packets)
+    }
+
+    /// The report. Parts that are missing are said to be.
+    #[must_use]
+    pub fn report(&self, terms: &Terms) -> Report {
+        super::outcome::report(self, terms)
+    }
+
+    /// Why its own figures are incomplete: damage, or reading that stopped early; `None` if they are complete.
+    #[must_use]
+    pub fn damage(&self) -> Option<String> {
+        let damaged = || self.sums.sources.values().find_map(|source| source.damage.clone());
+        self.sums.partial.first().cloned().or_else(damaged)
+    }
+
+    /// Why the figures are incomplete; `None` if they are complete.
+    pub(super) fn partial(&self) -> Option<String> {
+        let missing = || Some("parts of the captures are missing".to_owned());
+        self.damage().or_else(|| if self.is_complete() { None } else { missing() })
+    }
+}
+
+impl Study {
+    /// Ends the study of a part of a series. `span` says where it lies; `None` if it is all of one. `partial` says
+    /// why reading stopped early for a reason other than damage.
+    #[must_use]
+    pub fn into_part(mut self, span: Option<Span>, partial: Option<String>) -> Part {
+        self.lanes.finish(self.clock.now(), &mut self.chosen);
+        let ends = self.ends();
+        let sums = Sums::of(&mut self, span.as_ref(), partial);
+        let span = span.unwrap_or_else(|| Span {
+            series: sums.mark(),
+            from: (0, 0),
+            to: (self.sources.len() as u32, 0),
+            is_last: true,
+        });
+        Part::new(self.recipe, sums, Run { span, ends })
+    }
+}
+
+/// A 64-bit FNV-1a hash: the same on every machine. Not for keys that others choose.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(pub u64);
+
+impl Default for Mark {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Mark {
+    /// Continues with a field of these bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        for byte in (bytes.len() as u32).to_le_bytes().iter().chain(bytes) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// All points of the settings.
+pub(super) fn points_of(settings: &Settings) -> Points {
+    Points::of(settings)
+}

@@ -1,0 +1,68 @@
+//! The settings that all parts of a study must share, as text.
+
+use rxo_coalesce::Policy;
+use serde::{Deserialize, Serialize};
+
+use super::super::point::Point;
+use super::super::{ChecksumMode, Settings};
+use super::points_of;
+use crate::sweep::{Grid, SweepAxis};
+
+/// The settings as the user would type them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Recipe {
+    policy: String,
+    settings: Vec<(String, String)>,
+    poll: String,
+    sweep: Option<Vec<(String, Vec<String>)>>,
+    advise: bool,
+    checksums: String,
+    filter: Option<String>,
+}
+
+impl Recipe {
+    /// The recipe of these settings.
+    pub(in super::super) fn of(settings: &Settings) -> Self {
+        let Point { policy, poll } = settings.chosen;
+        Self {
+            policy: policy.name.to_owned(),
+            settings: policy.settings().map(|(name, value)| (name.to_owned(), value)).collect(),
+            poll: poll.to_string(),
+            sweep: settings.sweep.as_ref().map(|grid| {
+                grid.axes.iter().map(|axis| (axis.key.clone(), axis.values.clone())).collect()
+            }),
+            advise: settings.advise,
+            checksums: settings.checksums.to_string(),
+            filter: settings.filter.as_ref().map(ToString::to_string),
+        }
+    }
+
+    /// The settings; `None` if this version does not know them.
+    pub(in super::super) fn read(&self) -> Option<Settings> {
+        let mut policy = Policy::by_name(&self.policy).ok()?;
+        for (name, value) in &self.settings {
+            policy.set(name, value).ok()?;
+        }
+        let chosen = Point { policy, poll: self.poll.parse().ok()? };
+        let sweep = match &self.sweep {
+            None => None,
+            Some(axes) => {
+                let axes = axes.iter().cloned().map(|(key, values)| SweepAxis { key, values });
+                Some(Grid::new(&chosen, axes.collect()).ok()?)
+            }
+        };
+        let settings = Settings {
+            sweep,
+            advise: self.advise,
+            checksums: self.checksums.parse::<ChecksumMode>().ok()?,
+            filter: self.filter.as_deref().map(str::parse).transpose().ok()?,
+            ..Settings::new(chosen)
+        };
+        (Self::of(&settings) == *self).then_some(settings)
+    }
+
+    /// All points; none if this version does not know the settings, which reading a part rules out.
+    pub(super) fn points(&self) -> Vec<Point> {
+        self.read().map(|settings| points_of(&settings).all).unwrap_or_default()
+    }
+}

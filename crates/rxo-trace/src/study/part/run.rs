@@ -1,0 +1,231 @@
+//! A stretch of a series without a gap, and its two ends.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use rxo_frame::Instant;
+use rxo_wire::FlowKey;
+use serde::{Deserialize, Serialize};
+
+use super::super::Study;
+use super::super::clock::Clock;
+use super::super::flows::PlainAck;
+use super::super::point::Point;
+use super::{Span, Sums};
+
+/// A stretch of a series, and its ends.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(super) span: Span,
+    /// `None` if there are no packets, or no neighbours to come.
+    pub(super) ends: Option<Ends>,
+}
+
+/// What neighbours need to know. Times are on the run's own clock, as distances from its ends.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(super) inner: Core,
+    /// The first and the last packet of each flow, if these are plain ACKs.
+    pub(super) flows: HashMap<FlowKey, (Option<PlainAck>, Option<PlainAck>)>,
+}
+
+/// All but the flows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Core {
+    /// Time of the first packet in its record.
+    pub(super) first_at_ns: u64,
+    /// The clock at the last packet.
+    pub(super) clock: Clock,
+    /// From the first packet to the last.
+    pub(super) span_ns: u64,
+    /// From the beginning to the first packet that the filter accepted, and from the last one to the end.
+    pub(super) accepted_ns: Option<(u64, u64)>,
+    /// By interface and poll rule, in order.
+    pub(super) lanes: Vec<LaneEnds>,
+    /// For each point, by how many packets its figures may be wrong if something came shortly before.
+    pub(super) doubts: Vec<u64>,
+}
+
+/// The ends of one interface under one poll rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct LaneEnds {
+    pub(super) interface: u64,
+    /// The first point with this rule.
+    pub(super) point: u32,
+    /// From the beginning to its first packet.
+    pub(super) first_ns: u64,
+    /// From the end to the end of its last poll; negative if that was before.
+    pub(super) ended_ns: i64,
+}
+
+impl Run {
+    pub(super) fn is_complete(&self) -> bool {
+        self.span.from == (0, 0) && self.span.is_last
+    }
+
+    /// Forgets the ends if there are no neighbours.
+    pub(super) fn close(&mut self) {
+        if self.is_complete() {
+            self.ends = None;
+        }
+    }
+
+    /// Whether `next` begins where this ends.
+    pub(super) fn is_before(&self, next: &Self) -> bool {
+        let (mine, its) = (&self.span, &next.span);
+        mine.series == its.series && mine.to == its.from && !mine.is_last
+    }
+
+    /// Appends `next`, and adds to `sums` what lies across the cut.
+    pub(super) fn join(&mut self, next: Self, points: &[Point], sums: &mut Sums) {
+        self.span.to = next.span.to;
+        self.span.is_last = next.span.is_last;
+        self.ends = match (self.ends.take(), next.ends) {
+            (Some(mine), Some(its)) => Some(mine.join(its, points, sums)),
+            (mine, its) => mine.or(its),
+        };
+    }
+}
+
+impl Ends {
+    fn join(self, next: Self, points: &[Point], sums: &mut Sums) -> Self {
+        let first_at = Instant::from_nanos(next.inner.first_at_ns);
+        let clock = self.inner.clock;
+        // Captures of different times do not touch each other: all was delivered between them.
+        let gap_ns = if clock.is_far(first_at) {
+            0
+        } else {
+            let gap_ns = clock.gap_ns(first_at);
+            sums.count.steps_back += u64::from(gap_ns.is_none());
+            sums.doubt(points, gap_ns.unwrap_or_default(), &next.inner.doubts);
+            gap_ns.unwrap_or_default()
+        };
+        if let (Some((_, before_ns)), Some((after_ns, _))) =
+            (self.inner.accepted_ns, next.inner.accepted_ns)
+        {
+            let between_ns = before_ns.saturating_add(gap_ns).saturating_add(after_ns);
+            sums.count.duration_ns = sums.count.duration_ns.saturating_add(between_ns);
+        }
+        let inner = self.inner.join(next.inner, gap_ns, points, sums);
+        Self { inner, flows: join_flows(self.flows, next.flows, sums) }
+    }
+}
+
+impl Core {
+    fn join(self, next: Self, gap_ns: u64, points: &[Point], sums: &mut Sums) -> Self {
+        let before_ns = self.span_ns.saturating_add(gap_ns);
+        let after_ns = next.span_ns.saturating_add(gap_ns);
+        let accepted_ns = match (self.accepted_ns, next.accepted_ns) {
+            (Some((first, _)), Some((_, last))) => Some((first, last)),
+            (Some((first, last)), None) => Some((first, last.saturating_add(after_ns))),
+            (None, its) => its.map(|(first, last)| (first.saturating_add(before_ns), last)),
+        };
+        let mut lanes: Vec<LaneEnds> = next
+            .lanes
+            .iter()
+            .map(|lane| LaneEnds { first_ns: lane.first_ns.saturating_add(before_ns), ..*lane })
+            .collect();
+        for mine in self.lanes {
+            match lanes.iter_mut().find(|lane| lane.is_of(&mine)) {
+                Some(lane) => {
+                    let first_ns = lane.first_ns.saturating_sub(before_ns).saturating_add(gap_ns);
+                    let pause_ns = i128::from(first_ns) - i128::from(mine.ended_ns);
+                    let pause_ns = u64::try_from(pause_ns.max(0)).unwrap_or(u64::MAX);
+                    sums.pause(points, mine.point as usize, pause_ns);
+                    lane.first_ns = mine.first_ns;
+                }
+                None => lanes.push(LaneEnds {
+                    ended_ns: mine.ended_ns.saturating_sub_unsigned(after_ns),
+                    ..mine
+                }),
+            }
+        }
+        lanes.sort_unstable();
+        Self {
+            first_at_ns: self.first_at_ns,
+            clock: next.clock,
+            span_ns: before_ns.saturating_add(next.span_ns),
+            accepted_ns,
+            lanes,
+            doubts: self.doubts,
+        }
+    }
+}
+
+impl LaneEnds {
+    const fn is_of(&self, other: &Self) -> bool {
+        self.interface == other.interface && self.point == other.point
+    }
+}
+
+type FlowEnds = HashMap<FlowKey, (Option<PlainAck>, Option<PlainAck>)>;
+
+/// Joins the ends of the flows, and counts the ACKs that could be aggregated across the cut.
+fn join_flows(mut earlier: FlowEnds, mut later: FlowEnds, sums: &mut Sums) -> FlowEnds {
+    let mut meet = |last: Option<PlainAck>, first: Option<PlainAck>| {
+        let follows = last.zip(first).is_some_and(|(last, first)| last.is_followed_by(first));
+        sums.count.aggregatable_pure_acks += u64::from(follows);
+    };
+    if earlier.len() >= later.len() {
+        for (key, (first, last)) in later {
+            match earlier.entry(key) {
+                Entry::Occupied(mut mine) => {
+                    meet(mine.get().1, first);
+                    mine.get_mut().1 = last;
+                }
+                Entry::Vacant(place) => _ = place.insert((first, last)),
+            }
+        }
+        return earlier;
+    }
+    for (key, (first, last)) in earlier {
+        match later.entry(key) {
+            Entry::Occupied(mut its) => {
+                meet(last, its.get().0);
+                its.get_mut().0 = first;
+            }
+            Entry::Vacant(place) => _ = place.insert((first, last)),
+        }
+    }
+    later
+}
+
+impl Study {
+    /// Its ends; `None` without packets. Everything must be delivered.
+    pub(super) fn ends(&self) -> Option<Ends> {
+        let first_at = self.first_at?;
+        let end = self.clock.now();
+        let accepted_ns =
+            self.accepted.map(|(first, last)| (first.nanos_since(first_at), end.nanos_since(last)));
+        let lanes = self.lanes.named().flat_map(|(interface, lane)| {
+            lane.groups.iter().filter_map(move |group| {
+                let (first, ended) = group.ends();
+                let ended_ns = i128::from(ended?.as_nanos()) - i128::from(end.as_nanos());
+                Some(LaneEnds {
+                    interface,
+                    point: group.runners.first()?.point as u32,
+                    first_ns: first?.nanos_since(first_at),
+                    ended_ns: i64::try_from(ended_ns).unwrap_or(i64::MAX),
+                })
+            })
+        });
+        let mut lanes: Vec<LaneEnds> = lanes.collect();
+        lanes.sort_unstable();
+        let mut doubts = vec![0_u64; self.points.all.len()];
+        let groups = self.lanes.iter().flat_map(|lane| &lane.groups);
+        for runner in groups.flat_map(|group| &group.runners) {
+            doubts[runner.point] += runner.doubt();
+        }
+        let flows = self.chosen.flows.iter();
+        let flows = flows.map(|flow| (flow.key, (flow.first_ack(), flow.last_ack()))).collect();
+        let inner = Core {
+            first_at_ns: first_at.as_nanos(),
+            clock: self.clock,
+            span_ns: end.nanos_since(first_at),
+            accepted_ns,
+            lanes,
+            doubts,
+        };
+        Some(Ends { inner, flows })
+    }
+}

@@ -1,0 +1,195 @@
+//! What is simply added when parts are merged.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rxo_coalesce::{BypassReason, FlushReason, Histogram};
+
+use super::super::Study;
+use super::super::count::Count;
+use super::super::course::Steps;
+use super::super::flows::{Flows, MAX_FLOWS};
+use super::super::lane::PollFigures;
+use super::super::point::{Aggregates, Point, Runner};
+use super::{Mark, Span};
+use crate::report::Source;
+
+/// The counts of a part.
+#[derive(Debug)]
+pub(crate) struct Sums {
+    pub(in super::super) count: Count,
+    pub(in super::super) points: Vec<PointSums>,
+    pub(in super::super) flows: Flows,
+    pub(in super::super) course: Steps,
+    /// Time of the earliest packet, in nanoseconds since 1970; the latest possible without packets.
+    pub(in super::super) started_at_ns: u64,
+    /// The captures, by series and number in it.
+    pub(in super::super) sources: BTreeMap<(u64, u32), Source>,
+    /// Why reading stopped early.
+    pub(in super::super) partial: BTreeSet<String>,
+}
+
+/// The counts of one point's engines on all interfaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PointSums {
+    pub(in super::super) frames: u64,
+    pub(in super::super) deliveries: u64,
+    pub(in super::super) aggregates: u64,
+    pub(in super::super) aggregated_segments: u64,
+    pub(in super::super) singles: u64,
+    /// In the order of the reasons.
+    pub(in super::super) bypassed: Vec<u64>,
+    pub(in super::super) flushed: Vec<u64>,
+    pub(in super::super) hold_ns: Histogram,
+    pub(in super::super) sizes: Aggregates,
+    pub(in super::super) polls: PollFigures,
+    /// By how many packets the eliminated ones may be wrong.
+    pub(in super::super) doubt: u64,
+}
+
+impl PointSums {
+    /// Adds what an engine counted, and its polls.
+    fn count(&mut self, runner: &Runner, polls: &PollFigures) {
+        let counters = runner.counters();
+        self.add(&Self {
+            frames: counters.frames,
+            deliveries: counters.deliveries,
+            aggregates: counters.aggregates,
+            aggregated_segments: counters.aggregated_segments,
+            singles: counters.singles,
+            bypassed: BypassReason::ALL.iter().map(|reason| counters.bypassed(*reason)).collect(),
+            flushed: FlushReason::ALL.iter().map(|reason| counters.flushed(*reason)).collect(),
+            hold_ns: counters.hold_ns,
+            sizes: runner.aggregates.clone(),
+            polls: polls.clone(),
+            doubt: 0,
+        });
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (mine, theirs) in [
+            (&mut self.frames, other.frames),
+            (&mut self.deliveries, other.deliveries),
+            (&mut self.aggregates, other.aggregates),
+            (&mut self.aggregated_segments, other.aggregated_segments),
+            (&mut self.singles, other.singles),
+            (&mut self.doubt, other.doubt),
+        ] {
+            *mine = mine.saturating_add(theirs);
+        }
+        add_all(&mut self.bypassed, &other.bypassed);
+        add_all(&mut self.flushed, &other.flushed);
+        self.hold_ns.add(&other.hold_ns);
+        self.sizes.add(&other.sizes);
+        self.polls.add(&other.polls);
+    }
+}
+
+fn add_all(mine: &mut Vec<u64>, theirs: &[u64]) {
+    mine.resize(mine.len().max(theirs.len()), 0);
+    for (mine, theirs) in mine.iter_mut().zip(theirs) {
+        *mine = mine.saturating_add(*theirs);
+    }
+}
+
+impl Sums {
+    /// Nothing, for this many points. `seed` is that of the flow table.
+    pub(super) fn empty(points: usize, seed: u64) -> Self {
+        Self {
+            count: Count::default(),
+            points: vec![PointSums::default(); points],
+            flows: Flows::new(MAX_FLOWS, seed),
+            course: Steps::default(),
+            started_at_ns: u64::MAX,
+            sources: BTreeMap::new(),
+            partial: BTreeSet::new(),
+        }
+    }
+
+    /// The counts of a study that has delivered everything. Takes its flows.
+    pub(super) fn of(study: &mut Study, span: Option<&Span>, partial: Option<String>) -> Self {
+        let mut points = vec![PointSums::default(); study.points.all.len()];
+        for group in study.lanes.iter().flat_map(|lane| &lane.groups) {
+            for runner in &group.runners {
+                points[runner.point].count(runner, &group.figures());
+            }
+        }
+        let mut flows = core::mem::replace(&mut study.chosen.flows, Flows::new(0, 0));
+        flows.iter_mut().for_each(super::super::flows::Flow::forget_ends);
+        let mut count = study.count;
+        count.steps_back = study.clock.steps_back();
+        count.duration_ns = study.accepted.map_or(0, |(first, last)| last.nanos_since(first));
+        let mut sums = Self {
+            count,
+            points,
+            flows,
+            course: study.chosen.course.clone(),
+            started_at_ns: study.started_at_ns,
+            sources: BTreeMap::new(),
+            partial: partial.into_iter().collect(),
+        };
+        let series = span.map_or_else(|| sums.mark_of(&study.sources), |span| span.series);
+        let first = span.map_or(0, |span| span.from.0);
+        let numbered = (first..).zip(&study.sources);
+        sums.sources = numbered.map(|(file, source)| ((series, file), source.clone())).collect();
+        sums
+    }
+
+    /// A number for a series of all these captures.
+    pub(super) fn mark(&self) -> u64 {
+        self.sources.keys().next().map_or(0, |(series, _)| *series)
+    }
+
+    fn mark_of(&self, sources: &[Source]) -> u64 {
+        let mut mark = Mark::default();
+        for source in sources {
+            mark.add(source.name.as_bytes());
+            mark.add(&source.packets.to_le_bytes());
+            mark.add(&source.started_at_ns.to_le_bytes());
+            mark.add(&source.duration_ns.to_le_bytes());
+        }
+        mark.0
+    }
+
+    /// Adds the counts of another part.
+    pub(super) fn add(&mut self, other: Self) {
+        self.count.add(&other.count);
+        for (mine, theirs) in self.points.iter_mut().zip(&other.points) {
+            mine.add(theirs);
+        }
+        for flow in other.flows.iter() {
+            if !self.flows.add(flow) {
+                let untracked = &mut self.count.untracked_packets;
+                *untracked = untracked.saturating_add(flow.packets);
+            }
+        }
+        self.course.add(&other.course);
+        self.started_at_ns = self.started_at_ns.min(other.started_at_ns);
+        for (place, source) in other.sources {
+            match self.sources.get_mut(&place) {
+                Some(mine) => mine.add(source),
+                None => _ = self.sources.insert(place, source),
+            }
+        }
+        self.partial.extend(other.partial);
+    }
+
+    /// Counts a pause across a cut for every point whose poll rule is that of the point `first`.
+    pub(super) fn pause(&mut self, points: &[Point], first: usize, pause_ns: u64) {
+        let Some(rule) = points.get(first).map(|point| point.poll) else { return };
+        for (point, sums) in points.iter().zip(&mut self.points) {
+            if point.poll == rule {
+                sums.polls.pause_ns.record(pause_ns);
+            }
+        }
+    }
+
+    /// Adds the doubts of the later part at a cut, for points to which this pause is too short.
+    pub(super) fn doubt(&mut self, points: &[Point], gap_ns: u64, doubts: &[u64]) {
+        let gap = rxo_frame::Duration::from_nanos(gap_ns);
+        for ((point, sums), doubt) in points.iter().zip(&mut self.points).zip(doubts) {
+            if point.reach().is_none_or(|reach| gap <= reach) {
+                sums.doubt = sums.doubt.saturating_add(*doubt);
+            }
+        }
+    }
+}

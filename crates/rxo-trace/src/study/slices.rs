@@ -1,0 +1,110 @@
+//! Which bytes of which files a part of a study reads.
+//!
+//! The files, in their order, are cut into parts of equal length; each cut is moved to a long pause
+//! ([`rxo_capture::Capture::cut`]). A compressed file belongs to the part with its first byte. Everyone who
+//! asks gets the same answer, so parts need to know nothing of each other.
+
+use std::path::{Path, PathBuf};
+
+use rxo_capture::{Capture, CaptureError};
+
+use super::part::{Mark, Span};
+
+/// The bytes of a file that a part reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// The file.
+    pub path: PathBuf,
+    /// The first byte.
+    pub from: u64,
+    /// The byte after the last; `None` for the rest of the file.
+    pub to: Option<u64>,
+}
+
+impl Slice {
+    /// Opens the capture there.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is not a capture.
+    pub fn open(&self) -> Result<Capture, CaptureError> {
+        match (self.from, self.to) {
+            (0, None) => Capture::open(&self.path),
+            (from, to) => Capture::open_between(&self.path, from, to.unwrap_or(u64::MAX)),
+        }
+    }
+}
+
+/// What part `number`, from 1 on, of `parts` of these files reads, and where it lies. Reads a few megabytes at
+/// both of its ends.
+///
+/// # Errors
+/// If a file cannot be read, or is not a capture.
+pub fn slices(
+    files: &[PathBuf],
+    number: u32,
+    parts: u32,
+) -> Result<(Span, Vec<Slice>), CaptureError> {
+    // A file that is missing has no bytes; opening it says so.
+    let lengths: Vec<u64> =
+        files.iter().map(|path| std::fs::metadata(path).map_or(0, |data| data.len())).collect();
+    let series = series(files, &lengths, parts);
+    let from = boundary(files, &lengths, number.saturating_sub(1), parts)?;
+    let to = boundary(files, &lengths, number, parts)?;
+    let slices = files.iter().zip(0..).filter_map(|(path, file)| {
+        let starts = file > from.0 || file == from.0 && from < to;
+        let is_read = starts && (file < to.0 || file == to.0 && to.1 > 0);
+        is_read.then(|| Slice {
+            path: path.clone(),
+            from: if file == from.0 { from.1 } else { 0 },
+            to: (file == to.0).then_some(to.1),
+        })
+    });
+    let span = Span { series, from, to, is_last: number == parts };
+    Ok((span, slices.collect()))
+}
+
+/// A number for these files, cut into so many parts.
+fn series(files: &[PathBuf], lengths: &[u64], parts: u32) -> u64 {
+    let mut mark = Mark::default();
+    mark.add(&parts.to_le_bytes());
+    for (path, length) in files.iter().zip(lengths) {
+        mark.add(path.as_os_str().as_encoded_bytes());
+        mark.add(&length.to_le_bytes());
+    }
+    mark.0
+}
+
+/// Where part `number` ends and the next begins: the number of a file, and a byte in it.
+fn boundary(
+    files: &[PathBuf],
+    lengths: &[u64],
+    number: u32,
+    parts: u32,
+) -> Result<(u32, u64), CaptureError> {
+    let all: u64 = lengths.iter().sum();
+    if number >= parts {
+        return Ok((files.len() as u32, 0));
+    }
+    let each = all / u64::from(parts);
+    let mut near = (u128::from(all) * u128::from(number) / u128::from(parts)) as u64;
+    for ((path, length), file) in files.iter().zip(lengths).zip(0..) {
+        if near < *length {
+            return cut(path, *length, (file, near), each / 2);
+        }
+        near -= length;
+    }
+    Ok((files.len() as u32, 0))
+}
+
+fn cut(
+    path: &Path,
+    length: u64,
+    (file, near): (u32, u64),
+    within: u64,
+) -> Result<(u32, u64), CaptureError> {
+    if near == 0 {
+        return Ok((file, 0));
+    }
+    let at = Capture::cut(path, near, within)?;
+    Ok(at.filter(|at| *at < length).map_or((file + 1, 0), |at| (file, at)))
+}
