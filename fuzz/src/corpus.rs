@@ -40,6 +40,7 @@ pub fn seeds() -> Vec<Seed> {
         add(target, scripts());
     }
     add("acks", pure_acks::scripts());
+    add("part", parts());
     add("pcap", captures::pcap());
     add("pcapng", captures::pcapng());
     add("packed", captures::packed());
@@ -56,6 +57,19 @@ pub fn seeds() -> Vec<Seed> {
         add(target, rings::scripts());
     }
     seeds
+}
+
+/// Changes to a part: none, one in each kilobyte, many.
+fn parts() -> Vec<(String, Vec<u8>)> {
+    let change = |at: u16, value: u8| [at.to_le_bytes().to_vec(), vec![value]].concat();
+    let mut random = Random::new(9);
+    let mut many = |count| (0..count).flat_map(|_| change(random.next() as u16, 1)).collect();
+    vec![
+        ("nothing".to_owned(), Vec::new()),
+        ("one".to_owned(), change(700, 0x80)),
+        ("a-few".to_owned(), (0..4).flat_map(|at| change(at * 1_000, 1)).collect()),
+        ("many".to_owned(), many(40)),
+    ]
 }
 
 fn packets() -> Vec<(String, Vec<u8>)> {

@@ -18,6 +18,7 @@ mod operations;
 pub mod oracle;
 pub mod packed;
 pub mod parse;
+pub mod part;
 pub mod pcap;
 pub mod pcapng;
 pub mod resegment;
@@ -40,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     ("oracle", oracle::run),
     ("acks", acks::run),
     ("resegment", resegment::run),
+    ("part", part::run),
     ("pcap", pcap::run),
     ("pcapng", pcapng::run),
     ("packed", packed::run),

@@ -8,12 +8,15 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyList, PyTuple};
 use rxo_capture::{Capture, CaptureError};
+use rxo_trace::study::Slice;
 
 /// The source of a capture.
 #[derive(Debug)]
 pub(crate) enum Input {
     /// A file.
     Path(PathBuf),
+    /// A part of a file.
+    Slice(Slice),
     /// A capture in memory. A `bytes` object is read where it lies.
     Bytes(PyBackedBytes),
     /// An open binary file, or any object with `read(size) -> bytes`.
@@ -54,6 +57,7 @@ impl Input {
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Path(path) => path.display().to_string(),
+            Self::Slice(slice) => slice.path.display().to_string(),
             Self::Bytes(_) => "<bytes>".to_owned(),
             Self::File(file) => file.name.clone(),
         }
@@ -67,6 +71,7 @@ impl Input {
         let name = self.name();
         match self {
             Self::Path(path) => Capture::open(&path),
+            Self::Slice(slice) => slice.open(),
             Self::Bytes(bytes) => Capture::from_reader(&name, Box::new(Cursor::new(bytes))),
             Self::File(file) => Capture::from_reader(&name, Box::new(file)),
         }

@@ -2,11 +2,13 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict};
 use rxo_trace::report::Report;
-use rxo_trace::study::{Ended, MAX_FLOWS, Point, Settings};
+use rxo_trace::study::{Ended, MAX_FLOWS, Part, Point, Settings, Span, Terms};
 use rxo_trace::{html, parquet, study, text};
 
 use crate::errors::{capture, usage, warn_partial};
@@ -18,22 +20,56 @@ use crate::tables;
 
 /// What coalescing would do to captured traffic: the result of `rxo.analyze`.
 ///
-/// `print(study)` shows it as the command `rxo analyze` does.
+/// `print(study)` shows it as the command `rxo analyze` does. Studies of parts of the traffic are merged, in any
+/// order; they can be pickled, and sent to other machines.
 #[pyclass(frozen, module = "rxo")]
 pub(crate) struct Study {
-    report: Report,
+    part: Part,
+    report: OnceLock<Report>,
 }
 
 #[pymethods]
 impl Study {
     /// A table with a row for each flow (one direction of a connection), most packets first.
     fn flows(&self) -> PyResult<Table> {
-        tables::flows(&self.report)
+        tables::flows(self.full())
     }
 
     /// A table with a row for each of the settings tried; the first are the chosen ones.
     fn settings(&self) -> PyResult<Table> {
-        tables::settings(&self.report)
+        tables::settings(self.full())
+    }
+
+    /// The study of the traffic of all these studies. They must have the same settings.
+    #[pyo3(signature = (*others))]
+    fn merge(&self, py: Python<'_>, others: Vec<Py<Self>>) -> PyResult<Self> {
+        let others: Vec<&Self> = others.iter().map(Py::get).collect();
+        let merged = py.detach(|| {
+            let mut parts = others.iter().map(|study| study.part.clone());
+            parts.try_fold(self.part.clone(), Part::merge)
+        });
+        merged.map(Self::of).map_err(|error| usage(format!("a study cannot be merged: {error}")))
+    }
+
+    /// The study as bytes. Equal studies have equal bytes. `rxo analyze` merges files with them.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let bytes = py.detach(|| self.part.to_bytes());
+        PyBytes::new(py, &bytes)
+    }
+
+    /// The study of these bytes.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: PyBackedBytes) -> PyResult<Self> {
+        let part = py.detach(|| Part::from_bytes(&bytes));
+        part.map(Self::of).map_err(|error| usage(format!("not a study: {error}")))
+    }
+
+    /// For pickle.
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let read = slf.get_type().getattr("from_bytes")?;
+        Ok((read, (slf.get().to_bytes(slf.py()),)))
     }
 
     /// Writes the report with its figures as one self-contained HTML file.
@@ -48,31 +84,31 @@ impl Study {
 
     /// Writes all flows and all tried settings as Parquet tables into a folder.
     fn parquet(&self, py: Python<'_>, folder: PathBuf) -> PyResult<()> {
-        py.detach(|| parquet::write(&self.report, &folder))
+        py.detach(|| parquet::write(self.full(), &folder))
             .map_err(|error| capture(error.to_string()))
     }
 
     /// The report as JSON, as `rxo analyze --json` prints it, with all flows.
     fn json(&self) -> PyResult<String> {
-        serde_json::to_string(&self.report).map_err(|error| capture(error.to_string()))
+        serde_json::to_string(self.full()).map_err(|error| capture(error.to_string()))
     }
 
     /// Why the study is incomplete (a damaged capture); `None` if it is complete.
     #[getter]
     fn partial(&self) -> Option<&str> {
-        self.report.partial.as_deref()
+        self.full().partial.as_deref()
     }
 
     /// Packets in the captures.
     #[getter]
     fn packets(&self) -> u64 {
-        self.report.traffic.packets
+        self.full().traffic.packets
     }
 
     /// Packets that the chosen settings eliminate: packets less deliveries.
     #[getter]
     fn eliminated(&self) -> u64 {
-        self.report.outcome.eliminated
+        self.full().outcome.eliminated
     }
 
     fn __str__(&self) -> String {
@@ -86,9 +122,18 @@ impl Study {
 }
 
 impl Study {
+    fn of(part: Part) -> Self {
+        Self { part, report: OnceLock::new() }
+    }
+
+    /// The report with all flows, made when it is first needed.
+    fn full(&self) -> &Report {
+        self.report.get_or_init(|| self.part.report(&Terms { top: MAX_FLOWS, ..Terms::default() }))
+    }
+
     /// The report with so many flows at most.
     fn listing(&self, flows: usize) -> Report {
-        let mut report = self.report.clone();
+        let mut report = self.full().clone();
         report.flows.truncate(flows);
         report
     }
@@ -99,7 +144,7 @@ const LISTED_FLOWS: usize = 10;
 
 /// Studies what coalescing would do to the traffic in captures. See `rxo.analyze`.
 #[pyfunction]
-#[pyo3(signature = (captures, *, poll, policy, settings, sweep, flow, checksum, advise))]
+#[pyo3(signature = (captures, *, poll, policy, settings, sweep, flow, checksum, advise, part, place))]
 #[expect(
     clippy::too_many_arguments,
     reason = "keywords, whose defaults stand in the Python package"
@@ -114,6 +159,8 @@ pub(crate) fn analyze(
     flow: Option<&str>,
     checksum: &str,
     advise: bool,
+    part: Option<(u32, u32)>,
+    place: Option<(u64, u32, u32)>,
 ) -> PyResult<Study> {
     let (poll, polls) = rules::polls(poll.into_vec())?;
     let chosen = Point { policy: rules::policy(policy, settings)?, poll };
@@ -128,18 +175,55 @@ pub(crate) fn analyze(
     };
     let raised = Raised::default();
     let inputs = Input::all(captures, &raised)?;
-    let report = py.detach(|| read(settings, inputs, &raised))?;
-    if let Some(why) = &report.partial {
-        warn_partial(py, why)?;
+    let (span, inputs) = match (part, place) {
+        (Some(part), _) => {
+            let (span, slices) = slices_of(&inputs, part)?;
+            (Some(span), slices)
+        }
+        (None, place) => (place.map(span_at), inputs),
+    };
+    let part = py.detach(|| read(settings, inputs, span, &raised))?;
+    if let Some(why) = part.damage() {
+        warn_partial(py, &why)?;
     }
-    Ok(Study { report })
+    Ok(Study::of(part))
+}
+
+/// What one part of so many of these files reads.
+///
+/// # Errors
+/// If not all are paths, a file cannot be read, or there is no such part.
+fn slices_of(inputs: &[Input], (number, parts): (u32, u32)) -> PyResult<(Span, Vec<Input>)> {
+    if !(1..=parts).contains(&number) {
+        return Err(usage(format!("part ({number}, {parts}): write (N, M) with N from 1 to M")));
+    }
+    let paths = inputs.iter().map(|input| match input {
+        Input::Path(path) => Ok(path.clone()),
+        Input::Slice(_) | Input::Bytes(_) | Input::File(_) => {
+            Err(usage("part: only files that are given by path can be cut"))
+        }
+    });
+    let paths = paths.collect::<PyResult<Vec<PathBuf>>>()?;
+    let (span, slices) =
+        study::slices(&paths, number, parts).map_err(|error| capture(error.to_string()))?;
+    Ok((span, slices.into_iter().map(Input::Slice).collect()))
+}
+
+/// Where a capture lies that is one whole file of a series.
+fn span_at((series, file, files): (u64, u32, u32)) -> Span {
+    Span { series, from: (file, 0), to: (file + 1, 0), is_last: file + 1 == files }
 }
 
 /// Reads all captures.
 ///
 /// # Errors
 /// If the settings are invalid, no capture can be opened, a signal came, or an open file raised.
-fn read(settings: Settings, inputs: Vec<Input>, raised: &Raised) -> PyResult<Report> {
+fn read(
+    settings: Settings,
+    inputs: Vec<Input>,
+    span: Option<Span>,
+    raised: &Raised,
+) -> PyResult<Part> {
     let mut study = study::Study::new(settings).map_err(|error| usage(error.to_string()))?;
     let mut signals = Signals::new();
     let mut failed = None;
@@ -163,6 +247,6 @@ fn read(settings: Settings, inputs: Vec<Input>, raised: &Raised) -> PyResult<Rep
     signals.result()?;
     match failed {
         Some(error) if opened == 0 => Err(capture(error.to_string())),
-        _ => Ok(study.finish(None)),
+        _ => Ok(study.into_part(span, None)),
     }
 }

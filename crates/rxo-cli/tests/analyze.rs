@@ -235,9 +235,15 @@ fn parts_of_captures_give_the_report_of_the_whole() {
     let parts: Vec<String> = [3, 1, 5, 2, 4].map(|number| saved(&format!("p{number}"))).to_vec();
     let all: Vec<&str> = parts.iter().map(String::as_str).chain(["--json"]).collect();
     let sum = json(&all);
-    for field in ["traffic", "flows", "course", "sources"] {
+    for field in ["traffic", "sources"] {
         assert_eq!(whole[field], sum[field], "{field}");
     }
+    // These captures have no pause, so of flows only what does not depend on polls is equal.
+    let payloads = |report: &Value| -> Vec<Value> {
+        let flows = report["flows"].as_array().unwrap();
+        flows.iter().map(|flow| flow["payload_bytes"].clone()).collect()
+    };
+    assert_eq!(payloads(&whole), payloads(&sum));
     let eliminated = |report: &Value| report["outcome"]["eliminated"].as_u64().unwrap();
     let error = sum["outcome"]["eliminated_error"].as_u64().unwrap();
     assert!(eliminated(&whole).abs_diff(eliminated(&sum)) <= error, "{error}");

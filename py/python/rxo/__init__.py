@@ -18,9 +18,13 @@ from ._analyze import analyze
 from ._errors import CaptureError, Error, PartialWarning, UsageError
 from ._rxo import Study, Table, __version__
 
+#: A study of a part of the traffic is a study.
+Part = Study
+
 __all__ = [
     "CaptureError",
     "Error",
+    "Part",
     "PartialWarning",
     "Study",
     "Table",

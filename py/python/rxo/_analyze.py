@@ -20,6 +20,8 @@ def analyze(
     flow: str | None = None,
     checksum: str = "verify",
     advise: bool = True,
+    part: tuple[int, int] | None = None,
+    place: tuple[int, int, int] | None = None,
 ) -> _rxo.Study:
     """Studies what coalescing would do to the traffic in captures.
 
@@ -32,6 +34,10 @@ def analyze(
     flow: which packets count, such as ``"dst 10.0.0.1 and port 445"``.
     checksum: ``verify``, ``partial`` (accept those left to the sender's card) or ``trust``.
     advise: whether to try other settings for advice; without, it is faster.
+    part: ``(n, m)`` studies the n-th of m parts of these files (paths), cut at pauses. ``Study.merge`` of all
+        gives the whole.
+    place: ``(series, number, count)`` says that this capture is one of a series of so many, number 0 the first,
+        which continue one another; all have the series' number. ``Study.merge`` gives the whole.
 
     Raises UsageError for an invalid argument, CaptureError if no capture can be read. If a capture is
     damaged, warns with PartialWarning; ``Study.partial`` says why.
@@ -45,4 +51,6 @@ def analyze(
         flow=flow,
         checksum=checksum,
         advise=advise,
+        part=part,
+        place=place,
     )

@@ -4,6 +4,7 @@
 //! what takes longer. The first step that fails ends the run. A step that cannot check something says
 //! so at the end of the run; where nobody reads that (`CI=true`), it fails.
 
+mod clusters;
 mod fuzz;
 mod live;
 mod no_std;

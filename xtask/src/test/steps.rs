@@ -9,7 +9,7 @@ use super::options::Options;
 use super::report::Report;
 use super::tally::Tally;
 use super::tools::needs_tool;
-use super::{fuzz, live, no_std, tools};
+use super::{clusters, fuzz, live, no_std, tools};
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
 use crate::{api, apt, bench, deny, layers, package, packetdrill, quotes, rfc};
@@ -61,6 +61,7 @@ pub(super) const STEPS: &[Step] = &[
         bench_once,
     )),
     step("package", "the crates as packages: built alone, their examples, a new project", package),
+    long(step("clusters", "the Python package on Ray, Dask and Spark", clusters::run)),
     step("fuzz", "every fuzz target from the kept corpus, two at a time", fuzz::run),
     step("deny", "licences, advisories and sources of the dependencies", deny),
 ];

@@ -63,10 +63,10 @@ impl Clock {
         self.shifted(at).checked_sub(self.now_ns)
     }
 
-    /// Whether `at` is more than a second away from the last record, so that it does not continue
-    /// it.
-    pub(super) const fn is_far(&self, at: Instant) -> bool {
-        self.shifted(at).abs_diff(self.now_ns) > LATE_NS
+    /// Whether a capture that begins at `at` does not continue the last record: it begins before it, or more
+    /// than a second later.
+    pub(super) fn is_far(&self, at: Instant) -> bool {
+        self.gap_ns(at).is_none_or(|gap_ns| gap_ns > LATE_NS)
     }
 
     /// Restarts such that a record with the time `at` is now.

@@ -210,7 +210,7 @@ impl Flow {
 }
 
 /// All flows, by key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Flows {
     hasher: FlowHasher,
     slabs: Vec<Vec<Flow>>,

@@ -194,7 +194,7 @@ impl Study {
     }
 
     /// Begins a capture; `name` is the user's name for it. If its first packet was seen within a
-    /// second of the last one, it continues the previous capture. Otherwise nothing is held across
+    /// second after the last one, it continues the previous capture. Otherwise nothing is held across
     /// the boundary, and the time between does not count.
     pub fn begin_source(&mut self, name: &str) {
         self.lanes.forget_interfaces();

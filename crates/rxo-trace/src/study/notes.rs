@@ -21,6 +21,7 @@ pub(super) fn of(report: &Report) -> Vec<String> {
         steps_back(traffic),
         waiting(report),
         overruns(report),
+        cuts(report),
     ]
     .into_iter()
     .flatten()
@@ -163,6 +164,20 @@ fn overruns(report: &Report) -> Option<String> {
              have lost packets with --poll {}",
             count(overruns),
             report.outcome.poll
+        )
+    })
+}
+
+/// The note on parts that were cut where it matters what came before.
+fn cuts(report: &Report) -> Option<String> {
+    let outcome = &report.outcome;
+    (outcome.eliminated_error > 0).then(|| {
+        format!(
+            "parts were cut where the traffic did not pause long enough for --poll {}: {} packets are \
+             eliminated, give or take {}",
+            outcome.poll,
+            count(outcome.eliminated),
+            count(outcome.eliminated_error)
         )
     })
 }

@@ -7,10 +7,17 @@ use rxo_console::numbers::{gbit_per_s, grouped, ratio};
 use super::units::{bytes, percent, time};
 use crate::report::{Checksums, Outcome, Report, Source, Traffic, utc};
 
+/// Captures that are listed. A cluster reads thousands.
+const MOST_SOURCES: usize = 20;
+
 pub(super) fn text(report: &Report) -> String {
     let Report { traffic, outcome, .. } = report;
+    let listed = report.sources.iter().take(MOST_SOURCES);
     let mut lines: Vec<(&str, String)> =
-        report.sources.iter().map(|source| ("capture", capture(source))).collect();
+        listed.map(|source| ("capture", capture(source))).collect();
+    if let more @ 1.. = report.sources.len().saturating_sub(MOST_SOURCES) {
+        lines.push(("captures", format!("and {} more", grouped(more as u64))));
+    }
     if let Some(filter) = &report.filter {
         let left_out = grouped(traffic.filtered_packets);
         lines.push(("filter", format!("{filter}; {left_out} packets left out")));

@@ -125,16 +125,24 @@ fn json(value: &impl serde::Serialize) -> String {
 }
 
 fn files(seed: u64) -> Vec<Vec<Record>> {
-    let kinds = [Workload::Mixed, Workload::W3, Workload::W8];
+    let kinds = [Workload::Mixed, Workload::W3, Workload::W8, Workload::Mixed];
     let mut files: Vec<Vec<Record>> =
         kinds.iter().zip(seed..).map(|(kind, seed)| traffic(*kind, seed)).collect();
-    // The second continues the first; the third was taken two hours later.
+    // The second continues the first, and pauses for long; the third was taken two hours later; the last began
+    // before that had ended.
     let end = files[0].last().unwrap().at;
     let later = end + Duration::from_millis(400);
     let shift = later.nanos_since(files[1][0].at);
     files[1].iter_mut().for_each(|record| record.at = record.at + Duration::from_nanos(shift));
+    for record in &mut files[1][1_500..] {
+        record.at = record.at + Duration::from_secs(5);
+    }
+    let before = Duration::from_nanos(files[2].last().unwrap().at.nanos_since(files[3][0].at));
+    files[3].iter_mut().for_each(|record| record.at = record.at + before);
+    let back = Duration::from_micros(700);
+    files[2].iter_mut().for_each(|record| record.at = record.at + back);
     let hours = Duration::from_secs(7_200);
-    files[2].iter_mut().for_each(|record| record.at = record.at + hours);
+    files[2..].iter_mut().flatten().for_each(|record| record.at = record.at + hours);
     files
 }
 

@@ -67,7 +67,7 @@ impl Default for Terms {
 }
 
 /// What was counted of a part of a series. See the module's documentation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Part {
     pub(super) recipe: Recipe,
     pub(super) sums: Sums,

@@ -14,7 +14,7 @@ use super::super::point::Point;
 use super::{Span, Sums};
 
 /// A stretch of a series, and its ends.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(super) span: Span,
     /// `None` if there are no packets, or no neighbours to come.
@@ -22,7 +22,7 @@ pub(crate) struct Run {
 }
 
 /// What neighbours need to know. Times are on the run's own clock, as distances from its ends.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ends {
     pub(super) inner: Core,
     /// The first and the last packet of each flow, if these are plain ACKs.
@@ -80,19 +80,21 @@ impl Run {
     pub(super) fn join(&mut self, next: Self, points: &[Point], sums: &mut Sums) {
         self.span.to = next.span.to;
         self.span.is_last = next.span.is_last;
+        let is_file = next.span.from.1 == 0;
         self.ends = match (self.ends.take(), next.ends) {
-            (Some(mine), Some(its)) => Some(mine.join(its, points, sums)),
+            (Some(mine), Some(its)) => Some(mine.join(its, is_file, points, sums)),
             (mine, its) => mine.or(its),
         };
     }
 }
 
 impl Ends {
-    fn join(self, next: Self, points: &[Point], sums: &mut Sums) -> Self {
+    /// Appends `next`, which begins with a file if `is_file`.
+    fn join(self, next: Self, is_file: bool, points: &[Point], sums: &mut Sums) -> Self {
         let first_at = Instant::from_nanos(next.inner.first_at_ns);
         let clock = self.inner.clock;
         // Captures of different times do not touch each other: all was delivered between them.
-        let gap_ns = if clock.is_far(first_at) {
+        let gap_ns = if is_file && clock.is_far(first_at) {
             0
         } else {
             let gap_ns = clock.gap_ns(first_at);

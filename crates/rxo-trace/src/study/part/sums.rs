@@ -14,7 +14,7 @@ use super::{Mark, Span};
 use crate::report::Source;
 
 /// The counts of a part.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sums {
     pub(in super::super) count: Count,
     pub(in super::super) points: Vec<PointSums>,

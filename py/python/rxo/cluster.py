@@ -1,0 +1,95 @@
+"""Studies on several machines: what engines such as Ray, Dask and Spark run.
+
+``tasks`` lists what there is to do, ``count`` does one of it anywhere, ``merge`` adds the results in any order.
+The result is what ``rxo.analyze`` gives for the same captures in the same order.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+from typing import Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from ._analyze import analyze
+from ._errors import UsageError
+from ._rxo import Study
+
+
+class Task(NamedTuple):
+    """A part of the work: a file that is one of a series, or a part of files."""
+
+    files: List[str]
+    part: Optional[Tuple[int, int]]
+    place: Optional[Tuple[int, int, int]]
+    storage: Mapping[str, object]
+
+
+def tasks(
+    captures: Union[str, Sequence[str]],
+    *,
+    parts: Optional[int] = None,
+    storage: Optional[Mapping[str, object]] = None,
+) -> List[Task]:
+    """The tasks for these captures: one for each file, or so many parts of all files.
+
+    captures: paths or URLs, in order; names with ``*`` stand for all that match, directories for their files.
+    parts: cuts files that all machines have under the same path into so many parts at pauses.
+    storage: options of ``fsspec`` for URLs, such as ``{"endpoint_url": "http://127.0.0.1:8333"}``.
+    """
+    patterns = [captures] if isinstance(captures, (str, os.PathLike)) else captures
+    options = dict(storage or {})
+    files = [file for pattern in patterns for file in _matches(os.fspath(pattern), options)]
+    if not files:
+        raise UsageError("no capture: give paths, URLs, or names with *")
+    if parts is not None:
+        if any(_is_url(file) for file in files):
+            raise UsageError("parts: only files with a path can be cut; URLs are read whole")
+        return [Task(files, (number, parts), None, options) for number in range(1, parts + 1)]
+    names = "\0".join(files).encode()
+    series = int.from_bytes(hashlib.sha256(names).digest()[:8], "big")
+    places = [(series, number, len(files)) for number in range(len(files))]
+    return [Task([file], None, place, options) for file, place in zip(files, places)]
+
+
+def count(task: Task, **settings) -> Study:
+    """Does a task. ``settings`` are the keywords of ``rxo.analyze``."""
+    if task.part or not _is_url(task.files[0]):
+        return analyze(task.files, part=task.part, place=task.place, **settings)
+    import fsspec
+
+    with fsspec.open(task.files[0], "rb", **task.storage) as file:
+        return analyze(_Named(file, task.files[0]), place=task.place, **settings)
+
+
+def merge(studies: Iterable[Study]) -> Study:
+    """The study of the traffic of all these studies, at least one."""
+    first, *others = studies
+    return first.merge(*others)
+
+
+class _Named:
+    """A file that says its URL in messages and reports."""
+
+    def __init__(self, file, name):
+        self.read, self.name = file.read, name
+
+
+def _is_url(name: str) -> bool:
+    return "://" in name
+
+
+def _matches(pattern: str, storage: Mapping[str, object]) -> List[str]:
+    """The files that the name stands for, in the order of their names."""
+    if _is_url(pattern):
+        if "*" not in pattern:
+            return [pattern]
+        import fsspec
+
+        system, path = fsspec.core.url_to_fs(pattern, **storage)
+        return sorted(system.unstrip_protocol(file) for file in system.glob(path))
+    if os.path.isdir(pattern):
+        names = (name for name in os.listdir(pattern) if not name.startswith("."))
+        files = (os.path.join(pattern, name) for name in names)
+        return sorted(file for file in files if os.path.isfile(file))
+    return sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern]

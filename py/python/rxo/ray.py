@@ -1,0 +1,41 @@
+"""``rxo.ray.analyze``: ``rxo.analyze`` on a Ray cluster, over captures that no single machine reads."""
+
+from __future__ import annotations
+
+from typing import Mapping, Optional, Sequence, Union
+
+from . import cluster
+from ._rxo import Study
+
+#: Studies that one task merges.
+_TOGETHER = 16
+
+
+def analyze(
+    captures: Union[str, Sequence[str]],
+    *,
+    parts: Optional[int] = None,
+    storage: Optional[Mapping[str, object]] = None,
+    retries: int = 3,
+    **settings,
+) -> Study:
+    """Studies captures on the cluster that ``ray.init`` connected to; without, on this machine.
+
+    captures, parts, storage: as for ``rxo.cluster.tasks``.
+    retries: how often a task is done again whose machine was lost.
+    settings: the other keywords of ``rxo.analyze``.
+    """
+    import ray
+
+    count = ray.remote(max_retries=retries)(cluster.count)
+    merge = ray.remote(max_retries=retries)(_merge)
+    tasks = cluster.tasks(captures, parts=parts, storage=storage)
+    studies = [count.remote(task, **settings) for task in tasks]
+    while len(studies) > 1:
+        starts = range(0, len(studies), _TOGETHER)
+        studies = [merge.remote(*studies[start : start + _TOGETHER]) for start in starts]
+    return ray.get(studies[0])
+
+
+def _merge(*studies: Study) -> Study:
+    return cluster.merge(studies)
