@@ -18,7 +18,7 @@ use crate::rounds::Rounds;
 pub(crate) struct EngineArgs {
     #[command(flatten)]
     rounds: Rounds,
-    /// Only these workloads: W1 to W9, mixed, bad-case, many-flows.
+    /// Only these workloads: W1 to W9, mixed, bad-case, U1, U2, many-flows.
     #[arg(long, value_delimiter = ',', value_parser = workload)]
     only: Vec<Workload>,
     /// Only these engines.
@@ -32,7 +32,7 @@ pub(crate) struct EngineArgs {
 const ROUNDS: u32 = 31;
 const FLOWS_IN_MANY: u32 = 1_000_000;
 /// All workloads, in the order of the table.
-pub(crate) const WORKLOADS: [Workload; 12] = [
+pub(crate) const WORKLOADS: [Workload; 14] = [
     Workload::W1,
     Workload::W2,
     Workload::W3,
@@ -44,6 +44,8 @@ pub(crate) const WORKLOADS: [Workload; 12] = [
     Workload::W9,
     Workload::Mixed,
     Workload::BadCase,
+    Workload::U1,
+    Workload::U2,
     Workload::ManyFlows(FLOWS_IN_MANY),
 ];
 

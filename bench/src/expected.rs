@@ -7,7 +7,7 @@ use rxo_coalesce::{Policy, PureAckRule};
 use rxo_testkit::Traffic;
 use rxo_wire::{FlowKey, Parsed, SeqNumber, TcpFlags, TcpSegment, Transport};
 
-use crate::contender::{Acks, Outcome};
+use crate::contender::{Acks, Outcome, policy};
 
 /// The outcome of a perfect pass over `traffic`. Its flows must differ only in what a sender that
 /// continues changes, and all its pure ACKs must advance.
@@ -15,6 +15,9 @@ pub(crate) fn expected(traffic: &Traffic, acks: Acks) -> Outcome {
     let packets: Vec<&[u8]> = traffic.iter().collect();
     let batches = packets.chunks(acks.batch_frames);
     let appended: usize = match acks.rule {
+        PureAckRule::Bypass if policy(traffic).takes_datagrams() => {
+            batches.map(appended_datagrams).sum()
+        }
         PureAckRule::Bypass => batches.map(appended).sum(),
         PureAckRule::Record => batches.map(|batch| appended_acks(batch, &mut HashSet::new())).sum(),
         PureAckRule::Single => {
@@ -36,6 +39,29 @@ struct Held {
 fn appended(batch: &[&[u8]]) -> usize {
     let mut held: HashMap<FlowKey, Held> = HashMap::new();
     batch.iter().filter(|packet| appends(packet, &mut held)).count()
+}
+
+/// Counts the datagrams of a batch that join others: no more bytes than the first, and 64 at most.
+fn appended_datagrams(batch: &[&[u8]]) -> usize {
+    let mut held: HashMap<FlowKey, (u32, u32)> = HashMap::new();
+    let mut joins = |packet: &&&[u8]| {
+        let Ok(parsed) = rxo_wire::parse(packet) else { return false };
+        let bytes = parsed.payload_bytes();
+        match held.get_mut(&parsed.key) {
+            Some((size, count)) if bytes <= *size => {
+                *count += 1;
+                if bytes < *size || *count == 64 {
+                    held.remove(&parsed.key);
+                }
+                true
+            }
+            _ => {
+                held.insert(parsed.key, (bytes, 1));
+                false
+            }
+        }
+    };
+    batch.iter().filter(&mut joins).count()
 }
 
 /// Counts the pure ACKs of a batch that join another one. The next ACK of a flow in `alone` does

@@ -113,8 +113,10 @@ impl Course {
             entries.extend(self.rxo());
         }
         #[cfg(feature = "dpdk")]
-        // DPDK coalesces IPv4 only; a row for W9 would show how fast it does nothing.
-        if asked(EngineName::Dpdk) && self.kind != Workload::W9 {
+        // This DPDK coalesces TCP over IPv4 only; a row for others would show how fast it does nothing.
+        if asked(EngineName::Dpdk)
+            && !matches!(self.kind, Workload::W9 | Workload::U1 | Workload::U2)
+        {
             entries.extend(self.dpdk());
         }
         #[cfg(feature = "tun-rs")]

@@ -8,8 +8,8 @@ use rxo_coalesce::{Config, Deliveries, Delivery, Engine, Policy, PureAckRule};
 use rxo_frame::{Frame, FrameBuffer, Instant, Pool, PoolBuf};
 use rxo_testkit::Traffic;
 use rxo_wire::checksum::Summer;
-use rxo_wire::parse;
 use rxo_wire::tcp::FLAGS_AT;
+use rxo_wire::{Transport, parse};
 
 use super::{BATCH_FRAMES, Contender, Outcome};
 use crate::arch;
@@ -34,6 +34,15 @@ pub(crate) struct Acks {
 impl Acks {
     /// Pure ACKs are not aggregated.
     pub(crate) const NONE: Self = Self { rule: PureAckRule::Bypass, batch_frames: BATCH_FRAMES };
+}
+
+/// The policy for `traffic`: UDP is coalesced in the workloads of UDP only, so that others cost what they cost where
+/// it is not.
+pub(crate) fn policy(traffic: &Traffic) -> Policy {
+    let is_udp = |packet: &[u8]| {
+        parse(packet).is_ok_and(|parsed| matches!(parsed.transport, Transport::Udp(_)))
+    };
+    Policy::linux_gro().with_udp_if(traffic.iter().all(is_udp))
 }
 
 /// The engine, and a workload in frames. `lend` turns the bytes of a packet into a buffer.
@@ -105,7 +114,7 @@ impl<'a, B: FrameBuffer> Rxo<'a, B> {
         summer: Option<Summer>,
         lend: impl FnMut(&'a [u8]) -> B + 'a,
     ) -> Self {
-        let mut config = Config::new(Policy::linux_gro());
+        let mut config = Config::new(policy(traffic));
         config.trust_checksums = summer.is_none();
         config.summer = summer.unwrap_or(config.summer);
         config.batch_frames = BATCH_FRAMES;

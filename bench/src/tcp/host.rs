@@ -288,6 +288,7 @@ impl FrameSink for Device {
             link: LinkKind::RawIp,
             mtu: MTU as u32,
             gso_bytes: if self.takes_large { u16::MAX.into() } else { 0 },
+            segments_udp: false,
             gathers: false,
             completes_checksums: !self.checksums,
             expands_acks: false,

@@ -25,6 +25,10 @@ pub struct SinkCapabilities {
     /// The largest GSO frame as an IP packet, in bytes. 0 if the sink cannot segment: then do not
     /// send it aggregates.
     pub gso_bytes: u32,
+    /// Whether it segments GSO frames of UDP ([`GsoKind::Udp`](rxo_frame::GsoKind::Udp)), or delivers them
+    /// where none need be segmented. A sink that says so and meets a kernel or a guest that does not sends the
+    /// frames instead.
+    pub segments_udp: bool,
     /// Whether it gathers the pieces of a packet without a copy.
     pub gathers: bool,
     /// Whether it completes partial checksums, or delivers where none need be complete.

@@ -26,6 +26,8 @@ pub struct MemoryOptions {
     pub mtu: u32,
     /// The largest GSO frame as an IP packet, in bytes; 0 for a link that takes none.
     pub gso_bytes: u32,
+    /// Whether it takes GSO frames of UDP.
+    pub segments_udp: bool,
     /// The most packets that it holds.
     pub most_packets: usize,
     /// Whether it says that it expands ACK templates. It keeps them as they are.
@@ -38,6 +40,7 @@ impl Default for MemoryOptions {
             link: LinkKind::Ethernet,
             mtu: 1_500,
             gso_bytes: 65_535,
+            segments_udp: false,
             most_packets: 1_024,
             expands_acks: false,
         }
@@ -266,11 +269,13 @@ pub struct MemorySink {
 
 impl FrameSink for MemorySink {
     fn capabilities(&self) -> SinkCapabilities {
-        let MemoryOptions { link, mtu, gso_bytes, expands_acks, .. } = self.link.options;
+        let MemoryOptions { link, mtu, gso_bytes, segments_udp, expands_acks, .. } =
+            self.link.options;
         SinkCapabilities {
             link,
             mtu,
             gso_bytes,
+            segments_udp,
             gathers: true,
             completes_checksums: true,
             expands_acks,

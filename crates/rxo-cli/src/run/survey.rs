@@ -68,8 +68,9 @@ impl Survey {
         })
     }
 
-    /// The policy limited to what the host's device takes. Every kind of device takes GSO frames;
-    /// the capabilities of the open device are checked again before the first frame.
+    /// The policy limited to what the host's device takes. Every kind of device takes GSO frames, and whether also
+    /// of UDP is known when it is open: the capabilities of the open device are checked again before the first
+    /// frame.
     ///
     /// # Errors
     /// If the device cannot carry the policy's aggregates at all.
@@ -78,11 +79,14 @@ impl Survey {
             link: self.link,
             mtu: self.mtu,
             gso_bytes: 65_535,
+            segments_udp: true,
             gathers: true,
             completes_checksums: true,
             expands_acks: false,
         };
+        let udp = plan.policy.udp;
         carried(plan.policy, sink)
+            .map(|policy| Policy { udp, ..policy })
             .map_err(|misfit| usage(format!("{} {}: {misfit}", plan.flags[1], plan.host)))
     }
 }

@@ -1,6 +1,6 @@
 //! Real TCP through `rxo run`, both ways, every byte checked.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -19,10 +19,13 @@ pub(crate) const TESTS: &[Test] = &[
     ("ipv6_crosses_whole", ipv6_crosses_whole),
     ("every_policy_that_a_tap_carries_is_transparent", every_policy_is_transparent),
     ("a_worse_network_is_crossed_whole_and_written_down", a_worse_network_is_crossed_whole),
+    ("udp_crosses_whole_and_coalesced", udp_crosses_whole),
     ("a_packet_socket_carries_aggregates_too", a_packet_socket_carries_aggregates_too),
 ];
 
 const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0";
+/// Longer than any machine takes.
+const LONG: Duration = Duration::from_secs(60);
 
 fn transfer(from: &Namespace, to: &Namespace, address: IpAddr, connections: usize, bytes: u64) {
     let bytes_per_connection = Some(bytes);
@@ -30,6 +33,66 @@ fn transfer(from: &Namespace, to: &Namespace, address: IpAddr, connections: usiz
     let report = BulkTransfer::start(from, to, address, &config).unwrap().wait().unwrap();
     assert!(report.is_intact(), "{report:?}");
     assert_eq!(report.received_bytes, bytes * connections as u64);
+}
+
+/// The payload of datagram `number`: as long as all, but every twentieth.
+fn datagram(number: u32) -> Vec<u8> {
+    let bytes = if number % 20 == 19 { 500 } else { 1_200 };
+    (0..bytes / 4)
+        .flat_map(|word: u32| (number ^ word.wrapping_mul(0x9e37_79b1)).to_be_bytes())
+        .collect()
+}
+
+/// Datagrams in each direction, as many at once as are acknowledged by an empty one: the receiver keeps up.
+const AT_ONCE: u32 = 60;
+
+fn udp_transfer(from: &Namespace, to: &Namespace, address: IpAddr, count: u32) {
+    let bound = to.run(|| UdpSocket::bind((address, 0)).unwrap()).unwrap();
+    bound.set_read_timeout(Some(LONG)).unwrap();
+    let at = bound.local_addr().unwrap();
+    let receiver = std::thread::spawn(move || {
+        let (mut buffer, mut next) = ([0; 2_048], 0);
+        while next < count {
+            let (bytes, sender) = bound.recv_from(&mut buffer).unwrap();
+            assert!(buffer[..bytes] == datagram(next), "datagram {next} of {bytes} bytes");
+            next += 1;
+            if next % AT_ONCE == 0 {
+                bound.send_to(&[], sender).unwrap();
+            }
+        }
+    });
+    from.run(|| {
+        let socket = UdpSocket::bind(if at.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }).unwrap();
+        socket.set_read_timeout(Some(LONG)).unwrap();
+        socket.connect(at).unwrap();
+        for number in 0..count {
+            assert_eq!(socket.send(&datagram(number)).unwrap(), datagram(number).len());
+            if (number + 1) % AT_ONCE == 0 {
+                assert_eq!(socket.recv(&mut [0; 1]).unwrap(), 0);
+            }
+        }
+    })
+    .unwrap();
+    receiver.join().unwrap();
+}
+
+/// The TAP segments what it gets for the host's sockets, which take datagrams.
+fn udp_crosses_whole() {
+    const COUNT: u32 = 12_000;
+    let flags = "--set udp=equal hold=2ms";
+    let (lab, rxo) = setup::start(SetUp::TakeOver, LabOptions::default(), flags);
+    let addresses = (lab.host_address(), Lab::HOST_ADDRESSES.1.into());
+    for address in [addresses.0, addresses.1] {
+        udp_transfer(lab.peer(), lab.host(), address, COUNT);
+    }
+    udp_transfer(lab.host(), lab.peer(), lab.peer_address(), COUNT);
+    let totals = totals(rxo);
+    assert!(totals["nic_in"]["packets"].as_u64().unwrap() >= 2 * u64::from(COUNT), "{totals}");
+    assert!(totals["packets_per_aggregate"].as_f64().unwrap() > 2.0, "{totals}");
+    for side in ["host_out", "nic_out"] {
+        assert_eq!(totals[side]["dropped"], 0, "{totals}");
+        assert_eq!(totals[side]["fallbacks"], 0, "{totals}");
+    }
 }
 
 /// Ends the process and gives its totals.

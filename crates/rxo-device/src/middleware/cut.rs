@@ -7,7 +7,7 @@ use rxo_wire::segmentation::{Checksums, segment};
 use rxo_wire::{parse, parse_ip};
 
 /// Gives the segments of `frame` in order, with `checksums`. Their metadata is that of `frame`. Returns
-/// `false`, and gives nothing, if `frame` is not a TCP GSO frame with payload, or a segment of it would
+/// `false`, and gives nothing, if `frame` is not a GSO frame of TCP or UDP with payload, or a segment of it would
 /// be longer than IP allows. Allocates room for one segment.
 pub(super) fn cut(
     frame: Frame<&[u8]>,
@@ -15,7 +15,8 @@ pub(super) fn cut(
     checksums: Checksums,
     mut give: impl FnMut(Frame<&[u8]>),
 ) -> bool {
-    let Some(Gso { kind: GsoKind::TcpV4 | GsoKind::TcpV6, size, .. }) = frame.gso else {
+    let Some(Gso { kind: GsoKind::TcpV4 | GsoKind::TcpV6 | GsoKind::Udp, size, .. }) = frame.gso
+    else {
         return false;
     };
     let parsed = match link {

@@ -123,6 +123,7 @@ impl Port for Sender {
             link: LinkKind::RawIp,
             mtu: 1_300,
             gso_bytes: 0,
+            segments_udp: false,
             gathers: true,
             completes_checksums: false,
             expands_acks: false,

@@ -50,6 +50,7 @@ impl Port for PacketPort {
             link: LinkKind::Ethernet,
             mtu: self.mtu,
             gso_bytes: LARGEST_PACKET_BYTES,
+            segments_udp: true,
             gathers: true,
             completes_checksums: true,
             expands_acks: false,

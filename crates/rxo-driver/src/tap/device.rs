@@ -90,6 +90,8 @@ pub(super) struct TapDevice {
     pub(super) label: String,
     pub(super) kind: TapKind,
     pub(super) interface: Interface,
+    /// Whether the kernel accepts GSO frames of UDP.
+    pub(super) segments_udp: bool,
     file: File,
     before: Option<Before>,
 }
@@ -111,8 +113,9 @@ impl TapDevice {
             .map_err(|error| refused(&label, kind, name, error))?;
         let interface = Interface::find(name)?;
         let before = if existed { Some(Before::read(&interface, &file)?) } else { None };
-        let device = Self { label, kind, interface, file, before };
-        offload::enable(device.file.as_fd()).map_err(|e| fault::opening(&device.label, e))?;
+        let mut device = Self { label, kind, interface, segments_udp: false, file, before };
+        device.segments_udp =
+            offload::enable(device.file.as_fd()).map_err(|e| fault::opening(&device.label, e))?;
         Ok(device)
     }
 
@@ -121,7 +124,8 @@ impl TapDevice {
     pub(super) fn for_tests(descriptor: std::os::fd::OwnedFd) -> Self {
         let file = File::from(descriptor);
         let interface = Interface::find("lo").expect("every system has one");
-        Self { label: "tap:test".to_owned(), kind: TapKind::Tap, interface, file, before: None }
+        let (label, kind) = ("tap:test".to_owned(), TapKind::Tap);
+        Self { label, kind, interface, segments_udp: false, file, before: None }
     }
 
     /// What an error on the descriptor means.

@@ -50,12 +50,13 @@ pub(super) fn set_header_bytes(tun: BorrowedFd<'_>, mut bytes: c_int) -> io::Res
     Ok(())
 }
 
-/// Sets the length of the header, and enables as many offloads as the kernel knows.
-pub(super) fn enable(tun: BorrowedFd<'_>) -> io::Result<()> {
+/// Sets the length of the header, and enables as many offloads as the kernel knows. Returns whether UDP GSO is
+/// among them: a kernel that knows it accepts such frames from us as well (Linux 6.2 and later).
+pub(super) fn enable(tun: BorrowedFd<'_>) -> io::Result<bool> {
     set_header_bytes(tun, VNET_HEADER_BYTES as c_int)?;
-    let mut result = Ok(());
+    let mut result = Ok(false);
     for offloads in OFFLOADS {
-        result = set_offloads(tun, offloads);
+        result = set_offloads(tun, offloads).map(|()| offloads & libc::TUN_F_USO4 != 0);
         if result.is_ok() {
             break;
         }

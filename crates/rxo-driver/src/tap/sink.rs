@@ -58,6 +58,7 @@ impl Port for TapPort {
             link: self.device.kind.link(),
             mtu: self.mtu,
             gso_bytes: LARGEST_PACKET_BYTES,
+            segments_udp: self.device.segments_udp,
             gathers: true,
             completes_checksums: true,
             expands_acks: false,

@@ -18,10 +18,12 @@ use super::kind::device;
 use crate::device::{Device, DeviceName, DeviceOptions, DeviceSource};
 use crate::vhost::GuestOptions;
 use crate::vhost_user::features::{
-    ACK_TEMPLATES, CSUM, EVENT_IDX, GUEST_CSUM, GUEST_TSO4, GUEST_TSO6, HOST_TSO4, HOST_TSO6, MQ,
-    MRG_RXBUF, RING_PACKED,
+    ACK_TEMPLATES, CSUM, EVENT_IDX, GUEST_CSUM, GUEST_TSO4, GUEST_TSO6, GUEST_USO4, GUEST_USO6,
+    HOST_TSO4, HOST_TSO6, HOST_USO, MQ, MRG_RXBUF, RING_PACKED,
 };
-use crate::virtio_net::samples::{HEADERS_BYTES, large, tcp};
+use crate::virtio_net::samples::{
+    DATAGRAM_HEADERS_BYTES, HEADERS_BYTES, large, large_udp, tcp, udp,
+};
 use crate::wait::{Interest, WaitList};
 
 /// Longer than any machine takes.
@@ -318,6 +320,33 @@ fn offloads_go_both_ways_as_far_as_agreed() {
                 payload.extend_from_slice(&frame.bytes()[HEADERS_BYTES..]);
             }
             assert_eq!(payload, bytes[HEADERS_BYTES..], "{without:#x}");
+        }
+    }
+}
+
+/// GSO frames of UDP there and back: whole where that was agreed, and otherwise datagram by datagram.
+#[test]
+fn udp_goes_both_ways_as_far_as_agreed() {
+    let socket = Socket::new("udp");
+    let _echo = Echo::start(&socket.0);
+    let bytes = udp(2_500);
+    for ring in rings() {
+        let mut whole = guest(&socket.0, ring);
+        assert!(whole.sink.capabilities().segments_udp);
+        whole.sink.transmit([large_udp(&bytes)].into_iter()).unwrap();
+        let came = receive(&mut whole.source, 1);
+        assert_eq!((came[0].bytes(), came[0].gso), (&bytes[..], large_udp(&bytes).gso));
+        assert_eq!(came[0].checksum, large_udp(&bytes).checksum);
+        drop(whole);
+        for without in [HOST_USO, GUEST_USO4, GUEST_USO6, HOST_USO | GUEST_USO4 | GUEST_USO6] {
+            let mut guest = guest(&socket.0, ring & !without);
+            assert_eq!(guest.sink.capabilities().segments_udp, without & HOST_USO == 0);
+            guest.sink.transmit([large_udp(&bytes)].into_iter()).unwrap();
+            let came = receive(&mut guest.source, 3);
+            let payload = |frame: &Frame<_>| frame.bytes()[DATAGRAM_HEADERS_BYTES..].to_vec();
+            assert!(came.iter().all(|frame| frame.gso.is_none()));
+            let payload: Vec<u8> = came.iter().flat_map(payload).collect();
+            assert_eq!(payload, bytes[DATAGRAM_HEADERS_BYTES..], "{without:#x}");
         }
     }
 }

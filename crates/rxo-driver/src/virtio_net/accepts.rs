@@ -87,14 +87,20 @@ impl Accepts {
         self.ack_templates
     }
 
+    /// Whether GSO frames of UDP are accepted.
+    pub(crate) const fn udp(self) -> bool {
+        self.udp
+    }
+
     /// Whether frames with a partial checksum are accepted.
     pub(super) const fn partial(self) -> bool {
         self.partial
     }
 
-    /// Whether an aggregate should say how many segments it was made of.
-    pub(super) const fn coalesced(self) -> bool {
-        self.coalesced
+    /// Whether an aggregate that is segmented as `gso` says should say how many segments it was made of: only one
+    /// of TCP may (virtio 1.2, section 5.1.6.4).
+    pub(super) const fn coalesced(self, gso: Gso) -> bool {
+        self.coalesced && matches!(gso.kind, GsoKind::TcpV4 | GsoKind::TcpV6)
     }
 
     const fn takes(self, gso: Gso) -> bool {
@@ -136,7 +142,7 @@ impl Accepts {
     ) -> Option<(ChecksumStatus, Option<Gso>)> {
         let header = VnetHeader::read(header)?;
         let gso = header.gso();
-        let counts = header.coalesced().filter(|_| self.coalesced);
+        let counts = header.coalesced().filter(|_| gso.is_some_and(|gso| self.coalesced(gso)));
         let has_checksum = match header.checksum() {
             ChecksumStatus::Partial { .. } => true,
             ChecksumStatus::Verified => counts.is_some(),

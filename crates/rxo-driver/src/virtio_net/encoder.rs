@@ -102,7 +102,9 @@ impl Encoder {
             return self.put_segments(ring, accepts, (header, gso), left);
         }
         match accepts.fit(header) {
-            Fit::Send(header) if !is_single && accepts.coalesced() && header.gso().is_some() => {
+            Fit::Send(header)
+                if !is_single && header.gso().is_some_and(|gso| accepts.coalesced(gso)) =>
+            {
                 self.put_counted(ring, header, message, || batch.slices(n).skip(1))
             }
             Fit::Send(header) => {
@@ -228,7 +230,7 @@ impl Encoder {
         mut left: usize,
     ) -> io::Result<()> {
         let refused = || io::Error::from_raw_os_error(libc::EINVAL);
-        if !matches!(gso.kind, GsoKind::TcpV4 | GsoKind::TcpV6) {
+        if !matches!(gso.kind, GsoKind::TcpV4 | GsoKind::TcpV6 | GsoKind::Udp) {
             return Err(refused());
         }
         let partial = Some(header.checksum()).filter(|sum| sum.is_partial() && accepts.partial());

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use rxo_device::{Descriptors, DeviceError, SinkCapabilities};
 use rxo_frame::{LinkKind, Load};
 
+use super::accepts::Accepts;
 use super::copying::Copies;
 use super::link::{Link, Side};
 use super::{Copying, Encoder};
@@ -29,14 +30,18 @@ pub(crate) struct RingPort<S> {
     /// Whether the other side that was there first expands ACK templates. If a later one does not, the
     /// transmitter sends it the ACKs.
     expands_acks: bool,
+    /// Whether the other side accepts GSO frames of UDP, or none was there yet. If it does not, the transmitter
+    /// sends it the frames.
+    segments_udp: bool,
 }
 
 impl<S: Side> RingPort<S> {
     pub(crate) fn new(side: &Rc<RefCell<S>>, label: &str, mtu: u32, copying: Copying) -> Self {
         let (side, label) = (Rc::clone(side), label.to_owned());
-        let accepts = |link: &mut S::Link| link.accepts().ack_templates();
-        let expands_acks = side.borrow_mut().link().is_some_and(accepts);
-        Self { side, encoder: Encoder::new(copying), label, mtu, expands_acks }
+        let accepts = side.borrow_mut().link().map(|link| link.accepts());
+        let expands_acks = accepts.is_some_and(Accepts::ack_templates);
+        let segments_udp = accepts.is_none_or(Accepts::udp);
+        Self { side, encoder: Encoder::new(copying), label, mtu, expands_acks, segments_udp }
     }
 }
 
@@ -46,6 +51,7 @@ impl<S: Side> Port for RingPort<S> {
             link: LinkKind::Ethernet,
             mtu: self.mtu,
             gso_bytes: LARGEST_PACKET_BYTES,
+            segments_udp: self.segments_udp,
             gathers: true,
             completes_checksums: true,
             expands_acks: self.expands_acks,

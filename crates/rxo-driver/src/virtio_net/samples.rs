@@ -3,7 +3,7 @@
 use std::num::NonZeroU16;
 
 use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, Instant};
-use rxo_wire::build::{EthernetHeader, Ipv4Header, TcpHeader};
+use rxo_wire::build::{EthernetHeader, Ipv4Header, TcpHeader, UdpHeader};
 use rxo_wire::checksum::pseudo_header;
 use rxo_wire::parse;
 
@@ -25,6 +25,34 @@ pub(crate) fn tcp(payload: usize) -> Vec<u8> {
     let seed = pseudo_header(&parse(&bytes).unwrap().key, 6, 20 + payload as u32);
     bytes[14 + 20 + 16..][..2].copy_from_slice(&seed.fold().to_be_bytes());
     bytes
+}
+
+/// Ethernet, IPv4 and UDP.
+pub(crate) const DATAGRAM_HEADERS_BYTES: usize = 14 + 20 + 8;
+
+/// A UDP datagram with `payload` bytes whose checksum is the pseudo-header's.
+pub(crate) fn udp(payload: usize) -> Vec<u8> {
+    let mut bytes = vec![0; DATAGRAM_HEADERS_BYTES + payload];
+    let rest = EthernetHeader { ethertype: 0x0800, ..EthernetHeader::default() }
+        .write(&mut bytes)
+        .unwrap();
+    let ip = Ipv4Header { protocol: 17, payload_bytes: 8 + payload, ..Ipv4Header::default() };
+    let rest = ip.write(rest).unwrap();
+    let header = UdpHeader { source_port: 7, destination_port: 8, payload_bytes: payload };
+    header.write(rest).unwrap();
+    for (n, byte) in bytes[DATAGRAM_HEADERS_BYTES..].iter_mut().enumerate() {
+        *byte = n as u8;
+    }
+    let seed = pseudo_header(&parse(&bytes).unwrap().key, 17, 8 + payload as u32);
+    bytes[14 + 20 + 6..][..2].copy_from_slice(&seed.fold().to_be_bytes());
+    bytes
+}
+
+/// `bytes` as a sender gives them that leaves checksum and datagrams of 1,000 bytes to the device.
+pub(crate) fn large_udp(bytes: &[u8]) -> Frame<&[u8]> {
+    let checksum = ChecksumStatus::Partial { start: 34, offset: 6 };
+    let gso = large(bytes).gso.map(|gso| Gso { kind: GsoKind::Udp, ..gso });
+    Frame { checksum, gso, ..Frame::new(bytes, Instant::ZERO) }
 }
 
 /// `bytes` as a sender gives them that leaves checksum and segments of 1,000 bytes to the device.

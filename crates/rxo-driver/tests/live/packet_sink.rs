@@ -4,19 +4,20 @@ use std::num::NonZeroU16;
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_driver::{DeviceSink, PacketOptions, PacketSource};
-use rxo_frame::{ChecksumStatus, Frame, Offload, VlanTag};
+use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, Offload, VlanTag};
 use rxo_lab::Offload as Feature;
 
 use crate::Test;
 use crate::network::{FAR, NEAR, Pair, receive, stay_on_one_core};
 use crate::packets::{
-    Pieces, TCP_PARTIAL, folded_sum, number_of, numbered, plain, tcp_gso, tcp_header,
+    Pieces, TCP_PARTIAL, folded_sum, number_of, numbered, plain, tcp_gso, tcp_header, udp_frame,
 };
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_batch_larger_than_a_chunk_goes_out_in_order", large_batch),
     ("partial_checksums_are_completed_where_the_interface_does_not", completes_checksums),
     ("aggregates_are_cut_where_the_interface_cannot", cuts_aggregates),
+    ("aggregates_of_datagrams_are_cut_by_the_kernel", cuts_datagrams),
     ("a_vlan_tag_is_put_back_into_the_frame", vlan_tag),
     ("a_frame_beyond_the_mtu_is_dropped_and_the_rest_goes", too_long),
     ("a_sink_whose_interface_is_down_drops_until_it_is_up", down),
@@ -95,6 +96,32 @@ fn cuts_aggregates() {
     }
     let payload: Vec<u8> = received.iter().flat_map(|frame| frame[54..].to_vec()).collect();
     assert!(payload == aggregate.slices[1..].concat());
+}
+
+/// By a kernel that knows them (Linux 6.2 and later); to others their frames are sent.
+fn cuts_datagrams() {
+    let pair = Pair::silent();
+    pair.near.interface(NEAR).set_offload(Feature::TransmitChecksum, false).unwrap();
+    let payload: Vec<u8> = (0..9_500_u32).map(|n| (n % 241) as u8).collect();
+    let datagram = |payload: &[u8]| {
+        let mut frame = udp_frame([0xff; 6], [10, 0, 0, 2].into(), 9, payload);
+        let bytes = (frame.len() - 34) as u16;
+        let pseudo = [&frame[26..34], &[0, 17], &bytes.to_be_bytes()].concat();
+        frame[40..42].copy_from_slice(&folded_sum(&pseudo).to_be_bytes());
+        frame
+    };
+    let mut aggregate = Pieces::cut(&datagram(&payload), 42, 700);
+    let gso = tcp_gso(1_000).map(|gso| Gso { kind: GsoKind::Udp, ..gso });
+    let checksum = ChecksumStatus::Partial { start: 34, offset: 6 };
+    aggregate.offload = Offload { checksum, gso, header_bytes: 42 };
+    aggregate.frames = payload.chunks(1_000).map(datagram).collect();
+    let received = through(&pair, 10, |sink| {
+        assert!(sink.capabilities().segments_udp);
+        sink.transmit([&aggregate].into_iter()).unwrap();
+    });
+    let came: Vec<u8> = received.iter().flat_map(|frame| frame[42..].to_vec()).collect();
+    assert!(came == payload, "{} bytes", came.len());
+    assert!(received.iter().all(|frame| frame[36..38] == 9_u16.to_be_bytes()));
 }
 
 fn vlan_tag() {

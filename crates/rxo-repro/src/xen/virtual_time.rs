@@ -109,6 +109,7 @@ impl FrameSink for Discard {
             link: LinkKind::Ethernet,
             mtu: 1_500,
             gso_bytes: 65_535,
+            segments_udp: false,
             gathers: true,
             completes_checksums: true,
             expands_acks: false,

@@ -36,6 +36,7 @@ impl Flows {
             What::Data => advance(data(flow, *place), place),
             What::DataV6 => advance(data(flow, *place).v6(), place),
             What::PureAck => pure_ack(flow, place),
+            What::Datagram(bytes) => advance(datagram(flow, *place, bytes), place),
             What::Bypass(reason) => advance(bypassing(data(flow, *place), reason), place),
             What::Ahead => data(flow, after(*place, 1)),
             What::Behind => {
@@ -68,6 +69,10 @@ fn advance(packet: Packet, place: &mut Place) -> Packet {
 
 fn data(flow: u32, place: Place) -> Packet {
     header(flow, place).len(SEGMENT_BYTES as usize)
+}
+
+fn datagram(flow: u32, place: Place, bytes: usize) -> Packet {
+    udp().flow(flow).ttl(64).seq(place.seq).id(place.id).len(bytes)
 }
 
 fn header(flow: u32, place: Place) -> Packet {

@@ -1,7 +1,7 @@
 //! The traffic of the speed benchmarks.
 //!
 //! W1-W9 are the workloads of the comparison with other engines. The others show what a benchmark
-//! of one kind of traffic hides. All segments carry 1448 bytes and an aligned timestamp, and have
+//! of one kind of traffic hides. U1 and U2 are UDP. All segments carry 1448 bytes and an aligned timestamp, and have
 //! valid checksums, DF, and an ID that grows by one per packet of the flow. The same arguments give
 //! the same packets.
 
@@ -39,6 +39,10 @@ pub enum Workload {
     Mixed,
     /// Packets that all bypass, for a dozen different reasons.
     BadCase,
+    /// One flow of UDP datagrams with 1200 bytes of payload, as QUIC sends them.
+    U1,
+    /// 16 flows of such datagrams in turn, runs of eight, the last of which is shorter.
+    U2,
     /// This many flows, each packet from one chosen at random.
     ManyFlows(u32),
 }
@@ -63,6 +67,8 @@ impl Workload {
             Self::W9 => "W9",
             Self::Mixed => "mixed",
             Self::BadCase => "bad-case",
+            Self::U1 => "U1",
+            Self::U2 => "U2",
             Self::ManyFlows(_) => "many-flows",
         }
     }

@@ -16,6 +16,8 @@ pub(super) enum What {
     Data,
     DataV6,
     PureAck,
+    /// A UDP datagram with so many bytes of payload.
+    Datagram(usize),
     /// A packet that no policy coalesces, with the number of its reason.
     Bypass(u32),
     /// The first half of a swap: the packet after the next is sent before the next.
@@ -23,6 +25,8 @@ pub(super) enum What {
     Behind,
 }
 
+/// Payload of a datagram of QUIC, in bytes.
+const DATAGRAM_BYTES: usize = 1_200;
 /// Percentage of swapped packets in W6.
 const SWAPPED_PERCENT: u64 = 5;
 /// Distance between the flow numbers of the parts of a mix.
@@ -49,6 +53,11 @@ fn turn(kind: Workload, index: u32, random: &mut Random) -> Turn {
         Workload::W7 => Turn { flow: index / 2 % 16, what: What::PureAck },
         Workload::W8 => Turn { flow: index % 16, what: What::PureAck },
         Workload::W9 => Turn { flow: index / 4 % 16, what: What::DataV6 },
+        Workload::U1 => Turn { flow: 0, what: What::Datagram(DATAGRAM_BYTES) },
+        Workload::U2 => {
+            let bytes = if index % 8 == 7 { DATAGRAM_BYTES / 2 } else { DATAGRAM_BYTES };
+            Turn { flow: index / 8 % 16, what: What::Datagram(bytes) }
+        }
         Workload::BadCase => Turn { flow: index % 16, what: What::Bypass(index) },
         Workload::ManyFlows(flows) => data(random.below(u64::from(flows.max(1))) as u32),
     }

@@ -8,7 +8,7 @@ fn word(packet: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(packet[at..at + 4].try_into().unwrap())
 }
 
-const ALL: [Workload; 12] = [
+const ALL: [Workload; 14] = [
     Workload::W1,
     Workload::W2,
     Workload::W3,
@@ -20,6 +20,8 @@ const ALL: [Workload; 12] = [
     Workload::W9,
     Workload::Mixed,
     Workload::BadCase,
+    Workload::U1,
+    Workload::U2,
     Workload::ManyFlows(1_000_000),
 ];
 
@@ -48,6 +50,14 @@ fn checksums_are_valid() {
     }
     for packet in workload(Workload::W9, 50, 2) {
         assert_eq!(naive::transport_checksum(&packet[22..54], 6, &packet[54..]), 0);
+    }
+}
+
+#[test]
+fn datagrams_have_valid_checksums() {
+    for packet in [Workload::U1, Workload::U2].map(|kind| workload(kind, 50, 2)).concat() {
+        assert_eq!(naive::internet_checksum(&packet[14..34]), 0);
+        assert_eq!(naive::transport_checksum(&packet[26..34], 17, &packet[34..]), 0);
     }
 }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use rxo_ack::SplitConfigError;
-use rxo_coalesce::{ConfigError, Policy, PureAckRule};
+use rxo_coalesce::{ConfigError, Policy, PureAckRule, UdpRule};
 use rxo_device::{FrameSink, FrameSource, SinkCapabilities, SourceCapabilities};
 use rxo_frame::LinkKind;
 use thiserror::Error;
@@ -65,6 +65,15 @@ pub enum Misfit {
          device cannot read the records of aggregated ACKs; choose pure_acks=single"
     )]
     NeedsAckRecords {
+        /// The policy's name.
+        policy: &'static str,
+    },
+    /// The host's device cannot segment UDP.
+    #[error(
+        "udp=equal of policy {policy} does not fit the host's device, which does not segment UDP (a TAP \
+         or TUN does from Linux 6.2 on); choose udp=off, or udp=auto to coalesce UDP where the device can"
+    )]
+    NoUdpSegmentation {
         /// The policy's name.
         policy: &'static str,
     },
@@ -185,7 +194,8 @@ fn check_gso(
     Ok(())
 }
 
-/// Limits `policy` to the aggregates that a sink takes. A sink is known before it is open by the
+/// Limits `policy` to the aggregates that a sink takes, and decides whether UDP is coalesced if the policy leaves it
+/// open. A sink is known before it is open by the
 /// capabilities of its kind, so a misfit can be reported before anything is changed.
 ///
 /// # Errors
@@ -203,7 +213,11 @@ pub fn carried(policy: Policy, sink: SinkCapabilities) -> Result<Policy, Misfit>
     if sink.gso_bytes == 0 {
         return Err(Misfit::NoSegmentation { policy: policy.name, mtu: sink.mtu });
     }
-    Ok(Policy { max_bytes: policy.max_bytes.min(sink.gso_bytes), ..policy })
+    if policy.udp == UdpRule::Equal && !sink.segments_udp {
+        return Err(Misfit::NoUdpSegmentation { policy: policy.name });
+    }
+    let max_bytes = policy.max_bytes.min(sink.gso_bytes);
+    Ok(Policy { max_bytes, ..policy.with_udp_if(sink.segments_udp) })
 }
 
 fn check_budget(name: &'static str, value: usize) -> Result<(), Misfit> {

@@ -109,7 +109,8 @@ mod tests {
     }
 
     fn holding() -> Policy {
-        Policy { hold: Hold::Within(Duration::from_millis(100)), ..Policy::linux_gro() }
+        let gro = Policy::linux_gro().with_udp_if(false);
+        Policy { hold: Hold::Within(Duration::from_millis(100)), ..gro }
     }
 
     #[test]

@@ -5,11 +5,13 @@ use std::time::Duration;
 use rxo::device::{MemorySink, MemorySource};
 use rxo::worker::Directions;
 use rxo::{Duplex, LinkKind, MemoryLink, MemoryOptions, Misfit, Policy, Worker, WorkerConfig};
+use rxo_coalesce::UdpRule;
 
 const USUAL: MemoryOptions = MemoryOptions {
     link: LinkKind::Ethernet,
     mtu: 1_500,
     gso_bytes: 65_535,
+    segments_udp: false,
     most_packets: 8,
     expands_acks: false,
 };
@@ -129,6 +131,23 @@ fn the_engine_keeps_to_what_the_sink_takes() {
     assert_eq!(config.engine.policy.max_bytes, 32_768);
     assert_eq!(config.engine.link, LinkKind::RawIp);
     assert_eq!(config.engine.batch_frames, config.budget_frames);
+}
+
+#[test]
+fn udp_is_coalesced_where_the_sink_segments_it_and_refused_where_it_cannot() {
+    let udp = MemoryOptions { segments_udp: true, ..USUAL };
+    let with = |rule| config(Policy { udp: rule, ..Policy::linux_gro() });
+    let decided =
+        |sink, rule| between(sink, sink, with(rule)).map(|config| config.engine.policy.udp).ok();
+    assert_eq!(Policy::linux_gro().udp, UdpRule::Auto);
+    assert_eq!(decided(udp, UdpRule::Auto), Some(UdpRule::Equal));
+    assert_eq!(decided(USUAL, UdpRule::Auto), Some(UdpRule::Off));
+    assert_eq!(decided(udp, UdpRule::Equal), Some(UdpRule::Equal));
+    assert_eq!(decided(udp, UdpRule::Off), Some(UdpRule::Off));
+    let refused = between(USUAL, USUAL, with(UdpRule::Equal)).unwrap_err();
+    assert_eq!(refused, Misfit::NoUdpSegmentation { policy: "linux-gro" });
+    let line = refused.to_string();
+    assert!(line.contains("choose udp=off") && !line.contains('\n'), "{line}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn every_flow_is_as_a_plain_copy_would_leave_it() {
             link,
             mtu: 1_500,
             gso_bytes: 65_535,
+            segments_udp: true,
             most_packets: 8_192,
             expands_acks: false,
         });

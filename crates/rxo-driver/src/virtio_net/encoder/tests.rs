@@ -9,9 +9,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::transmit::batch::Messages;
-use crate::vhost_user::features::{GUEST_CSUM, GUEST_TSO4, RSC_EXT};
+use crate::vhost_user::features::{GUEST_CSUM, GUEST_TSO4, GUEST_USO4, GUEST_USO6, RSC_EXT};
 use crate::virtio_net::FrameLayout;
-use crate::virtio_net::samples::{HEADERS_BYTES, large, tcp};
+use crate::virtio_net::samples::{
+    DATAGRAM_HEADERS_BYTES, HEADERS_BYTES, large, large_udp, tcp, udp,
+};
 
 /// A ring with so many places.
 #[derive(Default)]
@@ -92,6 +94,43 @@ fn a_large_send_stays_whole_where_it_can() {
     let (header, packet) = &places.packets[0];
     assert_eq!(*packet, bytes);
     assert_eq!(VnetHeader::read(header).unwrap().gso(), large(&bytes).gso);
+}
+
+#[test]
+fn datagrams_stay_whole_where_they_can_and_are_segmented_elsewhere() {
+    let bytes = udp(2_500);
+    let uso = GUEST_CSUM | GUEST_USO4 | GUEST_USO6;
+    // The number of datagrams has no place in the header, whatever was agreed.
+    for features in [uso, uso | RSC_EXT] {
+        let (put, places) = put(large_udp(&bytes), features, 8);
+        put.unwrap();
+        let (header, packet) = &places.packets[0];
+        let header = VnetHeader::read(header).unwrap();
+        assert_eq!((packet, header.gso()), (&bytes, large_udp(&bytes).gso));
+        assert_eq!(header.coalesced(), None);
+    }
+    for features in [0, GUEST_CSUM, GUEST_CSUM | GUEST_TSO4, GUEST_CSUM | GUEST_USO4] {
+        let (put, places) = put(large_udp(&bytes), features, 8);
+        put.unwrap();
+        let payload = |(_, packet): &(_, Vec<u8>)| packet[DATAGRAM_HEADERS_BYTES..].to_vec();
+        let lengths: Vec<_> = places.packets.iter().map(|it| payload(it).len()).collect();
+        assert_eq!(lengths, [1_000, 1_000, 500]);
+        assert!(
+            places.packets.iter().flat_map(payload).eq(bytes[DATAGRAM_HEADERS_BYTES..].to_vec())
+        );
+    }
+}
+
+#[test]
+fn an_aggregate_of_datagrams_that_is_not_accepted_is_sent_as_its_frames() {
+    let bytes = udp(2_500);
+    let mut places = Places { room: 8, ..Places::default() };
+    let mut encoder = Encoder::new(Copying::default());
+    let uso = GUEST_CSUM | GUEST_USO4 | GUEST_USO6 | RSC_EXT;
+    encoder.put_packet(&mut places, OfSeven(large_udp(&bytes)), uso).unwrap();
+    assert_eq!(places.packets[0].1, bytes, "whole, and its checksum partial");
+    let refused = encoder.put_packet(&mut places, OfSeven(large_udp(&bytes)), GUEST_CSUM);
+    assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
 }
 
 /// A packet that was made of seven frames.

@@ -96,6 +96,7 @@ impl Scene {
             link: self.link,
             mtu: 1_500,
             gso_bytes,
+            segments_udp: false,
             gathers: true,
             completes_checksums: self.completes_checksums,
             expands_acks: false,
