@@ -2,6 +2,7 @@
 
 use super::lane::Lane;
 use super::lineup::{Contender, Kind, Race};
+use super::peer::RUN_SEGMENTS;
 use super::rxo::Variant;
 use super::stack::Reading;
 
@@ -17,13 +18,14 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::receive("tcp-receive", Variant::Offload),
         Self::receive("tcp-receive-aggregation", Variant::Aggregation),
         Self::receive("tcp-receive-limit-1", Variant::LimitOne),
         Self::receive("tcp-receive-original", Variant::Original),
         Self { connections: 400, ..Self::receive("tcp-receive-400", Variant::Offload) },
         Self { connections: 400, ..Self::receive("tcp-receive-400-original", Variant::Original) },
+        Self { connections: 10_000, ..Self::receive("tcp-receive-10000", Variant::Offload) },
         Self {
             reading: Reading::InPlace,
             ..Self::receive("tcp-receive-in-place", Variant::Stretch)
@@ -63,6 +65,11 @@ impl Counted {
     /// Segments in a pass.
     const PASS: u64 = 4_096;
 
+    /// Segments with which each connection has sent its run once.
+    fn lap(self) -> u64 {
+        u64::from(self.connections) * RUN_SEGMENTS as u64
+    }
+
     /// Runs the turns of `passes` passes inside `count`, and returns their number of segments. Of
     /// two stacks only the sender is counted.
     pub(crate) fn run(self, passes: u32, mut count: impl FnMut(&mut dyn FnMut())) -> usize {
@@ -77,8 +84,9 @@ impl Counted {
         };
         let mut lane = Lane::new(&race, self.contender);
         let segment = lane.segment_bytes() as u64;
-        lane.read(Self::WARM * segment, &mut |stack, now| stack.turn(now));
-        let bytes = lane.read(Self::PASS * segment * u64::from(passes), &mut |stack, now| {
+        lane.read(Self::WARM.max(self.lap()) * segment, &mut |stack, now| stack.turn(now));
+        let pass = Self::PASS.max(self.lap()) * segment;
+        let bytes = lane.read(pass * u64::from(passes), &mut |stack, now| {
             // The stack that has read something is the receiver.
             if self.kind == Kind::EndToEnd && stack.read_bytes() > 0 {
                 stack.turn(now);

@@ -94,6 +94,8 @@ const SENDING: &[Contender] = &[
 /// The comparison with smoltcp, and the lower bound of any stack.
 const WITH_FLOOR: &[Contender] =
     &[Contender::Smoltcp, OFFLOAD, STRETCH, HOST, HOST_STRETCH, Contender::Floor];
+/// Beside the row with 400 connections.
+const MANY: &[Contender] = &[OFFLOAD];
 /// What it costs to be in shards.
 const SHARDS: &[Contender] = &[HOST, Contender::Shards];
 /// The steps of Menon 2008, figures 7, 11 and 12.
@@ -120,7 +122,7 @@ const GUESTS: Race = Race { takes_large: true, ..PAIR };
 const MENON: Race = Race { timestamps: true, contenders: STEPS, ..ALONE };
 
 /// All races.
-pub(crate) const RACES: [Race; 14] = [
+pub(crate) const RACES: [Race; 15] = [
     ALONE,
     Race { checksums: true, contenders: STACKS, ..ALONE },
     SEEN,
@@ -134,5 +136,6 @@ pub(crate) const RACES: [Race; 14] = [
     MENON,
     Race { checksums: true, ..MENON },
     Race { connections: 400, ..MENON },
+    Race { connections: 10_000, contenders: MANY, ..MENON },
     Race { checksums: true, connections: 400, ..MENON },
 ];

@@ -30,6 +30,7 @@ use serde::Serialize;
 use self::lane::Lane;
 use self::lineup::{Contender, Kind, RACES, Race};
 use self::memory::Memory;
+use self::peer::RUN_SEGMENTS;
 use self::stack::Reading;
 use crate::machine::Machine;
 use crate::rounds::Rounds;
@@ -101,7 +102,8 @@ fn run_race(race: &Race, rounds: u32) -> Vec<Row> {
     let lane = |contender: &Contender| (*contender, Lane::new(race, *contender), Vec::new());
     let mut lanes: Vec<_> = race.contenders.iter().map(lane).collect();
     for (_, lane, _) in &mut lanes {
-        lane.read(WARM_BYTES, &mut |stack, now| stack.turn(now));
+        let lap = usize::from(race.connections) * RUN_SEGMENTS * lane.segment_bytes();
+        lane.read(WARM_BYTES.max(lap as u64), &mut |stack, now| stack.turn(now));
     }
     for _ in 0..rounds {
         for (_, lane, timings) in &mut lanes {

@@ -12,11 +12,11 @@ use rxo_wire::tcp::Timestamp;
 use rxo_wire::{PROTOCOL_TCP, SeqNumber, TcpFlags, Transport, parse_ip};
 
 use super::link::{Buffer, MTU, Port};
-use super::stack::{CLIENT, FIRST_PORT, SERVER, SERVER_PORT, Setting};
+use super::stack::{CLIENT, FIRST_PORT, SERVER, SERVER_PORT, Setting, TURN_FRAMES};
 
 /// Segments that one connection sends in a row, if there are several connections: as many as a
 /// device makes of a large send.
-const RUN_SEGMENTS: usize = 16;
+pub(crate) const RUN_SEGMENTS: usize = 16;
 /// The peer's window, as large as the stacks'.
 const WINDOW_BYTES: u32 = 256 * 1024;
 const SCALE: u8 = 3;
@@ -85,13 +85,12 @@ impl Peer {
         self.flows.iter().all(|flow| flow.is_open)
     }
 
-    /// Sends a SYN on each connection that is not open.
+    /// Sends a SYN on each connection that is not open, as many as a stack receives in a turn.
     pub(crate) fn open(&mut self, port: &mut Port, now: Instant) {
-        for index in 0..self.flows.len() {
-            if !self.flows[index].is_open {
-                let frame = self.frame(index, TcpFlags::SYN, 0, now);
-                port.arrive(frame, now);
-            }
+        let closed = (0..self.flows.len()).filter(|index| !self.flows[*index].is_open);
+        for index in closed.take(TURN_FRAMES).collect::<Vec<_>>() {
+            let frame = self.frame(index, TcpFlags::SYN, 0, now);
+            port.arrive(frame, now);
         }
     }
 

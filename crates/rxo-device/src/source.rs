@@ -58,6 +58,12 @@ pub trait FrameSource {
         None
     }
 
+    /// How many frames up to the MTU the device keeps until they are received; those that find no room are lost.
+    /// `None` if that is not known, or whoever sends waits for room.
+    fn queue_frames(&self) -> Option<usize> {
+        None
+    }
+
     /// Tells the source that its owner may hold frames while it waits for the next. Call it once,
     /// before the first frame. Otherwise a ring shared with the system counts as readable for as long
     /// as its newest frame is held, and a wait would not wait.
@@ -112,6 +118,10 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
 
     fn lends(&self) -> Option<usize> {
         (**self).lends()
+    }
+
+    fn queue_frames(&self) -> Option<usize> {
+        (**self).queue_frames()
     }
 
     fn expect_holds(&mut self) {

@@ -62,6 +62,7 @@ pub mod link;
 mod memory;
 mod ports;
 mod post;
+mod queue;
 mod receive;
 mod settings;
 mod shards;

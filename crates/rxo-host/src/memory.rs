@@ -4,12 +4,16 @@
 //! Separate because it is one bound for many owners. A connection never holds more than its own buffers, so
 //! the sum of the buffers bounds the host, whatever its peers do. Nothing is counted for each segment, and
 //! everything inside an offered window can be kept. Growth leaves the last quarter to new connections; when
-//! these take it, buffers that have grown are halved.
+//! these take it, buffers that have grown are halved. The windows that are reserved are counted for the device's
+//! queue, too (`queue.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rxo_frame::Duration;
 use rxo_tcp::{Algorithm, Buffers, Config};
+
+use crate::queue::Queue;
 
 /// The memory of all connections, in bytes.
 #[derive(Debug)]
@@ -17,6 +21,7 @@ pub(crate) struct Memory {
     left: AtomicU64,
     /// What growth leaves to new connections.
     for_new: u64,
+    queue: Queue,
 }
 
 /// The memory reserved for one connection.
@@ -30,8 +35,9 @@ pub(crate) struct Share {
 }
 
 impl Memory {
-    pub(crate) const fn new(bytes: u64) -> Self {
-        Self { left: AtomicU64::new(bytes), for_new: bytes / 4 }
+    /// So many `bytes`, for connections over a device with `queue`.
+    pub(crate) const fn new(bytes: u64, queue: Queue) -> Self {
+        Self { left: AtomicU64::new(bytes), for_new: bytes / 4, queue }
     }
 
     /// Whether buffers that have grown are to shrink.
@@ -44,10 +50,11 @@ impl Memory {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Reserves a share for a connection with `config`: all that it asks for while there is plenty, else less.
-    /// `None` if not even the least is left.
+    /// Reserves a share for a connection with `config`: all that it asks for while there is plenty, else less, and a
+    /// window that the device's queue has room for. `None` if not even the least is left.
     pub(crate) fn reserve(&self, config: &Config) -> Option<Share> {
-        self.reserve_with(|left| Share::of(config, left / SHARES))
+        let window = self.queue.first(config.receive_buffer_bytes);
+        self.reserve_with(|left| Share::of(config, left / SHARES).with_window(window))
     }
 
     /// Reserves all that `config` asks for. `None` if that is not left.
@@ -58,12 +65,23 @@ impl Memory {
     fn reserve_with(&self, share: impl Fn(u64) -> Share) -> Option<Share> {
         let rest = |left: u64| left.checked_sub(share(left).bytes);
         let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
-        before.ok().map(share)
+        let share = before.ok().map(share)?;
+        self.queue.changed(0, share.buffers.receive_bytes);
+        Some(share)
     }
 
     /// Grows `share` towards `wanted`: a part of what is left at most, so that many can grow. Returns the
-    /// granted sizes; `None` if too little is left for growth, which is found out without writing.
-    pub(crate) fn grow(&self, share: &mut Share, wanted: Buffers) -> Option<Buffers> {
+    /// granted sizes; `None` if too little is left for growth, which is found out without writing. `round_trip` is the
+    /// least of the path, if it is known.
+    pub(crate) fn grow(
+        &self,
+        share: &mut Share,
+        wanted: Buffers,
+        round_trip: Option<Duration>,
+    ) -> Option<Buffers> {
+        let has = share.buffers.receive_bytes;
+        let receive_bytes = self.queue.grown(has, wanted.receive_bytes, round_trip);
+        let wanted = Buffers { receive_bytes, ..wanted };
         let for_growth = self.left().checked_sub(self.for_new)?;
         let part = (for_growth / GROWTHS).max(LEAST_PART_BYTES).min(for_growth);
         let granted = share.towards(wanted, part)?;
@@ -71,24 +89,27 @@ impl Memory {
         let rest = |left: u64| left.checked_sub(more).filter(|left| *left >= self.for_new);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).ok()?;
         share.take(granted);
+        self.queue.changed(has, granted.receive_bytes);
         Some(granted)
     }
 
     /// Takes back what `share` has beyond `kept`, which is what the connection still holds.
     pub(crate) fn shrink(&self, share: &mut Share, kept: Buffers) {
-        let before = share.bytes;
+        let (before, window) = (share.bytes, share.buffers.receive_bytes);
         share.take(Buffers {
             send_bytes: kept.send_bytes.min(share.buffers.send_bytes),
             receive_bytes: kept.receive_bytes.min(share.buffers.receive_bytes),
         });
         if share.bytes < before {
             self.left.fetch_add(before - share.bytes, Ordering::Relaxed);
+            self.queue.changed(window, share.buffers.receive_bytes);
         }
     }
 
     /// Gives a share back.
     pub(crate) fn give_back(&self, share: Share) {
         self.left.fetch_add(share.bytes, Ordering::Relaxed);
+        self.queue.changed(share.buffers.receive_bytes, 0);
     }
 }
 
@@ -108,6 +129,14 @@ impl Share {
             receive_bytes: part(asked.receive_bytes),
         };
         Self { buffers, initial: buffers, bytes: text_bytes(buffers) + tracking }
+    }
+
+    /// With a window of `bytes` at most.
+    fn with_window(mut self, bytes: u32) -> Self {
+        let receive_bytes = self.buffers.receive_bytes.min(bytes);
+        self.take(Buffers { receive_bytes, ..self.buffers });
+        self.initial = self.buffers;
+        self
     }
 
     /// Limits `config` to this share. Connections that get all that they ask for share the settings.
@@ -194,9 +223,14 @@ const LEAST_GROWTH_BYTES: u32 = 16 << 10;
 mod tests {
     use super::*;
 
+    /// Over a device whose queue has no limit.
+    fn memory(bytes: u64) -> Memory {
+        Memory::new(bytes, Queue::new(None, 1_500))
+    }
+
     #[test]
     fn the_first_get_all_and_later_ones_less() {
-        let (config, memory) = (Config::default(), Memory::new(2 << 30));
+        let (config, memory) = (Config::default(), memory(2 << 30));
         let shares: Vec<_> = std::iter::from_fn(|| memory.reserve(&config)).collect();
         assert_eq!(shares[0].buffers.send_bytes, config.send_buffer_bytes);
         assert_eq!(shares[1_000].buffers.receive_bytes, config.receive_buffer_bytes);
@@ -217,7 +251,7 @@ mod tests {
         let small =
             Config { send_buffer_bytes: 64, receive_buffer_bytes: 1_000, ..Config::default() };
         let config = Arc::new(small);
-        let share = Memory::new(1 << 20).reserve(&config).unwrap();
+        let share = memory(1 << 20).reserve(&config).unwrap();
         assert_eq!((share.buffers.send_bytes, share.buffers.receive_bytes), (64, 1_000));
         assert_eq!(share.apply(&config), config);
     }
@@ -225,12 +259,12 @@ mod tests {
     /// A quarter stays for new connections, whatever others ask for; of the rest all get something.
     #[test]
     fn growth_leaves_a_quarter() {
-        let (config, memory) = (Config::default(), Memory::new(1 << 30));
+        let (config, memory) = (Config::default(), memory(1 << 30));
         let mut shares: Vec<_> = (0..500).map(|_| memory.reserve(&config).unwrap()).collect();
         let wanted = Buffers { send_bytes: 4 << 20, receive_bytes: 6 << 20 };
         for _ in 0..10 {
             shares.iter_mut().for_each(|share| {
-                memory.grow(share, wanted);
+                memory.grow(share, wanted, None);
             });
         }
         assert!(memory.left() >= 256 << 20 && !memory.is_short(), "{} left", memory.left());
@@ -250,16 +284,18 @@ mod tests {
     /// grows all the same, within what is left for growth.
     #[test]
     fn a_direction_that_is_done_hinders_no_other() {
-        let (config, memory) = (Config::default(), Memory::new(16 << 20));
+        let (config, memory) = (Config::default(), memory(16 << 20));
         let mut share = memory.reserve(&config).unwrap();
         let first = Buffers { send_bytes: 2 << 20, receive_bytes: 0 };
-        while memory.grow(&mut share, first).is_some() {}
+        while memory.grow(&mut share, first, None).is_some() {}
         let before = share.buffers;
         let wanted = Buffers { send_bytes: 0, receive_bytes: before.receive_bytes + (1 << 20) };
-        let granted = memory.grow(&mut share, wanted).unwrap();
+        let granted = memory.grow(&mut share, wanted, None).unwrap();
         assert_eq!(granted.send_bytes, before.send_bytes);
         assert!(granted.receive_bytes > before.receive_bytes, "{granted:?}");
-        while memory.grow(&mut share, Buffers { receive_bytes: 64 << 20, ..wanted }).is_some() {}
+        while memory.grow(&mut share, Buffers { receive_bytes: 64 << 20, ..wanted }, None).is_some()
+        {
+        }
         assert!(!memory.is_short(), "{} left", memory.left());
         memory.shrink(&mut share, Buffers { send_bytes: 0, receive_bytes: 1 });
         assert_eq!(share.halved(), None);
@@ -268,22 +304,19 @@ mod tests {
     /// Growth moves data, so a little is not granted.
     #[test]
     fn small_growth_is_refused() {
-        let (config, memory) = (Config::default(), Memory::new(1 << 30));
+        let (config, memory) = (Config::default(), memory(1 << 30));
         let mut share = memory.reserve(&config).unwrap();
         let Buffers { send_bytes, receive_bytes } = share.buffers;
         let little = Buffers { send_bytes: send_bytes + send_bytes / 8 - 1, receive_bytes };
-        assert_eq!(memory.grow(&mut share, little), None);
+        assert_eq!(memory.grow(&mut share, little, None), None);
         let enough = Buffers { send_bytes: send_bytes + send_bytes / 8, receive_bytes };
-        assert_eq!(memory.grow(&mut share, enough), Some(enough));
+        assert_eq!(memory.grow(&mut share, enough, None), Some(enough));
     }
 
     #[test]
     fn all_or_nothing() {
         let config = Config::default();
-        assert!(Memory::new(768 << 10).reserve_all(&config).is_none());
-        assert_eq!(
-            Memory::new(1 << 30).reserve_all(&config),
-            Memory::new(1 << 30).reserve(&config)
-        );
+        assert!(memory(768 << 10).reserve_all(&config).is_none());
+        assert_eq!(memory(1 << 30).reserve_all(&config), memory(1 << 30).reserve(&config));
     }
 }

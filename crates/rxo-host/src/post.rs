@@ -18,6 +18,7 @@ use crate::cell::Cell;
 use crate::fast::Switch;
 use crate::memory::Memory;
 use crate::ports::{self, Ports};
+use crate::queue::Queue;
 use crate::settings::Settings;
 use crate::shards::{News, Seat, Shard};
 use crate::socket::Listening;
@@ -79,7 +80,10 @@ impl<B> Post<B> {
             is_asleep: AtomicBool::new(false),
             alarm,
             ports: Ports::new(Secret(config.secret)),
-            memory: Memory::new(config.memory_bytes),
+            memory: Memory::new(
+                config.memory_bytes,
+                Queue::new(settings.queue_frames, settings.mtu),
+            ),
             is_closed: AtomicBool::new(false),
             sockets: AtomicUsize::new(0),
             news: AtomicUsize::new(0),

@@ -26,6 +26,10 @@ pub(crate) struct Settings {
     pub(crate) sockets: usize,
     /// How long TIME-WAIT lasts.
     pub(crate) time_wait: Duration,
+    /// The largest IP packet, in bytes.
+    pub(crate) mtu: u32,
+    /// How many frames the device keeps until they are received; `None` if that is not known.
+    pub(crate) queue_frames: Option<usize>,
 }
 
 impl Settings {
@@ -48,7 +52,14 @@ impl Settings {
             secret,
             sockets: config.sockets,
             time_wait: config.tcp.time_wait,
+            mtu,
+            queue_frames: None,
         })
+    }
+
+    /// For a device that keeps so many frames.
+    pub(crate) fn with_queue(self, queue_frames: Option<usize>) -> Self {
+        Self { queue_frames, ..self }
     }
 
     /// The secret of the host.

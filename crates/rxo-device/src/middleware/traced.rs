@@ -63,6 +63,10 @@ impl<S: FrameSource, L: PacketLog> FrameSource for TracedSource<S, L> {
         self.source.lends()
     }
 
+    fn queue_frames(&self) -> Option<usize> {
+        self.source.queue_frames()
+    }
+
     fn counters(&mut self) -> SourceCounters {
         self.source.counters()
     }

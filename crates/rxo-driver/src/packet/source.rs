@@ -288,6 +288,10 @@ impl FrameSource for PacketSource {
         Some(self.ring.slots() as usize)
     }
 
+    fn queue_frames(&self) -> Option<usize> {
+        Some(self.ring.slots() as usize)
+    }
+
     fn expect_holds(&mut self) {
         self.spare.get_or_insert_with(|| Pool::new(SPARE_BUFFERS, self.ring.slot_bytes() as usize));
     }

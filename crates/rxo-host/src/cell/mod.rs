@@ -263,7 +263,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
     /// holds no more.
     pub(crate) fn grow(&self, inner: &mut Inner<B>, now: Instant) {
         let Some(wanted) = inner.connection.wants_buffers(now) else { return };
-        if let Some(granted) = self.post.memory().grow(&mut inner.share, wanted) {
+        let round_trip = inner.connection.least_round_trip();
+        if let Some(granted) = self.post.memory().grow(&mut inner.share, wanted, round_trip) {
             inner.connection.set_buffers(granted);
         }
         self.take_back(inner);

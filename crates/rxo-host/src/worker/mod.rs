@@ -125,7 +125,7 @@ where
         let most = source.lends().map_or(usize::MAX, |lends| (lends / 2).max(1));
         let budget_frames = config.budget_frames.min(most);
         let kept = Kept::new(source.lends(), budget_frames);
-        let settings = Settings::new(config, from, to)?;
+        let settings = Settings::new(config, from, to)?.with_queue(source.queue_frames());
         let engine = EngineConfig {
             link: from.link,
             batch_frames: budget_frames,

@@ -55,6 +55,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Buffers { send_bytes: self.snd.buffer.size(), receive_bytes: self.rcv.held_bytes() }
     }
 
+    /// The least round-trip time since the connection opened; `None` before the first sample.
+    #[must_use]
+    pub fn least_round_trip(&self) -> Option<Duration> {
+        self.recovery.rtt.smoothed().map(|_| self.recovery.rtt.least())
+    }
+
     /// Changes the sizes of the buffers, and returns what they still take: data stays, and so does room inside
     /// an offered window. A direction that is done stays as it is, and so does the receive buffer before the
     /// handshake is over, because a SYN has offered it. Allocates if a size changes.

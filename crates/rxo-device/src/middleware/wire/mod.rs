@@ -236,6 +236,10 @@ impl<S: FrameSource> FrameSource for WireSource<S> {
         self.source.lends()
     }
 
+    fn queue_frames(&self) -> Option<usize> {
+        self.source.queue_frames()
+    }
+
     fn expect_holds(&mut self) {
         self.source.expect_holds();
     }
