@@ -23,6 +23,8 @@ enum Probe {
     Program(&'static str),
     /// `pkg-config --exists` knows that library.
     Library(&'static str),
+    /// That file or folder is there.
+    File(&'static str),
 }
 
 /// Compiles libFuzzer, which is C++.
@@ -87,7 +89,32 @@ pub(crate) const QEMU: Package =
 pub(crate) const BUSYBOX: Package =
     Package::program("busybox-static", "busybox", "is the programs of guests");
 
+/// Runs the tests of foreign processors.
+pub(crate) const QEMU_USER: Package =
+    Package::program("qemu-user", "qemu-s390x", "runs the tests of foreign processors");
+
+/// Links them, with the C library that each needs.
+pub(crate) const FOREIGN_LINKERS: [Package; 4] = [
+    Package::program("gcc-s390x-linux-gnu", "s390x-linux-gnu-gcc", "links tests for s390x"),
+    Package::file(
+        "libc6-dev-s390x-cross",
+        "/usr/s390x-linux-gnu/include",
+        "the C library of s390x",
+    ),
+    Package::program("gcc-arm-linux-gnueabihf", "arm-linux-gnueabihf-gcc", "links tests for armv7"),
+    Package::file(
+        "libc6-dev-armhf-cross",
+        "/usr/arm-linux-gnueabihf/include",
+        "the C library of armv7",
+    ),
+];
+
 impl Package {
+    /// A package that is there if the file or folder `path` is.
+    const fn file(name: &'static str, path: &'static str, why: &'static str) -> Self {
+        Self { name, probe: Probe::File(path), why }
+    }
+
     /// A package that is there if the program `program` is.
     const fn program(name: &'static str, program: &'static str, why: &'static str) -> Self {
         Self { name, probe: Probe::Program(program), why }
@@ -97,6 +124,7 @@ impl Package {
     pub(crate) fn is_there(&self) -> bool {
         match self.probe {
             Probe::Program(program) => sh::has_program(program),
+            Probe::File(path) => Path::new(path).exists(),
             Probe::Library(library) => {
                 Program::new(Path::new("/"), "pkg-config", ["--exists", library]).output().is_ok()
             }

@@ -4,7 +4,8 @@
 //! are dropped. Taking and returning a buffer is a pop or a push on a lock-free stack of indices:
 //! one atomic exchange, which neither waits for another thread nor allocates. Buffers that are
 //! dropped together ([`FrameBuffer::drop_all`]) return by a single exchange. The buffer that was
-//! returned last is taken first, because it is probably still in the cache.
+//! returned last is taken first, because it is probably still in the cache. A processor without 64-bit atomics
+//! has a set of bits instead of the stack, as lock-free.
 //!
 //! Buffers do not count references to the memory. The last handle closes the stack, and a closed
 //! stack counts the buffers that come back. Whoever brings the last one frees the memory.
@@ -21,14 +22,19 @@ use core::fmt;
 use core::iter::repeat_with;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::AtomicU32;
 
 use self::returning::Returning;
 use self::stack::{Chain, IndexStack};
 use crate::FrameBuffer;
 
+#[cfg(any(test, not(target_has_atomic = "64")))]
+mod bits;
 mod returning;
+#[cfg(target_has_atomic = "64")]
 mod stack;
+#[cfg(not(target_has_atomic = "64"))]
+use self::bits as stack;
 #[cfg(test)]
 mod tests;
 
@@ -46,7 +52,7 @@ struct Handles {
 
 struct Shared {
     /// The top of the stack of free buffers; see [`IndexStack`].
-    top: AtomicU64,
+    top: stack::Top,
     /// The links of that stack.
     below: Box<[AtomicU32]>,
     memory: Box<[UnsafeCell<Line>]>,

@@ -3,18 +3,45 @@
 //! virtio guests all use it. For guests it has twelve bytes: the last two count the buffers that the
 //! packet fills.
 //!
-//! [`VnetHeader`] converts between these bytes and what `rxo-frame` says of a packet. The crate is
-//! separate from `rxo-driver` so that an embedder and a guest device can use it without system
+//! ```text
+//!   TUN --read--> [virtio_net_hdr | IP packet, up to 64 KiB] --packets()--> IP packets as on the wire
+//!   TUN <-write-- [virtio_net_hdr | merged header | payloads] <--for_packet()-- a delivery of rxo-coalesce
+//! ```
+//!
+//! [`VnetHeader`] converts between these bytes and what `rxo-frame` says of a packet; [`packets`] checks what a TUN
+//! gave and segments it. The crate is separate from `rxo-driver` so that an embedder and a guest device can use it without system
 //! calls.
 //!
 //! # Contract
 //! No input or output, no allocation. [`VnetHeader::read`] accepts any bytes and never panics.
 //! [`VnetHeader::for_packet`] makes a header from the facts of one packet; make one for each
 //! packet.
+//!
+//! # Examples
+//! The header before an aggregate that is written to a TUN:
+//! ```
+//! use core::num::NonZeroU16;
+//!
+//! use rxo_frame::{ChecksumStatus, Gso, GsoKind, Offload};
+//! use rxo_vnet::VnetHeader;
+//!
+//! let size = NonZeroU16::new(1_448).ok_or("a size")?;
+//! let offload = Offload {
+//!     checksum: ChecksumStatus::Partial { start: 20, offset: 16 },
+//!     gso: Some(Gso { kind: GsoKind::TcpV4, ecn: false, size }),
+//!     header_bytes: 52,
+//! };
+//! let header = VnetHeader::for_packet(offload, 0).to_bytes();
+//! assert_eq!(header[..2], [1, 1]);
+//! # Ok::<(), &str>(())
+//! ```
 #![no_std]
+
+mod packets;
 
 use core::num::NonZeroU16;
 
+pub use packets::{Invalid, Packets, packets, utun_prefix};
 use rxo_frame::{ChecksumStatus, Gso, GsoKind, Offload};
 
 /// The length of the header without a buffer count, in bytes: the default of TAP, TUN and packet
@@ -158,6 +185,12 @@ impl VnetHeader {
         }
     }
 
+    /// Whether it says that its packet is a GSO frame, of whatever kind.
+    #[inline]
+    const fn has_gso(self) -> bool {
+        self.gso_type & !GSO_ECN != GSO_NONE
+    }
+
     /// How a GSO frame is to be segmented; `None` for a frame of one segment. An unknown kind and a
     /// segment size of zero count as `None`, because no sink could segment such a frame.
     #[inline]
@@ -273,7 +306,8 @@ mod tests {
 
     #[test]
     fn offsets_of_a_checksum_are_not_counts() {
-        let bytes = [5, 0, 0, 0, 0, 0, 34, 0, 16, 0];
+        let mut bytes = [5, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        bytes[6..].copy_from_slice(&[34_u16, 16].map(u16::to_ne_bytes).concat());
         let read = VnetHeader::read(&bytes).unwrap();
         assert_eq!((read.coalesced(), read.checksum()), (None, PARTIAL));
     }

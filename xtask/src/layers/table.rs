@@ -71,7 +71,15 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("rxo-control", 2, MAY_DO_IO, &[]),
     layer("rxo-serve", 2, PURE, &[]),
     layer("rxo-virtqueue", 2, PURE, &[]),
-    layer("rxo-vnet", 2, PURE, &[("rxo-frame", "what the header says of a frame")]),
+    layer(
+        "rxo-vnet",
+        2,
+        PURE,
+        &[
+            ("rxo-frame", "what the header says of a frame"),
+            ("rxo-wire", "segments what a TUN gives, and completes its checksum"),
+        ],
+    ),
     layer("rxo-capture", 2, MAY_DO_IO, &[("rxo-frame", "instants, link kinds, VLAN tags")]),
     layer(
         "rxo-driver",

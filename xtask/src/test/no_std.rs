@@ -1,43 +1,118 @@
-//! The pure crates without the standard library.
+//! The pure crates on processors and systems that are not ours.
 //!
-//! Built for a bare machine when its core library can be had. When it cannot (no network), what is
-//! left is to read that the crates say `no_std`: weaker, because a dependency could still need the
-//! standard library, and said to be.
+//! Checked for a target if its core library can be had: `rustup` installs it where there is a network. Where it
+//! cannot be had, what is left is to read that the crates say `no_std`: weaker, because a dependency could still
+//! need the standard library, and said to be. A change is checked for a bare machine of 64 bits and for one of 32,
+//! which has no 64-bit atomics; `--all` adds the others, and the facade on systems without drivers.
 
 use std::fs;
 
 use anyhow::{Context, Result, bail};
 
 use super::report::Report;
-use super::steps::Scene;
+use super::steps::{CHECKED, Scene};
+use crate::apt;
 use crate::sh::{self, Program};
 
-const BARE: &str = "x86_64-unknown-none";
+/// Targets for every change.
+const BARE: &[&str] = &["x86_64-unknown-none", "thumbv7em-none-eabi"];
+/// Targets for `--all`.
+const OTHERS: &[&str] = &[
+    "aarch64-apple-darwin",
+    "aarch64-linux-android",
+    "aarch64-pc-windows-msvc",
+    "aarch64-unknown-none",
+    "armv7a-none-eabi",
+    "riscv32imac-unknown-none-elf",
+    "riscv64gc-unknown-none-elf",
+    "s390x-unknown-linux-gnu",
+    "wasm32-unknown-unknown",
+];
+/// Systems for which there are no drivers.
+const WITHOUT_DRIVERS: &[&str] = &["aarch64-apple-darwin", "x86_64-pc-windows-msvc"];
 const CRATES: &[&str] =
     &["rxo-wire", "rxo-frame", "rxo-coalesce", "rxo-ack", "rxo-tcp", "rxo-vnet"];
 
-/// Builds the pure crates for a machine without an operating system.
+/// A foreign processor whose tests run under QEMU: its target, linker, and emulator.
+const FOREIGN: &[(&str, &str, &str)] = &[
+    // Big-endian.
+    ("s390x-unknown-linux-gnu", "s390x-linux-gnu-gcc", "qemu-s390x -L /usr/s390x-linux-gnu"),
+    // 32 bits.
+    (
+        "armv7-unknown-linux-gnueabihf",
+        "arm-linux-gnueabihf-gcc",
+        "qemu-arm -L /usr/arm-linux-gnueabihf",
+    ),
+];
+/// The crates whose tests run there; those of `rxo-tcp` take too long.
+const TESTED: &str = "-p rxo-wire -p rxo-frame -p rxo-vnet -p rxo-ack -p rxo-coalesce";
+/// Cases of each property: an emulated processor is thirty times slower.
+const CASES: &str = "16";
+
+/// Checks the pure crates for every target, and the facade for systems without drivers.
 ///
 /// # Errors
 /// A crate does not build, or does not say `no_std`.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
-    if has_bare_core(scene)? {
-        let packages = CRATES.join(" -p ");
-        return scene.cargo(&format!("build -p {packages} --target {BARE}")).run();
+    let others = if scene.all { OTHERS } else { &[] };
+    for target in BARE.iter().chain(others) {
+        if has_core(scene, target)? {
+            let packages = CRATES.join(" -p ");
+            scene.cargo(&format!("check --quiet -p {packages} --target {target}")).run()?;
+        } else {
+            report.note(missing(target, "only checked that the crates say no_std"));
+            CRATES.iter().try_for_each(|name| says_no_std(scene, name))?;
+        }
     }
-    report.note(format!(
-        "the target {BARE} could not be installed: only checked that the crates say no_std; \
-         `rustup target add {BARE}` makes the full check possible"
-    ));
-    CRATES.iter().try_for_each(|name| says_no_std(scene, name))
+    let systems = if scene.all { WITHOUT_DRIVERS } else { &[] };
+    for target in systems {
+        if has_core(scene, target)? {
+            let check = format!("check --quiet -p rxo --no-default-features --target {target}");
+            scene.cargo(&check).run()?;
+        } else {
+            report.note(missing(target, "the facade was not checked there"));
+        }
+    }
+    Ok(())
 }
 
-fn has_bare_core(scene: &Scene) -> Result<bool> {
+/// Runs the tests of the pure crates on a big-endian processor and on one of 32 bits, both emulated.
+///
+/// # Errors
+/// A test fails, or the emulator cannot be installed.
+pub(super) fn run_foreign(scene: &Scene, report: &mut Report) -> Result<()> {
+    apt::ensure(&[apt::QEMU_USER])?;
+    apt::ensure(&apt::FOREIGN_LINKERS)?;
+    for (target, linker, runner) in FOREIGN {
+        if !has_core(scene, target)? {
+            report.note(missing(target, "no test ran there"));
+            continue;
+        }
+        let tests = format!("test {CHECKED} {TESTED} --lib --tests --target {target}");
+        let variable = target.to_uppercase().replace('-', "_");
+        scene
+            .cargo(&tests)
+            .env(&format!("CARGO_TARGET_{variable}_LINKER"), linker)
+            .env(&format!("CARGO_TARGET_{variable}_RUNNER"), runner)
+            .env("PROPTEST_CASES", CASES)
+            .run()?;
+    }
+    Ok(())
+}
+
+fn missing(target: &str, consequence: &str) -> String {
+    format!(
+        "the target {target} could not be installed: {consequence}; \
+         `rustup target add {target}` makes the full check possible"
+    )
+}
+
+fn has_core(scene: &Scene, target: &str) -> Result<bool> {
     let sysroot = Program::new(&scene.workspace.root, "rustc", ["--print", "sysroot"]).output()?;
-    let library = format!("{}/lib/rustlib/{BARE}/lib", sysroot.trim());
+    let library = format!("{}/lib/rustlib/{target}/lib", sysroot.trim());
     let is_there = || fs::metadata(&library).is_ok_and(|folder| folder.is_dir());
     if !is_there() && sh::has_program("rustup") {
-        let add = Program::new(&scene.workspace.root, "rustup", ["target", "add", BARE]);
+        let add = Program::new(&scene.workspace.root, "rustup", ["target", "add", target]);
         if let Err(error) = add.run() {
             println!("{error:#}");
         }

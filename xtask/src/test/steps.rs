@@ -44,7 +44,11 @@ pub(super) const STEPS: &[Step] = &[
     step("clippy", "lints, warnings are errors", clippy),
     step("docs", "documentation, warnings are errors; the code that README.md quotes", docs),
     step("api", "the public interfaces against the kept listings", api),
-    step("no-std", "the pure crates without the standard library", no_std::run),
+    step(
+        "no-std",
+        "the pure crates without the standard library, on other processors",
+        no_std::run,
+    ),
     step("build", "every test that the steps below run, at once", build),
     step("test", "unit, integration and documentation tests, with debug assertions", test),
     long(step("test-release", "unit and integration tests, as released", test_release)),
@@ -53,6 +57,7 @@ pub(super) const STEPS: &[Step] = &[
         "what others read of ours: the HTML report in a browser, captures in tshark",
         tools::run,
     ),
+    long(step("foreign", "tests on a big-endian and on a 32-bit processor", no_std::run_foreign)),
     step("packetdrill", "the scripts by packetdrill itself, where it is installed", packetdrill),
     step("live", "real traffic in private namespaces", live::run),
     long(step(

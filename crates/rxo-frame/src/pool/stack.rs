@@ -6,6 +6,9 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+/// The top of the stack.
+pub(super) type Top = AtomicU64;
+
 /// The indices 0..n, each on the stack at most once.
 ///
 /// Borrows atomics only. A method that returned the last index may therefore run on for a moment
@@ -18,7 +21,7 @@ pub(super) struct IndexStack<'a> {
     /// The count tells an unchanged top from one that was popped and pushed again. Without it, a
     /// thread that read `below` of the old top could install a stale value. To fool the count, a
     /// thread would have to sleep through a multiple of 2³² changes.
-    pub(super) top: &'a AtomicU64,
+    pub(super) top: &'a Top,
     /// For each index on the stack, the one below it.
     pub(super) below: &'a [AtomicU32],
 }

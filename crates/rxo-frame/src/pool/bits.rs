@@ -1,0 +1,166 @@
+//! A lock-free set of indices, for processors without 64-bit atomics: one bit for each index.
+//!
+//! It has the face of [`stack`](super::stack), which needs 64 bits to tell a top that has not changed from one that
+//! was popped and pushed again. With 32 bits that count would be too short to be safe. A bit needs no count: whoever
+//! clears it owns the index. Taking is O(n / 32) at worst; the lowest free index is taken first.
+//!
+//! Beside the bits stands a count of the indices that are out, and one more while the set is open. Whoever brings
+//! it to zero frees the memory.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// The count of indices that are out, and of the open set.
+pub(super) type Top = AtomicU32;
+
+/// The indices 0..n, each in the set at most once. Borrows atomics only, for the reason that `stack` gives.
+#[derive(Clone, Copy)]
+pub(super) struct IndexStack<'a> {
+    /// The count.
+    pub(super) top: &'a Top,
+    /// The bits.
+    pub(super) below: &'a [AtomicU32],
+}
+
+/// Taken indices on their way back. Those added later are in the set already, but are not counted.
+#[derive(Clone, Copy)]
+pub(super) struct Chain {
+    first: u32,
+    added: u32,
+}
+
+impl Chain {
+    /// A chain of one index, which the caller has taken.
+    #[inline]
+    pub(super) const fn of(index: u32) -> Self {
+        Self { first: index, added: 0 }
+    }
+}
+
+/// The number of indices must be lower than this, which is no index.
+pub(super) const END: u32 = u32::MAX;
+
+/// The count of an open set whose indices are all there.
+pub(super) const fn full_top(_count: u32) -> Top {
+    AtomicU32::new(1)
+}
+
+/// The bits of a set of all indices below `count`.
+pub(super) fn full_below(count: u32) -> impl Iterator<Item = AtomicU32> {
+    let bits = |left: u32| if left < 32 { (1 << left) - 1 } else { u32::MAX };
+    (0..count.div_ceil(32)).map(move |word| AtomicU32::new(bits(count - word * 32)))
+}
+
+impl IndexStack<'_> {
+    /// Takes the lowest index. Writes made before it was returned are visible afterwards. The set must be open.
+    pub(super) fn pop(self) -> Option<u32> {
+        for (word, bits) in (0..).zip(self.below) {
+            let mut seen = bits.load(Ordering::Relaxed);
+            while seen != 0 {
+                let bit = seen & seen.wrapping_neg();
+                seen = bits.fetch_and(!bit, Ordering::Acquire);
+                if seen & bit != 0 {
+                    // The set is open, so the count is not zero, and nobody frees the memory.
+                    self.top.fetch_add(1, Ordering::Relaxed);
+                    return Some(word * 32 + bit.trailing_zeros());
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns `chain`. Whether the set is closed and these were the last indices missing; then everything that
+    /// other threads did before they returned theirs is visible, and no other thread touches the set any more.
+    #[must_use = "the last one to push frees the memory"]
+    pub(super) fn push(self, chain: Chain) -> bool {
+        self.put(chain.first);
+        let count = chain.added + 1;
+        self.top.fetch_sub(count, Ordering::AcqRel) == count
+    }
+
+    /// Returns `index`, which the caller has taken, with `chain`.
+    pub(super) fn add(self, chain: &mut Chain, index: u32) {
+        chain.added += 1;
+        self.put(index);
+    }
+
+    fn put(self, index: u32) {
+        self.below[index as usize / 32].fetch_or(1 << (index % 32), Ordering::Release);
+    }
+
+    /// Closes the set, from which nobody takes any more. Returns whether all indices are in it; otherwise the
+    /// last [`IndexStack::push`] returns `true`.
+    #[must_use = "if all indices are there, the caller frees the memory"]
+    pub(super) fn close(self) -> bool {
+        self.top.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Whether no index is in the set. O(n / 32).
+    pub(super) fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of indices. O(n / 32), and exact only while no other thread changes the set.
+    pub(super) fn len(self) -> usize {
+        self.below.iter().map(|bits| bits.load(Ordering::Acquire).count_ones() as usize).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::vec::Vec;
+
+    use super::*;
+
+    fn full(count: u32) -> (Top, Vec<AtomicU32>) {
+        (full_top(count), full_below(count).collect())
+    }
+
+    #[test]
+    fn every_index_is_taken_once_and_comes_back() {
+        for count in [0, 1, 31, 32, 33, 70].into_iter().filter(|count| *count < END) {
+            let (top, below) = full(count);
+            let set = IndexStack { top: &top, below: &below };
+            let taken: Vec<u32> = core::iter::from_fn(|| set.pop()).collect();
+            assert_eq!((taken.clone(), set.is_empty()), ((0..count).collect(), true));
+            for index in taken.iter().rev() {
+                assert!(!set.push(Chain::of(*index)), "the set is open");
+            }
+            assert_eq!((set.len(), set.close()), (count as usize, true));
+        }
+    }
+
+    #[test]
+    fn the_last_chain_after_the_end_frees_the_memory() {
+        let (top, below) = full(4);
+        let set = IndexStack { top: &top, below: &below };
+        let taken: Vec<u32> = core::iter::from_fn(|| set.pop()).collect();
+        assert!(!set.close());
+        let mut chain = Chain::of(taken[0]);
+        set.add(&mut chain, taken[1]);
+        set.add(&mut chain, taken[2]);
+        assert!(!set.push(chain), "one is missing");
+        assert!(set.push(Chain::of(taken[3])));
+    }
+
+    #[test]
+    fn threads_never_own_the_same_index() {
+        let (top, below) = full(40);
+        let owners: Vec<AtomicU32> = (0..40).map(|_| AtomicU32::new(0)).collect();
+        let set = IndexStack { top: &top, below: &below };
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..2_000 {
+                        let Some(index) = set.pop() else { continue };
+                        let owner = &owners[index as usize];
+                        assert_eq!(owner.fetch_add(1, Ordering::Relaxed), 0, "{index}");
+                        owner.fetch_sub(1, Ordering::Relaxed);
+                        assert!(!set.push(Chain::of(index)));
+                    }
+                });
+            }
+        });
+        assert_eq!((set.len(), set.close()), (40, true));
+    }
+}

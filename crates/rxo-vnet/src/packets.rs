@@ -1,0 +1,256 @@
+//! What a TUN gives with `IFF_VNET_HDR`: a header, and a packet that is to be segmented and whose checksum is to be
+//! completed.
+//!
+//! Nothing that the header says is used before the packet's own headers agree with it. `hdr_len` is not used at
+//! all: kernels fill it differently, and for forwarded packets with anything (Linux documents it as a hint).
+
+use rxo_frame::{ChecksumStatus, Gso, GsoKind};
+use rxo_wire::build::BuildError;
+use rxo_wire::checksum::{self, Summer};
+use rxo_wire::segmentation::{Checksums, NotSegmentable, Segments, segment};
+use rxo_wire::{IpVersion, Parsed, Transport, parse_ip};
+
+use crate::{VNET_HEADER_BYTES, VnetHeader};
+
+/// Why a packet cannot be passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invalid {
+    /// Fewer bytes than a header has.
+    NoHeader,
+    /// The checksum to be completed is not inside the packet.
+    Checksum,
+    /// The kind of GSO is unknown, or not that of the packet, or its segment size is 0.
+    Gso,
+    /// The packet cannot be segmented.
+    Segmentation(NotSegmentable),
+}
+
+impl core::fmt::Display for Invalid {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::NoHeader => f.write_str("fewer bytes than a virtio-net header has"),
+            Self::Checksum => f.write_str("the checksum to be completed is not inside the packet"),
+            Self::Gso => f.write_str("the kind of GSO is not that of the packet"),
+            Self::Segmentation(why) => write!(f, "the packet cannot be segmented: {why}"),
+        }
+    }
+}
+
+impl core::error::Error for Invalid {}
+
+/// The packets in one read of a TUN: the segments of a GSO frame, or the packet itself; made by [`packets`].
+#[derive(Clone, Debug)]
+pub struct Packets<'f> {
+    rest: Rest<'f>,
+    summer: Summer,
+}
+
+#[derive(Clone, Debug)]
+enum Rest<'f> {
+    Segments(Segments<'f>),
+    /// With the place of a checksum that is to be completed.
+    One(&'f [u8], Option<(u16, u16)>),
+    Nothing,
+}
+
+/// Reads what a TUN gave: a header of [`VNET_HEADER_BYTES`], and an IP packet. Yields the packets that a network
+/// carries, TCP or UDP, with complete checksums. Neither copies nor allocates before they are taken.
+///
+/// # Errors
+/// [`Invalid`] if the header does not fit the packet.
+///
+/// # Examples
+/// ```
+/// use rxo_vnet::{VNET_HEADER_BYTES, packets};
+/// # let from_tun = [&[0; VNET_HEADER_BYTES][..], &[0x45, 0, 0, 20], &[0; 16]].concat();
+///
+/// let mut packets = packets(&from_tun)?;
+/// let mut packet = [0; 65_535];
+/// while let Some(bytes) = packets.next_into(&mut packet)? {
+///     // Send `packet[..bytes]`.
+/// #   assert_eq!(bytes, 20);
+/// }
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub fn packets(from_tun: &[u8]) -> Result<Packets<'_>, Invalid> {
+    let header = VnetHeader::read(from_tun).ok_or(Invalid::NoHeader)?;
+    let packet = from_tun.get(VNET_HEADER_BYTES..).unwrap_or_default();
+    let summer = Summer::detect();
+    let rest = match header.checked(packet)? {
+        (_, Some((gso, parsed))) => {
+            let checksums = Checksums::Complete(summer);
+            let segments = segment(packet, &parsed, gso.size, checksums);
+            Rest::Segments(segments.map_err(Invalid::Segmentation)?)
+        }
+        (ChecksumStatus::Partial { start, offset }, None) => {
+            Rest::One(packet, Some((start, offset)))
+        }
+        _ => Rest::One(packet, None),
+    };
+    Ok(Packets { rest, summer })
+}
+
+impl VnetHeader {
+    /// Checks the header against its IP `packet`: the checksum's place is inside, the kind of GSO is that of the
+    /// packet. `Ok` has what the header says, and how the packet begins if it is a GSO frame. `hdr_len` is
+    /// ignored.
+    ///
+    /// # Errors
+    /// [`Invalid`] says what does not fit.
+    pub fn checked(
+        self,
+        packet: &[u8],
+    ) -> Result<(ChecksumStatus, Option<(Gso, Parsed)>), Invalid> {
+        let status = self.checksum();
+        if let ChecksumStatus::Partial { start, offset } = status {
+            let end = usize::from(start) + usize::from(offset) + 2;
+            if end > packet.len() {
+                return Err(Invalid::Checksum);
+            }
+        }
+        if !self.has_gso() {
+            return Ok((status, None));
+        }
+        let gso = self.gso().ok_or(Invalid::Gso)?;
+        let parsed = parse_ip(packet).map_err(|_| Invalid::Gso)?;
+        let is_right = match (gso.kind, &parsed.transport, parsed.ip.version) {
+            (GsoKind::TcpV4, Transport::Tcp(_), version) => version == IpVersion::V4,
+            (GsoKind::TcpV6, Transport::Tcp(_), version) => version == IpVersion::V6,
+            (GsoKind::Udp, Transport::Udp(_), _) => true,
+            _ => false,
+        };
+        if is_right { Ok((status, Some((gso, parsed)))) } else { Err(Invalid::Gso) }
+    }
+}
+
+impl Packets<'_> {
+    /// How many packets are left.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        match &self.rest {
+            Rest::Segments(segments) => segments.remaining(),
+            Rest::One(..) => 1,
+            Rest::Nothing => 0,
+        }
+    }
+
+    /// Writes the next packet at the start of `out` and returns its length in bytes. `None` if there is no more.
+    ///
+    /// # Errors
+    /// [`BuildError::NoRoom`] if the packet does not fit into `out`. It is not taken then.
+    pub fn next_into(&mut self, out: &mut [u8]) -> Result<Option<usize>, BuildError> {
+        let (packet, partial) = match &mut self.rest {
+            Rest::Segments(segments) => return segments.next_into(out),
+            Rest::One(packet, partial) => (*packet, *partial),
+            Rest::Nothing => return Ok(None),
+        };
+        let (needed, given) = (packet.len(), out.len());
+        let to = out.get_mut(..needed).ok_or(BuildError::NoRoom { needed, given })?;
+        to.copy_from_slice(packet);
+        if let Some((start, offset)) = partial {
+            complete(to, start.into(), offset.into(), self.summer);
+        }
+        self.rest = Rest::Nothing;
+        Ok(Some(needed))
+    }
+}
+
+/// Completes the checksum whose seed is `offset` bytes behind `start`. The place was checked.
+fn complete(packet: &mut [u8], start: usize, offset: usize, summer: Summer) {
+    let Some(sum) = checksum::complete(packet, start, offset, summer) else { return };
+    if let Some(field) = packet.get_mut(start + offset..start + offset + 2) {
+        field.copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+/// The four bytes before each packet of a macOS `utun`: the address family of the IP `packet`, `AF_INET` (2) or
+/// `AF_INET6` (30), big-endian. `None` if it is not IP. A WinTUN has nothing before a packet.
+#[must_use]
+pub const fn utun_prefix(packet: &[u8]) -> Option<[u8; 4]> {
+    match packet.first() {
+        Some(0x40..=0x4f) => Some([0, 0, 0, 2]),
+        Some(0x60..=0x6f) => Some([0, 0, 0, 30]),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::vec::Vec;
+
+    use rxo_wire::build::{Ipv4Header, TcpHeader, UdpHeader};
+    use rxo_wire::checksum::verify_transport;
+
+    /// Header and packet of `payload` bytes of TCP over IPv4, with a seed for its checksum and a wrong `hdr_len`.
+    fn from_tun(gso_type: u8, payload: usize, size: u16) -> Vec<u8> {
+        let mut bytes = std::vec![0; VNET_HEADER_BYTES + 40 + payload];
+        let (header, packet) = bytes.split_at_mut(VNET_HEADER_BYTES);
+        let ip = Ipv4Header { protocol: 6, payload_bytes: 20 + payload, ..Ipv4Header::default() };
+        TcpHeader::default().write(ip.write(packet).unwrap()).unwrap();
+        let parsed = parse_ip(packet).unwrap();
+        let seed = checksum::pseudo_header(&parsed.key, 6, 20 + payload as u32).fold();
+        packet[36..38].copy_from_slice(&seed.to_be_bytes());
+        header[0] = 1;
+        header[1] = gso_type;
+        for (at, value) in [(2, 9_999), (4, size), (6, 20), (8, 16)] {
+            header[at..at + 2].copy_from_slice(&u16::to_ne_bytes(value));
+        }
+        bytes
+    }
+
+    fn lengths(from_tun: &[u8]) -> Result<Vec<usize>, Invalid> {
+        let (mut packets, mut out, mut lengths) = (packets(from_tun)?, [0; 65_535], Vec::new());
+        while let Some(bytes) = packets.next_into(&mut out).unwrap() {
+            let parsed = parse_ip(&out[..bytes]).unwrap();
+            assert!(verify_transport(&parsed, &out[..bytes], Summer::detect()));
+            lengths.push(bytes);
+        }
+        assert_eq!(packets.remaining(), 0);
+        Ok(lengths)
+    }
+
+    #[test]
+    fn a_gso_frame_is_segmented_whatever_its_header_length_says() {
+        assert_eq!(lengths(&from_tun(1, 2_500, 1_000)), Ok([1_040, 1_040, 540].to_vec()));
+    }
+
+    #[test]
+    fn a_partial_checksum_is_completed() {
+        assert_eq!(lengths(&from_tun(0, 100, 0)), Ok([140].to_vec()));
+    }
+
+    #[test]
+    fn datagrams_are_segmented_too() {
+        let mut bytes = std::vec![0; VNET_HEADER_BYTES + 28 + 250];
+        let ip = Ipv4Header { protocol: 17, payload_bytes: 258, ..Ipv4Header::default() };
+        let udp = UdpHeader { payload_bytes: 250, ..UdpHeader::default() };
+        udp.write(ip.write(&mut bytes[VNET_HEADER_BYTES..]).unwrap()).unwrap();
+        bytes[1] = 5;
+        bytes[4..6].copy_from_slice(&100_u16.to_ne_bytes());
+        assert_eq!(lengths(&bytes), Ok([128, 128, 78].to_vec()));
+    }
+
+    #[test]
+    fn a_header_that_does_not_fit_its_packet_is_invalid() {
+        assert_eq!(lengths(&[0; 9]), Err(Invalid::NoHeader));
+        let unknown_kind = from_tun(7, 2_500, 1_000);
+        let other_version = from_tun(4, 2_500, 1_000);
+        let no_size = from_tun(1, 2_500, 0);
+        let datagrams = from_tun(5, 2_500, 1_000);
+        for bytes in [unknown_kind, other_version, no_size, datagrams] {
+            assert_eq!(lengths(&bytes), Err(Invalid::Gso));
+        }
+        let mut far = from_tun(0, 100, 0);
+        far[6..8].copy_from_slice(&123_u16.to_ne_bytes());
+        assert_eq!(lengths(&far), Err(Invalid::Checksum));
+    }
+
+    #[test]
+    fn a_utun_wants_the_address_family() {
+        assert_eq!(utun_prefix(&[0x45]), Some([0, 0, 0, 2]));
+        assert_eq!(utun_prefix(&[0x60]), Some([0, 0, 0, 30]));
+        assert_eq!((utun_prefix(&[]), utun_prefix(&[0x10])), (None, None));
+    }
+}
