@@ -138,8 +138,7 @@ pub(crate) fn run(args: &TunnelArgs) -> Result<()> {
     let report = Report {
         machine: Machine::read().to_string(),
         others: format!(
-            "other programs used {:.0} % of the machine meanwhile (rxo-tunnel and the tunnels of others included), \
-             the hypervisor {:.0} %",
+            "all other programs, the tunnels among them, used {:.0} % of the machine meanwhile, the hypervisor {:.0} %",
             100.0 * others.others.as_secs_f64() / cores,
             100.0 * others.stolen.as_secs_f64() / cores,
         ),

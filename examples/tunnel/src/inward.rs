@@ -3,20 +3,19 @@
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher;
-use std::net::SocketAddr;
-use std::ops::Range;
 
 use anyhow::Result;
 use rxo::device::SinkCounters;
-use rxo::driver::udp::{Outbox, Train, UdpSink, UdpSource, UdpSourceCounters};
-use rxo::driver::{DeviceSink, clock, wait};
+use rxo::driver::udp::{Outbox, UdpSink, UdpSource, UdpSourceCounters};
+use rxo::driver::wait::{Interest, WaitList};
+use rxo::driver::{DeviceSink, clock};
 use rxo::frame::{Pool, PoolBuf};
-use rxo::{Config, DeviceError, Engine, Frame, FrameSink, LinkKind, Policy};
+use rxo::{Config, DeviceError, Engine, Frame, FrameSink, Instant, LinkKind, Policy};
 
-use crate::peer::{Outcome, Peer, Session};
+use crate::peer::{Outcome, Peer};
 
-/// Packets that are coalesced together at most.
-const BATCH: usize = 512;
+/// Packets of one receipt at most: eight messages, and 128 datagrams in each, which no kernel exceeds.
+const BATCH: usize = 1_024;
 
 /// Room for what a handshake answers, and for the packets that waited for it.
 const OUTBOX_BYTES: usize = 1 << 20;
@@ -26,74 +25,69 @@ pub(crate) struct Inward {
     udp: UdpSource,
     answers: UdpSink,
     outbox: Outbox,
-    tun: DeviceSink,
-    to_tun: ToTun,
-    refused: u64,
-}
-
-/// Decrypted packets on their way to the TUN.
-struct ToTun {
     pool: Pool,
     batch: Vec<Frame<PoolBuf>>,
     /// `None` if packets are not coalesced.
     engine: Option<Engine<PoolBuf>>,
+    tun: DeviceSink,
+    refused: u64,
 }
 
 impl Inward {
     /// Packets have at most `mtu` bytes.
     pub(crate) fn new(
-        udp: UdpSource,
-        answers: UdpSink,
+        (udp, answers): (UdpSource, UdpSink),
         tun: DeviceSink,
-        mtu: usize,
+        mtu: u32,
         coalesces: bool,
     ) -> Result<Self> {
-        let seed = RandomState::new().hash_one(0);
         // A TUN that takes no GSO frames of UDP refuses them, and its sink then writes datagram by datagram.
         let policy = Policy::linux_gro().with_udp_if(true);
-        let config =
-            Config { link: LinkKind::RawIp, batch_frames: BATCH, seed, ..Config::new(policy) };
-        let to_tun = ToTun {
-            // The cipher writes its tag, and padding to 16 bytes, behind the packet.
-            pool: Pool::new(BATCH, mtu + 64),
-            batch: Vec::with_capacity(BATCH),
-            engine: if coalesces { Some(Engine::new(config)?) } else { None },
-        };
+        let (link, seed) = (LinkKind::RawIp, RandomState::new().hash_one(0));
+        let config = Config { link, batch_frames: BATCH, seed, ..Config::new(policy) };
+        let engine = coalesces.then(|| Engine::new(config)).transpose()?;
+        // The cipher writes its tag, and padding to 16 bytes, behind the packet.
+        let (pool, batch) = (Pool::new(BATCH, mtu as usize + 64), Vec::with_capacity(BATCH));
         let outbox = Outbox::new(OUTBOX_BYTES);
-        Ok(Self { udp, answers, outbox, tun, to_tun, refused: 0 })
+        Ok(Self { udp, answers, outbox, pool, batch, engine, tun, refused: 0 })
     }
 
     /// Adds to `list` what it waits for: datagrams, or room in the TUN if there was none.
-    pub(crate) fn wait_in<'f>(&'f self, list: &mut wait::WaitList<'f>) -> Range<usize> {
+    pub(crate) fn wait_in<'f>(&'f self, list: &mut WaitList<'f>) {
         if self.tun.is_blocked() {
-            list.add(Some(&self.tun), wait::Interest::Writable)
+            list.add(Some(&self.tun), Interest::Writable);
         } else {
-            list.add(Some(&self.udp), wait::Interest::Readable)
+            list.add(Some(&self.udp), Interest::Readable);
         }
     }
 
-    /// Receives a batch of datagrams and writes what was in them to the TUN.
+    /// Receives a batch of datagrams, if there are any, and writes what was in them to the TUN.
     pub(crate) fn turn(&mut self, peer: &Peer) -> Result<(), DeviceError> {
         if self.tun.is_blocked() {
             return self.tun.resume();
         }
-        let Self { udp, outbox, tun, to_tun, refused, .. } = self;
-        let mut written = Ok(());
-        let mut session = peer.session();
-        udp.receive(|train: Train<'_>| {
+        let Self { udp, outbox, pool, batch, refused, .. } = self;
+        let (now, mut session) = (clock::now(), peer.session());
+        udp.receive(|train| {
             for datagram in train.datagrams() {
-                if to_tun.batch.len() == BATCH && written.is_ok() {
-                    written = to_tun.write(tun);
+                let Some(mut buffer) = pool.take() else {
+                    *refused += 1;
+                    continue;
+                };
+                buffer.set_len(buffer.capacity());
+                match session.decrypt(train.from, datagram, &mut buffer, outbox) {
+                    Outcome::Packet(bytes, ip) if peer.allows(ip) => {
+                        buffer.truncate(bytes);
+                        batch.push(Frame::new(buffer, now));
+                    }
+                    Outcome::Packet(..) | Outcome::Refused => *refused += 1,
+                    Outcome::Done => {}
                 }
-                let taken = to_tun.take(&mut session, peer, (train.from, datagram), outbox);
-                *refused += u64::from(!taken);
             }
         })?;
         drop(session);
-        written?;
-        self.to_tun.write(&mut self.tun)?;
         self.answers.send(&mut self.outbox);
-        Ok(())
+        self.write(now)
     }
 
     /// Does what is due by the clock.
@@ -101,38 +95,16 @@ impl Inward {
         peer.session().on_time(&mut self.outbox);
         self.answers.send(&mut self.outbox);
     }
-}
 
-impl ToTun {
-    /// Decrypts a datagram into a frame. Returns whether it was valid.
-    fn take(
-        &mut self,
-        session: &mut Session,
-        peer: &Peer,
-        (from, datagram): (SocketAddr, &[u8]),
-        outbox: &mut Outbox,
-    ) -> bool {
-        let Some(mut buffer) = self.pool.take() else { return false };
-        buffer.set_len(buffer.capacity());
-        match session.decrypt(from, datagram, &mut buffer, outbox) {
-            Outcome::Packet(bytes, ip) if peer.allows(ip) => {
-                buffer.truncate(bytes);
-                self.batch.push(Frame::new(buffer, clock::now()));
-                true
-            }
-            Outcome::Packet(..) | Outcome::Refused => false,
-            Outcome::Done | Outcome::Answered => true,
-        }
-    }
-
-    fn write(&mut self, tun: &mut DeviceSink) -> Result<(), DeviceError> {
+    fn write(&mut self, now: Instant) -> Result<(), DeviceError> {
+        let Self { batch, tun, .. } = self;
         let Some(engine) = &mut self.engine else {
-            let sent = tun.transmit(self.batch.iter().map(Frame::borrowed));
-            self.batch.clear();
+            let sent = tun.transmit(batch.iter().map(Frame::borrowed));
+            batch.clear();
             return sent;
         };
         let mut sent = Ok(());
-        engine.poll(&mut self.batch, clock::now(), |deliveries| {
+        engine.poll(batch, now, |deliveries| {
             let done = tun.transmit(deliveries.iter());
             sent = std::mem::replace(&mut sent, Ok(())).and(done);
         });

@@ -54,9 +54,9 @@ pub(crate) struct Options {
     /// Receive and send datagrams one by one.
     #[arg(long)]
     pub(crate) no_trains: bool,
-    /// Seconds between lines of figures; without it they are printed at the end.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) figures: Option<u32>,
+    /// Seconds between lines of figures; without it they are printed at the end only.
+    #[arg(long, value_name = "SECONDS", default_value_t = u32::MAX, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) figures: u32,
 }
 
 /// An address with the number of bits that it shares with its network.

@@ -1,11 +1,11 @@
 //! From the TUN to the peer: large packets are cut, encrypted, and sent as trains of datagrams.
 
 use std::fmt;
-use std::ops::Range;
 
 use boringtun::noise::Tunn;
 use rxo::driver::udp::{Outbox, UdpSink, UdpSinkCounters};
-use rxo::driver::{DeviceBuf, TapSource, wait};
+use rxo::driver::wait::{Interest, WaitList};
+use rxo::driver::{DeviceBuf, TapSource};
 use rxo::{DeviceError, Frame, FrameSource};
 
 use crate::cut::Cutter;
@@ -36,29 +36,30 @@ impl Outward {
     }
 
     /// Adds to `list` what it waits for: the TUN's packets, or room in the socket if there was none.
-    pub(crate) fn wait_in<'f>(&'f self, list: &mut wait::WaitList<'f>) -> Range<usize> {
+    pub(crate) fn wait_in<'f>(&'f self, list: &mut WaitList<'f>) {
         if self.outbox.is_empty() {
-            list.add(Some(&self.tun), wait::Interest::Readable)
+            list.add(Some(&self.tun), Interest::Readable);
         } else {
-            list.add(Some(&self.udp), wait::Interest::Writable)
+            list.add(Some(&self.udp), Interest::Writable);
         }
     }
 
-    /// Sends what waits, then takes a batch from the TUN and sends it.
+    /// Sends what waits, then takes what there is from the TUN, up to a budget, and sends it.
     pub(crate) fn turn(&mut self, peer: &Peer) -> Result<(), DeviceError> {
         if !self.udp.send(&mut self.outbox) {
             return Ok(());
         }
         self.tun.receive(&mut self.batch, BUDGET)?;
-        let mut session = peer.session();
-        for frame in std::mem::take(&mut self.batch).drain(..) {
-            self.totals[0] += 1;
+        let (mut session, mut batch) = (peer.session(), std::mem::take(&mut self.batch));
+        self.totals[0] += batch.len() as u64;
+        for frame in batch.drain(..) {
             let is_allowed = Tunn::dst_address(frame.bytes()).is_some_and(|ip| peer.allows(ip));
             if !is_allowed || self.encrypt(&mut session, &frame).is_none() {
                 self.totals[2] += 1;
             }
         }
         drop(session);
+        self.batch = batch;
         self.udp.send(&mut self.outbox);
         Ok(())
     }

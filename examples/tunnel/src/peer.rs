@@ -39,8 +39,6 @@ pub(crate) enum Outcome {
     Packet(usize, IpAddr),
     /// It was encrypted, or it waits for the handshake, or it was a message of the protocol itself.
     Done,
-    /// It was a message of the protocol, and its answer is in the outbox.
-    Answered,
     /// It is invalid, or there was no room or no address for what follows from it.
     Refused,
 }
@@ -100,16 +98,14 @@ impl Session {
                 let Some(room) = outbox.room(answer.len()) else { return Outcome::Refused };
                 room.copy_from_slice(answer);
                 outbox.push(answer.len(), from);
-                if answer.len() == COOKIE_BYTES {
-                    return Outcome::Done;
+                if answer.len() != COOKIE_BYTES {
+                    self.endpoint = Some(from);
+                    self.send_waiting(outbox);
                 }
-                Outcome::Answered
+                return Outcome::Done;
             }
         };
         self.endpoint = Some(from);
-        if outcome == Outcome::Answered {
-            self.send_waiting(outbox);
-        }
         outcome
     }
 

@@ -1,6 +1,5 @@
 //! Opens the TUN and the socket, turns the two directions until a signal comes, and prints the figures.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,10 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rxo::driver::udp::{UdpOptions, UdpSocket};
 use rxo::driver::{SubmitMode, Tap, TapKind, wait::WaitList};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::{consts, flag};
 
 use crate::inward::Inward;
-use crate::options::Options;
+use crate::options::{Network, Options};
 use crate::outward::Outward;
 use crate::peer::Peer;
 
@@ -22,21 +21,22 @@ const TICK: Duration = Duration::from_millis(250);
 /// Runs the tunnel until SIGINT or SIGTERM.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .context("cannot wait for signals")?;
+    for signal in [consts::SIGINT, consts::SIGTERM] {
+        flag::register(signal, Arc::clone(&stop)).context("cannot wait for signals")?;
     }
-    let peer = Peer::new(options)?;
-    let socket = bind(options)?;
+    let (peer, trains) = (Peer::new(options)?, !options.no_trains);
+    let udp = UdpOptions { receive_trains: trains, send_trains: trains, ..UdpOptions::default() };
+    let socket = UdpSocket::bind_any(options.listen_port, udp)?;
     let tun = open_tun(options)?;
     let outward = Outward::new(tun.source()?, socket.sink());
     eprintln!("rxo-tunnel: {} is up, UDP port {}", options.interface, socket.local_addr().port());
     let inward = || {
         let sink = tun.sink(SubmitMode::Auto)?;
-        let mtu = options.mtu as usize;
-        Inward::new(socket.source(), socket.sink(), sink, mtu, !options.no_coalescing)
+        let socket = (socket.source(), socket.sink());
+        Inward::new(socket, sink, options.mtu, !options.no_coalescing)
     };
-    let turning = Turning { peer: &peer, stop: &stop, figures: options.figures };
+    let figures = Duration::from_secs(options.figures.into());
+    let turning = Turning { peer: &peer, stop: &stop, figures };
     if options.threads == 1 {
         return turning.turn(Some(outward), Some(inward()?));
     }
@@ -50,26 +50,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     })
 }
 
-fn bind(options: &Options) -> Result<UdpSocket> {
-    let trains = !options.no_trains;
-    let udp = UdpOptions { receive_trains: trains, send_trains: trains, ..UdpOptions::default() };
-    let at = |ip: std::net::IpAddr| UdpSocket::bind(SocketAddr::new(ip, options.listen_port), udp);
-    // One of IPv6 speaks IPv4 too, but not every system has IPv6.
-    let both = at(Ipv6Addr::UNSPECIFIED.into());
-    Ok(both.or_else(|error| at(Ipv4Addr::UNSPECIFIED.into()).map_err(|_| error))?)
-}
-
 fn open_tun(options: &Options) -> Result<Tap> {
     let tun = Tap::open(&options.interface, TapKind::Tun)?;
     tun.set_mtu(options.mtu)?;
     let interface = tun.interface();
-    for network in &options.address {
-        interface.add_address(network.ip, network.bits)?;
-    }
+    options.address.iter().try_for_each(|it| interface.add_address(it.ip, it.bits))?;
     interface.set_up(true)?;
-    for network in &options.allowed_ips {
-        interface.add_route(network.all.network_address(), network.bits)?;
-    }
+    let route = |it: &Network| interface.add_route(it.all.network_address(), it.bits);
+    options.allowed_ips.iter().try_for_each(route)?;
     Ok(tun)
 }
 
@@ -77,47 +65,39 @@ fn open_tun(options: &Options) -> Result<Tap> {
 struct Turning<'t> {
     peer: &'t Peer,
     stop: &'t AtomicBool,
-    figures: Option<u32>,
+    figures: Duration,
 }
 
 impl Turning<'_> {
     /// Turns the given directions until the end, then prints their figures. An error ends the other thread too.
     fn turn(&self, mut outward: Option<Outward>, mut inward: Option<Inward>) -> Result<()> {
-        let result = self.loop_over(&mut outward, &mut inward);
+        let mut tick_at = Instant::now();
+        let (mut print_at, mut result) = (tick_at + self.figures, Ok(()));
+        while result.is_ok() && !self.stop.load(Ordering::Relaxed) {
+            let now = Instant::now();
+            if now >= tick_at {
+                tick_at = now + TICK;
+                inward.iter_mut().for_each(|inward| inward.on_time(self.peer));
+            }
+            if now >= print_at {
+                print_at = now + self.figures;
+                print(&outward, &inward);
+            }
+            result = self.turn_once(&mut outward, &mut inward);
+        }
         self.stop.store(true, Ordering::Relaxed);
         print(&outward, &inward);
         result
     }
 
-    fn loop_over(&self, outward: &mut Option<Outward>, inward: &mut Option<Inward>) -> Result<()> {
-        let every = self.figures.map(|seconds| Duration::from_secs(seconds.into()));
-        let (mut ticked_at, mut printed_at) = (None, Instant::now());
-        while !self.stop.load(Ordering::Relaxed) {
-            let now = Instant::now();
-            if ticked_at.is_none_or(|at| now - at >= TICK) {
-                ticked_at = Some(now);
-                inward.iter_mut().for_each(|inward| inward.on_time(self.peer));
-            }
-            if every.is_some_and(|every| now - printed_at >= every) {
-                printed_at = now;
-                print(outward, inward);
-            }
-            let mut list = WaitList::new();
-            let out = outward.as_ref().map(|outward| outward.wait_in(&mut list));
-            let into = inward.as_ref().map(|inward| inward.wait_in(&mut list));
-            let ready = list.wait(Some(TICK)).context("cannot wait")?;
-            if let Some(outward) =
-                outward.as_mut().filter(|_| out.is_some_and(|it| ready.has_any(it)))
-            {
-                outward.turn(self.peer)?;
-            }
-            if let Some(inward) =
-                inward.as_mut().filter(|_| into.is_some_and(|it| ready.has_any(it)))
-            {
-                inward.turn(self.peer)?;
-            }
-        }
-        Ok(())
+    fn turn_once(&self, out: &mut Option<Outward>, into: &mut Option<Inward>) -> Result<()> {
+        let mut list = WaitList::new();
+        out.iter().for_each(|out| out.wait_in(&mut list));
+        into.iter().for_each(|into| into.wait_in(&mut list));
+        list.wait(Some(TICK)).context("cannot wait")?;
+        // The way for which nothing is there finds that out by one system call.
+        out.iter_mut().try_for_each(|out| out.turn(self.peer))?;
+        Ok(into.iter_mut().try_for_each(|into| into.turn(self.peer))?)
     }
 }
 

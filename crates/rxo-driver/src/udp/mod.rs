@@ -22,7 +22,7 @@ mod source;
 mod sys;
 
 use std::io;
-use std::net::{self, SocketAddr};
+use std::net::{self, IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -87,6 +87,16 @@ impl UdpSocket {
         let send_trains = options.send_trains && sys::can_send_trains(socket.as_fd());
         let options = UdpOptions { receive_trains, send_trains, ..options };
         Ok(Self { socket: Arc::new(socket), options, local })
+    }
+
+    /// Binds to `port` of all addresses, those of IPv6 too where the system has it; 0 is any port.
+    ///
+    /// # Errors
+    /// If the port cannot be bound.
+    pub fn bind_any(port: u16, options: UdpOptions) -> Result<Self, DeviceError> {
+        let at = |ip: IpAddr| Self::bind(SocketAddr::new(ip, port), options);
+        let alone = |error| at(Ipv4Addr::UNSPECIFIED.into()).map_err(|_| error);
+        at(Ipv6Addr::UNSPECIFIED.into()).or_else(alone)
     }
 
     /// The address it is bound to.
