@@ -41,8 +41,7 @@ impl Inward {
         mtu: u32,
         coalesces: bool,
     ) -> Result<Self> {
-        // A TUN that takes no GSO frames of UDP refuses them, and its sink then writes datagram by datagram.
-        let policy = Policy::linux_gro().with_udp_if(true);
+        let policy = Policy::linux_gro().with_udp_if(tun.capabilities().segments_udp);
         let (link, seed) = (LinkKind::RawIp, RandomState::new().hash_one(0));
         let config = Config { link, batch_frames: BATCH, seed, ..Config::new(policy) };
         let engine = coalesces.then(|| Engine::new(config)).transpose()?;
