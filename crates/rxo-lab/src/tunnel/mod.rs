@@ -165,10 +165,15 @@ impl End<'_> {
         let command = self.program.command(self, &key);
         let mut process = Process::start(self.namespace, &command, &output)?;
         let interface = self.namespace.interface(&self.interface);
-        let is_up = || Ok(interface.counters().is_ok() || !process.is_alive());
-        until(is_up)?.context(|| format!("{} makes no interface", command[0]))?;
+        let is_ours = self.program.kind() == TunnelKind::Rxo;
+        // Ours gives it addresses and routes before it says so.
+        let is_up = || {
+            if is_ours { process.said().contains("is up") } else { interface.counters().is_ok() }
+        };
+        until(|| Ok(is_up() || !process.is_alive()))?
+            .context(|| format!("{} makes no interface", command[0]))?;
         process.check()?;
-        if self.program.kind() != TunnelKind::Rxo {
+        if !is_ours {
             uapi::configure(self)?;
             for address in self.addresses {
                 let bits = if address.is_ipv4() { 24 } else { 64 };

@@ -47,6 +47,11 @@ impl Process {
         self.id
     }
 
+    /// What it has printed so far.
+    pub(super) fn said(&self) -> String {
+        fs::read_to_string(&self.output).unwrap_or_default()
+    }
+
     /// Whether it has not ended.
     pub(super) fn is_alive(&self) -> bool {
         let mut stat = String::new();
@@ -72,7 +77,7 @@ impl Process {
         until(|| Ok(matches!(keeper.borrow_mut().try_wait(), Ok(Some(_)))))?
             .context(|| format!("{name} does not end"))?;
         let code = self.keeper.wait().ok().and_then(|status| status.code()).unwrap_or(-1);
-        Ok((code, fs::read_to_string(&self.output).unwrap_or_default()))
+        Ok((code, self.said()))
     }
 }
 
