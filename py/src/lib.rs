@@ -9,13 +9,17 @@
 //! * `rules`: policies, poll rules and sweeps as text.
 //! * `table`: columns that any Arrow reader takes without a copy; `tables` makes them of a report.
 //! * `study`: `analyze` and its result.
+//! * `rewrite`: captures coalesced, expanded, compared.
+//! * `engine`: the engine for scripts.
 //!
 //! # Contract
 //! The interpreter lock is released while packets are processed. Nothing panics on the bytes of a
 //! capture. No unsafe code.
 
+mod engine;
 mod errors;
 mod inputs;
+mod rewrite;
 mod rules;
 mod signals;
 mod study;
@@ -27,6 +31,10 @@ use pyo3::pymodule;
 /// The native part of `rxo`.
 #[pymodule]
 mod _rxo {
+    #[pymodule_export]
+    use crate::engine::{Delivery, Engine};
+    #[pymodule_export]
+    use crate::rewrite::{coalesce, expand, verify};
     #[pymodule_export]
     use crate::study::{Study, analyze};
     #[pymodule_export]

@@ -32,7 +32,7 @@ impl Texts {
 /// If there is no such profile, or a setting is invalid.
 pub(crate) fn policy(name: &str, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Policy> {
     let profile = Policy::by_name(name).map_err(|error| usage(format!("policy: {error}")))?;
-    let mut policy = live(profile);
+    let mut policy = profile.live();
     for (key, value) in settings.into_iter().flat_map(|settings| settings.iter()) {
         let (key, value) = (key.str()?, value.str()?);
         policy
@@ -87,9 +87,4 @@ pub(crate) fn checksums(text: &str) -> PyResult<ChecksumMode> {
 /// If the filter cannot be parsed.
 pub(crate) fn filter(text: &str) -> PyResult<Filter> {
     text.parse().map_err(|error| usage(format!("flow \"{text}\": {error}")))
-}
-
-/// The kernel's profile has no limit of its own and gets that of the commands.
-fn live(policy: Policy) -> Policy {
-    if policy.name == "linux-gro" { Policy { max_segments: 32, ..policy } } else { policy }
 }

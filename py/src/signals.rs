@@ -32,7 +32,7 @@ impl Signals {
 
     /// # Errors
     /// The exception that a handler raised.
-    pub(crate) fn result(self) -> PyResult<()> {
-        self.raised.map_or(Ok(()), Err)
+    pub(crate) fn result(&mut self) -> PyResult<()> {
+        self.raised.take().map_or(Ok(()), Err)
     }
 }

@@ -75,7 +75,7 @@ impl Study {
     /// Writes the report with its figures as one self-contained HTML file.
     ///
     /// `flows` limits the list of flows. The file is complete or absent.
-    #[pyo3(signature = (path, *, flows=LISTED_FLOWS))]
+    #[pyo3(signature = (path, *, flows=10))]
     fn report(&self, py: Python<'_>, path: PathBuf, flows: usize) -> PyResult<()> {
         let report = self.listing(flows);
         py.detach(|| html::write(&report, &path))

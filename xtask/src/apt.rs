@@ -30,19 +30,23 @@ enum Probe {
 /// Compiles libFuzzer, which is C++.
 pub(crate) const CXX: Package = Package::program("g++", "g++", "compiles libFuzzer");
 
-/// Counts instructions.
+/// Counts instructions, and watches programs in C.
 pub(crate) const VALGRIND: Package =
-    Package::program("valgrind", "valgrind", "counts instructions");
+    Package::program("valgrind", "valgrind", "counts instructions, and watches programs in C");
 
-/// Finds DPDK's headers and libraries.
+/// Finds the headers and libraries of C.
 pub(crate) const PKG_CONFIG: Package =
-    Package::program("pkg-config", "pkg-config", "finds DPDK's headers and libraries");
+    Package::program("pkg-config", "pkg-config", "finds the headers and libraries of C");
 
-/// The rival in the engine's benchmark.
+/// Tests the Python package in virtual environments.
+pub(crate) const PYTHON: Package =
+    Package::program("python3-venv", "python3", "tests the Python package");
+
+/// The rival in the engine's benchmark, and what mbufs come from.
 pub(crate) const DPDK: Package = Package {
     name: "libdpdk-dev",
     probe: Probe::Library("libdpdk"),
-    why: "the rival beside which the engine is measured",
+    why: "the rival beside which the engine is measured, and mbufs for librxo",
 };
 
 /// Shows the HTML report as a reader's browser would.

@@ -7,6 +7,7 @@
 mod api;
 mod apt;
 mod bench;
+mod capi;
 mod deny;
 mod files;
 mod layers;
@@ -39,6 +40,7 @@ usage: cargo xtask <command>
   package                         packs the library crates, and builds each from its package alone
   api                             keeps the public interfaces of the library crates anew, in docs/api
   bench tunnel [--json]           WireGuard tunnels: rxo's example beside those of others, which it installs
+  capi --prefix DIR               builds librxo and installs it for programs in C
   packetdrill [--build] [SCRIPT…] the endpoint as a shared object, and packetdrill with it, if it is there
   quotes                          writes the code that README.md quotes anew from its files
   deny                            licences, advisories and sources of the dependencies (cargo-deny)
@@ -65,6 +67,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "layers" => layers::run()?,
         "api" => api::write()?,
         "package" => package::run(true)?,
+        "capi" => capi::run(rest)?,
         "packetdrill" => packetdrill::run(rest)?,
         "rfc" => rfc::run(rest)?,
         "deny" => deny::run()?,

@@ -1,7 +1,7 @@
 import os
-from typing import final
+from typing import Any, Literal, final
 
-from ._types import Captures
+from ._types import Capture, Captures
 
 __version__: str
 
@@ -47,3 +47,48 @@ def analyze(
     part: tuple[int, int] | None,
     place: tuple[int, int, int] | None,
 ) -> Study: ...
+def coalesce(
+    input: Capture,
+    output: str | os.PathLike[str],
+    *,
+    poll: str,
+    policy: str,
+    settings: dict[str, object] | None,
+    checksum: str,
+) -> str: ...
+def expand(input: Capture, output: str | os.PathLike[str]) -> str: ...
+def verify(a: Capture, b: Capture, *, window_mb: int) -> str: ...
+
+@final
+class Engine:
+    """The receive engine: frames in, deliveries out."""
+
+    def __new__(
+        cls,
+        policy: str = "linux-gro",
+        *,
+        settings: dict[str, Any] | None = None,
+        link: str = "ethernet",
+        trust_checksums: bool = False,
+        batch: int = 256,
+    ) -> Engine: ...
+    def poll(self, frames: list[bytes], now_ns: int) -> list[Delivery]: ...
+    def push(self, frames: list[bytes], now_ns: int) -> list[Delivery]: ...
+    @property
+    def poll_at(self) -> int | None: ...
+    def on_timeout(self, now_ns: int) -> list[Delivery]: ...
+    def flush(self, now_ns: int) -> list[Delivery]: ...
+    def counters(self) -> dict[str, Any]: ...
+
+@final
+class Delivery:
+    """One delivery of an engine."""
+
+    @property
+    def kind(self) -> Literal["frame", "aggregate", "acks"]: ...
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def frames(self) -> list[bytes]: ...
+    @property
+    def gso_size(self) -> int | None: ...

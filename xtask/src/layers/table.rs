@@ -190,12 +190,27 @@ pub(crate) const LAYERS: &[Layer] = &[
         ],
     ),
     layer(
+        "rxo-capi",
+        6,
+        MAY_DO_IO,
+        &[
+            ("rxo-capture", "opens captures by path"),
+            ("rxo-coalesce", "the engine"),
+            ("rxo-frame", "buffers that belong to the program in C"),
+            ("rxo-trace", "studies of captures"),
+            ("rxo-vnet", "the header before each packet"),
+            ("rxo-wire", "the segmenter"),
+        ],
+    ),
+    layer(
         "rxo-py",
         6,
         MAY_DO_IO,
         &[
             ("rxo-capture", "opens captures that Python names"),
-            ("rxo-coalesce", "policies by name"),
+            ("rxo-coalesce", "policies by name, the engine for scripts"),
+            ("rxo-console", "files that are complete or absent"),
+            ("rxo-frame", "frames that are bytes objects"),
             ("rxo-trace", "studies of captures"),
         ],
     ),
@@ -252,8 +267,16 @@ pub(crate) const FOR_TESTS: &[(&str, &str)] = &[
 ];
 
 /// Crates that no other crate imports, whatever a row says.
-pub(crate) const IMPORTED_BY_NOBODY: &[&str] =
-    &["rxo-cli", "rxo-py", "rxo-bench", "rxo-fuzz", "rxo-packetdrill", "rxo-tunnel", "xtask"];
+pub(crate) const IMPORTED_BY_NOBODY: &[&str] = &[
+    "rxo-cli",
+    "rxo-capi",
+    "rxo-py",
+    "rxo-bench",
+    "rxo-fuzz",
+    "rxo-packetdrill",
+    "rxo-tunnel",
+    "xtask",
+];
 
 /// Imports that are wrong whatever their levels, in every table of the manifest.
 pub(crate) const NEVER: &[(&str, &str, &str)] = &[
@@ -290,6 +313,7 @@ pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
         "src/face",
         "the table of functions that packetdrill, a program in C, calls",
     ),
+    ("rxo-capi", "src/", "pointers of programs in C"),
     ("rxo-lab", "src/sys", "namespaces and netlink sockets"),
     ("rxo-bench", "src/contender/dpdk", "a rival written in C"),
     ("rxo-bench", "src/arch.rs", "flushes cache lines, so that packets are cold"),

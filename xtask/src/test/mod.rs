@@ -4,11 +4,14 @@
 //! what takes longer. The first step that fails ends the run. A step that cannot check something says
 //! so at the end of the run; where nobody reads that (`CI=true`), it fails.
 
+mod c;
 mod clusters;
+mod dpdk;
 mod fuzz;
 mod live;
 mod no_std;
 mod options;
+mod python;
 mod report;
 mod steps;
 mod tally;

@@ -9,7 +9,7 @@ use super::options::Options;
 use super::report::Report;
 use super::tally::Tally;
 use super::tools::needs_tool;
-use super::{clusters, fuzz, live, no_std, tools};
+use super::{c, clusters, dpdk, fuzz, live, no_std, python, tools};
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
 use crate::{api, apt, bench, deny, layers, package, packetdrill, quotes, rfc};
@@ -58,6 +58,9 @@ pub(super) const STEPS: &[Step] = &[
         tools::run,
     ),
     long(step("foreign", "tests on a big-endian and on a 32-bit processor", no_std::run_foreign)),
+    step("c", "librxo in programs in C: warnings, valgrind, sanitizers, ABI", c::run),
+    long(step("dpdk", "mbufs through librxo, between two captures", dpdk::run)),
+    step("python", "the wheel in a fresh virtual environment, and its tests", python::run),
     step("packetdrill", "the scripts by packetdrill itself, where it is installed", packetdrill),
     step("live", "real traffic in private namespaces", live::run),
     long(step(

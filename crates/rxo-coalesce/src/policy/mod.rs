@@ -214,6 +214,21 @@ const AUTO_POLLS: u32 = 8;
 const MOST_DATAGRAMS: u32 = 64;
 
 impl Policy {
+    /// Most segments in an aggregate of the kernel's profile on a live path. From 16 on the cost for a byte
+    /// hardly falls any more. A Linux sender's burst of 45 segments ends with PSH, so a limit of 16 or 20 leaves
+    /// short rests and fewer than 16 on average; with 32 it is 18 to 20.
+    pub const LIVE_MAX_SEGMENTS: u16 = 32;
+
+    /// This policy as live paths use it unless the user says otherwise: `linux-gro`, which has no limit of its
+    /// own, gets [`Policy::LIVE_MAX_SEGMENTS`].
+    #[must_use]
+    pub fn live(self) -> Self {
+        match self.name {
+            "linux-gro" => Self { max_segments: Self::LIVE_MAX_SEGMENTS, ..self },
+            _ => self,
+        }
+    }
+
     /// Whether `gso_size` alone is enough to segment an aggregate into its original packets, so that a kernel
     /// or a guest may forward it.
     #[must_use]

@@ -2,22 +2,16 @@
 
 use rxo_coalesce::Policy;
 
-/// Most segments in an aggregate of the kernel's profile on a live path. From 16 on the cost for a
-/// byte hardly falls any more. A Linux sender's burst of 45 segments ends with PSH, so a limit of
-/// 16 or 20 leaves short rests and fewer than 16 on average; with 32 it is 18 to 20.
-pub const LIVE_MAX_SEGMENTS: u16 = 32;
+/// See [`Policy::LIVE_MAX_SEGMENTS`].
+pub const LIVE_MAX_SEGMENTS: u16 = Policy::LIVE_MAX_SEGMENTS;
 
 /// The name of the default profile, towards a kernel or a guest: its aggregates can be cut into the original packets
 /// again exactly.
 pub const POLICY: &str = "linux-gro";
 
-/// The policy as it is used live: the kernel's profile has no limit of its own and gets ours.
+/// See [`Policy::live`].
 pub fn live(policy: Policy) -> Policy {
-    if policy.name == POLICY {
-        Policy { max_segments: LIVE_MAX_SEGMENTS, ..policy }
-    } else {
-        policy
-    }
+    policy.live()
 }
 
 #[cfg(test)]

@@ -1,0 +1,161 @@
+//! What every function of the library has in common.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use rxo_coalesce::Policy;
+
+/// It was done.
+pub const RXO_OK: c_int = 0;
+/// An argument is invalid: null, a length out of range, or a text that means nothing.
+pub const RXO_INVALID: c_int = -1;
+/// The engine has no room for another frame: take the deliveries and release them first.
+pub const RXO_FULL: c_int = -2;
+/// The frame cannot be segmented; it goes as it is or not at all.
+pub const RXO_UNSUPPORTED: c_int = -3;
+/// The given room is too small. Nothing was taken; call again with more.
+pub const RXO_ROOM: c_int = -4;
+/// A file cannot be read or written.
+pub const RXO_IO: c_int = -5;
+/// There is a mistake in the library. The object refuses everything from now on; free it.
+pub const RXO_BROKEN: c_int = -6;
+
+thread_local! {
+    static ERROR: RefCell<CString> = RefCell::default();
+}
+
+/// What went wrong in the last call on this thread that failed: one line for a person. Valid until the next
+/// call on this thread; empty if none has failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn rxo_error() -> *const c_char {
+    ERROR.with(|error| error.try_borrow().map_or(c"".as_ptr(), |text| text.as_ptr()))
+}
+
+/// The version of the library, such as "0.1.0". Static.
+#[unsafe(no_mangle)]
+pub extern "C" fn rxo_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// Runs `work`; a failure leaves its text for `rxo_error`, and a panic becomes `RXO_BROKEN`.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, c_int> {
+    let result = catch_unwind(AssertUnwindSafe(work));
+    let failure = match result {
+        Ok(Ok(value)) => return Ok(value),
+        Ok(Err(failure)) => failure,
+        Err(_) => Failure(RXO_BROKEN, "a mistake in librxo; please report it".to_owned()),
+    };
+    let text = CString::new(failure.1.replace('\0', " ")).unwrap_or_default();
+    ERROR.with(|error| error.replace(text));
+    Err(failure.0)
+}
+
+/// The code and the text of an error.
+#[derive(Debug)]
+pub(crate) struct Failure(pub(crate) c_int, pub(crate) String);
+
+impl Failure {
+    pub(crate) fn invalid(text: impl Into<String>) -> Self {
+        Self(RXO_INVALID, text.into())
+    }
+}
+
+/// A pointer to a new object, or null.
+pub(crate) fn boxed<T>(work: impl FnOnce() -> Result<T, Failure>) -> *mut T {
+    guarded(|| work().map(Box::new)).map_or(ptr::null_mut(), Box::into_raw)
+}
+
+/// Frees an object that `boxed` made; null is nothing.
+///
+/// # Safety
+/// `object` is null, or came from `boxed` and was not freed.
+pub(crate) unsafe fn free<T>(object: *mut T) {
+    if !object.is_null() {
+        // SAFETY: the caller's promise.
+        let object = unsafe { Box::from_raw(object) };
+        // A panic while memory is freed has nowhere to go.
+        let _ = guarded(|| {
+            drop(object);
+            Ok(())
+        });
+    }
+}
+
+/// The object behind a pointer.
+///
+/// # Safety
+/// `object` is null or points to a valid `T` that nothing else uses for `'a`.
+pub(crate) unsafe fn object<'a, T>(object: *mut T) -> Result<&'a mut T, Failure> {
+    // SAFETY: the caller's promise.
+    unsafe { object.as_mut() }.ok_or_else(|| Failure::invalid("null where an object is expected"))
+}
+
+/// `len` bytes at `bytes`.
+///
+/// # Safety
+/// If `bytes` is not null, so many can be read there for `'a`.
+pub(crate) unsafe fn bytes<'a>(bytes: *const u8, len: usize) -> Result<&'a [u8], Failure> {
+    if bytes.is_null() || len > MOST_BYTES {
+        return Err(Failure::invalid(format!("{len} bytes: give memory of up to {MOST_BYTES}")));
+    }
+    // SAFETY: the caller's promise; the length is below that of any object.
+    Ok(unsafe { std::slice::from_raw_parts(bytes, len) })
+}
+
+/// Far more than any packet has.
+const MOST_BYTES: usize = 1 << 20;
+
+/// A zero-terminated text.
+///
+/// # Safety
+/// `text` is null or zero-terminated.
+pub(crate) unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Failure> {
+    if text.is_null() {
+        return Err(Failure::invalid("null where a text is expected"));
+    }
+    // SAFETY: the caller's promise.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map_err(|_| Failure::invalid("a text is not UTF-8"))
+}
+
+/// The policy in `words`: a profile's name, then settings as `key=value`, separated by spaces.
+pub(crate) fn policy(words: &str) -> Result<Policy, Failure> {
+    let mut words = words.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let profile = Policy::by_name(name).map_err(|error| Failure::invalid(error.to_string()))?;
+    let mut policy = profile.live();
+    for word in words {
+        let (key, value) = word.split_once('=').ok_or_else(|| {
+            Failure::invalid(format!("{word}: write key=value, such as max_segments=16"))
+        })?;
+        policy.set(key, value).map_err(|error| Failure::invalid(error.to_string()))?;
+    }
+    Ok(policy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_code_with_a_text() {
+        std::panic::set_hook(Box::new(|_| ()));
+        let result = guarded::<()>(|| panic!("inside"));
+        drop(std::panic::take_hook());
+        assert_eq!(result, Err(RXO_BROKEN));
+        // SAFETY: `rxo_error` returns a zero-terminated text.
+        let text = unsafe { CStr::from_ptr(rxo_error()) };
+        assert!(text.to_str().unwrap().starts_with("a mistake in librxo"));
+    }
+
+    #[test]
+    fn a_policy_is_a_profile_and_settings() {
+        let policy = policy("linux-gro max_segments=16  flows=8").unwrap();
+        assert_eq!((policy.max_segments, policy.flows), (16, 8));
+        for words in ["", "lro", "linux-gro flows", "linux-gro flows=0", "linux-gro speed=1"] {
+            assert_eq!(super::policy(words).unwrap_err().0, RXO_INVALID, "{words}");
+        }
+    }
+}

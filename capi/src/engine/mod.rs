@@ -1,0 +1,353 @@
+//! The receive engine: frames in, deliveries out.
+
+mod buffer;
+mod hand;
+
+use std::ffi::{c_char, c_int, c_void};
+
+use rxo_coalesce::{ChecksumForm, Config, Engine, Hold, Policy};
+use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind};
+
+use self::buffer::Buffer;
+use self::hand::Hand;
+use crate::border::{
+    Failure, RXO_BROKEN, RXO_FULL, RXO_OK, boxed, bytes, free, guarded, object, policy, text,
+};
+
+pub use self::hand::{RxoDelivery, RxoFrame};
+
+/// Frames begin with an Ethernet header.
+pub const RXO_ETHERNET: u32 = 0;
+/// Frames begin with an IP header, as on a TUN.
+pub const RXO_IP: u32 = 1;
+/// Frames pushed by `rxo_push` have right checksums: do not verify them in software.
+pub const RXO_TRUST: u32 = 2;
+/// The virtio header has 12 bytes and a count of buffers (vhost), not 10 (TUN, TAP).
+pub const RXO_VIRTIO_12: u32 = 4;
+/// Merged TCP checksums are complete, for an output without offloads, and not left to the receiver.
+pub const RXO_COMPLETE: u32 = 8;
+
+/// The checksum was not verified; the engine does it before it merges.
+pub const RXO_CHECKSUM_UNKNOWN: u8 = 0;
+/// The device has verified it.
+pub const RXO_CHECKSUM_VERIFIED: u8 = 1;
+/// It is to be completed from `checksum_start` on, and written `checksum_offset` bytes behind that.
+pub const RXO_CHECKSUM_PARTIAL: u8 = 2;
+
+/// A receive engine. It belongs to one thread at a time.
+pub struct RxoEngine {
+    engine: Engine<Buffer>,
+    /// Frames pushed since the engine took the last ones.
+    batch: Vec<Frame<Buffer>>,
+    hand: Hand,
+    /// Most frames that may be here and not released.
+    most_frames: usize,
+    batch_frames: usize,
+    is_broken: bool,
+}
+
+/// What an engine has done. It may grow at its end.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct RxoCounters {
+    /// Frames taken.
+    pub frames: u64,
+    /// Deliveries made, aggregates among them.
+    pub deliveries: u64,
+    /// Frames that could have been coalesced but came alone.
+    pub singles: u64,
+    /// Aggregates of two segments or more.
+    pub aggregates: u64,
+    /// Segments in these.
+    pub aggregated_segments: u64,
+    /// Frames that are not coalesced: not TCP, SYN, wrong checksum and so on.
+    pub bypassed: u64,
+}
+
+/// Makes an engine. `policy` is a profile and settings, such as "linux-gro" or "linux-gro max_segments=16
+/// udp=equal". `flags` are of RXO_IP, RXO_TRUST, RXO_VIRTIO_12, RXO_COMPLETE. `batch` is how many frames a
+/// poll brings at most (1 to 32768). All memory is allocated here. NULL on error: see `rxo_error`.
+///
+/// # Safety
+/// `policy` is null or zero-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rxo_new(
+    policy: *const c_char,
+    flags: u32,
+    batch: usize,
+) -> *mut RxoEngine {
+    boxed(|| {
+        // SAFETY: the caller's promise.
+        let policy = self::policy(unsafe { text(policy) }?)?;
+        if flags & !(RXO_IP | RXO_TRUST | RXO_VIRTIO_12 | RXO_COMPLETE) != 0 {
+            return Err(Failure::invalid(format!("flags {flags:#x}: some are unknown")));
+        }
+        let has = |flag| flags & flag != 0;
+        let config = Config {
+            link: if has(RXO_IP) { LinkKind::RawIp } else { LinkKind::Ethernet },
+            trust_checksums: has(RXO_TRUST),
+            form: match has(RXO_COMPLETE) {
+                true => ChecksumForm::Complete,
+                false => ChecksumForm::PseudoHeader,
+            },
+            batch_frames: batch,
+            ..Config::new(policy)
+        };
+        let engine = Engine::new(config).map_err(|error| Failure::invalid(error.to_string()))?;
+        let most_frames = 2 * batch + most_held(&policy);
+        Ok(RxoEngine {
+            engine,
+            batch: Vec::with_capacity(batch),
+            hand: Hand::new(most_frames, has(RXO_VIRTIO_12)),
+            most_frames,
+            batch_frames: batch,
+            is_broken: false,
+        })
+    })
+}
+
+/// Frames that the policy may hold beyond a poll.
+fn most_held(policy: &Policy) -> usize {
+    match policy.hold {
+        Hold::EndOfPoll => 0,
+        _ => (usize::from(policy.flows) * usize::from(policy.max_segments)).min(65_536),
+    }
+}
+
+/// Frees the engine. Buffers that were not released stay the caller's. NULL is nothing.
+///
+/// # Safety
+/// `e` is null or from `rxo_new`, and is not used afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rxo_free(e: *mut RxoEngine) {
+    // SAFETY: the caller's promise.
+    unsafe { free(e) }
+}
+
+/// Gives the engine a frame of `len` bytes, which stays where it is and must not change until it is released.
+/// `now_ns` is a monotonic clock; `cookie` comes back with the frame. RXO_FULL if there is no room.
+///
+/// # Safety
+/// `e` is from `rxo_new`; `len` bytes can be read at `frame` until it is released.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rxo_push(
+    e: *mut RxoEngine,
+    frame: *const u8,
+    len: usize,
+    now_ns: u64,
+    cookie: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { rxo_push_checked(e, frame, len, now_ns, cookie, RXO_CHECKSUM_UNKNOWN) }
+}
+
+/// `rxo_push` of a frame whose checksum the device has verified (RXO_CHECKSUM_VERIFIED) or not.
+///
+/// # Safety
+/// As for `rxo_push`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rxo_push_checked(
+    e: *mut RxoEngine,
+    frame: *const u8,
+    len: usize,
+    now_ns: u64,
+    cookie: *mut c_void,
+    checksum: u8,
+) -> c_int {
+    // SAFETY: the caller's promises.
+    unsafe { run(e, |e| e.push(Buffer::new(bytes(frame, len)?, cookie), now_ns, checksum)) }
+}
+
+/// Ends a poll: no more frames are there for the moment. What the policy does not hold is ready for `rxo_next`.
+///
+/// # Safety
+/// `e` is from `rxo_new`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rxo_end_of_poll(e: *mut RxoEngine, now_ns: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        run(e, |e| {
+            let hand = &mut e.hand;
+            e.engine.poll(&mut e.batch, Instant::from_nanos(now_ns), |ready| hand.take(ready));
+            Ok(())
+        })
+    }
+}
+
+/// When `rxo_on_timeout` is due: true, and the time in `at_ns`, while a policy holds frames beyond a poll.
+///
+/// # Safety
+/// `e` is from `rxo_new`; `at_ns` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rxo_poll_at(e: *const RxoEngine, at_ns: *mut u64) -> bool {
+    // SAFETY: the caller's promises.
+    let at = unsafe { e.as_ref() }.and_then(|e| e.engine.poll_at());
+    let (Some(at), false) = (at, at_ns.is_null()) else { return false };
+    // SAFETY: the caller's promise.
+    unsafe { at_ns.write(at.as_nanos()) };
+    true
+}
+
+/// Makes ready what has been held as long as the policy allows.
+///
+/// # Safety
+/// `e` is from `rxo_new`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rxo_on_timeout(e: *mut RxoEngine, now_ns: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        run(e, |e| {
+            let hand = &mut e.hand;
+            e.engine.on_timeout(Instant::from_nanos(now_ns), |ready| hand.take(ready));
+            Ok(())
+        })
+    }
+}
+
+/// Makes ready everything, as before the program ends.
+///
+/// # Safety
+/// `e` is from `rxo_new`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rxo_flush(e: *mut RxoEngine, now_ns: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        run(e, |e| {
+            let (hand, now) = (&mut e.hand, Instant::from_nanos(now_ns));
+            e.engine.push(&mut e.batch, now, |ready| hand.take(ready));
+            e.engine.flush(now, |ready| hand.take(ready));
+            Ok(())
+        })
+    }
+}
+
+/// The next delivery, in order; false if there is no more. What `d` points to is valid until `rxo_release`.
+///
+/// # Safety
+/// `e` is from `rxo_new`; `d` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rxo_next(e: *mut RxoEngine, d: *mut RxoDelivery) -> bool {
+    // SAFETY: the caller's promise.
+    let next = unsafe { e.as_mut() }.filter(|e| !e.is_broken).map(|e| &mut e.hand);
+    if d.is_null() {
+        return false;
+    }
+    let Some(next) = next.and_then(Hand::next) else { return false };
+    // SAFETY: the caller's promise.
+    unsafe { d.write(next) };
+    true
+}
+
+/// Gives back the frames of all deliveries that `rxo_next` has shown, each by `give_back(cookie)`. NULL for
+/// `give_back`: the caller took the buffers from `rxo_delivery.frames`. Do it after every round of `rxo_next`.
+///
+/// # Safety
+/// `e` is from `rxo_new`; `give_back` does not use `e`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rxo_release(
+    e: *mut RxoEngine,
+    give_back: Option<unsafe extern "C" fn(cookie: *mut c_void)>,
+) {
+    // SAFETY: the caller's promise.
+    let Some(e) = (unsafe { e.as_mut() }) else { return };
+    for frame in e.hand.release() {
+        if let Some(give_back) = give_back {
+            // SAFETY: the caller's function with the cookie that it gave.
+            unsafe { give_back(frame.cookie) };
+        }
+    }
+    e.hand.forget_released();
+}
+
+/// What the engine has done. `size` is `sizeof(rxo_counters)`; a newer library fills what an older caller knows.
+///
+/// # Safety
+/// `e` is from `rxo_new`; `size` bytes can be written at `counters`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rxo_count(
+    e: *const RxoEngine,
+    counters: *mut RxoCounters,
+    size: usize,
+) -> c_int {
+    let known = size_of::<RxoCounters>();
+    let read = guarded(|| {
+        // SAFETY: the caller's promise.
+        let e = unsafe { e.as_ref() }.filter(|_| !counters.is_null() && size <= known);
+        let e = e.ok_or_else(|| Failure::invalid(format!("counters of {size} bytes")))?;
+        Ok(e.counters())
+    });
+    match read {
+        Ok(values) => {
+            let from: *const RxoCounters = &values;
+            // SAFETY: `size` bytes can be written there, and no more than `known` are read.
+            unsafe { std::ptr::copy_nonoverlapping(from.cast::<u8>(), counters.cast(), size) };
+            RXO_OK
+        }
+        Err(code) => code,
+    }
+}
+
+impl RxoEngine {
+    fn push(&mut self, buffer: Buffer, now_ns: u64, checksum: u8) -> Result<(), Failure> {
+        if self.in_hand() >= self.most_frames {
+            return Err(Failure(
+                RXO_FULL,
+                "no room: call rxo_next and rxo_release first".to_owned(),
+            ));
+        }
+        let now = Instant::from_nanos(now_ns);
+        let checksum = match checksum {
+            RXO_CHECKSUM_UNKNOWN => ChecksumStatus::Unknown,
+            RXO_CHECKSUM_VERIFIED => ChecksumStatus::Verified,
+            other => return Err(Failure::invalid(format!("there is no checksum status {other}"))),
+        };
+        if self.batch.len() == self.batch_frames {
+            let hand = &mut self.hand;
+            self.engine.push(&mut self.batch, now, |ready| hand.take(ready));
+        }
+        self.batch.push(Frame { checksum, ..Frame::new(buffer, now) });
+        Ok(())
+    }
+
+    /// Frames that were pushed and not released.
+    fn in_hand(&self) -> usize {
+        let taken = self.engine.counters().frames - self.hand.collected;
+        self.batch.len() + taken as usize + self.hand.frames()
+    }
+
+    fn counters(&self) -> RxoCounters {
+        let counters = self.engine.counters();
+        RxoCounters {
+            frames: counters.frames,
+            deliveries: counters.deliveries,
+            singles: counters.singles + counters.ack_singles,
+            aggregates: counters.aggregates + counters.ack_aggregates,
+            aggregated_segments: counters.aggregated_segments + counters.aggregated_acks,
+            bypassed: counters.bypassed_total(),
+        }
+    }
+}
+
+/// Runs `work` on an engine that is not broken.
+///
+/// # Safety
+/// `e` is null or from `rxo_new`, and nothing else uses it meanwhile.
+unsafe fn run(
+    e: *mut RxoEngine,
+    work: impl FnOnce(&mut RxoEngine) -> Result<(), Failure>,
+) -> c_int {
+    let result = guarded(|| {
+        // SAFETY: the caller's promise.
+        let e = unsafe { object(e) }?;
+        match e.is_broken {
+            true => Err(Failure(RXO_BROKEN, "the engine is broken; free it".to_owned())),
+            false => work(e),
+        }
+    });
+    let code = result.err().unwrap_or(RXO_OK);
+    // SAFETY: the caller's promise.
+    if let (RXO_BROKEN, Some(e)) = (code, unsafe { e.as_mut() }) {
+        e.is_broken = true;
+    }
+    code
+}

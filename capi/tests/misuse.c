@@ -1,0 +1,181 @@
+/* What the library refuses, what it bounds, and that it allocates nothing while it runs. */
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rxo.h>
+
+#include "../examples/packets.h"
+
+#define CHECK(what)                                                                     \
+    do {                                                                                \
+        if (!(what)) {                                                                  \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #what, rxo_error()); \
+            exit(1);                                                                    \
+        }                                                                               \
+    } while (0)
+
+enum { BATCH = 8 };
+
+static uint8_t packets[4 * BATCH][PACKET_BYTES];
+static void *last_cookie;
+static unsigned count;
+
+static void give_back(void *cookie)
+{
+    last_cookie = cookie;
+    count++;
+}
+
+static unsigned drain(rxo_engine *e)
+{
+    rxo_delivery d;
+    unsigned frames = 0;
+
+    while (rxo_next(e, &d)) {
+        size_t bytes = 0;
+
+        for (size_t piece = 1; piece < d.niov; piece++)
+            bytes += d.iov[piece].iov_len;
+        CHECK(bytes == d.bytes && d.nframes > 0);
+        frames += (unsigned)d.nframes;
+    }
+    return frames;
+}
+
+static void arguments(void)
+{
+    rxo_engine *e = rxo_new("linux-gro", RXO_IP, BATCH);
+    rxo_counters counters = {0};
+    rxo_delivery d;
+    uint64_t at;
+
+    CHECK(e);
+    CHECK(!rxo_new(NULL, RXO_IP, BATCH) && !rxo_new("lro", RXO_IP, BATCH));
+    CHECK(strstr(rxo_error(), "there is no policy 'lro'"));
+    CHECK(!rxo_new("linux-gro flows", RXO_IP, BATCH) && !rxo_new("linux-gro flows=0", RXO_IP, BATCH));
+    CHECK(!rxo_new("linux-gro", 1u << 20, BATCH) && !rxo_new("linux-gro", RXO_IP, 0));
+    CHECK(rxo_push(e, NULL, 10, 0, NULL) == RXO_INVALID);
+    CHECK(rxo_push(NULL, packets[0], PACKET_BYTES, 0, NULL) == RXO_INVALID);
+    CHECK(rxo_push(e, packets[0], (size_t)-1, 0, NULL) == RXO_INVALID);
+    CHECK(rxo_push_checked(e, packets[0], PACKET_BYTES, 0, NULL, 9) == RXO_INVALID);
+    CHECK(rxo_end_of_poll(NULL, 0) == RXO_INVALID && !rxo_next(NULL, &d) && !rxo_next(e, NULL));
+    CHECK(!rxo_next(e, &d) && !rxo_poll_at(e, &at) && !rxo_poll_at(NULL, &at));
+    CHECK(rxo_count(e, &counters, sizeof(counters) + 8) == RXO_INVALID);
+    CHECK(rxo_count(e, &counters, 8) == RXO_OK && counters.deliveries == 0);
+    rxo_release(NULL, give_back);
+    rxo_release(e, give_back);
+    rxo_free(NULL);
+    rxo_free(e);
+}
+
+/* A caller that does not take its deliveries is refused, and loses nothing. */
+static void bounds(void)
+{
+    rxo_engine *e = rxo_new("linux-gro", RXO_IP, BATCH);
+    unsigned pushed = 0;
+
+    count = 0;
+    while (pushed < 4 * BATCH && rxo_push(e, packets[pushed], PACKET_BYTES, pushed, packets[pushed]) == RXO_OK)
+        pushed++;
+    CHECK(pushed == 2 * BATCH);
+    CHECK(rxo_push(e, packets[pushed], PACKET_BYTES, pushed, NULL) == RXO_FULL);
+    CHECK(rxo_end_of_poll(e, 100) == RXO_OK);
+    CHECK(rxo_push(e, packets[pushed], PACKET_BYTES, pushed, NULL) == RXO_FULL);
+    CHECK(drain(e) == 2 * BATCH);
+    rxo_release(e, give_back);
+    CHECK(count == 2 * BATCH && last_cookie == packets[2 * BATCH - 1]);
+    rxo_release(e, give_back);
+    CHECK(count == 2 * BATCH);
+    CHECK(rxo_push(e, packets[pushed], PACKET_BYTES, pushed, NULL) == RXO_OK);
+    CHECK(rxo_flush(e, 200) == RXO_OK && drain(e) == 1);
+    rxo_free(e);
+}
+
+static void held_beyond_a_poll(void)
+{
+    rxo_engine *e = rxo_new("linux-gro hold=100us", RXO_IP, BATCH);
+    uint64_t at = 0;
+
+    CHECK(rxo_push(e, packets[0], PACKET_BYTES, 1000, NULL) == RXO_OK && rxo_end_of_poll(e, 1000) == RXO_OK);
+    CHECK(drain(e) == 0 && rxo_poll_at(e, &at) && at == 101000);
+    CHECK(rxo_on_timeout(e, at - 1) == RXO_OK && drain(e) == 0);
+    CHECK(rxo_on_timeout(e, at) == RXO_OK && drain(e) == 1);
+    rxo_free(e);
+}
+
+static void no_allocation(void)
+{
+    rxo_engine *e = rxo_new("linux-gro", RXO_IP | RXO_COMPLETE | RXO_VIRTIO_12, BATCH);
+    struct mallinfo2 before = mallinfo2();
+
+    for (unsigned round = 0; round < 1000; round++) {
+        for (unsigned index = 0; index < BATCH; index++)
+            CHECK(rxo_push(e, packets[index], PACKET_BYTES, round, NULL) == RXO_OK);
+        CHECK(rxo_end_of_poll(e, round) == RXO_OK && drain(e) == BATCH);
+        rxo_release(e, NULL);
+    }
+    CHECK(mallinfo2().uordblks == before.uordblks);
+    rxo_free(e);
+}
+
+static void segments(void)
+{
+    rxo_segmenter *s = rxo_segmenter_new(RXO_IP);
+    uint8_t out[PACKET_BYTES], header[12] = {0};
+    rxo_vnet vnet = {.checksum = RXO_CHECKSUM_PARTIAL, .checksum_start = 20, .checksum_offset = 16};
+
+    CHECK(!rxo_segmenter_new(7));
+    CHECK(rxo_segment_next(s, out, sizeof(out)) == 0);
+    CHECK(rxo_segment(s, packets[0], PACKET_BYTES, 0) == RXO_INVALID);
+    CHECK(rxo_segment(s, header, sizeof(header), 100) == RXO_UNSUPPORTED);
+    CHECK(rxo_segment(s, packets[0], PACKET_BYTES, 500) == 3);
+    CHECK(rxo_segment_next(s, out, 500) == RXO_ROOM);
+    CHECK(rxo_segment_next(s, out, 540) == 540 && rxo_segment_next(s, out, 540) == 540);
+    CHECK(rxo_segment_next(s, out, 440) == 440 && rxo_segment_next(s, out, 440) == 0);
+    CHECK(rxo_vnet_write(&vnet, header, 11) == RXO_INVALID && rxo_vnet_write(&vnet, header, 12) == RXO_OK);
+    CHECK(rxo_vnet_read(header, 9, &vnet) == RXO_INVALID && rxo_vnet_read(header, 10, &vnet) == RXO_OK);
+    CHECK(vnet.checksum == RXO_CHECKSUM_PARTIAL && vnet.checksum_start == 20);
+    /* A seed in the field, as the kernel leaves it: completed it is what the packet had. */
+    memcpy(out, packets[0], PACKET_BYTES);
+    put_sum(out + 36, sum_of(out + 12, 8, 6 + PACKET_BYTES - 20));
+    out[36] = (uint8_t)~out[36];
+    out[37] = (uint8_t)~out[37];
+    CHECK(rxo_segment_vnet(s, header, 12, out, PACKET_BYTES) == 1);
+    {
+        uint8_t whole[PACKET_BYTES];
+
+        CHECK(rxo_segment_next(s, whole, sizeof(whole)) == PACKET_BYTES);
+        CHECK(memcmp(whole, packets[0], PACKET_BYTES) == 0);
+    }
+    CHECK(rxo_vnet_complete(&vnet, out, PACKET_BYTES) == RXO_OK);
+    CHECK(memcmp(out, packets[0], PACKET_BYTES) == 0);
+    vnet.checksum_start = 0xffff;
+    CHECK(rxo_vnet_complete(&vnet, out, PACKET_BYTES) == RXO_INVALID);
+    rxo_segmenter_free(s);
+}
+
+static void studies(void)
+{
+    const char *absent = "/no/where.pcap";
+
+    CHECK(!rxo_analyze(&absent, 1, "linux-gro", "time:50us") && strstr(rxo_error(), "cannot be opened"));
+    CHECK(!rxo_analyze(&absent, 1, "linux-gro", "often") && strstr(rxo_error(), "poll often is invalid"));
+    CHECK(!rxo_analyze(NULL, 0, "linux-gro", "time:50us"));
+    CHECK(rxo_study_packets(NULL) == 0 && rxo_study_html(NULL, "/no/where.html") == RXO_INVALID);
+    rxo_study_free(NULL);
+}
+
+int main(void)
+{
+    for (unsigned index = 0; index < 4 * BATCH; index++)
+        make_segment(packets[index], 4000, index);
+    arguments();
+    bounds();
+    held_beyond_a_poll();
+    no_allocation();
+    segments();
+    studies();
+    printf("librxo %s refuses what it must\n", rxo_version());
+    return 0;
+}

@@ -1,0 +1,215 @@
+//! `rxo.Engine`: the receive engine for scripts.
+
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict};
+use rxo_coalesce::{BypassReason, ChecksumForm, Config, Deliveries, Delivery as View, FlushReason};
+use rxo_frame::{Frame, FrameBuffer, Gather, Instant, LinkKind};
+
+use crate::errors::usage;
+use crate::rules;
+
+/// The receive engine: frames in, deliveries out. See `rxo.Engine`.
+#[pyclass(module = "rxo")]
+pub(crate) struct Engine {
+    engine: rxo_coalesce::Engine<Buffer>,
+}
+
+#[pymethods]
+impl Engine {
+    /// Makes an engine.
+    ///
+    /// policy: a profile's name. settings: fields of the policy to change. link: what frames begin with,
+    /// "ethernet" or "ip". trust_checksums: do not verify them. batch: most frames of one poll.
+    #[new]
+    #[pyo3(signature = (policy="linux-gro", *, settings=None, link="ethernet", trust_checksums=false, batch=256))]
+    fn new(
+        policy: &str,
+        settings: Option<&Bound<'_, PyDict>>,
+        link: &str,
+        trust_checksums: bool,
+        batch: usize,
+    ) -> PyResult<Self> {
+        let link = match link {
+            "ethernet" => LinkKind::Ethernet,
+            "ip" => LinkKind::RawIp,
+            other => return Err(usage(format!("link {other} is invalid: ethernet or ip"))),
+        };
+        let config = Config {
+            link,
+            trust_checksums,
+            form: ChecksumForm::Complete,
+            batch_frames: batch,
+            ..Config::new(rules::policy(policy, settings)?)
+        };
+        let engine = rxo_coalesce::Engine::new(config).map_err(|error| usage(error.to_string()))?;
+        Ok(Self { engine })
+    }
+
+    /// Takes the frames of one poll, which is at `now_ns`, and ends the poll. Returns what is delivered.
+    fn poll(&mut self, py: Python<'_>, frames: Vec<PyBackedBytes>, now_ns: u64) -> Vec<Delivery> {
+        self.run(py, |engine, ready| {
+            engine.poll(
+                &mut frames_of(frames, now_ns),
+                Instant::from_nanos(now_ns),
+                |deliveries| {
+                    collect(deliveries, ready);
+                },
+            );
+        })
+    }
+
+    /// Takes frames without ending the poll.
+    fn push(&mut self, py: Python<'_>, frames: Vec<PyBackedBytes>, now_ns: u64) -> Vec<Delivery> {
+        self.run(py, |engine, ready| {
+            engine.push(
+                &mut frames_of(frames, now_ns),
+                Instant::from_nanos(now_ns),
+                |deliveries| {
+                    collect(deliveries, ready);
+                },
+            );
+        })
+    }
+
+    /// When `on_timeout` is due, in nanoseconds; None while nothing is held beyond a poll.
+    #[getter]
+    fn poll_at(&self) -> Option<u64> {
+        self.engine.poll_at().map(Instant::as_nanos)
+    }
+
+    /// Delivers what has been held as long as the policy allows.
+    fn on_timeout(&mut self, py: Python<'_>, now_ns: u64) -> Vec<Delivery> {
+        self.run(py, |engine, ready| {
+            engine.on_timeout(Instant::from_nanos(now_ns), |deliveries| collect(deliveries, ready));
+        })
+    }
+
+    /// Delivers everything that is held.
+    fn flush(&mut self, py: Python<'_>, now_ns: u64) -> Vec<Delivery> {
+        self.run(py, |engine, ready| {
+            engine.flush(Instant::from_nanos(now_ns), |deliveries| collect(deliveries, ready));
+        })
+    }
+
+    /// What the engine has done: totals, and how often each reason occurred.
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counters = self.engine.counters();
+        let all = PyDict::new(py);
+        let totals = [
+            ("frames", counters.frames),
+            ("deliveries", counters.deliveries),
+            ("singles", counters.singles),
+            ("aggregates", counters.aggregates),
+            ("aggregated_segments", counters.aggregated_segments),
+        ];
+        for (name, value) in totals {
+            all.set_item(name, value)?;
+        }
+        let bypassed = BypassReason::ALL.iter().map(|r| (r.name(), counters.bypassed(*r)));
+        all.set_item("bypassed", counted(py, bypassed)?)?;
+        let flushed = FlushReason::ALL.iter().map(|r| (r.name(), counters.flushed(*r)));
+        all.set_item("flushed", counted(py, flushed)?)?;
+        Ok(all)
+    }
+}
+
+impl Engine {
+    /// Runs `work` without the interpreter's lock.
+    fn run(
+        &mut self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut rxo_coalesce::Engine<Buffer>, &mut Vec<Delivery>) + Send,
+    ) -> Vec<Delivery> {
+        let engine = &mut self.engine;
+        py.detach(|| {
+            let mut ready = Vec::new();
+            work(engine, &mut ready);
+            ready
+        })
+    }
+}
+
+/// One delivery of an engine. See `rxo.Delivery`.
+#[pyclass(frozen, module = "rxo")]
+pub(crate) struct Delivery {
+    kind: &'static str,
+    data: Vec<u8>,
+    frames: Vec<PyBackedBytes>,
+    gso_size: Option<u16>,
+}
+
+#[pymethods]
+impl Delivery {
+    /// "frame" (as it came), "aggregate" (several segments as one), or "acks" (pure ACKs, the last for all).
+    #[getter]
+    const fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// The packet that the host's stack gets, with complete checksums.
+    #[getter]
+    fn data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.data)
+    }
+
+    /// The frames that it was made of: the objects that were given, in order.
+    #[getter]
+    fn frames<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.frames.iter().map(|frame| Ok(frame.into_pyobject(py)?.into_any())).collect()
+    }
+
+    /// Payload bytes of every segment of an aggregate but the last; None otherwise.
+    #[getter]
+    const fn gso_size(&self) -> Option<u16> {
+        self.gso_size
+    }
+
+    fn __repr__(&self) -> String {
+        let (kind, bytes, frames) = (self.kind, self.data.len(), self.frames.len());
+        format!("<rxo.Delivery: {kind} of {bytes} bytes from {frames} frames>")
+    }
+}
+
+/// A bytes object of Python, read where it lies.
+#[derive(Default)]
+struct Buffer(Option<PyBackedBytes>);
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_deref().unwrap_or_default()
+    }
+}
+
+impl FrameBuffer for Buffer {}
+
+fn frames_of(frames: Vec<PyBackedBytes>, now_ns: u64) -> Vec<Frame<Buffer>> {
+    let now = Instant::from_nanos(now_ns);
+    frames.into_iter().map(|bytes| Frame::new(Buffer(Some(bytes)), now)).collect()
+}
+
+fn collect(mut deliveries: Deliveries<'_, Buffer>, ready: &mut Vec<Delivery>) {
+    while let Some(taken) = deliveries.take_next() {
+        let view = taken.view();
+        let mut data = Vec::with_capacity(view.byte_len());
+        view.for_each_slice(|piece| data.extend_from_slice(piece));
+        let (kind, gso_size) = match view {
+            View::Frame(_) => ("frame", None),
+            View::Aggregate(aggregate) => ("aggregate", Some(aggregate.gso_size())),
+            View::Acks(_) => ("acks", None),
+        };
+        let frames = taken.into_frames().filter_map(|frame| frame.bytes.0).collect();
+        ready.push(Delivery { kind, data, frames, gso_size });
+    }
+}
+
+fn counted<'py>(
+    py: Python<'py>,
+    counts: impl Iterator<Item = (&'static str, u64)>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    for (name, count) in counts.filter(|(_, count)| *count > 0) {
+        all.set_item(name, count)?;
+    }
+    Ok(all)
+}

@@ -1,0 +1,235 @@
+//! `rxo.coalesce`, `rxo.expand` and `rxo.verify`. Each returns its figures as JSON, of which the package makes a
+//! class.
+
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rxo_capture::{Batches, LinkType, Step, WriteError};
+use rxo_console::files::Unfinished;
+use rxo_trace::rewrite::{Coalescer, Expander, FileFormat, RewriteError, Settings};
+use rxo_trace::study::Point;
+use rxo_trace::verify::{Comparison, Limits, Side};
+use serde::Serialize;
+
+use crate::errors::{capture, usage, warn_partial};
+use crate::inputs::{Input, Raised};
+use crate::rules;
+use crate::signals::Signals;
+
+/// Writes a capture as the host's stack would see it. See `rxo.coalesce`.
+#[pyfunction]
+#[pyo3(signature = (input, output, *, poll, policy, settings, checksum))]
+pub(crate) fn coalesce(
+    py: Python<'_>,
+    input: &Bound<'_, PyAny>,
+    output: PathBuf,
+    poll: &str,
+    policy: &str,
+    settings: Option<&Bound<'_, PyDict>>,
+    checksum: &str,
+) -> PyResult<String> {
+    let (poll, _) = rules::polls(vec![poll.to_owned()])?;
+    let point = Point { policy: rules::policy(policy, settings)?, poll };
+    let seed = RandomState::new().hash_one(0);
+    let settings = Settings { point, checksums: rules::checksums(checksum)?, seed };
+    let raised = Raised::default();
+    let input = Input::one(input, &raised)?;
+    finish(py, move || {
+        let mut reading = Reading::open(input, raised)?;
+        let (unfinished, file) = create(&output)?;
+        let blame = |error| blame(error, &reading.name, &output);
+        let writer = Coalescer::new(&reading.batches.capture, BufWriter::new(file), settings);
+        let mut coalescer = writer.map_err(blame)?;
+        loop {
+            let Batches { capture, records, .. } = &mut reading.batches;
+            let taken = coalescer.take(capture, records);
+            taken.map_err(|error| self::blame(error, &reading.name, &output))?;
+            if !reading.go_on()? {
+                break;
+            }
+        }
+        let partial = reading.partial();
+        let finished = coalescer.finish(&reading.batches.capture, partial.is_some());
+        let (file, figures) =
+            finished.map_err(|error| self::blame(error, &reading.name, &output))?;
+        complete(unfinished, file, &output)?;
+        json(&figures, partial)
+    })
+}
+
+/// Restores the capture that a coalesced one was made of. See `rxo.expand`.
+#[pyfunction]
+pub(crate) fn expand(
+    py: Python<'_>,
+    input: &Bound<'_, PyAny>,
+    output: PathBuf,
+) -> PyResult<String> {
+    let raised = Raised::default();
+    let input = Input::one(input, &raised)?;
+    finish(py, move || {
+        let mut reading = Reading::open(input, raised)?;
+        let (unfinished, file) = create(&output)?;
+        let format = format(&output);
+        let writer = Expander::new(&reading.batches.capture, BufWriter::new(file), format);
+        let mut expander = writer.map_err(|error| blame(error, &reading.name, &output))?;
+        loop {
+            let taken = expander.take(&mut reading.batches.records);
+            taken.map_err(|error| blame(error, &reading.name, &output))?;
+            if !reading.go_on()? {
+                break;
+            }
+        }
+        let partial = reading.partial();
+        let finished =
+            if partial.is_some() { expander.finish_partial() } else { expander.finish() };
+        let (file, figures) = finished.map_err(|error| blame(error, &reading.name, &output))?;
+        complete(unfinished, file, &output)?;
+        json(&figures, partial)
+    })
+}
+
+/// Compares the streams of two captures, flow by flow. See `rxo.verify`.
+#[pyfunction]
+#[pyo3(signature = (a, b, *, window_mb))]
+pub(crate) fn verify(
+    py: Python<'_>,
+    a: &Bound<'_, PyAny>,
+    b: &Bound<'_, PyAny>,
+    window_mb: usize,
+) -> PyResult<String> {
+    const MOST_MB: usize = 1 << 20;
+    if !(1..=MOST_MB).contains(&window_mb) {
+        return Err(usage(format!("window_mb {window_mb}: give 1 to {MOST_MB} megabytes")));
+    }
+    let limits = Limits { waiting_bytes: window_mb * 1_000_000, ..Limits::default() };
+    let raised = Raised::default();
+    let inputs = [Input::one(a, &raised)?, Input::one(b, &raised)?];
+    finish(py, move || {
+        let [a, b] = inputs;
+        let sides = [Reading::open(a, raised.clone())?, Reading::open(b, raised)?];
+        compare(Comparison::new(limits), sides)
+    })
+}
+
+/// Reads both side by side.
+fn compare(mut comparison: Comparison, mut sides: [Reading; 2]) -> PyResult<Done> {
+    while let Some(side) = comparison.next_side() {
+        let reading = &mut sides[usize::from(side == Side::B)];
+        let Batches { capture, records, .. } = &mut reading.batches;
+        let interfaces = capture.interfaces();
+        for record in records.drain(..) {
+            let interface = interfaces.get(record.interface as usize);
+            let link = interface.map_or(LinkType(u16::MAX), |interface| interface.link);
+            comparison.push(side, &record, link);
+        }
+        if !reading.go_on()? {
+            match reading.step {
+                Step::Over => comparison.end(side),
+                _ => comparison.cut(side),
+            }
+        }
+    }
+    let partial = sides.iter().find_map(Reading::partial);
+    json(&comparison.finish(), partial)
+}
+
+/// The figures as JSON, and why they are incomplete.
+type Done = (String, Option<String>);
+
+/// Runs `work` without the interpreter's lock, and warns if its result is incomplete.
+fn finish(py: Python<'_>, work: impl FnOnce() -> PyResult<Done> + Send) -> PyResult<String> {
+    let (figures, partial) = py.detach(work)?;
+    if let Some(why) = partial {
+        warn_partial(py, &why)?;
+    }
+    Ok(figures)
+}
+
+/// A capture that is being read.
+struct Reading {
+    name: String,
+    batches: Batches,
+    step: Step,
+    stop: Arc<AtomicBool>,
+    signals: Signals,
+    raised: Raised,
+}
+
+impl Reading {
+    /// Opens the capture and reads the first batch.
+    fn open(input: Input, raised: Raised) -> PyResult<Self> {
+        let name = input.name();
+        let opened = input.open();
+        raised.result()?;
+        let opened = opened.map_err(|error| capture(error.to_string()))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut batches = Batches::new(opened, Arc::clone(&stop));
+        let step = batches.step();
+        raised.result()?;
+        Ok(Self { name, batches, step, stop, signals: Signals::new(), raised })
+    }
+
+    /// Reads the next batch; `false` if there is none.
+    fn go_on(&mut self) -> PyResult<bool> {
+        if !matches!(self.step, Step::More) {
+            return Ok(false);
+        }
+        self.stop.store(!self.signals.go_on(), Ordering::Relaxed);
+        self.step = self.batches.step();
+        self.signals.result()?;
+        self.raised.result()?;
+        Ok(true)
+    }
+
+    fn partial(&self) -> Option<String> {
+        match &self.step {
+            Step::Damaged(error) => Some(error.to_string()),
+            Step::More | Step::Over | Step::Stopped(_) => None,
+        }
+    }
+}
+
+fn create(output: &Path) -> PyResult<(Unfinished, File)> {
+    Unfinished::create(output).map_err(|error| cannot_write(output, &error))
+}
+
+fn complete(unfinished: Unfinished, file: BufWriter<File>, output: &Path) -> PyResult<()> {
+    let file = file.into_inner().map_err(std::io::IntoInnerError::into_error);
+    file.and_then(|file| unfinished.complete(&file)).map_err(|error| cannot_write(output, &error))
+}
+
+fn cannot_write(output: &Path, error: &std::io::Error) -> PyErr {
+    capture(format!("{} cannot be written: {error}", output.display()))
+}
+
+/// The error with the name of the file that it is about.
+fn blame(error: RewriteError, input: &str, output: &Path) -> PyErr {
+    match error {
+        RewriteError::Config(error) => usage(format!("settings: {error}")),
+        RewriteError::Write(WriteError::Io(error)) => cannot_write(output, &error),
+        RewriteError::Write(_) | RewriteError::NotForPcap(_) => {
+            capture(format!("{}: {error}", output.display()))
+        }
+        _ => capture(format!("{input}: {error}")),
+    }
+}
+
+/// The format that the extension of the name asks for; `None` if it names none.
+fn format(name: &Path) -> Option<FileFormat> {
+    match name.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+        "pcap" | "cap" => Some(FileFormat::Pcap),
+        "pcapng" => Some(FileFormat::PcapNg),
+        _ => None,
+    }
+}
+
+fn json(figures: &impl Serialize, partial: Option<String>) -> PyResult<Done> {
+    let text = serde_json::to_string(figures).map_err(|error| capture(error.to_string()))?;
+    Ok((text, partial))
+}

@@ -1,0 +1,37 @@
+"""What ships with the code: a notebook that runs, types that are true."""
+
+import pathlib
+import subprocess
+import sys
+
+import nbclient
+import nbformat
+
+HERE = pathlib.Path(__file__).parent
+
+
+def test_the_notebook_runs(path, monkeypatch, tmp_path):
+    notebook = nbformat.read(HERE.parent / "examples" / "what-if.ipynb", as_version=4)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    client = nbclient.NotebookClient(
+        notebook, timeout=120, resources={"metadata": {"path": str(path.parent)}}
+    )
+    client.execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert any("eliminated" in str(output) for output in outputs)
+    assert (path.parent / "report.html").is_file()
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", *arguments]
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_stubs_are_true():
+    run("mypy.stubtest", "--ignore-missing-stub", "rxo._rxo")
+
+
+def test_a_program_with_types_is_accepted():
+    run("mypy", "--strict", "--cache-dir", "/dev/null", "typed.py")

@@ -1,0 +1,35 @@
+//! `capi/examples/forward.c` in DPDK: mbufs come from a capture, leave as chains, and say the same.
+
+use anyhow::Result;
+
+use super::c::Kit;
+use super::report::Report;
+use super::steps::{CHECKED, Scene};
+use crate::apt;
+use crate::sh::Program;
+
+/// Without huge pages, devices or files outside the target.
+const EAL: &str = "--no-huge --no-pci -m 64 --no-shconf --no-telemetry --log-level 4";
+
+/// What the pcap port carries.
+const POLICY: &str = "linux-gro max_bytes=9000";
+
+/// Runs it between two capture files and compares them.
+///
+/// # Errors
+/// DPDK is missing, the program fails, or the captures differ.
+pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
+    apt::ensure(&[apt::CXX, apt::PKG_CONFIG, apt::DPDK])?;
+    let kit = Kit::install(scene)?;
+    let (from, to) = (kit.path("in.pcap"), kit.path("out.pcap"));
+    let traffic = kit.compile("tests/capture.c", "", &[], &kit.flags(&["rxo"])?)?;
+    kit.run(&traffic, &[&from])?;
+    let forward = kit.compile("examples/forward.c", "", &[], &kit.flags(&["rxo", "libdpdk"])?)?;
+    let device = format!("net_pcap0,rx_pcap={from},tx_pcap={to}");
+    let words = EAL.split(' ').chain(["--vdev", &device, "--", POLICY]);
+    kit.run(&forward, &words.collect::<Vec<_>>())?;
+    let build = format!("run {CHECKED} --quiet -p rxo-cli -- verify {from} {to}");
+    Program::cargo(&scene.workspace.root, &build).run()?;
+    report.note("mbufs came and left as chains that say the same".to_owned());
+    Ok(())
+}
