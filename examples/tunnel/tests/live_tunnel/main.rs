@@ -5,6 +5,7 @@
 mod common;
 
 use std::fs;
+use std::net::{IpAddr, UdpSocket};
 use std::process::{Command, ExitCode};
 
 use libtest_mimic::Trial;
@@ -13,10 +14,11 @@ use rxo_lab::Tunnel;
 use crate::common::{assert_intact_both_ways, ours, run};
 
 fn main() -> ExitCode {
-    let tests: [(&str, fn()); 5] = [
+    let tests: [(&str, fn()); 6] = [
         ("every_byte_arrives_in_both_directions", every_byte_arrives),
         ("every_byte_arrives_without_trains_and_coalescing", without_offloads),
         ("every_byte_arrives_with_a_thread_for_each_direction", with_two_threads),
+        ("what_the_peer_may_not_send_is_refused", what_is_not_allowed_is_refused),
         ("a_signal_ends_it_cleanly", a_signal_ends_it),
         ("what_is_wrong_is_one_line", what_is_wrong_is_one_line),
     ];
@@ -68,6 +70,22 @@ fn with_two_threads() {
     for (code, said) in tunnel.stop().unwrap() {
         assert_eq!(code, 0, "{said}");
     }
+}
+
+/// Packets with the address of somebody who is not behind the peer.
+fn what_is_not_allowed_is_refused() {
+    let mut tunnel = Tunnel::start(&ours(&[]), &ours(&[])).unwrap();
+    let foreign: IpAddr = "10.98.0.1".parse().unwrap();
+    tunnel.near().interface("lo").add_address(foreign, 32).unwrap();
+    assert_intact_both_ways(&tunnel);
+    let socket = tunnel.near().run(|| UdpSocket::bind((foreign, 0))).unwrap().unwrap();
+    for _ in 0..5 {
+        socket.send_to(b"from nowhere", (Tunnel::FAR[0], 9)).unwrap();
+    }
+    // Behind them, so that they have arrived.
+    assert_intact_both_ways(&tunnel);
+    let [_, (_, said)] = tunnel.stop().unwrap();
+    assert_eq!(figure(&said, "refused,"), 5, "{said}");
 }
 
 fn a_signal_ends_it() {
