@@ -7,7 +7,7 @@
 //! * `signals`: Ctrl-C while Rust works.
 //! * `inputs`: captures as Python names them: paths, bytes, open files.
 //! * `rules`: policies, poll rules and sweeps as text.
-//! * `table`: columns that any Arrow reader takes without a copy; `tables` makes them of a report.
+//! * `table`: a table that any Arrow reader takes without a copy.
 //! * `study`: `analyze` and its result.
 //! * `rewrite`: captures coalesced, expanded, compared.
 //! * `engine`: the engine for scripts.
@@ -24,7 +24,6 @@ mod rules;
 mod signals;
 mod study;
 mod table;
-mod tables;
 
 use pyo3::pymodule;
 

@@ -9,14 +9,13 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 use rxo_trace::report::Report;
 use rxo_trace::study::{Ended, MAX_FLOWS, Part, Point, Settings, Span, Terms};
-use rxo_trace::{html, parquet, study, text};
+use rxo_trace::{html, parquet, study, tables, text};
 
 use crate::errors::{capture, usage, warn_partial};
 use crate::inputs::{Input, Raised};
 use crate::rules::{self, Texts};
 use crate::signals::Signals;
 use crate::table::Table;
-use crate::tables;
 
 /// What coalescing would do to captured traffic: the result of `rxo.analyze`.
 ///
@@ -32,12 +31,27 @@ pub(crate) struct Study {
 impl Study {
     /// A table with a row for each flow (one direction of a connection), most packets first.
     fn flows(&self) -> PyResult<Table> {
-        tables::flows(self.full())
+        Table::of(tables::flows(self.full()))
     }
 
     /// A table with a row for each of the settings tried; the first are the chosen ones.
     fn settings(&self) -> PyResult<Table> {
-        tables::settings(self.full())
+        Table::of(tables::settings(self.full()))
+    }
+
+    /// A table with a row for each reason of each row of the settings.
+    fn reasons(&self) -> PyResult<Table> {
+        Table::of(tables::reasons(self.full()))
+    }
+
+    /// A table with a row for each bucket of each histogram of each row of the settings.
+    fn histograms(&self) -> PyResult<Table> {
+        Table::of(tables::histograms(self.full()))
+    }
+
+    /// A table with a row for each capture.
+    fn sources(&self) -> PyResult<Table> {
+        Table::of(tables::sources(self.full()))
     }
 
     /// The study of the traffic of all these studies. They must have the same settings.

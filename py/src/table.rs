@@ -1,15 +1,11 @@
 //! A table that any Arrow reader takes without a copy (the Arrow PyCapsule interface).
 
-use std::sync::Arc;
-
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt16Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
-use arrow_array::{RecordBatchIterator, RecordBatchReader as _};
-use arrow_schema::{ArrowError, Field, Schema};
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader as _};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use rxo_trace::tables;
 
 /// A table of Arrow columns.
 ///
@@ -17,6 +13,14 @@ use pyo3::types::PyCapsule;
 /// Nothing is copied.
 #[pyclass(frozen, module = "rxo")]
 pub(crate) struct Table(RecordBatch);
+
+impl Table {
+    /// # Errors
+    /// If the table is wrong, which would be a mistake in rxo.
+    pub(crate) fn of(table: tables::Table) -> PyResult<Self> {
+        table.map(Self).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+}
 
 #[pymethods]
 impl Table {
@@ -49,64 +53,5 @@ impl Table {
         debug_assert_eq!(reader.schema(), self.0.schema());
         let stream = FFI_ArrowArrayStream::new(Box::new(reader));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
-    }
-}
-
-/// An unfinished table.
-#[derive(Default)]
-pub(crate) struct Columns {
-    fields: Vec<Field>,
-    arrays: Vec<ArrayRef>,
-}
-
-impl Columns {
-    pub(crate) fn count(self, name: &str, values: impl Iterator<Item = u64>) -> Self {
-        self.column(name, PrimitiveArray::<UInt64Type>::from_iter_values(values), false)
-    }
-
-    pub(crate) fn number(self, name: &str, values: impl Iterator<Item = f64>) -> Self {
-        self.column(name, PrimitiveArray::<Float64Type>::from_iter_values(values), false)
-    }
-
-    pub(crate) fn flag(self, name: &str, values: impl Iterator<Item = bool>) -> Self {
-        self.column(name, values.map(Some).collect::<BooleanArray>(), false)
-    }
-
-    pub(crate) fn text<T: AsRef<str>>(self, name: &str, values: impl Iterator<Item = T>) -> Self {
-        self.column(name, StringArray::from_iter_values(values), false)
-    }
-
-    pub(crate) fn some_text<T: AsRef<str>>(
-        self,
-        name: &str,
-        values: impl Iterator<Item = Option<T>>,
-    ) -> Self {
-        self.column(name, values.collect::<StringArray>(), true)
-    }
-
-    pub(crate) fn some_small(self, name: &str, values: impl Iterator<Item = Option<u16>>) -> Self {
-        self.column(name, values.collect::<PrimitiveArray<UInt16Type>>(), true)
-    }
-
-    /// Adds a column of nanoseconds since 1970 UTC. Times after the year 2262 become the latest
-    /// possible one.
-    pub(crate) fn instant(self, name: &str, values: impl Iterator<Item = u64>) -> Self {
-        let values = values.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
-        let values = PrimitiveArray::<TimestampNanosecondType>::from_iter_values(values);
-        self.column(name, values.with_timezone("UTC"), false)
-    }
-
-    fn column(mut self, name: &str, values: impl Array + 'static, has_gaps: bool) -> Self {
-        self.fields.push(Field::new(name, values.data_type().clone(), has_gaps));
-        self.arrays.push(Arc::new(values));
-        self
-    }
-
-    /// # Errors
-    /// If the columns differ in length, which would be a mistake in this package.
-    pub(crate) fn finish(self) -> PyResult<Table> {
-        let schema = Arc::new(Schema::new(self.fields));
-        let batch = RecordBatch::try_new(schema, self.arrays);
-        batch.map(Table).map_err(|error: ArrowError| PyRuntimeError::new_err(error.to_string()))
     }
 }

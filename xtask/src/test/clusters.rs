@@ -46,6 +46,7 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
         .env("PYTHONPATH", "py/tests")
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("RAY_USAGE_STATS_ENABLED", "0")
+        .env("RAY_AUTH_MODE", "disabled")
         .env("PYSPARK_PYTHON", &path("python"))
         .run_reading(|line| passed = number(line).or(passed))?;
     let passed = passed.context("pytest did not say how many tests passed")?;

@@ -5,7 +5,7 @@ use rxo_frame::Duration;
 const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
 /// Parses `50us`, `1500ns`, `2ms`, `1s`: a whole number with a unit.
-pub(super) fn parse_time(text: &str) -> Option<Duration> {
+pub(crate) fn parse_time(text: &str) -> Option<Duration> {
     let (suffix, unit_ns) = UNITS.iter().find(|(suffix, _)| text.ends_with(suffix))?;
     let digits = text.strip_suffix(suffix)?;
     let count: u64 =

@@ -59,6 +59,14 @@ impl Read {
         self.column(name).map(value).collect()
     }
 
+    fn smalls(&self, name: &str) -> Vec<u16> {
+        let value = |field: &Field| match field {
+            Field::UShort(value) => *value,
+            other => panic!("{name}: {other:?}"),
+        };
+        self.column(name).map(value).collect()
+    }
+
     fn texts(&self, name: &str) -> Vec<String> {
         let value = |field: &Field| match field {
             Field::Str(value) => value.clone(),
@@ -96,8 +104,9 @@ fn every_flow_comes_back_as_it_was() {
     let folder = Folder::of(&report, "flows");
     let table = folder.table("flows.parquet");
     let flows = &report.flows;
+    let sides = table.texts("source_address").into_iter().zip(table.smalls("source_port"));
     assert_eq!(
-        table.texts("source"),
+        sides.map(|(address, port)| format!("{address}:{port}")).collect::<Vec<_>>(),
         flows.iter().map(|flow| flow.source.clone()).collect::<Vec<_>>()
     );
     assert_eq!(
@@ -130,7 +139,7 @@ fn every_point_of_a_sweep_is_a_row_and_has_its_reasons() {
     let chosen: Vec<_> = table.column("is_chosen").collect();
     assert_eq!(*chosen[0], Field::Bool(true));
     assert!(chosen[1..].iter().all(|flag| **flag == Field::Bool(false)));
-    assert_eq!(table.texts("set_max_segments"), vec!["64"; 21]);
+    assert_eq!(table.counts("set_max_segments"), vec![64; 21]);
     assert_eq!(table.counts("eliminated")[..2], [812_345, 300_000]);
     let hold = &report.outcome.hold_ns;
     assert_eq!(table.counts("p99_hold_ns")[0], hold.p99);
@@ -175,7 +184,16 @@ fn nothing_unfinished_is_left_and_a_failure_names_the_file() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["flows.parquet", "reasons.parquet", "settings.parquet"]);
+    assert_eq!(
+        names,
+        [
+            "flows.parquet",
+            "histograms.parquet",
+            "reasons.parquet",
+            "settings.parquet",
+            "sources.parquet"
+        ]
+    );
     let file = folder.0.join("deeper/flows.parquet");
     let error = rxo_trace::parquet::write(&Report::default(), &file).unwrap_err().to_string();
     assert!(error.contains("flows.parquet"), "{error}");

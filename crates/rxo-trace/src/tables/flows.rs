@@ -1,23 +1,25 @@
-//! A row for each flow. There may be millions, so the table is written in parts.
+//! A row for each flow.
 
-use super::table::Table;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use super::Table;
+use super::columns::Columns;
 use crate::report::{FlowReport, Report};
 
-/// The flows of the report, in its order, in parts of [`PART`] rows.
-pub(super) fn parts(report: &Report) -> impl Iterator<Item = Table> {
-    report.flows.chunks(PART).map(|flows| part(report, flows))
-}
-
-/// A part of the table. Without flows, it still has all columns.
-pub(super) fn part(report: &Report, flows: &[FlowReport]) -> Table {
+/// Some flows of the report. Without flows, the table still has all columns.
+pub(crate) fn part(report: &Report, flows: &[FlowReport]) -> Table {
     let count = |value: fn(&FlowReport) -> u64| flows.iter().map(value);
     let started_at_ns = report.traffic.started_at_ns;
     let instant = |value: fn(&FlowReport) -> u64| {
         flows.iter().map(move |flow| started_at_ns.saturating_add(value(flow)))
     };
-    Table::default()
-        .text("source", flows.iter().map(|flow| &flow.source))
-        .text("destination", flows.iter().map(|flow| &flow.destination))
+    let sides = |text: fn(&FlowReport) -> &String| flows.iter().map(move |flow| side(text(flow)));
+    let (source, destination) = (sides(|flow| &flow.source), sides(|flow| &flow.destination));
+    Columns::default()
+        .text("source_address", source.clone().map(|side| side.ip().to_string()))
+        .small("source_port", source.map(|side| side.port()))
+        .text("destination_address", destination.clone().map(|side| side.ip().to_string()))
+        .small("destination_port", destination.map(|side| side.port()))
         .some_small("vlan", flows.iter().map(|flow| flow.vlan))
         .count("packets", count(|flow| flow.packets))
         .count("wire_bytes", count(|flow| flow.bytes))
@@ -31,7 +33,10 @@ pub(super) fn part(report: &Report, flows: &[FlowReport]) -> Table {
         .count("last_ns", count(|flow| flow.last_ns))
         .instant("first_at", instant(|flow| flow.first_ns))
         .instant("last_at", instant(|flow| flow.last_ns))
+        .finish()
 }
 
-/// Rows per part: enough for readers to skip by, and small enough to be in memory twice.
-const PART: usize = 65_536;
+/// Address and port of one side, which the report has as text.
+fn side(text: &str) -> SocketAddr {
+    text.parse().unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0))
+}

@@ -1,0 +1,93 @@
+//! A report as Parquet files, for Spark, DuckDB, pandas, Polars and others.
+//!
+//! The [tables](crate::tables) as files of their names in a folder, each written under a temporary name and
+//! renamed when complete. The metadata of a file says where its rows come from and whether they are complete.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use rxo_console::files;
+
+use crate::report::{FlowReport, Report};
+use crate::tables::{self, Table};
+
+/// Rows of flows that are in memory at a time: enough for readers to skip by.
+const PART_ROWS: usize = 65_536;
+
+/// Writes the tables into `folder`, which is created if necessary. Existing files are replaced one by one.
+///
+/// # Errors
+/// If the folder cannot be created or a file cannot be written. The message names the file.
+pub fn write(report: &Report, folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
+    // Without flows, there is still a table with all columns.
+    let first = report.flows.chunks(PART_ROWS).next().unwrap_or_default();
+    let later = report.flows.chunks(PART_ROWS).skip(1);
+    let part = |flows: &[FlowReport]| tables::part(report, flows);
+    table(report, folder, "flows", part(first), later.map(part))?;
+    for (name, rows) in [
+        ("settings", tables::settings(report)),
+        ("reasons", tables::reasons(report)),
+        ("histograms", tables::histograms(report)),
+        ("sources", tables::sources(report)),
+    ] {
+        table(report, folder, name, rows, std::iter::empty())?;
+    }
+    Ok(())
+}
+
+/// Writes a table as a file, completely or not at all. Each part is made after the previous one is written.
+fn table(
+    report: &Report,
+    folder: &Path,
+    name: &str,
+    first: Table,
+    later: impl Iterator<Item = Table>,
+) -> io::Result<()> {
+    let path = folder.join(name).with_extension("parquet");
+    let first = first.map_err(io::Error::other)?;
+    files::replace(&path, |file| Ok(fill(report, file, &first, later)?))
+        .map_err(|error| named(&path, &error))
+}
+
+fn fill(
+    report: &Report,
+    file: &mut File,
+    first: &RecordBatch,
+    later: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+) -> Result<(), ParquetError> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by(format!("rxo version {}", env!("CARGO_PKG_VERSION")))
+        .set_key_value_metadata(Some(origin(report)))
+        .build();
+    let mut writer = ArrowWriter::try_new(file, first.schema(), Some(properties))?;
+    writer.write(first)?;
+    for part in later {
+        writer.flush()?;
+        writer.write(&part?)?;
+    }
+    writer.close()?;
+    Ok(())
+}
+
+/// Metadata: where the rows come from, and whether they are complete.
+fn origin(report: &Report) -> Vec<KeyValue> {
+    let sources = report.sources.iter().map(|source| source.name.as_str());
+    vec![
+        KeyValue::new("rxo.sources".to_owned(), sources.collect::<Vec<_>>().join("\n")),
+        KeyValue::new("rxo.partial".to_owned(), report.partial.clone().unwrap_or_default()),
+    ]
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,66 @@
+//! A report as tables of Arrow: the same in Parquet files, in Python, and for other readers.
+//!
+//! * [`flows`]: a row for each flow.
+//! * [`settings`]: a row for all settings that were tried together, the chosen ones first.
+//! * [`reasons`]: a row for each reason of each of those rows, by row number.
+//! * [`histograms`]: a row for each bucket of each histogram of those rows.
+//! * [`sources`]: a row for each capture.
+//!
+//! Columns have their unit in their names (`_bytes`, `_ns`); a column without one counts packets, or what its
+//! name says. Times are in UTC. The columns and their types depend on nothing but the version. Their order is
+//! that in which they are read. All functions allocate the whole table.
+
+mod columns;
+mod flows;
+mod outcomes;
+mod sources;
+
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+
+use crate::report::Report;
+
+pub(crate) use self::flows::part;
+
+/// A table, or a mistake in this crate: columns of different lengths.
+pub type Table = Result<RecordBatch, ArrowError>;
+
+/// A row for each flow, in the report's order.
+///
+/// # Errors
+/// Never, but for a mistake in this crate.
+pub fn flows(report: &Report) -> Table {
+    flows::part(report, &report.flows)
+}
+
+/// A row for the chosen settings, and for all others that were tried.
+///
+/// # Errors
+/// As [`flows`].
+pub fn settings(report: &Report) -> Table {
+    outcomes::settings(report)
+}
+
+/// A row for each reason of each row of [`settings`].
+///
+/// # Errors
+/// As [`flows`].
+pub fn reasons(report: &Report) -> Table {
+    outcomes::reasons(report)
+}
+
+/// A row for each bucket, which is not empty, of each histogram of each row of [`settings`].
+///
+/// # Errors
+/// As [`flows`].
+pub fn histograms(report: &Report) -> Table {
+    outcomes::histograms(report)
+}
+
+/// A row for each capture.
+///
+/// # Errors
+/// As [`flows`].
+pub fn sources(report: &Report) -> Table {
+    sources::table(report)
+}

@@ -1,0 +1,18 @@
+//! A row for each capture.
+
+use super::Table;
+use super::columns::Columns;
+use crate::report::Report;
+
+/// The captures of the report, in its order.
+pub(super) fn table(report: &Report) -> Table {
+    let sources = &report.sources;
+    Columns::default()
+        .text("file", sources.iter().map(|source| &source.name))
+        .text("format", sources.iter().map(|source| &source.format))
+        .count("packets", sources.iter().map(|source| source.packets))
+        .instant("started_at", sources.iter().map(|source| source.started_at_ns))
+        .count("duration_ns", sources.iter().map(|source| source.duration_ns))
+        .some_text("damage", sources.iter().map(|source| source.damage.as_deref()))
+        .finish()
+}
