@@ -1,9 +1,9 @@
-import json
 import pathlib
 import re
 
 import pytest
 import traffic
+from compared import figures
 
 import rxo
 
@@ -28,12 +28,6 @@ def captures(tmp_path_factory):
 def whole(captures):
     """The figures of one pass over the files."""
     return figures(rxo.analyze(captures))
-
-
-def figures(study):
-    """What must be equal: all but the polls by packets, whose error is only bounded."""
-    report = json.loads(study.json())
-    return {name: report[name] for name in ("traffic", "outcome", "flows", "course", "sources")}
 
 
 @pytest.fixture

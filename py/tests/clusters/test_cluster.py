@@ -4,7 +4,7 @@ import pickle
 import random
 
 import pytest
-from conftest import figures
+from compared import figures
 
 import rxo
 import rxo.cluster

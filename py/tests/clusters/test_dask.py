@@ -1,5 +1,5 @@
 import dask.distributed
-from conftest import figures
+from compared import figures
 
 
 def test_the_documented_lines_give_the_whole(captures, whole, documented):

@@ -4,7 +4,7 @@ import tempfile
 
 import pytest
 import ray
-from conftest import figures
+from compared import figures
 
 import rxo
 import rxo.cluster

@@ -1,4 +1,4 @@
-from conftest import figures
+from compared import figures
 from pyspark.sql import SparkSession
 
 
