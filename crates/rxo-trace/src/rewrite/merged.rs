@@ -4,10 +4,10 @@
 //! `--checksum trust` these may be wrong, and a capture must not show a wrong checksum that was not
 //! there.
 
-use rxo_coalesce::Aggregate;
-use rxo_wire::build::write_tcp_checksum;
+use rxo_coalesce::{Aggregate, Kind};
+use rxo_wire::build::{write_tcp_checksum, write_udp_checksum};
 use rxo_wire::checksum::{Summer, pseudo_header};
-use rxo_wire::{Offsets, PROTOCOL_TCP};
+use rxo_wire::{Offsets, PROTOCOL_TCP, PROTOCOL_UDP};
 
 /// Replaces the contents of `packet` by `link` and the bytes of `aggregate`, and returns the
 /// offsets of the headers. `link` is the link header that the engine did not see; empty if it saw
@@ -30,9 +30,14 @@ pub(crate) fn write<B: AsRef<[u8]>>(
         payload: payload as u32,
         end: packet.len() as u32,
     };
-    let pseudo = pseudo_header(&aggregate.flow_key(), PROTOCOL_TCP, at.segment_bytes());
+    let is_udp = aggregate.kind() == Kind::Datagrams;
+    let protocol = if is_udp { PROTOCOL_UDP } else { PROTOCOL_TCP };
+    let pseudo = pseudo_header(&aggregate.flow_key(), protocol, at.segment_bytes());
     let segment = packet.get_mut(at.segment()).unwrap_or_default();
     // A segment that is cut short has no checksum.
-    let _is_whole = write_tcp_checksum(segment, pseudo, summer);
+    let _is_whole = match is_udp {
+        true => write_udp_checksum(segment, pseudo, summer),
+        false => write_tcp_checksum(segment, pseudo, summer),
+    };
     at
 }

@@ -1,17 +1,19 @@
-//! Predicts the IP and TCP header of a segment.
+//! Predicts the IP and TCP header of a segment, or the IP and UDP header of a datagram: a transport header of 8 bytes
+//! is UDP's.
 //!
 //! A [`Headers`] is the bytes from the start of the IP header to the last TCP option. Both
 //! checksums are 0, because they are computed from the rest. [`Plan::new`] refuses invalid offsets
 //! of a damaged note once; later reads and writes out of bounds are ignored and never panic.
 
 use rxo_wire::checksum::{Sum, Summer, ipv4_header_checksum};
-use rxo_wire::{Offsets, PROTOCOL_TCP};
+use rxo_wire::{Offsets, PROTOCOL_TCP, PROTOCOL_UDP};
 
 use super::{BadNote, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Shape};
 
 const MIN_IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
 const MIN_TCP_BYTES: usize = 20;
+const UDP_BYTES: usize = 8;
 const ENDING_FLAGS: u8 = 0x09;
 
 /// What is known about all segments in advance.
@@ -33,7 +35,7 @@ impl<'a> Plan<'a> {
         };
         let fits = at.network as usize <= MAX_HEADER_BYTES
             && at.ip_header().len() >= ip_bytes
-            && at.transport_header().len() >= MIN_TCP_BYTES
+            && matches!(at.transport_header().len(), UDP_BYTES | MIN_TCP_BYTES..)
             && (at.payload - at.network) as usize <= MAX_HEADER_BYTES
             && at.payload as usize <= merged.len();
         if !fits {
@@ -64,6 +66,10 @@ impl<'a> Plan<'a> {
         self.at.ip_header().len()
     }
 
+    fn is_udp(&self) -> bool {
+        self.at.transport_header().len() == UDP_BYTES
+    }
+
     fn is_v4(&self) -> bool {
         self.merged.get(self.at.network as usize).is_some_and(|first| first >> 4 == 4)
     }
@@ -86,6 +92,11 @@ impl<'a> Plan<'a> {
         } else {
             header.put(4, (total.saturating_sub(IPV6_BYTES) as u16).to_be_bytes());
         }
+        if self.is_udp() {
+            let length = UDP_BYTES + segment.payload_bytes;
+            header.put(self.tcp_at() + 4, (length as u16).to_be_bytes());
+            return self.clear_checksums(header);
+        }
         let first_seq = long(self.merged, self.at.transport as usize + 4);
         let seq = first_seq.wrapping_add(segment.payload_at as u32);
         header.put(self.tcp_at() + 4, seq.to_be_bytes());
@@ -102,7 +113,7 @@ impl<'a> Plan<'a> {
         if self.is_v4() {
             header.put(10, [0; 2]);
         }
-        header.put(self.tcp_at() + 16, [0; 2]);
+        header.put(self.tcp_checksum_at(), [0; 2]);
     }
 
     /// Offset of the IPv4 header checksum; `None` for IPv6.
@@ -110,9 +121,9 @@ impl<'a> Plan<'a> {
         self.is_v4().then_some(10)
     }
 
-    /// Offset of the TCP checksum.
+    /// Offset of the TCP or UDP checksum.
     pub(super) fn tcp_checksum_at(&self) -> usize {
-        self.tcp_at() + 16
+        self.tcp_at() + if self.is_udp() { 6 } else { 16 }
     }
 
     /// Computes the IPv4 header checksum.
@@ -121,20 +132,25 @@ impl<'a> Plan<'a> {
         ipv4_header_checksum(ip).to_be_bytes()
     }
 
-    /// Computes the TCP checksum of a segment with this header, whose checksum field is 0, and
+    /// Computes the TCP or UDP checksum of a segment with this header, whose checksum field is 0, and
     /// payload.
     pub(super) fn tcp_checksum(&self, header: &Headers, payload: &[u8]) -> [u8; 2] {
         let addresses = if self.is_v4() { 12..20 } else { 8..40 };
         let addresses = header.0.get(addresses).map_or(Sum::ZERO, Sum::of);
         let tcp = header.0.get(self.tcp_at()..).unwrap_or_default();
         let bytes = tcp.len() + payload.len();
-        // TCP headers are whole words, so the payload begins at an even offset.
+        let protocol = if self.is_udp() { PROTOCOL_UDP } else { PROTOCOL_TCP };
+        // These headers are whole words, so the payload begins at an even offset.
         let sum = addresses
-            + Sum::word(PROTOCOL_TCP.into())
+            + Sum::word(protocol.into())
             + Sum::long(bytes as u32)
             + Sum::of(tcp)
             + self.summer.sum(payload);
-        sum.checksum().to_be_bytes()
+        match sum.checksum() {
+            // In UDP this zero would say that there is none.
+            0 if self.is_udp() => [u8::MAX; 2],
+            checksum => checksum.to_be_bytes(),
+        }
     }
 }
 
