@@ -58,7 +58,7 @@ impl Peer {
         let flow = |number: u16| Flow {
             port: FIRST_PORT + number,
             is_open: false,
-            nxt: SeqNumber(1_000_000 * u32::from(number)),
+            nxt: SeqNumber(1_000_000_u32.wrapping_mul(number.into())),
             edge: SeqNumber(0),
             scale: 0,
             expected: SeqNumber(0),
