@@ -25,6 +25,7 @@ mod losses;
 mod machine;
 mod menon;
 mod missing;
+mod paro;
 mod process;
 mod progress;
 mod rsc;
@@ -43,7 +44,9 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use rxo_console::output;
 
-use self::flags::{CalibrateFlags, DemoFlags, MenonPart, Paper, ReproFlags, TryFlags, XenStep};
+use self::flags::{
+    CalibrateFlags, DemoFlags, MenonPart, Paper, ParoStep, ReproFlags, TryFlags, XenStep,
+};
 
 pub use self::calibrate::costs;
 
@@ -70,6 +73,14 @@ pub fn repro(flags: &ReproFlags, stop: &AtomicBool) -> Result<()> {
             Some(MenonPart::Domain(flags)) => menon::card::linux::domain::run(flags),
         },
         Paper::Rsc(flags) => experiment::run(&rsc::Plan::from_flags(flags)?, stop),
+        Paper::Paro(flags) => match &flags.step {
+            None => {
+                let plan = paro::Plan::from_flags(flags)?;
+                plan.prepare()?;
+                experiment::run(&plan, stop)
+            }
+            Some(ParoStep::Server(flags)) => paro::server::run(flags),
+        },
         Paper::Xen(flags) => match &flags.step {
             None => {
                 let plan = xen::Plan::from_flags(flags)?;

@@ -33,6 +33,11 @@ impl Process {
         Ok(Self { name, child, lines: BufReader::new(lines) })
     }
 
+    /// The system's number of it.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until it says `word`.
     pub(crate) fn wait_for(&mut self, word: &str) -> Result<()> {
         let said: String = self.line()?;

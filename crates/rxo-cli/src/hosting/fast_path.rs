@@ -31,7 +31,7 @@ pub(super) fn from_flags(flags: &HostFlags) -> Result<FastPath> {
         AccountFlag::Network => AccountBy::Network,
         AccountFlag::Flow => AccountBy::Flow,
     };
-    Ok(FastPath { modules, filter, account_by })
+    Ok(FastPath { modules, filter, account_by, one_by_one: false })
 }
 
 /// What the fast path did, as it is written in JSON.

@@ -16,6 +16,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("senders_are_captured_and_the_figures_drawn", senders_are_captured),
     ("what_coalescing_took_of_live_traffic_is_given_back", what_was_taken_is_given_back),
     ("levels_of_coalescing_cost_what_they_cost", levels_of_coalescing),
+    ("a_server_s_acks_are_counted_in_each_way", acks_are_counted),
+    ("a_live_server_changes_the_way_of_its_acks", acks_of_a_live_server),
     ("ctrl_c_prints_what_is_known", ctrl_c_prints_what_is_known),
     ("captures_that_are_not_there_are_named", captures_that_are_not_there),
 ];
@@ -142,6 +144,43 @@ fn studied_again_they_say_the_same(scratch: &Scratch, captures: &[Value]) {
         for key in ["condition", "eliminated", "by_entries", "by_buffer", "by_window"] {
             assert_eq!(same[key], capture[key], "{}: {key}", capture["name"]);
         }
+    }
+}
+
+/// Counted under callgrind on virtual time, so nothing depends on what else the machine does.
+fn acks_are_counted() {
+    let scratch = Scratch::new("paro");
+    let out = scratch.file("figures").display().to_string();
+    let report = json(&format!("repro paro --only requests --quick --out {out} --json"));
+    let costs = report["costs"].as_array().unwrap();
+    let total = |way: &str| {
+        let cost = costs.iter().find(|cost| cost["way"] == way).unwrap();
+        let parts = cost["components"].as_array().unwrap();
+        assert_eq!(cost["served"]["again"], 0, "{cost}");
+        assert!(cost["acks_a_segment"].as_f64().unwrap() > 0.4, "{cost}");
+        parts.iter().map(|part| part.as_f64().unwrap()).sum::<f64>()
+    };
+    let stack = total("stack");
+    for way in ["fast-path", "records", "batches"] {
+        assert!(total(way) < stack, "{way}: {report}");
+    }
+    assert!(report["load"].is_null(), "nothing is timed: {report}");
+    for name in ["table-1", "figure-1", "figure-4", "figure-ack"] {
+        let svg = fs::read_to_string(scratch.file(&format!("figures/{name}.svg")));
+        assert!(svg.unwrap().starts_with("<svg "), "{name}");
+    }
+}
+
+/// Whatever it costs: all ways serve, and no byte is wrong.
+fn acks_of_a_live_server() {
+    let scratch = Scratch::new("paro-live");
+    let out = scratch.file("figures").display().to_string();
+    let report = json(&format!("repro paro --only live --quick --out {out} --json"));
+    let windows = report["windows"].as_array().unwrap();
+    assert_eq!(windows.len(), 3, "{report}");
+    for way in windows {
+        let all = way[1].as_array().unwrap();
+        assert_eq!(all.len(), 1, "{way}");
     }
 }
 

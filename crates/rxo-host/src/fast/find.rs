@@ -82,6 +82,7 @@ impl Fast {
         let spot = spot(self.expect.link, frame.bytes).ok_or(FallbackReason::Ip)?;
         let known = self.flows.known(spot);
         if let Known::Run(run) = known
+            && !self.one_by_one
             && let Some(place) = self.gathered.append(run, &ack.key, ack.record)
         {
             self.note(connections, place, &ack);

@@ -1,8 +1,8 @@
 //! The ACKs of a batch, gathered by connection.
 //!
 //! A run is the ACKs of one connection, in order; they lie in one list and are chained. A connection has several
-//! runs only if another flow shares its spot ([`super::order`]); they are given to it in order. Nothing allocates
-//! once a batch has been as large as it gets.
+//! runs only if another flow shares its spot ([`super::order`]) or ACKs are not to be gathered; they are given to it
+//! in order. Nothing allocates once a batch has been as large as it gets.
 
 use rxo_wire::FlowKey;
 use rxo_wire::tcp::AckRecord;

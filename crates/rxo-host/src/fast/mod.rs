@@ -47,6 +47,9 @@ pub struct FastPath {
     pub filter: Vec<FilterRule>,
     /// What the accounts are of.
     pub account_by: AccountBy,
+    /// Whether each ACK is looked up and given to its connection by itself, as in the paper. By default the ACKs of
+    /// a connection in a batch are looked up once and given in one call, which costs less.
+    pub one_by_one: bool,
 }
 
 /// The worker's part.
@@ -56,6 +59,7 @@ pub(crate) struct Fast {
     /// The modules that are on for this batch.
     on: FastModules,
     expect: Expect,
+    one_by_one: bool,
     flows: Flows,
     pub(crate) gathered: Gathered,
     modules: Modules,
@@ -68,6 +72,7 @@ impl Fast {
             switch,
             on: FastModules::OFF,
             expect: Expect { link, mac, summer: Summer::detect() },
+            one_by_one: config.one_by_one,
             flows: Flows::new(),
             gathered: Gathered::default(),
             modules: Modules::new(config),

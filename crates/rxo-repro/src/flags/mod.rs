@@ -15,8 +15,8 @@ pub use trial::TryFlags;
 
 pub(crate) use repro::{
     AcksExperiment, AcksFlags, CardExperiment, CardFlags, GallatinFlags, MeasureFlags, MenonPart,
-    Paper, ReceiveExperiment, ReceiveFlags, RscFlags, RscPart, XenDriverFlags, XenFlags, XenPart,
-    XenStep,
+    Paper, ParoFlags, ParoPart, ParoStep, ReceiveExperiment, ReceiveFlags, RscFlags, RscPart,
+    XenDriverFlags, XenFlags, XenPart, XenStep,
 };
 
 /// Reads the flags of one command from a line of words.

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::menon::card::linux::domain::DomainFlags;
 use crate::menon::card::receiver::ReceiverFlags;
+use crate::paro::server::ServerFlags;
 
 /// The flags of `rxo repro`.
 #[derive(Args, Debug)]
@@ -26,6 +27,9 @@ pub(crate) enum Paper {
     /// ACK aggregation (Gallatin 2007): what pure ACKs cost a bulk sender, one by one and aggregated,
     /// with receivers that acknowledge rarely and often.
     Gallatin(GallatinFlags),
+    /// Pure ACK Receive Optimization (Chan and Cheriton 2013): what the fast path for pure ACKs saves a file server
+    /// (table 1, figures 1, 3 and 4), in instructions and in processor time. Needs valgrind.
+    Paro(ParoFlags),
     /// Large Receive Offload in virtual machines (Menon and Zwaenepoel 2009, Xen): what aggregation in
     /// the driver domain saves it and its guest (tables I, IV to VII), and Delayed Aggregation. Needs
     /// valgrind, QEMU, busybox and a C compiler.
@@ -286,4 +290,50 @@ pub(crate) struct XenDriverFlags {
     pub(crate) frames_a_poll: f64,
     #[arg(long)]
     pub(crate) frames: usize,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct ParoFlags {
+    #[command(subcommand)]
+    pub(crate) step: Option<ParoStep>,
+
+    /// Only these parts.
+    #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
+    pub(crate) only: Vec<ParoPart>,
+
+    /// A small version, in about a minute: to see that it works.
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Rounds of the live server; the tables show medians.
+    #[arg(long, value_name = "N")]
+    pub(crate) rounds: Option<usize>,
+
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Where the figures are written as SVG.
+    #[arg(long, value_name = "DIR", default_value = "repro/paro")]
+    pub(crate) out: PathBuf,
+}
+
+/// A part of the PARO paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ParoPart {
+    /// Table 1, figures 1 and 4: instructions of requests, counted by valgrind.
+    Requests,
+    /// Figure 3: cycles, as valgrind estimates them with simulated caches.
+    Cycles,
+    /// A live server with Linux clients: processor time.
+    Live,
+}
+
+/// What the experiment runs under valgrind.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ParoStep {
+    /// Serve modelled clients and print what they took.
+    #[command(hide = true)]
+    Server(ServerFlags),
 }

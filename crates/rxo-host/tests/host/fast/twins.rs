@@ -47,6 +47,8 @@ pub(super) enum On {
     Before,
     /// Toggled every few turns.
     Toggled,
+    /// On, with a call for each ACK.
+    OneByOne,
 }
 
 /// The packets of one link on their way: lost, repeated, recorded.
@@ -83,9 +85,10 @@ impl Course {
             config.tcp.acks = AckPolicy::EverySecondSegment;
             config.tcp.sack = self.sack;
             config.tcp.timestamps = self.timestamps;
-            let is_on = on == On::Always;
+            let is_on = matches!(on, On::Always | On::OneByOne);
             let modules = if is_on { FastModules::ON } else { FastModules::OFF };
-            config.fast_path = FastPath { modules, ..FastPath::default() };
+            let one_by_one = on == On::OneByOne;
+            config.fast_path = FastPath { modules, one_by_one, ..FastPath::default() };
         })
     }
 
@@ -228,6 +231,16 @@ fn a_bulk_sender_sends_the_same_packets_and_takes_no_frame_for_an_ack() {
     assert!(on.consumed > 60, "{on:?}");
     assert_eq!(on.consumed, on.unseen, "the memory link looks in place");
     assert!(on.calls < on.consumed, "one call for the ACKs of a batch: {on:?}");
+}
+
+#[test]
+fn acks_given_one_by_one_are_the_same_in_more_calls() {
+    for course in [PLAIN, Course { sack: false, lose_every: [29, 0], repeat_every: 5, ..PLAIN }] {
+        let (gathered, _) = course.run(On::Always);
+        let (single, counters) = course.run(On::OneByOne);
+        assert!(gathered == single);
+        assert_eq!(counters.calls, counters.consumed, "{counters:?}");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ mod plan;
 mod prefetch;
 pub(crate) mod receiver;
 mod row;
-mod wire;
+pub(crate) mod wire;
 
 use anyhow::Result;
 

@@ -15,7 +15,7 @@ use crate::running::{Running, wire};
 ///
 /// # Errors
 /// If a device cannot be opened.
-pub(super) fn card(lab: &Lab, socket: PathBuf, core: Option<usize>) -> Result<Running<Reading>> {
+pub(crate) fn card(lab: &Lab, socket: PathBuf, core: Option<usize>) -> Result<Running<Reading>> {
     Running::start(lab, ("rxo-card", core), move |stop, ready| {
         let devices = open(&socket)?;
         ready();

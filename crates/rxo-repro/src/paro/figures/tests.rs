@@ -1,0 +1,87 @@
+use super::super::clients::Tally;
+use super::super::server::Served;
+use super::*;
+
+/// A way at a size, whose components are so many thousands a request.
+fn cost(way: Way, file_bytes: u64, thousands: [f64; 6]) -> Cost {
+    let case = Case { way, file_bytes, acks: AckRate::Second };
+    let tally =
+        Tally { bytes: file_bytes, files: 1, segments: 1_000, acks: 500, packets: 501, again: 0 };
+    let served = Served { tally, consumed: 500, calls: 50, turns: 60 };
+    Cost::of(case, false, served, thousands.map(|count| 1e3 * count))
+}
+
+/// Where the fast path leaves so much of driver RX, network RX and memory.
+fn costs(left: f64) -> Vec<Cost> {
+    let of = |file_bytes: u64| {
+        let size = file_bytes as f64 / (512 << 10) as f64;
+        let of = |way, left: f64| {
+            let receiving = [100.0 * left, 200.0 * left, 200.0 * left];
+            let [driver, network, memory] = receiving.map(|part| part * size);
+            cost(way, file_bytes, [driver, network, memory, 300.0 * size, 100.0 * size, 100.0])
+        };
+        [of(Way::Stack, 1.0), of(Way::FastPath, left), of(Way::Batches, left)]
+    };
+    [512 << 10, PROFILED_BYTES, 8 << 20].into_iter().flat_map(of).collect()
+}
+
+fn holds(figures: &[Figure], number: &str) -> Vec<Option<bool>> {
+    let figure = figures.iter().find(|figure| figure.number == number).unwrap();
+    figure.statements.iter().map(|said| said.holds).collect()
+}
+
+#[test]
+fn verdicts_follow_from_the_counts() {
+    let of = |left| all(&Measured { costs: costs(left), ..Measured::default() });
+    let (saving, none) = (of(0.4), of(1.0));
+    assert_eq!(holds(&saving, "Table 1"), [Some(true), Some(true)]);
+    assert_eq!(holds(&none, "Table 1"), [Some(false), Some(false)]);
+    assert_eq!(holds(&saving, "4"), [Some(true), Some(true)]);
+    assert_eq!(holds(&none, "4"), [Some(false), Some(false)]);
+    assert_eq!(holds(&saving, "ack"), [Some(true)]);
+    assert_eq!(holds(&none, "ack"), [Some(false)]);
+    assert_eq!(holds(&saving, "1"), [Some(true); 3], "network RX, memory, pure ACKs");
+}
+
+#[test]
+fn a_saving_that_is_too_small_says_how_much_there_was_to_save() {
+    let figures = all(&Measured { costs: costs(0.9), ..Measured::default() });
+    let text = figures[0].text();
+    assert!(text.contains("DOES NOT HOLD") && text.contains("Receiving takes"), "{text}");
+}
+
+#[test]
+fn cycles_are_figure_3_and_instructions_figure_4() {
+    let cycles = costs(0.3).into_iter().map(|cost| Cost { is_simulated: true, ..cost }).collect();
+    let figures = all(&Measured { cycles, ..Measured::default() });
+    assert_eq!(figures.len(), 1);
+    assert_eq!(holds(&figures, "3"), [Some(true); 3]);
+}
+
+#[test]
+fn live_rounds_that_overlap_decide_nothing() {
+    let windows = |all: [f64; 2]| {
+        let of = |us_a_request| Window {
+            us_a_request,
+            gbit_per_s: 1.0,
+            acks_a_segment: 0.1,
+            requests: 10.0,
+        };
+        all.map(of).to_vec()
+    };
+    let of = |stack, batches| {
+        let windows = vec![(Way::Stack, windows(stack)), (Way::Batches, windows(batches))];
+        holds(&all(&Measured { windows, ..Measured::default() }), LIVE)
+    };
+    assert_eq!(of([100.0, 110.0], [80.0, 90.0]), [Some(true)]);
+    assert_eq!(of([80.0, 90.0], [100.0, 110.0]), [Some(false)]);
+    assert_eq!(of([80.0, 100.0], [90.0, 110.0]), [None]);
+}
+
+#[test]
+fn what_was_not_measured_has_no_figure() {
+    assert!(all(&Measured::default()).is_empty());
+    let stack_alone = vec![cost(Way::Stack, PROFILED_BYTES, [1.0; 6])];
+    let figures = all(&Measured { costs: stack_alone, ..Measured::default() });
+    assert!(figures.iter().all(|figure| figure.number == "Table 1" || figure.number == "1"));
+}
