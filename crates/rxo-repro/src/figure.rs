@@ -8,7 +8,7 @@ use rxo_trace::figure::{self, Draw};
 use serde::Serialize;
 
 use crate::statement::Statement;
-use crate::stats::Spread;
+use crate::stats::{Spread, quartiles};
 use crate::wrap::wrapped;
 
 /// One figure, measured here.
@@ -56,6 +56,9 @@ pub(crate) struct Series {
     /// them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) invalid: Vec<bool>,
+    /// Between which quartiles half of the measurements lie.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) quartiles: Vec<Option<(f64, f64)>>,
     /// Whether it is what we compare with: the paper's, or a bound.
     pub(crate) is_reference: bool,
     #[serde(skip)]
@@ -74,6 +77,8 @@ pub(crate) enum Shape {
     Bars,
     /// A part of what stands at each place.
     Stack,
+    /// A box from quartile to quartile, with the ends of the range.
+    Boxes,
 }
 
 /// A value of y with its meaning.
@@ -90,6 +95,7 @@ impl Series {
             values,
             ranges: Vec::new(),
             invalid: Vec::new(),
+            quartiles: Vec::new(),
             is_reference: false,
             shape: Shape::Line,
             colour: None,
@@ -101,6 +107,13 @@ impl Series {
         let ranges = spreads.iter().map(|spread| spread.map(|s| (s.min, s.max))).collect();
         let values = spreads.into_iter().map(|spread| spread.map(|s| s.median)).collect();
         Self { ranges, ..Self::new(name, values) }
+    }
+
+    /// Boxplots of what was measured for each x.
+    pub(crate) fn boxes(name: impl Into<String>, samples: &[Vec<f64>]) -> Self {
+        let spreads = samples.iter().map(|values| Spread::of(values.iter().copied())).collect();
+        let quartiles = samples.iter().map(|values| quartiles(values)).collect();
+        Self { quartiles, shape: Shape::Boxes, ..Self::of_spreads(name, spreads) }
     }
 
     pub(crate) fn reference(name: impl Into<String>, values: Vec<Option<f64>>) -> Self {
@@ -210,6 +223,7 @@ impl Series {
             Shape::Line => figure::Series::over_categories(&self.name, values),
             Shape::Bars => figure::Series::bars(&self.name, values),
             Shape::Stack => figure::Series::stack(&self.name, values),
+            Shape::Boxes => figure::Series::boxes(&self.name, values, self.quartiles.clone()),
         };
         let ranges = self.ranges.iter().copied();
         let line = line.ranges(ranges).invalid(self.invalid.iter().copied());

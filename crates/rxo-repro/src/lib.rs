@@ -31,6 +31,7 @@ mod progress;
 mod rsc;
 mod running;
 mod sending;
+mod smo;
 mod statement;
 mod stats;
 mod through;
@@ -45,7 +46,7 @@ use anyhow::Result;
 use rxo_console::output;
 
 use self::flags::{
-    CalibrateFlags, DemoFlags, MenonPart, Paper, ParoStep, ReproFlags, TryFlags, XenStep,
+    CalibrateFlags, DemoFlags, MenonPart, Paper, ParoStep, ReproFlags, SmoStep, TryFlags, XenStep,
 };
 
 pub use self::calibrate::costs;
@@ -88,6 +89,15 @@ pub fn repro(flags: &ReproFlags, stop: &AtomicBool) -> Result<()> {
                 experiment::run(&plan, stop)
             }
             Some(XenStep::Driver(flags)) => xen::driver::run(flags),
+        },
+        Paper::Smo(flags) => match &flags.step {
+            None => {
+                let plan = smo::Plan::from_flags(flags)?;
+                plan.prepare()?;
+                experiment::run(&plan, stop)
+            }
+            Some(SmoStep::Sender(flags)) => smo::cost::run(flags),
+            Some(SmoStep::Rack(flags)) => smo::real::rack::run(flags, stop),
         },
     }
 }

@@ -38,6 +38,16 @@ impl Process {
         self.child.id()
     }
 
+    /// The same, for signals.
+    pub(crate) fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.id()).ok().and_then(Pid::from_raw)
+    }
+
+    /// Waits for its end, however it ends, and returns its exit code.
+    pub(crate) fn exit_code(&mut self) -> Result<Option<i32>> {
+        Ok(self.child.wait()?.code())
+    }
+
     /// Waits until it says `word`.
     pub(crate) fn wait_for(&mut self, word: &str) -> Result<()> {
         let said: String = self.line()?;
@@ -61,7 +71,7 @@ impl Process {
 
     /// Asks it to end, and returns the last line that it prints.
     pub(crate) fn interrupt<T: DeserializeOwned>(mut self) -> Result<T> {
-        if let Some(process) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+        if let Some(process) = self.pid() {
             // It may have ended already.
             _ = kill_process(process, Signal::INT);
         }

@@ -47,6 +47,20 @@ impl Spread {
     }
 }
 
+/// The values below which a quarter of `values` lie, and three quarters; between two, in proportion. `None` if there are
+/// none.
+pub(crate) fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    let at = |share: f64| {
+        let place = share * last as f64;
+        let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+        low + (high - low) * place.fract()
+    };
+    Some((at(0.25), at(0.75)))
+}
+
 /// A transfer's bytes are counted in reads of up to 128 KiB. From so many on, that is 3 %. A time in
 /// which less arrived says nothing about the cost of a byte.
 pub(crate) const LEAST_BYTES: u64 = 4 << 20;
@@ -86,6 +100,13 @@ mod tests {
         for (values, median, min, max) in rows {
             assert_eq!(Spread::of(values.iter().copied()), Some(Spread { median, min, max }));
         }
+    }
+
+    #[test]
+    fn half_of_the_values_lie_between_the_quartiles() {
+        assert_eq!(quartiles(&[5.0, 1.0, 3.0, 2.0, 4.0]), Some((2.0, 4.0)));
+        assert_eq!(quartiles(&[1.0, 2.0]), Some((1.25, 1.75)));
+        assert_eq!((quartiles(&[7.0]), quartiles(&[])), (Some((7.0, 7.0)), None));
     }
 
     #[test]

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
-use rxo::live::host::{self, RunningHost};
-use rxo::tcp::{AckPolicy, KeepAlive, Statistics};
+use rxo::live::host::{self, RunningHost, cast_receiver};
+use rxo::tcp::Statistics;
 use rxo_console::output_file::OutputFile;
 use rxo_driver::wait;
-use rxo_host::{HostConfig, TcpStream};
+use rxo_host::TcpStream;
 use serde::Serialize;
 
 use super::addresses;
@@ -34,7 +34,7 @@ use crate::stop;
 pub(crate) fn command(flags: &CastReceiveFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let stop = stop::on_request()?;
-    let host = plan.host.start_with(configure)?;
+    let host = plan.host.start_with(cast_receiver)?;
     let receiver = Receiver { plan: &plan, host: &host, stop };
     let stream = receiver.connect()?;
     let outcome = receiver.receive(&stream);
@@ -68,21 +68,6 @@ impl Plan {
             .ok_or_else(|| usage(format!("--wait {}: give a time such as 30s", flags.wait)))?;
         Ok(Self { host, source, group, out: flags.out.clone(), wait, json: flags.json })
     }
-}
-
-/// The settings of a receiver: few acknowledgements, at other segments than those of most other receivers; a window that
-/// does not limit the group; a sender that is gone is noticed. Marks of ECN cannot be answered to a group.
-fn configure(config: &mut HostConfig) {
-    // The secret is random.
-    let offset = (config.secret[0] % u64::from(SEGMENTS_FOR_AN_ACK)) as u16;
-    config.tcp.acks = AckPolicy::Spread { segments: SEGMENTS_FOR_AN_ACK, offset };
-    config.tcp.quick_acks = QUICK_ACKS;
-    config.tcp.delayed_ack = DELAYED_ACK;
-    config.tcp.receive_buffer_bytes = WINDOW_BYTES;
-    config.tcp.receive_pieces = PIECES;
-    config.tcp.largest_buffers = None;
-    config.tcp.ecn = false;
-    config.tcp.keep_alive = Some(KEEP_ALIVE);
 }
 
 struct Receiver<'a> {
@@ -246,19 +231,6 @@ impl Read for Incoming<'_> {
     }
 }
 
-/// Chan and Cheriton's 168 receivers must have sent one for ten segments or more: their return link takes no more.
-const SEGMENTS_FOR_AN_ACK: u16 = 16;
-/// Until the sender's window is larger than what waits for an acknowledgement.
-const QUICK_ACKS: u16 = 32;
-/// A sender whose window is smaller waits for this.
-const DELAYED_ACK: Duration = Duration::from_millis(5);
-/// The least window of all receivers limits the group: 16 ms at 1 Gbit/s.
-const WINDOW_BYTES: u32 = 2 << 20;
-/// Segments of 1,448 bytes in such a window, and some that are smaller.
-const PIECES: usize = 2_048;
-/// A sender that is gone is noticed within 20 s.
-const KEEP_ALIVE: KeepAlive =
-    KeepAlive { idle: Duration::from_secs(10), interval: Duration::from_secs(2), probes: 5 };
 const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 const SHORT: Duration = Duration::from_millis(20);
 

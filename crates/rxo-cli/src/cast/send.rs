@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use rxo::live::host::{CAST_BUFFER_BYTES, cast_sender};
 use rxo::tcp::{Late, Outcome, Repairs, Slow};
-use rxo_host::{Cast, CastConfig, CastEvent, CastProgress, HostConfig, SharedBytes};
+use rxo_host::{Cast, CastConfig, CastEvent, CastProgress, SharedBytes};
 use serde::Serialize;
 
 use super::addresses;
@@ -27,7 +28,7 @@ pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let outgoing = Outgoing::open(&flags.file, flags.raw)?;
     let stop = stop::on_request()?;
-    let host = plan.host.start_with(configure)?;
+    let host = plan.host.start_with(cast_sender)?;
     let cast = host.handle().cast(plan.config)?;
     let mut sender = Sender {
         plan: &plan,
@@ -70,7 +71,7 @@ impl Plan {
             slow: slow(&flags.slow)?,
             late,
             repairs: repairs(&flags.repair)?,
-            buffer_bytes: BUFFER_BYTES,
+            buffer_bytes: CAST_BUFFER_BYTES,
         };
         Ok(Self { host, config, receivers, wait, json: flags.json })
     }
@@ -102,18 +103,6 @@ fn repairs(text: &str) -> Result<Repairs> {
         (_, Some(least)) => Ok(Repairs::Group { least }),
         _ => Err(usage(format!("--repair {text}: choose each, or group:N with N of at least 2"))),
     }
-}
-
-/// The settings of connections whose text is the group's: small buffers of their own, and timers for a local network. The
-/// SYN of a receiver that is gone is forgotten soon.
-fn configure(config: &mut HostConfig) {
-    config.tcp.ecn = false;
-    config.tcp.nagle = false;
-    config.tcp.send_buffer_bytes = OWN_BYTES;
-    config.tcp.receive_buffer_bytes = OWN_BYTES;
-    config.tcp.largest_buffers = None;
-    config.tcp.min_rto = LEAST_TIMEOUT;
-    config.tcp.handshake_timeout = HANDSHAKE;
 }
 
 struct Sender<'a> {
@@ -340,12 +329,6 @@ impl Sender<'_> {
     }
 }
 
-/// Text that not all receivers have: more than the window of any.
-const BUFFER_BYTES: u32 = 4 << 20;
-/// Each connection's own memory for text, in each direction.
-const OWN_BYTES: u32 = 32 << 10;
-const LEAST_TIMEOUT: Duration = Duration::from_millis(50);
-const HANDSHAKE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(50);
 /// While there is more to send than there is room for.
 const SHORT: Duration = Duration::from_millis(1);

@@ -23,6 +23,7 @@ mod readme;
 mod repro;
 mod sending;
 mod setup;
+mod smo;
 mod switch;
 mod takeover;
 mod traffic;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         prediction::TESTS,
         repro::TESTS,
         sending::TESTS,
+        smo::TESTS,
         switch::TESTS,
         takeover::TESTS,
         traffic::TESTS,

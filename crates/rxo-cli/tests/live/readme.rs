@@ -98,6 +98,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("rxo repro rsc", "minutes; tests/live/repro.rs runs it with --quick"),
     ("rxo repro gallatin", "minutes; tests/live/sending.rs runs it small"),
     ("rxo repro menon", "minutes; tests/live/menon.rs runs it small"),
+    ("rxo repro smo", "minutes; tests/live/smo.rs runs it with --quick"),
     ("rxo repro xen", "minutes, and a guest; tests/live_guest_vhost runs it with --quick"),
     ("sudo install -d -m 2770 -g kvm /run/vms", "needs the group of libvirt; tried by hand"),
     ("sudo sh -c 'umask 007; exec rxo run", "needs libvirt; tried by hand with a guest of it"),

@@ -1,15 +1,18 @@
 //! A cast: a sender and receivers, all of them hosts, and a switch between them, on virtual time.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use rxo_device::{MemoryLink, MemoryOptions};
-use rxo_frame::{Frame, Instant};
+use rxo_frame::{ChecksumStatus, Frame, Instant};
 use rxo_host::{
     Cast, CastConfig, CastEvent, FastModules, Host, HostConfig, SharedBytes, TcpStream,
 };
 use rxo_tcp::{Late, Outcome, Refusal, Repairs, Slow};
-use rxo_wire::parse_ip;
+use rxo_wire::build::{Ipv4Header, TcpHeader, timestamp_option, write_tcp_checksum};
+use rxo_wire::checksum::Summer;
+use rxo_wire::tcp::Timestamp;
+use rxo_wire::{SeqNumber, TcpFlags, parse_ip};
 
 use crate::world::{MemoryHost, drain, options, pattern};
 
@@ -304,4 +307,96 @@ fn settings_that_cannot_be_are_named() {
     let none = CastConfig { receivers: 0, ..cast_config() };
     assert!(refused(none).contains("0 receivers; choose 1 to"));
     assert!(refused(cast_config()).contains("7000"), "the port is taken");
+}
+
+/// A pure ACK of everything before `ack` to the sender, with a clock that no receiver is past.
+fn pure_ack(from: SocketAddr, seq: SeqNumber, ack: SeqNumber) -> Vec<u8> {
+    let options = timestamp_option(Timestamp { value: u32::MAX / 4, echo: 0 });
+    let header = TcpHeader {
+        source_port: from.port(),
+        destination_port: address(SENDER).port(),
+        seq,
+        ack,
+        flags: TcpFlags::ACK,
+        window: 60_000,
+        options: &options,
+        ..TcpHeader::default()
+    };
+    let v4 = |address: SocketAddr| address.ip().to_string().parse::<Ipv4Addr>().unwrap();
+    let ip = Ipv4Header {
+        source: v4(from),
+        destination: v4(address(SENDER)),
+        protocol: 6,
+        payload_bytes: header.bytes(),
+        ..Ipv4Header::default()
+    };
+    let mut packet = vec![0; ip.bytes() + ip.payload_bytes];
+    let segment = ip.write(&mut packet).unwrap();
+    header.write(segment).unwrap();
+    write_tcp_checksum(segment, ip.pseudo_header(), Summer::portable()).unwrap();
+    packet
+}
+
+/// ACKs from a wrong source, though their numbers are right, and a receiver's own ACKs of what was never sent: no
+/// connection of the cast changes, on the fast path as on the other, and all get the stream.
+#[test]
+fn forged_acks_change_no_connection_on_either_way() {
+    for fast in [false, true] {
+        let mut rack = Rack::with(5, cast_config(), 8_000_000, |config| {
+            config.fast_path.modules = if fast { FastModules::ON } else { FastModules::OFF };
+        });
+        rack.begin();
+        (0..20).for_each(|_| {
+            rack.feed();
+            rack.step();
+        });
+        let own = rack.receivers[2].stream.local_addr().unwrap();
+        let seen = rack.receivers[2].stream.statistics();
+        let una = |rack: &Rack| {
+            let all = rack.sender.connections(0, 100).look().into_iter();
+            all.map(|it| (it.statistics.snd_una, it.statistics.rcv_nxt)).collect::<Vec<_>>()
+        };
+        let (elsewhere, other_port) =
+            (SocketAddr::new([10, 0, 9, 9].into(), own.port()), own.port() ^ 1);
+        let unsent = |step: u32| seen.rcv_nxt + 100_000_000 + step;
+        for step in 0..200_u32 {
+            let (seq, ack) = (seen.snd_nxt, seen.rcv_nxt);
+            let forged = match step % 4 {
+                0 => pure_ack(elsewhere, seq, ack),
+                1 => pure_ack(SocketAddr::new(own.ip(), other_port), seq, ack),
+                2 => pure_ack(own, seq, unsent(step)),
+                _ => pure_ack(own, seq + 1_000_000_000, ack + step),
+            };
+            let before = una(&rack);
+            assert_eq!(before.len(), 5);
+            rack.back.push(&Frame::new(forged, rack.now));
+            while !rack.sender.turn(rack.now).unwrap().is_idle() {}
+            assert_eq!(una(&rack), before, "step {step}, fast path {fast}");
+        }
+        rack.finish();
+        assert_eq!(rack.done(), 5, "{:?}", rack.ended);
+    }
+}
+
+/// SYNs in other names, whose answers nobody returns, are no members; nobody waits for them, and whoever really comes
+/// finds a place when they have been forgotten.
+#[test]
+fn joins_that_do_not_complete_the_handshake_hold_nobody_up() {
+    let mut rack = Rack::with(4, cast_config(), 300_000, |config| {
+        config.tcp.handshake_timeout = Duration::from_secs(2);
+    });
+    for number in 0..500_u32 {
+        let from = SocketAddr::new([10, 0, 2, (number % 250) as u8].into(), 1_000 + number as u16);
+        let mut syn = pure_ack(from, SeqNumber(number * 7_777_777), SeqNumber(0));
+        syn[20 + 13] = TcpFlags::SYN.bits() as u8;
+        let checksum = ChecksumStatus::Verified;
+        rack.back.push(&Frame { checksum, ..Frame::new(syn, rack.now) });
+        if number % 50 == 0 {
+            rack.step();
+        }
+    }
+    rack.begin();
+    assert_eq!(rack.joined, 4);
+    rack.finish();
+    assert_eq!((rack.done(), rack.ended.len()), (4, 4), "{:?}", rack.ended);
 }

@@ -6,6 +6,7 @@
 mod calibrate;
 mod demo;
 mod repro;
+mod smo;
 mod trial;
 
 pub use calibrate::CalibrateFlags;
@@ -18,6 +19,7 @@ pub(crate) use repro::{
     Paper, ParoFlags, ParoPart, ParoStep, ReceiveExperiment, ReceiveFlags, RscFlags, RscPart,
     XenDriverFlags, XenFlags, XenPart, XenStep,
 };
+pub(crate) use smo::{SmoFlags, SmoPart, SmoRackFlags, SmoSenderFlags, SmoStep};
 
 /// Reads the flags of one command from a line of words.
 #[cfg(test)]

@@ -6,4 +6,4 @@
 pub(crate) mod acks;
 pub(crate) mod card;
 pub(crate) mod receive;
-mod verdict;
+pub(crate) mod verdict;

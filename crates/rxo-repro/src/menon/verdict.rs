@@ -7,28 +7,28 @@ use crate::wrap::wrapped;
 
 /// One claim, held against what was measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Verdict {
-    pub(super) claim: String,
+pub(crate) struct Verdict {
+    pub(crate) claim: String,
     /// Whether it is so here; `None` when there is nothing to tell it from.
-    pub(super) holds: Option<bool>,
+    pub(crate) holds: Option<bool>,
     /// What was found here.
-    pub(super) found: String,
+    pub(crate) found: String,
     /// Whether the verdict was taken back, because the machine was busy.
     #[serde(skip)]
-    pub(super) is_withheld: bool,
+    pub(crate) is_withheld: bool,
 }
 
 impl Verdict {
-    pub(super) fn new(claim: impl Into<String>, holds: Option<bool>, found: String) -> Self {
+    pub(crate) fn new(claim: impl Into<String>, holds: Option<bool>, found: String) -> Self {
         Self { claim: claim.into(), holds, found, is_withheld: false }
     }
 
     /// Takes the verdict back. What was found stays.
-    pub(super) fn withhold(&mut self) {
+    pub(crate) fn withhold(&mut self) {
         self.is_withheld |= self.holds.take().is_some();
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let verdict = statement::verdict(self.holds, self.is_withheld);
         wrapped(&format!("{verdict}: {}. Here: {}", self.claim, self.found))
     }

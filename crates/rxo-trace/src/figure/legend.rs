@@ -61,7 +61,7 @@ fn draw_entry(svg: &mut Svg, entry: &Entry<'_>, x: f64, y: f64) {
 fn draw_sample(svg: &mut Svg, series: &Series, colour: usize, x: f64, y: f64) {
     svg.begin(&series_class(colour));
     match series.mark {
-        Mark::Bar | Mark::Stack => {
+        Mark::Bar | Mark::Stack | Mark::Box => {
             let area = Area { x: x + 4.0, y: y - 5.0, width: 14.0, height: 10.0 };
             svg.rectangle(marks::bar_class(series), area, 2.0, "");
         }

@@ -16,7 +16,7 @@ pub(super) fn draw(svg: &mut Svg, frame: &Frame<'_>, all: &[Series], brackets: &
         match series.mark {
             Mark::Bar => draw_bars(svg, frame, all, index),
             Mark::Stack => draw_stack(svg, frame, stacks, (all, index)),
-            Mark::Line | Mark::Step | Mark::Dot => {}
+            Mark::Line | Mark::Step | Mark::Dot | Mark::Box => {}
         }
         svg.end();
     }
@@ -30,7 +30,11 @@ pub(super) fn draw(svg: &mut Svg, frame: &Frame<'_>, all: &[Series], brackets: &
         if is_line(series) {
             draw_line(svg, frame, series, beside);
         }
-        draw_points(svg, frame, series, colour, beside);
+        if series.mark == Mark::Box {
+            draw_boxes(svg, frame, series, beside);
+        } else {
+            draw_points(svg, frame, series, colour, beside);
+        }
         svg.end();
     }
     draw_brackets(svg, frame, stacks, brackets);
@@ -84,7 +88,9 @@ fn beside(frame: &Frame<'_>, all: &[Series], index: usize) -> f64 {
     }
     let count = all.iter().filter(|series| moves(series)).count();
     let place = all[..index].iter().filter(|series| moves(series)).count();
-    let step = (frame.slot_width() * 0.6 / count.max(1) as f64).min(FARTHEST_BESIDE);
+    let is_box = all.iter().any(|series| series.mark == Mark::Box);
+    let farthest = if is_box { BOXES_BESIDE } else { FARTHEST_BESIDE };
+    let step = (frame.slot_width() * 0.6 / count.max(1) as f64).min(farthest);
     (place as f64 - (count as f64 - 1.0) / 2.0) * step
 }
 
@@ -131,6 +137,24 @@ fn draw_points(svg: &mut Svg, frame: &Frame<'_>, series: &Series, colour: usize,
         } else {
             svg.path("fig-touch", &circle(place, 5.0), &tip);
         }
+    }
+}
+
+/// Draws boxplots: the range, the box over it, and the median across the box.
+fn draw_boxes(svg: &mut Svg, frame: &Frame<'_>, series: &Series, beside: f64) {
+    for (index, &(x, y)) in series.points.iter().enumerate() {
+        let Some(place) = frame.place(x, y) else { continue };
+        let place = at(place.x + beside, place.y);
+        draw_range(svg, frame, series, index, (place.x, "fig-range"));
+        let (low, high) = series.quartiles.get(index).copied().flatten().unwrap_or((y, y));
+        let Some((low, high)) = frame.place(x, low).zip(frame.place(x, high)) else { continue };
+        // Even a box of one value must be large enough to point at.
+        let height = (low.y - high.y).max(3.0);
+        let y = f64::midpoint(low.y, high.y) - height / 2.0;
+        let area = Area { x: place.x - BOX / 2.0, y, width: BOX, height };
+        svg.rectangle("fig-box", area, 1.0, &frame.tip(&series.name, x, series.points[index].1));
+        let left = place.x - BOX / 2.0;
+        svg.line("fig-line", at(left, place.y), at(left + BOX, place.y));
     }
 }
 
@@ -252,3 +276,6 @@ const SHOWN_POINTS: usize = 6;
 const WIDEST_BAR: f64 = 56.0;
 const WIDEST_STACK: f64 = 84.0;
 const FARTHEST_BESIDE: f64 = 11.0;
+/// Width of a box; boxes beside each other have room between them.
+const BOX: f64 = 16.0;
+const BOXES_BESIDE: f64 = 22.0;

@@ -15,6 +15,9 @@ pub enum Mark {
     Stack,
     /// Points without a line.
     Dot,
+    /// Boxplots: a box from quartile to quartile, a line at the median, and the range. The boxes of several series stand
+    /// side by side.
+    Box,
 }
 
 /// Values of one kind.
@@ -35,6 +38,8 @@ pub struct Series {
     /// The least and most that each point is the middle of, drawn as a line with caps. May be
     /// shorter than `points`.
     pub ranges: Vec<Option<(f64, f64)>>,
+    /// The quartiles around each point, the edges of its box. May be shorter than `points`.
+    pub quartiles: Vec<Option<(f64, f64)>>,
     /// Which points are invalid: measured, but not what was to be measured. They are drawn as
     /// crosses, no line goes through them, and the axes make no room for them: beyond the end of
     /// an axis an arrow stands for them. May be shorter than `points`.
@@ -71,6 +76,17 @@ impl Series {
     #[must_use]
     pub fn stack(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
         Self { mark: Mark::Stack, ..Self::over_categories(name, values) }
+    }
+
+    /// A series with a box for each name of the x axis, in its order: medians, and the quartiles around them. Give the least
+    /// and most by [`Series::ranges`].
+    #[must_use]
+    pub fn boxes(
+        name: impl Into<String>,
+        medians: impl IntoIterator<Item = f64>,
+        quartiles: Vec<Option<(f64, f64)>>,
+    ) -> Self {
+        Self { mark: Mark::Box, quartiles, ..Self::over_categories(name, medians) }
     }
 
     /// A line with one value for each name of the x axis, in its order.

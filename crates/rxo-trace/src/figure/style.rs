@@ -33,6 +33,7 @@ pub const STYLE: &str = "\
 .fig-cross{fill:none;stroke:currentColor;stroke-width:1.8}\
 .fig-bracket{fill:none;stroke:#59636e;stroke-width:1.2}\
 .fig-bar-hollow{fill:currentColor;fill-opacity:.14;stroke:currentColor;stroke-width:1.5;stroke-dasharray:4 3}\
+.fig-box{fill:#fff;stroke:currentColor;stroke-width:1.5}\
 .fig-touch{fill:currentColor;fill-opacity:0}\
 .fig-touch:hover{fill-opacity:1}\
 .fig-cell{fill:#0f5fc2;stroke:#fff;stroke-width:2}\
@@ -43,7 +44,7 @@ pub const STYLE: &str = "\
 .fig-ground{fill:#14171c}.fig-title,.fig-label,.fig-value{fill:#e8ebef}.fig-tick{fill:#a3acb8}\
 .fig-grid{stroke:#2b313a}.fig-axis{stroke:#6b7480}.fig-guide{stroke:#a3acb8}\
 .fig-range-bar{stroke:#e8ebef}.fig-bracket{stroke:#a3acb8}\
-.fig-halo{stroke:#14171c}.fig-track{fill:#222831}.fig-hollow{fill:#14171c}\
+.fig-halo{stroke:#14171c}.fig-track{fill:#222831}.fig-hollow,.fig-box{fill:#14171c}\
 .fig-cell{fill:#4e9bff;stroke:#14171c}\
 .fig-cell-value{fill:#fff}\
 .fig-s0{color:#5aa2ff}.fig-s1{color:#ff9a4d}.fig-s2{color:#3fcfa4}.fig-s3{color:#b795ff}\

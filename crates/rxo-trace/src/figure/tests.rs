@@ -362,3 +362,20 @@ fn names_of_guides_do_not_stand_on_data() {
     let two = figure.guide(Guide::Y(80.0, "most".into())).to_svg();
     assert!(two.contains(">half (50)</text>") && two.contains(">most (80)</text>"), "{two}");
 }
+
+#[test]
+fn boxplots_stand_side_by_side_with_their_quartiles_and_ranges() {
+    let boxes = |name: &str, median: f64| {
+        let quartiles = vec![Some((median - 1.0, median + 2.0)), None];
+        let ranges = [Some((median - 4.0, median + 5.0)), None];
+        Series::boxes(name, [median, f64::NAN], quartiles).ranges(ranges)
+    };
+    let figure = Figure::new("times", Axis::categories("x", ["88", "168"]), Axis::linear("s"))
+        .with(boxes("with", 10.0).colour(1))
+        .with(boxes("without", 12.0).colour(0));
+    let svg = figure.to_svg();
+    assert_well_formed(&svg);
+    assert_eq!(svg.matches("class=\"fig-box\"").count(), 2, "a place without a value has none");
+    assert_eq!(svg.matches("class=\"fig-range\"").count(), 2);
+    assert!(svg.contains("<title>with, x 88: 10</title>"), "{svg}");
+}

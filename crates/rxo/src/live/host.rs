@@ -10,7 +10,8 @@
 //! the processor time of receiving. On `tap:NAME` and `tun:NAME` the peers are the system and the networks
 //! behind it.
 //!
-//! [`Listeners`] are listeners on several addresses as one; [`settle()`] waits until a peer has everything.
+//! [`Listeners`] are listeners on several addresses as one; [`settle()`] waits until a peer has everything. [`cast_sender`]
+//! and [`cast_receiver`] are the settings of a cast's hosts.
 //!
 //! # Examples
 //! ```no_run
@@ -28,6 +29,7 @@
 //! ```
 
 mod asker;
+mod cast;
 mod listeners;
 mod settle;
 
@@ -51,6 +53,10 @@ use thiserror::Error;
 use asker::Question;
 
 pub use asker::HostAsker;
+pub use cast::{
+    CAST_BUFFER_BYTES, CAST_DELAYED_ACK, CAST_QUICK_ACKS, CAST_SEGMENTS_FOR_AN_ACK,
+    CAST_WINDOW_BYTES, cast_receiver, cast_sender,
+};
 pub use listeners::Listeners;
 pub use settle::{Unsettled, settle};
 

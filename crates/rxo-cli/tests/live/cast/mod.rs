@@ -2,15 +2,16 @@
 
 mod sender;
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, TcpStream};
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use rxo_lab::{Namespace, create_veth};
+use rxo_lab::{Namespace, RateLimit, create_veth};
 use serde_json::Value;
 
 use self::sender::{Cast, SENDER};
@@ -23,6 +24,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("receivers_of_a_cast_get_the_file_and_a_restarted_one_too", receivers),
     ("cast_send_to_three_of_which_one_is_killed_and_comes_again", sent_by_command),
     ("linux_receives_a_cast_beside_cast_join", linux),
+    ("a_terminal_shows_a_cast_that_linux_receives_beside_cast_join", on_a_terminal),
     ("without_a_sender_there_is_no_file", no_sender),
 ];
 
@@ -59,7 +61,7 @@ impl Rack {
 fn stream(scratch: &Scratch, name: &str, file: &[u8]) -> Vec<u8> {
     let path = scratch.file("original");
     fs::write(&path, file).unwrap();
-    let output = std::process::Command::new("sha256sum").arg(&path).output().unwrap();
+    let output = Command::new("sha256sum").arg(&path).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let hash = (0..32).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap());
     let length = (file.len() as u64).to_be_bytes();
@@ -172,12 +174,57 @@ fn linux() {
     let fared = cast.join().unwrap().unwrap();
     assert!(fared.len() == 1 && fared[0].1, "{fared:?}");
     let stop = format!("kill -INT {}", filter.id());
-    assert!(std::process::Command::new("sh").args(["-c", &stop]).status().unwrap().success());
+    assert!(Command::new("sh").args(["-c", &stop]).status().unwrap().success());
     let figures = lines.next().unwrap().unwrap();
     assert!(filter.wait().unwrap().success());
     let given: u64 = figures.split(' ').next().unwrap().replace(',', "").parse().unwrap();
     assert!(given > 5_000, "the text came to the group: {figures}");
     drop(scratch);
+}
+
+/// `rxo cast send --raw` on a terminal, to a receiver whose TCP is Linux's: all receivers in one line while it sends.
+fn on_a_terminal() {
+    let (rack, scratch) = (Rack::new(2), Scratch::new("cast-terminal"));
+    let file = pattern(15_000_000);
+    let original = scratch.file("image.img");
+    fs::write(&original, &file).unwrap();
+    // Slowly enough that there is something to see.
+    rack.hosts[0].interface("eth0").limit_rate(RateLimit::new(5_000_000)).unwrap();
+    let line = format!(
+        "{} cast send {} --raw --nic packet:eth0 --ip {SENDER}/24 {GROUP} --receivers 1",
+        env!("CARGO_BIN_EXE_rxo"),
+        original.display()
+    );
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let terminal = rack.hosts[0].run(|| terminal.spawn()).unwrap().unwrap();
+    let host = &rack.hosts[1];
+    let line = format!("cast join {SENDER}:7000 --nic packet:eth0 --host tap:cast0 {GROUP}");
+    let mut filter = spawn(host, &line);
+    let mut lines = BufReader::new(filter.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().starts_with("joining 232.1.1.1 from 10.0.0.1"));
+    host.interface("cast0").add_address("10.0.0.6".parse().unwrap(), 24).unwrap();
+    // The sender may not listen yet.
+    let connected = || TcpStream::connect((SENDER, 7_000)).ok();
+    let stream = RefCell::new(None);
+    wait_until("the sender takes the connection", || {
+        *stream.borrow_mut() = host.run(connected).unwrap();
+        stream.borrow().is_some()
+    });
+    let mut all = Vec::new();
+    stream.into_inner().unwrap().read_to_end(&mut all).unwrap();
+    assert!(all == file, "what was sent");
+    let output = terminal.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}");
+    let shown = said.split('\r').filter(|line| line.contains("1 receivers, 0 done, 0 failed"));
+    let parts = ["sent ", "median ", "slowest ", "(10.0.0.6:", "repairs "];
+    let is_whole = |line: &str| parts.iter().all(|part| line.contains(part));
+    assert!(shown.clone().count() >= 3 && shown.into_iter().all(is_whole), "{said}");
+    assert!(said.contains("10.0.0.6:") && said.contains(": done; 15,000,000 bytes"), "{said}");
+    let stop = format!("kill -INT {}", filter.id());
+    assert!(Command::new("sh").args(["-c", &stop]).status().unwrap().success());
+    assert!(filter.wait().unwrap().success());
 }
 
 /// Nobody sends: one line, and nothing in the folder.

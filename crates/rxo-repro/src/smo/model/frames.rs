@@ -1,0 +1,247 @@
+//! Frames of modelled receivers, and what the model reads of the sender's. Ethernet and IPv4 without options.
+
+use std::net::Ipv4Addr;
+
+use anyhow::Result;
+use rxo::wire::build::{
+    EthernetHeader, Ipv4Header, TcpHeader, maximum_segment_size_option, timestamp_option,
+    write_tcp_checksum,
+};
+use rxo::wire::checksum::Summer;
+use rxo::wire::tcp::Timestamp;
+use rxo::wire::{ETHERTYPE_IPV4, PROTOCOL_TCP, SeqNumber, TcpFlags};
+
+/// The sender's address, in a network of eight bits, and the port on which receivers join.
+pub(crate) const SENDER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// Its Ethernet address.
+pub(crate) const SENDER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+pub(crate) const GROUP: Ipv4Addr = Ipv4Addr::new(232, 1, 1, 1);
+pub(crate) const PORT: u16 = 7_000;
+const RECEIVER_PORT: u16 = 40_000;
+/// The modelled receivers' initial sequence number.
+const ISS: SeqNumber = SeqNumber(5_000);
+const MSS: u16 = 1_460;
+/// Offered without scale and with it: 2 MiB.
+const SCALE: u8 = 7;
+const WINDOW: u16 = 16_384;
+
+/// Bytes of an acknowledgement with a timestamp.
+const ACK_BYTES: usize = TCP + 32;
+const ARP_BYTES: usize = 42;
+const IP: usize = 14;
+const TCP: usize = IP + 20;
+
+/// The address of receiver `number`.
+pub(crate) const fn address(number: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 1, (number >> 8) as u8, number as u8)
+}
+
+/// The receiver that has `address`.
+fn number(address: [u8; 4]) -> Option<usize> {
+    let [10, 1, high, low] = address else { return None };
+    Some(usize::from(high) << 8 | usize::from(low))
+}
+
+const fn mac(number: usize) -> [u8; 6] {
+    [2, 0, 0, 1, (number >> 8) as u8, number as u8]
+}
+
+/// What the sender has sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// It asks for the Ethernet address of a receiver.
+    Asks(usize),
+    /// It has answered the SYN of a receiver.
+    Opens { number: usize, seq: SeqNumber, clock: u32 },
+    /// Text to the group.
+    Text(Text),
+    /// A segment of a receiver's own connection with so many bytes of text.
+    Own(usize, usize),
+    /// Something else.
+    Other,
+}
+
+/// Text to the group, in one segment or more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Text {
+    pub(crate) seq: SeqNumber,
+    pub(crate) bytes: usize,
+    pub(crate) is_last: bool,
+    pub(crate) clock: u32,
+}
+
+/// Reads the headers of a frame; what is behind them need not be there.
+pub(crate) fn hear(frame: &[u8]) -> Heard {
+    read(frame).unwrap_or(Heard::Other)
+}
+
+fn read(frame: &[u8]) -> Option<Heard> {
+    let four = |at: usize| frame.get(at..at + 4)?.try_into().ok();
+    let word = |at: usize| four(at).map(u32::from_be_bytes);
+    match frame.get(12..14)? {
+        [8, 6] => return Some(Heard::Asks(number(four(38)?)?)),
+        [8, 0] if frame.get(IP + 9) == Some(&PROTOCOL_TCP) => {}
+        _ => return None,
+    }
+    let packet = usize::from(u16::from_be_bytes([*frame.get(IP + 2)?, *frame.get(IP + 3)?]));
+    let header = usize::from(*frame.get(TCP + 12)? >> 4) * 4;
+    let bytes = packet.checked_sub(20 + header)?;
+    let flags = u16::from(*frame.get(TCP + 13)?);
+    let has = |flag: TcpFlags| flags & flag.bits() != 0;
+    let seq = SeqNumber(word(TCP + 4)?);
+    let to: [u8; 4] = four(IP + 16)?;
+    if to == GROUP.octets() {
+        let text = Text { seq, bytes, is_last: has(TcpFlags::FIN), clock: word(TCP + 24)? };
+        return Some(Heard::Text(text));
+    }
+    let number = number(to)?;
+    if has(TcpFlags::SYN) {
+        return Some(Heard::Opens { number, seq, clock: clock(frame, header)? });
+    }
+    Some(Heard::Own(number, bytes))
+}
+
+/// TSval among the options of a header of so many bytes.
+fn clock(frame: &[u8], header: usize) -> Option<u32> {
+    let mut options = frame.get(TCP + 20..TCP + header)?;
+    loop {
+        options = match options {
+            [8, 10, a, b, c, d, ..] => return Some(u32::from_be_bytes([*a, *b, *c, *d])),
+            [1, rest @ ..] => rest,
+            [_, length, ..] => options.get(usize::from(*length).max(2)..)?,
+            _ => return None,
+        };
+    }
+}
+
+/// The answer of receiver `number` to the sender, which asks for its Ethernet address.
+pub(crate) fn here_is(number: usize) -> [u8; ARP_BYTES] {
+    let mut frame = [0; ARP_BYTES];
+    let own = mac(number);
+    let parts: [&[u8]; 7] = [
+        &SENDER_MAC,
+        &own,
+        &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2],
+        &own,
+        &address(number).octets(),
+        &SENDER_MAC,
+        &SENDER.octets(),
+    ];
+    let mut to = &mut frame[..];
+    for part in parts {
+        let (place, rest) = to.split_at_mut(part.len());
+        place.copy_from_slice(part);
+        to = rest;
+    }
+    frame
+}
+
+/// The SYN of receiver `number`.
+///
+/// # Errors
+/// None: everything fits.
+pub(crate) fn syn(number: usize, clock: u32) -> Result<Vec<u8>> {
+    let mut options = maximum_segment_size_option(MSS).to_vec();
+    options.extend([4, 2, 3, 3, SCALE, 1]);
+    options.extend(timestamp_option(Timestamp { value: clock, echo: 0 }));
+    let header = TcpHeader { flags: TcpFlags::SYN, window: u16::MAX, ..TcpHeader::default() };
+    frame(number, TcpHeader { seq: ISS, options: &options, ..header })
+}
+
+fn frame(number: usize, tcp: TcpHeader<'_>) -> Result<Vec<u8>> {
+    let tcp = TcpHeader { source_port: RECEIVER_PORT, destination_port: PORT, ..tcp };
+    let ip = Ipv4Header {
+        source: address(number),
+        destination: SENDER,
+        protocol: PROTOCOL_TCP,
+        payload_bytes: tcp.bytes(),
+        ..Ipv4Header::default()
+    };
+    let ethernet = EthernetHeader {
+        destination: SENDER_MAC,
+        source: mac(number),
+        tags: &[],
+        ethertype: ETHERTYPE_IPV4,
+    };
+    let mut frame = vec![0; ethernet.bytes() + ip.bytes() + tcp.bytes()];
+    let segment = ip.write(ethernet.write(&mut frame)?)?;
+    tcp.write(segment)?;
+    write_tcp_checksum(segment, ip.pseudo_header(), Summer::portable())?;
+    Ok(frame)
+}
+
+/// Acknowledgements of one receiver: a frame in which three numbers change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ack {
+    frame: [u8; ACK_BYTES],
+    /// The sum of its words, without the three numbers.
+    sum: u32,
+}
+
+impl Ack {
+    /// Those of receiver `number`; with a FIN or without.
+    ///
+    /// # Errors
+    /// None: everything fits.
+    pub(crate) fn new(number: usize, is_last: bool) -> Result<Self> {
+        let options = timestamp_option(Timestamp::default());
+        let fin = if is_last { TcpFlags::FIN } else { TcpFlags::default() };
+        let flags = TcpFlags::ACK | fin;
+        let header = TcpHeader { seq: ISS + 1, flags, window: WINDOW, ..TcpHeader::default() };
+        let bytes = frame(number, TcpHeader { options: &options, ..header })?;
+        let mut frame = [0; ACK_BYTES];
+        frame.copy_from_slice(&bytes);
+        let sum = !u16::from_be_bytes([frame[TCP + 16], frame[TCP + 17]]);
+        Ok(Self { frame, sum: sum.into() })
+    }
+
+    /// That of everything before `number`, at `clock` of the receiver; `echo` is the sender's.
+    #[inline]
+    pub(crate) fn of(&mut self, number: SeqNumber, clock: u32, echo: u32) -> &[u8] {
+        let mut sum = self.sum;
+        for (at, value) in [(8, number.0), (24, clock), (28, echo)] {
+            self.frame[TCP + at..TCP + at + 4].copy_from_slice(&value.to_be_bytes());
+            sum += (value >> 16) + (value & 0xffff);
+        }
+        sum = (sum & 0xffff) + (sum >> 16);
+        let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        self.frame[TCP + 16..TCP + 18].copy_from_slice(&sum.to_be_bytes());
+        &self.frame
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo::wire::{Transport, parse};
+
+    use super::*;
+
+    #[test]
+    fn an_ack_is_what_a_receiver_sends() {
+        let mut ack = Ack::new(300, false).unwrap();
+        for (number, clock, echo) in [(7, 8, 9), (u32::MAX, u32::MAX - 1, 0xffff_0001)] {
+            let bytes = ack.of(SeqNumber(number), clock, echo).to_vec();
+            let parsed = parse(&bytes).unwrap();
+            assert_eq!(parsed.key.source(), std::net::IpAddr::from([10, 1, 1, 44]));
+            let Transport::Tcp(tcp) = parsed.transport else { panic!("{parsed:?}") };
+            assert_eq!((tcp.ack.0, tcp.flags, tcp.window), (number, TcpFlags::ACK, WINDOW));
+            let [clock, echo] = [clock, echo].map(u32::to_be_bytes);
+            assert_eq!(&bytes[TCP + 24..], [clock, echo].concat());
+            let words = bytes[TCP..].chunks(2).map(|it| u32::from(it[0]) << 8 | u32::from(it[1]));
+            let addresses =
+                bytes[IP + 12..TCP].chunks(2).map(|it| u32::from(it[0]) << 8 | u32::from(it[1]));
+            let sum: u32 = words.chain(addresses).sum::<u32>() + 6 + 32;
+            assert_eq!(((sum & 0xffff) + (sum >> 16)) & 0xffff, 0xffff, "the checksum");
+        }
+    }
+
+    #[test]
+    fn frames_of_receivers_are_told_apart_from_the_senders() {
+        let mut question = here_is(300);
+        // As the sender asks: for the receiver's address.
+        question[38..42].copy_from_slice(&address(300).octets());
+        assert_eq!(hear(&question), Heard::Asks(300));
+        assert_eq!(hear(&[0; 20]), Heard::Other);
+        assert_eq!(hear(&syn(3, 1).unwrap()), Heard::Other, "it is not to a receiver");
+    }
+}

@@ -1,0 +1,277 @@
+//! A rack: up to 21 receivers in one process, each a host of its own, on one interface.
+//!
+//! The process reads the interface once, and gives each host the frames that are for it; what is for a group is for all.
+//! Before each host is a network that loses frames by itself.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rxo::live::host::{cast_receiver, config};
+use rxo::live::{Device, DeviceOptions};
+use rxo::{DeviceError, Frame, FrameSink, FrameSource, Gather, Instant, LinkKind};
+use rxo_console::output;
+use rxo_device::middleware::{ImpairedSource, Impairment, ImpairmentSettings};
+use rxo_device::{SinkCapabilities, SinkCounters, SourceCapabilities, SourceCounters};
+use rxo_driver::{DeviceSink, clock, wait};
+use rxo_host::{Handle, Host, IpCidr, TcpStream};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::flags::SmoRackFlags;
+use crate::smo::model::{GROUP, PORT, SENDER};
+
+/// What a receiver has got.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Copied {
+    pub(super) receiver: usize,
+    pub(super) bytes: u64,
+    pub(super) sha256: String,
+    /// Frames that it sent.
+    pub(super) frames_sent: u64,
+    /// Frames that were lost on the way to it.
+    pub(super) lost: u64,
+}
+
+/// The address of receiver `number`, counted from 0.
+pub(super) const fn address(number: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 1, (number >> 8) as u8, number as u8)
+}
+
+/// Receives until all have everything, and prints what each has as JSON.
+///
+/// # Errors
+/// If the interface cannot be opened, or a receiver fails.
+pub(crate) fn run(flags: &SmoRackFlags, stop: &AtomicBool) -> Result<()> {
+    let name = format!("packet:{}", flags.interface).parse()?;
+    let Device { mut source, sink } = Device::open(&name, DeviceOptions::default())?;
+    let (from, sink) = (source.capabilities(), Rc::new(RefCell::new(sink)));
+    let numbers = flags.first..flags.first + flags.receivers;
+    let mut receivers = numbers
+        .map(|number| Receiver::join(number, flags.loss_ppm, from, Shared(Rc::clone(&sink))))
+        .collect::<Result<Vec<_>>>()?;
+    output::json_line(&"ready")?;
+    let mut batch = Vec::new();
+    while !receivers.iter().all(Receiver::is_over) {
+        if stop.load(Ordering::Relaxed) {
+            bail!("interrupted");
+        }
+        let came = source.receive(&mut batch, FRAMES_AT_ONCE)?;
+        for frame in batch.drain(..) {
+            share_out(&frame, &receivers);
+        }
+        let mut is_idle = came == 0;
+        for receiver in &mut receivers {
+            is_idle &= receiver.turn(clock::now())?;
+        }
+        if is_idle {
+            // Frames gather meanwhile, as behind a card that moderates its notifications.
+            wait::pause(Duration::from_micros(500));
+        }
+    }
+    let copies: Vec<Copied> = receivers.iter_mut().map(Receiver::copied).collect();
+    output::json_line(&copies)
+}
+
+/// Gives a frame to those whom it is for. It is copied once for all.
+fn share_out<B: AsRef<[u8]>>(frame: &Frame<B>, receivers: &[Receiver]) {
+    let bytes: Arc<[u8]> = frame.bytes().into();
+    let Frame { arrived_at, checksum, gso, vlan, .. } = *frame;
+    let to = destination(&bytes);
+    for receiver in receivers {
+        if to.is_none_or(|to| to == address(receiver.number)) {
+            let bytes = Arc::clone(&bytes);
+            let copy = Frame { bytes, arrived_at, checksum, gso, vlan };
+            receiver.arrived.borrow_mut().push_back(copy);
+        }
+    }
+}
+
+/// The receiver that a frame is for; `None` for all.
+fn destination(frame: &[u8]) -> Option<Ipv4Addr> {
+    let at = match frame.get(12..14)? {
+        [8, 6] => 38,
+        [8, 0] if frame[0] & 1 == 0 => 30,
+        _ => return None,
+    };
+    Some(<[u8; 4]>::try_from(frame.get(at..at + 4)?).ok()?.into())
+}
+
+type Arrived = Rc<RefCell<VecDeque<Frame<Arc<[u8]>>>>>;
+
+/// The frames for one host, without those that are lost.
+type Lossy = ImpairedSource<Queue, fn() -> Instant>;
+
+/// One receiver.
+struct Receiver {
+    number: usize,
+    host: Host<Lossy, Shared>,
+    arrived: Arrived,
+    stream: TcpStream,
+    /// When it asks again, because nobody listens yet.
+    again_at: Option<Instant>,
+    buffer: Vec<u8>,
+    bytes: u64,
+    hash: Sha256,
+    has_all: bool,
+}
+
+impl Receiver {
+    fn join(number: usize, loss_ppm: u32, from: SourceCapabilities, sink: Shared) -> Result<Self> {
+        let mut config = config(vec![IpCidr::new(address(number).into(), 8)?]);
+        // Each acknowledges other segments than its neighbours.
+        config.secret[0] = config.secret[0] & !0xf | number as u64 & 0xf;
+        config.mac = Some([2, 0, 0, 1, (number >> 8) as u8, number as u8]);
+        cast_receiver(&mut config);
+        let arrived = Arrived::default();
+        let seed = number as u64;
+        let loss = ImpairmentSettings { seed, loss_ppm, ..ImpairmentSettings::default() };
+        let queue = Queue { arrived: Rc::clone(&arrived), from, frames: 0 };
+        let loss = Impairment::new(loss, LinkKind::Ethernet)?;
+        let source = ImpairedSource::new(queue, loss, clock::now as fn() -> Instant);
+        let host = Host::new(source, sink, config)?;
+        Ok(Self {
+            number,
+            stream: join(&host.handle())?,
+            host,
+            arrived,
+            again_at: None,
+            buffer: vec![0; READ_BYTES],
+            bytes: 0,
+            hash: Sha256::new(),
+            has_all: false,
+        })
+    }
+
+    /// Whether the sender knows that it has everything.
+    fn is_over(&self) -> bool {
+        let seen = self.stream.statistics();
+        self.has_all && seen.snd_una == seen.snd_nxt && seen.unsent == 0
+    }
+
+    /// A turn of its host. Returns whether there was nothing to do.
+    fn turn(&mut self, now: Instant) -> Result<bool> {
+        let turn = self.host.turn(now)?;
+        if self.again_at.is_some_and(|at| at <= now) {
+            self.again_at = None;
+            self.stream = join(&self.host.handle())?;
+        }
+        loop {
+            match self.stream.read(&mut self.buffer) {
+                Ok(0) if !self.has_all => {
+                    self.has_all = true;
+                    self.stream.shutdown(Shutdown::Write)?;
+                }
+                Ok(0) => return Ok(turn.is_idle()),
+                Ok(count) => {
+                    self.hash.update(&self.buffer[..count]);
+                    self.bytes += count as u64;
+                }
+                Err(error) if is_wait(&error) => return Ok(turn.is_idle()),
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                    self.again_at.get_or_insert(now + BETWEEN_TRIES);
+                    return Ok(turn.is_idle());
+                }
+                Err(error) => {
+                    return Err(error).with_context(|| format!("receiver {}", self.number));
+                }
+            }
+        }
+    }
+
+    fn copied(&mut self) -> Copied {
+        let counters = self.host.counters();
+        let hash = self.hash.clone().finalize();
+        Copied {
+            receiver: self.number,
+            bytes: self.bytes,
+            sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            frames_sent: counters.sink.frames,
+            lost: counters.source.impaired.lost,
+        }
+    }
+}
+
+/// Asks the sender to join its group.
+fn join(handle: &Handle) -> Result<TcpStream> {
+    let (sender, group) = ((SENDER, PORT).into(), SocketAddr::new(GROUP.into(), PORT));
+    let stream = handle.join_nonblocking(sender, group)?;
+    stream.set_nonblocking(true)?;
+    Ok(stream)
+}
+
+/// Before the connection is open, and while nothing is there.
+fn is_wait(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected)
+}
+
+/// The frames for one host.
+struct Queue {
+    arrived: Arrived,
+    from: SourceCapabilities,
+    frames: u64,
+}
+
+impl FrameSource for Queue {
+    type Buffer = Arc<[u8]>;
+
+    fn capabilities(&self) -> SourceCapabilities {
+        self.from
+    }
+
+    fn receive(
+        &mut self,
+        batch: &mut Vec<Frame<Arc<[u8]>>>,
+        budget: usize,
+    ) -> Result<usize, DeviceError> {
+        let mut arrived = self.arrived.borrow_mut();
+        let count = budget.min(arrived.len());
+        batch.extend(arrived.drain(..count));
+        self.frames += count as u64;
+        Ok(count)
+    }
+
+    fn counters(&mut self) -> SourceCounters {
+        SourceCounters { frames: self.frames, ..SourceCounters::default() }
+    }
+}
+
+/// The interface, for all hosts on this thread.
+#[derive(Clone)]
+struct Shared(Rc<RefCell<DeviceSink>>);
+
+impl FrameSink for Shared {
+    fn capabilities(&self) -> SinkCapabilities {
+        self.0.borrow().capabilities()
+    }
+
+    fn transmit<'a, G: Gather<'a>>(
+        &mut self,
+        batch: impl ExactSizeIterator<Item = G>,
+    ) -> Result<(), DeviceError> {
+        self.0.borrow_mut().transmit(batch)
+    }
+
+    fn counters(&self) -> SinkCounters {
+        self.0.borrow().counters()
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.0.borrow().is_blocked()
+    }
+
+    fn resume(&mut self) -> Result<(), DeviceError> {
+        self.0.borrow_mut().resume()
+    }
+}
+
+/// As many as arrive while all hosts have a turn.
+const FRAMES_AT_ONCE: usize = 1_024;
+const BETWEEN_TRIES: Duration = Duration::from_millis(100);
+const READ_BYTES: usize = 256 << 10;

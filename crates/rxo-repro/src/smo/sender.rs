@@ -1,0 +1,158 @@
+//! The sender that is measured: a host with one cast, on any device, and its application on the same thread.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use rxo::live::host::{CAST_BUFFER_BYTES, cast_sender};
+use rxo::tcp::{Late, Outcome, Repairs, Slow};
+use rxo::{FrameSink, FrameSource, Instant};
+use rxo_coalesce::PureAckRule;
+use rxo_host::{
+    Cast, CastConfig, CastEvent, FastModules, Host, HostConfig, HostCounters, IpCidr, SharedBytes,
+    Turn,
+};
+use serde::Serialize;
+
+use super::model::{GROUP, PORT, SENDER, SENDER_MAC};
+
+/// How the sender takes acknowledgements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Way {
+    /// Each by itself through the stack: the paper's kernel without TCP-PARO.
+    Stack,
+    /// The fast path, which consumes them where they lie.
+    Fast,
+}
+
+impl Way {
+    pub(crate) const ALL: [Self; 2] = [Self::Stack, Self::Fast];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Stack => "without the fast path",
+            Self::Fast => "with the fast path",
+        }
+    }
+}
+
+/// The host, and what its application has of the cast.
+pub(crate) struct Sender<I: FrameSource, O> {
+    host: Host<I, O>,
+    cast: Cast,
+    /// What is sent again and again.
+    piece: SharedBytes,
+    rest: SharedBytes,
+    /// Bytes of the stream that have not been given to the host.
+    left: u64,
+    is_finished: bool,
+    pub(crate) joined: usize,
+    pub(crate) done: usize,
+}
+
+impl<I, O> Sender<I, O>
+where
+    I: FrameSource,
+    I::Buffer: Send + Sync + 'static,
+    O: FrameSink,
+{
+    /// A host that waits for `receivers`.
+    ///
+    /// # Errors
+    /// If the device does not fit.
+    pub(crate) fn new((source, sink): (I, O), receivers: usize, way: Way) -> Result<Self> {
+        let network = IpCidr::new(IpAddr::V4(SENDER), 8)?;
+        let mut config = HostConfig::new(vec![network], [1, 2]);
+        config.mac = Some(SENDER_MAC);
+        cast_sender(&mut config);
+        match way {
+            Way::Stack => config.engine.policy.pure_acks = PureAckRule::Bypass,
+            Way::Fast => config.fast_path.modules = FastModules::ON,
+        }
+        let host = Host::new(source, sink, config)?;
+        let cast = host.handle().cast(CastConfig {
+            local: SocketAddr::new(SENDER.into(), PORT),
+            group: SocketAddr::new(GROUP.into(), PORT),
+            receivers,
+            slow: Slow::Eject(Duration::from_secs(10)),
+            late: Late::Refuse,
+            repairs: Repairs::Group { least: 2 },
+            buffer_bytes: CAST_BUFFER_BYTES,
+        })?;
+        Ok(Self {
+            host,
+            cast,
+            piece: SharedBytes::from(vec![7; PIECE_BYTES]),
+            rest: SharedBytes::default(),
+            left: 0,
+            is_finished: false,
+            joined: 0,
+            done: 0,
+        })
+    }
+
+    /// A turn of the host.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(crate) fn turn(&mut self, now: Instant) -> Result<Turn> {
+        Ok(self.host.turn(now)?)
+    }
+
+    /// When a turn is due though nothing arrives.
+    pub(crate) fn poll_at(&self) -> Option<Instant> {
+        self.host.poll_at()
+    }
+
+    pub(crate) fn counters(&mut self) -> HostCounters {
+        self.host.counters()
+    }
+
+    /// Begins the stream with `bytes`; more may follow.
+    pub(crate) fn start(&mut self, bytes: u64) {
+        self.cast.start();
+        self.left = bytes;
+    }
+
+    /// More bytes of the stream.
+    pub(crate) fn extend(&mut self, bytes: u64) {
+        self.left += bytes;
+    }
+
+    /// Gives the host as much of the stream as it has room for, and the end behind it if `ends`.
+    pub(crate) fn feed(&mut self, ends: bool) {
+        while self.cast.room() > 0 && (self.left > 0 || !self.rest.is_empty()) {
+            if self.rest.is_empty() {
+                self.rest = self.piece.first(usize::try_from(self.left).unwrap_or(usize::MAX));
+                self.left -= self.rest.len() as u64;
+            }
+            self.cast.write(&mut self.rest);
+        }
+        if ends && !self.is_finished && self.left == 0 && self.rest.is_empty() {
+            self.cast.finish();
+            self.is_finished = true;
+        }
+    }
+
+    /// Hears what became of the receivers.
+    ///
+    /// # Errors
+    /// If one failed or was refused.
+    pub(crate) fn hear(&mut self) -> Result<()> {
+        while let Some(event) = self.cast.event(Duration::ZERO)? {
+            match event {
+                CastEvent::Joined { .. } => self.joined += 1,
+                CastEvent::Ended { peer, outcome, .. } => {
+                    ensure!(outcome == Outcome::Done, "receiver {peer}: {outcome}");
+                    self.done += 1;
+                }
+                CastEvent::Refused { peer, why } => bail!("receiver {peer} was refused: {why}"),
+                CastEvent::WantsText { .. } | CastEvent::Progress(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+const PIECE_BYTES: usize = 1 << 20;

@@ -1,0 +1,165 @@
+//! A cast on virtual time: the link has a rate, and the sender's processor a speed. A turn takes as long as what it did
+//! costs, by counted instructions. Deterministic, and the same on any machine.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use rxo::Instant;
+use rxo::host::Turn;
+use serde::Serialize;
+
+use super::card::Card;
+use super::model::{Counts, Network};
+use super::sender::{Sender, Way};
+
+/// What the sender's work costs, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Costs {
+    pub(super) ack_ns: f64,
+    pub(super) segment_ns: f64,
+}
+
+/// One cast.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Cast {
+    pub(super) way: Way,
+    pub(super) receivers: usize,
+    pub(super) bits_per_s: f64,
+    pub(super) bytes: u64,
+    /// From the first byte until the last receiver is done.
+    pub(super) seconds: f64,
+    /// How long the sender's processor worked.
+    pub(super) busy_seconds: f64,
+    pub(super) acks: u64,
+}
+
+/// Sends `bytes` to `receivers` over a link of so many bits a second.
+///
+/// # Errors
+/// If a receiver fails.
+pub(super) fn cast(
+    (way, receivers): (Way, usize),
+    bits_per_s: f64,
+    bytes: u64,
+    costs: Costs,
+) -> Result<Cast> {
+    let mut scene = Scene::open((way, receivers), bits_per_s)?;
+    let (begun, before) = (scene.now, scene.network.counts().acks);
+    scene.sender.start(bytes);
+    let mut busy = Duration::ZERO;
+    while scene.sender.done < receivers {
+        scene.sender.feed(true);
+        busy += scene.step(costs)?;
+        scene.sender.hear()?;
+        ensure!(scene.now.since(begun) < PATIENCE, "{} are done", scene.sender.done);
+    }
+    let Counts { acks, bytes: came, repairs, .. } = scene.network.counts();
+    ensure!((came, repairs) == (bytes, 0), "{came} bytes came, {repairs} repairs");
+    Ok(Cast {
+        way,
+        receivers,
+        bits_per_s,
+        bytes,
+        seconds: scene.now.since(begun).as_secs_f64(),
+        busy_seconds: busy.as_secs_f64(),
+        acks: acks - before,
+    })
+}
+
+struct Scene {
+    card: Card,
+    sender: Sender<Card, Card>,
+    network: Network,
+    now: Instant,
+    segments: u64,
+}
+
+impl Scene {
+    /// A cast whose receivers have joined.
+    fn open((way, receivers): (Way, usize), bits_per_s: f64) -> Result<Self> {
+        let card = Card::new();
+        let sender = Sender::new((card.clone(), card.clone()), receivers, way)?;
+        let network = Network::new(receivers, bits_per_s);
+        let now = Instant::from_micros(1_000_000);
+        let mut scene = Self { card, sender, network, now, segments: 0 };
+        let free = Costs { ack_ns: 0.0, segment_ns: 0.0 };
+        while scene.sender.joined < receivers {
+            scene.step(free)?;
+            scene.sender.hear()?;
+            ensure!(scene.now < Instant::ZERO + PATIENCE, "the receivers do not come");
+        }
+        Ok(scene)
+    }
+
+    /// A turn of the sender, and what the network does meanwhile. Returns how long the sender worked.
+    fn step(&mut self, costs: Costs) -> Result<Duration> {
+        self.carry()?;
+        self.card.set_now(self.now);
+        let turn = self.sender.turn(self.now)?;
+        let worked = self.worked(turn, costs);
+        if worked.is_zero() && turn.is_idle() {
+            self.now = self.next_event();
+        } else {
+            self.now = self.now + worked.max(LEAST_TURN);
+        }
+        Ok(worked)
+    }
+
+    /// The link takes what it has room for, and brings what has come by now.
+    fn carry(&mut self) -> Result<()> {
+        let Self { card, network, now, .. } = self;
+        let mut arrive = |frame: &[u8]| card.arrive(frame);
+        // A frame may become due by the one before.
+        while network.has_room(*now) {
+            let Some(sent) = card.take() else { break };
+            network.take(&sent.headers, sent.at, &mut arrive)?;
+        }
+        network.on_time(*now, &mut arrive)?;
+        Ok(())
+    }
+
+    fn worked(&mut self, turn: Turn, costs: Costs) -> Duration {
+        let segments = self.card.segments();
+        let sent = segments - std::mem::replace(&mut self.segments, segments);
+        let ns = turn.frames as f64 * costs.ack_ns + sent as f64 * costs.segment_ns;
+        Duration::from_nanos(ns as u64)
+    }
+
+    fn next_event(&self) -> Instant {
+        let network = self.network.poll_at(self.card.handed_over_at().is_some());
+        let next = [network, self.sender.poll_at()].into_iter().flatten().min();
+        next.unwrap_or(self.now + LEAST_TURN).max(self.now + LEAST_TURN)
+    }
+}
+
+/// Time passes in every turn.
+const LEAST_TURN: Duration = Duration::from_nanos(100);
+const PATIENCE: Duration = Duration::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::least_time;
+    use super::*;
+
+    const COSTS: Costs = Costs { ack_ns: 1_000.0, segment_ns: 500.0 };
+
+    #[test]
+    fn a_fast_processor_takes_as_long_as_the_link() {
+        let (rate, bytes) = (100e6, 4_000_000);
+        let one = cast((Way::Fast, 20), rate, bytes, COSTS).unwrap();
+        let least = least_time(bytes, rate).as_secs_f64();
+        assert!(one.seconds >= least && one.seconds < 1.05 * least, "{one:?}, {least}");
+        let again = cast((Way::Fast, 20), rate, bytes, COSTS).unwrap();
+        assert_eq!(one, again, "deterministic");
+    }
+
+    #[test]
+    fn a_slow_processor_takes_as_long_as_its_acknowledgements() {
+        let slow = Costs { ack_ns: 200_000.0, ..COSTS };
+        let (rate, bytes) = (100e6, 4_000_000);
+        let one = cast((Way::Stack, 20), rate, bytes, slow).unwrap();
+        let work = one.acks as f64 * 200e-6;
+        assert!(one.seconds >= work && one.seconds < 1.1 * work, "{one:?}, {work}");
+        assert!(one.acks >= bytes / 1_448 / 16 * 20, "{one:?}");
+    }
+}
