@@ -5,8 +5,9 @@
 //! timestamp. That of datagrams has the length of all. It is written once, into a buffer of its own. The original frames do not change.
 
 use rxo_frame::Frame;
-use rxo_wire::IpVersion;
 use rxo_wire::checksum::Sum;
+use rxo_wire::tcp::CHECKSUM_AT;
+use rxo_wire::{IpVersion, PROTOCOL_TCP, PROTOCOL_UDP};
 
 use crate::datagrams;
 use crate::held::Held;
@@ -55,11 +56,24 @@ impl MergedHeader {
         self.form
     }
 
-    /// Writes the merged header that `merge` describes.
+    /// Writes the merged header that `merge` describes, which is of segments.
     #[inline(always)]
     pub(crate) fn write<B: AsRef<[u8]>>(&mut self, merge: &Merge<'_, B>, form: ChecksumForm) {
         self.form = merge.possible(form);
-        self.length = merge.write_as(self.form, &mut self.bytes) as u16;
+        self.length = merge.write_as::<false>(self.form, &mut self.bytes) as u16;
+    }
+
+    /// Writes the merged header of the datagrams `held`. A call, so that segments spare no registers for it.
+    #[inline(never)]
+    pub(crate) fn write_of_datagrams<B: AsRef<[u8]>>(
+        &mut self,
+        slots: &Slots<B>,
+        held: &Held,
+        form: ChecksumForm,
+    ) {
+        let merge = Merge::new(slots, held);
+        self.form = merge.possible(form);
+        self.length = merge.write_as::<true>(self.form, &mut self.bytes) as u16;
     }
 }
 
@@ -85,12 +99,19 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
 
     /// Writes the merged header to `to` and returns its length in bytes.
     pub(crate) fn write(&self, form: ChecksumForm, to: &mut [u8; MAX_HEADER_BYTES]) -> usize {
-        self.write_as(self.possible(form), to)
+        match self.held.at.is_datagram() {
+            true => self.write_as::<true>(self.possible(form), to),
+            false => self.write_as::<false>(self.possible(form), to),
+        }
     }
 
-    /// Writes the merged header in `form`, which must be possible.
+    /// Writes the merged header in `form`, which must be possible; of datagrams if `UDP`.
     #[inline(always)]
-    fn write_as(&self, form: ChecksumForm, to: &mut [u8; MAX_HEADER_BYTES]) -> usize {
+    fn write_as<const UDP: bool>(
+        &self,
+        form: ChecksumForm,
+        to: &mut [u8; MAX_HEADER_BYTES],
+    ) -> usize {
         let header = usize::from(self.held.header_bytes);
         let last = self.last.bytes();
         match (to.first_chunk_mut::<USUAL_BYTES>(), last.first_chunk::<USUAL_BYTES>()) {
@@ -100,18 +121,19 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
             _ => to.iter_mut().zip(last.iter().take(header)).for_each(|(to, byte)| *to = *byte),
         }
         self.write_ip(to);
-        self.write_transport(to);
+        self.write_transport::<UDP>(to);
         match form {
             ChecksumForm::PseudoHeader => {
                 let held = self.held;
-                let seed = held.pseudo_header(held.protocol(), held.payload_bytes).fold();
-                self.put_checksum(to, seed);
+                let protocol = if UDP { PROTOCOL_UDP } else { PROTOCOL_TCP };
+                let seed = held.pseudo_header(protocol, held.payload_bytes).fold();
+                self.put_checksum::<UDP>(to, seed);
             }
             ChecksumForm::Complete => {
-                self.put_checksum(to, 0);
+                self.put_checksum::<UDP>(to, 0);
                 // Made anew, so that what was made need not be in memory.
                 let complete = Self::new(self.slots, self.held).complete(to);
-                self.put_checksum(to, complete);
+                self.put_checksum::<UDP>(to, complete);
             }
             ChecksumForm::Verified => {}
         }
@@ -143,9 +165,9 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
 
     /// The first segment's sequence number and the flags of all; of datagrams the length of all.
     #[inline(always)]
-    fn write_transport(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
+    fn write_transport<const UDP: bool>(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
         let transport = usize::from(self.held.at.transport());
-        if self.held.at.is_datagram() {
+        if UDP {
             let length = datagrams::HEADER_BYTES as u32 + self.held.payload_bytes;
             if let Some(field) = field_mut(merged, transport + datagrams::LENGTH_AT) {
                 *field = (length as u16).to_be_bytes();
@@ -158,8 +180,9 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
     }
 
     #[inline(always)]
-    fn put_checksum(&self, merged: &mut [u8; MAX_HEADER_BYTES], checksum: u16) {
-        let at = usize::from(self.held.at.transport() + self.held.checksum_at());
+    fn put_checksum<const UDP: bool>(&self, merged: &mut [u8; MAX_HEADER_BYTES], checksum: u16) {
+        let field = if UDP { datagrams::CHECKSUM_AT } else { CHECKSUM_AT };
+        let at = usize::from(self.held.at.transport()) + field;
         if let Some(field) = field_mut(merged, at) {
             *field = checksum.to_be_bytes();
         }

@@ -195,8 +195,13 @@ impl<B: AsRef<[u8]>> Store<B> {
         let mut headers = core::mem::take(&mut self.headers);
         for ready in &self.ready {
             if let Ready::Aggregate(place) = *ready {
-                let merge = Merge::new(&self.slots, &self.held[usize::from(place)]);
-                headers[usize::from(place)].write(&merge, form);
+                let (held, header) =
+                    (&self.held[usize::from(place)], &mut headers[usize::from(place)]);
+                if held.at.is_datagram() {
+                    header.write_of_datagrams(&self.slots, held, form);
+                } else {
+                    header.write(&Merge::new(&self.slots, held), form);
+                }
             }
         }
         self.headers = headers;

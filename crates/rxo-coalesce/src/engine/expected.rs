@@ -86,7 +86,8 @@ impl<B: FrameBuffer> Engine<B> {
         slot: u32,
         network: usize,
     ) -> Option<u16> {
-        if held.kind() != Kind::Data {
+        // Datagrams have no header that could be expected here.
+        if held.kind() == Kind::PureAck {
             return None;
         }
         let (last, next) = (batch.get(held.chain.tail)?, batch.get(slot)?);
@@ -169,7 +170,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
         let key = flow_key(flow::<S>(packet), frame);
         let place = self.table.guess(self.hasher.hash(&key))?;
-        if self.store.held.get(usize::from(place))?.kind() != Kind::Data {
+        if self.store.held.get(usize::from(place))?.kind() == Kind::PureAck {
             return None;
         }
         let ran = self.run_over::<S, true>(batch, place, slot, network)?;

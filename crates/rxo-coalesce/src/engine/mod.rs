@@ -53,6 +53,8 @@ pub struct Engine<B> {
     /// Plain segments with payloads up to this, in bytes, break no rule of the policy by themselves. 0 if
     /// some may.
     plain_payload_bytes: u32,
+    /// Whether the policy coalesces UDP.
+    takes_datagrams: bool,
     /// Polls ended since the last flush of all.
     polls: u32,
     /// Packets until the next flush of all.
@@ -84,6 +86,7 @@ impl<B: FrameBuffer> Engine<B> {
             recent: Recent::new(),
             ack_limit: policy.ack_limit(),
             plain_payload_bytes: plain_payload(policy),
+            takes_datagrams: policy.takes_datagrams(),
             polls: 0,
             packets_left: packet_window(policy.hold),
             oldest_arrival: Instant::ZERO,

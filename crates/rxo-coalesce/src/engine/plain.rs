@@ -225,7 +225,7 @@ impl<B: FrameBuffer> Engine<B> {
     ) -> Option<u32> {
         let frame = batch.frame(slot);
         let packet = frame.bytes().get(network..)?;
-        if self.config.policy.takes_datagrams()
+        if self.takes_datagrams
             && let Some(after) = self.take_datagram::<S>(batch, slot, network)
         {
             return Some(after);
