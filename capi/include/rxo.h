@@ -79,7 +79,7 @@ typedef struct rxo_frame {
 
 // One delivery: a frame as it came, or several coalesced into one.
 typedef struct rxo_delivery {
-    // Its pieces, for `writev`: iov[0] is the virtio header, iov[1] begins with the headers.
+    // Its pieces, for `writev`: `iov[0]` is the virtio header, `iov[1]` begins with the headers.
     const struct iovec *iov;
     // Number of pieces, at least 2.
     size_t niov;
@@ -91,7 +91,7 @@ typedef struct rxo_delivery {
     size_t nframes;
     // Payload bytes of each segment but the last, which may be shorter; 0 if it is not an aggregate.
     uint16_t gso_size;
-    // Bytes of the merged headers in iov[1], as many as each frame's own; 0 if it is not an aggregate.
+    // Bytes of the merged headers in `iov[1]`, as many as each frame's own; 0 if it is not an aggregate.
     uint16_t header_bytes;
 } rxo_delivery;
 

@@ -31,7 +31,7 @@ pub struct RxoFrame {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RxoDelivery {
-    /// Its pieces, for `writev`: iov[0] is the virtio header, iov[1] begins with the headers.
+    /// Its pieces, for `writev`: `iov[0]` is the virtio header, `iov[1]` begins with the headers.
     pub iov: *const iovec,
     /// Number of pieces, at least 2.
     pub niov: usize,
@@ -43,7 +43,7 @@ pub struct RxoDelivery {
     pub nframes: usize,
     /// Payload bytes of each segment but the last, which may be shorter; 0 if it is not an aggregate.
     pub gso_size: u16,
-    /// Bytes of the merged headers in iov[1], as many as each frame's own; 0 if it is not an aggregate.
+    /// Bytes of the merged headers in `iov[1]`, as many as each frame's own; 0 if it is not an aggregate.
     pub header_bytes: u16,
 }
 
