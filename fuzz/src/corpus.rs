@@ -64,12 +64,15 @@ fn parts() -> Vec<(String, Vec<u8>)> {
     let change = |at: u16, value: u8| [at.to_le_bytes().to_vec(), vec![value]].concat();
     let mut random = Random::new(9);
     let mut many = |count| (0..count).flat_map(|_| change(random.next() as u16, 1)).collect();
-    vec![
+    let early = (0..8).map(|at| (format!("early-{at}"), change(at * 150, 0x11)));
+    let mut parts: Vec<(String, Vec<u8>)> = early.collect();
+    parts.extend([
         ("nothing".to_owned(), Vec::new()),
         ("one".to_owned(), change(700, 0x80)),
         ("a-few".to_owned(), (0..4).flat_map(|at| change(at * 1_000, 1)).collect()),
         ("many".to_owned(), many(40)),
-    ]
+    ]);
+    parts
 }
 
 fn packets() -> Vec<(String, Vec<u8>)> {
