@@ -1,6 +1,6 @@
 //! A report as Parquet files, for Spark, DuckDB, pandas, Polars and others.
 //!
-//! The [tables](crate::tables) as files of their names in a folder, each written under a temporary name and
+//! The tables of [`crate::tables`] as files of their names in a folder, each written under a temporary name and
 //! renamed when complete. The metadata of a file says where its rows come from and whether they are complete.
 
 use std::fs::{self, File};

@@ -8,7 +8,7 @@
 //!   TUN <-write-- [virtio_net_hdr | merged header | payloads] <--for_packet()-- a delivery of rxo-coalesce
 //! ```
 //!
-//! [`VnetHeader`] converts between these bytes and what `rxo-frame` says of a packet; [`packets`] checks what a TUN
+//! [`VnetHeader`] converts between these bytes and what `rxo-frame` says of a packet; [`packets()`] checks what a TUN
 //! gave and segments it. The crate is separate from `rxo-driver` so that an embedder and a guest device can use it without system
 //! calls.
 //!

@@ -1,10 +1,10 @@
 //! A report as tables of Arrow: the same in Parquet files, in Python, and for other readers.
 //!
-//! * [`flows`]: a row for each flow.
+//! * [`flows()`]: a row for each flow.
 //! * [`settings`]: a row for all settings that were tried together, the chosen ones first.
 //! * [`reasons`]: a row for each reason of each of those rows, by row number.
 //! * [`histograms`]: a row for each bucket of each histogram of those rows.
-//! * [`sources`]: a row for each capture.
+//! * [`sources()`]: a row for each capture.
 //!
 //! Columns have their unit in their names (`_bytes`, `_ns`); a column without one counts packets, or what its
 //! name says. Times are in UTC. The columns and their types depend on nothing but the version. Their order is
@@ -36,7 +36,7 @@ pub fn flows(report: &Report) -> Table {
 /// A row for the chosen settings, and for all others that were tried.
 ///
 /// # Errors
-/// As [`flows`].
+/// As [`flows()`].
 pub fn settings(report: &Report) -> Table {
     outcomes::settings(report)
 }
@@ -44,7 +44,7 @@ pub fn settings(report: &Report) -> Table {
 /// A row for each reason of each row of [`settings`].
 ///
 /// # Errors
-/// As [`flows`].
+/// As [`flows()`].
 pub fn reasons(report: &Report) -> Table {
     outcomes::reasons(report)
 }
@@ -52,7 +52,7 @@ pub fn reasons(report: &Report) -> Table {
 /// A row for each bucket, which is not empty, of each histogram of each row of [`settings`].
 ///
 /// # Errors
-/// As [`flows`].
+/// As [`flows()`].
 pub fn histograms(report: &Report) -> Table {
     outcomes::histograms(report)
 }
@@ -60,7 +60,7 @@ pub fn histograms(report: &Report) -> Table {
 /// A row for each capture.
 ///
 /// # Errors
-/// As [`flows`].
+/// As [`flows()`].
 pub fn sources(report: &Report) -> Table {
     sources::table(report)
 }
