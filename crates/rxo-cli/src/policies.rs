@@ -125,7 +125,7 @@ fn notes() -> String {
          pure_acks=single with any policy.\n\
          Change a field with `rxo run --set`: coalesce, max_segments, max_bytes, buffer_bytes\n\
          (payload), flows, ack, window, options, psh, fin, payload (sizes), ece, ce, needs_df,\n\
-         zero_echo, pure_acks, max_acks, keep_every, sack_superset, extension_headers,\n\
+         zero_echo, pure_acks, max_acks, keep_every, sack_superset, extension_headers, udp,\n\
          hold (held until), max_hold. hold=auto:50us holds while the receiver is busy (device permitting).",
         records.join(", ")
     )

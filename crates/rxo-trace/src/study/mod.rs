@@ -307,8 +307,11 @@ impl Study {
     /// Returns the report. `partial` says why reading stopped early for a reason other than damage.
     #[must_use]
     pub fn finish(self, partial: Option<String>) -> Report {
-        let Settings { costs, costs_from, top, .. } = self.settings.clone();
-        self.into_part(None, partial).report(&Terms { costs, costs_from, top })
+        // A sweep of points that no axes give is not in a part's recipe.
+        let settings = self.settings.clone();
+        let Settings { costs, ref costs_from, top, .. } = settings;
+        let terms = Terms { costs, costs_from: costs_from.clone(), top };
+        outcome::report(&self.into_part(None, partial), &settings, &terms)
     }
 }
 

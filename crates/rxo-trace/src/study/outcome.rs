@@ -19,12 +19,10 @@ use crate::report::{
 /// Most senders that the report names.
 const MAX_SENDERS: usize = 1_024;
 
-/// Makes the report of what was counted.
-pub(super) fn report(part: &Part, terms: &Terms) -> Report {
-    // Parts have settings that can be read.
-    let Some(settings) = part.recipe.read() else { return Report::default() };
+/// Makes the report of what was counted with these settings, which are those of the part.
+pub(super) fn report(part: &Part, settings: &Settings, terms: &Terms) -> Report {
     let sums = &part.sums;
-    let points = Points::of(&settings);
+    let points = Points::of(settings);
     let tried = points.all.iter().zip(&sums.points);
     let outcomes: Vec<Outcome> =
         tried.map(|(point, counts)| outcome(&sums.count, counts, point)).collect();
@@ -33,7 +31,7 @@ pub(super) fn report(part: &Part, terms: &Terms) -> Report {
         axes: grid.axes.iter().map(Axis::from).collect(),
         outcomes: points.sweep.iter().map(|place| outcomes[*place].clone()).collect(),
     });
-    let traffic = traffic(sums, &settings);
+    let traffic = traffic(sums, settings);
     let costs = terms.costs;
     let mut advice = match &sweep {
         Some(sweep) => advice::from_sweep(sweep, &outcomes[CHOSEN]),

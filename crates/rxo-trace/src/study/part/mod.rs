@@ -30,7 +30,7 @@ pub(super) use self::sums::{PointSums, Sums};
 
 use super::point::Point;
 use super::points::Points;
-use super::{Settings, Study};
+use super::{Settings, Study, outcome};
 use crate::projection::{ASSUMED_FROM, Costs};
 use crate::report::Report;
 
@@ -166,7 +166,9 @@ impl Part {
     /// The report. Parts that are missing are said to be.
     #[must_use]
     pub fn report(&self, terms: &Terms) -> Report {
-        super::outcome::report(self, terms)
+        // A part has settings that can be read.
+        let settings = self.recipe.read();
+        settings.map_or_else(Report::default, |settings| outcome::report(self, &settings, terms))
     }
 
     /// Why its own figures are incomplete: damage, or reading that stopped early; `None` if they are complete.
