@@ -38,7 +38,7 @@ impl Process {
         self.child.id()
     }
 
-    /// The same, for signals.
+    /// The process number, as signals take it. `None` if it is out of range.
     pub(crate) fn pid(&self) -> Option<Pid> {
         i32::try_from(self.id()).ok().and_then(Pid::from_raw)
     }

@@ -29,7 +29,7 @@ pub(crate) struct Plan {
     /// Casts in namespaces.
     pub(super) real: Vec<Case>,
     pub(super) real_bytes: u64,
-    /// Casts under loss, of which one receiver is killed and one stopped.
+    /// Casts under loss. One receiver is killed, and one is stopped.
     pub(super) hardship: Vec<Case>,
     pub(super) rounds: usize,
     pub(super) cores: Cores,

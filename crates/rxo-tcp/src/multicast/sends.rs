@@ -1,6 +1,6 @@
 //! What the group sent, and when: connections learn of it later.
 //!
-//! Separate so that a send costs the same for any number of receivers. A connection learns of all sends before anything
+//! Separate so that recording a send costs the same for any number of receivers; serving them afterwards does not. A connection learns of all sends before anything
 //! else happens to it. So that its timers run even if no acknowledgement ever comes, those that have not learned of a
 //! send for [`CHECK_AFTER`] are told.
 

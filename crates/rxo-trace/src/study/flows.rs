@@ -50,7 +50,7 @@ pub(super) struct Flow {
     begins_with_plain_ack: bool,
 }
 
-/// What of a flow's first and last packet says whether ACKs on both sides of a cut could be aggregated.
+/// The fields of a flow's first and last packet that say whether ACKs on both sides of a cut could be aggregated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PlainAck {
     ack: u32,

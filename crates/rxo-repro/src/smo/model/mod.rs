@@ -27,7 +27,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// A link at this rate, and receivers of which none has joined.
+    /// Makes a link with this rate, and its receivers. None has joined.
     pub(crate) fn new(receivers: usize, bits_per_s: f64) -> Self {
         Self { wire: Wire::new(bits_per_s, SEGMENT_BYTES), receivers: Receivers::new(receivers) }
     }
@@ -41,7 +41,7 @@ impl Network {
         self.wire.has_room(now)
     }
 
-    /// Takes a frame, of which the headers suffice, that the card has had since `since`. Answers go through `send`.
+    /// Takes a frame that the card has had since `since`. The headers suffice. Answers go through `send`.
     ///
     /// # Errors
     /// If the sender sends what it must not.

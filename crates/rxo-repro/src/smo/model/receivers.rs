@@ -49,7 +49,7 @@ struct Member {
 }
 
 impl Receivers {
-    /// So many, of which none has joined.
+    /// Makes this many receivers. None has joined.
     pub(crate) fn new(count: usize) -> Self {
         Self {
             asked: 0,
