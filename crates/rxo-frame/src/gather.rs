@@ -28,7 +28,7 @@ pub trait Gather<'a>: Copy {
     fn frame_count(self) -> usize;
 
     /// Calls `visit` for each of those frames, in order. Sinks use it if the system refuses the
-    /// whole packet.
+    /// whole packet. A packet of one frame is that frame itself; if it is in several pieces, nothing is visited.
     fn for_each_frame(self, visit: impl FnMut(Frame<&'a [u8]>));
 }
 

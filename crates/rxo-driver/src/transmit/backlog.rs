@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use rxo_frame::Frame;
+use rxo_frame::{Frame, Gather, Instant, Offload};
 
 /// Room for one batch of the largest packets, 64 of 64 KiB. More is not needed, because the owner of a
 /// blocked sink stops reading for it.
@@ -39,15 +39,16 @@ impl Backlog {
         self.packets.len()
     }
 
-    /// Appends a copy of `frame`. Returns `false` and keeps nothing if it does not fit.
-    pub(crate) fn push(&mut self, frame: Frame<&[u8]>) -> bool {
+    /// Appends a copy of `packet`, of all its pieces. Returns `false` and keeps nothing if it does not fit.
+    pub(crate) fn push<'a>(&mut self, packet: impl Gather<'a>) -> bool {
         let start = self.bytes.len();
-        let end = start + frame.bytes.len();
+        let end = start + packet.byte_len();
         if end > MOST_BYTES || self.packets.len() == MOST_PACKETS {
             return false;
         }
-        self.bytes.extend_from_slice(frame.bytes);
-        let Frame { arrived_at, checksum, gso, vlan, .. } = frame;
+        packet.for_each_slice(|piece| self.bytes.extend_from_slice(piece));
+        let (Offload { checksum, gso, .. }, vlan) = (packet.offload(), packet.vlan());
+        let arrived_at = Instant::ZERO;
         self.packets.push_back(Frame { bytes: start..end, arrived_at, checksum, gso, vlan });
         true
     }
@@ -72,8 +73,6 @@ impl Backlog {
 
 #[cfg(test)]
 mod tests {
-    use rxo_frame::Instant;
-
     use super::*;
 
     fn frame(bytes: &[u8]) -> Frame<&[u8]> {

@@ -4,7 +4,7 @@
 use std::io;
 
 use rxo_device::SinkCounters;
-use rxo_frame::{Frame, Gather, GsoKind, LinkKind};
+use rxo_frame::{Gather, GsoKind, LinkKind};
 
 use super::backlog::Backlog;
 use super::batch::{Batch, Message, Messages, Sealed};
@@ -242,7 +242,13 @@ impl Keeping<'_> {
     /// Keeps the original frames of a packet, or only the one with index `part`. Single frames can be
     /// sent later even if the kernel refuses aggregates. Frames without room in the backlog are dropped.
     fn keep<'a, G: Gather<'a>>(&mut self, packet: G, part: Option<usize>, tally: &mut Tally) {
-        tally.counters.fallbacks += u64::from(part.is_none() && packet.frame_count() > 1);
+        if packet.frame_count() == 1 {
+            if !self.keep_frame(packet) {
+                tally.drop_packet(1);
+            }
+            return;
+        }
+        tally.counters.fallbacks += u64::from(part.is_none());
         let mut at = 0;
         packet.for_each_frame(|frame| {
             if part.is_none_or(|part| part == at) && !self.keep_frame(frame) {
@@ -252,9 +258,9 @@ impl Keeping<'_> {
         });
     }
 
-    fn keep_frame(&mut self, frame: Frame<&[u8]>) -> bool {
+    fn keep_frame<'a>(&mut self, frame: impl Gather<'a>) -> bool {
         // A tag needs an Ethernet header to be inserted into.
-        let can_be_said = frame.vlan.is_none() || self.link == LinkKind::Ethernet;
+        let can_be_said = frame.vlan().is_none() || self.link == LinkKind::Ethernet;
         can_be_said && self.backlog.push(frame)
     }
 }

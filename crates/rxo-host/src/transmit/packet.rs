@@ -64,6 +64,7 @@ impl<'a> Gather<'a> for Packet<'a> {
             Some(Whole::Template(template)) => {
                 template.frames(self.head, checksum).for_each(visit);
             }
+            // It is the frame itself.
             None => {}
         }
     }

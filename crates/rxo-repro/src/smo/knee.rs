@@ -44,12 +44,19 @@ pub(super) fn cast(
     let socket = folder.guest(0);
     let (card, stop) = (card(&socket)?, AtomicBool::new(false));
     thread::scope(|scope| {
-        let model = || on_core(cores.sender, || model(&card, receivers, bits_per_s, &stop));
+        let model = || {
+            let counts = on_core(cores.sender, || model(&card, receivers, bits_per_s, &stop));
+            // Whatever ended it, the sender must not wait for it.
+            stop.store(true, Ordering::Relaxed);
+            counts
+        };
         let model = scope.spawn(model);
         let sent = on_core(cores.receiver, || send(&socket, (way, receivers), bytes, &stop));
         stop.store(true, Ordering::Relaxed);
         let counts = model.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let (seconds, Counts { segments, acks, repairs, bytes: came }) = (sent?, counts?);
+        // If the model failed, that is why the sender did.
+        let Counts { segments, acks, repairs, bytes: came } = counts?;
+        let seconds = sent?;
         ensure!(came == bytes, "{came} of {bytes} bytes came");
         Ok(Timed { seconds, acks_a_segment: acks as f64 / segments as f64, repairs })
     })

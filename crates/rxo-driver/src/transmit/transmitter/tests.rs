@@ -20,15 +20,18 @@ impl Writer for Scripted {
         let (takes, code) = self.script.pop_front().unwrap_or((left, 0));
         let sent = takes.min(left);
         for n in from..from + sent {
-            // The last piece's length stands for the packet.
-            self.taken.push(batch.pieces(n).last().unwrap().iov_len as u8);
+            // The length behind the headers stands for the packet.
+            self.taken.push((batch.list()[n].bytes - HEADER_BYTES) as u8);
         }
         let refused = (sent < left && code != 0).then(|| io::Error::from_raw_os_error(code));
         Written { sent, submissions: 1, refused, ..Written::default() }
     }
 }
 
-/// A packet whose last piece is `id` bytes long, and whose frames are `id * 10 + 1 …` long.
+const HEADER_BYTES: usize = 54;
+
+/// A packet with `id` bytes behind its headers, whose frames have `id * 10 + 1 …`. A single frame is in two pieces, as a
+/// host's segment, and cannot be visited.
 #[derive(Clone, Copy)]
 struct Packet {
     id: u8,
@@ -40,7 +43,7 @@ const fn packet(id: u8, frames: u8) -> Packet {
     Packet { id, frames, vlan: None }
 }
 
-static BYTES: [u8; 256] = [0; 256];
+static BYTES: [u8; 512] = [0; 512];
 
 impl Gather<'static> for Packet {
     fn offload(self) -> Offload {
@@ -55,11 +58,11 @@ impl Gather<'static> for Packet {
     }
 
     fn byte_len(self) -> usize {
-        54 + usize::from(self.id)
+        HEADER_BYTES + usize::from(self.id)
     }
 
     fn for_each_slice(self, mut visit: impl FnMut(&'static [u8])) {
-        visit(&BYTES[..54]);
+        visit(&BYTES[..HEADER_BYTES]);
         visit(&BYTES[..usize::from(self.id)]);
     }
 
@@ -68,11 +71,9 @@ impl Gather<'static> for Packet {
     }
 
     fn for_each_frame(self, mut visit: impl FnMut(Frame<&'static [u8]>)) {
-        if self.frames == 1 {
-            return visit(Frame::new(&BYTES[..usize::from(self.id)], Instant::ZERO));
-        }
-        for n in 1..=self.frames {
-            visit(Frame::new(&BYTES[..usize::from(self.id * 10 + n)], Instant::ZERO));
+        for n in (1..=self.frames).filter(|_| self.frames > 1) {
+            let bytes = HEADER_BYTES + usize::from(self.id * 10 + n);
+            visit(Frame::new(&BYTES[..bytes], Instant::ZERO));
         }
     }
 }

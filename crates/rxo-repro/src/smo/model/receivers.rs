@@ -128,7 +128,8 @@ impl Receivers {
             self.members.iter_mut().flatten().for_each(|member| member.acked = ISS_OF_NOBODY);
             return Ok(false);
         }
-        ensure!(seq == self.next, "the sender skips text before {seq:?}");
+        let skipped = seq - self.next;
+        ensure!(skipped == 0, "the sender skips {skipped} bytes of text before {seq:?}");
         self.next = end;
         self.counts.bytes += bytes as u64;
         Ok(true)
