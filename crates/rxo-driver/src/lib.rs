@@ -59,5 +59,5 @@ pub use link_watch::LinkWatch;
 pub use listener::{Access, Listener, SocketFile};
 pub use packet::{PacketOptions, PacketSource};
 pub use tap::{SubmitMode, Tap, TapKind, TapSource};
-pub use vhost::GuestOptions;
+pub use vhost::{GuestOptions, LINE_BYTES, PayloadPlaces};
 pub use virtio_net::{CopyPath, FrameLayout};

@@ -15,6 +15,7 @@ use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
 
 use super::moderator::Moderator;
 use super::options::GuestOptions;
+use super::places::PayloadPlaces;
 use crate::clock;
 use crate::vhost_user::features::{EVENT_IDX, INDIRECT_DESC, MRG_RXBUF, RING_PACKED};
 use crate::vhost_user::foreign::Discards;
@@ -55,6 +56,7 @@ pub(super) struct Connection {
     notified: u64,
     /// Whether packets were put that were not published.
     has_put: bool,
+    places: Option<&'static PayloadPlaces>,
 }
 
 #[derive(Debug)]
@@ -89,6 +91,7 @@ impl Connection {
             moderator: Moderator::new(options.moderation),
             notified: 0,
             has_put: false,
+            places: options.places,
         })
     }
 
@@ -280,7 +283,8 @@ impl PacketRing for Connection {
         let down = || io::Error::from_raw_os_error(libc::ENETDOWN);
         let too_large = || io::Error::from_raw_os_error(libc::EMSGSIZE);
         let mut pieces = pieces.peekable();
-        let chosen = queue_of(pieces.peek().copied().unwrap_or_default(), self.receivers.len());
+        let first = pieces.peek().copied().unwrap_or_default();
+        let chosen = queue_of(first, self.receivers.len());
         let ring = self.receivers.get(chosen).copied();
         let Some(Queue { queue, starved_since, .. }) = ring.and_then(|n| self.queues[n].as_mut())
         else {
@@ -290,6 +294,9 @@ impl PacketRing for Connection {
         for _ in 0..MOST_ATTEMPTS {
             let refused = match queue.reserve(&self.memory, all, fit) {
                 Ok(mut writer) => {
+                    if let Some(places) = self.places {
+                        places.count(&writer, (header, all), first);
+                    }
                     writer.write(header);
                     pieces.for_each(|piece| writer.write(piece));
                     self.has_put = true;

@@ -6,6 +6,7 @@
 //! * `backend` is the device: one front end at a time, which may close and come again.
 //! * `connection` is one front end: its session, its memory, its queues.
 //! * `options` is what a guest is offered; `moderator` decides when it is notified.
+//! * `places` counts where payload lies in a guest's memory, for experiments.
 //!
 //! The ends are those of `virtio_net`. They share the backend and belong to one thread.
 //!
@@ -19,8 +20,10 @@ mod connection;
 mod kind;
 mod moderator;
 mod options;
+mod places;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use kind::KIND;
 pub use options::GuestOptions;
+pub use places::{LINE_BYTES, PayloadPlaces};

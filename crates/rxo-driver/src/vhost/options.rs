@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::places::PayloadPlaces;
 use crate::vhost_user::features::{
     ACK_TEMPLATES, CSUM, DEVICE_OFFERS, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, GUEST_USO4,
     GUEST_USO6, HOST_ECN, HOST_TSO4, HOST_TSO6, HOST_USO, RSC_EXT,
@@ -29,6 +30,8 @@ pub struct GuestOptions {
     pub path: CopyPath,
     /// How the frames of those packets lie before.
     pub layout: FrameLayout,
+    /// Where payload in the guest's memory is counted, if at all. For experiments: each packet is parsed for it.
+    pub places: Option<&'static PayloadPlaces>,
 }
 
 impl Default for GuestOptions {
@@ -43,6 +46,7 @@ impl Default for GuestOptions {
             moderation,
             path,
             layout,
+            places: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Fills the driver's buffers with one packet, piece by piece.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::{DeviceQueue, Fit};
 use crate::memory::{Memory, Room};
@@ -40,6 +41,20 @@ impl<'q> Writer<'q> {
             rest = self.room.fill(rest);
         }
         self.written_bytes = self.written_bytes.saturating_add(piece.len() as u32);
+    }
+
+    /// Where these bytes of the packet will be written: for each place the address, modulo the size of a page, and
+    /// how many.
+    pub fn places(&self, bytes: Range<u32>) -> impl Iterator<Item = (usize, u32)> {
+        let mut start = 0_u32;
+        self.queue.walk.places.iter().filter_map(move |place| {
+            let end = start.saturating_add(place.bytes);
+            let (from, to) = (bytes.start.max(start), bytes.end.min(end));
+            // Regions begin on pages, in the file and at the guest.
+            let address = (place.offset + (from - start) as usize) % PAGE_BYTES;
+            start = end;
+            (from < to).then(|| (address, to - from))
+        })
     }
 
     /// Goes on to the next place. Returns `false` if there is none.
@@ -97,6 +112,8 @@ impl<'q> Writer<'q> {
         }
     }
 }
+
+const PAGE_BYTES: usize = 4_096;
 
 /// More was written than was reserved: a mistake of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,7 +36,7 @@ pub struct Memory {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     region: u32,
-    offset: usize,
+    pub(crate) offset: usize,
     pub(crate) bytes: u32,
 }
 

@@ -20,7 +20,7 @@ use crate::figure::{Figure, Series};
 use crate::statement::Statement;
 
 /// Figures of guests, which get their packets in real time.
-pub(super) const OF_GUESTS: [&str; 7] = [
+pub(super) const OF_GUESTS: [&str; 8] = [
     "Table V guest",
     "alignment",
     "Table IV",
@@ -28,6 +28,7 @@ pub(super) const OF_GUESTS: [&str; 7] = [
     "guests",
     "guests rate",
     "guests requests",
+    "alignment places",
 ];
 
 /// Every figure for which there is something.
@@ -42,7 +43,11 @@ pub(super) fn all(measured: &Measured) -> Vec<Figure> {
         figures.extend([driver::table_v(costs), driver::sweep(costs), driver::copies(costs)]);
     }
     if !guests.is_empty() {
-        figures.extend([guest::guest_share(&guests, &without_gro), guest::guest_copies(&guests)]);
+        figures.extend([
+            guest::guest_share(&guests, &without_gro),
+            guest::guest_copies(&guests),
+            guest::alignments(&guests),
+        ]);
     }
     if !guests.is_empty() && !costs.is_empty() {
         figures.push(guest::table_iv(costs, &guests));

@@ -1,7 +1,8 @@
 use super::driver::{copies, table_v};
-use super::guest::{guest_copies, guest_share, table_iv};
+use super::guest::{alignments, guest_copies, guest_share, table_iv};
 use super::virtual_time::{aggregates, holds, table_vii};
 use super::*;
+use crate::xen::guest::Alignment;
 use crate::xen::guest::exchange::{Latency, Requests};
 use crate::xen::guest::several::{Several, Share};
 use crate::xen::paper;
@@ -79,6 +80,7 @@ fn counted(share: f64) -> Vec<GuestCost> {
         mbit_per_s: 50.0,
         hold_p50_us: 20.0,
         hold_p99_us: 40.0,
+        alignment: Alignment(std::array::from_fn(|at| u64::from(at == 14))),
     };
     let each = |system| polls.map(|frames| of(system, frames));
     System::DOMAINS.into_iter().flat_map(each).collect()
@@ -93,6 +95,17 @@ fn the_bars_of_the_guest_are_judged() {
     assert_eq!(as_then(0.6), [Some(true), None, None]);
     assert_eq!(as_then(0.8), [Some(false), None, None]);
     assert_eq!(verdicts(&guest_copies(&counted(0.5))), [Some(true)]);
+}
+
+#[test]
+fn payload_at_other_addresses_is_seen() {
+    let mut guests = counted(0.5);
+    let alike = alignments(&guests);
+    assert_eq!((verdicts(&alike), &alike.x[..]), (vec![Some(false)], &["14".to_owned()][..]));
+    let gathered = guests.iter_mut().filter(|cost| cost.system == System::Bo);
+    gathered.for_each(|cost| cost.alignment = Alignment(std::array::from_fn(|_| 1)));
+    let other = alignments(&guests);
+    assert_eq!((verdicts(&other), other.x.len()), (vec![Some(true)], 64));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use rxo::live::{Device, DeviceOptions};
 use rxo::switch::{PortSettings, Switch, SwitchOptions, Vlans};
 use rxo::worker::GuestsReading;
 use rxo::{Reading, WorkerConfig};
-use rxo_driver::GuestOptions;
+use rxo_driver::{GuestOptions, PayloadPlaces};
 use rxo_lab::Lab;
 
 use crate::running::{Running, wire};
@@ -17,16 +17,17 @@ use crate::xen::system::System;
 use crate::xen::traffic::Polls;
 
 impl Running<Reading> {
-    /// A driver domain for one guest, with polls of so many frames at most.
+    /// A driver domain for one guest, with polls of so many frames at most. `places` counts where payload lies in the
+    /// guest's memory.
     pub(super) fn polling(
         lab: &Lab,
         system: System,
         frames_a_poll: f64,
-        socket: &Path,
+        (socket, places): (&Path, &'static PayloadPlaces),
     ) -> Result<Self> {
         let socket = socket.to_owned();
         Self::start(lab, ("rxo", None), move |stop, ready| {
-            let guest = card(system, &socket)?;
+            let guest = card(system, &socket, Some(places))?;
             let Device { source, sink } = wire(DeviceOptions::default())?;
             ready();
             let source = Box::new(Portions::new(source, Polls::new(frames_a_poll)));
@@ -48,7 +49,7 @@ impl Running<GuestsReading> {
     pub(super) fn switching(lab: &Lab, system: System, sockets: &[PathBuf]) -> Result<Self> {
         let sockets = sockets.to_vec();
         Self::start(lab, ("rxo", None), move |stop, ready| {
-            let guests = sockets.iter().map(|socket| card(system, socket));
+            let guests = sockets.iter().map(|socket| card(system, socket, None));
             let (guests, nic) =
                 (guests.collect::<Result<Vec<_>>>()?, wire(DeviceOptions::default())?);
             ready();
@@ -63,8 +64,8 @@ impl Running<GuestsReading> {
 }
 
 /// The card of a guest.
-fn card(system: System, socket: &Path) -> Result<Device> {
-    let guest = GuestOptions { path: system.path(), ..GuestOptions::default() };
+fn card(system: System, socket: &Path, places: Option<&'static PayloadPlaces>) -> Result<Device> {
+    let guest = GuestOptions { path: system.path(), places, ..GuestOptions::default() };
     let options = DeviceOptions { guest, ..DeviceOptions::default() };
     Ok(Device::open(&format!("vhost:{}", socket.display()).parse()?, options)?)
 }

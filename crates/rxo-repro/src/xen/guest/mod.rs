@@ -6,6 +6,7 @@
 //! What single requests take with a live guest is in [`exchange`], several guests at once in [`several`]. All
 //! have rxo on a thread, as [`domain`] starts it.
 
+mod alignment;
 mod domain;
 pub(super) mod exchange;
 pub(super) mod several;
@@ -14,9 +15,11 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use rxo::Reading;
+use rxo_driver::PayloadPlaces;
 use rxo_lab::{GuestImage, Lab, Processor, Profile, Symbols};
 use serde::Serialize;
 
+pub(super) use self::alignment::Alignment;
 use super::plan::GuestCase;
 use super::system::System;
 use crate::folder::Folder;
@@ -44,6 +47,7 @@ pub(super) struct GuestCost {
     /// How long the first segment of a delivery was held, from its arrival at the wire.
     pub(super) hold_p50_us: f64,
     pub(super) hold_p99_us: f64,
+    pub(super) alignment: Alignment,
 }
 
 /// Receives through the system of `case` and counts the guest's instructions for `bytes` bytes.
@@ -54,7 +58,9 @@ pub(super) fn cost(case: GuestCase, bytes: usize) -> Result<GuestCost> {
     let GuestCase { system, frames_a_poll, gro } = case;
     let (image, lab, folder) = (GuestImage::find()?, Lab::through()?, Folder::new("xen")?);
     let socket = folder.guest(0);
-    let domain = Running::polling(&lab, system, frames_a_poll, &socket)?;
+    // The device is on a thread that may outlive this call, if that fails; it has few hundred bytes.
+    let places: &'static PayloadPlaces = Box::leak(Box::default());
+    let domain = Running::polling(&lab, system, frames_a_poll, (&socket, places))?;
     let mut guest = boot(&image, Processor::Counted, &socket, 0)?;
     guest.set_coalescing(gro)?;
     let symbols = guest.symbols()?;
@@ -83,6 +89,7 @@ pub(super) fn cost(case: GuestCase, bytes: usize) -> Result<GuestCost> {
         mbit_per_s: mbit_per_s(many, long.took),
         hold_p50_us: hold_us(0.5),
         hold_p99_us: hold_us(0.99),
+        alignment: Alignment(places.bytes()),
     })
 }
 
