@@ -30,13 +30,14 @@ impl GivenAcks {
 }
 
 impl<B: AsRef<[u8]>> Cell<B> {
-    /// Gives pure ACKs to the connection in one call, or to the ring if an application holds the lock.
+    /// Gives pure ACKs to the connection in one call of `give`, or to the ring if an application holds the lock.
     #[inline]
-    pub(crate) fn on_acks(
+    pub(crate) fn on_acks<R: Iterator<Item = AckRecord>>(
         &self,
         now: Instant,
-        records: impl Iterator<Item = AckRecord>,
+        records: R,
         terms: AckTerms,
+        give: impl FnOnce(&mut Connection<Buffer<B>>, R),
     ) -> GivenAcks {
         match self.try_lock() {
             Some(mut inner) => {
@@ -44,7 +45,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
                     // As with every arrival: until the cell is served, the text would fill the device.
                     Self::read_out(&mut inner);
                 }
-                inner.connection.on_arrival(now, Arrival::acks(records));
+                give(&mut inner.connection, records);
                 GivenAcks::TAKEN
             }
             None => self.put_off_acks(now, records, terms),

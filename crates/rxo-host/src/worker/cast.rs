@@ -9,6 +9,7 @@ use std::sync::mpsc::Sender;
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{Duration, Instant, SharedBytes};
 use rxo_tcp::{Connection, Group, GroupConfig, GroupEvent, GroupSeed, MemberId, Repair, Transmit};
+use rxo_wire::tcp::AckRecord;
 
 use super::core::Core;
 use crate::buffer::Buffer;
@@ -51,15 +52,27 @@ impl<B: AsRef<[u8]>> Cast<B> {
         connection.join_group(self.group.seed(), self.group.config().buffer_bytes);
     }
 
-    /// As [`Group::before`].
+    /// As [`Group::on_acks`].
     #[inline]
-    pub(super) fn before(
+    pub(super) fn on_acks(
+        &mut self,
+        id: MemberId,
+        connection: &mut Connection<Buffer<B>>,
+        records: impl Iterator<Item = AckRecord>,
+        now: Instant,
+    ) -> bool {
+        self.group.on_acks(id, connection, records, now)
+    }
+
+    /// As [`Group::wake`].
+    #[inline]
+    pub(super) fn wake(
         &mut self,
         id: MemberId,
         connection: &mut Connection<Buffer<B>>,
         now: Instant,
     ) {
-        self.group.before(id, connection, now);
+        self.group.wake(id, connection, now);
     }
 
     /// As [`Group::after`].
@@ -281,7 +294,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         let Some(cast) = &mut self.cast else { return };
         let Some(id) = cast.member_at(place) else { return };
         if let Some(slot) = self.slots.get(place) {
-            slot.cell.prepare(|connection| cast.before(id, connection, now));
+            slot.cell.prepare(|connection| cast.group.before(id, connection, now));
         }
     }
 

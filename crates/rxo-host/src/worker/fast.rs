@@ -3,6 +3,7 @@
 use rxo_coalesce::Engine;
 use rxo_device::{DeviceError, FrameSource, Verdict};
 use rxo_frame::{Frame, FrameBuffer, Instant};
+use rxo_tcp::Arrival;
 use rxo_wire::FlowKey;
 
 use super::Host;
@@ -74,15 +75,28 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
 
     #[inline]
     fn give_run(&mut self, now: Instant, number: usize) {
-        let place = self.fast.gathered.run(number).map(|run| run.place);
-        place.into_iter().for_each(|place| self.before_arrival(place, now));
-        let Some(run) = self.fast.gathered.run(number) else { return };
-        let Some(slot) = self.slots.get_mut(run.place) else { return };
+        let Self { fast, slots, cast, .. } = self;
+        let Some(run) = fast.gathered.run(number) else { return };
+        let Some(slot) = slots.get_mut(run.place) else { return };
         slot.is_heard = true;
-        let records = self.fast.gathered.records(run);
-        let given = slot.cell.on_acks(now, records, slot.acks.terms);
-        self.fast.counters.calls += 1;
+        let mut member = cast.as_deref_mut().and_then(|cast| cast.with_member_at(run.place));
+        let mut is_to_be_served = true;
+        let records = fast.gathered.records(run);
+        let given =
+            slot.cell.on_acks(
+                now,
+                records,
+                slot.acks.terms,
+                |connection, records| match &mut member {
+                    Some((cast, id)) => {
+                        is_to_be_served = cast.on_acks(*id, connection, records, now)
+                    }
+                    None => connection.on_arrival(now, Arrival::acks(records)),
+                },
+            );
+        fast.counters.calls += 1;
         match given.given {
+            Given::Taken if !is_to_be_served => {}
             Given::Taken => self.touch(run.place),
             // The thread that holds the lock marks the cell.
             Given::Waits => {}

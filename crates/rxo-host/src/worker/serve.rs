@@ -80,7 +80,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 open(connection, paths, now);
             }
             if let Some((cast, id)) = &mut member {
-                cast.before(*id, connection, now);
+                cast.wake(*id, connection, now);
             }
             pass_time(connection, now);
             // Before anything is sent, so that what is sent says how far the window is open.

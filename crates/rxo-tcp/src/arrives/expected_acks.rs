@@ -35,7 +35,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Whether the connection can take the fast path for pure ACKs at all. No expected ACK changes that.
-    fn may_expect_acks(&self) -> bool {
+    pub(crate) fn may_expect_acks(&self) -> bool {
         self.state == State::Established
             && self.rcv.fin_at.is_none()
             && self.recovery.may_expect_acks()
@@ -45,26 +45,33 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// old.
     #[inline(always)]
     fn expects_ack(&self, record: AckRecord) -> bool {
-        let timestamp = timestamp(record);
-        let is_plain = record.flags == TcpFlags::ACK && record.ecn != Ecn::Congestion.bits();
         let is_new = self.snd.una.is_before(record.ack) && !self.snd.nxt.is_before(record.ack);
-        is_plain
-            && is_new
-            && record.seq == self.rcv.nxt
-            && self.timestamps.expects(timestamp)
-            && self.recovery.expects_ack(record.ack)
+        is_new && self.is_plain_ack(&record) && self.recovery.expects_ack(record.ack)
+    }
+
+    /// Whether the ACK has no congestion mark, the expected sequence number, and a timestamp that is not old.
+    #[inline(always)]
+    pub(crate) fn is_plain_ack(&self, record: &AckRecord) -> bool {
+        let is_plain = record.flags == TcpFlags::ACK && record.ecn != Ecn::Congestion.bits();
+        is_plain && record.seq == self.rcv.nxt && self.timestamps.expects(timestamp(record))
     }
 
     #[inline(always)]
     fn take_expected_ack(&mut self, now: Instant, record: AckRecord) {
-        let AckRecord { seq, ack, window, .. } = record;
+        let arrived_at = Instant::from_nanos(record.arrived_at_ns).min(now);
+        self.recovery.on_expected_ack(now, arrived_at, record.ack, &mut self.congestion);
+        self.note_expected_ack(now, &record);
+    }
+
+    /// Takes the fields of an expected ACK, but for what it says of the path.
+    #[inline(always)]
+    pub(crate) fn note_expected_ack(&mut self, now: Instant, record: &AckRecord) {
+        let AckRecord { seq, ack, window, .. } = *record;
         // First.
         if let Some(timestamp) = timestamp(record).filter(|_| self.timestamps.is_agreed) {
             self.timestamps.remember(timestamp, seq, now);
         }
         // Fifth.
-        let arrived_at = Instant::from_nanos(record.arrived_at_ns).min(now);
-        self.recovery.on_expected_ack(now, arrived_at, ack, &mut self.congestion);
         self.snd.una = ack;
         self.follow_path();
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
@@ -82,7 +89,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 }
 
 #[inline(always)]
-fn timestamp(record: AckRecord) -> Option<Timestamp> {
+fn timestamp(record: &AckRecord) -> Option<Timestamp> {
     let timestamp = Timestamp { value: record.ts_value, echo: record.ts_echo };
     record.has_timestamp.then_some(timestamp)
 }

@@ -135,7 +135,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Whether this congestion window limits the group, so that it may grow. In slow start it does if half of it is
     /// used: acknowledgements of the slowest receivers decide when the other half is.
-    fn fills_window(&self, in_flight: u32) -> bool {
+    pub(super) fn fills_window(&self, in_flight: u32) -> bool {
         if self.congestion.is_starting() {
             in_flight >= self.congestion.cwnd() / 2
         } else {

@@ -7,6 +7,7 @@
 mod abandon;
 mod buffers;
 mod calls;
+mod dormant;
 mod emit;
 mod group;
 mod memory;
@@ -24,6 +25,7 @@ use rxo_frame::Instant;
 use rxo_wire::{FlowKey, SeqNumber};
 
 pub use self::calls::CallError;
+pub(crate) use self::dormant::Outstanding;
 use self::group::Role;
 pub use self::group::{GroupEdge, GroupSeed};
 use self::routers::KnownPath;

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use rxo_frame::{Duration, Instant, SharedBytes};
 
+use super::acks::Sleep;
 use super::outcome::LEAST_SEGMENT_BYTES;
 use super::tree::Least;
 use super::{Group, GroupEvent, Late, Outcome, Progress, Refusal};
@@ -17,9 +18,10 @@ pub(super) struct Member {
     /// Everything before this has arrived.
     pub(super) una: u64,
     /// Everything before this was lent to its connection.
-    given: u64,
+    pub(super) given: u64,
     /// The number of the first send that its connection has not learned of.
-    send: u64,
+    pub(super) send: u64,
+    pub(super) sleep: Sleep,
     /// Whether the group sends it all new text.
     pub(super) is_led: bool,
     /// Whether its connection has been closed for sending.
@@ -29,7 +31,7 @@ pub(super) struct Member {
     joined_at: Instant,
     start: u64,
     /// What had arrived when it last made progress, and when that was.
-    progress: (u64, Instant),
+    pub(super) progress: (u64, Instant),
     /// How much its connection has sent again, in bytes.
     repaired_bytes: u64,
     /// When it must have confirmed that it has everything.
@@ -41,7 +43,7 @@ pub(super) struct Member {
 impl Member {
     /// Whether its connection has not learned of all sends before `next`.
     pub(super) fn is_behind(&self, next: u64) -> bool {
-        self.is_led && self.send < next
+        self.is_led && !self.is_dormant() && self.send < next
     }
 
     /// Since when it has made no progress. `None` if it waits for the owner.
@@ -73,6 +75,7 @@ impl Group {
             una: start,
             given: start,
             send: self.sends.next(),
+            sleep: Sleep::Awake,
             is_led: false,
             is_shut: false,
             has_asked: false,
@@ -128,6 +131,7 @@ impl Group {
         connection: &mut Connection<B>,
         now: Instant,
     ) {
+        self.end_sleep(id);
         let Some(Some(member)) = self.members.get(id as usize) else { return };
         let is_behind = member.is_behind(self.sends.next());
         if member.given < self.text.end() || self.text.length().is_some() && !member.is_shut {
@@ -162,7 +166,7 @@ impl Group {
             }
         }
         let has_all = text.length() == Some(member.given);
-        if has_all && !member.is_shut && (member.is_led || *nxt > member.given) {
+        if has_all && !member.is_shut && *nxt > member.given {
             // An error says that the connection is over.
             let _ = connection.shutdown();
             member.is_shut = true;
@@ -180,8 +184,12 @@ impl Group {
         let edge = connection.group_edge();
         let Some(Some(member)) = self.members.get(id as usize) else { return };
         let Some(una) = self.position(edge.una, member.una) else { return };
+        let is_dormant = member.is_dormant();
         let (is_led, has_all) = (member.is_led, self.text.length().is_some_and(|all| una > all));
-        let nxt = self.position(edge.nxt, self.nxt);
+        let nxt = match is_dormant {
+            true => Some(self.nxt),
+            false => self.position(edge.nxt, self.nxt),
+        };
         if let Some(Some(member)) = self.members.get_mut(id as usize) {
             member.una = member.una.max(una);
             let is_progress = una >= member.progress.0 + u64::from(self.mss) || Some(una) == nxt;

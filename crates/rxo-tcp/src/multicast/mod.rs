@@ -6,6 +6,7 @@
 //! ([`Group::poll_transmit`], [`Group::poll_repair`]), everything else by the connections. It is sans-IO like a
 //! connection. Text is shared by all receivers; memory grows by a few hundred bytes for each.
 //!
+//! * `acks.rs`: the fast path of acknowledgements, by which members are dormant.
 //! * `tree.rs`: how far all receivers allow, and what all have: O(log n) for an acknowledgement.
 //! * `sends.rs`: what was sent when. A connection learns of it when something happens to it, so that a send does
 //!   not cost once for each receiver.
@@ -20,6 +21,7 @@
 //! which each receiver is told, can change what it does.
 //! A receiver can slow the others down for [`Slow::Eject`] at most, or by as much as it reads a segment in that time.
 
+mod acks;
 mod config;
 mod emit;
 mod member;
@@ -123,7 +125,7 @@ impl Group {
         self.events.pop_front()
     }
 
-    /// The next member for whose connection the owner is to call [`Group::before`], and the connection's
+    /// The next member for whose connection the owner is to call [`Group::wake`], and the connection's
     /// [`poll_transmit`](crate::Connection::poll_transmit), and [`Group::after`].
     pub fn poll_touched(&mut self) -> Option<MemberId> {
         self.touched.pop_front()
@@ -139,6 +141,7 @@ impl Group {
     pub fn on_timeout(&mut self, now: Instant) {
         if self.sends.take_check(now) {
             self.touch_behind();
+            self.wake_overdue(now);
         }
         if self.patience.take_due(now) {
             self.eject_slow(now);

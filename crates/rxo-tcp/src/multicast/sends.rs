@@ -1,8 +1,8 @@
 //! What the group sent, and when: connections learn of it later.
 //!
-//! Separate so that recording a send costs the same for any number of receivers; serving them afterwards does not. A connection learns of all sends before anything
-//! else happens to it. So that its timers run even if no acknowledgement ever comes, those that have not learned of a
-//! send for [`CHECK_AFTER`] are told.
+//! Separate so that recording a send costs the same for any number of receivers. A connection learns of all sends before
+//! anything but an acknowledgement in order happens to it (`acks.rs`). So that its timers run even if no acknowledgement
+//! ever comes, those that have not learned of a send for [`CHECK_AFTER`] are told.
 
 use alloc::collections::VecDeque;
 
@@ -41,6 +41,23 @@ impl Sends {
         self.last.range(skipped.min(self.last.len())..).copied()
     }
 
+    /// The number of the first send that reaches beyond `position`. Costs O(log n).
+    pub(super) fn first_after(&self, position: u64) -> u64 {
+        self.first + self.last.partition_point(|(end, _)| *end <= position) as u64
+    }
+
+    /// When the byte before `end` left. Costs O(log n).
+    #[inline]
+    pub(super) fn when(&self, end: u64) -> Instant {
+        let index = self.last.partition_point(|(sent, _)| *sent < end);
+        self.last.get(index).map_or(Instant::ZERO, |(_, at)| *at)
+    }
+
+    /// Has connections checked again after a while.
+    pub(super) fn check_again(&mut self, now: Instant) {
+        self.check_at.get_or_insert(now + CHECK_AFTER);
+    }
+
     /// When connections must be told; `None` if all were.
     pub(super) fn check_at(&self) -> Option<Instant> {
         self.check_at
@@ -55,7 +72,7 @@ impl Sends {
 /// At most so many are remembered one by one.
 const MOST: usize = 1_024;
 /// Less than the least retransmission timeout of any host, so that a timer that starts this late still serves.
-const CHECK_AFTER: Duration = Duration::from_millis(10);
+pub(super) const CHECK_AFTER: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,9 @@ use rxo_wire::SeqNumber;
 
 use super::Recovery;
 use super::rack::Arrival;
+use super::scoreboard::{Fate, Sent};
 use crate::congestion::{Acked, Congestion, Delivery};
+use crate::sequence::distance;
 
 impl Recovery {
     /// Whether acknowledgements can take the fast path at all. No expected acknowledgement changes that.
@@ -20,6 +22,12 @@ impl Recovery {
     #[inline]
     pub(crate) fn expects_ack(&self, ack: SeqNumber) -> bool {
         self.board.was_sent_once(ack)
+    }
+
+    /// Forgets what is in flight, which the owner remembers. Returns `false`, and changes nothing, if a part of it was
+    /// sent again.
+    pub(crate) fn forget_sent(&mut self) -> bool {
+        self.board.forget_sent_once()
     }
 
     /// Takes an expected acknowledgement, whose frame arrived at `arrived_at`.
@@ -39,7 +47,43 @@ impl Recovery {
             sent_at = sent_at.max(range.sent_at);
             rack.delivered(range, &arrival);
         });
-        rack.acknowledged(ack);
+        self.note_expected(
+            (now, arrived_at),
+            ack,
+            (bytes, sent_at),
+            self.board.in_flight(),
+            congestion,
+        );
+    }
+
+    /// Takes an acknowledgement of `start` to `ack`, which a dormant connection expects: the group knows when it was
+    /// last sent, and how much is outstanding.
+    pub(crate) fn on_dormant_ack(
+        &mut self,
+        (now, arrived_at): (Instant, Instant),
+        (start, ack): (SeqNumber, SeqNumber),
+        (sent_at, nxt): (Instant, SeqNumber),
+        congestion: &mut Congestion,
+    ) {
+        let arrival = Arrival { at: arrived_at, echoed: None, least_rtt: Duration::ZERO };
+        let fate = Fate::InFlight;
+        let range = Sent { start, end: ack, sent_at, was_retransmitted: false, fate };
+        self.rack.delivered(&range, &arrival);
+        let delivered = (range.bytes(), sent_at);
+        self.note_expected((now, arrived_at), ack, delivered, distance(ack, nxt), congestion);
+    }
+
+    /// What follows from an expected acknowledgement of `bytes`, after which so much is in flight.
+    #[inline(always)]
+    fn note_expected(
+        &mut self,
+        (now, arrived_at): (Instant, Instant),
+        ack: SeqNumber,
+        (bytes, sent_at): (u32, Instant),
+        in_flight: u32,
+        congestion: &mut Congestion,
+    ) {
+        self.rack.acknowledged(ack);
         let sample_ns = arrived_at.nanos_since(sent_at);
         self.rtt.sample_ns(sample_ns);
         self.probe.is_due = false;
@@ -50,22 +94,19 @@ impl Recovery {
                 bytes,
                 rtt: self.rtt.smoothed().unwrap_or_default(),
                 ack,
-                nxt: ack + self.board.in_flight(),
+                nxt: ack + in_flight,
                 sample_ns: Some(sample_ns),
                 after_timeout: false,
             });
         }
-        congestion.on_delivered(|| {
-            let in_flight = self.board.in_flight();
-            Delivery {
-                now: arrived_at,
-                bytes,
-                sent_at: Some(sent_at),
-                rtt_ns: Some(sample_ns),
-                in_flight: (in_flight.saturating_add(bytes), in_flight),
-                shows_loss: false,
-                is_recovering: false,
-            }
+        congestion.on_delivered(|| Delivery {
+            now: arrived_at,
+            bytes,
+            sent_at: Some(sent_at),
+            rtt_ns: Some(sample_ns),
+            in_flight: (in_flight.saturating_add(bytes), in_flight),
+            shows_loss: false,
+            is_recovering: false,
         });
     }
 }

@@ -153,6 +153,16 @@ impl Scoreboard {
         begins_here && (first.end.is_at_or_after(ack) || self.were_sent_once(ack))
     }
 
+    /// Forgets all that is out, if all was sent once. Returns whether it was. Nothing of it is sacked or lost.
+    pub(crate) fn forget_sent_once(&mut self) -> bool {
+        if self.ranges.iter().any(|range| range.was_retransmitted) {
+            return false;
+        }
+        self.ranges.clear();
+        self.in_flight = 0;
+        true
+    }
+
     fn were_sent_once(&self, ack: SeqNumber) -> bool {
         let mut before = self.ranges.iter().take_while(|range| range.start.is_before(ack));
         before.all(|range| !range.was_retransmitted)

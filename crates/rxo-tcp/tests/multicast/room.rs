@@ -58,6 +58,8 @@ pub(crate) struct Room {
     pub(crate) to_group: [u64; 2],
     /// Segments with text to one receiver.
     pub(crate) to_one: u64,
+    /// ACKs after which nothing was served.
+    pub(crate) slept: u64,
     is_begun: bool,
 }
 
@@ -108,6 +110,7 @@ impl Room {
             dirty: BTreeSet::new(),
             to_group: [0, 0],
             to_one: 0,
+            slept: 0,
             is_begun: false,
         };
         (0..receivers).for_each(|_| {
@@ -244,10 +247,19 @@ impl Room {
     /// A segment of receiver `number` arrives at the sender.
     pub(crate) fn arrives(&mut self, number: usize, wire: Wire) {
         let side = &mut self.sides[number];
+        let record = wire.record(self.now);
+        if let (Some(id), Some(record)) = (side.id, record) {
+            if self.group.on_acks(id, &mut side.tcp, [record], self.now) {
+                self.dirty.insert(number);
+            } else {
+                self.slept += 1;
+            }
+            return;
+        }
         if let Some(id) = side.id {
             self.group.before(id, &mut side.tcp, self.now);
         }
-        match wire.record(self.now) {
+        match record {
             Some(record) => side.tcp.on_arrival(self.now, Arrival::acks([record])),
             None => side.tcp.on_arrival(self.now, wire.into_segment(self.now).into()),
         }
@@ -315,7 +327,7 @@ impl Room {
         let Self { sides, group, .. } = self;
         let side = &mut sides[number];
         if let Some(id) = side.id {
-            group.before(id, &mut side.tcp, now);
+            group.wake(id, &mut side.tcp, now);
         } else if side.tcp.state() == State::Established && side.refused.is_none() {
             match group.join(&mut side.tcp, now) {
                 Ok(id) => side.id = Some(id),

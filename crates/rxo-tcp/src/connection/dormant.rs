@@ -1,0 +1,102 @@
+//! A led connection that knows nothing of what is outstanding: its group knows, for all receivers at once.
+//!
+//! Separate because it is the fast path of a group's acknowledgements: nearly all of them say that everything up to
+//! some point arrived in order. Then the connection needs neither text, nor ranges of what was sent, nor timers; SND.NXT is
+//! SND.UNA. Anything else that happens is told to a connection that is awake: [`Connection::sent_by_group`] tells it of
+//! all that is outstanding.
+
+use rxo_frame::{Duration, Instant};
+use rxo_wire::SeqNumber;
+use rxo_wire::tcp::AckRecord;
+
+use super::{Connection, Persist};
+use crate::sequence::distance;
+use crate::timer::Timer;
+
+/// What the group knows of the sends that an acknowledgement is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outstanding {
+    /// The sequence number after everything that was sent.
+    pub(crate) nxt: SeqNumber,
+    /// Whether something was sent since the last acknowledgement of this receiver.
+    pub(crate) is_more: bool,
+}
+
+impl<B: AsRef<[u8]>> Connection<B> {
+    /// Forgets what is outstanding, which the group remembers. Returns `false`, and changes nothing, if the connection
+    /// needs it: something may be lost, or the peer's window is closed.
+    pub(crate) fn fall_asleep(&mut self) -> bool {
+        let owes_acks = self.acks.is_delaying() || self.acks.count_owed() > 0;
+        if !self.is_led() || owes_acks || self.is_window_closed() || !self.may_expect_acks() {
+            return false;
+        }
+        if !self.recovery.forget_sent() {
+            return false;
+        }
+        self.snd.buffer.advance(self.snd.buffer.len());
+        self.snd.nxt = self.snd.una;
+        self.persist = Persist::default();
+        for timer in [Timer::Retransmit, Timer::TailLoss, Timer::GiveUp] {
+            self.timers.stop(timer);
+        }
+        true
+    }
+
+    /// Whether a dormant connection can take `record`: it acknowledges something new, says nothing else, and leaves the
+    /// peer's window open for a segment.
+    #[inline]
+    pub(crate) fn expects_dormant_ack(&self, record: &AckRecord, nxt: SeqNumber) -> bool {
+        self.is_plain_ack(record)
+            && self.snd.una.is_before(record.ack)
+            && nxt.is_at_or_after(record.ack)
+            && u32::from(record.window) << self.snd.scale >= self.snd.mss
+    }
+
+    /// Takes an acknowledgement that a dormant connection expects, of what was last sent at `sent_at`.
+    #[inline]
+    pub(crate) fn take_dormant_ack(
+        &mut self,
+        now: Instant,
+        record: &AckRecord,
+        sent_at: Instant,
+        sends: Outstanding,
+    ) {
+        if sends.is_more {
+            let in_flight = distance(self.snd.una, sends.nxt);
+            self.congestion.on_held(now, self.fills_window(in_flight), in_flight);
+        }
+        let una = self.snd.una;
+        self.note_expected_ack(now, record);
+        let arrived_at = Instant::from_nanos(record.arrived_at_ns).min(now);
+        let range = (una, record.ack);
+        self.recovery.on_dormant_ack(
+            (now, arrived_at),
+            range,
+            (sent_at, sends.nxt),
+            &mut self.congestion,
+        );
+        self.snd.free(una, record.ack);
+        self.snd.nxt = record.ack;
+        self.pace();
+        self.heard_of_peer(now);
+    }
+
+    /// How far after SND.UNA the group may send for a dormant connection, in bytes.
+    #[inline]
+    pub(crate) fn dormant_allowance(&self, nxt: SeqNumber) -> u32 {
+        let in_flight = distance(self.snd.una, nxt);
+        (in_flight + self.congestion.allowed(in_flight)).min(self.snd.wnd)
+    }
+
+    /// Whether more of the congestion window may be used later, by a timer.
+    #[inline]
+    pub(crate) fn is_paced(&self) -> bool {
+        self.congestion.release_at().is_some()
+    }
+
+    /// How long the group waits for an acknowledgement before it wakes the connection: two round trips.
+    #[inline]
+    pub(crate) fn dormant_patience(&self) -> Duration {
+        self.recovery.rtt.smoothed().unwrap_or_default() * 2
+    }
+}

@@ -1,0 +1,141 @@
+//! The fast path of acknowledgements: what one costs must not depend on what the group sends meanwhile, nor on the other
+//! receivers.
+//!
+//! A member whose receiver acknowledges in order is dormant: its connection knows nothing of what is outstanding, and is
+//! not served. An acknowledgement updates round trip, window and SND.UNA of the connection, and the tree. Whatever else
+//! happens to the connection wakes it ([`Group::before`]). Its timers are one of the group: who has not acknowledged for
+//! two round trips is woken.
+
+use rxo_frame::{Duration, Instant};
+use rxo_wire::tcp::AckRecord;
+
+use super::member::Member;
+use super::sends::CHECK_AFTER;
+use super::tree::Least;
+use super::{Group, MemberId};
+use crate::connection::Outstanding;
+use crate::{Arrival, Connection};
+
+/// What a member's connection knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sleep {
+    /// What is outstanding, as far as it was told.
+    Awake,
+    /// Nothing. It is woken if the receiver has not acknowledged within this time after a send.
+    Dormant(Duration),
+    /// Nothing yet, but it is to be woken.
+    Wakes,
+}
+
+impl Group {
+    /// Gives pure ACKs to a member's connection, many in one call; [`Group::before`] is not to be called. Returns whether the
+    /// connection is to be served: its [`poll_transmit`](Connection::poll_transmit), and [`Group::after`].
+    #[inline]
+    pub fn on_acks<B: AsRef<[u8]>>(
+        &mut self,
+        id: MemberId,
+        connection: &mut Connection<B>,
+        records: impl IntoIterator<Item = AckRecord>,
+        now: Instant,
+    ) -> bool {
+        let mut records = records.into_iter();
+        while let Some(record) = records.next() {
+            if !self.take_dormant(id, connection, &record, now) {
+                self.before(id, connection, now);
+                let rest = core::iter::once(record).chain(records);
+                connection.on_arrival(now, Arrival::acks(rest));
+                return true;
+            }
+        }
+        connection.is_paced()
+    }
+
+    /// Takes `record` for a dormant member, or one that can be. Returns `false` if it goes the ordinary way.
+    #[inline]
+    fn take_dormant<B: AsRef<[u8]>>(
+        &mut self,
+        id: MemberId,
+        connection: &mut Connection<B>,
+        record: &AckRecord,
+        now: Instant,
+    ) -> bool {
+        let (all, nxt) = (self.nxt, self.seq(self.nxt));
+        // The last acknowledgements end connections: the ordinary way.
+        if self.has_sent_all() || !connection.expects_dormant_ack(record, nxt) {
+            return false;
+        }
+        let Some(una) = self.position(record.ack, all) else { return false };
+        let Self { members, sends, tree, text, mss, .. } = self;
+        let Some(Some(member)) = members.get_mut(id as usize) else { return false };
+        if !member.is_dormant() && !(member.is_led && connection.fall_asleep()) {
+            return false;
+        }
+        let is_more = member.send != sends.next();
+        let outstanding = Outstanding { nxt, is_more };
+        connection.take_dormant_ack(now, record, sends.when(una), outstanding);
+        (member.una, member.send) = (una, sends.next());
+        member.sleep = Sleep::Dormant(connection.dormant_patience().max(CHECK_AFTER));
+        if una >= member.progress.0 + u64::from(*mss) || una == all {
+            member.progress = (una, now);
+        }
+        let limit = una + u64::from(connection.dormant_allowance(nxt));
+        tree.set(id as usize, Least { limit, una });
+        text.advance(tree.least().una);
+        true
+    }
+
+    /// Wakes a member's connection if that is due, or one of its timers is. To be called before it is served; as
+    /// [`Group::before`] for one that is awake.
+    #[inline]
+    pub fn wake<B: AsRef<[u8]>>(
+        &mut self,
+        id: MemberId,
+        connection: &mut Connection<B>,
+        now: Instant,
+    ) {
+        let Some(Some(member)) = self.members.get(id as usize) else { return };
+        let is_due = connection.poll_at().is_some_and(|at| at <= now);
+        let sleeps_on = matches!(member.sleep, Sleep::Dormant(_)) && !is_due;
+        if !sleeps_on || self.has_sent_all() {
+            self.before(id, connection, now);
+        }
+    }
+
+    /// Lends a dormant connection what is outstanding, so that it can be told of it.
+    pub(super) fn end_sleep(&mut self, id: MemberId) {
+        let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
+        if member.is_dormant() {
+            member.sleep = Sleep::Awake;
+            (member.given, member.send) = (member.una, self.sends.first_after(member.una));
+        }
+    }
+
+    /// Has the owner wake those who have not acknowledged for too long. Looks again while anything is outstanding.
+    pub(super) fn wake_overdue(&mut self, now: Instant) {
+        let Self { members, sends, touched, nxt, .. } = self;
+        let mut waits = false;
+        for (member, id) in members.iter_mut().zip(0..) {
+            let Some(member) = member else { continue };
+            let Sleep::Dormant(patience) = member.sleep else { continue };
+            if member.una == *nxt {
+                continue;
+            }
+            if sends.when(member.una + 1) + patience <= now {
+                member.sleep = Sleep::Wakes;
+                touched.push_back(id);
+            } else {
+                waits = true;
+            }
+        }
+        if waits {
+            sends.check_again(now);
+        }
+    }
+}
+
+impl Member {
+    /// Whether its connection knows nothing of what is outstanding.
+    pub(super) fn is_dormant(&self) -> bool {
+        self.sleep != Sleep::Awake
+    }
+}
