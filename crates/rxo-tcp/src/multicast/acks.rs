@@ -94,25 +94,29 @@ impl Group {
         now: Instant,
     ) {
         let Some(Some(member)) = self.members.get(id as usize) else { return };
-        let is_due = connection.poll_at().is_some_and(|at| at <= now);
-        let sleeps_on = matches!(member.sleep, Sleep::Dormant(_)) && !is_due;
+        let is_due = || connection.poll_at().is_some_and(|at| at <= now);
+        let sleeps_on = matches!(member.sleep, Sleep::Dormant(_)) && !is_due();
         if !sleeps_on || self.has_sent_all() {
             self.before(id, connection, now);
         }
     }
 
-    /// Lends a dormant connection what is outstanding, so that it can be told of it.
+    /// Ends the sleep of a dormant member, so that its connection is lent and told what is outstanding.
     pub(super) fn end_sleep(&mut self, id: MemberId) {
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
-        if member.is_dormant() {
-            member.sleep = Sleep::Awake;
-            (member.given, member.send) = (member.una, self.sends.first_after(member.una));
-        }
+        member.sleep = Sleep::Awake;
+        (member.given, member.send) = (member.una, self.sends.first_after(member.una));
     }
 
     /// Has the owner wake those who have not acknowledged for too long. Looks again while anything is outstanding.
     pub(super) fn wake_overdue(&mut self, now: Instant) {
-        let Self { members, sends, touched, nxt, .. } = self;
+        let Self { members, sends, touched, nxt, tree, .. } = self;
+        let slowest = tree.least().una;
+        if slowest < *nxt && now < sends.when(slowest + 1) + CHECK_AFTER {
+            // Nobody waits for so long.
+            sends.check_again(now);
+            return;
+        }
         let mut waits = false;
         for (member, id) in members.iter_mut().zip(0..) {
             let Some(member) = member else { continue };

@@ -131,7 +131,9 @@ impl Group {
         connection: &mut Connection<B>,
         now: Instant,
     ) {
-        self.end_sleep(id);
+        if self.is_dormant(id) {
+            self.end_sleep(id);
+        }
         let Some(Some(member)) = self.members.get(id as usize) else { return };
         let is_behind = member.is_behind(self.sends.next());
         if member.given < self.text.end() || self.text.length().is_some() && !member.is_shut {
@@ -146,6 +148,11 @@ impl Group {
         let sent = sends.from(member.send).map(|(end, at)| (first + end as u32, at));
         connection.sent_by_group(sent, now);
         member.send = sends.next();
+    }
+
+    #[inline]
+    fn is_dormant(&self, id: MemberId) -> bool {
+        self.members.get(id as usize).is_some_and(|it| it.as_ref().is_some_and(Member::is_dormant))
     }
 
     /// Lends a connection the text that it may send, and closes it for sending behind the last.

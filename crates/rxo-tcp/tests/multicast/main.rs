@@ -1,6 +1,7 @@
 //! A group of receivers as stories: a sender, receivers with connections of this crate, links that lose, and virtual
 //! time.
 
+mod dormant;
 mod forged;
 mod late;
 mod room;

@@ -58,8 +58,10 @@ pub(crate) struct Room {
     pub(crate) to_group: [u64; 2],
     /// Segments with text to one receiver.
     pub(crate) to_one: u64,
-    /// ACKs after which nothing was served.
-    pub(crate) slept: u64,
+    /// All ACKs go the ordinary way.
+    pub(crate) is_sleepless: bool,
+    /// Pure ACKs of members: those after which nothing was served, and the others.
+    pub(crate) acks: [u64; 2],
     is_begun: bool,
 }
 
@@ -110,7 +112,8 @@ impl Room {
             dirty: BTreeSet::new(),
             to_group: [0, 0],
             to_one: 0,
-            slept: 0,
+            is_sleepless: false,
+            acks: [0; 2],
             is_begun: false,
         };
         (0..receivers).for_each(|_| {
@@ -248,11 +251,11 @@ impl Room {
     pub(crate) fn arrives(&mut self, number: usize, wire: Wire) {
         let side = &mut self.sides[number];
         let record = wire.record(self.now);
-        if let (Some(id), Some(record)) = (side.id, record) {
-            if self.group.on_acks(id, &mut side.tcp, [record], self.now) {
+        if let (Some(id), Some(record), false) = (side.id, record, self.is_sleepless) {
+            let is_to_be_served = self.group.on_acks(id, &mut side.tcp, [record], self.now);
+            self.acks[usize::from(is_to_be_served)] += 1;
+            if is_to_be_served {
                 self.dirty.insert(number);
-            } else {
-                self.slept += 1;
             }
             return;
         }
