@@ -81,7 +81,9 @@ impl Plan {
         let Some(stack) = costs_of(costs, (Way::Stack, most)) else { return Ok(()) };
         let bytes = self.simulated_bytes;
         let alone = virtual_time::cast((Way::Stack, most), UNLIMITED, bytes, stack)?;
-        let rate = knee_rate(bytes, alone.busy_seconds);
+        let rate = raised(knee_rate(bytes, alone.busy_seconds), bytes, |rate| {
+            Ok(virtual_time::cast((Way::Stack, most), rate, bytes, stack)?.seconds)
+        })?;
         let casts = turns.measure(
             once(&self.simulated),
             |case| format!("virtual time, {}", name(case)),
@@ -110,7 +112,9 @@ impl Plan {
         )?;
         let alone = alone.concat();
         let Some(alone) = Spread::over(&alone, |timed| timed.seconds) else { return Ok(()) };
-        let rate = raised((Way::Stack, most), knee_rate(bytes, alone.median), self)?;
+        let rate = raised(knee_rate(bytes, alone.median), bytes, |rate| {
+            Ok(knee::cast((Way::Stack, most), rate, bytes, cores)?.seconds)
+        })?;
         let samples = turns.measure(
             Cases { cases: &self.knee, rounds: self.rounds, rotated: self.knee.len() },
             |case| format!("knee, {}", name(case)),
@@ -181,11 +185,10 @@ fn costs_of(costs: &[Cost], (way, receivers): Case) -> Option<Costs> {
 }
 
 /// Raises the rate of the link, from `rate` on, until the sender takes longer than the link by as much as at the knee.
-fn raised(case: Case, mut rate: f64, plan: &Plan) -> Result<f64> {
-    let (bytes, longer) = (plan.knee_bytes, 1.0 + paper::GROWTH[1] / 100.0);
+fn raised(mut rate: f64, bytes: u64, seconds: impl Fn(f64) -> Result<f64>) -> Result<f64> {
+    let longer = 1.0 + paper::GROWTH[1] / 100.0;
     for _ in 0..MOST_RAISES {
-        let timed = knee::cast(case, rate, bytes, plan.cores)?;
-        if timed.seconds >= longer * least_time(bytes, rate).as_secs_f64() {
+        if seconds(rate)? >= longer * least_time(bytes, rate).as_secs_f64() {
             break;
         }
         rate *= longer;

@@ -67,7 +67,8 @@ impl Group {
         let Some(una) = self.position(record.ack, all) else { return false };
         let Self { members, sends, tree, text, mss, .. } = self;
         let Some(Some(member)) = members.get_mut(id as usize) else { return false };
-        if !member.is_dormant() && !(member.is_led && connection.fall_asleep()) {
+        let sleeps = member.is_dormant() || member.is_led && connection.fall_asleep();
+        if !sleeps {
             return false;
         }
         let is_more = member.send != sends.next();
