@@ -164,7 +164,10 @@ impl<B: AsRef<[u8]>> Cast<B> {
         outbox: &mut Outbox,
         sink: &mut O,
     ) -> Result<(), DeviceError> {
-        while let Some(transmit) = self.group.poll_transmit(now) {
+        // What the device keeps for later is bounded, and a group may send more than that at once.
+        while !sink.is_blocked()
+            && let Some(transmit) = self.group.poll_transmit(now)
+        {
             self.counts.group_packets += 1;
             outbox.push(&self.path, &transmit, &mut self.ids);
             if outbox.is_full() {
