@@ -13,6 +13,7 @@ mod ending;
 mod endpoint;
 mod guests;
 mod isolation;
+mod kernel_udp;
 mod marks;
 mod menon;
 mod owed;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         endpoint::TESTS,
         guests::TESTS,
         isolation::TESTS,
+        kernel_udp::TESTS,
         marks::TESTS,
         menon::TESTS,
         owed::TESTS,

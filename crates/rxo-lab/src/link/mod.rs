@@ -8,6 +8,7 @@ mod route;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -263,6 +264,15 @@ impl<'n> Interface<'n> {
     /// If the interface does not exist.
     pub fn offload(&self, which: Offload) -> Result<bool> {
         offload::get(self, which)
+    }
+
+    /// Lets the kernel hold what it coalesces beyond the end of a poll, for this time at most, and until its clock
+    /// ticks (1 to 10 ms).
+    ///
+    /// # Errors
+    /// If the interface does not exist.
+    pub fn hold_coalesced(&self, at_most: Duration) -> Result<()> {
+        offload::hold_coalesced(self, at_most)
     }
 
     /// Lets a kernel thread process what the interface receives (threaded NAPI, since Linux 5.12). Otherwise the

@@ -1,6 +1,7 @@
 //! Switches the offloads of an interface.
 
 use std::fs;
+use std::time::Duration;
 
 use super::Interface;
 use crate::error::{Context, Result};
@@ -20,32 +21,58 @@ pub enum Offload {
     /// The kernel coalesces received frames. On a veth this also switches on polling (NAPI),
     /// without which there is nothing to coalesce.
     GenericReceive,
+    /// With [`Offload::GenericReceive`], the kernel also coalesces UDP datagrams that no socket asked it to
+    /// (`rx-udp-gro-forwarding`, since Linux 5.12).
+    UdpForwarding,
+}
+
+/// How ethtool knows an offload.
+enum Known {
+    /// By the commands that read and set it.
+    Commands(u32, u32),
+    /// By a name.
+    Name(&'static str),
 }
 
 impl Offload {
-    /// The ethtool commands that read and set the offload.
-    fn commands(self) -> (u32, u32) {
+    fn known(self) -> Known {
         match self {
-            Self::TransmitChecksum => (0x16, 0x17),
-            Self::TransmitSegmentation => (0x1e, 0x1f),
-            Self::GenericSegmentation => (0x23, 0x24),
-            Self::GenericReceive => (0x2b, 0x2c),
+            Self::TransmitChecksum => Known::Commands(0x16, 0x17),
+            Self::TransmitSegmentation => Known::Commands(0x1e, 0x1f),
+            Self::GenericSegmentation => Known::Commands(0x23, 0x24),
+            Self::GenericReceive => Known::Commands(0x2b, 0x2c),
+            Self::UdpForwarding => Known::Name("rx-udp-gro-forwarding"),
         }
     }
 }
 
 /// Switches an offload and verifies that it took effect.
 pub(crate) fn set(interface: &Interface<'_>, which: Offload, on: bool) -> Result<()> {
-    let control = interface.namespace().control();
+    let (control, name) = (interface.namespace().control(), interface.name());
     let state = if on { "on" } else { "off" };
-    sys::set_offload(control, interface.name(), which.commands().1, on)
-        .context(|| interface.cannot(&format!("switch {which:?} {state} on")))
+    match which.known() {
+        Known::Commands(_, set) => sys::set_offload(control, name, set, on),
+        Known::Name(feature) => sys::set_feature(control, name, feature, on),
+    }
+    .context(|| interface.cannot(&format!("switch {which:?} {state} on")))
 }
 
 /// Whether an offload is on.
 pub(crate) fn get(interface: &Interface<'_>, which: Offload) -> Result<bool> {
-    sys::get_offload(interface.namespace().control(), interface.name(), which.commands().0)
-        .context(|| interface.cannot(&format!("read {which:?} of")))
+    let (control, name) = (interface.namespace().control(), interface.name());
+    match which.known() {
+        Known::Commands(get, _) => sys::get_offload(control, name, get),
+        Known::Name(feature) => sys::get_feature(control, name, feature),
+    }
+    .context(|| interface.cannot(&format!("read {which:?} of")))
+}
+
+/// Lets the kernel hold what it coalesces beyond a poll.
+pub(crate) fn hold_coalesced(interface: &Interface<'_>, at_most: Duration) -> Result<()> {
+    let path = format!("/sys/class/net/{}/gro_flush_timeout", interface.name());
+    let set =
+        || sys::show_own_network().and_then(|()| fs::write(path, at_most.as_nanos().to_string()));
+    interface.namespace().run(set)?.context(|| interface.cannot("hold what is coalesced on"))
 }
 
 /// Lets a kernel thread process what the interface receives.

@@ -5,25 +5,70 @@ use std::os::fd::AsRawFd;
 
 use super::check;
 
-/// The argument of the ioctl for all on-off settings (`struct ethtool_value`).
-#[repr(C)]
-struct EthtoolValue {
-    command: u32,
-    data: u32,
-}
-
 /// Runs the command `set` (ETHTOOL_S...) with 1 or 0 on the interface `name`, in the network
 /// namespace that `socket` belongs to.
 pub(crate) fn set_offload(socket: &impl AsRawFd, name: &str, set: u32, on: bool) -> io::Result<()> {
-    call(socket, name, EthtoolValue { command: set, data: u32::from(on) }).map(|_| ())
+    call(socket, name, &mut [set, u32::from(on)])
 }
 
 /// Runs the command `get` (ETHTOOL_G...) and says whether the setting is on.
 pub(crate) fn get_offload(socket: &impl AsRawFd, name: &str, get: u32) -> io::Result<bool> {
-    call(socket, name, EthtoolValue { command: get, data: 0 }).map(|value| value.data != 0)
+    let mut value = [get, 0];
+    call(socket, name, &mut value)?;
+    Ok(value[1] != 0)
 }
 
-fn call(socket: &impl AsRawFd, name: &str, mut value: EthtoolValue) -> io::Result<EthtoolValue> {
+/// Sets a feature that has a name instead of a command.
+pub(crate) fn set_feature(
+    socket: &impl AsRawFd,
+    name: &str,
+    feature: &str,
+    on: bool,
+) -> io::Result<()> {
+    let (number, blocks) = find_feature(socket, name, feature)?;
+    // Each block: which bits count, and their values.
+    let mut request = vec![0; 2 + 2 * blocks];
+    request[..2].copy_from_slice(&[SET_FEATURES, blocks as u32]);
+    let (block, bit) = (2 + 2 * (number / 32), 1 << (number % 32));
+    request[block] = bit;
+    request[block + 1] = if on { bit } else { 0 };
+    call(socket, name, &mut request)
+}
+
+/// Whether a feature that has a name is on.
+pub(crate) fn get_feature(socket: &impl AsRawFd, name: &str, feature: &str) -> io::Result<bool> {
+    let (number, blocks) = find_feature(socket, name, feature)?;
+    // Each block: available, requested, active, never changed.
+    let mut answer = vec![0; 2 + 4 * blocks];
+    answer[..2].copy_from_slice(&[GET_FEATURES, blocks as u32]);
+    call(socket, name, &mut answer)?;
+    Ok(answer[2 + 4 * (number / 32) + 2] & 1 << (number % 32) != 0)
+}
+
+/// The number of a feature, and how many blocks of 32 there are.
+fn find_feature(socket: &impl AsRawFd, name: &str, feature: &str) -> io::Result<(usize, usize)> {
+    let [low, high]: [u32; 2] = halves(1 << FEATURE_NAMES);
+    let mut sizes = [GET_SET_SIZES, 0, low, high, 0];
+    call(socket, name, &mut sizes)?;
+    let count = sizes[4] as usize;
+    let mut names = vec![0; 3 + count * NAME_BYTES / 4];
+    names[..3].copy_from_slice(&[GET_NAMES, FEATURE_NAMES, count as u32]);
+    call(socket, name, &mut names)?;
+    let names: Vec<u8> = names[3..].iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let is_meant = |one: &[u8]| one.split(|&byte| byte == 0).next() == Some(feature.as_bytes());
+    let number = names.chunks(NAME_BYTES).position(is_meant);
+    Ok((number.ok_or(io::ErrorKind::Unsupported)?, count.div_ceil(32)))
+}
+
+/// A 64-bit word as it lies in memory.
+fn halves(word: u64) -> [u32; 2] {
+    let bytes = word.to_ne_bytes();
+    [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
+}
+
+/// Runs the command in the first of `words`. The kernel reads and writes as many words as that command, and the
+/// counts among them, say: those of the callers above.
+fn call(socket: &impl AsRawFd, name: &str, words: &mut [u32]) -> io::Result<()> {
     // SAFETY: ifreq consists of bytes and integers, for which all zeros is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() {
@@ -32,11 +77,19 @@ fn call(socket: &impl AsRawFd, name: &str, mut value: EthtoolValue) -> io::Resul
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from.cast_signed() as libc::c_char;
     }
-    request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    // SAFETY: the request is complete and names `value`, the two words that on-off commands read
-    // and write; both live through the call.
+    request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+    // SAFETY: the request is complete and names `words`, which is as long as its command reads and writes, and
+    // lives through the call.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) })?;
-    Ok(value)
+    Ok(())
 }
 
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
+
+// linux/ethtool.h
+const GET_NAMES: u32 = 0x1b;
+const GET_SET_SIZES: u32 = 0x37;
+const GET_FEATURES: u32 = 0x3a;
+const SET_FEATURES: u32 = 0x3b;
+const FEATURE_NAMES: u32 = 4;
+const NAME_BYTES: usize = 32;

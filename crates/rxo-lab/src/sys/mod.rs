@@ -14,7 +14,7 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 pub(crate) use epoll::{Epoll, Interest};
-pub(crate) use ethtool::{get_offload, set_offload};
+pub(crate) use ethtool::{get_feature, get_offload, set_feature, set_offload};
 pub(crate) use mount::show_own_network;
 pub(crate) use packet::PacketSocket;
 pub(crate) use socket::{

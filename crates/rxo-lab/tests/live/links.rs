@@ -137,6 +137,7 @@ fn offloads_are_switched() {
         Offload::GenericSegmentation,
         Offload::GenericReceive,
         Offload::TransmitChecksum,
+        Offload::UdpForwarding,
     ] {
         for on in [true, false] {
             near.set_offload(offload, on).unwrap();
