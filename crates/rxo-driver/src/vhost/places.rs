@@ -32,6 +32,8 @@ impl PayloadPlaces {
 
     /// Counts the payload of a packet that is about to be written to `writer`, behind a virtio-net `header` and up to
     /// `end`. `first` is its first piece. What has no headers that can be read has no payload.
+    #[cold]
+    #[inline(never)]
     pub(super) fn count(&self, writer: &Writer<'_>, (header, end): (&[u8], u32), first: &[u8]) {
         // A GSO frame's header says where its payload begins, and its first piece may end there.
         let said = header.get(2..4).map_or(0, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
