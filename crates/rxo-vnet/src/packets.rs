@@ -221,6 +221,24 @@ mod tests {
         assert_eq!(lengths(&from_tun(0, 100, 0)), Ok([140].to_vec()));
     }
 
+    /// What a device without offloads is given, such as WinTUN or utun: the largest IP packet, its checksum complete.
+    #[test]
+    fn the_largest_packet_has_a_complete_checksum() {
+        let mut bytes = from_tun(0, 65_535 - 40, 0);
+        let payload = &mut bytes[VNET_HEADER_BYTES + 40..];
+        payload.iter_mut().zip(0_usize..).for_each(|(byte, at)| *byte = at as u8);
+        let (mut packets, mut out) = (packets(&bytes).unwrap(), std::vec![0; 65_535]);
+        assert_eq!(packets.next_into(&mut out).unwrap(), Some(65_535));
+        let golden = [
+            0x45, 0, 0xff, 0xff, 0, 0, 0x40, 0, 0x40, 6, 0x3a, 0xf9, 0, 0, 0, 0, 0, 0, 0,
+            0, // IPv4
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0, 0, 0, 0xdf, 0xa6, 0, 0, // TCP
+        ];
+        assert_eq!(out[..40], golden);
+        assert!(out[40..].iter().zip(0_usize..).all(|(byte, at)| *byte == at as u8));
+        assert_eq!(packets.next_into(&mut out).unwrap(), None);
+    }
+
     #[test]
     fn datagrams_are_segmented_too() {
         let mut bytes = std::vec![0; VNET_HEADER_BYTES + 28 + 250];
