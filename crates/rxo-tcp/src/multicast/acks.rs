@@ -82,6 +82,10 @@ impl Group {
         let limit = una + u64::from(connection.dormant_allowance(nxt));
         tree.set(id as usize, Least { limit, una });
         text.advance(tree.least().una);
+        if una < all {
+            // The connection's own timers are off. The last check may be over, and no further send may start one.
+            sends.check_again(now);
+        }
         true
     }
 

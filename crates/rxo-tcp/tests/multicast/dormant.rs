@@ -47,3 +47,21 @@ fn a_dormant_member_that_falls_silent_is_woken() {
     let time = room.now - silent_since;
     assert!(time < rxo_frame::Duration::from_secs(1), "probed after {time:?}");
 }
+
+/// A dormant member has no timers, so the group must check it for as long as text is outstanding.
+#[test]
+fn nobody_sleeps_for_ever_whatever_is_lost() {
+    for seed in 0..SEEDS {
+        let slow = Slow::Wait;
+        let config = rxo_tcp::GroupConfig { slow, ..group_config() };
+        let mut room = Room::new(config, 1 + seed as usize % 6, 1_500_000);
+        (room.random, room.loss) = (seed, [5, 10, 50][seed as usize % 3]);
+        let began_at = room.now;
+        room.run();
+        assert_eq!(room.done(), room.sides.len(), "seed {seed}: {:?}", room.outcomes());
+        let time = room.now - began_at;
+        assert!(time < rxo_frame::Duration::from_secs(120), "seed {seed}: {time:?}");
+    }
+}
+
+const SEEDS: u64 = 60;

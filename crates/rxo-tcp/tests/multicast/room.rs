@@ -50,7 +50,8 @@ pub(crate) struct Room {
     written: usize,
     /// Of 1000 segments to a receiver, and from it.
     pub(crate) loss: u64,
-    random: u64,
+    /// The seed of what is lost.
+    pub(crate) random: u64,
     flights: BTreeMap<(Instant, u64), (To, Wire)>,
     carried: u64,
     dirty: BTreeSet<usize>,
