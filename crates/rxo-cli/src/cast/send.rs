@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use rxo::live::host::{CAST_BUFFER_BYTES, cast_sender};
 use rxo::tcp::{Late, Outcome, Repairs, Slow};
+use rxo_driver::wait;
 use rxo_host::{Cast, CastConfig, CastEvent, CastProgress, SharedBytes};
 use serde::Serialize;
 
@@ -174,7 +175,18 @@ impl Sender<'_> {
             }
         }
         self.clear();
-        self.total(begun.elapsed())
+        let outcome = self.total(begun.elapsed());
+        self.linger();
+        outcome
+    }
+
+    /// Stays a while: a receiver that has missed the last ACK sends its FIN again, and nobody else answers it (TIME-WAIT,
+    /// RFC 9293, section 3.6.1).
+    fn linger(&self) {
+        let begun = Instant::now();
+        while begun.elapsed() < LINGER && !self.stop.load(Ordering::Relaxed) {
+            wait::pause(PAUSE);
+        }
     }
 
     /// Waits for the receivers that are expected.
@@ -332,6 +344,8 @@ impl Sender<'_> {
 const PAUSE: Duration = Duration::from_millis(50);
 /// While there is more to send than there is room for.
 const SHORT: Duration = Duration::from_millis(1);
+/// Three or four of a receiver's retransmissions, not the two minutes of TIME-WAIT.
+const LINGER: Duration = Duration::from_secs(3);
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ use std::net::{IpAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rxo_lab::{Namespace, RateLimit, create_veth};
 use serde_json::Value;
@@ -95,7 +95,12 @@ fn sent_by_command() {
         "cast send {} --nic packet:eth0 --ip {SENDER}/24 {GROUP} --receivers 3 --late catch-up --slow eject:2s --json",
         original.display()
     );
-    let sender = rack.hosts[0].run(|| command(&line).spawn()).unwrap().unwrap();
+    let mut sender = rack.hosts[0].run(|| command(&line).spawn()).unwrap().unwrap();
+    let said = sender.stdout.take().unwrap();
+    let said = thread::spawn(move || {
+        let lines = BufReader::new(said).lines().map(|line| (line.unwrap(), Instant::now()));
+        (lines.collect::<Vec<_>>(), Instant::now())
+    });
     let folders: Vec<_> = (0..3).map(|number| scratch.file(&format!("r{number}"))).collect();
     let start = |index: usize| receive(&rack.hosts[1 + index], 10 + index, &folders[index]);
     let mut children: Vec<Child> = (0..3).map(start).collect();
@@ -110,12 +115,15 @@ fn sent_by_command() {
         assert_eq!((output.status.code(), said.as_str()), (Some(0), ""), "receiver {index}");
         assert!(fs::read(folders[index].join("image.img")).unwrap() == file, "receiver {index}");
     }
-    let output = sender.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    let total: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    let (said, ended_at) = said.join().unwrap();
+    assert_eq!(sender.wait().unwrap().code(), Some(1), "{said:?}");
+    let (total, at) = said.last().unwrap();
+    // A receiver that has missed the last ACK asks again, and must be answered.
+    let stayed = ended_at - *at;
+    assert!(stayed > Duration::from_secs(2), "it ended {stayed:?} after its last line");
+    let total: Value = serde_json::from_str(total).unwrap();
     let counts = ["receivers", "done", "failed"].map(|name| total[name].as_u64().unwrap());
-    assert_eq!(counts, [4, 3, 1], "{said}");
+    assert_eq!(counts, [4, 3, 1], "{said:?}");
     // Each byte left once, and what the one that came again had missed once more.
     assert!(sent() < 300_000_000, "{}", sent());
 }
