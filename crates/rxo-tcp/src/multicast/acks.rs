@@ -3,7 +3,7 @@
 //!
 //! A member whose receiver acknowledges in order is dormant: its connection knows nothing of what is outstanding, and is
 //! not served. An acknowledgement updates round trip, window and SND.UNA of the connection, and the tree. Whatever else
-//! happens to the connection wakes it ([`Group::before`]), for good. Its timers are one of the group: who has not acknowledged for
+//! happens to the connection wakes it ([`Group::before`]). Its timers are one of the group: who has not acknowledged for
 //! two round trips is woken.
 
 use rxo_frame::{Duration, Instant};
@@ -67,8 +67,7 @@ impl Group {
         let Some(una) = self.position(record.ack, all) else { return false };
         let Self { members, sends, tree, text, mss, .. } = self;
         let Some(Some(member)) = members.get_mut(id as usize) else { return false };
-        let may_sleep = member.is_led && !member.has_been_woken;
-        let sleeps = member.is_dormant() || may_sleep && connection.fall_asleep();
+        let sleeps = member.is_dormant() || member.is_led && connection.fall_asleep();
         if !sleeps {
             return false;
         }
@@ -111,7 +110,6 @@ impl Group {
     pub(super) fn end_sleep(&mut self, id: MemberId) {
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
         member.sleep = Sleep::Awake;
-        member.has_been_woken = true;
         (member.given, member.send) = (member.una, self.sends.first_after(member.una));
     }
 

@@ -22,8 +22,6 @@ pub(super) struct Member {
     /// The number of the first send that its connection has not learned of.
     pub(super) send: u64,
     pub(super) sleep: Sleep,
-    /// Then it stays awake: under loss the ordinary way is proven.
-    pub(super) has_been_woken: bool,
     /// Whether the group sends it all new text.
     pub(super) is_led: bool,
     /// Whether its connection has been closed for sending.
@@ -78,7 +76,6 @@ impl Group {
             given: start,
             send: self.sends.next(),
             sleep: Sleep::Awake,
-            has_been_woken: false,
             is_led: false,
             is_shut: false,
             has_asked: false,
