@@ -2,7 +2,8 @@
 //! hypervisor takes.
 //!
 //! Separate from the [meter](crate::CpuMeter), which counts what an experiment costs: this counts
-//! what disturbs it. Two independent sums are compared, and the larger is believed. The first is the
+//! what disturbs it. The processes that this one has started, such as emulated machines and programs
+//! that are measured, are part of the experiment, and so are those that they start. Two independent sums are compared, and the larger is believed. The first is the
 //! time of all processes that can be seen. The second is the time in which the cores were not idle,
 //! less everything that has an account: it also finds processes that cannot be seen (in another PID
 //! namespace).
@@ -12,9 +13,10 @@
 //! says on which cores other processes ran. Under a quota the processes that can be seen are taken to
 //! share it, and the rest to be spread evenly.
 
-use std::fs;
+use std::collections::HashMap;
 use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, iter};
 
 use crate::error::{Context, LabError, Result};
 use crate::sys;
@@ -24,7 +26,7 @@ use crate::sys;
 pub struct MachineReading {
     at: Instant,
     totals: Totals,
-    /// Time of this process.
+    /// Time of this process and of those below it.
     own: Duration,
     /// Time of the kernel's threads, which work for everybody.
     kernel: Duration,
@@ -75,24 +77,35 @@ impl MachineReading {
         let entries = fs::read_dir("/proc").context(|| "cannot read /proc".into())?;
         // Not `std::process::id`: /proc may count processes in another namespace.
         let this = fs::read_link("/proc/self").context(|| "cannot read /proc/self".into())?;
-        let lines = entries.flatten().filter(|entry| entry.file_name() != this.as_os_str());
+        let this = this.to_str().and_then(|it| it.parse().ok()).unwrap_or_default();
+        let lines =
+            entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_number));
         // A process may end before it is read; its parent then has its time.
         let lines = lines.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
         let totals = Totals::of(&stat, allowed(&status), quota).ok_or_else(|| {
             LabError::Unsupported(format!("{STAT} has no line of a core that {STATUS} allows"))
         })?;
-        Ok(Self::of(at, totals, own, lines))
+        Ok(Self::of(at, totals, (this, own), lines))
     }
 
     fn of(
         at: Instant,
         totals: Totals,
-        own: Duration,
-        processes: impl Iterator<Item = String>,
+        (this, mut own): (u32, Duration),
+        lines: impl Iterator<Item = String>,
     ) -> Self {
         let (mut kernel, mut others) = (Duration::ZERO, Duration::ZERO);
-        for process in processes.filter_map(|line| Process::of(&line)) {
-            *(if process.is_kernel { &mut kernel } else { &mut others }) += process.time;
+        let processes: HashMap<_, _> =
+            lines.filter_map(|line| Process::of(&line)).map(|it| (it.id, it)).collect();
+        for process in processes.values() {
+            if process.id == this {
+                own += process.ended;
+            } else if is_below(this, process, &processes) {
+                own += process.time + process.ended;
+            } else {
+                let time = process.time + process.ended;
+                *(if process.is_kernel { &mut kernel } else { &mut others }) += time;
+            }
         }
         Self { at, totals, own, kernel, others }
     }
@@ -175,19 +188,42 @@ fn is_in(list: &str, core: u32) -> bool {
 
 /// One line of `/proc/<process>/stat`.
 struct Process {
+    id: u32,
+    parent: u32,
     is_kernel: bool,
-    /// Its own, and that of its children that have ended: so nothing is lost when a process ends.
+    /// Its own time.
     time: Duration,
+    /// The time of its children that have ended: so nothing is lost when a process ends.
+    ended: Duration,
+}
+
+/// Whether `process` was started by `this`, or by one that was.
+fn is_below(this: u32, process: &Process, processes: &HashMap<u32, Process>) -> bool {
+    let parent = |below: &&Process| processes.get(&below.parent);
+    // Numbers are read one after another, so a chain may seem to have no end.
+    let chain = iter::successors(Some(process), |below| parent(below)).take(processes.len() + 1);
+    chain.into_iter().any(|above| above.parent == this)
+}
+
+fn is_number(name: &str) -> bool {
+    name.bytes().all(|it| it.is_ascii_digit())
 }
 
 impl Process {
     fn of(line: &str) -> Option<Self> {
-        // The name before may contain anything, also parentheses.
+        // The name between may contain anything, also parentheses.
+        let id = line.split_once(' ')?.0.parse().ok()?;
         let columns: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |place: usize| columns.get(place)?.parse::<u64>().ok();
-        // user, system, and both of ended children.
-        let used = [11, 12, 13, 14].into_iter().map(number).sum::<Option<u64>>()?;
-        Some(Self { is_kernel: number(6)? & KERNEL_THREAD != 0, time: ticks(used) })
+        // user and system
+        let time = |places: [usize; 2]| Some(ticks(number(places[0])? + number(places[1])?));
+        Some(Self {
+            id,
+            parent: u32::try_from(number(1)?).ok()?,
+            is_kernel: number(6)? & KERNEL_THREAD != 0,
+            time: time([11, 12])?,
+            ended: time([13, 14])?,
+        })
     }
 }
 
@@ -206,6 +242,9 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
+
+    /// The number of this process.
+    const THIS: u32 = 50;
 
     /// The beginning of virtual time; any instant does.
     static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -228,12 +267,22 @@ mod tests {
              cpu1 7 7 7 0 0 0 0 0 0 0\nintr 5\n",
             interrupts = 10 * seconds
         );
-        let lines = processes.iter().map(|(name, own, ended)| {
+        let lines = processes.iter().zip(100..).map(|((name, own, ended), id)| {
             let flags = if name.starts_with('k') { KERNEL_THREAD } else { 4_194_304 };
-            format!("17 ({name}) S 1 17 17 0 -1 {flags} 9 9 9 9 {own} 0 0 {ended} 20 0 1 0 5")
+            // `rxo` is this process; of `qemu` it is the parent, and of `vcpu` that is.
+            let (id, parent) = match *name {
+                "rxo" => (THIS, 1),
+                "qemu" => (THIS + 1, THIS),
+                "vcpu" => (THIS + 2, THIS + 1),
+                _ => (id, 1),
+            };
+            format!(
+                "{id} ({name}) S {parent} 17 17 0 -1 {flags} 9 9 9 9 {own} 0 0 {ended} 20 0 1 0 5"
+            )
         });
         let at = *BEGIN + Duration::from_secs(seconds);
-        MachineReading::of(at, Totals::of(&stat, allowed, quota).unwrap(), ticks(own), lines)
+        let totals = Totals::of(&stat, allowed, quota).unwrap();
+        MachineReading::of(at, totals, (THIS, ticks(own)), lines)
     }
 
     fn used(before: MachineReading, after: MachineReading) -> (u64, u64) {
@@ -248,6 +297,26 @@ mod tests {
         let before = reading(0, [0, 0, 0], &[("shell", 5, 0), ("kworker", 0, 0)]);
         let after = reading(10, [200, 0, 1_500], &[("shell", 5, 0), ("kworker", 200, 0)]);
         assert_eq!(used(before, after), (0, 0));
+    }
+
+    #[test]
+    fn what_this_process_has_started_is_no_disturbance() {
+        let before = reading(0, [0, 0, 0], &[("qemu", 10, 0), ("rxo", 0, 5), ("cc", 0, 0)]);
+        // Of 2,000 hundredths: 500 of this process, 300 of one that it started and that has ended, 800 of one that
+        // runs, 200 of what that started, 100 of interrupts, 100 of another.
+        let rows = [("qemu", 810, 0), ("vcpu", 200, 0), ("rxo", 500, 305), ("cc", 100, 0)];
+        assert_eq!(used(before, reading(10, [0, 0, 500], &rows)), (100, 0));
+    }
+
+    #[test]
+    fn a_chain_of_parents_without_an_end_is_nobodys() {
+        let line = |id: u32, parent: u32| {
+            format!("{id} (x) S {parent} 1 1 0 -1 0 9 9 9 9 50 0 0 0 20 0 1 0 5")
+        };
+        let lines = [line(8, 9), line(9, 8)].into_iter();
+        let totals = Totals { cores: 2, quota: 2, ..Totals::default() };
+        let read = MachineReading::of(*BEGIN, totals, (THIS, Duration::ZERO), lines);
+        assert_eq!((read.own, read.others), (Duration::ZERO, ticks(100)));
     }
 
     #[test]

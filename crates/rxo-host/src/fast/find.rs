@@ -4,6 +4,7 @@
 
 use rxo_device::Verdict;
 use rxo_frame::{Frame, Instant};
+use rxo_wire::tcp::AckRecord;
 use rxo_wire::{FlowKey, SeqNumber};
 
 use super::order::{Known, spot};
@@ -25,6 +26,12 @@ impl AckState {
     /// Of a new connection.
     pub(crate) fn new(is_admitted: bool) -> Self {
         Self { is_admitted, ..Self::default() }
+    }
+
+    /// Remembers the last ACK that was consumed, beside which the next may be a duplicate.
+    #[inline]
+    pub(crate) fn remember(&mut self, record: &AckRecord) {
+        self.last = told(record);
     }
 }
 
@@ -54,13 +61,15 @@ impl Fast {
             self.counters.filtered += 1;
             return Verdict::Consumed;
         }
+        if let Some((run, record)) = self.expected.read(&frame) {
+            self.append(run, record);
+            return Verdict::Consumed;
+        }
         match self.take(connections, is_held, &frame) {
-            Ok(()) => {
-                self.counters.consumed += 1;
-                Verdict::Consumed
-            }
+            Ok(()) => Verdict::Consumed,
             Err(reason) => {
                 self.counters.fallbacks[reason as usize] += 1;
+                self.expected.forget();
                 self.flows.pass(self.expect.link, &frame);
                 Verdict::Fallback
             }
@@ -78,44 +87,68 @@ impl Fast {
         if !self.on.has(FastModule::PureAck) {
             return Err(FallbackReason::Off);
         }
-        let ack = self.expect.read(frame)?;
+        let PureAck { key, record } = self.expect.read(frame)?;
         let spot = spot(self.expect.link, frame.bytes).ok_or(FallbackReason::Ip)?;
         let known = self.flows.known(spot);
-        if let Known::Run(run) = known
-            && !self.one_by_one
-            && let Some(place) = self.gathered.append(run, &ack.key, ack.record)
-        {
-            self.note(connections, place, &ack);
-            return Ok(());
+        let run = match known {
+            Known::Run(number) => self.gathered.run(number as usize).map(|run| (number, run)),
+            Known::Nothing | Known::Blocked => None,
+        };
+        if let Some((number, run)) = run {
+            if run.key == key && !self.one_by_one {
+                if self.gathered.is_last(number) {
+                    self.expected.learn(self.expect.link, frame, &record, number);
+                }
+                self.append(number, record);
+                return Ok(());
+            }
+            // Another flow takes the spot, or the run ends with each ACK.
+            if let (Some(last), Some(state)) =
+                (self.gathered.last(run), connections.state(run.place))
+            {
+                state.remember(&last);
+            }
         }
-        let place = find(connections, &ack)?;
-        if known == Known::Blocked || is_held(&ack.key) {
+        let place = find(connections, &key)?;
+        if known == Known::Blocked || is_held(&key) {
             return Err(FallbackReason::Order);
         }
         // The worker alone fills the backlog, so while this batch is looked at it stays empty.
         if connections.has_backlog(place) {
             return Err(FallbackReason::Backlog);
         }
-        let run = self.gathered.begin(ack.key, place, ack.record);
+        let run = self.gathered.begin(key, place, record);
         self.flows.set(spot, run);
-        self.note(connections, place, &ack);
+        let before = connections.state(place).map(|state| state.last);
+        self.note(before.is_some_and(|last| last == told(&record)));
         Ok(())
     }
 
-    /// Counts an ACK that repeats the one before.
+    /// Gathers an ACK of a run that has begun.
     #[inline]
-    fn note(&mut self, connections: &mut impl Connections, place: u32, ack: &PureAck) {
-        let Some(state) = connections.state(place) else { return };
-        let this = (ack.record.ack, ack.record.window);
-        self.counters.duplicates += u64::from(state.last == this);
-        state.last = this;
+    fn append(&mut self, run: u32, record: AckRecord) {
+        let before = self.gathered.append(run, record);
+        self.note(before.is_some_and(|before| told(&before) == told(&record)));
+    }
+
+    /// Counts a consumed ACK, and whether it repeats the one before.
+    #[inline]
+    fn note(&mut self, is_duplicate: bool) {
+        self.counters.consumed += 1;
+        self.counters.duplicates += u64::from(is_duplicate);
     }
 }
 
-/// The place of the connection that can take `ack`.
+/// What makes an ACK a duplicate if the next one tells it again.
 #[inline]
-fn find(connections: &mut impl Connections, ack: &PureAck) -> Result<u32, FallbackReason> {
-    let place = connections.find(&ack.key).ok_or(FallbackReason::NoConnection)?;
+fn told(record: &AckRecord) -> (SeqNumber, u16) {
+    (record.ack, record.window)
+}
+
+/// The place of the connection of the flow `key`, if it can take ACKs.
+#[inline]
+fn find(connections: &mut impl Connections, key: &FlowKey) -> Result<u32, FallbackReason> {
+    let place = connections.find(key).ok_or(FallbackReason::NoConnection)?;
     let state = connections.state(place).ok_or(FallbackReason::NoConnection)?;
     match state.terms.is_synchronized && state.is_admitted {
         true => Ok(place),

@@ -50,16 +50,29 @@ impl Gathered {
         (self.runs.len() - 1) as u32
     }
 
-    /// Appends an ACK to the run `number` if it is of the flow `key`. Returns whether it is, and its place.
+    /// Appends an ACK to the run `number`. Returns the ACK before it.
     #[inline]
-    pub(super) fn append(&mut self, number: u32, key: &FlowKey, record: AckRecord) -> Option<u32> {
-        let run = self.runs.get_mut(number as usize).filter(|run| run.key == *key)?;
-        let (place, last) = (run.place, run.last as usize);
+    pub(super) fn append(&mut self, number: u32, record: AckRecord) -> Option<AckRecord> {
+        let run = self.runs.get_mut(number as usize)?;
         let ack = self.acks.len() as u32;
-        run.last = ack;
-        self.acks[last].next = ack;
+        let before = self.acks.get_mut(std::mem::replace(&mut run.last, ack) as usize)?;
+        before.next = ack;
+        let before = before.record;
         self.push(record);
-        Some(place)
+        Some(before)
+    }
+
+    /// Whether the ACK gathered last is of the run `number`.
+    #[inline]
+    pub(super) fn is_last(&self, number: u32) -> bool {
+        let run = self.runs.get(number as usize);
+        run.is_some_and(|run| run.last as usize + 1 == self.acks.len())
+    }
+
+    /// The last ACK of `run`.
+    #[inline]
+    pub(crate) fn last(&self, run: Run) -> Option<AckRecord> {
+        self.acks.get(run.last as usize).map(|ack| ack.record)
     }
 
     #[inline]

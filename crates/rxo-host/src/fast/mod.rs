@@ -7,6 +7,7 @@
 //!
 //! * `parse.rs`: is the frame a pure ACK for this host.
 //! * `order.rs`: the flows of the batch, so that no ACK overtakes a segment of its flow.
+//! * `expected.rs`: the next ACK of the connection whose ACK was gathered last, by one compare.
 //! * `gather.rs`: the ACKs of a batch by connection; each gets one call for all.
 //! * `find.rs`: which connection, and whether it can take ACKs; what the worker does for a batch.
 //! * `verdict.rs`, `counters.rs`: the reasons and the totals.
@@ -16,6 +17,7 @@
 //! `tests/host/fast` hold both ways against each other. While all modules are off, nothing here runs.
 
 mod counters;
+mod expected;
 mod find;
 mod gather;
 mod modules;
@@ -28,6 +30,7 @@ use rxo_frame::LinkKind;
 use rxo_wire::checksum::Summer;
 
 pub use self::counters::FastCounters;
+use self::expected::Expected;
 pub(crate) use self::find::{AckState, Connections};
 use self::gather::Gathered;
 use self::modules::Modules;
@@ -61,6 +64,7 @@ pub(crate) struct Fast {
     expect: Expect,
     one_by_one: bool,
     flows: Flows,
+    expected: Expected,
     pub(crate) gathered: Gathered,
     modules: Modules,
     pub(crate) counters: FastCounters,
@@ -74,6 +78,7 @@ impl Fast {
             expect: Expect { link, mac, summer: Summer::detect() },
             one_by_one: config.one_by_one,
             flows: Flows::new(),
+            expected: Expected::default(),
             gathered: Gathered::default(),
             modules: Modules::new(config),
             counters: FastCounters::default(),
@@ -88,6 +93,7 @@ impl Fast {
             return false;
         }
         self.flows.begin();
+        self.expected.forget();
         true
     }
 

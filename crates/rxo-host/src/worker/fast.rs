@@ -79,6 +79,9 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         let Some(run) = fast.gathered.run(number) else { return };
         let Some(slot) = slots.get_mut(run.place) else { return };
         slot.is_heard = true;
+        if let Some(last) = fast.gathered.last(run) {
+            slot.acks.remember(&last);
+        }
         let mut member = cast.as_deref_mut().and_then(|cast| cast.with_member_at(run.place));
         let mut is_to_be_served = true;
         let records = fast.gathered.records(run);
