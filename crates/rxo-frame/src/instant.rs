@@ -44,6 +44,14 @@ impl Instant {
         self.0.saturating_sub(earlier.0)
     }
 
+    /// `nanos` nanoseconds later, at most the last instant there is. Cheaper than adding a [`Duration`], which
+    /// multiplies.
+    #[inline]
+    #[must_use]
+    pub const fn plus_nanos(self, nanos: u64) -> Self {
+        Self(self.0.saturating_add(nanos))
+    }
+
     /// The time from `earlier` to `self`; zero if `self` is not later.
     #[inline]
     #[must_use]

@@ -71,11 +71,21 @@ impl Timestamps {
 
     /// Section 4.3, rule 2: records TSval of a segment that begins at `seq` and is not old.
     pub(crate) fn remember(&mut self, timestamp: Timestamp, seq: SeqNumber, now: Instant) {
-        let Timestamp { value, echo } = timestamp;
-        let covers = self.last_ack.is_at_or_after(seq);
-        if covers && !self.is_old(value, now) {
-            (self.recent, self.recent_at, self.recent_echo) = (value, now, echo);
+        if self.covers(seq) && !self.is_old(timestamp.value, now) {
+            self.record(timestamp, now);
         }
+    }
+
+    /// Whether a segment that begins at `seq` is one whose option is recorded.
+    #[inline]
+    pub(crate) fn covers(&self, seq: SeqNumber) -> bool {
+        self.last_ack.is_at_or_after(seq)
+    }
+
+    /// Records the option of a segment that is not old and is covered.
+    #[inline]
+    pub(crate) fn record(&mut self, Timestamp { value, echo }: Timestamp, now: Instant) {
+        (self.recent, self.recent_at, self.recent_echo) = (value, now, echo);
     }
 
     /// Whether recording this option `now` would change nothing, wherever its segment begins.

@@ -8,7 +8,7 @@
 //! Contract: what passes between two ACKs may change the answers, so whoever passes a frame on calls
 //! [`Expected::forget`]; a batch begins with nothing expected.
 
-use rxo_frame::{Frame, LinkKind};
+use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::ETHERNET_HEADER_BYTES;
 use rxo_wire::tcp::AckRecord;
 
@@ -17,11 +17,9 @@ use rxo_wire::tcp::AckRecord;
 pub(super) struct Expected {
     /// `None` if nothing is expected.
     layout: Option<&'static Layout>,
-    /// The length of the ACK before, in bytes.
-    bytes: usize,
     /// The first bytes of the ACK before.
     head: [u8; HEAD_BYTES],
-    /// The last bytes of its headers.
+    /// Its last bytes.
     tail: [u8; TAIL_BYTES],
     /// What its IPv4 identification and checksum add up to.
     ip_sum: u16,
@@ -37,7 +35,6 @@ impl Default for Expected {
     fn default() -> Self {
         Self {
             layout: None,
-            bytes: 0,
             head: [0; HEAD_BYTES],
             tail: [0; TAIL_BYTES],
             ip_sum: 0,
@@ -63,38 +60,40 @@ impl Expected {
         record: &AckRecord,
         run: u32,
     ) {
-        self.layout = None;
-        let network = if link == LinkKind::RawIp { 0 } else { ETHERNET_HEADER_BYTES };
-        let is_v4 = frame.bytes.get(network).is_some_and(|first| first >> 4 == 4);
-        let layout = Layout::of(link, is_v4, record.has_timestamp);
-        let (Some(head), Some(tail)) = (frame.bytes.first_chunk(), layout.tail(frame.bytes)) else {
+        let bytes = frame.bytes;
+        self.layout = Layout::of(link, bytes, record.has_timestamp);
+        let (Some(layout), Some(head), Some(tail)) =
+            (self.layout, bytes.first_chunk(), bytes.last_chunk())
+        else {
+            self.layout = None;
             return;
         };
         (self.head, self.tail) = (*head, *tail);
-        self.ip_sum = layout.ip_sum(frame.bytes);
-        self.tcp_sum = (!frame.checksum.is_trusted()).then(|| layout.tcp_sum(frame.bytes));
-        (self.bytes, self.ecn, self.run) = (frame.bytes.len(), record.ecn, run);
-        self.layout = Some(layout);
+        self.ip_sum = layout.ip_sum(head);
+        self.tcp_sum = (!frame.checksum.is_trusted()).then(|| layout.tcp_sum(tail));
+        (self.ecn, self.run) = (record.ecn, run);
     }
 
     /// The fields of `frame` if it is what is expected, and the run to which it belongs.
     #[inline(always)]
     pub(super) fn read(&self, frame: &Frame<&[u8]>) -> Option<(u32, AckRecord)> {
         let layout = self.layout?;
-        let bytes = frame.bytes;
-        let is_like = bytes.len() == self.bytes
-            && is_equal(bytes.first_chunk()?, &self.head, &layout.head)
-            && is_equal(layout.tail(bytes)?, &self.tail, &layout.tail)
-            && layout.ip_sum(bytes) == self.ip_sum;
-        if !is_like || frame.gso.is_some() || frame.vlan.is_some() {
+        if frame.bytes.len() != layout.bytes || frame.gso.is_some() || frame.vlan.is_some() {
             return None;
         }
-        if !frame.checksum.is_trusted() && Some(layout.tcp_sum(bytes)) != self.tcp_sum {
+        let (head, tail) = (frame.bytes.first_chunk()?, frame.bytes.last_chunk()?);
+        let is_like = is_equal(head, &self.head, &layout.head)
+            && is_equal(tail, &self.tail, &layout.tail)
+            && layout.ip_sum(head) == self.ip_sum;
+        if !is_like || !self.is_sum_right(layout, frame, tail) {
             return None;
         }
-        let segment = bytes.get(layout.tcp..layout.end)?;
-        AckRecord::read(segment, self.ecn, frame.arrived_at.as_nanos())
-            .map(|record| (self.run, record))
+        Some((self.run, layout.read(tail, self.ecn, frame.arrived_at)?))
+    }
+
+    #[inline(always)]
+    fn is_sum_right(&self, layout: &Layout, frame: &Frame<&[u8]>, tail: &[u8; TAIL_BYTES]) -> bool {
+        frame.checksum.is_trusted() || Some(layout.tcp_sum(tail)) == self.tcp_sum
     }
 }
 
@@ -104,24 +103,29 @@ struct Layout {
     /// Ones where bytes must be equal.
     head: [u8; HEAD_BYTES],
     tail: [u8; TAIL_BYTES],
-    /// Where the tail begins.
-    tail_at: usize,
-    /// The first byte of the IPv4 header; `None` for IPv6.
-    ipv4: Option<usize>,
-    /// The first byte of the TCP header.
+    /// The length of the frame.
+    bytes: usize,
+    /// Where the IPv4 identification and checksum begin; both at 0 for IPv6.
+    ipv4: [usize; 2],
+    /// Where the TCP header begins in the tail.
     tcp: usize,
-    /// Behind the TCP header.
-    end: usize,
+    has_timestamp: bool,
 }
 
 impl Layout {
-    #[inline]
-    fn of(link: LinkKind, is_v4: bool, has_timestamp: bool) -> &'static Self {
-        let link = usize::from(link != LinkKind::RawIp);
-        &LAYOUTS[link << 2 | usize::from(is_v4) << 1 | usize::from(has_timestamp)]
+    /// The layout of a pure ACK, if it is one of the usual.
+    fn of(link: LinkKind, frame: &[u8], has_timestamp: bool) -> Option<&'static Self> {
+        let network = if link == LinkKind::RawIp { 0 } else { ETHERNET_HEADER_BYTES };
+        let is_v4 = frame.get(network)? >> 4 == 4;
+        let is_it = |layout: &&Self| {
+            layout.bytes == frame.len()
+                && layout.has_timestamp == has_timestamp
+                && (layout.ipv4[0] != 0) == is_v4
+        };
+        LAYOUTS.iter().find(is_it)
     }
 
-    const fn new(network: usize, is_v4: bool, has_timestamp: bool) -> Self {
+    const fn new(network: usize, is_v4: bool, has_timestamp: bool, bytes: usize) -> Self {
         let tcp = network + if is_v4 { 20 } else { 40 };
         let end = tcp + if has_timestamp { 32 } else { 20 };
         let mut fixed = [0; MOST_BYTES];
@@ -137,31 +141,38 @@ impl Layout {
         }
         let (mut head, mut tail) = ([0; HEAD_BYTES], [0; TAIL_BYTES]);
         head.copy_from_slice(fixed.split_at(HEAD_BYTES).0);
-        let tail_at = end.saturating_sub(TAIL_BYTES);
+        let tail_at = bytes - TAIL_BYTES;
         tail.copy_from_slice(fixed.split_at(tail_at).1.split_at(TAIL_BYTES).0);
-        let ipv4 = if is_v4 { Some(network) } else { None };
-        Self { head, tail, tail_at, ipv4, tcp, end }
+        let ipv4 = if is_v4 { [network + 4, network + 10] } else { [0, 0] };
+        Self { head, tail, bytes, ipv4, tcp: tcp - tail_at, has_timestamp }
     }
 
+    /// Reads the fields of an ACK that is like the one before.
     #[inline(always)]
-    fn tail<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8; TAIL_BYTES]> {
-        bytes.get(self.tail_at..)?.first_chunk()
+    fn read(&self, tail: &[u8; TAIL_BYTES], ecn: u8, arrived_at: Instant) -> Option<AckRecord> {
+        let at_ns = arrived_at.as_nanos();
+        if self.has_timestamp {
+            return AckRecord::read(&tail[TAIL_BYTES - 32..], ecn, at_ns);
+        }
+        AckRecord::read(tail.get(self.tcp..)?, ecn, at_ns)
     }
 
-    /// What the fields of an IPv4 header add up to that may differ; 0 for IPv6.
+    /// What the fields of an IPv4 header add up to that may differ. The same for all of IPv6.
     #[inline(always)]
-    fn ip_sum(&self, bytes: &[u8]) -> u16 {
-        let header = self.ipv4.and_then(|at| bytes.get(at..)?.first_chunk::<12>());
-        header.map_or(0, |it| {
-            let word = |at: usize| u32::from(u16::from_ne_bytes([it[at], it[at + 1]]));
-            folded(u64::from(word(4) + word(10)))
-        })
+    fn ip_sum(&self, head: &[u8; HEAD_BYTES]) -> u16 {
+        let word = |at: usize| {
+            let word = head.get(at..).and_then(|it| it.first_chunk());
+            u32::from(word.map_or(0, |it| u16::from_ne_bytes(*it)))
+        };
+        let sum = word(self.ipv4[0]) + word(self.ipv4[1]);
+        ((sum >> 16) + (sum & 0xffff)) as u16
     }
 
     /// What the TCP header adds up to. The pseudo-header is the same for all.
     #[inline(always)]
-    fn tcp_sum(&self, bytes: &[u8]) -> u16 {
-        let header = bytes.get(self.tcp..self.end).unwrap_or_default();
+    fn tcp_sum(&self, tail: &[u8; TAIL_BYTES]) -> u16 {
+        let bytes = if self.has_timestamp { 32 } else { 20 };
+        let header = tail.get(self.tcp..self.tcp + bytes).unwrap_or_default();
         let words = header.as_chunks::<4>().0.iter();
         folded(words.map(|word| u64::from(u32::from_ne_bytes(*word))).sum())
     }
@@ -170,12 +181,13 @@ impl Layout {
 /// Whether `a` and `b` are equal where `fixed` has ones. `N` is a multiple of 8.
 #[inline(always)]
 fn is_equal<const N: usize>(a: &[u8; N], b: &[u8; N], fixed: &[u8; N]) -> bool {
-    let [(a, _), (b, _), (fixed, _)] = [a, b, fixed].map(|bytes| bytes[..].as_chunks::<8>());
-    let differing = a.iter().zip(b).zip(fixed).fold(0, |sum, ((a, b), fixed)| {
-        let [a, b, fixed] = [a, b, fixed].map(|word| u64::from_ne_bytes(*word));
-        sum | (a ^ b) & fixed
-    });
-    differing == 0
+    let differs = |at| (word(a, at) ^ word(b, at)) & word(fixed, at);
+    (0..N / 8).fold(0, |differing, at| differing | differs(at)) == 0
+}
+
+#[inline(always)]
+fn word<const N: usize>(bytes: &[u8; N], at: usize) -> u64 {
+    u64::from_ne_bytes(bytes[..].as_chunks().0[at])
 }
 
 /// The sum of 16-bit words in ones' complement. Zero only if all of them are.
@@ -191,24 +203,28 @@ const fn is_in(at: usize, start: usize, bytes: usize) -> bool {
     at >= start && at < start + bytes
 }
 
-/// By link (raw IP, Ethernet), version of IP (6, 4), and whether there are timestamps.
+/// Every length is another, but for IPv4 with padding beside IPv6 on raw IP. Raw IPv4 without a timestamp is shorter
+/// than the tail, and never expected.
 static LAYOUTS: [Layout; 8] = {
     const E: usize = ETHERNET_HEADER_BYTES;
     [
-        Layout::new(0, false, false),
-        Layout::new(0, false, true),
-        Layout::new(0, true, false),
-        Layout::new(0, true, true),
-        Layout::new(E, false, false),
-        Layout::new(E, false, true),
-        Layout::new(E, true, false),
-        Layout::new(E, true, true),
+        Layout::new(E, true, true, 66),
+        Layout::new(E, false, true, 86),
+        Layout::new(E, true, false, 54),
+        // Padded to the shortest frame.
+        Layout::new(E, true, false, 60),
+        Layout::new(E, false, false, 74),
+        Layout::new(0, true, true, 52),
+        Layout::new(0, false, true, 72),
+        Layout::new(0, false, false, 60),
     ]
 };
 
-/// Head and tail together cover the headers of every layout, of 40 to 86 bytes. A frame shorter than the tail, raw IPv4
-/// without a timestamp, is never expected.
+/// Head and tail together cover every layout.
 const HEAD_BYTES: usize = 40;
 const TAIL_BYTES: usize = 48;
-/// The headers of an ACK over Ethernet and IPv6 with a timestamp.
+/// An ACK over Ethernet and IPv6 with a timestamp.
 const MOST_BYTES: usize = 86;
+
+#[cfg(test)]
+mod tests;

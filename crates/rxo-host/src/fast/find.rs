@@ -76,8 +76,8 @@ impl Fast {
         }
     }
 
-    /// Gathers the ACK in `frame`, or says why not.
-    #[inline]
+    /// Gathers the ACK in `frame`, or says why not. Out of line, so that an expected ACK needs few registers.
+    #[inline(never)]
     fn take(
         &mut self,
         connections: &mut impl Connections,

@@ -1,37 +1,55 @@
 //! Pure ACKs that acknowledge something new and say nothing else, many in one pass.
 //!
 //! As in `expected_text.rs`, an ACK takes the fast path only if the steps would do nothing but what is done
-//! here. Each ACK is counted by itself (round trip, congestion window, the peer's window). The timers, for
-//! which the last ACK decides, are set once, and the send buffer is freed once.
+//! here. Each ACK is counted by itself (round trip, congestion window). What the last ACK decides is done once:
+//! the scoreboard, the peer's window, the timestamp, the timers, and freeing the send buffer.
 
 use rxo_frame::Instant;
 use rxo_wire::tcp::{AckRecord, Timestamp};
 use rxo_wire::{SeqNumber, TcpFlags};
 
+use crate::recovery::AckRun;
 use crate::segment::{Ecn, Segment};
 use crate::{Connection, Events, State};
+
+/// Expected ACKs that come together.
+struct Run {
+    /// What recovery knows, SND.UNA among it.
+    acks: AckRun,
+    /// SND.UNA before the run.
+    from: SeqNumber,
+    /// TS.Recent, if timestamps are agreed on.
+    recent: Option<u32>,
+    /// Whether the timestamp of an ACK is recorded.
+    covers: bool,
+    /// The largest SEG.WND.
+    largest_window: u16,
+    /// Of the last ACK: SEG.WND, TSecr, and when its frame arrived.
+    window: u16,
+    echo: u32,
+    arrived_at: Instant,
+}
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Takes pure ACKs by their records, each counted by itself.
     pub(super) fn take_acks(&mut self, now: Instant, records: impl Iterator<Item = AckRecord>) {
-        let mut may_expect = self.may_expect_acks();
-        let mut acked_from = None;
+        let mut run = self.begin_expected_acks(now);
         for record in records {
-            if may_expect && self.expects_ack(record) {
-                acked_from = acked_from.or(Some(self.snd.una));
-                self.take_expected_ack(now, record);
-            } else {
-                self.finish_expected_acks(now, acked_from.take());
-                self.take_segment(now, Segment::from(&record));
-                may_expect = self.may_expect_acks();
+            if let Some(run) = &mut run
+                && self.expects_ack(run, &record)
+            {
+                self.take_expected_ack(run, now, &record);
+                continue;
             }
+            self.end_expected_acks(now, run.as_ref());
+            self.take_segment(now, Segment::from(&record));
             if self.is_window_closed() {
                 // The next ACK may open it, and then the timers begin anew.
-                self.finish_expected_acks(now, acked_from.take());
                 self.update_timers(now);
             }
+            run = self.begin_expected_acks(now);
         }
-        self.finish_expected_acks(now, acked_from);
+        self.end_expected_acks(now, run.as_ref());
     }
 
     /// Whether the connection can take the fast path for pure ACKs at all. No expected ACK changes that.
@@ -41,26 +59,59 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && self.recovery.may_expect_acks()
     }
 
-    /// Whether the ACK acknowledges new data, without a congestion mark, and with a timestamp that is not
-    /// old.
+    /// Begins a run, if the connection can take the fast path now.
+    #[inline]
+    fn begin_expected_acks(&self, now: Instant) -> Option<Run> {
+        // What an ACK says of the path may change the size of segments, which the next depends on.
+        if !self.may_expect_acks() || self.is_window_closed() || self.path.is_watching() {
+            return None;
+        }
+        Some(Run {
+            acks: self.recovery.begin_acks()?,
+            from: self.snd.una,
+            recent: self.timestamps.is_agreed.then(|| self.timestamps.recent()),
+            covers: self.timestamps.covers(self.rcv.nxt),
+            largest_window: 0,
+            window: 0,
+            echo: 0,
+            arrived_at: now,
+        })
+    }
+
+    /// Whether the ACK acknowledges new data, without a congestion mark, with a timestamp that is not old, and leaves the
+    /// window open.
     #[inline(always)]
-    fn expects_ack(&self, record: AckRecord) -> bool {
-        let is_new = self.snd.una.is_before(record.ack) && !self.snd.nxt.is_before(record.ack);
-        is_new && self.is_plain_ack(&record) && self.recovery.expects_ack(record.ack)
+    fn expects_ack(&self, run: &Run, record: &AckRecord) -> bool {
+        let is_new = run.acks.una().is_before(record.ack) && !self.snd.nxt.is_before(record.ack);
+        let is_timely = run.recent.is_none_or(|recent| {
+            record.has_timestamp && record.ts_value.wrapping_sub(recent) as i32 >= 0
+        });
+        is_new
+            && is_timely
+            && record.window != 0
+            && has_only_ack(record)
+            && record.seq == self.rcv.nxt
+            && self.recovery.expects_ack(&run.acks, record.ack)
     }
 
     /// Whether the ACK has no congestion mark, the expected sequence number, and a timestamp that is not old.
     #[inline(always)]
     pub(crate) fn is_plain_ack(&self, record: &AckRecord) -> bool {
-        let is_plain = record.flags == TcpFlags::ACK && record.ecn != Ecn::Congestion.bits();
-        is_plain && record.seq == self.rcv.nxt && self.timestamps.expects(timestamp(record))
+        has_only_ack(record)
+            && record.seq == self.rcv.nxt
+            && self.timestamps.expects(timestamp(record))
     }
 
     #[inline(always)]
-    fn take_expected_ack(&mut self, now: Instant, record: AckRecord) {
-        let arrived_at = Instant::from_nanos(record.arrived_at_ns).min(now);
-        self.recovery.on_expected_ack(now, arrived_at, record.ack, &mut self.congestion);
-        self.note_expected_ack(now, &record);
+    fn take_expected_ack(&mut self, run: &mut Run, now: Instant, record: &AckRecord) {
+        run.arrived_at = Instant::from_nanos(record.arrived_at_ns).min(now);
+        let at = (now, run.arrived_at);
+        self.recovery.take_ack(&mut run.acks, at, record.ack, &mut self.congestion);
+        if let Some(recent) = run.recent.as_mut().filter(|_| run.covers) {
+            *recent = record.ts_value;
+        }
+        (run.window, run.echo) = (record.window, record.ts_echo);
+        run.largest_window = run.largest_window.max(record.window);
     }
 
     /// Takes the fields of an expected ACK, but for what it says of the path.
@@ -77,15 +128,30 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
     }
 
-    /// Ends a run of expected ACKs. Before the run, SND.UNA was `acked_from`. We have not sent a FIN.
-    fn finish_expected_acks(&mut self, now: Instant, acked_from: Option<SeqNumber>) {
-        if let Some(from) = acked_from {
-            self.snd.free(from, self.snd.una);
-            self.events |= Events::WRITABLE;
-            self.made_progress(now);
-            self.heard_of_peer(now);
+    /// Ends a run. We have not sent a FIN.
+    fn end_expected_acks(&mut self, now: Instant, run: Option<&Run>) {
+        let Some(run) = run.filter(|run| run.acks.una() != run.from) else { return };
+        self.recovery.end_acks(&run.acks, run.arrived_at);
+        // First. Each was not older than the one before.
+        if let Some(value) = run.recent.filter(|_| run.covers) {
+            self.timestamps.record(Timestamp { value, echo: run.echo }, now);
         }
+        // Fifth.
+        let [window, largest] =
+            [run.window, run.largest_window].map(|window| u32::from(window) << self.snd.scale);
+        self.snd.una = run.acks.una();
+        self.snd.update_window(self.rcv.nxt, self.snd.una, window);
+        self.snd.max_wnd = self.snd.max_wnd.max(largest);
+        self.snd.free(run.from, self.snd.una);
+        self.events |= Events::WRITABLE;
+        self.made_progress(now);
+        self.heard_of_peer(now);
     }
+}
+
+#[inline(always)]
+fn has_only_ack(record: &AckRecord) -> bool {
+    record.flags == TcpFlags::ACK && record.ecn != Ecn::Congestion.bits()
 }
 
 #[inline(always)]

@@ -124,10 +124,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// later than the retransmission timeout that it is to avoid.
     pub(crate) fn restart_tail_probe(&mut self, now: Instant) {
         self.timers.stop(Timer::TailLoss);
-        if let Some(timeout) = self.recovery.probe_timeout() {
+        if let Some(timeout_ns) = self.recovery.probe_timeout_ns() {
             let expiry = self.timers.when(Timer::Retransmit);
-            let expiry = expiry.unwrap_or(now + self.recovery.rtt.timeout());
-            self.timers.arm(Timer::TailLoss, expiry.min(now + timeout));
+            let expiry = expiry.unwrap_or(now.plus_nanos(self.recovery.rtt.timeout_ns()));
+            self.timers.arm(Timer::TailLoss, expiry.min(now.plus_nanos(timeout_ns)));
         }
     }
 
@@ -159,7 +159,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
         let probes_window = persists && !self.persist.is_due;
         self.keep(Timer::Retransmit, is_outstanding && !persists, |tcp| {
-            now + tcp.recovery.rtt.timeout()
+            now.plus_nanos(tcp.recovery.rtt.timeout_ns())
         });
         self.keep(Timer::Persist, probes_window, |tcp| now + tcp.persist_timeout());
         self.keep(Timer::GiveUp, is_waiting, |tcp| now + tcp.config.user_timeout);

@@ -1,7 +1,8 @@
 //! The fast path of an acknowledgement: it covers only data that was sent once, while nothing is lost or being
 //! recovered. Nearly all acknowledgements are such.
 //!
-//! The result is that of `on_ack.rs`, without the checks whose results are known.
+//! The result is that of `on_ack.rs`, without the checks whose results are known. Acknowledgements that come together are
+//! a run: each is a sample of the path, and the rest is written once.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -12,16 +13,42 @@ use super::scoreboard::{Fate, Sent};
 use crate::congestion::{Acked, Congestion, Delivery};
 use crate::sequence::distance;
 
+/// A run of expected acknowledgements that come together. What only the last of them decides is written at its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckRun {
+    /// What is left of the first range. In the scoreboard it begins where it began before.
+    left: Sent,
+    /// What is in flight, in bytes.
+    in_flight: u32,
+}
+
+impl AckRun {
+    /// SND.UNA.
+    #[inline(always)]
+    pub(crate) fn una(&self) -> SeqNumber {
+        self.left.start
+    }
+}
+
 impl Recovery {
     /// Whether acknowledgements can take the fast path at all. No expected acknowledgement changes that.
     pub(crate) fn may_expect_acks(&self) -> bool {
         self.is_calm() && self.suspect.is_none()
     }
 
-    /// Whether `ack` acknowledges something, and all of it was sent once.
+    /// Begins a run of expected acknowledgements. `None` if nothing is out that was sent once, or something that was
+    /// sent later has arrived before it.
     #[inline]
-    pub(crate) fn expects_ack(&self, ack: SeqNumber) -> bool {
-        self.board.was_sent_once(ack)
+    pub(crate) fn begin_acks(&self) -> Option<AckRun> {
+        let first = self.board.first_range().filter(|first| !first.was_retransmitted)?;
+        let begins = self.rack.has_nothing_beyond(first.start);
+        begins.then(|| AckRun { left: *first, in_flight: self.board.in_flight() })
+    }
+
+    /// Whether all that `ack` acknowledges was sent once. It acknowledges something, and nothing that was not sent.
+    #[inline(always)]
+    pub(crate) fn expects_ack(&self, run: &AckRun, ack: SeqNumber) -> bool {
+        ack.is_before(run.left.end) || self.board.was_sent_once(ack)
     }
 
     /// Forgets what is in flight, which the owner remembers. Returns `false`, and changes nothing, if a part of it was
@@ -30,30 +57,65 @@ impl Recovery {
         self.board.forget_sent_once()
     }
 
-    /// Takes an expected acknowledgement, whose frame arrived at `arrived_at`.
-    pub(crate) fn on_expected_ack(
+    /// Takes an expected acknowledgement of `run`, whose frame arrived at `arrived_at`.
+    #[inline(always)]
+    pub(crate) fn take_ack(
         &mut self,
-        now: Instant,
-        arrived_at: Instant,
+        run: &mut AckRun,
+        (now, arrived_at): (Instant, Instant),
         ack: SeqNumber,
         congestion: &mut Congestion,
     ) {
+        let delivered = if ack.is_before(run.left.end) {
+            let bytes = distance(run.left.start, ack);
+            run.left.start = ack;
+            run.in_flight -= bytes;
+            (bytes, run.left.sent_at)
+        } else {
+            self.take_ranges(run, arrived_at, ack)
+        };
+        self.sample((now, arrived_at), ack, delivered, run.in_flight, congestion);
+    }
+
+    /// Takes an expected acknowledgement of at least the first range of `run`. Returns how many bytes it acknowledges,
+    /// and when the last of them was sent.
+    #[inline(never)]
+    fn take_ranges(
+        &mut self,
+        run: &mut AckRun,
+        arrived_at: Instant,
+        ack: SeqNumber,
+    ) -> (u32, Instant) {
+        let bytes = distance(run.left.start, ack);
+        let sent_at = self.write_ranges(arrived_at, ack);
+        run.in_flight = self.board.in_flight();
+        run.left = self.board.first_range().copied().unwrap_or(Sent { end: ack, ..run.left });
+        run.left.start = ack;
+        (bytes, sent_at)
+    }
+
+    /// Removes what `ack` acknowledges, by the last acknowledgement of it, which arrived at `arrived_at`. Returns when the
+    /// last of it was sent.
+    #[inline]
+    fn write_ranges(&mut self, arrived_at: Instant, ack: SeqNumber) -> Instant {
         // RACK reads the other fields for retransmitted ranges only.
         let arrival = Arrival { at: arrived_at, echoed: None, least_rtt: Duration::ZERO };
-        let (mut bytes, mut sent_at) = (0, Instant::ZERO);
         let Self { board, rack, .. } = self;
+        let mut sent_at = Instant::ZERO;
         board.acknowledge_in_flight(ack, |range| {
-            bytes += range.bytes();
             sent_at = sent_at.max(range.sent_at);
             rack.delivered(range, &arrival);
         });
-        self.note_expected(
-            (now, arrived_at),
-            ack,
-            (bytes, sent_at),
-            self.board.in_flight(),
-            congestion,
-        );
+        sent_at
+    }
+
+    /// Ends `run`, whose last acknowledgement arrived at `arrived_at`: writes what only that decides.
+    #[inline(always)]
+    pub(crate) fn end_acks(&mut self, run: &AckRun, arrived_at: Instant) {
+        if self.board.first().is_some_and(|start| start.is_before(run.una())) {
+            self.write_ranges(arrived_at, run.una());
+        }
+        self.settle(run.una());
     }
 
     /// Takes an acknowledgement of `start` to `ack`, which a dormant connection expects: the group knows when it was
@@ -70,12 +132,21 @@ impl Recovery {
         let range = Sent { start, end: ack, sent_at, was_retransmitted: false, fate };
         self.rack.delivered(&range, &arrival);
         let delivered = (range.bytes(), sent_at);
-        self.note_expected((now, arrived_at), ack, delivered, distance(ack, nxt), congestion);
+        self.sample((now, arrived_at), ack, delivered, distance(ack, nxt), congestion);
+        self.settle(ack);
     }
 
-    /// What follows from an expected acknowledgement of `bytes`, after which so much is in flight.
+    /// What follows from all expected acknowledgements as far as `ack`.
+    #[inline]
+    fn settle(&mut self, ack: SeqNumber) {
+        self.rack.acknowledged(ack);
+        self.probe.is_due = false;
+        self.duplicates.reset();
+    }
+
+    /// What each expected acknowledgement says of the path: of `bytes`, after which so much is in flight.
     #[inline(always)]
-    fn note_expected(
+    fn sample(
         &mut self,
         (now, arrived_at): (Instant, Instant),
         ack: SeqNumber,
@@ -83,11 +154,8 @@ impl Recovery {
         in_flight: u32,
         congestion: &mut Congestion,
     ) {
-        self.rack.acknowledged(ack);
         let sample_ns = arrived_at.nanos_since(sent_at);
         self.rtt.sample_ns(sample_ns);
-        self.probe.is_due = false;
-        self.duplicates.reset();
         if congestion.is_limiting {
             congestion.on_ack(&Acked {
                 now,

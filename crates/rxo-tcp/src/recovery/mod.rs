@@ -18,9 +18,10 @@ mod spurious;
 mod statistics;
 mod tail_probe;
 
-use rxo_frame::{Duration, Instant};
+use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
 
+pub(crate) use self::expected::AckRun;
 use self::f_rto::Frto;
 use self::newreno::Duplicates;
 pub(crate) use self::on_ack::AckNews;
@@ -30,7 +31,7 @@ use self::rtt::RoundTrip;
 use self::scoreboard::Scoreboard;
 use self::spurious::Suspect;
 pub use self::statistics::{RecoveryPhase, RecoveryStatistics};
-use self::tail_probe::{TailProbe, probe_timeout};
+use self::tail_probe::{TailProbe, probe_timeout_ns};
 use crate::Config;
 use crate::congestion::Congestion;
 
@@ -283,10 +284,10 @@ impl Recovery {
         (self.reduced_until, self.has_reduced) = (Some(nxt), true);
     }
 
-    /// The timeout of the tail loss probe (RFC 8985, section 7.2). `None` if no probe may be sent.
-    pub(crate) fn probe_timeout(&self) -> Option<Duration> {
+    /// The timeout of the tail loss probe in nanoseconds (RFC 8985, section 7.2). `None` if no probe may be sent.
+    pub(crate) fn probe_timeout_ns(&self) -> Option<u64> {
         let is_one_segment = self.board.in_flight() <= self.mss;
-        self.may_probe().then(|| probe_timeout(self.rtt.smoothed(), is_one_segment))
+        self.may_probe().then(|| probe_timeout_ns(self.rtt.smoothed_ns(), is_one_segment))
     }
 
     /// Whether a tail loss probe may be sent.

@@ -47,6 +47,7 @@ pub(crate) struct Arrival {
 
 impl Rack {
     /// Steps 2 and 3: `range` has arrived.
+    #[inline]
     pub(crate) fn delivered(&mut self, range: &Sent, arrival: &Arrival) {
         self.watch_order(range);
         if range.was_retransmitted && is_of_the_original(range, arrival) {
@@ -64,6 +65,11 @@ impl Rack {
             self.reordered = self.reordered.saturating_add(1);
         }
         self.fack = Some(later(fack, range.end));
+    }
+
+    /// Whether nothing after `start` has arrived.
+    pub(crate) fn has_nothing_beyond(&self, start: SeqNumber) -> bool {
+        self.fack.is_none_or(|fack| start.is_at_or_after(fack))
     }
 
     /// What was retransmitted had not been lost.

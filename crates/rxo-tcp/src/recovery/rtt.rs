@@ -9,8 +9,8 @@ use rxo_frame::Duration;
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrip {
     estimate: Option<Estimate>,
-    /// The least sample since the connection opened.
-    least_ns: Option<u64>,
+    /// The least sample since the connection opened; `u64::MAX` before the first.
+    least_ns: u64,
     min_rto_ns: u64,
     /// How often the timeout was doubled since it was last answered.
     backoff: u32,
@@ -27,12 +27,18 @@ struct Estimate {
 impl RoundTrip {
     pub(crate) fn new(min_rto: Duration) -> Self {
         let min_rto_ns = nanos(min_rto);
-        Self { estimate: None, least_ns: None, min_rto_ns, backoff: 0, is_slow_start: false }
+        Self { estimate: None, least_ns: u64::MAX, min_rto_ns, backoff: 0, is_slow_start: false }
     }
 
     /// SRTT; `None` before the first sample.
     pub(crate) fn smoothed(&self) -> Option<Duration> {
-        self.estimate.map(|estimate| Duration::from_nanos(estimate.srtt_ns))
+        self.smoothed_ns().map(Duration::from_nanos)
+    }
+
+    /// SRTT in nanoseconds; `None` before the first sample.
+    #[inline]
+    pub(crate) fn smoothed_ns(&self) -> Option<u64> {
+        self.estimate.map(|estimate| estimate.srtt_ns)
     }
 
     /// RTTVAR; `None` before the first sample.
@@ -42,7 +48,7 @@ impl RoundTrip {
 
     /// The least sample; zero before the first.
     pub(crate) fn least(&self) -> Duration {
-        Duration::from_nanos(self.least_ns.unwrap_or_default())
+        Duration::from_nanos(if self.estimate.is_some() { self.least_ns } else { 0 })
     }
 
     /// Takes a sample of a segment that was sent once (Karn's rule: section 3).
@@ -54,7 +60,7 @@ impl RoundTrip {
     #[inline]
     pub(crate) fn sample_ns(&mut self, sample: u64) {
         let r = sample.min(MOST_NS);
-        self.least_ns = Some(self.least_ns.map_or(r, |least| least.min(r)));
+        self.least_ns = self.least_ns.min(r);
         let next = match self.estimate {
             None => Estimate { srtt_ns: r, rttvar_ns: r / 2 },
             Some(Estimate { srtt_ns, rttvar_ns }) => Estimate {

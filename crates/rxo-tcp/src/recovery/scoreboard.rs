@@ -90,6 +90,12 @@ impl Scoreboard {
         self.ranges.iter()
     }
 
+    /// The first range that is out.
+    #[inline]
+    pub(crate) fn first_range(&self) -> Option<&Sent> {
+        self.ranges.front()
+    }
+
     /// Whether another send can be remembered, with places left for cuts.
     pub(crate) fn has_room(&self) -> bool {
         self.ranges.len() < self.limit / 2

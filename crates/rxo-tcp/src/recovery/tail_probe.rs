@@ -1,7 +1,6 @@
 //! Tail loss probes (RFC 8985, section 7): when the last segments of a flight are lost, nothing
 //! behind them tells; a probe makes the peer speak before the retransmission timeout.
 
-use rxo_frame::Duration;
 use rxo_wire::SeqNumber;
 
 /// The probe in flight.
@@ -56,18 +55,18 @@ impl TailProbe {
     }
 }
 
-/// Section 7.2: PTO. `is_one_segment` allows for a peer that delays its acknowledgement.
-pub(crate) fn probe_timeout(srtt: Option<Duration>, is_one_segment: bool) -> Duration {
-    let Some(srtt) = srtt else { return WITHOUT_ESTIMATE };
-    let delay = if is_one_segment { MAX_ACK_DELAY } else { Duration::ZERO };
-    (srtt * 2 + delay).max(LEAST)
+/// Section 7.2: PTO, in nanoseconds. `is_one_segment` allows for a peer that delays its acknowledgement.
+pub(crate) fn probe_timeout_ns(srtt_ns: Option<u64>, is_one_segment: bool) -> u64 {
+    let Some(srtt_ns) = srtt_ns else { return WITHOUT_ESTIMATE_NS };
+    let delay_ns = if is_one_segment { MAX_ACK_DELAY_NS } else { 0 };
+    (srtt_ns * 2 + delay_ns).max(LEAST_NS)
 }
 
-const WITHOUT_ESTIMATE: Duration = Duration::from_secs(1);
+const WITHOUT_ESTIMATE_NS: u64 = 1_000_000_000;
 /// Timers are not more exact.
-const LEAST: Duration = Duration::from_millis(1);
+const LEAST_NS: u64 = 1_000_000;
 /// TLP.max_ack_delay.
-const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+const MAX_ACK_DELAY_NS: u64 = 200_000_000;
 
 #[cfg(test)]
 mod tests {
