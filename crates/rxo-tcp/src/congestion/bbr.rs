@@ -309,7 +309,7 @@ impl Bbr {
         let bytes = product * u128::from(gain) / 100;
         // Room for what timers and acknowledgements put off.
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        bytes.saturating_add(3 * self.pacer.quantum()).min(MAX_WINDOW_BYTES)
+        bytes.saturating_add(self.pacer.quantum().saturating_mul(3)).min(MAX_WINDOW_BYTES)
     }
 
     fn set_window(&mut self, window: &mut Window, news: &Delivery) {

@@ -5,6 +5,7 @@ use rxo_frame::Instant;
 use rxo_tcp::{Arrival, Connection, Segment, Transmit};
 use rxo_wire::TcpFlags;
 
+use super::super::LARGEST_BUFFERS;
 use super::{Twins, clock};
 
 impl Twins {
@@ -72,8 +73,8 @@ fn says(transmit: &Transmit<'_>) -> Vec<String> {
     core::iter::once(alone).chain(transmit.later()).map(|one| format!("{one:?}")).collect()
 }
 
-/// More than any receive buffer here, and its rounding.
-const FAR_BEHIND_ANY_WINDOW: i32 = 80_000;
+/// More than any receive buffer here grows to, and its rounding.
+const FAR_BEHIND_ANY_WINDOW: i32 = 2 * LARGEST_BUFFERS.receive_bytes as i32;
 
 /// `segment` with an option that means nothing outside a SYN, so that no fast path takes it.
 fn for_the_steps(mut segment: Segment<Vec<u8>>) -> Segment<Vec<u8>> {
