@@ -80,16 +80,16 @@ impl Driver {
     }
 
     fn take_from_next(&mut self, pool: &Pool) -> Given {
-        loop {
-            let partial = match self.partial.take() {
-                Some(partial) => partial,
-                None => match pool.take() {
-                    Some(buffer) => Partial { buffer, bytes: 0, buffers: 1, is_bad: false },
-                    None => return Given::Nothing,
-                },
-            };
-            let used = match self.receive[self.next].take_used() {
-                Ok(Some(used)) => used,
+        let mut partial = match self.partial.take() {
+            Some(partial) => partial,
+            None => match pool.take() {
+                Some(buffer) => Partial { buffer, bytes: 0, buffers: 1, is_bad: false },
+                None => return Given::Nothing,
+            },
+        };
+        while partial.buffers > 0 {
+            match self.receive[self.next].take_used() {
+                Ok(Some(used)) => self.append(&mut partial, used),
                 Ok(None) => {
                     // A whole frame is visible at once, so this is a back end that is not done.
                     self.partial = Some(partial).filter(|partial| partial.bytes > 0);
@@ -100,36 +100,31 @@ impl Driver {
                     return Given::Discarded;
                 }
                 Err(_) => return Given::Nothing,
-            };
-            let partial = self.append(partial, used);
-            if partial.buffers > 0 {
-                self.partial = Some(partial);
-                continue;
             }
-            let Partial { mut buffer, bytes, is_bad, .. } = partial;
-            buffer.truncate(bytes);
-            return if is_bad { Given::Discarded } else { Given::Frame(buffer) };
         }
+        let Partial { mut buffer, bytes, is_bad, .. } = partial;
+        buffer.truncate(bytes);
+        if is_bad { Given::Discarded } else { Given::Frame(buffer) }
     }
 
     /// Adds a buffer of the ring to a frame. The first one says how many there are.
-    fn append(&mut self, partial: Partial, used: Used) -> Partial {
-        let Partial { mut buffer, bytes, buffers, is_bad } = partial;
-        let end = bytes + used.written_bytes as usize;
+    #[inline]
+    fn append(&mut self, partial: &mut Partial, used: Used) {
+        let Partial { buffer, bytes, buffers, is_bad } = partial;
+        let end = *bytes + used.written_bytes as usize;
         let address = self.places.receive(used.token);
-        let is_read = buffer.get_mut(bytes..end).is_some_and(|to| self.memory.read(address, to));
+        let is_read = buffer.get_mut(*bytes..end).is_some_and(|to| self.memory.read(address, to));
         self.post(used.token);
-        let is_first = bytes == 0;
-        let is_bad = is_bad || !is_read || is_first && end < VIRTIO_HEADER_BYTES;
-        let mut left = buffers - 1;
-        if is_first && !is_bad {
+        let is_first = *bytes == 0;
+        *is_bad |= !is_read || is_first && end < VIRTIO_HEADER_BYTES;
+        *buffers -= 1;
+        if is_first && !*is_bad {
             let count = u16::from_le_bytes([buffer[BUFFER_COUNT_AT], buffer[BUFFER_COUNT_AT + 1]]);
             // Some devices that do not merge say zero.
-            left = count.saturating_sub(1);
+            *buffers = count.saturating_sub(1);
         }
         // At least one byte, so that the next buffer is not taken for the first.
-        let bytes = if is_read { end } else { bytes }.max(1);
-        Partial { buffer, bytes, buffers: left, is_bad }
+        *bytes = if is_read { end } else { *bytes }.max(1);
     }
 
     /// Whether a frame is there, or its first part. The back end then notifies of the next buffers.
