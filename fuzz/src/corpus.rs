@@ -49,6 +49,7 @@ pub fn seeds() -> Vec<Seed> {
     add("split", acks::scripts());
     add("tcp-segments", tcp_scripts(10));
     add("tcp-pair", tcp_scripts(10));
+    add("cast", tcp_scripts(12));
     add("host-link", link::scripts());
     add("host-fast-path", fast_path::scripts());
     add("http", http::conversations());

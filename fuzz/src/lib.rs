@@ -6,6 +6,7 @@
 
 pub mod acks;
 mod captures;
+pub mod cast;
 pub mod checksum;
 pub mod corpus;
 pub mod engine;
@@ -50,6 +51,7 @@ pub const TARGETS: &[Target] = &[
     ("split", split::run),
     ("tcp-segments", tcp::segments),
     ("tcp-pair", tcp::pair),
+    ("cast", cast::run),
     ("host-link", host::link),
     ("host-fast-path", host::fast_path),
     ("http", http::run),

@@ -67,7 +67,9 @@ impl Group {
         let Some(una) = self.position(record.ack, all) else { return false };
         let Self { members, sends, tree, text, mss, .. } = self;
         let Some(Some(member)) = members.get_mut(id as usize) else { return false };
-        let sleeps = member.is_dormant() || member.is_led && connection.fall_asleep();
+        // Who has caught up may have text outstanding that the group no longer has.
+        let may_sleep = member.is_led && una >= text.first();
+        let sleeps = member.is_dormant() || may_sleep && connection.fall_asleep();
         if !sleeps {
             return false;
         }

@@ -239,7 +239,10 @@ impl Group {
     fn ask_for_text<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &Connection<B>) {
         let first = self.text.first();
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
-        let has_room = connection.unacknowledged_bytes() < CATCH_UP_BYTES / 2;
+        // Without room it would be asked for the same text again at once, for as long as the receiver reads nothing.
+        let has_room = connection.send_room() > 0
+            && connection.has_much_send_room()
+            && connection.unacknowledged_bytes() < CATCH_UP_BYTES / 2;
         if member.given < first && has_room && !member.has_asked && !connection.is_closed() {
             member.has_asked = true;
             let (from, missing) = (member.given, first - member.given);
@@ -337,15 +340,16 @@ impl Group {
     /// How far the group is. Costs O(n).
     #[must_use]
     pub fn progress(&self) -> Progress {
-        let all = self.text.length().unwrap_or(u64::MAX);
-        let mut unas: Vec<u64> = self.members.iter().flatten().map(|it| it.una.min(all)).collect();
+        // A probe of a closed window may be ahead of the group.
+        let sent = self.nxt.min(self.text.length().unwrap_or(u64::MAX));
+        let mut unas: Vec<u64> = self.members.iter().flatten().map(|it| it.una.min(sent)).collect();
         let middle = unas.len() / 2;
         let median = match unas.len() {
             0 => 0,
             _ => *unas.select_nth_unstable(middle).1,
         };
         Progress {
-            sent: self.nxt.min(all),
+            sent,
             slowest: unas.iter().min().copied().unwrap_or(0),
             median,
             receivers: unas.len(),

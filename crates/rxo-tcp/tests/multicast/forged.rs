@@ -1,5 +1,6 @@
 //! What somebody who does not see the group's traffic can do: nothing. What a receiver can do: little.
 
+use proptest::prelude::*;
 use rxo_frame::Duration;
 use rxo_tcp::{Config, Outcome, Refusal, State};
 use rxo_wire::{SeqNumber, TcpFlags};
@@ -133,4 +134,14 @@ fn a_reset_takes_one_receiver_out() {
     assert_eq!(room.sides[1].outcome, Some(Outcome::Failed(rxo_tcp::Failure::Reset)));
     assert_eq!(room.done(), 4, "{:?}", room.outcomes());
     assert!(room.now - begun < Duration::from_secs(5));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Whatever some receivers say, come, stop and lose, those that keep to the rules get the whole stream.
+    #[test]
+    fn whatever_a_receiver_says_the_others_get_all(script in prop::collection::vec(any::<u8>(), 3..120)) {
+        crate::script::run(&script);
+    }
 }

@@ -6,7 +6,11 @@ use rxo_tcp::{GroupConfig, Late, Outcome, Refusal};
 use crate::room::{FOR_EVER, Room, group_config, receiver_config};
 
 fn room(late: Late, bytes: usize) -> Room {
-    let mut room = Room::new(GroupConfig { late, ..group_config() }, 5, bytes);
+    begun(GroupConfig { late, ..group_config() }, bytes)
+}
+
+fn begun(config: GroupConfig, bytes: usize) -> Room {
+    let mut room = Room::new(config, 5, bytes);
     room.begin();
     room.run_until(|room| room.group.progress().slowest > 2_000_000);
     room
@@ -47,5 +51,17 @@ fn a_receiver_that_restarts_gets_everything() {
     room.finish();
     assert_eq!(room.sides[2].outcome, Some(Outcome::Ejected(Duration::from_secs(10))));
     assert_eq!(room.sides[again].outcome, Some(Outcome::Done));
+    assert_eq!(room.done(), 5, "{:?}", room.outcomes());
+}
+
+/// Whoever comes late and reads nothing is asked for no more text than its connection takes; it is ejected in the end.
+#[test]
+fn who_comes_late_and_reads_nothing_does_not_keep_the_sender_busy() {
+    let small = GroupConfig { late: Late::CatchUp, buffer_bytes: 64 << 10, ..group_config() };
+    let mut room = begun(small, 4_000_000);
+    let late = room.come(receiver_config());
+    room.receivers[late].reads_at_most = 0;
+    room.finish();
+    assert_eq!(room.sides[late].outcome, Some(Outcome::Ejected(Duration::from_secs(10))));
     assert_eq!(room.done(), 5, "{:?}", room.outcomes());
 }

@@ -5,6 +5,7 @@ mod dormant;
 mod forged;
 mod late;
 mod room;
+mod script;
 mod slow;
 mod whole;
 #[path = "../harness/wire.rs"]

@@ -9,7 +9,7 @@ use rxo_tcp::{
 };
 use rxo_wire::{FlowKey, SeqNumber};
 
-use crate::wire::{Wire, cut};
+use super::wire::{Wire, cut};
 
 /// A receiver at the sender: its connection there.
 pub(crate) struct Side {
@@ -270,6 +270,12 @@ impl Room {
         self.dirty.insert(number);
     }
 
+    /// Receiver `number` reads on.
+    pub(crate) fn read_again(&mut self, number: usize) {
+        self.read(number);
+        self.flush_receiver(number);
+    }
+
     fn read(&mut self, number: usize) {
         let receiver = &mut self.receivers[number];
         let mut read = 0;
@@ -311,7 +317,7 @@ impl Room {
 
     /// Lets everything leave that wants to.
     fn serve(&mut self) {
-        loop {
+        for _ in 0..MOST_ROUNDS {
             while let Some(id) = self.group.poll_touched() {
                 self.dirty.extend(self.sides.iter().position(|side| side.id == Some(id)));
             }
@@ -324,6 +330,7 @@ impl Room {
                 return;
             }
         }
+        panic!("serving does not end");
     }
 
     fn serve_side(&mut self, number: usize) {
@@ -457,5 +464,7 @@ impl Room {
 }
 
 pub(crate) const FOR_EVER: Instant = Instant::from_nanos(u64::MAX);
+/// More often than this nothing is served at one time.
+const MOST_ROUNDS: u32 = 10_000;
 const DELAY: Duration = Duration::from_micros(200);
 const TICK_NS: u64 = 100_000;

@@ -1,0 +1,168 @@
+//! A group played by bytes that nobody chose: who comes, who stops for a while, what is lost, and what a receiver says
+//! that keeps to no rule.
+
+use rxo_frame::Duration;
+use rxo_tcp::{Ecn, GroupConfig, Late, Outcome, Repairs, SackBlock, SegmentOptions, Slow};
+use rxo_wire::TcpFlags;
+use rxo_wire::tcp::Timestamp;
+
+use super::room::{Room, group_config, receiver_config};
+use super::wire::Wire;
+
+/// Plays the script `data`: the first bytes are settings, the others what happens. In the end the network behaves.
+///
+/// # Panics
+/// If a receiver reads anything but the stream, the group keeps more text than its buffer has, the cast does not end, or
+/// a receiver that kept to the rules does not get all.
+pub(crate) fn run(data: &[u8]) {
+    let mut script = Script(data.iter());
+    let (mut room, receivers) = open(&mut script);
+    // Hostile is who broke a rule; who was away for long may be ejected.
+    let mut is_hostile = [false; MOST_RECEIVERS];
+    let mut away = [Duration::ZERO; MOST_RECEIVERS];
+    room.begin();
+    while let Some(step) = script.next() {
+        let number = usize::from(script.byte()) % room.receivers.len();
+        match step % 8 {
+            0 | 1 => {
+                is_hostile[number] = true;
+                room.arrives(number, said(&room, number, &mut script));
+            }
+            2 | 3 => {
+                let time = script.time();
+                away[number] += time;
+                let stops = if step % 8 == 2 { stop_reading } else { stay_away };
+                stops(&mut room, number, time);
+            }
+            4 => room.loss = u64::from(script.byte()) % MOST_LOSS,
+            5 if room.receivers.len() < MOST_RECEIVERS => _ = room.come(receiver_config()),
+            _ => pass(&mut room, script.time()),
+        }
+        check_bounds(&room);
+    }
+    room.loss = 0;
+    room.finish();
+    check_bounds(&room);
+    let keeps_to_the_rules = |number: &usize| !is_hostile[*number] && away[*number] < PATIENCE / 10;
+    for number in (0..receivers).filter(keeps_to_the_rules) {
+        let (side, receiver) = (&room.sides[number], &room.receivers[number]);
+        assert_eq!(side.outcome, Some(Outcome::Done), "receiver {number}");
+        assert_eq!(receiver.read, room.stream.len(), "receiver {number}");
+    }
+}
+
+fn open(script: &mut Script<'_>) -> (Room, usize) {
+    let settings = script.byte();
+    let late = if settings & 1 == 0 { Late::Refuse } else { Late::CatchUp };
+    let repairs = if settings & 2 == 0 { Repairs::Each } else { Repairs::Group { least: 2 } };
+    let buffer_bytes = if settings & 4 == 0 { 1 << 20 } else { 64 << 10 };
+    let slow = Slow::Eject(PATIENCE);
+    let config = GroupConfig { late, repairs, buffer_bytes, slow, ..group_config() };
+    let receivers = 1 + usize::from(settings >> 5);
+    let mut room = Room::new(config, receivers, usize::from(script.byte()) * 2_000);
+    room.is_sleepless = settings & 8 != 0;
+    room.random = script.byte().into();
+    (room, receivers)
+}
+
+/// What receiver `number`, or whoever knows its addresses, says: near to what it would say, or far from it.
+fn said(room: &Room, number: usize, script: &mut Script<'_>) -> Wire {
+    let receiver = room.receivers[number].tcp.statistics();
+    let sender = room.sides[number].tcp.statistics();
+    let flags = [
+        TcpFlags::ACK,
+        TcpFlags::ACK,
+        TcpFlags::ACK,
+        TcpFlags::ACK | TcpFlags::FIN,
+        TcpFlags::ACK | TcpFlags::ECE,
+        TcpFlags::RST,
+        TcpFlags::SYN,
+        TcpFlags::ACK | TcpFlags::URG,
+    ];
+    let what = script.byte();
+    let ack = sender.snd_una + script.offset();
+    let value = if what & 64 == 0 { u32::MAX / 4 } else { script.word() << 16 };
+    let mut options = SegmentOptions {
+        timestamp: (what & 8 == 0).then_some(Timestamp { value, echo: script.word() }),
+        ..SegmentOptions::default()
+    };
+    if what & 16 != 0 {
+        let start = ack + script.offset();
+        options.sack.push(SackBlock { start, end: start + script.word() });
+    }
+    Wire {
+        seq: receiver.snd_nxt + if what & 32 == 0 { 0 } else { script.offset() },
+        ack,
+        flags: flags[usize::from(what % 8)],
+        window: script.word() as u16,
+        options,
+        text: vec![what; usize::from(script.byte() % 8)],
+        ecn: Ecn::NotCapable,
+    }
+}
+
+/// Lets `time` pass while receiver `number` reads nothing.
+fn stop_reading(room: &mut Room, number: usize, time: Duration) {
+    room.receivers[number].reads_at_most = room.receivers[number].read;
+    pass(room, time);
+    room.receivers[number].reads_at_most = usize::MAX;
+    room.read_again(number);
+}
+
+/// Lets `time` pass while nothing reaches receiver `number`, nor leaves it.
+fn stay_away(room: &mut Room, number: usize, time: Duration) {
+    room.receivers[number].absent_until = room.now + time;
+    pass(room, time);
+}
+
+fn pass(room: &mut Room, time: Duration) {
+    let until = room.now + time;
+    room.run_until(|room| room.now >= until);
+}
+
+/// What has left and is not acknowledged by all is in the group's buffer. Who caught up has text in a buffer of its own.
+fn check_bounds(room: &Room) {
+    let (progress, config) = (room.group.progress(), room.group.config());
+    let kept = progress.sent - progress.slowest;
+    let is_known = progress.receivers > 0 && config.late == Late::Refuse;
+    assert!(!is_known || kept <= config.buffer_bytes.into(), "{kept} bytes of text are kept");
+}
+
+/// The bytes that decide; zeros when they have run out.
+struct Script<'a>(core::slice::Iter<'a, u8>);
+
+impl Script<'_> {
+    fn next(&mut self) -> Option<u8> {
+        self.0.next().copied()
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.next().unwrap_or(0)
+    }
+
+    fn word(&mut self) -> u32 {
+        u32::from(self.byte()) << 8 | u32::from(self.byte())
+    }
+
+    /// A distance of sequence numbers: mostly small, to either side.
+    fn offset(&mut self) -> u32 {
+        let word = self.word();
+        match word >> 14 {
+            0 => 0,
+            1 => word & 0xfff,
+            2 => (word & 0xfff).wrapping_neg(),
+            _ => word << 17,
+        }
+    }
+
+    /// Up to 2.55 s.
+    fn time(&mut self) -> Duration {
+        Duration::from_millis(u64::from(self.byte()) * 10)
+    }
+}
+
+/// Timeouts double: whoever is away for a tenth of it is repaired before it ends, even if some repairs are lost.
+const PATIENCE: Duration = Duration::from_secs(100);
+const MOST_RECEIVERS: usize = 12;
+/// Of 1000 segments.
+const MOST_LOSS: u64 = 60;

@@ -1,0 +1,22 @@
+//! Target `cast`. A sender with a group of receivers, of which some keep to no rule.
+//!
+//! It runs the room of the endpoint's own stories, which its property test runs too.
+
+#[path = "../../crates/rxo-tcp/tests/multicast/room.rs"]
+#[expect(dead_code, reason = "the stories use all of it")]
+mod room;
+#[path = "../../crates/rxo-tcp/tests/multicast/script.rs"]
+mod script;
+#[path = "../../crates/rxo-tcp/tests/harness/wire.rs"]
+mod wire;
+
+/// The first bytes select settings; the others are who comes, stops, and says what, losses and time. More than
+/// [`MOST_BYTES`] are left out: they would only take time.
+///
+/// # Panics
+/// If a receiver reads anything but the stream, the cast does not end, or one that keeps to the rules does not get all.
+pub fn run(data: &[u8]) {
+    script::run(&data[..data.len().min(MOST_BYTES)]);
+}
+
+const MOST_BYTES: usize = 400;
