@@ -7,8 +7,8 @@
 mod room;
 #[path = "../../crates/rxo-tcp/tests/multicast/script.rs"]
 mod script;
-#[path = "../../crates/rxo-tcp/tests/harness/wire.rs"]
-mod wire;
+
+use crate::tcp::harness::wire;
 
 /// The first bytes select settings; the others are who comes, stops, and says what, losses and time. More than
 /// [`MOST_BYTES`] are left out: they would only take time.
