@@ -18,7 +18,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::receive("tcp-receive", Variant::Offload),
         Self::receive("tcp-receive-aggregation", Variant::Aggregation),
         Self::receive("tcp-receive-limit-1", Variant::LimitOne),
@@ -32,6 +32,8 @@ impl Counted {
         },
         Self::receive("tcp-receive-stretch", Variant::Stretch),
         Self::host("host-receive", Variant::Offload),
+        Self { connections: 400, ..Self::host("host-receive-400", Variant::Offload) },
+        Self { connections: 10_000, ..Self::host("host-receive-10000", Variant::Offload) },
         Self::host("host-receive-stretch", Variant::Stretch),
         Self { reading: Reading::InPlace, ..Self::host("host-receive-in-place", Variant::Stretch) },
         Self { kind: Kind::EndToEnd, ..Self::host("host-send", Variant::Offload) },

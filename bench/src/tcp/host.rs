@@ -11,9 +11,9 @@ use rxo_device::{
     DeviceError, FrameSink, FrameSource, Look, Looked, SinkCapabilities, SinkCounters,
     SourceCapabilities, SourceCounters, Verdict,
 };
-use rxo_frame::{Frame, Gather, Instant, LinkKind};
+use rxo_frame::{Duration, Frame, Gather, Instant, LinkKind};
 use rxo_host::{
-    Handle, Host, HostConfig, IpCidr, ShardedHost, SharedBytes, TcpListener, TcpStream,
+    Handle, Host, HostConfig, IpCidr, Readiness, ShardedHost, SharedBytes, TcpListener, TcpStream,
 };
 use rxo_wire::{parse_ip, shard_of};
 
@@ -32,6 +32,9 @@ pub(crate) struct Hosted {
     hosts: Vec<Host<Device, Device>>,
     listener: Option<TcpListener>,
     streams: Vec<TcpStream>,
+    /// Says which of many streams to read, by their numbers. One alone is tried each time.
+    readiness: Option<Readiness>,
+    ready: Vec<u64>,
     connections: usize,
     role: Role,
     reading: Reading,
@@ -58,6 +61,8 @@ impl Hosted {
         config.tcp.send_buffer_bytes = BUFFER_BYTES as u32;
         config.tcp.receive_buffer_bytes = BUFFER_BYTES as u32;
         config.tcp.largest_buffers = None;
+        // Ten thousand such buffers are more than a host has by default.
+        config.memory_bytes = 64 << 30;
         config.tcp.timestamps = timestamps;
         config.tcp.acks = variant.acks();
         let ends = queues.iter().map(|queue| (queue.clone(), queue.clone())).collect();
@@ -69,6 +74,8 @@ impl Hosted {
             hosts: host.into_shards(),
             listener: None,
             streams: Vec::new(),
+            readiness: (connections > 1).then(Readiness::new),
+            ready: Vec::new(),
             connections: connections.into(),
             role,
             reading,
@@ -128,12 +135,24 @@ impl Hosted {
     fn accept(&mut self) {
         while let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept) {
             stream.set_nonblocking(true).expect("a stream that lives");
+            if let Some(readiness) = &self.readiness {
+                let number = self.streams.len() as u64;
+                readiness.watch(&stream, number).expect("a stream of its own");
+                // What has come already says nothing any more.
+                readiness.tell(number);
+            }
             self.streams.push(stream);
         }
     }
 
     fn read(&mut self) {
-        for stream in &mut self.streams {
+        self.ready.clear();
+        match &self.readiness {
+            Some(readiness) => readiness.wait(&mut self.ready, Some(Duration::ZERO)),
+            None => self.ready.extend(0..self.streams.len() as u64),
+        }
+        for number in &self.ready {
+            let stream = &mut self.streams[*number as usize];
             loop {
                 let read = match self.reading {
                     Reading::Copied => stream.read(&mut self.application),

@@ -74,7 +74,10 @@ impl Lane {
             stack.turn(self.now);
             while !peer.is_open() {
                 peer.open(stack.port(), self.now);
-                stack.turn(self.now);
+                // A host takes a few in a turn, and meanwhile the peer would only repeat itself.
+                while !stack.port().received.is_empty() {
+                    stack.turn(self.now);
+                }
                 peer.receive(stack.port(), self.now);
             }
         }
