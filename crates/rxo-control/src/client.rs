@@ -50,24 +50,34 @@ impl Session {
     /// # Errors
     /// If there is none, or it may not be asked.
     pub fn open(path: &Path) -> Result<Self, AskError> {
-        let shown = || path.display().to_string();
-        let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => AskError::NotThere(shown()),
-            io::ErrorKind::ConnectionRefused => AskError::Ended(shown()),
-            io::ErrorKind::PermissionDenied => AskError::Denied(shown()),
-            _ => AskError::System(shown(), error),
-        })?;
-        let set = stream.set_read_timeout(Some(PATIENCE));
-        let set = set.and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
-        set.map_err(|error| AskError::System(shown(), error))?;
-        Ok(Self { stream: BufReader::new(stream), path: path.to_owned() })
+        Ok(Self { stream: connect(path)?, path: path.to_owned() })
     }
 
-    /// Asks, and waits for the answer.
+    /// Asks, and waits for the answer. A session that the process has dropped, because nothing was asked for
+    /// [`PATIENCE`], connects again first.
     ///
     /// # Errors
     /// If none comes.
     pub fn ask(&mut self, request: &Request) -> Result<Answer, AskError> {
+        if self.is_dropped() {
+            self.stream = connect(&self.path)?;
+        }
+        self.ask_once(request)
+    }
+
+    /// Whether the process has closed the connection, and left nothing to read.
+    fn is_dropped(&mut self) -> bool {
+        let set = |is_nonblocking| self.stream.get_ref().set_nonblocking(is_nonblocking);
+        if set(true).is_err() {
+            return false;
+        }
+        let is_at_end = self.stream.fill_buf().is_ok_and(<[u8]>::is_empty);
+        // It was set a moment ago. If it stays so, asking fails with the reason.
+        _ = self.stream.get_ref().set_nonblocking(false);
+        is_at_end
+    }
+
+    fn ask_once(&mut self, request: &Request) -> Result<Answer, AskError> {
         let line = format!("{}\n", request.line());
         // A process that has too many clients says so and does not read.
         let sent = self.stream.get_mut().write_all(line.as_bytes());
@@ -92,6 +102,20 @@ impl Session {
             }),
         }
     }
+}
+
+fn connect(path: &Path) -> Result<BufReader<UnixStream>, AskError> {
+    let shown = || path.display().to_string();
+    let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => AskError::NotThere(shown()),
+        io::ErrorKind::ConnectionRefused => AskError::Ended(shown()),
+        io::ErrorKind::PermissionDenied => AskError::Denied(shown()),
+        _ => AskError::System(shown(), error),
+    })?;
+    let set = stream.set_read_timeout(Some(PATIENCE));
+    let set = set.and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+    set.map_err(|error| AskError::System(shown(), error))?;
+    Ok(BufReader::new(stream))
 }
 
 /// No answer is longer.

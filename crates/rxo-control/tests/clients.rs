@@ -68,6 +68,25 @@ fn a_session_asks_again_and_again() {
     }
 }
 
+/// A process drops who asks nothing for ten seconds; here it does at once.
+#[test]
+fn a_session_that_was_dropped_connects_again() {
+    let (socket, listener) = Socket::new("dropped");
+    listener.set_nonblocking(false).unwrap();
+    let mut session = Session::open(&socket.0).unwrap();
+    drop(listener.accept().unwrap());
+    let server = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let asked = line(stream.try_clone().unwrap());
+        let request = Request::parse(asked.trim_end().as_bytes()).unwrap().name;
+        let answer = Answer { request, result: Ok(json!(1)) };
+        writeln!(&stream, "{}", answer.line()).unwrap();
+    });
+    let answer = session.ask(&Request { name: "late".into(), ..Request::default() }).unwrap();
+    assert_eq!(answer.request, "late");
+    server.join().unwrap();
+}
+
 #[test]
 fn one_who_says_nothing_or_takes_nothing_delays_nobody() {
     let (socket, _server) = Socket::served("slow");

@@ -53,6 +53,7 @@ const MEMORY: [&str; 7] =
 
 /// A component of the paper's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Component {
     /// Fetching frames from the ring.
     DriverRx,

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 use rxo_console::numbers::ratio;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::case::Case;
 use super::category::{Component, Costs, Part, components};
@@ -21,6 +21,7 @@ pub(super) struct Cost {
     /// In instructions, or in estimated cycles if caches were simulated.
     pub(super) is_simulated: bool,
     /// Of a request, by component.
+    #[serde(serialize_with = "by_name")]
     pub(super) components: Costs,
     pub(super) acks_a_segment: f64,
     pub(super) acks_a_request: f64,
@@ -67,6 +68,10 @@ impl Cost {
     pub(super) const fn component(&self, component: Component) -> f64 {
         self.components[component as usize]
     }
+}
+
+fn by_name<S: Serializer>(costs: &Costs, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(Component::ALL.iter().zip(costs))
 }
 
 fn run(

@@ -1,6 +1,6 @@
 //! What was found: text for people, JSON for machines.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::case::Way;
 use super::count::Cost;
@@ -20,8 +20,13 @@ pub(super) struct Measured {
     pub(super) costs: Vec<Cost>,
     /// Estimated cycles of requests.
     pub(super) cycles: Vec<Cost>,
-    /// Of the live server.
+    /// Of the live server, by way.
+    #[serde(serialize_with = "by_way")]
     pub(super) windows: Vec<(Way, Vec<Window>)>,
+}
+
+fn by_way<S: Serializer>(windows: &[(Way, Vec<Window>)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(windows.iter().map(|(way, windows)| (way, windows)))
 }
 
 /// The paper's experiments, repeated.

@@ -85,3 +85,14 @@ fn what_was_not_measured_has_no_figure() {
     let figures = all(&Measured { costs: stack_alone, ..Measured::default() });
     assert!(figures.iter().all(|figure| figure.number == "Table 1" || figure.number == "1"));
 }
+
+#[test]
+fn json_names_components_and_ways() {
+    let window = Window { us_a_request: 1.5, gbit_per_s: 1.0, acks_a_segment: 0.1, requests: 10.0 };
+    let cost = cost(Way::Stack, 2 << 20, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let windows = vec![(Way::Batches, vec![window])];
+    let measured = Measured { costs: vec![cost], windows, ..Measured::default() };
+    let json = serde_json::to_value(measured).unwrap();
+    assert_eq!(json["costs"][0]["components"]["network_rx"], 2_000.0);
+    assert_eq!(json["windows"]["batches"][0]["us_a_request"], 1.5);
+}
