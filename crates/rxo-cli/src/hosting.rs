@@ -7,6 +7,7 @@ mod taken;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result};
@@ -165,12 +166,12 @@ impl LinkNotices {
 /// The time between two looks at the link.
 const LINK_PERIOD: Duration = Duration::from_secs(1);
 
-/// Stops the host at the end of a command that shows none of its counters.
+/// Stops the host, as [`Running::finish`], at the end of a command that shows none of its counters.
 ///
 /// # Errors
-/// As [`Running::finish`].
-pub(crate) fn finish(host: Running) -> Result<()> {
-    host.finish().map(|_| ())
+/// As there.
+pub(crate) fn finish(host: Running, stop: &AtomicBool) -> Result<()> {
+    host.finish(stop).map(|_| ())
 }
 
 fn address(text: &str) -> Result<IpCidr> {

@@ -14,6 +14,7 @@
 //!   the network of many senders and one slower link.
 //! * [`Tunnel`] is two networks with a WireGuard tunnel between them, by whatever programs.
 //! * [`Guest`] is another kernel: a small Linux in a virtual machine, behind a virtio card.
+//! * [`Deaf`] is a socket that loses what comes for it, for a moment.
 //! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost, and
 //!   [`MachineReading`] what else the machine did meanwhile; [`callgrind()`] counts instructions.
 //!
@@ -34,6 +35,7 @@
 
 mod callgrind;
 mod cpu;
+mod deaf;
 mod error;
 mod guest;
 mod link;
@@ -51,6 +53,7 @@ mod worker;
 
 pub use callgrind::callgrind;
 pub use cpu::{CoreUse, CpuMeter, CpuReading, CpuUse};
+pub use deaf::Deaf;
 pub use error::{LabError, Result};
 pub use guest::{Guest, GuestImage, GuestNet, GuestOptions, Processor, Profile, Symbols};
 pub use link::{Interface, InterfaceCounters, Mac, Offload, RateLimit, create_veth};

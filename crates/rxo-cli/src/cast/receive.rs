@@ -35,14 +35,14 @@ pub(crate) fn command(flags: &CastReceiveFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let stop = stop::on_request()?;
     let host = plan.host.start_with(cast_receiver)?;
-    let receiver = Receiver { plan: &plan, host: &host, stop };
+    let receiver = Receiver { plan: &plan, host: &host, stop: Arc::clone(&stop) };
     let stream = receiver.connect()?;
     let outcome = receiver.receive(&stream);
     if outcome.is_err() {
         stream.abort();
     }
     drop(stream);
-    let ended = finish(host);
+    let ended = finish(host, &stop);
     outcome?;
     ended
 }

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use rxo::live::host::{CAST_BUFFER_BYTES, cast_sender};
 use rxo::tcp::{Late, Outcome, Repairs, Slow};
-use rxo_driver::wait;
 use rxo_host::{Cast, CastConfig, CastEvent, CastProgress, SharedBytes};
 use serde::Serialize;
 
@@ -35,13 +34,13 @@ pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
         plan: &plan,
         cast,
         outgoing,
-        stop,
+        stop: Arc::clone(&stop),
         rest: SharedBytes::default(),
         tally: Tally::default(),
     };
     let outcome = sender.run();
     drop(sender);
-    let ended = finish(host);
+    let ended = finish(host, &stop);
     outcome?;
     ended
 }
@@ -175,18 +174,7 @@ impl Sender<'_> {
             }
         }
         self.clear();
-        let outcome = self.total(begun.elapsed());
-        self.linger();
-        outcome
-    }
-
-    /// Stays a while: a receiver that has missed the last ACK sends its FIN again, and nobody else answers it (TIME-WAIT,
-    /// RFC 9293, section 3.6.1).
-    fn linger(&self) {
-        let begun = Instant::now();
-        while begun.elapsed() < LINGER && !self.stop.load(Ordering::Relaxed) {
-            wait::pause(PAUSE);
-        }
+        self.total(begun.elapsed())
     }
 
     /// Waits for the receivers that are expected.
@@ -344,8 +332,6 @@ impl Sender<'_> {
 const PAUSE: Duration = Duration::from_millis(50);
 /// While there is more to send than there is room for.
 const SHORT: Duration = Duration::from_millis(1);
-/// Three or four of a receiver's retransmissions, not the two minutes of TIME-WAIT.
-const LINGER: Duration = Duration::from_secs(3);
 
 #[cfg(test)]
 mod tests {

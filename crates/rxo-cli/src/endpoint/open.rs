@@ -119,7 +119,7 @@ impl Endpoint {
     /// # Errors
     /// The failure of its device, if that ended it before.
     pub(crate) fn finish(self) -> Result<Outcome> {
-        self.host.finish()
+        self.host.finish(&self.stop)
     }
 }
 

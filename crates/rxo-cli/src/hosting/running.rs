@@ -1,10 +1,12 @@
 //! A running host, and the capture of its packets.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
-use rxo::live::host::{Outcome, RunningHost};
+use rxo::live::host::{Lingering, Outcome, RunningHost, linger};
 
+use crate::output;
 use crate::tap::Capture;
 
 /// A host that runs for a command.
@@ -15,11 +17,12 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Stops the host, and completes the capture.
+    /// Stops the host as soon as no peer needs its last acknowledgement again, or `stop` is set; completes the capture.
     ///
     /// # Errors
     /// The failure of its device, if that ended it before; or packets are missing in the capture.
-    pub(crate) fn finish(self) -> Result<Outcome> {
+    pub(crate) fn finish(self, stop: &AtomicBool) -> Result<Outcome> {
+        linger(&self.host.asker(), || stop.load(Ordering::Relaxed), still_there);
         let mut outcome = self.host.stop();
         let captured = self.capture.as_ref().map_or(Ok(()), Capture::finish);
         std::mem::replace(&mut outcome.result, Ok(()))?;
@@ -33,4 +36,15 @@ impl Deref for Running {
     fn deref(&self) -> &RunningHost {
         &self.host
     }
+}
+
+/// Says why the command has not ended yet.
+fn still_there(why: Lingering) {
+    output::note(&match why.closing {
+        0 => "staying a moment for peers that may have missed the last ACK; Ctrl-C ends at once"
+            .to_owned(),
+        closing => {
+            format!("waiting for peers to close (connections: {closing}); Ctrl-C ends at once")
+        }
+    });
 }

@@ -56,7 +56,7 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     drop(work);
     let printed = printer.finish(LAST_LINES);
     // If the host failed, that is the reason for everything else.
-    let outcome = host.finish()?;
+    let outcome = host.finish(&stop)?;
     show_fast_path(&plan, FastTotals::of(&outcome.counters.fast))?;
     served.context("no more clients can come")?;
     printed

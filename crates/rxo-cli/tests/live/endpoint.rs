@@ -1,12 +1,13 @@
 //! `rxo cat`, `rxo sink` and `rxo source` against plain Linux sockets.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Output};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rxo_lab::{Lab, Namespace};
+use rxo_lab::{Deaf, Lab, Namespace};
 use serde_json::Value;
 
 use crate::Test;
@@ -24,6 +25,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_sink_receives_what_linux_sends", sink_receives),
     ("a_source_sends_what_linux_receives", source_sends),
     ("a_source_sends_for_a_time", source_for_a_time),
+    ("a_source_stays_for_a_peer_that_missed_the_last_ack", source_stays),
     ("requests_are_answered_either_way", requests),
     ("a_signal_ends_a_sink_with_its_totals", a_signal),
     ("killed_half_way_a_sink_leaves_nothing", killed_half_way),
@@ -318,6 +320,29 @@ fn source_for_a_time() {
         }
     }
     panic!("no bytes or no intervals in 20 s");
+}
+
+/// The peer hears nothing for a moment, so that it repeats its FIN.
+fn source_stays() {
+    let lab = Lab::through().unwrap();
+    let server = serve(&lab, 1, |stream| {
+        let all = read_all(&stream).len();
+        let deaf = Deaf::new(&stream).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        thread::sleep(Duration::from_millis(100));
+        drop(deaf);
+        (all, stream)
+    });
+    let output = run(lab.host(), &format!("source {HOST} {AT_PEER} --bytes 100k --json"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let (bytes, stream) = server.join().unwrap().remove(0);
+    assert_eq!(bytes, 100_000);
+    assert!(stream.take_error().unwrap().is_none());
+    let open = lab.peer().run(|| fs::read_to_string("/proc/thread-self/net/tcp")).unwrap().unwrap();
+    let is_open = |line: &&str| line.contains(":1B58 ");
+    assert_eq!(open.lines().find(is_open), None, "the peer waits in vain");
+    assert_eq!((output.status.code(), said.lines().count()), (Some(0), 1), "{said}");
+    assert!(said.contains("missed the last ACK"), "{said}");
 }
 
 /// Linux asks and rxo answers; then the other way.

@@ -13,6 +13,7 @@ use rxo_wire::{FlowKey, SeqNumber};
 use super::cast::Cast;
 use super::counters::HostCounters;
 use super::kept::Kept;
+use super::last_acks::LastAcks;
 use super::memberships::Memberships;
 use super::orphans::Orphans;
 use super::paths::Paths;
@@ -47,6 +48,7 @@ pub(crate) struct Core<B> {
     pub(super) demux: Demux,
     pub(super) slots: Slots<B>,
     pub(super) time_waits: TimeWaits,
+    pub(super) last_acks: LastAcks,
     /// Changes of pairs of sockets, to be applied while no thread chooses one.
     port_changes: Vec<PortChange>,
     pub(super) timers: Timers,
@@ -102,6 +104,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             demux: Demux::new(config.secret[0]),
             slots: Slots::new(),
             time_waits: TimeWaits::new(config.time_waits, config.secret[0]),
+            last_acks: LastAcks::default(),
             port_changes: Vec::new(),
             timers: Timers::default(),
             orphans: Orphans::new(config.orphans),
@@ -152,6 +155,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             time_waits: self.time_waits.len(),
             orphans: self.orphans.len(),
             memory_left_bytes: self.post.memory().left(),
+            last_acks_left: self.last_acks.left(self.now),
             timers: self.timers.len(),
             stages: self.outbox.watch.times(),
             refused_sends: self.outbox.refused(),

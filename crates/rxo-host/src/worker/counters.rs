@@ -2,6 +2,7 @@
 
 use rxo_coalesce::Counters;
 use rxo_device::{SinkCounters, SourceCounters};
+use rxo_frame::Duration;
 
 use crate::fast::FastCounters;
 use crate::link::LinkCounters;
@@ -59,6 +60,9 @@ pub struct HostCounters {
     pub memory_left_bytes: u64,
     /// Connections in TIME-WAIT now.
     pub time_waits: usize,
+    /// How long a peer may still repeat its FIN because the acknowledgement of it was lost; zero if that is unlikely.
+    /// A host that ends earlier leaves such a peer without an answer.
+    pub last_acks_left: Duration,
     /// Connections with a running timer now.
     pub timers: usize,
 }

@@ -17,6 +17,7 @@ mod counters;
 mod fast;
 mod give_back;
 mod kept;
+mod last_acks;
 mod memberships;
 mod neighbours;
 mod orphans;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use rxo_device::{DeviceError, FrameSink};
-use rxo_frame::Instant;
+use rxo_frame::{Duration, Instant};
 use rxo_tcp::{Connection, Events, MemberId, State, TimeWait};
 
 use super::cast::Cast;
 use super::core::{Core, is_over};
 use super::give_back::{Keeps, copy_kept};
+use super::last_acks::Closer;
 use super::neighbours::{Reach, reach};
 use super::paths::Paths;
 use super::slots::Slot;
@@ -22,12 +23,34 @@ struct Served {
     poll_at: Option<Instant>,
     is_over: bool,
     /// What TIME-WAIT needs, if the connection is in that state.
-    left: Option<(TimeWait, Instant)>,
+    left: Option<Left>,
     is_new_orphan: bool,
     keeps: Keeps,
     acks: AckTerms,
     /// The reader of a connection that is over. Dropped without the lock: it may own streams.
     _spent: Option<Reader>,
+}
+
+/// What is left of a connection that closed first.
+struct Left {
+    time_wait: TimeWait,
+    until: Instant,
+    /// The retransmission timeout.
+    timeout: Duration,
+    closer: Closer,
+}
+
+impl Left {
+    /// `None` in any other state than TIME-WAIT, and while something is to be sent.
+    #[inline]
+    fn take<B: AsRef<[u8]>>(
+        connection: &mut Connection<Buffer<B>>,
+        closer: Closer,
+        now: Instant,
+    ) -> Option<Self> {
+        let (time_wait, until) = connection.take_time_wait(now)?;
+        Some(Self { time_wait, until, timeout: connection.statistics().rto, closer })
+    }
 }
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
@@ -98,7 +121,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             if let Some((cast, id)) = &mut member {
                 cast.after(*id, connection, now);
             }
-            let left = connection.take_time_wait(now);
+            let closer = if member.is_some() { Closer::Member } else { Closer::Peer };
+            let left = Left::take(connection, closer, now);
             let events = connection.take_events();
             if events.contains(Events::PATH_CHANGED) {
                 paths.hear(connection, now);
@@ -136,7 +160,10 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
         if served.is_over {
             self.leave_group(place, now);
-            self.forget(place, served.left);
+            if let Some(Left { timeout, closer, .. }) = served.left {
+                self.last_acks.sent(now, timeout, closer);
+            }
+            self.forget(place, served.left.as_ref().map(|left| (left.time_wait, left.until)));
         } else if served.is_new_orphan {
             self.note_orphan(place);
         }

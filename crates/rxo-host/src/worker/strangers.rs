@@ -81,6 +81,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             InTimeWait::Answered { ack, restarts } => {
                 self.send_to_stranger(now, key, &ack);
                 if restarts {
+                    self.last_acks.repeated(now);
                     self.restart_time_wait(key, now + self.post.settings.time_wait);
                 }
             }

@@ -100,6 +100,25 @@ fn a_repeated_fin_starts_it_again() {
     assert_eq!(counts(&mut world), (0, 0));
 }
 
+/// For how long the host should stay if it is to end.
+#[test]
+fn a_repeated_fin_is_expected_for_a_while() {
+    let mut world = World::new();
+    let listener = world.listen(4);
+    let left = |world: &mut World| world.server.counters().last_acks_left.as_millis();
+    assert_eq!(left(&mut world), 0);
+    let (mine, theirs) = visit(&mut world, &listener, 2_000, 77);
+    assert_eq!(left(&mut world), 400, "two of the shortest timeouts");
+    world.pass(Duration::from_millis(300));
+    assert_eq!(left(&mut world), 100);
+    let fin = TcpFlags::FIN | TcpFlags::ACK;
+    let again = spoofed(1, 2_000, fin, mine.0.wrapping_sub(1), theirs.0);
+    assert_eq!(answers(&mut world, &again), [(TcpFlags::ACK, theirs, mine)]);
+    assert_eq!(left(&mut world), 1_000);
+    world.pass(Duration::from_secs(1));
+    assert_eq!((left(&mut world), counts(&mut world)), (0, (0, 1)));
+}
+
 /// RFC 6191; RFC 9293, section 3.6.1: a newer SYN opens, an older one is answered.
 #[test]
 fn a_newer_syn_takes_the_place() {

@@ -18,8 +18,9 @@ pub(crate) use ethtool::{get_feature, get_offload, set_feature, set_offload};
 pub(crate) use mount::show_own_network;
 pub(crate) use packet::PacketSocket;
 pub(crate) use socket::{
-    memory_bytes, retransmitted_segments, sender_info, set_buffer_bytes, set_congestion_control,
-    set_max_pacing_rate, set_receive_low_water, unacknowledged_bytes,
+    drop_arrivals, memory_bytes, retransmitted_segments, sender_info, set_buffer_bytes,
+    set_congestion_control, set_max_pacing_rate, set_receive_low_water, take_arrivals,
+    unacknowledged_bytes,
 };
 
 /// What to separate from the rest of the system; see unshare(2).

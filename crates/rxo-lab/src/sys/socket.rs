@@ -99,6 +99,25 @@ fn tcp_info(socket: &impl AsRawFd) -> io::Result<libc::tcp_info> {
     Ok(info)
 }
 
+/// Makes a socket drop every packet that arrives for it.
+pub(crate) fn drop_arrivals(socket: &impl AsRawFd) -> io::Result<()> {
+    // "Return 0": of each packet the socket gets so many bytes.
+    let mut none =
+        libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+    let program = libc::sock_fprog { len: 1, filter: &raw mut none };
+    let (fd, pointer) = (socket.as_raw_fd(), (&raw const program).cast());
+    let length = socklen(size_of::<libc::sock_fprog>());
+    // SAFETY: the kernel reads the program and its one instruction, which live through the call.
+    check(unsafe {
+        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, pointer, length)
+    })
+}
+
+/// Ends what [`drop_arrivals`] began.
+pub(crate) fn take_arrivals(socket: &impl AsRawFd) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0_i32.to_ne_bytes())
+}
+
 fn set(socket: &impl AsRawFd, level: i32, option: i32, value: &[u8]) -> io::Result<()> {
     let (fd, pointer, length) = (socket.as_raw_fd(), value.as_ptr().cast(), socklen(value.len()));
     // SAFETY: the kernel reads `length` bytes of `value`, which lives through the call.

@@ -10,8 +10,8 @@
 //! the processor time of receiving. On `tap:NAME` and `tun:NAME` the peers are the system and the networks
 //! behind it.
 //!
-//! [`Listeners`] are listeners on several addresses as one; [`settle()`] waits until a peer has everything. [`cast_sender`]
-//! and [`cast_receiver`] are the settings of a cast's hosts.
+//! [`Listeners`] are listeners on several addresses as one; [`settle()`] waits until a peer has everything, [`linger()`]
+//! until no peer needs the last acknowledgement again. [`cast_sender`] and [`cast_receiver`] are the settings of a cast's hosts.
 //!
 //! # Examples
 //! ```no_run
@@ -30,6 +30,7 @@
 
 mod asker;
 mod cast;
+mod linger;
 mod listeners;
 mod settle;
 
@@ -57,6 +58,7 @@ pub use cast::{
     CAST_BUFFER_BYTES, CAST_DELAYED_ACK, CAST_QUICK_ACKS, CAST_SEGMENTS_FOR_AN_ACK,
     CAST_WINDOW_BYTES, cast_receiver, cast_sender,
 };
+pub use linger::{Lingering, linger};
 pub use listeners::Listeners;
 pub use settle::{Unsettled, settle};
 

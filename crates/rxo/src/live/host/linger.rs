@@ -1,0 +1,51 @@
+//! The end of a host: stays while a peer may need its last acknowledgement again.
+//!
+//! With the host ends what it knows of connections in TIME-WAIT (RFC 9293, section 3.6.1). A peer that has missed the
+//! acknowledgement of its FIN would repeat it in vain.
+
+use std::time::{Duration, Instant};
+
+use rxo_driver::wait;
+use rxo_host::HostCounters;
+
+use super::HostAsker;
+
+/// Why a host still stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lingering {
+    /// Connections that no application has any more and that are not closed.
+    pub closing: usize,
+    /// For how long a peer may repeat its FIN.
+    pub last_acks_left: Duration,
+}
+
+impl Lingering {
+    /// `None` if nothing keeps the host.
+    fn of(counters: &HostCounters) -> Option<Self> {
+        let HostCounters { orphans: closing, last_acks_left, .. } = *counters;
+        let is_needed = closing > 0 || !last_acks_left.is_zero();
+        is_needed.then_some(Self { closing, last_acks_left })
+    }
+}
+
+/// Waits while connections without an application are closing, and as long as a peer may repeat its FIN: usually 400 ms
+/// from the last acknowledgement of one, three seconds at most. Returns at once if this side has closed no connection
+/// first. Ends early when `is_over` returns true, which is asked at least every 20 ms. Calls `still` once if it takes
+/// more than half a second.
+pub fn linger(host: &HostAsker, is_over: impl Fn() -> bool, still: impl FnOnce(Lingering)) {
+    let begun = Instant::now();
+    let mut still = Some(still);
+    while begun.elapsed() < LONGEST && !is_over() {
+        let Some(why) = host.counters().as_ref().and_then(Lingering::of) else { return };
+        if let Some(still) = still.take_if(|_| begun.elapsed() >= QUIET) {
+            still(why);
+        }
+        wait::pause(if why.closing > 0 { SHORT } else { why.last_acks_left.min(LOOK) });
+    }
+}
+
+/// Three or four retransmissions of a peer, not the minute of TIME-WAIT.
+const LONGEST: Duration = Duration::from_secs(3);
+const QUIET: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(20);
+const SHORT: Duration = Duration::from_millis(2);
