@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{Duration, Instant};
-use rxo_tcp::{Connection, Events, MemberId, State, TimeWait};
+use rxo_tcp::{Connection, Events, MemberId, State, TimeWait, Transmit};
 
 use super::cast::Cast;
 use super::core::{Core, is_over};
@@ -25,6 +25,8 @@ struct Served {
     /// What TIME-WAIT needs, if the connection is in that state.
     left: Option<Left>,
     is_new_orphan: bool,
+    /// Text waits until the device has room.
+    is_stalled: bool,
     keeps: Keeps,
     acks: AckTerms,
     /// The reader of a connection that is over. Dropped without the lock: it may own streams.
@@ -121,6 +123,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             if let Some((cast, id)) = &mut member {
                 cast.after(*id, connection, now);
             }
+            let is_stalled = out.is_stalled(connection);
             let closer = if member.is_some() { Closer::Member } else { Closer::Peer };
             let left = Left::take(connection, closer, now);
             let events = connection.take_events();
@@ -137,8 +140,17 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             cell.tell(inner, events);
             let acks = terms_of(&inner.connection);
             let _spent = inner.reader.take_if(|_| is_over);
-            let served =
-                Served { events, poll_at, is_over, left, is_new_orphan, keeps, acks, _spent };
+            let served = Served {
+                events,
+                poll_at,
+                is_over,
+                left,
+                is_new_orphan,
+                is_stalled,
+                keeps,
+                acks,
+                _spent,
+            };
             sent.map(|()| served)
         });
         // An application that holds the lock marks the cell when it unlocks.
@@ -155,6 +167,9 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         self.rests.look_at(place, now);
         self.timers.set(place, served.poll_at);
         self.note_kept(place, served.keeps);
+        if served.is_stalled {
+            self.stall(place);
+        }
         if served.events.contains(Events::CONNECTED) {
             self.hand_over(place, now);
         }
@@ -218,13 +233,32 @@ struct Out<'a, O> {
 }
 
 impl<O: FrameSink> Out<'_, O> {
+    /// The next segment; without text while the device has no room.
+    #[inline]
+    fn next<'c, B: AsRef<[u8]>>(
+        &self,
+        connection: &'c mut Connection<Buffer<B>>,
+        now: Instant,
+    ) -> Option<Transmit<'c>> {
+        match self.outbox.is_blocked() {
+            false => connection.poll_transmit(now),
+            true => connection.poll_bare(now),
+        }
+    }
+
+    /// Whether the connection has something to send for which the device has no room.
+    #[inline]
+    fn is_stalled<B: AsRef<[u8]>>(&self, connection: &Connection<Buffer<B>>) -> bool {
+        self.outbox.is_blocked() && connection.has_to_send()
+    }
+
     fn send_all<B: AsRef<[u8]>>(
         &mut self,
         connection: &mut Connection<Buffer<B>>,
         mut member: Option<&mut (&mut Cast<B>, MemberId)>,
         now: Instant,
     ) -> Result<(), DeviceError> {
-        while let Some(transmit) = connection.poll_transmit(now) {
+        while let Some(transmit) = self.next(connection, now) {
             if let Some((cast, id)) = &mut member
                 && cast.defer(*id, &transmit)
             {

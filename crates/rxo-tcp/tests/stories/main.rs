@@ -6,6 +6,7 @@
 mod abandoned;
 mod acks;
 mod aggregates;
+mod bare;
 mod bbr;
 mod bottleneck;
 mod buffers;
