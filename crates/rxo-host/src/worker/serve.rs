@@ -47,10 +47,11 @@ impl Left {
     #[inline]
     fn take<B: AsRef<[u8]>>(
         connection: &mut Connection<Buffer<B>>,
-        closer: Closer,
+        is_member: bool,
         now: Instant,
     ) -> Option<Self> {
         let (time_wait, until) = connection.take_time_wait(now)?;
+        let closer = if is_member { Closer::Member } else { Closer::Peer };
         Some(Self { time_wait, until, timeout: connection.statistics().rto, closer })
     }
 }
@@ -92,8 +93,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             self.unresolved.push(place);
         }
         let lends = self.kept.matters();
-        let Slot { cell, path, ids, owned_until, .. } = slot;
-        let owned_until = *owned_until;
+        let &mut Slot { ref cell, ref mut path, ref mut ids, owned_until, .. } = slot;
         let mut member = self.cast.as_deref_mut().and_then(|cast| cast.with_member_at(place));
         let mut out = Out { outbox: &mut self.outbox, sink, path, ids };
         let paths = &mut self.paths;
@@ -112,20 +112,12 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             Cell::read_out(inner);
             cell.grow(inner, now);
             let connection = &mut inner.connection;
-            let sent = match reach {
-                Reach::Known => out.send_all(connection, member.as_mut(), now),
-                Reach::Waits => Ok(()),
-                Reach::Nobody => {
-                    connection.on_no_neighbour();
-                    Ok(())
-                }
-            };
+            let sent = out.send(connection, reach, member.as_mut(), now);
             if let Some((cast, id)) = &mut member {
                 cast.after(*id, connection, now);
             }
             let is_stalled = out.is_stalled(connection);
-            let closer = if member.is_some() { Closer::Member } else { Closer::Peer };
-            let left = Left::take(connection, closer, now);
+            let left = Left::take(connection, member.is_some(), now);
             let events = connection.take_events();
             if events.contains(Events::PATH_CHANGED) {
                 paths.hear(connection, now);
@@ -140,7 +132,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             cell.tell(inner, events);
             let acks = terms_of(&inner.connection);
             let _spent = inner.reader.take_if(|_| is_over);
-            let served = Served {
+            sent.map(|()| Served {
                 events,
                 poll_at,
                 is_over,
@@ -150,8 +142,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 keeps,
                 acks,
                 _spent,
-            };
-            sent.map(|()| served)
+            })
         });
         // An application that holds the lock marks the cell when it unlocks.
         let Some(served) = served else { return Ok(()) };
@@ -250,6 +241,25 @@ impl<O: FrameSink> Out<'_, O> {
     #[inline]
     fn is_stalled<B: AsRef<[u8]>>(&self, connection: &Connection<Buffer<B>>) -> bool {
         self.outbox.is_blocked() && connection.has_to_send()
+    }
+
+    /// Sends everything, if the neighbour is known.
+    #[inline]
+    fn send<B: AsRef<[u8]>>(
+        &mut self,
+        connection: &mut Connection<Buffer<B>>,
+        reach: Reach,
+        member: Option<&mut (&mut Cast<B>, MemberId)>,
+        now: Instant,
+    ) -> Result<(), DeviceError> {
+        match reach {
+            Reach::Known => self.send_all(connection, member, now),
+            Reach::Waits => Ok(()),
+            Reach::Nobody => {
+                connection.on_no_neighbour();
+                Ok(())
+            }
+        }
     }
 
     fn send_all<B: AsRef<[u8]>>(
