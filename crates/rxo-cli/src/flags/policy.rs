@@ -36,7 +36,7 @@ pub(crate) struct ReplayFlags {
     #[arg(long, value_name = "RULE")]
     pub(crate) poll: Option<String>,
 
-    /// TCP checksums: verify; partial (verify, but accept those that the sender left to its network
+    /// TCP and UDP checksums: verify; partial (verify, but accept those that the sender left to its network
     /// card); trust (check none).
     #[arg(long, value_name = "HOW", default_value = "verify")]
     pub(crate) checksum: String,

@@ -2,10 +2,10 @@
 
 use super::table::{Cell, Section, Table};
 use crate::figure::number;
-use crate::report::{FlowReport, Report};
+use crate::report::{FlowReport, Protocol, Report};
 use crate::words::{bytes, count, duration, plural};
 
-/// A sortable table; `None` if there are no TCP flows.
+/// A sortable table; `None` if there are no flows.
 pub(super) fn section(report: &Report) -> Option<Section> {
     if report.flows.is_empty() {
         return None;
@@ -18,7 +18,7 @@ pub(super) fn section(report: &Report) -> Option<Section> {
             count(all)
         )
     } else {
-        format!("{}, each one direction of a connection.", plural(shown, "flow"))
+        format!("{}, each one direction.", plural(shown, "flow"))
     };
     let rows = report.flows.iter().map(row).collect();
     Some(Section {
@@ -36,8 +36,9 @@ fn row(flow: &FlowReport) -> Vec<Cell> {
     let lasted = flow.last_ns.saturating_sub(flow.first_ns) as f64;
     let per_delivery = flow.packets as f64 / flow.deliveries.max(1) as f64;
     let vlan = flow.vlan.map_or(String::new(), |vlan| format!(", VLAN {vlan}"));
+    let protocol = if flow.protocol == Protocol::Udp { ", UDP" } else { "" };
     vec![
-        Cell::text(format!("{} → {}{vlan}", flow.source, flow.destination)),
+        Cell::text(format!("{} → {}{vlan}{protocol}", flow.source, flow.destination)),
         counted(flow.packets),
         counted(flow.deliveries),
         Cell::number(number(per_delivery), per_delivery),
@@ -57,9 +58,9 @@ const HEADS: [&str; 10] = [
     "#deliveries",
     "#packets per delivery",
     "#bytes",
-    "#data segments",
+    "#with payload",
     "#pure ACKs",
     "#aggregates",
-    "#segments in them",
+    "#packets in them",
     "#duration",
 ];

@@ -26,23 +26,26 @@ fn facts(traffic: &Traffic) -> Table {
     let share = |part: u64, whole: u64| {
         format!("{} ({})", count(part), percent(part as f64 / whole.max(1) as f64))
     };
-    let Traffic { packets, tcp_packets, checksums, .. } = traffic;
+    let Traffic { packets, tcp_packets, udp_packets, checksums, .. } = traffic;
     let of_all = |part: u64| share(part, *packets);
     let of_tcp = |part: u64| share(part, *tcp_packets);
+    let of_both = |part: u64| share(part, tcp_packets + udp_packets);
     let rows = [
         ("packets", count(*packets)),
         ("bytes on the wire", format!("{} ({})", count(traffic.bytes), bytes(traffic.bytes))),
         ("duration", duration(traffic.duration_ns as f64)),
-        ("TCP flows, each direction", count(traffic.flows)),
+        ("TCP flows, each direction", count(traffic.flows.saturating_sub(traffic.udp_flows))),
+        ("UDP flows, each direction", count(traffic.udp_flows)),
         ("TCP packets", of_all(*tcp_packets)),
         ("with data", of_tcp(traffic.data_segments)),
         ("pure ACKs", of_tcp(traffic.pure_acks)),
         ("pure ACKs that could be aggregated", of_tcp(traffic.aggregatable_pure_acks)),
+        ("UDP packets", of_all(*udp_packets)),
         ("cut by the capture", of_all(traffic.cut_packets)),
-        ("TCP checksums right", of_tcp(checksums.right)),
-        ("wrong", of_tcp(checksums.wrong)),
-        ("left to the sender's card", of_tcp(checksums.unfinished)),
-        ("not to be known", of_tcp(checksums.cut)),
+        ("TCP and UDP checksums right", of_both(checksums.right)),
+        ("wrong", of_both(checksums.wrong)),
+        ("left to the sender's card", of_both(checksums.unfinished)),
+        ("not to be known", of_both(checksums.cut)),
         ("checksum mode", checksums.mode.clone()),
     ];
     let odd = ODD.iter().filter(|(_, value)| value(traffic) > 0);
@@ -93,7 +96,7 @@ fn offload(report: &Report) -> Part {
             Cell::number(count(sender.packets), sender.packets as f64),
         ]
     });
-    Table::new(&["sender", "#unfinished", "#TCP packets"], senders.collect())
+    Table::new(&["sender", "#unfinished", "#packets"], senders.collect())
         .shown("Senders whose cards were to fill checksums in")
 }
 

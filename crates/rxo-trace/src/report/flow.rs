@@ -1,23 +1,47 @@
 //! The effect of the chosen policy on one flow.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// One flow: one direction of a connection.
+/// The transport protocol of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Protocol {
+    /// The name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// One flow: one direction of a TCP connection, or of the datagrams between two ports.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FlowReport {
     /// Source address and port, as text.
     pub source: String,
     /// Destination address and port, as text.
     pub destination: String,
+    /// The transport protocol.
+    pub protocol: Protocol,
     /// The VLAN identifier of its innermost tag, if any.
     pub vlan: Option<u16>,
     /// Packets.
     pub packets: u64,
     /// Bytes on the wire, link-layer headers included.
     pub bytes: u64,
-    /// TCP payload bytes.
+    /// TCP or UDP payload bytes.
     pub payload_bytes: u64,
-    /// Packets with payload.
+    /// Packets with payload: TCP segments or UDP datagrams.
     pub data_segments: u64,
     /// Packets without payload that acknowledge, and are neither SYN, FIN nor RST.
     pub pure_acks: u64,

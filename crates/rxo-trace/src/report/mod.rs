@@ -21,7 +21,7 @@ use crate::sweep::SweepAxis;
 pub use advice::{Advice, Choice, LinuxAdvice, Tried, TriedPoll};
 pub use course::{Course, CourseStep};
 pub use decision::Decision;
-pub use flow::FlowReport;
+pub use flow::{FlowReport, Protocol};
 pub use outcome::{Distribution, Outcome, ReasonCount};
 pub use traffic::{Checksums, SenderOffload, Source, Traffic};
 

@@ -51,8 +51,10 @@ pub struct Traffic {
     pub duration_ns: u64,
     /// Time of the first packet, in nanoseconds since 1970 UTC.
     pub started_at_ns: u64,
-    /// TCP flows, one for each direction. There are more if `untracked_packets` is not 0.
+    /// TCP and UDP flows, one for each direction. There are more if `untracked_packets` is not 0.
     pub flows: u64,
+    /// UDP flows among them.
+    pub udp_flows: u64,
     /// TCP packets.
     pub tcp_packets: u64,
     /// TCP packets with payload.
@@ -62,6 +64,8 @@ pub struct Traffic {
     /// Pure ACKs that ACK aggregation could eliminate: they follow another ACK of their flow,
     /// advance its ACK number (or change only the window), and have no option but the timestamp.
     pub aggregatable_pure_acks: u64,
+    /// UDP packets, without fragments.
+    pub udp_packets: u64,
     /// Packets that the capture truncated.
     pub cut_packets: u64,
     /// Truncated packets that the capture calls complete, but that end before their IP header says.
@@ -73,17 +77,17 @@ pub struct Traffic {
     pub unknown_link_packets: u64,
     /// Packets of interfaces for which there was no memory, which reach no engine.
     pub unserved_packets: u64,
-    /// TCP packets of flows that are not tracked individually and not counted in `flows`.
+    /// TCP and UDP packets of flows that are not tracked individually and not counted in `flows`.
     pub untracked_packets: u64,
     /// Packets that the filter excluded. No other number here counts them.
     pub filtered_packets: u64,
     /// How often a packet's time was before that of the previous packet in the file.
     pub steps_back: u64,
-    /// The status of the TCP checksums.
+    /// The status of the TCP and UDP checksums. UDP packets without one are not counted there.
     pub checksums: Checksums,
 }
 
-/// The status of the traffic's TCP checksums.
+/// The status of the traffic's TCP and UDP checksums.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Checksums {
     /// How they were checked: `verify`, `partial` or `trust`.
@@ -107,6 +111,6 @@ pub struct SenderOffload {
     pub address: String,
     /// Its packets with unfinished checksums.
     pub unfinished: u64,
-    /// All its TCP packets.
+    /// All its TCP and UDP packets.
     pub packets: u64,
 }

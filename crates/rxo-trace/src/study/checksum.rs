@@ -1,4 +1,4 @@
-//! Classifies the TCP checksums of a capture.
+//! Classifies the TCP and UDP checksums of a capture.
 //!
 //! A capture from the sending machine shows packets before the card has completed their checksums.
 //! These look corrupted but are not, and are recognized by what the sender's system leaves in the
@@ -9,13 +9,13 @@ use core::str::FromStr;
 
 use rxo_capture::Network;
 use rxo_frame::ChecksumStatus;
-use rxo_wire::PROTOCOL_TCP;
-use rxo_wire::checksum::{Summer, pseudo_header};
-use rxo_wire::tcp::CHECKSUM_AT;
+use rxo_wire::checksum::{Sum, Summer, pseudo_header};
+use rxo_wire::{PROTOCOL_TCP, PROTOCOL_UDP};
 
 use super::seen::{Seen, Segment};
+use crate::report::Protocol;
 
-/// How to treat TCP checksums.
+/// How to treat TCP and UDP checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChecksumMode {
     /// Verify them. Segments with a wrong one are not coalesced.
@@ -63,12 +63,15 @@ pub(super) enum Finding {
     Unfinished,
 }
 
-/// Checks the checksum of the segment in `bytes`. Reads its payload.
+/// Checks the checksum of the segment in `bytes`. Reads its payload. `None` for a datagram without a checksum.
 #[inline]
-pub(super) fn check(segment: &Segment, bytes: &[u8], summer: Summer) -> Finding {
+pub(super) fn check(segment: &Segment, bytes: &[u8], summer: Summer) -> Option<Finding> {
+    if segment.protocol == Protocol::Udp && segment.checksum(bytes) == 0 {
+        return None;
+    }
     let sum = summer.sum(bytes.get(segment.at.segment()).unwrap_or_default());
-    let pseudo = pseudo_header(&segment.key, PROTOCOL_TCP, segment.at.segment_bytes());
-    if (sum + pseudo).is_valid() { Finding::Right } else { unfinished(segment, bytes) }
+    let is_right = (sum + pseudo(segment, segment.at.segment_bytes())).is_valid();
+    Some(if is_right { Finding::Right } else { unfinished(segment, bytes) })
 }
 
 /// Whether the field holds the folded sum of the pseudo-header, as the sender's system leaves it.
@@ -76,12 +79,22 @@ pub(super) fn check(segment: &Segment, bytes: &[u8], summer: Summer) -> Finding 
 #[cold]
 fn unfinished(segment: &Segment, bytes: &[u8]) -> Finding {
     let field = segment.checksum(bytes);
-    let seed = |length| pseudo_header(&segment.key, PROTOCOL_TCP, length).fold();
+    let seed = |length| pseudo(segment, length).fold();
     if field == seed(segment.at.segment_bytes()) || field == seed(0) {
         Finding::Unfinished
     } else {
         Finding::Wrong
     }
+}
+
+/// The sum of the pseudo-header of a segment with this length.
+#[inline]
+fn pseudo(segment: &Segment, length: u32) -> Sum {
+    let protocol = match segment.protocol {
+        Protocol::Tcp => PROTOCOL_TCP,
+        Protocol::Udp => PROTOCOL_UDP,
+    };
+    pseudo_header(&segment.key, protocol, length)
 }
 
 /// The checksum status for the engine.
@@ -95,7 +108,7 @@ pub(super) const fn status(
         (Finding::Right, _) => ChecksumStatus::Verified,
         (Finding::Unfinished, ChecksumMode::Partial) => ChecksumStatus::Partial {
             start: segment.at.transport as u16,
-            offset: CHECKSUM_AT as u16,
+            offset: segment.checksum_at() as u16,
         },
         // The engine verifies it again and counts the result.
         (Finding::Unfinished | Finding::Wrong, _) => ChecksumStatus::Unknown,
@@ -113,7 +126,8 @@ pub(crate) fn checksum_status(
     }
     let bytes = network.packet.as_ref();
     match Seen::read(network.link, bytes) {
-        Seen::Tcp(segment) => status(mode, check(&segment, bytes, summer), &segment),
+        Seen::Segment(segment) => check(&segment, bytes, summer)
+            .map_or(ChecksumStatus::Unknown, |finding| status(mode, finding, &segment)),
         Seen::Ip(_) | Seen::Short(_) | Seen::Other => ChecksumStatus::Unknown,
     }
 }
@@ -121,27 +135,29 @@ pub(crate) fn checksum_status(
 #[cfg(test)]
 mod tests {
     use rxo_frame::LinkKind;
-    use rxo_testkit::{Packet, seg};
+    use rxo_testkit::{Packet, seg, udp};
 
     use super::*;
 
     fn finding(bytes: &[u8]) -> (Finding, Segment) {
-        let Seen::Tcp(segment) = Seen::read(LinkKind::Ethernet, bytes) else { panic!("no TCP") };
-        (check(&segment, bytes, Summer::detect()), segment)
+        let Seen::Segment(segment) = Seen::read(LinkKind::Ethernet, bytes) else { panic!() };
+        (check(&segment, bytes, Summer::detect()).unwrap(), segment)
     }
 
     fn with_field(packet: &Packet, length: impl Fn(&Segment) -> u32) -> Vec<u8> {
         let mut bytes = packet.bytes();
         let (_, segment) = finding(&bytes);
-        let seed = pseudo_header(&segment.key, PROTOCOL_TCP, length(&segment)).fold();
-        let at = segment.at.transport as usize + CHECKSUM_AT;
+        let seed = pseudo(&segment, length(&segment)).fold();
+        let at = segment.at.transport as usize + segment.checksum_at();
         bytes[at..at + 2].copy_from_slice(&seed.to_be_bytes());
         bytes
     }
 
     #[test]
     fn right_wrong_and_unfinished_are_told_apart() {
-        for packet in [seg().len(1000), seg().v6().ts(1, 2), seg().vlan(3)] {
+        for packet in
+            [seg().len(1000), seg().v6().ts(1, 2), seg().vlan(3), udp().len(400), udp().v6()]
+        {
             assert_eq!(finding(&packet.bytes()).0, Finding::Right, "{packet:?}");
             assert_eq!(finding(&packet.clone().bad_checksum().bytes()).0, Finding::Wrong);
             for bytes in [
@@ -151,6 +167,13 @@ mod tests {
                 assert_eq!(finding(&bytes).0, Finding::Unfinished, "{packet:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_datagram_without_a_checksum_is_neither_right_nor_wrong() {
+        let bytes = udp().no_checksum().bytes();
+        let Seen::Segment(datagram) = Seen::read(LinkKind::Ethernet, &bytes) else { panic!() };
+        assert_eq!(check(&datagram, &bytes, Summer::detect()), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::checksum::Finding;
 use super::intake::Taken;
 use super::seen::Segment;
+use crate::report::Protocol;
 
 /// Packets with more payload than this cannot come from a link, in bytes.
 const SUPER_BYTES: u32 = 9_216;
@@ -43,6 +44,7 @@ counts! {
     data_segments,
     pure_acks,
     aggregatable_pure_acks,
+    udp_packets,
     cut_packets,
     short_packets,
     super_packets,
@@ -69,12 +71,17 @@ impl Count {
         self.short_packets += u64::from(taken.is_short);
     }
 
-    /// Counts its TCP segment. `finding` is the result for its checksum, if it was checked.
+    /// Counts its TCP segment or UDP datagram. `finding` is the result for its checksum, if it was checked.
     #[inline]
     pub(super) fn segment(&mut self, segment: &Segment, finding: Option<Finding>, taken: &Taken) {
-        self.tcp_packets += 1;
-        self.data_segments += u64::from(segment.at.payload_bytes() > 0);
-        self.pure_acks += u64::from(segment.is_pure_ack);
+        match segment.protocol {
+            Protocol::Tcp => {
+                self.tcp_packets += 1;
+                self.data_segments += u64::from(segment.at.payload_bytes() > 0);
+                self.pure_acks += u64::from(segment.is_pure_ack);
+            }
+            Protocol::Udp => self.udp_packets += 1,
+        }
         self.super_packets += u64::from(segment.at.payload_bytes() > SUPER_BYTES);
         self.cut_segments += u64::from(!taken.is_whole);
         match finding {

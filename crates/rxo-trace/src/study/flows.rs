@@ -8,7 +8,7 @@ use rxo_wire::{FlowHasher, FlowKey, SeqNumber};
 use serde::{Deserialize, Serialize};
 
 use super::seen::Segment;
-use crate::report::FlowReport;
+use crate::report::{FlowReport, Protocol};
 
 /// Most flows with figures of their own; they take about 220 MB.
 pub const MAX_FLOWS: usize = 1_500_000;
@@ -24,6 +24,7 @@ const NO_VLAN: u16 = u16::MAX;
 pub(super) struct Flow {
     #[serde(with = "wire_key")]
     pub(super) key: FlowKey,
+    pub(super) protocol: Protocol,
     pub(super) packets: u64,
     bytes: u64,
     payload_bytes: u64,
@@ -71,6 +72,7 @@ impl Flow {
     fn new(segment: &Segment, at_ns: u64) -> Self {
         Self {
             key: segment.key,
+            protocol: segment.protocol,
             packets: 0,
             bytes: 0,
             payload_bytes: 0,
@@ -89,6 +91,17 @@ impl Flow {
             after_plain_ack: false,
             begins_with_plain_ack: false,
         }
+    }
+
+    /// A key is of one protocol, which it does not say.
+    #[inline]
+    fn is(&self, key: &FlowKey, protocol: Protocol) -> bool {
+        self.key == *key && self.protocol == protocol
+    }
+
+    /// What tells it from others, in an order that does not depend on the capture's.
+    pub(super) fn identity(&self) -> ([u8; 40], Protocol) {
+        (self.key.to_bytes(), self.protocol)
     }
 
     /// Counts a packet with `wire_bytes` bytes on the wire. Returns whether it is a pure ACK that
@@ -193,6 +206,7 @@ impl Flow {
         FlowReport {
             source: side(self.key.source(), self.key.source_port()),
             destination: side(self.key.destination(), self.key.destination_port()),
+            protocol: self.protocol,
             vlan: (self.vlan != NO_VLAN).then_some(self.vlan),
             packets: self.packets,
             bytes: self.bytes,
@@ -242,10 +256,11 @@ impl Flows {
     /// is no room.
     #[inline]
     pub(super) fn find_or_add(&mut self, segment: &Segment, at_ns: u64) -> u32 {
-        if self.get(self.last).is_some_and(|flow| flow.key == segment.key) {
+        let (key, protocol) = (segment.key, segment.protocol);
+        if self.get(self.last).is_some_and(|flow| flow.is(&key, protocol)) {
             return self.last;
         }
-        let number = self.look_up(&segment.key, || Flow::new(segment, at_ns));
+        let number = self.look_up(&key, protocol, || Flow::new(segment, at_ns));
         self.last = number;
         number
     }
@@ -253,7 +268,7 @@ impl Flows {
     /// Adds the figures of a flow. Returns `false` if it is new and there is no room.
     pub(super) fn add(&mut self, other: &Flow) -> bool {
         let before = self.len;
-        let number = self.look_up(&other.key, || other.clone());
+        let number = self.look_up(&other.key, other.protocol, || other.clone());
         let is_new = self.len > before;
         match self.get_mut(number).filter(|_| !is_new) {
             Some(flow) => flow.add(other),
@@ -262,7 +277,7 @@ impl Flows {
         true
     }
 
-    fn look_up(&mut self, key: &FlowKey, new: impl FnOnce() -> Flow) -> u32 {
+    fn look_up(&mut self, key: &FlowKey, protocol: Protocol, new: impl FnOnce() -> Flow) -> u32 {
         let tag = self.hasher.hash(key).0 >> 32;
         let mask = self.places.len() - 1;
         let mut place = tag as usize & mask;
@@ -272,7 +287,7 @@ impl Flows {
                 return self.insert(new, tag, place);
             }
             let number = found as u32;
-            if found >> 32 == tag && self.get(number).is_some_and(|flow| flow.key == *key) {
+            if found >> 32 == tag && self.get(number).is_some_and(|flow| flow.is(key, protocol)) {
                 return number;
             }
             place = (place + 1) & mask;
@@ -345,7 +360,7 @@ impl Flows {
     pub(super) fn top(&self, most: usize) -> Vec<&Flow> {
         let mut heap = std::collections::BinaryHeap::with_capacity(most.min(self.len) + 1);
         for (number, flow) in self.iter().enumerate() {
-            let age = core::cmp::Reverse((flow.first_ns, flow.key.to_bytes()));
+            let age = core::cmp::Reverse((flow.first_ns, flow.identity()));
             heap.push(core::cmp::Reverse((flow.packets, age, number)));
             if heap.len() > most {
                 heap.pop();

@@ -60,7 +60,7 @@ fn read(bytes: &SharedBytes, link: LinkType) -> Taken {
 #[cold]
 fn cut(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
     // The missing end may be padding after the packet.
-    if matches!(taken.seen, Seen::Tcp(_)) || record.original_bytes > LONGEST {
+    if matches!(taken.seen, Seen::Segment(_)) || record.original_bytes > LONGEST {
         return Taken { is_cut: true, ..taken };
     }
     whole(taken, padded(record, record.original_bytes, link), mode)
@@ -72,7 +72,7 @@ fn cut(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Tak
 fn short(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
     let taken = Taken { is_cut: true, is_short: true, ..taken };
     let longest = padded(record, LONGEST, link);
-    let (Seen::Tcp(segment), Some(network)) = (&longest.seen, &longest.network) else {
+    let (Seen::Segment(segment), Some(network)) = (&longest.seen, &longest.network) else {
         return taken;
     };
     let beyond = network.packet.as_ref().len() as u32 - segment.at.end;
@@ -113,7 +113,7 @@ mod tests {
 
     fn payload_bytes(taken: &Taken) -> u32 {
         match taken.seen {
-            Seen::Tcp(segment) => segment.at.payload_bytes(),
+            Seen::Segment(segment) => segment.at.payload_bytes(),
             ref other => panic!("{other:?}"),
         }
     }

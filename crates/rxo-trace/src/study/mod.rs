@@ -7,7 +7,7 @@
 //! * `intake`: the packet for the engines. Truncated packets are padded if checksums are trusted.
 //! * `seen`: what the accounting needs, parsed once.
 //! * [`Filter`]: whether it is included.
-//! * `checksum`: whether its TCP checksum is right, checked once for all engines.
+//! * `checksum`: whether its TCP or UDP checksum is right, checked once for all engines.
 //! * `count`, `chosen`: totals of the traffic; the `flows`, and the `course` over time.
 //! * `lane`: the engines of its interface, grouped by poll rule ([`Polls`]).
 //! * `point`: one engine, and the counts of its deliveries.
@@ -83,7 +83,7 @@ pub struct Settings {
     pub sweep: Option<Grid>,
     /// Whether to try the important settings, one at a time, for advice. A sweep replaces this.
     pub advise: bool,
-    /// How to treat TCP checksums.
+    /// How to treat TCP and UDP checksums.
     pub checksums: ChecksumMode,
     /// The packets to include; `None` for all.
     pub filter: Option<Filter>,
@@ -263,7 +263,7 @@ impl Study {
         self.started_at_ns = self.started_at_ns.min(record.at.as_nanos());
         self.chosen.arrive(now, taken.wire_bytes);
         let (flow, checksum) = match taken.seen {
-            Seen::Tcp(segment) => self.segment(&segment, &taken, record.at),
+            Seen::Segment(segment) => self.segment(&segment, &taken, record.at),
             Seen::Ip(_) | Seen::Short(_) | Seen::Other => (NO_FLOW, ChecksumStatus::Unknown),
         };
         let Some(Network { link: kind, packet, vlan, .. }) = taken.network else {
@@ -288,7 +288,8 @@ impl Study {
         let flow = self.chosen.flows.get_mut(number);
         let mode = self.settings.checksums;
         let finding = (taken.is_whole && mode != ChecksumMode::Trust)
-            .then(|| checksum::check(segment, bytes, self.summer));
+            .then(|| checksum::check(segment, bytes, self.summer))
+            .flatten();
         self.count.segment(segment, finding, taken);
         if let Some(flow) = flow {
             let can_join = flow.count(segment, bytes, taken.wire_bytes, at.as_nanos());

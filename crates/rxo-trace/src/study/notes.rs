@@ -15,6 +15,7 @@ pub(super) fn of(report: &Report) -> Vec<String> {
         cut(traffic),
         short(traffic),
         super_packets(traffic),
+        udp(report),
         untracked(traffic),
         unserved(traffic),
         unknown_link(traffic),
@@ -39,12 +40,12 @@ fn offload(checksums: &Checksums) -> Option<String> {
     let done = match mode.as_str() {
         "partial" => "they were accepted (--checksum partial)",
         _ => {
-            "segments with one were not coalesced; --checksum partial accepts them, \
+            "packets with one were not coalesced; --checksum partial accepts them, \
              --checksum trust verifies none"
         }
     };
     Some(format!(
-        "{} TCP checksums were left for the sender's card to complete ({who}): the capture \
+        "{} checksums were left for the sender's card to complete ({who}): the capture \
          was taken on the sending machine; {done}",
         count(*unfinished)
     ))
@@ -54,7 +55,7 @@ fn wrong(checksums: &Checksums) -> Option<String> {
     let Checksums { wrong, right, .. } = *checksums;
     (wrong > 0).then(|| {
         format!(
-            "{} of {} TCP checksums are wrong; segments with a wrong one were not coalesced",
+            "{} of {} checksums are wrong; packets with a wrong one were not coalesced",
             count(wrong),
             count(wrong + right)
         )
@@ -89,11 +90,23 @@ fn super_packets(traffic: &Traffic) -> Option<String> {
     let Traffic { super_packets, .. } = traffic;
     (*super_packets > 0).then(|| {
         format!(
-            "{} TCP segments are larger than any link allows: they were captured before \
+            "{} packets are larger than any link allows: they were captured before \
              the sender's card segmented them, or after the receiver merged them; to capture the \
              wire's packets, first run `ethtool -K IF gro off lro off tso off gso off`",
             count(*super_packets)
         )
+    })
+}
+
+/// The note on who takes coalesced datagrams, which is not every host.
+fn udp(report: &Report) -> Option<String> {
+    let setting = report.outcome.settings.iter().find(|(name, _)| name == "udp");
+    let is_on = setting.is_some_and(|(_, value)| value == "equal");
+    (is_on && report.traffic.udp_packets > 0).then(|| {
+        "UDP is coalesced for a receiver that can segment it again, such as a TAP device of Linux 6.2 or later; \
+         the GRO of Linux itself coalesces it only for sockets with UDP_GRO, or with \
+         `ethtool -K IF rx-udp-gro-forwarding on`; --set udp=off leaves it out"
+            .to_owned()
     })
 }
 

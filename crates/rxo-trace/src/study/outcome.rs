@@ -12,8 +12,8 @@ use super::points::Points;
 use super::{Count, Settings, notes};
 use crate::advice;
 use crate::report::{
-    Axis, Checksums, Distribution, Outcome, ReasonCount, Report, SenderOffload, Sweep, Traffic,
-    explain,
+    Axis, Checksums, Distribution, Outcome, Protocol, ReasonCount, Report, SenderOffload, Sweep,
+    Traffic, explain,
 };
 
 /// Most senders that the report names.
@@ -66,6 +66,7 @@ pub(super) fn report(part: &Part, settings: &Settings, terms: &Terms) -> Report 
 
 fn traffic(sums: &Sums, settings: &Settings) -> Traffic {
     let count = &sums.count;
+    let udp_flows = sums.flows.iter().filter(|flow| flow.protocol == Protocol::Udp).count();
     let started_at_ns = if count.packets > 0 { sums.started_at_ns } else { 0 };
     Traffic {
         packets: count.packets,
@@ -73,10 +74,12 @@ fn traffic(sums: &Sums, settings: &Settings) -> Traffic {
         duration_ns: count.duration_ns,
         started_at_ns,
         flows: sums.flows.len() as u64,
+        udp_flows: udp_flows as u64,
         tcp_packets: count.tcp_packets,
         data_segments: count.data_segments,
         pure_acks: count.pure_acks,
         aggregatable_pure_acks: count.aggregatable_pure_acks,
+        udp_packets: count.udp_packets,
         cut_packets: count.cut_packets,
         short_packets: count.short_packets,
         super_packets: count.super_packets,

@@ -31,6 +31,13 @@ const LIVE_BATCH_FRAMES: usize = 256;
 pub(crate) const ASSUMED_LOAD: Option<Load> = Some(Load { unread: 1 });
 
 impl Point {
+    /// The point with the host's sink, a device of Linux 6.2 or later, which takes UDP datagrams that are to be
+    /// segmented.
+    #[must_use]
+    pub(super) fn on_host(self) -> Self {
+        Self { policy: self.policy.with_udp_if(true), ..self }
+    }
+
     /// The configuration of its engine.
     #[must_use]
     pub fn config(&self, link: LinkKind, trust_checksums: bool, seed: u64) -> Config {

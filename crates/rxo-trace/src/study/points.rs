@@ -26,7 +26,7 @@ impl Points {
             None if settings.advise => points.try_settings(&settings.chosen),
             None => {}
         }
-        debug_assert_eq!(points.all.get(CHOSEN), Some(&settings.chosen));
+        debug_assert_eq!(points.all.get(CHOSEN), Some(&settings.chosen.on_host()));
         points
     }
 
@@ -46,7 +46,9 @@ impl Points {
         }
     }
 
+    /// The index of the point, as it is on the host: engines know what their sink can do.
     fn place(&mut self, point: Point) -> usize {
+        let point = point.on_host();
         self.all.iter().position(|known| *known == point).unwrap_or_else(|| {
             self.all.push(point);
             self.all.len() - 1

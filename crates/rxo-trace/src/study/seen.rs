@@ -4,19 +4,21 @@
 //! engines of a study.
 
 use rxo_frame::{LinkKind, VlanTag};
-use rxo_wire::tcp::OptionLayout;
+use rxo_wire::tcp::{CHECKSUM_AT, OptionLayout};
 use rxo_wire::{
     ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Malformed, Offsets, Parsed,
     Plain, TcpFlags, TcpSegment, Transport, Unparsed, ethertype, parse, parse_ip, plain_v4,
     plain_v6,
 };
 
+use crate::report::Protocol;
+
 /// What a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// A TCP segment.
-    Tcp(Segment),
-    /// Another IP packet (with ports 0 if it shows none), or one of which only the addresses are
+    /// A TCP segment or a UDP datagram.
+    Segment(Segment),
+    /// Another IP packet (its ports are 0), or one of which only the addresses are
     /// readable.
     Ip(FlowKey),
     /// A packet that ends before its IP header says. Of its flow, only the addresses are known.
@@ -25,10 +27,11 @@ pub(super) enum Seen {
     Other,
 }
 
-/// What the accounting knows about a segment.
+/// What the accounting knows about a TCP segment, or about a UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) key: FlowKey,
+    pub(super) protocol: Protocol,
     /// The innermost VLAN identifier in the bytes.
     pub(super) vlan: Option<u16>,
     /// Where its headers and its payload are.
@@ -46,7 +49,7 @@ impl Seen {
     #[inline]
     pub(super) fn read(link: LinkKind, bytes: &[u8]) -> Self {
         match plain(link, bytes) {
-            Some(segment) => Self::Tcp(segment),
+            Some(segment) => Self::Segment(segment),
             None => Self::read_any(link, bytes),
         }
     }
@@ -54,7 +57,7 @@ impl Seen {
     /// The flow key, or at least its addresses.
     pub(super) const fn key(&self) -> Option<&FlowKey> {
         match self {
-            Self::Tcp(segment) => Some(&segment.key),
+            Self::Segment(segment) => Some(&segment.key),
             Self::Ip(key) | Self::Short(key) => Some(key),
             Self::Other => None,
         }
@@ -66,7 +69,7 @@ impl Seen {
         if let Some(tag) = tag {
             let id = tag.tci & 0x0fff;
             match &mut self {
-                Self::Tcp(segment) => {
+                Self::Segment(segment) => {
                     segment.key = segment.key.on_device_vlan(id);
                     segment.vlan = segment.vlan.or(Some(id));
                 }
@@ -85,10 +88,9 @@ impl Seen {
         };
         match parsed {
             Ok(parsed) => match parsed.transport {
-                Transport::Tcp(tcp) => Self::Tcp(segment(&parsed, &tcp)),
-                Transport::Udp(_) | Transport::Fragment | Transport::Other(_) => {
-                    Self::Ip(parsed.key)
-                }
+                Transport::Tcp(tcp) => Self::Segment(segment(&parsed, &tcp)),
+                Transport::Udp(_) => Self::Segment(datagram(&parsed)),
+                Transport::Fragment | Transport::Other(_) => Self::Ip(parsed.key),
             },
             Err(Unparsed { why: Malformed::Truncated, addresses: Some(key) }) => Self::Short(key),
             Err(unparsed) => unparsed.addresses.map_or(Self::Other, Self::Ip),
@@ -114,6 +116,7 @@ fn plain(link: LinkKind, bytes: &[u8]) -> Option<Segment> {
     let payload = network + header_bytes;
     Some(Segment {
         key,
+        protocol: Protocol::Tcp,
         vlan: None,
         at: Offsets {
             network,
@@ -126,8 +129,20 @@ fn plain(link: LinkKind, bytes: &[u8]) -> Option<Segment> {
     })
 }
 
+fn datagram(parsed: &Parsed) -> Segment {
+    Segment {
+        key: parsed.key,
+        protocol: Protocol::Udp,
+        vlan: parsed.vlans.tags().last().map(|tag| tag & 0x0fff),
+        at: parsed.at,
+        is_pure_ack: false,
+        is_bare: false,
+    }
+}
+
 fn segment(parsed: &Parsed, tcp: &TcpSegment) -> Segment {
     Segment {
+        protocol: Protocol::Tcp,
         key: parsed.key,
         vlan: parsed.vlans.tags().last().map(|tag| tag & 0x0fff),
         at: parsed.at,
@@ -147,7 +162,7 @@ const fn is_acknowledgement(flags: TcpFlags) -> bool {
 }
 
 impl Segment {
-    /// The 16-bit field at offset `at` of the TCP header.
+    /// The 16-bit field at offset `at` of the TCP or UDP header.
     #[inline]
     fn word(&self, bytes: &[u8], at: usize) -> u16 {
         let field = bytes.get(self.at.transport as usize + at..);
@@ -166,12 +181,22 @@ impl Segment {
         self.word(bytes, 14)
     }
 
+    /// Offset of the checksum in its header.
+    pub(super) const fn checksum_at(&self) -> usize {
+        match self.protocol {
+            Protocol::Tcp => CHECKSUM_AT,
+            Protocol::Udp => UDP_CHECKSUM_AT,
+        }
+    }
+
     /// The checksum field of the header.
     #[inline]
     pub(super) fn checksum(&self, bytes: &[u8]) -> u16 {
-        self.word(bytes, 16)
+        self.word(bytes, self.checksum_at())
     }
 }
+
+const UDP_CHECKSUM_AT: usize = 6;
 
 #[cfg(test)]
 mod tests {
@@ -182,7 +207,7 @@ mod tests {
     fn tcp(packet: Packet) -> (Segment, Vec<u8>) {
         let bytes = packet.bytes();
         match Seen::read(LinkKind::Ethernet, &bytes) {
-            Seen::Tcp(segment) => (segment, bytes),
+            Seen::Segment(segment) => (segment, bytes),
             other => panic!("{other:?}"),
         }
     }
@@ -198,7 +223,7 @@ mod tests {
             seg().pure_ack().padded(),
         ] {
             let bytes = packet.bytes();
-            let short = plain(LinkKind::Ethernet, &bytes).map(Seen::Tcp);
+            let short = plain(LinkKind::Ethernet, &bytes).map(Seen::Segment);
             assert_eq!(short, Some(Seen::read_any(LinkKind::Ethernet, &bytes)), "{packet:?}");
         }
     }
@@ -238,9 +263,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_tcp_is_told_apart() {
+    fn a_datagram_has_payload_and_no_acknowledgement() {
+        let bytes = udp().len(30).bytes();
+        let Seen::Segment(datagram) = Seen::read(LinkKind::Ethernet, &bytes) else { panic!() };
+        assert_eq!((datagram.protocol, datagram.at.payload_bytes()), (Protocol::Udp, 30));
+        assert!(!datagram.is_pure_ack && !datagram.is_bare && datagram.checksum(&bytes) != 0);
+    }
+
+    #[test]
+    fn what_is_neither_tcp_nor_udp_is_told_apart() {
         let read = |packet: Packet| Seen::read(LinkKind::Ethernet, &packet.bytes());
-        assert!(matches!(read(udp()), Seen::Ip(key) if key.source_port() != 0));
         assert!(matches!(read(seg().fragment(0, true)), Seen::Ip(key) if key.source_port() == 0));
         assert_eq!(read(arp()), Seen::Other);
         assert_eq!(Seen::read(LinkKind::RawIp, &[]), Seen::Other);

@@ -20,6 +20,7 @@ pub(crate) fn part(report: &Report, flows: &[FlowReport]) -> Table {
         .small("source_port", source.map(|side| side.port()))
         .text("destination_address", destination.clone().map(|side| side.ip().to_string()))
         .small("destination_port", destination.map(|side| side.port()))
+        .text("protocol", flows.iter().map(|flow| flow.protocol.name()))
         .some_small("vlan", flows.iter().map(|flow| flow.vlan))
         .count("packets", count(|flow| flow.packets))
         .count("wire_bytes", count(|flow| flow.bytes))

@@ -4,7 +4,7 @@ use rxo_console::numbers::{grouped, ratio};
 use rxo_console::table::Table;
 
 use super::units::{bytes, percent, time};
-use crate::report::{FlowReport, Report};
+use crate::report::{FlowReport, Protocol, Report};
 
 pub(super) fn text(report: &Report) -> Option<String> {
     if report.flows.is_empty() {
@@ -38,8 +38,9 @@ const HEAD: [&str; 9] = [
 fn row(flow: &FlowReport, all_packets: u64) -> [String; 9] {
     let FlowReport { packets, deliveries, .. } = *flow;
     let vlan = flow.vlan.map(|id| format!(" vlan {id}")).unwrap_or_default();
+    let protocol = if flow.protocol == Protocol::Udp { " udp" } else { "" };
     [
-        format!("{} > {}{vlan}", flow.source, flow.destination),
+        format!("{} > {}{vlan}{protocol}", flow.source, flow.destination),
         grouped(packets),
         percent(packets, all_packets),
         bytes(flow.payload_bytes),

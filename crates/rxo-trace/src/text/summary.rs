@@ -22,9 +22,9 @@ pub(super) fn text(report: &Report) -> String {
         let left_out = grouped(traffic.filtered_packets);
         lines.push(("filter", format!("{filter}; {left_out} packets left out")));
     }
+    lines.extend([("traffic", packets(traffic)), ("segments", segments(traffic))]);
+    lines.extend((traffic.udp_packets > 0).then(|| ("datagrams", datagrams(traffic))));
     lines.extend([
-        ("traffic", packets(traffic)),
-        ("segments", segments(traffic)),
         ("checksums", checksums(&traffic.checksums)),
         ("policy", policy(outcome)),
         ("eliminated", eliminated(outcome)),
@@ -47,17 +47,29 @@ fn capture(source: &Source) -> String {
 }
 
 fn packets(traffic: &Traffic) -> String {
-    let Traffic { packets, flows, duration_ns, .. } = *traffic;
+    let Traffic { packets, duration_ns, .. } = *traffic;
     let duration = Duration::from_nanos(duration_ns);
     format!(
-        "{} packets, {}, {} TCP flows, {} ({:.3} Gbit/s, {} packets/s)",
+        "{} packets, {}, {}, {} ({:.3} Gbit/s, {} packets/s)",
         grouped(packets),
         bytes(traffic.bytes),
-        grouped(flows),
+        flows(traffic),
         time(duration_ns),
         gbit_per_s(traffic.bytes, duration),
         grouped(ratio(packets as f64, duration.as_secs_f64()) as u64)
     )
+}
+
+/// Flows by protocol. UDP is named only where there is any.
+fn flows(traffic: &Traffic) -> String {
+    let Traffic { flows, udp_flows, .. } = *traffic;
+    let tcp = format!("{} TCP flows", grouped(flows.saturating_sub(udp_flows)));
+    let udp = format!("{} UDP flows", grouped(udp_flows));
+    match udp_flows {
+        0 => tcp,
+        _ if udp_flows == flows => udp,
+        _ => format!("{tcp}, {udp}"),
+    }
 }
 
 fn segments(traffic: &Traffic) -> String {
@@ -72,6 +84,11 @@ fn segments(traffic: &Traffic) -> String {
         grouped(traffic.aggregatable_pure_acks),
         percent(traffic.aggregatable_pure_acks, pure_acks)
     )
+}
+
+fn datagrams(traffic: &Traffic) -> String {
+    let Traffic { packets, udp_packets, .. } = *traffic;
+    format!("{} UDP ({} of all packets)", grouped(udp_packets), percent(udp_packets, packets))
 }
 
 fn checksums(checksums: &Checksums) -> String {

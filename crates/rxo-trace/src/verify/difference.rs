@@ -18,7 +18,8 @@ pub struct Verdict {
     pub equal_payload_bytes: u64,
     /// Segments whose ACK number, window, options, PSH and FIN could not be compared, because they
     /// end inside an aggregate of the other capture that has no note. The header of an aggregate
-    /// has only the fields of its last segment.
+    /// has only the fields of its last segment. Also UDP datagrams inside such an aggregate, whose lengths only
+    /// the other capture says.
     pub forgotten_segments: u64,
     /// The first difference of each flow, in the order of finding.
     pub differences: Vec<Difference>,

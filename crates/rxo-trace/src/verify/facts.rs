@@ -37,11 +37,31 @@ pub(super) enum Facts {
     Whole(Whole),
 }
 
+impl Facts {
+    /// Whether an aggregate with these properties may hold `inner` at this offset of its payload, and what only
+    /// the inner segment says.
+    fn hold(&self, offset: usize, inner: &Self) -> (bool, Option<(Last, TcpFlags)>) {
+        match (self, inner) {
+            (Self::Tcp(merged), Self::Tcp(says)) => {
+                let is_next = says.seq == merged.seq.wrapping_add(offset as u32);
+                (is_next && says.steady == merged.steady, Some((says.last, says.ending)))
+            }
+            (Self::Whole(merged), Self::Whole(says)) => {
+                let is_alike = says.traffic_class == merged.traffic_class;
+                (is_alike && merged.is_datagram && says.is_datagram, None)
+            }
+            _ => (false, None),
+        }
+    }
+}
+
 /// The properties of a packet that is not a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Whole {
     pub(super) traffic_class: u8,
     pub(super) original_bytes: u32,
+    /// Whether it is a UDP datagram, or several that were coalesced.
+    pub(super) is_datagram: bool,
 }
 
 /// The properties in a segment's header.
@@ -81,13 +101,13 @@ pub(super) const ENDING: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
 /// The flags for congestion.
 pub(super) const CONGESTION: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
 
-/// The end of an aggregate's inner segment, and its properties.
+/// The end of an aggregate's inner segment or datagram, and its properties.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inner {
     /// Offset of that end in the aggregate's payload.
     pub(super) end: usize,
-    pub(super) last: Last,
-    pub(super) ending: TcpFlags,
+    /// Its properties, with PSH and FIN; `None` for a datagram.
+    pub(super) says: Option<(Last, TcpFlags)>,
 }
 
 /// A packet in the form that is compared.
@@ -95,7 +115,7 @@ pub(super) struct Inner {
 pub(super) struct Seen {
     pub(super) name: Name,
     pub(super) facts: Facts,
-    /// The segments that its note restores; empty for a packet without a note. An error says what
+    /// The segments or datagrams that its note restores; empty for a packet without a note. An error says what
     /// is wrong with the note.
     pub(super) inner: Result<Vec<Inner>, BadNote>,
     packet: SharedBytes,
@@ -125,7 +145,7 @@ impl Seen {
         seen
     }
 
-    /// Restores the segments from the note. They must be consecutive segments of this flow, as the
+    /// Restores the segments or datagrams from the note. They must be consecutive ones of this flow, as the
     /// aggregate says.
     fn segments(
         &self,
@@ -133,7 +153,6 @@ impl Seen {
         link: LinkType,
         restored: &[Restored],
     ) -> Result<Vec<Inner>, BadNote> {
-        let Facts::Tcp(merged) = self.facts else { return Err(OTHER_SEGMENTS) };
         let mut end = 0;
         let one = |restored: &Restored| {
             let record = Record {
@@ -143,12 +162,10 @@ impl Seen {
                 ..Record::default()
             };
             let seen = Self::read(&record, link);
-            let Facts::Tcp(says) = seen.facts else { return Err(OTHER_SEGMENTS) };
-            let is_next = says.seq == merged.seq.wrapping_add(end as u32);
+            let (fits, says) = self.facts.hold(end, &seen.facts);
             end += seen.bytes().len();
-            let fits = is_next && seen.name == self.name && says.steady == merged.steady;
-            let inner = Inner { end, last: says.last, ending: says.ending };
-            if fits { Ok(inner) } else { Err(OTHER_SEGMENTS) }
+            let is_ours = fits && seen.name == self.name;
+            if is_ours { Ok(Inner { end, says }) } else { Err(OTHER_SEGMENTS) }
         };
         restored.iter().map(one).collect()
     }
@@ -161,8 +178,9 @@ impl Seen {
     fn parsed(interface: u32, packet: SharedBytes, parsed: &Parsed) -> Self {
         let (payload, end) = (parsed.at.payload as usize, parsed.at.end as usize);
         let traffic_class = parsed.ip.traffic_class;
-        let whole = |from: usize| {
-            Facts::Whole(Whole { traffic_class, original_bytes: (end - from) as u32 })
+        let whole = |from: usize, is_datagram| {
+            let original_bytes = (end - from) as u32;
+            Facts::Whole(Whole { traffic_class, original_bytes, is_datagram })
         };
         let (class, from, facts) = match &parsed.transport {
             Transport::Tcp(tcp) => {
@@ -170,10 +188,10 @@ impl Seen {
                 let facts = Facts::Tcp(Segment::new(tcp, traffic_class, options));
                 (Class::Tcp, payload, facts)
             }
-            Transport::Udp(_) => (Class::Udp, payload, whole(payload)),
+            Transport::Udp(_) => (Class::Udp, payload, whole(payload, true)),
             Transport::Fragment | Transport::Other(_) => {
                 let from = parsed.at.network as usize;
-                (Class::Ip, from, whole(from))
+                (Class::Ip, from, whole(from, false))
             }
         };
         let name = Name { key: parsed.key, class, interface };
@@ -184,7 +202,8 @@ impl Seen {
     fn unread(record: &Record, addresses: Option<FlowKey>) -> Self {
         let class = if addresses.is_some() { Class::Ip } else { Class::Link };
         let key = addresses.unwrap_or(FlowKey::NOBODY);
-        let whole = Whole { traffic_class: 0, original_bytes: record.original_bytes };
+        let original_bytes = record.original_bytes;
+        let whole = Whole { traffic_class: 0, original_bytes, is_datagram: false };
         Self {
             name: Name { key, class, interface: record.interface },
             facts: Facts::Whole(whole),

@@ -21,9 +21,12 @@ pub(super) struct Unit<B> {
     pub(super) bytes: B,
     /// Number of bytes compared.
     done: usize,
-    /// The segments that it is known to consist of, in reverse order. The last one is compared
+    /// The segments or datagrams that it is known to consist of, in reverse order. The last one is compared
     /// next.
     inner: Vec<Inner>,
+    /// Payload of the datagrams that it was found to consist of, although it has no note; 0 as long as it may be
+    /// one.
+    datagram_bytes: usize,
 }
 
 /// The memory of a waiting packet without its bytes. It counts against the limit, so that packets
@@ -33,7 +36,7 @@ const UNIT_BYTES: usize = size_of::<Unit<Box<[u8]>>>();
 impl<B: AsRef<[u8]>> Unit<B> {
     pub(super) fn new(packet: u64, facts: Facts, bytes: B, mut inner: Vec<Inner>) -> Self {
         inner.reverse();
-        Self { packet, facts, bytes, done: 0, inner }
+        Self { packet, facts, bytes, done: 0, inner, datagram_bytes: 0 }
     }
 
     fn rest(&self) -> &[u8] {
@@ -47,12 +50,33 @@ impl<B: AsRef<[u8]>> Unit<B> {
         rest.get(..end.saturating_sub(self.done)).unwrap_or(rest)
     }
 
+    /// Whether one of its datagrams may end after the next `bytes`. Without a note, all datagrams of an aggregate
+    /// are as long as the first, and only the last may be shorter.
+    fn may_end_after(&self, bytes: usize) -> bool {
+        let most = if self.datagram_bytes == 0 { usize::MAX } else { self.datagram_bytes };
+        if bytes == self.segment().len() {
+            return bytes <= most;
+        }
+        let is_datagram = matches!(self.facts, Facts::Whole(says) if says.is_datagram);
+        let is_first = self.datagram_bytes == 0 && bytes > 0;
+        is_datagram && self.inner.is_empty() && (is_first || bytes == most)
+    }
+
+    /// Notes that a datagram of `bytes` is the next of it. Returns whether only its length says so.
+    fn split(&mut self, bytes: usize) -> bool {
+        let is_inside = matches!(self.facts, Facts::Whole(_)) && bytes < self.segment().len();
+        if is_inside {
+            self.datagram_bytes = bytes;
+        }
+        is_inside
+    }
+
     /// Marks `bytes` as compared. Returns the properties of the segment that ends there, if one
     /// does.
     fn step(&mut self, bytes: usize) -> Option<(Last, TcpFlags)> {
         self.done += bytes;
         if self.inner.last().is_some_and(|inner| inner.end == self.done) {
-            return self.inner.pop().map(|inner| (inner.last, inner.ending));
+            return self.inner.pop().and_then(|inner| inner.says);
         }
         match self.facts {
             Facts::Tcp(says) if self.rest().is_empty() => Some((says.last, says.ending)),
@@ -62,8 +86,8 @@ impl<B: AsRef<[u8]>> Unit<B> {
 
     /// Copies what is not compared yet into memory of its own.
     fn kept(self) -> Unit<Box<[u8]>> {
-        let Self { packet, facts, bytes, done, inner } = self;
-        Unit { packet, facts, bytes: bytes.as_ref().into(), done, inner }
+        let Self { packet, facts, bytes, done, inner, datagram_bytes } = self;
+        Unit { packet, facts, bytes: bytes.as_ref().into(), done, inner, datagram_bytes }
     }
 
     /// The memory that it takes.
@@ -168,6 +192,7 @@ impl Flow {
         if matches!(unit.facts, Facts::Tcp(_)) {
             self.offset += step as u64;
         }
+        tally.forgotten_segments += u64::from(front.split(step) | unit.split(step));
         let said = [front.step(step), unit.step(step)];
         let found = self.end_of_segments(side, said, tally);
         let found = found.or_else(|| self.end_of_packets(side, front, unit));
@@ -289,10 +314,9 @@ fn compare<A: AsRef<[u8]>, B: AsRef<[u8]>>(
 ) -> Result<usize, Mismatch> {
     match (a.facts, b.facts) {
         (Facts::Tcp(a_says), Facts::Tcp(b_says)) => segments(a, &a_says, b, &b_says, offset),
-        (Facts::Whole(a_says), Facts::Whole(b_says)) => match wholes(a, a_says, b, b_says) {
-            None => Ok(a.rest().len()),
-            Some(found) => Err(mismatch(a, b, offset, found)),
-        },
+        (Facts::Whole(a_says), Facts::Whole(b_says)) => {
+            wholes(a, a_says, b, b_says).map_err(|found| mismatch(a, b, offset, found))
+        }
         // Unreachable, because a flow has one class.
         _ => Err(mismatch(a, b, offset, (Kind::Packet, String::new(), String::new()))),
     }
@@ -374,26 +398,29 @@ fn last(a: Last, b: Last) -> Option<Found> {
     }
 }
 
+/// Compares two packets, or a datagram with the next one inside an aggregate.
 fn wholes<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     a: &Unit<A>,
     a_says: Whole,
     b: &Unit<B>,
     b_says: Whole,
-) -> Option<Found> {
-    let (a, b) = (a.rest(), b.rest());
+) -> Result<usize, Found> {
+    let (a_rest, b_rest) = (a.segment(), b.segment());
     if a_says.traffic_class != b_says.traffic_class {
         let text = |says: Whole| format!("traffic class {:#04x}", says.traffic_class);
         let is_ecn = (a_says.traffic_class ^ b_says.traffic_class) & 0b11 != 0;
         let kind = if is_ecn { Kind::Ecn } else { Kind::TrafficClass };
-        return Some((kind, text(a_says), text(b_says)));
+        return Err((kind, text(a_says), text(b_says)));
     }
-    if a_says == b_says && a == b {
-        return None;
+    let step = a_rest.len().min(b_rest.len());
+    let place = a_rest.iter().zip(b_rest).take_while(|(a, b)| a == b).count();
+    let is_one = a_says.is_datagram || a_says.original_bytes == b_says.original_bytes;
+    if is_one && place == step && a.may_end_after(step) && b.may_end_after(step) {
+        return Ok(step);
     }
-    let place = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let text = |bytes: &[u8], says: Whole| match bytes.get(place) {
         Some(byte) => format!("byte {place} is {byte:#04x}"),
         None => format!("{} bytes of {}", bytes.len(), says.original_bytes),
     };
-    Some((Kind::Packet, text(a, a_says), text(b, b_says)))
+    Err((Kind::Packet, text(a_rest, a_says), text(b_rest, b_says)))
 }

@@ -15,8 +15,9 @@
 //!   packet, and each segment that it restores must equal the other capture's. Without a note, the
 //!   header has only the fields of the last segment, and the others count as forgotten.
 //!
-//! Everything else (UDP, fragments, unreadable packets) is compared packet by packet. Times,
-//! link-layer headers, TTL, IP IDs and checksums are not compared, because they may differ between
+//! UDP is compared datagram by datagram: those that a note restores; and where a packet without a note is longer
+//! than the other capture's datagram, those of that length, as segmentation would make them, which count as
+//! forgotten. Everything else (fragments, unreadable packets) is compared packet by packet. Times, link-layer headers, TTL, IP IDs and checksums are not compared, because they may differ between
 //! two captures of one conversation.
 //!
 //! # Contract

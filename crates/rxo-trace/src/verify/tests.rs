@@ -187,6 +187,45 @@ fn packets_that_are_not_tcp_are_compared_as_they_are() {
     assert_eq!(only(&compare(&a, &marked)).kind, Kind::Ecn);
 }
 
+/// Five datagrams as segmentation makes them, and what they are together.
+fn datagrams() -> ([Packet; 5], Packet) {
+    let part =
+        |n: usize| udp().id(n as u16).seq(300 * n as u32).len(if n == 4 { 100 } else { 300 });
+    (core::array::from_fn(part), udp().seq(0).len(4 * 300 + 100))
+}
+
+#[test]
+fn datagrams_that_were_coalesced_are_equal_to_those_they_were_made_of() {
+    let (single, merged) = datagrams();
+    for (a, b) in [(&single[..], &[merged.clone()][..]), (&[merged.clone()], &single)] {
+        let verdict = compare(a, b);
+        assert!(verdict.equal, "{verdict:?}");
+        assert_eq!(verdict.forgotten_segments, 4);
+    }
+}
+
+#[test]
+fn datagrams_that_segmentation_would_not_make_are_a_difference() {
+    let (single, merged) = datagrams();
+    let longer_last = vec![udp().seq(0).len(100), udp().seq(100).len(300)];
+    let cases = [
+        (longer_last, udp().seq(0).len(400)),
+        (single[..4].to_vec(), merged.clone()),
+        (vec![udp().len(0)], merged.clone()),
+    ];
+    for (number, (a, b)) in cases.into_iter().enumerate() {
+        let b = [b];
+        assert!(!compare(&a, &b).equal && !compare(&b, &a).equal, "case {number}");
+    }
+    for number in 0..5 {
+        let mut changed = single.clone();
+        changed[number] = changed[number].clone().stream(9);
+        let verdict = compare(&changed, std::slice::from_ref(&merged));
+        let found = only(&verdict);
+        assert_eq!((found.kind, found.packet_a), (Kind::Packet, Some(number as u64 + 1)));
+    }
+}
+
 #[test]
 fn one_difference_is_told_of_each_flow() {
     let of_flow = |n: u32| seg().flow(n).len(10);

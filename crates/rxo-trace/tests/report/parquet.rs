@@ -115,6 +115,7 @@ fn every_flow_comes_back_as_it_was() {
     );
     let vlans: Vec<_> = table.column("vlan").cloned().collect();
     assert_eq!(vlans[..2], [Field::Null, Field::UShort(8)]);
+    assert_eq!(table.texts("protocol")[2..4], ["tcp", "udp"]);
     let started_at = 1_795_253_385_123_456_789;
     let first_at = flows.iter().map(|flow| started_at + flow.first_ns.cast_signed());
     assert_eq!(table.instants("first_at"), first_at.collect::<Vec<_>>());

@@ -83,7 +83,8 @@ impl Sizes {
 fn drive(point: &Point, interface: &Interface, records: &[Record]) -> (Counters, Sizes) {
     let networks: Vec<_> =
         records.iter().map(|record| interface.link.network(&record.bytes).unwrap()).collect();
-    let mut policy = point.policy;
+    // The host's sink segments UDP.
+    let mut policy = point.policy.with_udp_if(true);
     if let PollRule::Time(wait) = point.poll {
         // Holds count from the interrupt, and no policy here holds for a time of its own.
         policy.max_hold += wait;

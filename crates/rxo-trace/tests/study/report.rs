@@ -2,6 +2,7 @@
 
 use rxo_capture::{Interface, LinkType, Record};
 use rxo_testkit::{Workload, arp, seg, udp};
+use rxo_trace::report::Protocol;
 use rxo_trace::study::{ChecksumMode, Settings, Study};
 
 use crate::traffic::{ethernet, generated, point, record, records, settings, study};
@@ -27,13 +28,58 @@ fn the_traffic_is_what_went_in() {
     ];
     let report = study(settings(point("linux-gro", "packets:64")), &ethernet(), &records(&packets));
     let traffic = report.traffic;
-    assert_eq!((traffic.packets, traffic.flows, traffic.tcp_packets), (8, 3, 6));
+    assert_eq!((traffic.packets, traffic.flows, traffic.tcp_packets), (8, 4, 6));
+    assert_eq!((traffic.udp_flows, traffic.udp_packets), (1, 1));
     assert_eq!((traffic.data_segments, traffic.pure_acks), (2, 3));
     assert_eq!(traffic.aggregatable_pure_acks, 1, "the third is a duplicate");
     assert_eq!((traffic.duration_ns, traffic.started_at_ns), (7_000, 1_000));
     assert_eq!((report.outcome.eliminated, report.outcome.deliveries), (1, 7));
     assert!((report.outcome.eliminated_per_10_000 - 1_250.0).abs() < 1e-9);
     assert_eq!(report.flows[0].pure_acks, 3, "the flow with most packets comes first");
+}
+
+/// Datagrams of 1,200 bytes as QUIC sends them, then a TCP flow with the same addresses and ports.
+fn quic(count: u32) -> Vec<Record> {
+    let datagrams = (0..count).map(|n| udp().id(n as u16).len(1_200));
+    let segments = (0..count).map(|n| seg().id(n as u16).seq(1 + n * 500).len(500));
+    records(&datagrams.chain(segments).collect::<Vec<_>>())
+}
+
+#[test]
+fn udp_is_coalesced_unless_told_otherwise_and_counts_beside_tcp() {
+    let chosen = point("linux-gro", "packets:64");
+    let report = study(settings(chosen), &ethernet(), &quic(64));
+    let traffic = &report.traffic;
+    assert_eq!((traffic.udp_packets, traffic.tcp_packets), (64, 64));
+    assert_eq!((traffic.flows, traffic.udp_flows), (2, 1));
+    assert_eq!((traffic.checksums.right, traffic.checksums.wrong), (128, 0));
+    let of = |protocol| report.flows.iter().find(|flow| flow.protocol == protocol).unwrap();
+    for (protocol, bytes, deliveries) in
+        [(Protocol::Udp, 64 * 1_200, 2), (Protocol::Tcp, 64 * 500, 1)]
+    {
+        let flow = of(protocol);
+        assert_eq!((flow.packets, flow.payload_bytes, flow.deliveries), (64, bytes, deliveries));
+    }
+    assert!(report.outcome.settings.contains(&("udp".to_owned(), "equal".to_owned())));
+    assert!(report.notes.iter().any(|note| note.contains("rx-udp-gro-forwarding")));
+
+    let mut without = chosen;
+    without.policy.set("udp", "off").unwrap();
+    let report = study(settings(without), &ethernet(), &quic(64));
+    assert_eq!((report.outcome.eliminated, report.outcome.deliveries), (63, 65));
+    assert_eq!(report.outcome.bypassed[0].reason, "not_tcp");
+    assert!(report.notes.is_empty(), "{:?}", report.notes);
+}
+
+#[test]
+fn unfinished_checksums_of_datagrams_are_accepted_on_request() {
+    let packets: Vec<_> = (0..10).map(|n| udp().id(n).len(1_200).partial()).collect();
+    for (checksums, eliminated) in [(ChecksumMode::Verify, 0), (ChecksumMode::Partial, 9)] {
+        let settings = Settings { checksums, ..settings(point("linux-gro", "packets:64")) };
+        let report = study(settings, &ethernet(), &records(&packets));
+        assert_eq!(report.traffic.checksums.unfinished, 10, "{checksums}");
+        assert_eq!(report.outcome.eliminated, eliminated, "{checksums}");
+    }
 }
 
 #[test]

@@ -44,6 +44,29 @@ fn what_only_a_note_says_is_compared() {
 }
 
 #[test]
+fn coalesced_datagrams_are_compared_one_by_one() {
+    let mut policy = Policy::linux_gro();
+    policy.set("udp", "equal").unwrap();
+    let packets: Vec<Packet> =
+        (0..9).map(|n| udp().id(n).stream(n.into()).len(if n == 8 { 70 } else { 300 })).collect();
+    let (coalesced, figures) = coalesce(&ethernet(&packets), settings(policy)).unwrap();
+    assert_eq!((figures.packets, figures.deliveries), (9, 1));
+    let verdict = compare(&ethernet(&packets), &coalesced);
+    assert!(verdict.equal && verdict.forgotten_segments == 0, "{verdict:?}");
+    for number in 0..packets.len() {
+        let mut changed = packets.clone();
+        changed[number] = changed[number].clone().stream(99);
+        for verdict in
+            [compare(&ethernet(&changed), &coalesced), compare(&coalesced, &ethernet(&changed))]
+        {
+            assert_eq!(verdict.differences[0].kind, Kind::Packet, "datagram {number}");
+        }
+        let fewer = [&packets[..number], &packets[number + 1..]].concat();
+        assert!(!compare(&ethernet(&fewer), &coalesced).equal, "without {number}");
+    }
+}
+
+#[test]
 fn two_coalesced_files_are_compared_by_their_notes() {
     let [mut a, mut b] = [segments(), segments()];
     a[4] = a[4].clone().window(9);

@@ -7,7 +7,7 @@ use super::*;
 fn segment(packet: &Packet) -> (Segment, Vec<u8>) {
     let bytes = packet.bytes();
     match Seen::read(LinkKind::Ethernet, &bytes) {
-        Seen::Tcp(segment) => (segment, bytes),
+        Seen::Segment(segment) => (segment, bytes),
         other => panic!("{other:?}"),
     }
 }

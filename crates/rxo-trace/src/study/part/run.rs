@@ -12,6 +12,7 @@ use super::super::clock::Clock;
 use super::super::flows::PlainAck;
 use super::super::point::Point;
 use super::{Span, Sums};
+use crate::report::Protocol;
 
 /// A stretch of a series, and its ends.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ pub(crate) struct Run {
 #[derive(Clone, Debug)]
 pub(crate) struct Ends {
     pub(super) inner: Core,
-    /// The first and the last packet of each flow, if these are plain ACKs.
+    /// The first and the last packet of each TCP flow, if these are plain ACKs.
     pub(super) flows: HashMap<FlowKey, (Option<PlainAck>, Option<PlainAck>)>,
 }
 
@@ -218,7 +219,7 @@ impl Study {
         for runner in groups.flat_map(|group| &group.runners) {
             doubts[runner.point] += runner.doubt();
         }
-        let flows = self.chosen.flows.iter();
+        let flows = self.chosen.flows.iter().filter(|flow| flow.protocol == Protocol::Tcp);
         let flows = flows.map(|flow| (flow.key, (flow.first_ack(), flow.last_ack()))).collect();
         let inner = Core {
             first_at_ns: first_at.as_nanos(),

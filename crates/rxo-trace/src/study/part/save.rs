@@ -23,7 +23,7 @@ use super::run::Core;
 use super::{Ends, Mark, Part, PointSums, Recipe, Run, Span, Sums};
 use crate::report::Source;
 
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const HEAD_BYTES: usize = Part::MAGIC.len() + 2 + 8;
 const CRC_BYTES: usize = 4;
 /// Larger counts are not believed. So many can be added without overflow.
@@ -70,7 +70,7 @@ impl Part {
         bytes.extend(names().to_le_bytes());
         let sums = &self.sums;
         let mut flows: Vec<&Flow> = sums.flows.iter().collect();
-        flows.sort_by_cached_key(|flow| flow.key.to_bytes());
+        flows.sort_by_cached_key(|flow| flow.identity());
         let fields = Written {
             recipe: &self.recipe,
             count: &sums.count,
