@@ -1,6 +1,11 @@
 //! ACK offload: turns one acknowledgement of the host into the several that its peer should
 //! receive.
 //!
+//! ```text
+//!  the stack's first ACK + numbers of the later ones ── AckTemplate::expand ──▶ every ACK, as frames
+//!  a foreign host's stretch ACK ── Splitter::split ──▶ a template of the ACKs before it
+//! ```
+//!
 //! A receiver owes its peer an ACK for every second segment, and each ACK costs its stack as much
 //! as a packet. Menon and Zwaenepoel (2008, section 4) let the stack build one *template*, and the
 //! ACKs are written below the stack. This crate is that layer, in the order in which data meets it:
@@ -16,6 +21,35 @@
 //! # Contract
 //! No input or output, no clock. Nothing allocates after construction. Nothing panics, whatever the
 //! bytes. The same input gives the same output.
+//!
+//! # Examples
+//! ```
+//! use rxo_ack::{AckNumbers, AckSlot, AckTemplate, IdRule};
+//! use rxo_frame::{Frame, Instant, LinkKind};
+//! use rxo_wire::SeqNumber;
+//! # use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
+//! # use rxo_wire::{TcpFlags, Transport, checksum::Summer, parse_ip};
+//! # let tcp = TcpHeader { flags: TcpFlags::ACK, ack: SeqNumber(2897), ..TcpHeader::default() };
+//! # let ip = Ipv4Header { protocol: 6, payload_bytes: 20, ..Ipv4Header::default() };
+//! # let mut packet = [0; 40];
+//! # let segment = ip.write(&mut packet)?;
+//! # tcp.write(segment)?;
+//! # write_tcp_checksum(segment, ip.pseudo_header(), Summer::detect())?;
+//!
+//! // `packet` acknowledges 2897. The peer shall also see 5793.
+//! let later = [AckNumbers { ack: SeqNumber(5793), ..AckNumbers::default() }];
+//! let first = Frame::new(&packet[..], Instant::ZERO);
+//! let template = AckTemplate::new(first, LinkKind::RawIp, &later, IdRule::Increment)?;
+//! let mut memory = [AckSlot::EMPTY; 2];
+//! let mut acked = Vec::new();
+//! for ack in template.expand(&mut memory)?.iter() {
+//!     let parsed = parse_ip(ack.bytes).map_err(|_| "unreadable")?;
+//!     let Transport::Tcp(tcp) = parsed.transport else { panic!("no TCP") };
+//!     acked.push(tcp.ack.0);
+//! }
+//! assert_eq!(acked, [2897, 5793]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![no_std]
 
 extern crate alloc;

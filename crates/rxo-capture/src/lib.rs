@@ -21,6 +21,35 @@
 //! a power of two, reads the time offset of big-endian sections in the wrong order, does not know
 //! the obsolete packet block, and gives no offsets in its errors. It is the second opinion in the
 //! tests. `pcap-file` writes well, but needs each packet in one piece, and an aggregate has many.
+//!
+//! # Examples
+//! ```
+//! use std::io::Cursor;
+//!
+//! use rxo_capture::{Capture, CaptureWriter, Interface, LinkType, Packet};
+//! use rxo_frame::Instant;
+//!
+//! let mut writer = CaptureWriter::new(Vec::new(), "an example")?;
+//! let ethernet = Interface { link: LinkType::ETHERNET, snap_bytes: None, name: None };
+//! let interface = writer.add_interface(&ethernet)?;
+//! writer.write(&Packet {
+//!     interface,
+//!     at: Instant::from_micros(5),
+//!     original_bytes: 60,
+//!     pieces: &[&[1; 20], &[2; 40]],
+//!     direction: None,
+//!     comments: &[],
+//!     custom: &[],
+//! })?;
+//! let file = writer.finish()?;
+//!
+//! let mut capture = Capture::from_reader("in memory", Box::new(Cursor::new(file)))?;
+//! let mut records = Vec::new();
+//! assert_eq!(capture.read_batch(&mut records, 64)?, 1);
+//! assert_eq!(records[0].at, Instant::from_micros(5));
+//! assert_eq!(records[0].bytes.as_ref(), [vec![1; 20], vec![2; 40]].concat());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod batches;
 mod bytes;

@@ -1,5 +1,11 @@
 //! The receive engine: what may be coalesced, and coalescing it.
 //!
+//! ```text
+//!  frames of a poll ──▶ Engine::poll ──▶ Deliveries ─┬▶ Frame: as it came
+//!                         │  ▲                       ├▶ Aggregate: one header, the original frames behind it
+//!                   what is held                     └▶ Acks: several pure ACKs
+//! ```
+//!
 //! A batch of frames goes in; deliveries come out, fewer than the frames: single frames untouched,
 //! [`Aggregate`]s, which are a merged header and the original frames behind it (TCP segments, or UDP
 //! datagrams of equal size), and [`Acks`], which are several pure ACKs of a flow. The path of a
@@ -28,20 +34,43 @@
 //! # Examples
 //! ```
 //! use rxo_coalesce::{Config, Delivery, Engine, Policy};
-//! use rxo_frame::{Frame, Instant};
+//! use rxo_frame::{Frame, Instant, LinkKind};
+//! # use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
+//! # use rxo_wire::{SeqNumber, TcpFlags, checksum::Summer};
+//! # fn segment(seq: u32) -> Result<Vec<u8>, rxo_wire::build::BuildError> {
+//! #     let tcp = TcpHeader { seq: SeqNumber(seq), flags: TcpFlags::ACK, ..TcpHeader::default() };
+//! #     let ip = Ipv4Header {
+//! #         protocol: 6,
+//! #         payload_bytes: 20 + 1_000,
+//! #         id: (seq / 1_000) as u16,
+//! #         ..Ipv4Header::default()
+//! #     };
+//! #     let mut packet = vec![0; 40 + 1_000];
+//! #     let rest = ip.write(&mut packet)?;
+//! #     tcp.write(rest)?;
+//! #     write_tcp_checksum(rest, ip.pseudo_header(), Summer::detect())?;
+//! #     Ok(packet)
+//! # }
 //!
-//! let mut engine = Engine::<Vec<u8>>::new(Config::new(Policy::linux_gro()))?;
-//! let mut batch = vec![Frame::new(vec![0; 60], Instant::ZERO)];
+//! // Three segments of 1,000 bytes, one after the other, as raw IP packets.
+//! let packets = [segment(0)?, segment(1_000)?, segment(2_000)?];
+//! let mut batch: Vec<_> =
+//!     packets.iter().map(|packet| Frame::new(packet.clone(), Instant::ZERO)).collect();
+//!
+//! let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro()) };
+//! let mut engine = Engine::new(config)?;
+//! let mut aggregates = 0;
 //! engine.poll(&mut batch, Instant::ZERO, |deliveries| {
 //!     for delivery in deliveries.iter() {
-//!         match delivery {
-//!             Delivery::Frame(one) => println!("{} bytes as they came", one.frame().bytes().len()),
-//!             Delivery::Acks(acks) => println!("{} pure ACKs", acks.count()),
-//!             Delivery::Aggregate(many) => println!("{} segments", many.segment_count()),
-//!         }
+//!         let Delivery::Aggregate(aggregate) = delivery else { continue };
+//!         assert_eq!((aggregate.segment_count(), aggregate.payload_bytes()), (3, 3_000));
+//!         // The original frames are still there.
+//!         assert!(delivery.frames().map(|frame| frame.bytes()).eq(packets.iter().map(Vec::as_slice)));
+//!         aggregates += 1;
 //!     }
 //! });
-//! # Ok::<(), rxo_coalesce::ConfigError>(())
+//! assert_eq!(aggregates, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![no_std]
 

@@ -1,5 +1,10 @@
 //! Asking a running process: requests and answers, one line of JSON each, over a unix socket.
 //!
+//! ```text
+//!  rxo ctl ── Session ── line of JSON ──▶ socket ──▶ Server ──▶ Menu ──▶ Entry::answer(process)
+//!          ◀──────────── Answer, a line ◀────────────────┘
+//! ```
+//!
 //! From the outside in:
 //!
 //! * [`Request`] is what a client asks, [`Answer`] what it gets; both are a line and a value. `docs/control.md`
@@ -13,6 +18,27 @@
 //! What a client does costs the process nothing but this thread: a line has at most [`MOST_REQUEST_BYTES`], there
 //! are at most [`MOST_CLIENTS`] at a time, and one that sends no whole request, or takes no whole answer, within
 //! [`PATIENCE`] is dropped. No bytes make it panic. Who may connect is the socket's matter, not this crate's.
+//!
+//! # Examples
+//! ```
+//! use rxo_control::{Entry, Menu, Request};
+//! use serde_json::json;
+//!
+//! struct Process {
+//!     frames: u64,
+//! }
+//! static ENTRIES: [Entry<Process>; 1] = [Entry {
+//!     name: "frames",
+//!     usage: "frames",
+//!     help: "how many frames it has seen",
+//!     applies: |_| true,
+//!     answer: |process, _request| Ok(json!({ "frames": process.frames })),
+//! }];
+//!
+//! let request = Request { name: "frames".to_owned(), value: None, with: Default::default() };
+//! let answer = Menu(&ENTRIES).answer(&Process { frames: 7 }, request.line().as_bytes());
+//! assert_eq!(answer.result, Ok(json!({ "frames": 7 })));
+//! ```
 
 mod answer;
 mod client;

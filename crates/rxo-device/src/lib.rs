@@ -1,8 +1,30 @@
 //! What a frame source and a frame sink are, links in memory, and middleware.
 //!
+//! ```text
+//!  network ──▶ FrameSource::receive ──▶ frames ──▶ engine, worker ──▶ FrameSink::transmit ──▶ host
+//!              └ middleware: trace, loss, delay, the wire ┘                └ middleware: trace ┘
+//! ```
+//!
 //! The engine and the worker loops use these traits; `rxo-driver` implements them for the
 //! operating system. [`middleware`] wraps any source or sink. This crate does no input or output,
 //! and implementing its traits brings no decompressor.
+//!
+//! # Examples
+//! ```
+//! use rxo_device::{FrameSink, FrameSource, MemoryLink, MemoryOptions};
+//! use rxo_frame::{Frame, Instant};
+//!
+//! let link = MemoryLink::new(MemoryOptions::default());
+//! let (mut source, mut sink) = (link.source(), link.sink());
+//! link.push(&Frame::new([7; 60], Instant::ZERO));
+//!
+//! let mut batch = Vec::new();
+//! assert_eq!(source.receive(&mut batch, 64)?, 1);
+//! let frames = batch.iter().map(|frame| Frame::new(frame.bytes(), frame.arrived_at));
+//! sink.transmit(frames)?;
+//! assert_eq!(link.take().map(|sent| sent.bytes), Some(vec![7; 60]));
+//! # Ok::<(), rxo_device::DeviceError>(())
+//! ```
 
 mod capabilities;
 #[cfg(unix)]

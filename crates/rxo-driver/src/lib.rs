@@ -1,5 +1,10 @@
 //! The operating system: where frames come from and go to on a live Linux.
 //!
+//! ```text
+//!  "packet:eth1" ── DeviceName ── Device::open ─┬▶ DeviceSource: frames in buffers of the kernel's ring
+//!                                               └▶ DeviceSink: frames and GSO frames, gathered
+//! ```
+//!
 //! From what a user types down to the system call:
 //!
 //! * [`DeviceName`] reads `packet:eth1`, `tap:rxo0`, `vhost:/run/vm.sock` by the table [`KINDS`].
@@ -19,6 +24,25 @@
 //! What it does not know is protocols: a checksum to complete is a start and an offset, an
 //! aggregate is pieces with a segment size. Whatever the system refuses is one line that names
 //! the device, the value and the remedy.
+//!
+//! # Examples
+//! ```
+//! use rxo_device::FrameSource;
+//! use rxo_driver::{Device, DeviceName, DeviceOptions};
+//!
+//! let name: DeviceName = "packet:no-such-eth".parse()?;
+//! assert_eq!(name.name(), "no-such-eth");
+//! match Device::open(&name, DeviceOptions::default()) {
+//!     Ok(mut device) => {
+//!         let mut batch = Vec::new();
+//!         let frames = device.source.receive(&mut batch, 64)?;
+//!         println!("{frames} frames");
+//!     }
+//!     // One line, with the device, the reason and what to do.
+//!     Err(error) => assert!(error.to_string().contains("no-such-eth")),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![cfg(target_os = "linux")]
 
 mod addressing;

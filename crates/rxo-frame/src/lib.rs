@@ -1,5 +1,10 @@
 //! Packet memory, frame metadata, and time.
 //!
+//! ```text
+//!  device ──▶ Frame { bytes in a buffer of a Pool, checksum status, VLAN tag, arrival }
+//!             ──▶ Gather { header, pieces of payload, offload } ──▶ sink; dropped buffers return to their Pool
+//! ```
+//!
 //! Separate so that the crates above can use frames without knowing where they came from or who
 //! owns their bytes. From the bottom up:
 //!
@@ -14,6 +19,22 @@
 //! * [`Chain`] is payload in several pieces, read in order.
 //! * [`SharedBytes`] is text that an application lends instead of copying it.
 //! * [`reasons!`] declares an enum of reasons with the names of their counters.
+//!
+//! # Examples
+//! ```
+//! use rxo_frame::{Frame, Instant, Pool};
+//!
+//! let pool = Pool::new(2, 2_048);
+//! let mut buffer = pool.take().ok_or("no buffer is free")?;
+//! buffer[..5].copy_from_slice(b"frame");
+//! buffer.truncate(5);
+//!
+//! let frame = Frame::new(buffer, Instant::from_micros(3));
+//! assert_eq!((frame.bytes(), pool.available()), (&b"frame"[..], 1));
+//! drop(frame);
+//! assert_eq!(pool.available(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![no_std]
 
 extern crate alloc;

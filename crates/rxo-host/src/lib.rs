@@ -1,6 +1,13 @@
 //! A host's TCP in user space. Received frames are coalesced and given to connections; applications read them
 //! through sockets like those of the standard library.
 //!
+//! ```text
+//!              ┌───────────────────────── Host::turn ─────────────────────────┐
+//!  device ───▶ │ engine ─▶ link ─▶ receive ─▶ connection in its cell ◀─▶ socket │ ◀─▶ applications' threads
+//!  device ◀─── │ one batch ◀─ transmit ◀───────────────┘                        │
+//!              └───────────────────────────────────────────────────────────────┘
+//! ```
+//!
 //! One [`Host`] is one worker. It owns a device, an engine, connections and timers, and runs in turns. A
 //! [`ShardedHost`] is several of them, which applications see as one (`shards.rs`). The
 //! folders, in the order in which a frame passes them:

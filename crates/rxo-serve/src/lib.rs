@@ -1,6 +1,12 @@
 //! HTTP/1.1 for the files of a directory, sans-IO: a client's bytes go in, the plan of each answer
 //! and the file that it needs come out.
 //!
+//! ```text
+//!  a client's bytes ── received ──▶ ┌──────────────┐ ── next ──▶ Find, List: what to look up
+//!  what was found ──── found ─────▶ │ Conversation │ ───────────▶ Write: a head, and which bytes of the file
+//!                                   └──────────────┘ ───────────▶ Read, Finish, Close
+//! ```
+//!
 //! A [`Conversation`] is one client. Its owner asks it for the next [`Step`], does the step, reports
 //! the result and asks again. The owner may be a thread that blocks or an event loop: the
 //! conversation never reads, writes or waits, and it takes the time from its owner.
@@ -23,6 +29,28 @@
 //! whatever the bytes. A conversation allocates at most one request head, one piece of what is rendered
 //! ([`LISTING_BYTES`]) and, while it sends the list of a directory, holds its [`Names`], which
 //! conversations may share. One that waits for a request has no buffer.
+//!
+//! # Examples
+//! ```
+//! use std::path::Path;
+//! use std::time::{Instant, SystemTime};
+//!
+//! use rxo_serve::{Conversation, Facts, Found, Limits, Now, Step};
+//!
+//! let now = || Now { instant: Instant::now(), date: SystemTime::now(), may_stay: true };
+//! let mut client = Conversation::new(Limits::default());
+//! assert!(matches!(client.next(now()), Step::Read { .. }));
+//! client.received(b"GET /hello.txt HTTP/1.1\r\nHost: here\r\n\r\n");
+//!
+//! let Step::Find(wanted) = client.next(now()) else { panic!("a file is to be found") };
+//! assert_eq!(wanted.path, Path::new("hello.txt"));
+//! let facts = Facts { bytes: 5, inode: 1, changed: SystemTime::UNIX_EPOCH };
+//! client.found(Ok(Found::File(facts)));
+//!
+//! let Step::Write { bytes, part, .. } = client.next(now()) else { panic!("an answer") };
+//! assert!(bytes.starts_with(b"HTTP/1.1 200 OK"));
+//! assert_eq!(part.map(|part| (part.from, part.bytes)), Some((0, 5)));
+//! ```
 
 mod answer;
 mod conditions;

@@ -1,5 +1,11 @@
 //! One TCP connection as a state machine (RFC 9293) that counts segments, not packets.
 //!
+//! ```text
+//!  on_arrival(segment or aggregate) ──▶ ┌────────────┐ ──▶ read, events
+//!  write, close                     ──▶ │ Connection │ ──▶ poll_transmit: segments to be built
+//!  on_timeout(now)                  ──▶ └────────────┘ ──▶ poll_at: when the next timer is due
+//! ```
+//!
 //! A receive engine makes one aggregate of many segments, so that everything that costs once for
 //! each packet costs less. A TCP endpoint must not be fooled by that: how many segments came decides
 //! how many acknowledgements are owed, by whose number a peer's congestion window may grow (Menon and

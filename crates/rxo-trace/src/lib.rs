@@ -1,5 +1,11 @@
 //! Predicts what coalescing would do to captured traffic, without touching a machine.
 //!
+//! ```text
+//!  captures ── Study ──▶ Report ── text, html, parquet, tables, figure
+//!  captures ── Coalescer ──▶ a coalesced capture ── Expander ──▶ the original, byte for byte
+//!  two captures ── Comparison ──▶ Verdict
+//! ```
+//!
 //! The engine is the one that runs live, unchanged: the report says what `rxo run` would do with
 //! the same packets at the same times.
 //!
@@ -17,6 +23,49 @@
 //! * [`tables`] makes tables of a report for further computation.
 //! * [`text`] writes a report as text, with tables.
 //! * [`verify`] compares two captures, flow by flow.
+//!
+//! # Examples
+//! ```
+//! use std::io::Cursor;
+//!
+//! use rxo_capture::{Capture, CaptureWriter, Interface, LinkType, Packet};
+//! use rxo_coalesce::Policy;
+//! use rxo_frame::Instant;
+//! use rxo_trace::study::{Point, Settings, Study};
+//! # use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
+//! # use rxo_wire::{SeqNumber, TcpFlags, checksum::Summer};
+//!
+//! # let mut writer = CaptureWriter::new(Vec::new(), "an example")?;
+//! # let raw_ip = Interface { link: LinkType::RAW, snap_bytes: None, name: None };
+//! # let interface = writer.add_interface(&raw_ip)?;
+//! # for n in 0..20_u16 {
+//! #     let seq = SeqNumber(u32::from(n) * 1_000);
+//! #     let tcp = TcpHeader { seq, flags: TcpFlags::ACK, ..TcpHeader::default() };
+//! #     let payload_bytes = 20 + 1_000;
+//! #     let ip = Ipv4Header { protocol: 6, payload_bytes, id: n, ..Ipv4Header::default() };
+//! #     let mut packet = vec![0; 40 + 1_000];
+//! #     let rest = ip.write(&mut packet)?;
+//! #     tcp.write(rest)?;
+//! #     write_tcp_checksum(rest, ip.pseudo_header(), Summer::detect())?;
+//! #     let at = Instant::from_micros(n.into());
+//! #     let pieces = &[&packet[..]][..];
+//! #     let original_bytes = packet.len() as u32;
+//! #     let (direction, comments, custom) = (None, &[][..], &[][..]);
+//! #     writer.write(&Packet {
+//! #         interface, at, original_bytes, pieces, direction, comments, custom,
+//! #     })?;
+//! # }
+//! # let file = writer.finish()?;
+//! // `file` has 20 segments of one flow, a microsecond apart.
+//! let mut capture = Capture::from_reader("traffic", Box::new(Cursor::new(file)))?;
+//! let point = Point { policy: Policy::linux_gro(), poll: "time:50us".parse()? };
+//! let mut study = Study::new(Settings::new(point))?;
+//! study.read(&mut capture, |_position| true);
+//! let report = study.finish(None);
+//! assert_eq!((report.outcome.packets, report.outcome.deliveries), (20, 1));
+//! assert!(rxo_trace::text::text(&report).contains("95.0 % fewer"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod advice;
 pub mod figure;

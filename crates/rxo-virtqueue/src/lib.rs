@@ -1,5 +1,10 @@
 //! Virtqueues of both sides over shared memory (VIRTIO 1.2, sections 2.7 and 2.8).
 //!
+//! ```text
+//!  driver: post ── publish ──▶ ┌ ring in shared memory ┐ ── take, reserve ──▶ device
+//!          take_used ◀──────── └                       ┘ ◀── publish ────────
+//! ```
+//!
 //! A virtqueue moves buffers between a driver (a guest, or a program that acts as one) and a device (a
 //! vhost-user backend). This crate has both sides, the split and the packed ring, indirect
 //! descriptors, the event index and mergeable receive buffers. It does not know how memory is mapped,
@@ -21,6 +26,30 @@
 //! Notifications may be spurious but are never lost, if each side follows this order: `publish`, then
 //! `needs_notify`; and before it waits, `enable_notifications`, then work again if that returns
 //! `true`.
+//!
+//! # Examples
+//! ```
+//! use rxo_virtqueue::{Base, DeviceQueue, DriverQueue, Layout, Memory, QueueConfig, Segment, Taken};
+//!
+//! let (ring, buffer) = (0x1_0000, 0x2_0000);
+//! let memory = Memory::zeroed(ring, 0x2_0000)?;
+//! let config = QueueConfig::contiguous(Layout::Packed, 256, ring);
+//! let mut driver = DriverQueue::new(&memory, &config, None)?;
+//! let mut device = DeviceQueue::new(&memory, &config, Base::Start)?;
+//!
+//! // The driver sends a frame, with the token 9.
+//! assert!(memory.write(buffer, b"frame"));
+//! driver.post(&[Segment { address: buffer, bytes: 5, is_writable: false }], 9)?;
+//! driver.publish();
+//!
+//! // The device takes it, and the driver gets its buffer back.
+//! let mut frame = [0; 2_048];
+//! assert_eq!(device.take(&memory, &mut frame), Taken::Frame(5));
+//! device.publish();
+//! assert_eq!(&frame[..5], b"frame");
+//! assert_eq!(driver.take_used()?.map(|used| used.token), Some(9));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod config;
 mod device;

@@ -1,5 +1,10 @@
 //! Bytes to headers and back.
 //!
+//! ```text
+//!  frame bytes ── parse ──▶ Parsed { flow key, header, payload range }
+//!  values ── build ──▶ header bytes ── segmentation ──▶ the frames that a network carries
+//! ```
+//!
 //! * [`parse()`] reads a frame once, from the link layer to the payload, into a [`Parsed`] view
 //!   where IPv4 and IPv6 have met. Nothing above reads a header twice.
 //! * [`Offsets`] says where the headers are; it goes along with the frame from then on.
@@ -12,6 +17,27 @@
 //!
 //! Contract: no function here panics, whatever the bytes; none allocates, reads a clock or does
 //! input or output. Unsafe code stands in [`arch`] alone.
+//!
+//! # Examples
+//! ```
+//! use rxo_wire::build::{EthernetHeader, Ipv4Header, TcpHeader, write_tcp_checksum};
+//! use rxo_wire::checksum::{Summer, verify_transport};
+//! use rxo_wire::{ETHERTYPE_IPV4, PROTOCOL_TCP, SeqNumber, TcpFlags, Transport, parse};
+//!
+//! let tcp = TcpHeader { seq: SeqNumber(7), flags: TcpFlags::ACK, ..TcpHeader::default() };
+//! let ip = Ipv4Header { protocol: PROTOCOL_TCP, payload_bytes: 25, ..Ipv4Header::default() };
+//! let mut frame = [0; 14 + 20 + 25];
+//! let ethernet = EthernetHeader { ethertype: ETHERTYPE_IPV4, ..EthernetHeader::default() };
+//! let segment = ip.write(ethernet.write(&mut frame)?)?;
+//! tcp.write(segment)?.copy_from_slice(b"hello");
+//! write_tcp_checksum(segment, ip.pseudo_header(), Summer::detect())?;
+//!
+//! let parsed = parse(&frame).map_err(|_| "unreadable")?;
+//! assert!(verify_transport(&parsed, &frame, Summer::detect()));
+//! assert_eq!(&frame[parsed.at.payload as usize..], b"hello");
+//! assert!(matches!(parsed.transport, Transport::Tcp(tcp) if tcp.seq == SeqNumber(7)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![no_std]
 
 #[cfg(test)]

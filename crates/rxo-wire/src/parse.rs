@@ -128,6 +128,26 @@ impl From<Malformed> for Unparsed {
 
 /// Reads an Ethernet frame with up to two VLAN tags.
 ///
+/// # Examples
+/// ```
+/// use rxo_wire::build::{EthernetHeader, Ipv4Header, UdpHeader};
+/// use rxo_wire::{Malformed, Transport, parse};
+///
+/// let ip = Ipv4Header { protocol: 17, payload_bytes: 8 + 5, ..Ipv4Header::default() };
+/// let mut frame = [0; 14 + 20 + 8 + 5];
+/// let ethernet = EthernetHeader { ethertype: 0x0800, ..EthernetHeader::default() };
+/// let udp = UdpHeader { destination_port: 443, payload_bytes: 5, ..UdpHeader::default() };
+/// udp.write(ip.write(ethernet.write(&mut frame)?)?)?;
+///
+/// let parsed = parse(&frame).map_err(|_| "unreadable")?;
+/// assert!(matches!(parsed.transport, Transport::Udp(_)));
+/// assert_eq!((parsed.key.destination_port(), parsed.payload_bytes()), (443, 5));
+/// // Of a truncated frame, only the addresses are known.
+/// let cut = parse(&frame[..40]).map_err(|unparsed| (unparsed.why, unparsed.addresses.is_some()));
+/// assert_eq!(cut.err(), Some((Malformed::Truncated, true)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// [`Unparsed`] when it is not IP or its lengths cannot be true; never panics. Does not
 /// allocate; reads headers only.

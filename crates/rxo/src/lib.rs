@@ -1,5 +1,10 @@
 //! Receive offload in user space: everything an embedder needs, under one name.
 //!
+//! ```text
+//!  packet:eth1 ──▶ source ──▶ Engine ──▶ sink ──▶ tap:rxo0, vhost:vm.sock, the host's own TCP, your closure
+//!              ◀── sink ◀──── as it is, or with ACKs split ◀──── source ◀──
+//! ```
+//!
 //! Each crate below is re-exported whole. They are listed in the order in which a frame meets them:
 //!
 //! * [`frame`]: packet memory, the metadata of a frame, and time. No sockets.

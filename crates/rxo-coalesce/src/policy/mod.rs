@@ -14,6 +14,19 @@ pub use settings::{SettingError, UnknownPolicy};
 use crate::Held;
 
 /// A coalescing policy. Every field may be changed; [`Policy::set`] does it by name.
+///
+/// # Examples
+/// ```
+/// use rxo_coalesce::{Hold, Policy};
+/// use rxo_frame::Duration;
+///
+/// let mut policy = Policy::by_name("linux-gro")?;
+/// policy.max_segments = 16;
+/// policy.set("hold", "50us")?;
+/// assert_eq!(policy.hold, Hold::Within(Duration::from_micros(50)));
+/// assert!(policy.set("flows", "0").is_err_and(|error| error.accepted.contains("1 to 4096")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// The profile's name.

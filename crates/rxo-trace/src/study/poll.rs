@@ -45,6 +45,14 @@ impl BadPollRule {
         "packets:N (1 to 32768), time:T or host:T (1ns to 1s, such as 50us)";
 }
 
+impl fmt::Display for BadPollRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a poll rule is {}", Self::ACCEPTED)
+    }
+}
+
+impl core::error::Error for BadPollRule {}
+
 impl FromStr for PollRule {
     type Err = BadPollRule;
 

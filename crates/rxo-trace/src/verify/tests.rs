@@ -197,7 +197,9 @@ fn datagrams() -> ([Packet; 5], Packet) {
 #[test]
 fn datagrams_that_were_coalesced_are_equal_to_those_they_were_made_of() {
     let (single, merged) = datagrams();
-    for (a, b) in [(&single[..], &[merged.clone()][..]), (&[merged.clone()], &single)] {
+    for (a, b) in
+        [(&single[..], std::slice::from_ref(&merged)), (std::slice::from_ref(&merged), &single)]
+    {
         let verdict = compare(a, b);
         assert!(verdict.equal, "{verdict:?}");
         assert_eq!(verdict.forgotten_segments, 4);
