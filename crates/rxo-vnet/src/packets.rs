@@ -180,8 +180,64 @@ mod tests {
     extern crate std;
     use std::vec::Vec;
 
-    use rxo_wire::build::{Ipv4Header, TcpHeader, UdpHeader};
+    use rxo_wire::build::{Ipv4Header, Ipv6Header, TcpHeader, UdpHeader};
     use rxo_wire::checksum::verify_transport;
+
+    /// The largest packet of this protocol behind a header that leaves the checksum, at this offset of the transport
+    /// header, to the device. Its payload counts up.
+    fn largest(headers: usize, ip: usize, protocol: u8, offset: usize, write: Write) -> Vec<u8> {
+        let longest = if ip == 40 { 40 + 65_535 } else { 65_535 };
+        let mut bytes = std::vec![0; VNET_HEADER_BYTES + longest];
+        let (header, packet) = bytes.split_at_mut(VNET_HEADER_BYTES);
+        write(packet);
+        packet[headers..].iter_mut().zip(0_usize..).for_each(|(byte, at)| *byte = at as u8);
+        let parsed = parse_ip(packet).unwrap();
+        let seed = checksum::pseudo_header(&parsed.key, protocol, (longest - ip) as u32).fold();
+        packet[ip + offset..ip + offset + 2].copy_from_slice(&seed.to_be_bytes());
+        header[0] = 1;
+        for (at, value) in [(6, ip as u16), (8, offset as u16)] {
+            header[at..at + 2].copy_from_slice(&value.to_ne_bytes());
+        }
+        bytes
+    }
+
+    /// Writes the headers of a packet that fills these bytes.
+    type Write = fn(&mut [u8]);
+
+    /// The headers of the only packet in these bytes, whose payload must count up.
+    fn headers_of(from_tun: &[u8], headers: usize) -> Vec<u8> {
+        let (mut packets, mut out) = (packets(from_tun).unwrap(), std::vec![0; 65_535 + 40]);
+        let bytes = packets.next_into(&mut out).unwrap().unwrap();
+        assert_eq!(bytes, from_tun.len() - VNET_HEADER_BYTES);
+        assert!(out[headers..bytes].iter().zip(0_usize..).all(|(byte, at)| *byte == at as u8));
+        assert_eq!(packets.next_into(&mut out).unwrap(), None);
+        out[..headers].to_vec()
+    }
+
+    fn v4(protocol: u8, packet: &mut [u8]) -> &mut [u8] {
+        let payload_bytes = packet.len() - 20;
+        Ipv4Header { protocol, payload_bytes, ..Ipv4Header::default() }.write(packet).unwrap()
+    }
+
+    fn v6(next_header: u8, packet: &mut [u8]) -> &mut [u8] {
+        let payload_bytes = packet.len() - 40;
+        let [source, destination] =
+            [1, 2].map(|n| core::net::Ipv6Addr::new(0xfd, 0, 0, 0, 0, 0, 0, n));
+        let ip =
+            Ipv6Header { next_header, payload_bytes, source, destination, ..Ipv6Header::default() };
+        ip.write(packet).unwrap()
+    }
+
+    fn tcp(segment: &mut [u8]) {
+        TcpHeader::default().write(segment).unwrap();
+    }
+
+    fn udp(datagram: &mut [u8]) {
+        let payload_bytes = datagram.len() - 8;
+        UdpHeader { source_port: 443, destination_port: 50_000, payload_bytes }
+            .write(datagram)
+            .unwrap();
+    }
 
     /// Header and packet of `payload` bytes of TCP over IPv4, with a seed for its checksum and a wrong `hdr_len`.
     fn from_tun(gso_type: u8, payload: usize, size: u16) -> Vec<u8> {
@@ -237,6 +293,41 @@ mod tests {
         assert_eq!(out[..40], golden);
         assert!(out[40..].iter().zip(0_usize..).all(|(byte, at)| *byte == at as u8));
         assert_eq!(packets.next_into(&mut out).unwrap(), None);
+    }
+
+    #[test]
+    fn the_largest_datagram_has_a_complete_checksum() {
+        let bytes = largest(28, 20, 17, 6, |packet| udp(v4(17, packet)));
+        let golden = [
+            0x45, 0, 0xff, 0xff, 0, 0, 0x40, 0, 0x40, 17, 0x3a, 0xee, 0, 0, 0, 0, 0, 0, 0,
+            0, // IPv4
+            0x01, 0xbb, 0xc3, 0x50, 0xff, 0xeb, 0x37, 0x77, // UDP
+        ];
+        assert_eq!(headers_of(&bytes, 28), golden);
+    }
+
+    #[test]
+    fn the_largest_segment_over_ipv6_has_a_complete_checksum() {
+        let bytes = largest(60, 40, 6, 16, |packet| tcp(v6(6, packet)));
+        let golden = [
+            0x60, 0, 0, 0, 0xff, 0xff, 6, 64, // IPv6
+            0, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, // source
+            0, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, // destination
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0, 0, 0, 0x0a, 0xcd, 0, 0, // TCP
+        ];
+        assert_eq!(headers_of(&bytes, 60), golden);
+    }
+
+    #[test]
+    fn the_largest_datagram_over_ipv6_has_a_complete_checksum() {
+        let bytes = largest(48, 40, 17, 6, |packet| udp(v6(17, packet)));
+        let golden = [
+            0x60, 0, 0, 0, 0xff, 0xff, 17, 64, // IPv6
+            0, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, // source
+            0, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, // destination
+            0x01, 0xbb, 0xc3, 0x50, 0xff, 0xff, 0xea, 0x10, // UDP
+        ];
+        assert_eq!(headers_of(&bytes, 48), golden);
     }
 
     #[test]
