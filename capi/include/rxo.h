@@ -156,6 +156,10 @@ int rxo_push_checked(struct rxo_engine *e, const uint8_t *frame, size_t len, uin
 // Ends a poll: no more frames are there for the moment. What the policy does not hold is ready for `rxo_next`.
 int rxo_end_of_poll(struct rxo_engine *e, uint64_t now_ns);
 
+// For `hold=auto`, which holds while the receiver is busy: how many packets it has not taken yet of earlier
+// deliveries, 0 if it is idle. Counts from the next call on; before the first report nothing is held.
+int rxo_report_load(struct rxo_engine *e, uint32_t unread);
+
 // When `rxo_on_timeout` is due: true, and the time in `at_ns`, while a policy holds frames beyond a poll.
 bool rxo_poll_at(const struct rxo_engine *e, uint64_t *at_ns);
 
@@ -174,6 +178,10 @@ void rxo_release(struct rxo_engine *e, void (*give_back)(void *cookie));
 
 // What the engine has done. `size` is `sizeof(rxo_counters)`; a newer library fills what an older caller knows.
 int rxo_count(const struct rxo_engine *e, struct rxo_counters *counters, size_t size);
+
+// The reasons for which frames were bypassed and what was held was flushed, from `index` 0 on: the name, such as
+// "bypass_psh" or "flush_end_of_poll", which is static, and how often. False if there are no more.
+bool rxo_count_reason(const struct rxo_engine *e, size_t index, const char **name, uint64_t *count);
 
 // Makes a segmenter. `flags` is RXO_ETHERNET or RXO_IP. NULL on error.
 struct rxo_segmenter *rxo_segmenter_new(uint32_t flags);

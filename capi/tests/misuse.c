@@ -104,6 +104,69 @@ static void held_beyond_a_poll(void)
     rxo_free(e);
 }
 
+/* With hold=auto what the receiver has not taken yet decides; without that nothing is held. */
+static void held_while_the_receiver_is_busy(void)
+{
+    rxo_engine *e = rxo_new("linux-gro hold=auto", RXO_IP, BATCH);
+    unsigned frames = 0;
+    uint64_t at = 0;
+
+    CHECK(rxo_report_load(NULL, 1) == RXO_INVALID && rxo_report_load(e, 1) == RXO_OK);
+    for (unsigned index = 0; index < 6; index += 2) {
+        uint64_t now = 1000 * (1 + index);
+
+        CHECK(rxo_push(e, packets[index], PACKET_BYTES, now, NULL) == RXO_OK);
+        CHECK(rxo_push(e, packets[index + 1], PACKET_BYTES, now, NULL) == RXO_OK);
+        CHECK(rxo_end_of_poll(e, now) == RXO_OK);
+        /* How far apart polls are is known from the second on. */
+        frames += drain(e);
+        CHECK(index == 0 || rxo_poll_at(e, &at));
+        rxo_release(e, NULL);
+    }
+    CHECK(frames < 6 && at > 5000);
+    CHECK(rxo_report_load(e, 0) == RXO_OK && rxo_on_timeout(e, 6000) == RXO_OK);
+    CHECK(drain(e) == 6 - frames);
+    rxo_release(e, NULL);
+    CHECK(rxo_push(e, packets[6], PACKET_BYTES, 7000, NULL) == RXO_OK);
+    CHECK(rxo_push(e, packets[7], PACKET_BYTES, 7000, NULL) == RXO_OK);
+    CHECK(rxo_end_of_poll(e, 7000) == RXO_OK && drain(e) == 2);
+    rxo_free(e);
+}
+
+/* How often the reason with this name happened; -1 if there is none. */
+static long times(const rxo_engine *e, const char *wanted)
+{
+    const char *name;
+    uint64_t count;
+
+    for (size_t index = 0; rxo_count_reason(e, index, &name, &count); index++)
+        if (strcmp(name, wanted) == 0)
+            return (long)count;
+    return -1;
+}
+
+/* Every frame is in a sum of reasons. */
+static void reasons(void)
+{
+    rxo_engine *e = rxo_new("linux-gro", RXO_IP, BATCH);
+    static const uint8_t nothing[60];
+    const char *name;
+    uint64_t count, flushed = 0;
+
+    for (unsigned index = 0; index < 3; index++)
+        CHECK(rxo_push(e, packets[index], PACKET_BYTES, 0, NULL) == RXO_OK);
+    CHECK(rxo_push(e, nothing, sizeof(nothing), 0, NULL) == RXO_OK);
+    CHECK(rxo_end_of_poll(e, 0) == RXO_OK && drain(e) == 4);
+    CHECK(times(e, "flush_end_of_poll") == 1 && times(e, "bypass_malformed") == 1);
+    CHECK(times(e, "bypass_not_tcp") == 0 && times(e, "not_tcp") == -1);
+    for (size_t index = 0; rxo_count_reason(e, index, &name, &count); index++)
+        flushed += strncmp(name, "flush_", 6) == 0 ? count : 0;
+    CHECK(flushed == 1);
+    CHECK(!rxo_count_reason(e, 10000, &name, &count) && !rxo_count_reason(NULL, 0, &name, &count));
+    CHECK(!rxo_count_reason(e, 0, NULL, &count) && !rxo_count_reason(e, 0, &name, NULL));
+    rxo_free(e);
+}
+
 static void no_allocation(void)
 {
     rxo_engine *e = rxo_new("linux-gro", RXO_IP | RXO_COMPLETE | RXO_VIRTIO_12, BATCH);
@@ -173,6 +236,8 @@ int main(void)
     arguments();
     bounds();
     held_beyond_a_poll();
+    held_while_the_receiver_is_busy();
+    reasons();
     no_allocation();
     segments();
     studies();

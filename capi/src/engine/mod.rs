@@ -2,11 +2,12 @@
 
 mod buffer;
 mod hand;
+mod reasons;
 
 use std::ffi::{c_char, c_int, c_void};
 
 use rxo_coalesce::{ChecksumForm, Config, Engine, Hold, Policy};
-use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind};
+use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind, Load};
 
 use self::buffer::Buffer;
 use self::hand::Hand;
@@ -15,6 +16,7 @@ use crate::border::{
 };
 
 pub use self::hand::{RxoDelivery, RxoFrame};
+pub use self::reasons::rxo_count_reason;
 
 /// Frames begin with an Ethernet header.
 pub const RXO_ETHERNET: u32 = 0;
@@ -43,6 +45,8 @@ pub struct RxoEngine {
     /// Most frames that may be here and not released.
     most_frames: usize,
     batch_frames: usize,
+    /// What the receiver has not taken yet, as last reported.
+    load: Option<Load>,
     is_broken: bool,
 }
 
@@ -94,6 +98,7 @@ pub unsafe extern "C" fn rxo_new(
             ..Config::new(policy)
         };
         let engine = Engine::new(config).map_err(|error| Failure::invalid(error.to_string()))?;
+        reasons::prepare();
         let most_frames = 2 * batch + most_held(&policy);
         Ok(RxoEngine {
             engine,
@@ -101,6 +106,7 @@ pub unsafe extern "C" fn rxo_new(
             hand: Hand::new(most_frames, has(RXO_VIRTIO_12)),
             most_frames,
             batch_frames: batch,
+            load: None,
             is_broken: false,
         })
     })
@@ -167,8 +173,24 @@ pub unsafe extern "C" fn rxo_end_of_poll(e: *mut RxoEngine, now_ns: u64) -> c_in
     // SAFETY: the caller's promise.
     unsafe {
         run(e, |e| {
-            let hand = &mut e.hand;
-            e.engine.poll(&mut e.batch, Instant::from_nanos(now_ns), |ready| hand.take(ready));
+            let (hand, now) = (&mut e.hand, Instant::from_nanos(now_ns));
+            e.engine.poll_under(e.load, &mut e.batch, now, |ready| hand.take(ready));
+            Ok(())
+        })
+    }
+}
+
+/// For `hold=auto`, which holds while the receiver is busy: how many packets it has not taken yet of earlier
+/// deliveries, 0 if it is idle. Counts from the next call on; before the first report nothing is held.
+///
+/// # Safety
+/// `e` is from `rxo_new`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rxo_report_load(e: *mut RxoEngine, unread: u32) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        run(e, |e| {
+            e.load = Some(Load { unread });
             Ok(())
         })
     }
@@ -197,8 +219,8 @@ pub unsafe extern "C" fn rxo_on_timeout(e: *mut RxoEngine, now_ns: u64) -> c_int
     // SAFETY: the caller's promise.
     unsafe {
         run(e, |e| {
-            let hand = &mut e.hand;
-            e.engine.on_timeout(Instant::from_nanos(now_ns), |ready| hand.take(ready));
+            let (hand, now) = (&mut e.hand, Instant::from_nanos(now_ns));
+            e.engine.on_timeout_under(e.load, now, |ready| hand.take(ready));
             Ok(())
         })
     }

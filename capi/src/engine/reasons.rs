@@ -1,0 +1,73 @@
+//! Counters by reason.
+
+use std::ffi::{CStr, CString, c_char};
+use std::sync::LazyLock;
+
+use rxo_coalesce::{BypassReason, Counters, FlushReason};
+
+use super::RxoEngine;
+
+/// A reason, and its counter.
+struct Reason {
+    name: CString,
+    count: Count,
+}
+
+enum Count {
+    Bypass(BypassReason),
+    Flush(FlushReason),
+}
+
+/// All reasons in their order. Zero-terminated names are made once.
+static REASONS: LazyLock<Vec<Reason>> = LazyLock::new(|| {
+    let name = |text: String| CString::new(text).unwrap_or_default();
+    let bypasses = BypassReason::ALL.iter().copied().map(|reason| Reason {
+        name: name(format!("bypass_{}", reason.name())),
+        count: Count::Bypass(reason),
+    });
+    let flushes = FlushReason::ALL.iter().copied().map(|reason| Reason {
+        name: name(format!("flush_{}", reason.name())),
+        count: Count::Flush(reason),
+    });
+    bypasses.chain(flushes).collect()
+});
+
+/// Makes the names, so that no later call allocates.
+pub(super) fn prepare() {
+    LazyLock::force(&REASONS);
+}
+
+/// The reason with this number, and how often it happened.
+fn reason(counters: &Counters, index: usize) -> Option<(&'static CStr, u64)> {
+    let Reason { name, count } = REASONS.get(index)?;
+    let count = match count {
+        Count::Bypass(reason) => counters.bypassed(*reason),
+        Count::Flush(reason) => counters.flushed(*reason),
+    };
+    Some((name, count))
+}
+
+/// The reasons for which frames were bypassed and what was held was flushed, from `index` 0 on: the name, such as
+/// "bypass_psh" or "flush_end_of_poll", which is static, and how often. False if there are no more.
+///
+/// # Safety
+/// `e` is from `rxo_new`; `name` and `count` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rxo_count_reason(
+    e: *const RxoEngine,
+    index: usize,
+    name: *mut *const c_char,
+    count: *mut u64,
+) -> bool {
+    // SAFETY: the caller's promise.
+    let found = unsafe { e.as_ref() }.and_then(|e| reason(e.engine.counters(), index));
+    let Some((text, times)) = found.filter(|_| !name.is_null() && !count.is_null()) else {
+        return false;
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        name.write(text.as_ptr());
+        count.write(times);
+    }
+    true
+}
