@@ -4,6 +4,7 @@
 //! rivals need, because a benchmark without its rival says little.
 
 mod analyze;
+mod bindings;
 
 use std::process::{Command, ExitCode};
 
@@ -15,7 +16,8 @@ use crate::sh::{self, Program};
 use crate::tunnels;
 use crate::workspace::Workspace;
 
-const ALL: &str = "acks, analyze, engine, guests, instructions, live-tcp, serve, tcp, tunnel";
+const ALL: &str =
+    "acks, analyze, bindings, engine, guests, instructions, live-tcp, serve, tcp, tunnel";
 
 /// Runs `rxo-bench` in release with `arguments` as they are, and gives back its exit code. Standard
 /// output is the benchmark's alone.
@@ -25,6 +27,7 @@ const ALL: &str = "acks, analyze, engine, guests, instructions, live-tcp, serve,
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     match arguments.first().map(String::as_str) {
         Some("analyze") => return analyze::run(&arguments[1..]),
+        Some("bindings") => return bindings::run(&arguments[1..]),
         Some("acks" | "tcp") => {}
         Some("engine") => fetch_rival(&[apt::PKG_CONFIG, apt::DPDK])?,
         Some("guests") => prepare_guests()?,

@@ -23,7 +23,7 @@ const FULL_PAYLOAD: usize = 1_448;
 const RUN: u32 = 45;
 
 /// About `bytes` of full-size segments: 16 flows that take turns, 45 segments at once.
-pub(super) fn full_size(path: &Path, bytes: u64) -> Result<u64> {
+pub(in super::super) fn full_size(path: &Path, bytes: u64) -> Result<u64> {
     bulk(path, bytes, FULL_PAYLOAD)
 }
 

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 
 /// What one run took.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
-    pub(super) seconds: f64,
+pub(in super::super) struct Run {
+    pub(in super::super) seconds: f64,
     /// The most memory it had, in bytes, as last seen before its end.
     pub(super) peak_bytes: u64,
 }
@@ -22,7 +22,7 @@ const GLANCE: Duration = Duration::from_millis(2);
 ///
 /// # Errors
 /// When it cannot be run, or fails.
-pub(super) fn run(program: &Path, arguments: &[String]) -> Result<Run> {
+pub(in super::super) fn run(program: &Path, arguments: &[String]) -> Result<Run> {
     let started = Instant::now();
     let mut child = Command::new(program)
         .args(arguments)

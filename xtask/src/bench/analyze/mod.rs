@@ -5,8 +5,8 @@
 //! packets of 100 bytes, and a million flows. What is coalesced and given back goes to `/dev/null`, so
 //! that the disk is not what is measured. All programs run in turn, so that what else the machine does hits all alike.
 
-mod capture;
-mod measure;
+pub(super) mod capture;
+pub(super) mod measure;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -72,10 +72,10 @@ fn rows_json(rows: &[Row]) -> Vec<serde_json::Value> {
 }
 
 /// A folder for the captures that goes away with this value.
-struct Folder(PathBuf);
+pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
-    fn make(target: &Path) -> Result<Self> {
+    pub(super) fn make(target: &Path) -> Result<Self> {
         let path = target.join(format!("bench-analyze-{}", std::process::id()));
         std::fs::create_dir_all(&path)?;
         Ok(Self(path))
