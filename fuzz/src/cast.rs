@@ -11,7 +11,7 @@ mod script;
 use crate::tcp::harness::wire;
 
 /// The first bytes select settings; the others are who comes, stops, and says what, losses and time. More than
-/// [`MOST_BYTES`] are left out: they would only take time.
+/// 400 are left out: they would only take time.
 ///
 /// # Panics
 /// If a receiver reads anything but the stream, the cast does not end, or one that keeps to the rules does not get all.

@@ -43,10 +43,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
             }
             self.end_expected_acks(now, run.as_ref());
             self.take_segment(now, Segment::from(&record));
-            if self.is_window_closed() {
-                // The next ACK may open it, and then the timers begin anew.
-                self.update_timers(now);
-            }
             run = self.begin_expected_acks(now);
         }
         self.end_expected_acks(now, run.as_ref());

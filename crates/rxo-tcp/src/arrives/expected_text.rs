@@ -58,6 +58,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     fn may_expect_text(&self) -> bool {
         self.state == State::Established
             && !self.is_abandoned()
+            && !self.is_window_closed()
             && !self.rcv.has_gap()
             && !self.rcv.sack.has_duplicate()
             && self.rcv.fin_at.is_none()
@@ -65,7 +66,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Whether a segment with `bytes` of text is what comes next: in order, inside the window, with a
-    /// timestamp that is not old, without a new acknowledgement and without a congestion mark.
+    /// timestamp that is not old, without a new acknowledgement and without a congestion mark; the peer's window stays
+    /// open.
     #[inline(always)]
     pub(super) fn expects_text(&self, header: Header, bytes: u32) -> bool {
         let is_plain = header.flags.without(TcpFlags::PSH) == TcpFlags::ACK;
@@ -73,6 +75,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         is_plain
             && is_next
             && header.ecn != Ecn::Congestion
+            && header.window != 0
             && bytes <= self.rcv.wnd()
             && self.timestamps.expects(header.timestamp)
     }

@@ -101,6 +101,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
             }
         }
         self.end_segment();
+        if self.is_window_closed() {
+            // The next segment of the arrival may open it, and then the timers begin anew.
+            self.update_timers(now);
+        }
     }
 
     /// Section 3.10.7.4.

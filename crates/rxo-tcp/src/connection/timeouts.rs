@@ -168,7 +168,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Whether the peer's window is closed, or has been until this ACK. Then timers must be set after each ACK, not
+    /// Whether the peer's window is closed, or has been until this segment. Then timers must be set after each segment, not
     /// only after the last of an arrival: one that opens the window ends the probes, and restarts retransmission.
     #[inline]
     pub(crate) fn is_window_closed(&self) -> bool {

@@ -78,6 +78,20 @@ proptest! {
     }
 }
 
+/// The timers begin anew with the segment that opens the window, also if the one that closed it came in the same arrival.
+#[test]
+fn a_window_that_closes_and_opens_within_an_arrival_restarts_the_timers() {
+    twin::run(&[
+        54, 1, 43, 154, 3, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+        255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+        255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+        255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+        255, 255, 255, 255, 255, 0, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 98, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 8, 180, 202, 16, 43, 154, 3, 0, 0, 0, 0, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 98, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 215, 185, 28, 7,
+    ]);
+}
+
 /// As many segments through the twins as `RXO_TWIN_SEGMENTS` says, in scripts that follow from
 /// `RXO_TWIN_SEED`. The script that fails is named by the seed that begins with it.
 #[test]
