@@ -34,10 +34,6 @@ pub(crate) struct Outbox {
     count: usize,
     /// Some text is not in the arena.
     has_borrowed: bool,
-    /// Bytes of text.
-    text_bytes: usize,
-    /// The device had no room for all of the last batch.
-    is_blocked: bool,
     pub(super) numbers: Vec<AckNumbers>,
     /// Packets given to the device so far; a GSO send is one.
     pub(crate) sent: u64,
@@ -56,8 +52,6 @@ impl Outbox {
             refused: Refused::default(),
             count: 0,
             has_borrowed: false,
-            text_bytes: 0,
-            is_blocked: false,
             numbers: Vec::new(),
             sent: 0,
             watch,
@@ -66,18 +60,7 @@ impl Outbox {
 
     /// Whether it should go out before more is put in.
     pub(crate) fn is_full(&self) -> bool {
-        self.count >= MOST_PACKETS || self.text_bytes >= MOST_TEXT_BYTES
-    }
-
-    /// Whether the device has no room: what is sent now waits in memory, which is bounded.
-    #[inline]
-    pub(crate) const fn is_blocked(&self) -> bool {
-        self.is_blocked
-    }
-
-    /// Looks whether `sink` has room.
-    pub(crate) fn look(&mut self, sink: &impl FrameSink) {
-        self.is_blocked = sink.is_blocked();
+        self.count >= MOST_PACKETS
     }
 
     /// Whether it must go out before the connection changes.
@@ -99,7 +82,6 @@ impl Outbox {
             None => self.write(path, transmit, *ids),
         };
         let Ok(segments) = written else { return };
-        self.text_bytes += transmit.payload_bytes();
         *ids = ids.wrapping_add(segments as u16);
         if !transmit.later_acks.is_empty() {
             self.push_later(path, transmit, start, ids);
@@ -152,7 +134,6 @@ impl Outbox {
         self.sent += self.count as u64;
         self.refused.remember(&self.large);
         self.clear();
-        self.look(sink);
         outcome
     }
 
@@ -161,7 +142,7 @@ impl Outbox {
         self.planned.clear();
         self.large.clear();
         self.templates.clear();
-        (self.count, self.has_borrowed, self.text_bytes) = (0, false, 0);
+        (self.count, self.has_borrowed) = (0, false);
     }
 
     /// One segment; returns 1.
@@ -267,8 +248,6 @@ impl Outbox {
 /// Texts up to this are copied, so that packets of many connections leave together.
 const MOST_COPIED_BYTES: usize = 512;
 const MOST_PACKETS: usize = 256;
-/// Sinks keep 4 MiB of what has no room. Only after a batch is it known that there is none.
-const MOST_TEXT_BYTES: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,6 @@ use super::paths::Paths;
 use super::reclaim::Reclaim;
 use super::rests::Rests;
 use super::slots::{Slot, Slots};
-use super::stalled::Stalled;
 use super::ticket::Ticket;
 use super::time_waits::TimeWaits;
 use super::timers::Timers;
@@ -58,7 +57,6 @@ pub(crate) struct Core<B> {
     pub(super) rests: Rests,
     /// The places of the cells to be served, in this turn or soon (`shares.rs`).
     pub(super) dirty: VecDeque<u32>,
-    pub(super) stalled: Stalled,
     pub(super) listeners: Vec<Arc<Listening<B>>>,
     pub(super) link: Link,
     pub(super) memberships: Memberships,
@@ -113,7 +111,6 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             reclaim: Reclaim::default(),
             rests: Rests::default(),
             dirty: VecDeque::new(),
-            stalled: Stalled::default(),
             listeners: Vec::new(),
             outbox: Outbox::new(shape, Stopwatch::new(config.stage_timer)),
             shape,
@@ -130,7 +127,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
 
     /// Whether cells wait for the next turn.
     pub(super) fn has_more_to_serve(&self) -> bool {
-        !self.dirty.is_empty() || self.may_wake_stalled()
+        !self.dirty.is_empty()
     }
 
     pub(super) fn packets_sent(&self) -> u64 {
@@ -266,7 +263,6 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             is_unresolved: false,
             served_at: Instant::ZERO,
             is_dirty: false,
-            is_stalled: false,
             kept: None,
             owned_until: SeqNumber::default(),
             listener,

@@ -28,7 +28,6 @@ mod run;
 mod serve;
 mod shares;
 mod slots;
-mod stalled;
 mod strangers;
 mod ticket;
 mod time_waits;
@@ -176,7 +175,6 @@ where
         let sent_before = self.core.packets_sent();
         self.watch().begin();
         self.sink.resume()?;
-        self.core.outbox.look(&self.sink);
         self.core.now = now;
         let commands = self.core.obey();
         self.core.hear_news(now);
@@ -184,7 +182,6 @@ where
         self.relieve(now, frames);
         self.watch().switch(Stage::Upkeep);
         self.core.wake_due(now);
-        self.core.wake_stalled();
         self.core.reclaim(now);
         self.core.free_idle(now);
         self.watch().switch(Stage::Serve);

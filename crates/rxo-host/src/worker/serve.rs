@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{Duration, Instant};
-use rxo_tcp::{Connection, Events, MemberId, State, TimeWait, Transmit};
+use rxo_tcp::{Connection, Events, MemberId, State, TimeWait};
 
 use super::cast::Cast;
 use super::core::{Core, is_over};
@@ -25,8 +25,6 @@ struct Served {
     /// What TIME-WAIT needs, if the connection is in that state.
     left: Option<Left>,
     is_new_orphan: bool,
-    /// Text waits until the device has room.
-    is_stalled: bool,
     keeps: Keeps,
     acks: AckTerms,
     /// The reader of a connection that is over. Dropped without the lock: it may own streams.
@@ -47,11 +45,10 @@ impl Left {
     #[inline]
     fn take<B: AsRef<[u8]>>(
         connection: &mut Connection<Buffer<B>>,
-        is_member: bool,
+        closer: Closer,
         now: Instant,
     ) -> Option<Self> {
         let (time_wait, until) = connection.take_time_wait(now)?;
-        let closer = if is_member { Closer::Member } else { Closer::Peer };
         Some(Self { time_wait, until, timeout: connection.statistics().rto, closer })
     }
 }
@@ -93,7 +90,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             self.unresolved.push(place);
         }
         let lends = self.kept.matters();
-        let &mut Slot { ref cell, ref mut path, ref mut ids, owned_until, .. } = slot;
+        let Slot { cell, path, ids, owned_until, .. } = slot;
+        let owned_until = *owned_until;
         let mut member = self.cast.as_deref_mut().and_then(|cast| cast.with_member_at(place));
         let mut out = Out { outbox: &mut self.outbox, sink, path, ids };
         let paths = &mut self.paths;
@@ -112,12 +110,19 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             Cell::read_out(inner);
             cell.grow(inner, now);
             let connection = &mut inner.connection;
-            let sent = out.send(connection, reach, member.as_mut(), now);
+            let sent = match reach {
+                Reach::Known => out.send_all(connection, member.as_mut(), now),
+                Reach::Waits => Ok(()),
+                Reach::Nobody => {
+                    connection.on_no_neighbour();
+                    Ok(())
+                }
+            };
             if let Some((cast, id)) = &mut member {
                 cast.after(*id, connection, now);
             }
-            let is_stalled = out.is_stalled(connection);
-            let left = Left::take(connection, member.is_some(), now);
+            let closer = if member.is_some() { Closer::Member } else { Closer::Peer };
+            let left = Left::take(connection, closer, now);
             let events = connection.take_events();
             if events.contains(Events::PATH_CHANGED) {
                 paths.hear(connection, now);
@@ -132,17 +137,9 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
             cell.tell(inner, events);
             let acks = terms_of(&inner.connection);
             let _spent = inner.reader.take_if(|_| is_over);
-            sent.map(|()| Served {
-                events,
-                poll_at,
-                is_over,
-                left,
-                is_new_orphan,
-                is_stalled,
-                keeps,
-                acks,
-                _spent,
-            })
+            let served =
+                Served { events, poll_at, is_over, left, is_new_orphan, keeps, acks, _spent };
+            sent.map(|()| served)
         });
         // An application that holds the lock marks the cell when it unlocks.
         let Some(served) = served else { return Ok(()) };
@@ -158,9 +155,6 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         self.rests.look_at(place, now);
         self.timers.set(place, served.poll_at);
         self.note_kept(place, served.keeps);
-        if served.is_stalled {
-            self.stall(place);
-        }
         if served.events.contains(Events::CONNECTED) {
             self.hand_over(place, now);
         }
@@ -224,51 +218,13 @@ struct Out<'a, O> {
 }
 
 impl<O: FrameSink> Out<'_, O> {
-    /// The next segment; without text while the device has no room.
-    #[inline]
-    fn next<'c, B: AsRef<[u8]>>(
-        &self,
-        connection: &'c mut Connection<Buffer<B>>,
-        now: Instant,
-    ) -> Option<Transmit<'c>> {
-        match self.outbox.is_blocked() {
-            false => connection.poll_transmit(now),
-            true => connection.poll_bare(now),
-        }
-    }
-
-    /// Whether the connection has something to send for which the device has no room.
-    #[inline]
-    fn is_stalled<B: AsRef<[u8]>>(&self, connection: &Connection<Buffer<B>>) -> bool {
-        self.outbox.is_blocked() && connection.has_to_send()
-    }
-
-    /// Sends everything, if the neighbour is known.
-    #[inline]
-    fn send<B: AsRef<[u8]>>(
-        &mut self,
-        connection: &mut Connection<Buffer<B>>,
-        reach: Reach,
-        member: Option<&mut (&mut Cast<B>, MemberId)>,
-        now: Instant,
-    ) -> Result<(), DeviceError> {
-        match reach {
-            Reach::Known => self.send_all(connection, member, now),
-            Reach::Waits => Ok(()),
-            Reach::Nobody => {
-                connection.on_no_neighbour();
-                Ok(())
-            }
-        }
-    }
-
     fn send_all<B: AsRef<[u8]>>(
         &mut self,
         connection: &mut Connection<Buffer<B>>,
         mut member: Option<&mut (&mut Cast<B>, MemberId)>,
         now: Instant,
     ) -> Result<(), DeviceError> {
-        while let Some(transmit) = self.next(connection, now) {
+        while let Some(transmit) = connection.poll_transmit(now) {
             if let Some((cast, id)) = &mut member
                 && cast.defer(*id, &transmit)
             {

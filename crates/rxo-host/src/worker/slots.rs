@@ -28,8 +28,6 @@ pub(crate) struct Slot<B> {
     pub(crate) served_at: Instant,
     /// Whether it is to be served in this turn.
     pub(crate) is_dirty: bool,
-    /// Whether its text waits until the device has room.
-    pub(crate) is_stalled: bool,
     /// Its ticket if it keeps frames.
     pub(crate) kept: Option<Ticket>,
     /// All text before this is in our own memory.

@@ -4,7 +4,6 @@
 mod acks;
 mod addresses;
 mod asked;
-mod blocked;
 mod cast;
 mod casting;
 #[allow(unsafe_code, reason = "counting allocations needs an allocator, and that trait is unsafe")]

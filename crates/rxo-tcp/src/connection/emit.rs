@@ -52,24 +52,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some(Transmit { payload, ..transmit.segment })
     }
 
-    /// As [`Connection::poll_transmit`], for an owner that has no room for text: acknowledgements, resets and
-    /// SYNs. Text, probes and the FIN wait for the next call of [`Connection::poll_transmit`];
-    /// [`Connection::has_to_send`] says whether there are some. Allocates nothing.
-    pub fn poll_bare(&mut self, now: Instant) -> Option<Transmit<'_>> {
-        match self.plan_without_text() {
-            Some(Plan::Reset(reset)) => {
-                self.reset = None;
-                Some(self.emit_reset(reset, now))
-            }
-            Some(Plan::Syn { acknowledges }) => Some(self.emit_syn(now, acknowledges)),
-            Some(_) => self.emit_acks(now),
-            None => {
-                self.update_timers(now);
-                None
-            }
-        }
-    }
-
     /// The next step. The first new text after an idle time is planned with the window that it leaves (RFC 5681,
     /// section 4.1; RFC 7661).
     fn plan_after_pause(&mut self, now: Instant) -> Result<Plan, Held> {

@@ -66,15 +66,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.plan_text().or_else(|held| self.plan_bare(held))
     }
 
-    /// What to send next of what carries no text: a reset, a SYN, or acknowledgements that would ride along with text.
-    pub(super) fn plan_without_text(&self) -> Option<Plan> {
-        match self.plan() {
-            Ok(Plan::Text(..) | Plan::KeepAlive) if self.acks.count_owed() > 0 => Some(Plan::Acks),
-            Ok(plan @ (Plan::Reset(_) | Plan::Syn { .. } | Plan::Acks)) => Some(plan),
-            _ => None,
-        }
-    }
-
     /// Text by urgency: lost text, then new text.
     fn plan_text(&self) -> Result<Plan, Held> {
         if !self.state.sends_text() {

@@ -289,7 +289,7 @@ impl Scene {
 }
 
 /// `flags start:end ack number`, then what is not usual.
-pub(crate) fn line(transmit: &Transmit<'_>, iss: SeqNumber) -> String {
+fn line(transmit: &Transmit<'_>, iss: SeqNumber) -> String {
     let flags = transmit.flags;
     let letters: String = [
         (TcpFlags::SYN, 'S'),

@@ -6,7 +6,6 @@
 mod abandoned;
 mod acks;
 mod aggregates;
-mod bare;
 mod bbr;
 mod bottleneck;
 mod buffers;
