@@ -47,7 +47,7 @@
 //! assert_eq!(device.take(&memory, &mut frame), Taken::Frame(5));
 //! device.publish();
 //! assert_eq!(&frame[..5], b"frame");
-//! assert_eq!(driver.take_used()?.map(|used| used.token), Some(9));
+//! assert_eq!(driver.take_used().unwrap().map(|used| used.token), Some(9));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
