@@ -1,4 +1,4 @@
-//! Target `cast`. A sender with a group of receivers, of which some keep to no rule.
+//! Target `cast`: a sender with a group of receivers. Some of them break every rule.
 //!
 //! It runs the room of the endpoint's own stories, which its property test runs too.
 

@@ -164,8 +164,9 @@ fn acks_are_counted() {
     for way in ["fast-path", "records"] {
         assert!(total(way) < stack, "{way}: {report}");
     }
-    // A compare of many words is cheap only where it is optimised.
-    assert!(cfg!(debug_assertions) || total("batches") < stack, "{report}");
+    // A compare of many words costs as much as the stack where it is not optimised; in a release build a third is saved.
+    let most = if cfg!(debug_assertions) { 1.1 * stack } else { stack };
+    assert!(total("batches") < most, "{report}");
     assert!(report["load"].is_null(), "nothing is timed: {report}");
     for name in ["table-1", "figure-1", "figure-4", "figure-ack"] {
         let svg = fs::read_to_string(scratch.file(&format!("figures/{name}.svg")));

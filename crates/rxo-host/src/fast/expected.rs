@@ -2,8 +2,7 @@
 //!
 //! ACKs of a connection come in bursts. Two of them differ in the IPv4 identification and checksum, the sequence and
 //! ACK number, the window, the TCP checksum, the values of the timestamp, and in padding. If all other bytes are equal
-//! and both checksums are right, then all checks have the answers that they had for the ACK before, so none is made
-//! again. The engine does the same for data (`rxo-coalesce/src/engine/expected.rs`).
+//! and both checksums are right, all checks give the same answers as for the ACK before. So none is made again. The engine does the same for data (`rxo-coalesce/src/engine/expected.rs`).
 //!
 //! Contract: what passes between two ACKs may change the answers, so whoever passes a frame on calls
 //! [`Expected::forget`]; a batch begins with nothing expected.

@@ -18,8 +18,7 @@ use crate::report::Protocol;
 pub(super) enum Seen {
     /// A TCP segment or a UDP datagram.
     Segment(Segment),
-    /// Another IP packet (its ports are 0), or one of which only the addresses are
-    /// readable.
+    /// Another IP packet, or one that shows nothing but its addresses. Its ports are 0.
     Ip(FlowKey),
     /// A packet that ends before its IP header says. Of its flow, only the addresses are known.
     Short(FlowKey),
