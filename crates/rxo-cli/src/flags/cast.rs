@@ -59,7 +59,7 @@ pub(crate) struct CastSendFlags {
     pub(crate) late: String,
 
     /// How lost data is repaired: each, by unicast to each receiver; or group:N, to the group if N receivers at least
-    /// miss it at once.
+    /// miss it within a round trip.
     #[arg(long, value_name = "HOW", default_value = "group:2")]
     pub(crate) repair: String,
 

@@ -323,7 +323,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     ) -> Result<(), DeviceError> {
         let Some(cast) = &mut self.cast else { return Ok(()) };
         cast.feed();
-        cast.group.decide_repairs();
+        cast.group.decide_repairs(now);
         while let Some(cast) = &mut self.cast
             && let Some(repair) = cast.group.poll_repair()
         {

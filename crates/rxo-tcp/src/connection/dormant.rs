@@ -9,6 +9,7 @@ use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::AckRecord;
 
+use super::group::RECEIVER_WAITS;
 use super::{Connection, Persist};
 use crate::sequence::distance;
 use crate::timer::Timer;
@@ -94,9 +95,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.congestion.release_at().is_some()
     }
 
-    /// How long the group waits for an acknowledgement before it wakes the connection: two round trips.
+    /// How long the group waits for an acknowledgement before it wakes the connection: as long as before a tail
+    /// loss probe.
     #[inline]
     pub(crate) fn dormant_patience(&self) -> Duration {
-        self.recovery.rtt.smoothed().unwrap_or_default() * 2
+        (self.round_trip() * 2).max(RECEIVER_WAITS)
     }
 }

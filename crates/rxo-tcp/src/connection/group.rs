@@ -5,7 +5,7 @@
 //! sent ([`Connection::sent_by_group`]), and asks how far it may go on ([`Connection::group_edge`]); acknowledgements,
 //! round trips, the congestion window, loss recovery and timers are those of any connection.
 
-use rxo_frame::Instant;
+use rxo_frame::{Duration, Instant};
 use rxo_wire::{FlowKey, SeqNumber};
 
 use super::Connection;
@@ -143,6 +143,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
+    /// The smoothed round-trip time; zero before the first sample.
+    #[inline]
+    pub(crate) fn round_trip(&self) -> Duration {
+        self.recovery.rtt.smoothed().unwrap_or_default()
+    }
+
     /// How far the group may send for this receiver. What is lost leaves before anything new.
     #[must_use]
     pub fn group_edge(&self) -> GroupEdge {
@@ -159,3 +165,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 }
+
+/// At least so long a group waits for an acknowledgement before it probes (RFC 8985, section 7.2, TLP.max_ack_delay): its
+/// receivers acknowledge few segments, and delay what they do not acknowledge at once. An early probe repeats a segment
+/// that is on its way, once for each receiver, and all of them answer.
+pub(crate) const RECEIVER_WAITS: Duration = Duration::from_millis(10);

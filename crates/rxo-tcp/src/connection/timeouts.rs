@@ -2,6 +2,7 @@
 
 use rxo_frame::{Duration, Instant};
 
+use super::group::RECEIVER_WAITS;
 use super::{Connection, Persist};
 use crate::state::Failure;
 use crate::timer::Timer;
@@ -125,6 +126,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     pub(crate) fn restart_tail_probe(&mut self, now: Instant) {
         self.timers.stop(Timer::TailLoss);
         if let Some(timeout_ns) = self.recovery.probe_timeout_ns() {
+            let least = if self.is_led() { RECEIVER_WAITS } else { Duration::ZERO };
+            let timeout_ns = timeout_ns.max(least.as_nanos() as u64);
             let expiry = self.timers.when(Timer::Retransmit);
             let expiry = expiry.unwrap_or(now.plus_nanos(self.recovery.rtt.timeout_ns()));
             self.timers.arm(Timer::TailLoss, expiry.min(now.plus_nanos(timeout_ns)));

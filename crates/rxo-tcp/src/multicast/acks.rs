@@ -77,7 +77,7 @@ impl Group {
         let outstanding = Outstanding { nxt, is_more };
         connection.take_dormant_ack(now, record, sends.when(una), outstanding);
         (member.una, member.send) = (una, sends.next());
-        member.sleep = Sleep::Dormant(connection.dormant_patience().max(CHECK_AFTER));
+        member.sleep = Sleep::Dormant(connection.dormant_patience());
         if una >= member.progress.0 + u64::from(*mss) || una == all {
             member.progress = (una, now);
         }

@@ -50,7 +50,7 @@ pub enum Late {
 pub enum Repairs {
     /// By each receiver's own connection.
     Each,
-    /// To the group what is found missing at so many receivers at once, and the rest as with `Each`.
+    /// To the group what is found missing at so many receivers within a round trip, and the rest as with `Each`.
     Group {
         /// How many receivers. At least 2.
         least: usize,

@@ -43,7 +43,7 @@ use self::member::Member;
 pub use self::member::MemberId;
 pub use self::outcome::{GroupEvent, Outcome, Progress, Refusal};
 pub use self::repair::Repair;
-use self::repair::Wanted;
+use self::repair::{Repaired, Wanted};
 use self::sends::Sends;
 use self::slow::Patience;
 use self::text::GroupText;
@@ -65,6 +65,7 @@ pub struct Group {
     sends: Sends,
     wanted: Vec<Wanted>,
     repairs: VecDeque<Repair>,
+    repaired: Repaired,
     patience: Patience,
     /// Members to whose connections something is to happen though nothing arrived.
     touched: VecDeque<MemberId>,
@@ -86,6 +87,7 @@ impl Group {
             sends: Sends::default(),
             wanted: Vec::new(),
             repairs: VecDeque::new(),
+            repaired: Repaired::default(),
             patience: Patience::default(),
             touched: VecDeque::new(),
             events: VecDeque::new(),

@@ -2,8 +2,12 @@
 //!
 //! Each connection finds out by itself what its receiver misses, and takes what it wants to repeat for repeated. The
 //! owner holds back those segments until the end of its poll ([`Group::defer`]); then what several want leaves once.
+//! Connections find out at different times: those that want a segment within a round trip count together, and once
+//! it is on its way to the group nobody needs it. Should it be lost again, each finds out by itself again.
 
-use rxo_frame::Instant;
+use alloc::collections::BTreeMap;
+
+use rxo_frame::{Duration, Instant};
 
 use super::{Group, MemberId, Repairs};
 use crate::Transmit;
@@ -15,6 +19,8 @@ pub(super) struct Wanted {
     start: u64,
     end: u64,
     pub(super) id: MemberId,
+    /// The smoothed round-trip time to it.
+    round_trip: Duration,
     head: Head,
 }
 
@@ -24,6 +30,49 @@ struct Head {
     ack: rxo_wire::SeqNumber,
     window: u16,
     options: OptionBytes,
+}
+
+/// The last repair of each segment that not all receivers have, by the position of its first byte.
+#[derive(Debug, Default)]
+pub(super) struct Repaired(BTreeMap<u64, Last>);
+
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    end: u64,
+    at: Instant,
+    way: Way,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    ToGroup,
+    /// To so many receivers, each by itself.
+    Alone(usize),
+}
+
+impl Repaired {
+    /// Which way the segment of `same` goes; `None` if it is on its way to the group.
+    fn way(&mut self, same: &[Wanted], least: usize, now: Instant) -> Option<Way> {
+        let (start, end) = (same[0].start, same[0].end);
+        let round_trip = same.iter().map(|it| it.round_trip).max().unwrap_or_default();
+        let last = self.0.get(&start).filter(|last| last.end == end && now < last.at + round_trip);
+        let before = match last.map(|last| last.way) {
+            Some(Way::ToGroup) => return None,
+            Some(Way::Alone(count)) => count,
+            None => 0,
+        };
+        let count = before + same.len();
+        let way = if count >= least.max(2) { Way::ToGroup } else { Way::Alone(count) };
+        self.0.insert(start, Last { end, at: now, way });
+        Some(way)
+    }
+
+    /// Drops what all receivers have: everything before `una`.
+    pub(super) fn forget_before(&mut self, una: u64) {
+        while let Some(first) = self.0.first_entry().filter(|it| it.get().end <= una) {
+            first.remove();
+        }
+    }
 }
 
 /// A segment to repeat.
@@ -63,6 +112,7 @@ impl Group {
             return false;
         }
         let Transmit { ack, window, options, .. } = *transmit;
+        let round_trip = member.round_trip;
         // What the receivers miss is compared segment by segment.
         let (mut at, end) = (start, start + bytes);
         while at < end {
@@ -71,6 +121,7 @@ impl Group {
                 start: at,
                 end: next,
                 id,
+                round_trip,
                 head: Head { ack, window, options },
             });
             at = next;
@@ -79,17 +130,23 @@ impl Group {
     }
 
     /// Decides, at the end of a poll, which way each deferred segment goes.
-    pub fn decide_repairs(&mut self) {
+    pub fn decide_repairs(&mut self, now: Instant) {
         let Repairs::Group { least } = self.config.repairs else { return };
+        if self.wanted.is_empty() {
+            return;
+        }
+        self.repaired.forget_before(self.text.start());
         let mut wanted = core::mem::take(&mut self.wanted);
         wanted.sort_unstable_by_key(|it| (it.start, it.end, it.id));
         for same in wanted.chunk_by(|a, b| (a.start, a.end) == (b.start, b.end)) {
             let (start, end) = (same[0].start, same[0].end);
-            if same.len() >= least.max(2) {
-                self.repairs.push_back(Repair { start, end, to: None });
-            } else {
-                let alone = same.iter().map(|it| Some((it.id, it.head.clone())));
-                self.repairs.extend(alone.map(|to| Repair { start, end, to }));
+            match self.repaired.way(same, least, now) {
+                Some(Way::ToGroup) => self.repairs.push_back(Repair { start, end, to: None }),
+                Some(Way::Alone(_)) => {
+                    let alone = same.iter().map(|it| Some((it.id, it.head.clone())));
+                    self.repairs.extend(alone.map(|to| Repair { start, end, to }));
+                }
+                None => {}
             }
         }
         wanted.clear();

@@ -50,6 +50,13 @@ pub(crate) struct Room {
     written: usize,
     /// Of 1000 segments to a receiver, and from it.
     pub(crate) loss: u64,
+    /// How long the sender's link needs for a byte; zero if it does not limit.
+    pub(crate) byte_time: Duration,
+    link_free_at: Instant,
+    /// What each receiver says takes so much longer than what the one before it says.
+    pub(crate) stagger: Duration,
+    /// This segment to the group, counted from 0, reaches nobody.
+    pub(crate) lost_by_all: Option<u64>,
     /// The seed of what is lost.
     pub(crate) random: u64,
     flights: BTreeMap<(Instant, u64), (To, Wire)>,
@@ -91,6 +98,17 @@ pub(crate) fn receiver_config() -> Config {
     }
 }
 
+/// As `rxo cast receive` acknowledges: one of sixteen segments, each receiver another one.
+pub(crate) fn spread_config(offset: u16) -> Config {
+    Config {
+        acks: AckPolicy::Spread { segments: 16, offset },
+        quick_acks: 4,
+        delayed_ack: Duration::from_millis(5),
+        receive_buffer_bytes: 2 << 20,
+        ..receiver_config()
+    }
+}
+
 pub(crate) fn stream(bytes: usize) -> SharedBytes {
     let bytes: Vec<u8> =
         (0..bytes as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
@@ -107,6 +125,10 @@ impl Room {
             stream: stream(bytes),
             written: 0,
             loss: 0,
+            byte_time: Duration::ZERO,
+            link_free_at: Instant::ZERO,
+            stagger: Duration::ZERO,
+            lost_by_all: None,
             random: 1,
             flights: BTreeMap::new(),
             carried: 0,
@@ -360,7 +382,8 @@ impl Room {
             group.after(id, &mut side.tcp, now);
         }
         for wire in leaving {
-            self.carry(To::Receiver(number, false), wire);
+            let at = self.has_left(&wire);
+            self.carry(To::Receiver(number, false), wire, at);
         }
     }
 
@@ -380,7 +403,7 @@ impl Room {
             }
         }
         let mut leaving = Vec::new();
-        self.group.decide_repairs();
+        self.group.decide_repairs(self.now);
         while let Some(repair) = self.group.poll_repair() {
             let number =
                 repair.member().and_then(|id| self.sides.iter().position(|it| it.id == Some(id)));
@@ -393,14 +416,19 @@ impl Room {
         while let Some(transmit) = self.group.poll_transmit(self.now) {
             let mut wires = Vec::new();
             cut(&transmit, &mut wires);
-            self.to_group[0] += wires.len() as u64;
-            leaving.extend(wires.into_iter().map(|wire| (None, wire)));
+            for wire in wires {
+                if self.lost_by_all != Some(self.to_group[0]) {
+                    leaving.push((None, wire));
+                }
+                self.to_group[0] += 1;
+            }
         }
         for (number, wire) in leaving {
+            let at = self.has_left(&wire);
             match number {
-                Some(number) => self.carry(To::Receiver(number, false), wire),
+                Some(number) => self.carry(To::Receiver(number, false), wire, at),
                 None => (0..self.receivers.len())
-                    .for_each(|number| self.carry(To::Receiver(number, true), wire.clone())),
+                    .for_each(|number| self.carry(To::Receiver(number, true), wire.clone(), at)),
             }
         }
     }
@@ -441,15 +469,24 @@ impl Room {
         while let Some(transmit) = self.receivers[number].tcp.poll_transmit(self.now) {
             cut(&transmit, &mut leaving);
         }
-        leaving.into_iter().for_each(|wire| self.carry(To::Sender(number), wire));
+        let at = self.now + self.stagger * number as u32;
+        leaving.into_iter().for_each(|wire| self.carry(To::Sender(number), wire, at));
     }
 
-    fn carry(&mut self, to: To, wire: Wire) {
+    /// When the sender's link is through with `wire`, which it carries after all before.
+    fn has_left(&mut self, wire: &Wire) -> Instant {
+        let time = self.byte_time * (wire.text.len() as u32 + HEADER_BYTES);
+        self.link_free_at = self.link_free_at.max(self.now) + time;
+        self.link_free_at
+    }
+
+    /// Brings `wire`, which leaves at `at`.
+    fn carry(&mut self, to: To, wire: Wire, at: Instant) {
         if self.happens(self.loss) {
             return;
         }
         // Receivers and sender look ten thousand times a second.
-        let at = (self.now + DELAY).as_nanos().div_ceil(TICK_NS) * TICK_NS;
+        let at = (at + DELAY).as_nanos().div_ceil(TICK_NS) * TICK_NS;
         self.carried += 1;
         self.flights.insert((Instant::from_nanos(at), self.carried), (to, wire));
     }
@@ -467,4 +504,5 @@ pub(crate) const FOR_EVER: Instant = Instant::from_nanos(u64::MAX);
 /// More often than this nothing is served at one time.
 const MOST_ROUNDS: u32 = 10_000;
 const DELAY: Duration = Duration::from_micros(200);
+const HEADER_BYTES: u32 = 66;
 const TICK_NS: u64 = 100_000;

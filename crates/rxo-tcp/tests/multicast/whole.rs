@@ -3,7 +3,7 @@
 use rxo_frame::Duration;
 use rxo_tcp::{Outcome, Repairs};
 
-use crate::room::{FOR_EVER, Room, group_config};
+use crate::room::{FOR_EVER, Room, group_config, spread_config};
 
 #[test]
 fn each_byte_leaves_once_if_nothing_is_lost() {
@@ -60,4 +60,36 @@ fn a_hundred_and_sixty_eight_receivers() {
     assert_eq!(room.sides[5].outcome, ejected);
     let time = room.now - begun;
     assert!(time < Duration::from_secs(60), "{time:?}");
+}
+
+/// Behind a slow link acknowledgements come late: the queue before it grows, and receivers acknowledge few segments
+/// (`rxo cast receive` one of sixteen). No probe takes what is on its way for lost, neither with dormant members nor
+/// without; each repair would take the link's time from everybody, and bring an answer from each receiver.
+#[test]
+fn nothing_is_repeated_that_is_only_slow() {
+    for is_sleepless in [false, true] {
+        let mut room = Room::new(group_config(), 0, 2_000_000);
+        room.is_sleepless = is_sleepless;
+        // 40 Mbit/s.
+        room.byte_time = Duration::from_nanos(200);
+        for number in 0..60 {
+            room.come(spread_config(number % 16));
+        }
+        room.run();
+        assert_eq!(room.done(), 60, "{:?}", room.outcomes());
+        assert_eq!((room.to_group[1], room.to_one), (0, 0), "{is_sleepless}");
+    }
+}
+
+/// Receivers say at different times that the same segment is missing, as they do if it was lost before the first switch.
+/// It leaves to the first that says so, to the group when a second one does, and not again for the others.
+#[test]
+fn what_all_miss_is_repeated_once_though_they_say_so_one_after_another() {
+    let mut room = Room::new(group_config(), 0, 200_000);
+    (0..40).for_each(|number| drop(room.come(spread_config(number % 16))));
+    room.stagger = Duration::from_micros(100);
+    room.lost_by_all = Some(70);
+    room.run();
+    assert_eq!(room.done(), 40, "{:?}", room.outcomes());
+    assert_eq!((room.to_group[1], room.to_one), (1, 1));
 }
