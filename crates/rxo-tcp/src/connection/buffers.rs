@@ -78,7 +78,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// The round-trip time for a side that may only receive: by the echoes of its acknowledgements. The estimate for
     /// retransmissions serves if this side has sent something, because that of the handshake may be of long ago.
-    fn receiving_round_trip(&self) -> Option<Duration> {
+    pub(super) fn receiving_round_trip(&self) -> Option<Duration> {
         let has_sent = self.snd.una != self.snd.iss + 1;
         let by_sending = || self.recovery.rtt.smoothed().filter(|_| has_sent);
         self.timestamps.round_trip().or_else(by_sending)

@@ -6,9 +6,9 @@
 use rxo_wire::SeqNumber;
 
 use super::Connection;
-use crate::AckOwed;
 use crate::options::SackBlocks;
 use crate::receive::AckKind;
+use crate::{AckOwed, AckPolicy};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Ends the processing of a segment: fixes what its acknowledgement says, if it owes one.
@@ -43,7 +43,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
             sack.truncate(SackBlocks::most(self.timestamps.is_agreed));
             self.acks.owe_with(owed, sack);
         } else {
-            let kind = if is_duplicate { AckKind::Alone } else { AckKind::Plain };
+            let kind = match self.config.acks {
+                _ if is_duplicate => AckKind::Alone,
+                // Behind the FIN nothing follows.
+                AckPolicy::OneForATurn if !self.is_peer_done() => AckKind::Filled,
+                _ => AckKind::Plain,
+            };
             let owed = self.ack_owed(ack, kind);
             self.acks.owe(owed);
         }

@@ -6,7 +6,7 @@ use super::group::RECEIVER_WAITS;
 use super::{Connection, Persist};
 use crate::state::Failure;
 use crate::timer::Timer;
-use crate::{Events, State};
+use crate::{AckPolicy, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// When [`Connection::on_timeout`] is to be called; `None` if no timer runs.
@@ -148,6 +148,22 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
         let delays = self.acks.is_delaying() && self.state.is_synchronized();
         self.keep(Timer::DelayedAck, delays, |tcp| now + tcp.config.delayed_ack);
+        if delays && self.acks.is_delaying_a_whole(self.rcv.full_segment()) {
+            self.hasten_delayed_ack(now);
+        }
+    }
+
+    /// Where one acknowledgement for a turn is all that the peer hears, and that was lost, the peer probes with a single
+    /// whole segment (RFC 8985, section 7.3) and waits: it is acknowledged after two round trips in which nothing follows.
+    fn hasten_delayed_ack(&mut self, now: Instant) {
+        if self.config.acks != AckPolicy::OneForATurn {
+            return;
+        }
+        let Some(round_trip) = self.receiving_round_trip() else { return };
+        let soon = now + (round_trip * 2).max(LEAST_ACK_DELAY);
+        if self.timers.when(Timer::DelayedAck).is_some_and(|at| soon < at) {
+            self.timers.arm(Timer::DelayedAck, soon);
+        }
     }
 
     fn update_send_timers(&mut self, now: Instant) {
@@ -209,4 +225,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
 /// RFC 9293, section 3.8.3: at least three retransmissions.
 const R1: u32 = 3;
+/// The second segment of a pair that leaves at once, and an answer of the application, come earlier.
+const LEAST_ACK_DELAY: Duration = Duration::from_millis(1);
 const MOST_BETWEEN_PROBES: Duration = Duration::from_secs(60);

@@ -33,6 +33,10 @@ pub struct AckOwed {
 pub(crate) enum AckKind {
     /// Together with others that differ in numbers only, or beside text.
     Plain,
+    /// As a segment of its own, and no later one replaces it: it says that a gap is filled. A peer that repairs a loss
+    /// sends no tail loss probe (RFC 8985, section 7.2), so that it waits for its retransmission timeout if all that a
+    /// turn says is one acknowledgement, and that is lost (RFC 2525, section 2.13).
+    Filled,
     /// As a segment of its own: the peer counts duplicates.
     Alone,
     /// As a segment of its own, with the next SACK option that waits.
@@ -162,6 +166,11 @@ impl Acks {
         self.unacknowledged_bytes > 0
     }
 
+    /// Whether a whole segment waits for a delayed acknowledgement.
+    pub(crate) fn is_delaying_a_whole(&self, full_segment: u32) -> bool {
+        self.unacknowledged_bytes >= full_segment && full_segment > 0
+    }
+
     /// Whether an acknowledgement became owed since the last call. Text that waits for a delayed
     /// acknowledgement then arrived later than all that waited before.
     pub(crate) fn take_news(&mut self) -> bool {
@@ -179,9 +188,19 @@ impl Acks {
         self.waiting().len()
     }
 
-    /// Replaces the last acknowledgements that are plain and do not differ in ECE by one. It has the number of
-    /// the last and the echoed timestamp of the first (RFC 7323, section 4.3).
+    /// Replaces the last acknowledgements that are plain and do not differ in ECE by one; behind them one may say that a gap
+    /// is filled. It has the number of the last and the echoed timestamp of the first (RFC 7323, section 4.3).
     pub(crate) fn stretch(&mut self) {
+        let filled = match self.waiting() {
+            [.., last] if last.kind == AckKind::Filled => self.owed.pop(),
+            _ => None,
+        };
+        self.stretch_plain();
+        self.owed.extend(filled);
+    }
+
+    #[inline]
+    fn stretch_plain(&mut self) {
         let owed = self.waiting();
         let Some(last) = owed.last().copied() else { return };
         let is_alike = |ack: &&AckOwed| (ack.kind, ack.has_mark) == (AckKind::Plain, last.has_mark);

@@ -86,7 +86,9 @@ fn nothing_is_repeated_that_is_only_slow() {
 #[test]
 fn what_all_miss_is_repeated_once_though_they_say_so_one_after_another() {
     let mut room = Room::new(group_config(), 0, 200_000);
-    (0..40).for_each(|number| drop(room.come(spread_config(number % 16))));
+    for number in 0..40 {
+        room.come(spread_config(number % 16));
+    }
     room.stagger = Duration::from_micros(100);
     room.lost_by_all = Some(70);
     room.run();

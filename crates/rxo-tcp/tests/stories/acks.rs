@@ -80,6 +80,19 @@ fn the_switch_makes_one_ack_of_an_aggregate() {
     assert_eq!(scene.out(), [". 1:1 ack 6001"]);
 }
 
+/// Behind a gap a single acknowledgement would be all that the peer hears, and it may be lost: the one that says that the
+/// gap is filled leaves, too.
+#[test]
+fn a_filled_gap_is_told_beside_what_comes_after_it() {
+    let config = Config { acks: AckPolicy::OneForATurn, ..plain() };
+    let mut scene = Scene::established(config);
+    scene.gets_aggregate((1..4).map(|n| seg().seq(1 + n * MSS).len(MSS)));
+    scene.out();
+    let rest = [0, 4, 5, 6, 7, 8, 9].map(|n| seg().seq(1 + n * MSS).len(MSS));
+    scene.gets_aggregate(rest.into_iter());
+    assert_eq!(scene.out(), [". 1:1 ack 4001", ". 1:1 ack 10001"]);
+}
+
 /// Menon 2008, section 3.6: duplicates are counted by the peer; each leaves, in its place.
 #[test]
 fn an_aggregate_out_of_order_owes_one_for_each() {

@@ -53,6 +53,23 @@ fn a_stretch_ack_echoes_the_first_of_all() {
     assert_eq!(said(&mut scene), [(8001, 52_000, 10)]);
 }
 
+/// If the one acknowledgement of a turn is lost, the peer probes with a single whole segment after two or more round
+/// trips, and waits. Who sends less than that has nothing more to send, and may wait for an answer with text.
+#[test]
+fn a_whole_segment_alone_is_acknowledged_after_two_round_trips() {
+    for (bytes, delay) in [(MSS, 10), (MSS - 1, 40)] {
+        let config = Config { acks: AckPolicy::OneForATurn, ..with_timestamps() };
+        let mut scene = Scene::established(config);
+        scene.gets_aggregate((0..2).map(|n| seg().seq(1 + n * MSS).len(MSS).ts(10, 0)));
+        // Ten milliseconds after the SYN.
+        assert_eq!(scene.out(), [". 1:1 ack 2001"]);
+        scene.after(ms(5));
+        scene.gets(seg().seq(2001).len(bytes).ts(11, 10));
+        assert_eq!(scene.after(ms(delay - 1)), [""; 0]);
+        assert_eq!(scene.after(ms(1)), [format!(". 1:1 ack {}", 2001 + bytes)]);
+    }
+}
+
 /// RFC 3168, section 6.1.3: a mark is echoed from its segment on, not before.
 #[test]
 fn a_mark_is_echoed_from_its_segment_on() {
