@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rxo_frame::{Instant, Load, Pool};
+use rxo_frame::{Instant, Load};
 use rxo_virtqueue::{Base, DeviceQueue, Fit, Layout, Memory, QueueConfig, Refused, Region, Taken};
 use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
 
@@ -22,8 +22,8 @@ use crate::vhost_user::foreign::Discards;
 use crate::vhost_user::{Change, Channel, Ring, Session};
 use crate::virtio_net::mapping;
 use crate::virtio_net::{
-    Accepts, Events, Given, Link, Loss, Notifier, PacketRing, Token, Watched, header_bytes,
-    queue_of,
+    Accepts, Buffers, Events, Given, Link, Loss, Notifier, PacketRing, Token, Watched,
+    header_bytes, queue_of,
 };
 use crate::wait::has_hung_up;
 
@@ -219,8 +219,8 @@ impl Link for Connection {
         header_bytes(self.session.features())
     }
 
-    fn take(&mut self, pool: &Pool) -> Given {
-        let Some(mut buffer) = pool.take() else { return Given::Nothing };
+    fn take(&mut self, buffers: &mut Buffers) -> Given {
+        let Some(mut buffer) = buffers.take() else { return Given::Nothing };
         for _ in 0..MOST_PAIRS {
             let ring = 2 * self.next + 1;
             let queue = self.queues[ring].as_mut();
@@ -233,6 +233,7 @@ impl Link for Connection {
                 Some(Taken::Empty) | None => self.next = (self.next + 1) % MOST_PAIRS,
             }
         }
+        buffers.put_back(buffer);
         Given::Nothing
     }
 

@@ -4,14 +4,14 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rxo_frame::{Pool, PoolBuf};
+use rxo_frame::PoolBuf;
 use rxo_virtqueue::{
     ConfigError, DriverQueue, InvalidUsed, Memory, Region, RegionError, Segment, Used,
 };
 use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
 
 use super::layout::{LARGE_BYTES, Places, SEND_BUFFERS, START};
-use crate::virtio_net::{Given, PacketRing, mapping};
+use crate::virtio_net::{Buffers, Given, PacketRing, mapping};
 
 /// The rings over their memory.
 #[derive(Debug)]
@@ -65,11 +65,11 @@ impl Driver {
         Ok(this)
     }
 
-    /// The next frame, copied into a buffer of `pool`. A buffer of the ring is posted again as soon as
-    /// it was copied.
-    pub(super) fn take(&mut self, pool: &Pool) -> Given {
+    /// The next frame, copied into one of `buffers`. A buffer of the ring is posted again as soon as it was copied.
+    #[inline]
+    pub(super) fn take(&mut self, buffers: &mut Buffers) -> Given {
         for _ in 0..self.receive.len() {
-            match self.take_from_next(pool) {
+            match self.take_from_next(buffers) {
                 Given::Nothing if self.partial.is_none() => {
                     self.next = (self.next + 1) % self.receive.len();
                 }
@@ -79,27 +79,52 @@ impl Driver {
         Given::Nothing
     }
 
-    fn take_from_next(&mut self, pool: &Pool) -> Given {
-        let mut partial = match self.partial.take() {
-            Some(partial) => partial,
-            None => match pool.take() {
-                Some(buffer) => Partial { buffer, bytes: 0, buffers: 1, is_bad: false },
-                None => return Given::Nothing,
-            },
+    #[inline]
+    fn take_from_next(&mut self, buffers: &mut Buffers) -> Given {
+        if let Some(partial) = self.partial.take() {
+            return self.complete(partial);
+        }
+        let Some(buffer) = buffers.take() else { return Given::Nothing };
+        match self.receive[self.next].take_used() {
+            Ok(Some(used)) => self.begin(buffer, used),
+            unused => {
+                buffers.put_back(buffer);
+                self.pass_over(unused)
+            }
+        }
+    }
+
+    /// The frame that begins with the buffer `used` of the ring, which says how many there are. Nearly always it is one.
+    #[inline]
+    fn begin(&mut self, mut buffer: PoolBuf, used: Used) -> Given {
+        let bytes = used.written_bytes as usize;
+        let is_read = self.read(used, buffer.get_mut(..bytes));
+        let count = match is_read.then(|| buffer.get(BUFFER_COUNT_AT..bytes)).flatten() {
+            Some([low, high, ..]) => u16::from_le_bytes([*low, *high]),
+            _ => 0,
         };
+        let is_bad = !is_read || bytes < VIRTIO_HEADER_BYTES;
+        // Some devices that do not merge say zero.
+        let buffers = if is_bad { 0 } else { count.saturating_sub(1) };
+        if is_bad || buffers > 0 {
+            return self.complete(Partial { buffer, bytes, buffers, is_bad });
+        }
+        buffer.truncate(bytes);
+        Given::Frame(buffer)
+    }
+
+    /// Adds the buffers of the ring that are still to come.
+    #[cold]
+    fn complete(&mut self, mut partial: Partial) -> Given {
         while partial.buffers > 0 {
             match self.receive[self.next].take_used() {
                 Ok(Some(used)) => self.append(&mut partial, used),
                 Ok(None) => {
                     // A whole frame is visible at once, so this is a back end that is not done.
-                    self.partial = Some(partial).filter(|partial| partial.bytes > 0);
+                    self.partial = Some(partial);
                     return Given::Nothing;
                 }
-                Err(InvalidUsed::TooLong { token, .. }) => {
-                    self.post(token);
-                    return Given::Discarded;
-                }
-                Err(_) => return Given::Nothing,
+                unused => return self.pass_over(unused),
             }
         }
         let Partial { mut buffer, bytes, is_bad, .. } = partial;
@@ -107,24 +132,33 @@ impl Driver {
         if is_bad { Given::Discarded } else { Given::Frame(buffer) }
     }
 
-    /// Adds a buffer of the ring to a frame. The first one says how many there are.
-    #[inline]
     fn append(&mut self, partial: &mut Partial, used: Used) {
         let Partial { buffer, bytes, buffers, is_bad } = partial;
         let end = *bytes + used.written_bytes as usize;
-        let address = self.places.receive(used.token);
-        let is_read = buffer.get_mut(*bytes..end).is_some_and(|to| self.memory.read(address, to));
-        self.post(used.token);
-        let is_first = *bytes == 0;
-        *is_bad |= !is_read || is_first && end < VIRTIO_HEADER_BYTES;
+        let is_read = self.read(used, buffer.get_mut(*bytes..end));
+        *is_bad |= !is_read;
         *buffers -= 1;
-        if is_first && !*is_bad {
-            let count = u16::from_le_bytes([buffer[BUFFER_COUNT_AT], buffer[BUFFER_COUNT_AT + 1]]);
-            // Some devices that do not merge say zero.
-            *buffers = count.saturating_sub(1);
+        *bytes = if is_read { end } else { *bytes };
+    }
+
+    /// Copies a buffer of the ring to `to`, and posts it again. Returns `false` if there is no room for it.
+    #[inline]
+    fn read(&mut self, used: Used, to: Option<&mut [u8]>) -> bool {
+        let address = self.places.receive(used.token);
+        let is_read = to.is_some_and(|to| self.memory.read(address, to));
+        self.post(used.token);
+        is_read
+    }
+
+    /// What a ring gives that has no buffer, or one with more than there is room for.
+    fn pass_over(&mut self, unused: Result<Option<Used>, InvalidUsed>) -> Given {
+        match unused {
+            Err(InvalidUsed::TooLong { token, .. }) => {
+                self.post(token);
+                Given::Discarded
+            }
+            _ => Given::Nothing,
         }
-        // At least one byte, so that the next buffer is not taken for the first.
-        *bytes = if is_read { end } else { *bytes }.max(1);
     }
 
     /// Whether a frame is there, or its first part. The back end then notifies of the next buffers.
@@ -190,6 +224,7 @@ impl Driver {
         Some(n)
     }
 
+    #[inline]
     fn post(&mut self, n: u32) {
         let (address, bytes) = (self.places.receive(n), self.places.receive_bytes);
         // There is a descriptor for each buffer.

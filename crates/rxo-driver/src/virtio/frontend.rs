@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rxo_device::DeviceError;
-use rxo_frame::{Instant, Load, Pool};
+use rxo_frame::{Instant, Load};
 use rxo_vnet::VIRTIO_HEADER_BYTES;
 
 use super::driver::Driver;
@@ -18,8 +18,8 @@ use crate::fault;
 use crate::vhost_user::Channel;
 use crate::vhost_user::foreign::Discards;
 use crate::virtio_net::{
-    Accepts, Attended, Events, Given, Happened, Notices, Notifier, PacketRing, Side, Token,
-    Watched, header_bytes,
+    Accepts, Attended, Buffers, Events, Given, Happened, Notices, Notifier, PacketRing, Side,
+    Token, Watched, header_bytes,
 };
 use crate::wait::wait_readable;
 
@@ -205,8 +205,8 @@ impl crate::virtio_net::Link for Link {
         header_bytes(self.features)
     }
 
-    fn take(&mut self, pool: &Pool) -> Given {
-        self.driver.take(pool)
+    fn take(&mut self, buffers: &mut Buffers) -> Given {
+        self.driver.take(buffers)
     }
 
     fn finish_taking(&mut self) {

@@ -135,6 +135,7 @@ impl Accepts {
     /// 1.2, section 5.1.6.2): its segments would have wrong checksums. A GSO frame has at most
     /// [`MOST_SEGMENTS`] segments: each costs a frame. An aggregate that says how many
     /// segments it was made of has a complete and verified checksum (section 5.1.6.4).
+    #[inline]
     pub(crate) fn read(
         self,
         header: &[u8],

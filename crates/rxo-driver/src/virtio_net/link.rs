@@ -4,9 +4,9 @@
 use std::fmt::Debug;
 use std::rc::Rc;
 
-use rxo_frame::{Instant, Load, Pool, PoolBuf};
+use rxo_frame::{Instant, Load, PoolBuf};
 
-use super::{Accepts, Events, Notices, PacketRing};
+use super::{Accepts, Buffers, Events, Notices, PacketRing};
 
 /// What a look at the sockets has found.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +55,8 @@ pub(crate) trait Link: PacketRing {
     /// The length of the header before each frame, in bytes.
     fn header_bytes(&self) -> usize;
 
-    /// Copies the next frame of the other side into a buffer of `pool`.
-    fn take(&mut self, pool: &Pool) -> Given;
+    /// Copies the next frame of the other side into one of `buffers`.
+    fn take(&mut self, buffers: &mut Buffers) -> Given;
 
     /// Returns the buffers of the frames taken, and notifies the other side if it wants that.
     fn finish_taking(&mut self);

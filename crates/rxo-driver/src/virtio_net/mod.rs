@@ -6,6 +6,7 @@
 //! * [`Copying`]: by which path and in which layout packets are put, and the copies that took.
 //! * [`Side`] and [`Link`]: a device and its other side; [`RingSource`] and [`RingPort`] are the ends
 //!   of either.
+//! * [`Buffers`]: the memory of received frames.
 //! * [`queue_of`]: which of several queues a packet goes to.
 //! * [`Events`]: what to wait for: the control socket and notifications.
 //! * [`mapping`]: shared memory of this process.
@@ -14,6 +15,7 @@
 //! same seen from two ends.
 
 mod accepts;
+mod buffers;
 mod copying;
 mod encoder;
 mod events;
@@ -28,6 +30,7 @@ mod source;
 mod steering;
 
 pub(crate) use accepts::{Accepts, header_bytes};
+pub(crate) use buffers::Buffers;
 pub(crate) use copying::Copying;
 pub use copying::{CopyPath, FrameLayout};
 pub(crate) use encoder::{Encoder, PacketRing};

@@ -9,8 +9,9 @@ use rxo_device::{
     Descriptors, DeviceError, FrameSource, Look, Looked, SourceCapabilities, SourceCounters,
     Verdict,
 };
-use rxo_frame::{Frame, Instant, LinkKind, Pool};
+use rxo_frame::{Frame, Instant, LinkKind};
 
+use super::Buffers;
 use super::link::{Attended, Given, Link, Side};
 use crate::buffer::{DeviceBuf, LARGE_BUFFER_BYTES};
 use crate::clock;
@@ -33,8 +34,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 pub(crate) struct RingSource<S> {
     side: Rc<RefCell<S>>,
     events: Rc<Events>,
-    pool: Pool,
-    buffers: usize,
+    buffers: Buffers,
+    most_buffers: usize,
     mtu: u32,
     counters: SourceCounters,
     discards: u64,
@@ -50,8 +51,8 @@ impl<S: Side> RingSource<S> {
         Self {
             side: Rc::clone(side),
             events: side.borrow().events(),
-            pool: Pool::new(buffers, LARGE_BUFFER_BYTES),
-            buffers,
+            buffers: Buffers::new(buffers, LARGE_BUFFER_BYTES),
+            most_buffers: buffers,
             mtu,
             counters: SourceCounters::default(),
             discards: 0,
@@ -60,7 +61,7 @@ impl<S: Side> RingSource<S> {
         }
     }
 
-    /// Takes frames until there are `budget`, or none is left. A frame that `look` consumes gives its buffer back before
+    /// Takes frames until there are `budget`, or none is left. A frame that `look` consumes leaves its buffer to
     /// the next: its place in the ring was given back when it was copied out of the shared memory.
     fn take(
         &mut self,
@@ -73,7 +74,7 @@ impl<S: Side> RingSource<S> {
         let Some(link) = side.link() else { return looked };
         let (header_bytes, gives) = (link.header_bytes(), link.gives());
         while looked.frames() < budget && discards > 0 {
-            let read = match link.take(&self.pool) {
+            let read = match link.take(&mut self.buffers) {
                 Given::Frame(buffer) => {
                     let bytes = buffer.len().saturating_sub(header_bytes);
                     let facts = gives.read(&buffer, bytes);
@@ -90,13 +91,15 @@ impl<S: Side> RingSource<S> {
             let arrived_at: Instant = *arrived_at.get_or_insert_with(clock::now);
             self.counters.frames += 1;
             self.counters.bytes += frame_bytes as u64;
-            let bytes = DeviceBuf::behind(header_bytes, buffer);
+            let bytes = buffer.get(header_bytes..).unwrap_or_default();
             let frame = Frame { bytes, arrived_at, checksum, gso, vlan: None };
-            if look(frame.borrowed()) == Verdict::Consumed {
+            if look(frame) == Verdict::Consumed {
                 looked.consumed += 1;
+                self.buffers.put_back(buffer);
             } else {
                 looked.given += 1;
-                batch.push(frame);
+                let bytes = DeviceBuf::behind(header_bytes, buffer);
+                batch.push(Frame { bytes, arrived_at, checksum, gso, vlan: None });
             }
         }
         link.finish_taking();
@@ -168,11 +171,11 @@ impl<S: Side> FrameSource for RingSource<S> {
     }
 
     fn lends(&self) -> Option<usize> {
-        Some(self.buffers)
+        Some(self.most_buffers)
     }
 
     fn is_starved(&self) -> bool {
-        self.pool.is_exhausted()
+        self.buffers.is_exhausted()
     }
 
     /// At once, if frames were left behind: the other side notifies of later ones only. Otherwise when it

@@ -89,7 +89,7 @@ fn a_filled_gap_is_told_beside_what_comes_after_it() {
     scene.gets_aggregate((1..4).map(|n| seg().seq(1 + n * MSS).len(MSS)));
     scene.out();
     let rest = [0, 4, 5, 6, 7, 8, 9].map(|n| seg().seq(1 + n * MSS).len(MSS));
-    scene.gets_aggregate(rest.into_iter());
+    scene.gets_aggregate(rest);
     assert_eq!(scene.out(), [". 1:1 ack 4001", ". 1:1 ack 10001"]);
 }
 

@@ -89,8 +89,17 @@ impl Memory {
     /// Copies the bytes at `address` to `to`. They may continue from one region to the next.
     ///
     /// Returns `false` if they are not all inside regions; `to` is then partly written.
+    #[inline]
     #[must_use]
     pub fn read(&self, address: u64, to: &mut [u8]) -> bool {
+        // Nearly always one region holds all of them.
+        match u32::try_from(to.len()).ok().and_then(|bytes| self.locate(address, bytes)) {
+            Some(place) if place.bytes as usize == to.len() => self.read_place(place, to),
+            _ => self.read_across(address, to),
+        }
+    }
+
+    fn read_across(&self, address: u64, to: &mut [u8]) -> bool {
         let mut done = 0;
         self.for_each_place(address, to.len(), |memory, place| {
             let end = done + place.bytes as usize;
