@@ -71,8 +71,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
     /// Whether so much room has become free that a window update should be sent.
     pub(crate) fn wants_update(&self) -> bool {
         let is_nearly_closed = self.wnd() < 2 * self.mss;
-        let worth = if is_nearly_closed { self.mss } else { self.capacity / 4 };
-        self.gain_at(self.nxt) >= worth.min(self.capacity / 2)
+        let worth = if is_nearly_closed { 0 } else { self.capacity / 4 };
+        self.gain_at(self.nxt) >= worth.max(self.worth_moving())
     }
 
     /// How far the edge could move when RCV.NXT was `ack`, in bytes.

@@ -199,6 +199,18 @@ fn the_window_opens_in_large_steps() {
     assert_eq!(scene.tcp.statistics().rcv_wnd, 1000);
 }
 
+/// RFC 9293, section 3.8.6.2.2: a quarter of a small buffer is less than a segment, which is the least step of the window.
+#[test]
+fn an_update_that_would_move_nothing_does_not_leave() {
+    let mut scene = Scene::established(Config { receive_buffer_bytes: 3 * MSS, ..plain() });
+    scene.gets_aggregate([seg().seq(1).len(500), seg().seq(501).len(500)]);
+    assert_eq!(scene.after(ms(40)), [". 1:1 ack 1001"]);
+    for _ in 0..2 {
+        assert_eq!(scene.tcp.receive(&mut [0; 400]), Ok(400));
+        assert_eq!(scene.out(), [""; 0]);
+    }
+}
+
 /// A FIN stands behind the window like text does.
 #[test]
 fn a_fin_waits_for_the_window() {
