@@ -178,8 +178,13 @@ fn standard_input_is_a_capture_too() {
     child.stdin.take().unwrap().write_all(&fs::read(&path).unwrap()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let (report, from_file) = (json(&output), json(&rxo(&[&path, "--json"])));
+    let (mut report, mut from_file) = (json(&output), json(&rxo(&[&path, "--json"])));
     assert_eq!(report["sources"][0]["name"], "-");
+    for (report, name) in [(&mut report, "-"), (&mut from_file, path.as_str())] {
+        for flow in report["flows"].as_array_mut().unwrap() {
+            assert_eq!([flow["first_file"].take(), flow["last_file"].take()], [name; 2]);
+        }
+    }
     for part in ["outcome", "traffic", "flows"] {
         assert_eq!(report[part], from_file[part], "{part}");
     }
@@ -263,6 +268,41 @@ fn parts_of_captures_give_the_report_of_the_whole() {
     let damaged = said(&[&parts[0], &parts[1]]);
     assert!(damaged.contains("it is a part, but truncated or damaged"), "{damaged}");
     assert_eq!(damaged.lines().count(), 1);
+}
+
+#[test]
+fn parts_with_polls_by_packets_say_by_how_much_they_may_be_wrong() {
+    let folder = Folder::new("bounds");
+    let capture = folder.capture("a.pcapng", 6_000);
+    let poll = ["--poll", "packets:50"];
+    let run = |arguments: &[&str]| {
+        let output = rxo(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let outcome = |arguments: &[&str]| -> Value {
+        let report: Value = serde_json::from_str(&run(arguments)).unwrap();
+        report["outcome"].clone()
+    };
+    let whole = outcome(&[&capture, "--json", poll[0], poll[1]]);
+    let saved = [1, 2, 3].map(|number| {
+        let (part, path) = (format!("{number}/3"), folder.0.join(format!("p{number}")));
+        let path = path.display().to_string();
+        run(&[&capture, poll[0], poll[1], "--part", &part, "--save", &path]);
+        path
+    });
+    let saved = [0, 1, 2].map(|part: usize| saved[part].as_str());
+    let sum = outcome(&[&saved[..], &["--json"]].concat());
+    let number = |outcome: &Value, field: &str| outcome[field].as_u64().unwrap();
+    assert_eq!(number(&whole, "eliminated_error"), 0);
+    let error = number(&whole, "eliminated").abs_diff(number(&sum, "eliminated"));
+    let bound = number(&sum, "eliminated_error");
+    assert!(error <= bound, "{error} {bound}");
+    // Every aggregate of two of three parts at most, so it says something.
+    assert!(bound > 0 && bound < number(&sum, "eliminated"), "{bound}");
+    let said = run(&saved);
+    let give_or_take = said.lines().find(|line| line.contains("give or take"));
+    assert!(give_or_take.is_some_and(|line| line.contains("--poll packets:50")), "{said}");
 }
 
 #[test]

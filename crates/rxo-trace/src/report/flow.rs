@@ -1,6 +1,8 @@
 //! The effect of the chosen policy on one flow.
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The transport protocol of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -55,4 +57,15 @@ pub struct FlowReport {
     pub first_ns: u64,
     /// Time of the last packet, in nanoseconds after the capture's first packet.
     pub last_ns: u64,
+    /// The capture with the first packet: the name of a [`super::Source`].
+    #[serde(serialize_with = "text")]
+    pub first_file: Arc<str>,
+    /// The capture with the last packet; another one if the flow goes on in a later capture.
+    #[serde(serialize_with = "text")]
+    pub last_file: Arc<str>,
+}
+
+/// Serde shares texts only with a feature that concerns every crate.
+fn text<S: Serializer>(text: &Arc<str>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(text)
 }

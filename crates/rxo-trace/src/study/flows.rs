@@ -4,9 +4,12 @@
 //! and an index of eight bytes per place. Only the index is reallocated. Beyond [`MAX_FLOWS`] no
 //! flow is added; its packets count in the totals and as untracked.
 
+use std::sync::Arc;
+
 use rxo_wire::{FlowHasher, FlowKey, SeqNumber};
 use serde::{Deserialize, Serialize};
 
+use super::part::Numbering;
 use super::seen::Segment;
 use crate::report::{FlowReport, Protocol};
 
@@ -25,6 +28,9 @@ pub(super) struct Flow {
     #[serde(with = "wire_key")]
     pub(super) key: FlowKey,
     pub(super) protocol: Protocol,
+    /// Numbers of the captures with its earliest and its latest packet. A saved part has them beside the flow.
+    #[serde(skip)]
+    pub(super) files: [u32; 2],
     pub(super) packets: u64,
     bytes: u64,
     payload_bytes: u64,
@@ -51,6 +57,15 @@ pub(super) struct Flow {
     begins_with_plain_ack: bool,
 }
 
+/// When a packet was seen, and in which capture.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sighting {
+    /// As the record has it.
+    pub(super) at_ns: u64,
+    /// The number of the capture.
+    pub(super) file: u32,
+}
+
 /// The fields of a flow's first and last packet that say whether ACKs on both sides of a cut could be aggregated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PlainAck {
@@ -69,10 +84,11 @@ impl PlainAck {
 }
 
 impl Flow {
-    fn new(segment: &Segment, at_ns: u64) -> Self {
+    fn new(segment: &Segment, Sighting { at_ns, file }: Sighting) -> Self {
         Self {
             key: segment.key,
             protocol: segment.protocol,
+            files: [file; 2],
             packets: 0,
             bytes: 0,
             payload_bytes: 0,
@@ -112,14 +128,13 @@ impl Flow {
         segment: &Segment,
         bytes: &[u8],
         wire_bytes: u64,
-        at_ns: u64,
+        seen: Sighting,
     ) -> bool {
         self.packets += 1;
         self.bytes += wire_bytes;
         self.payload_bytes += u64::from(segment.at.payload_bytes());
         self.data_segments += u64::from(segment.at.payload_bytes() > 0);
-        self.first_ns = self.first_ns.min(at_ns);
-        self.last_ns = self.last_ns.max(at_ns);
+        self.see(seen);
         let follows = segment.is_pure_ack && self.count_ack(segment, bytes);
         self.after_plain_ack = segment.is_pure_ack && segment.is_bare;
         if self.packets == 1 {
@@ -127,6 +142,17 @@ impl Flow {
             (self.first_ack, self.first_window) = (self.ack, self.window);
         }
         follows
+    }
+
+    /// Captures come in order, so that of equal times the first and the last one count.
+    #[inline]
+    fn see(&mut self, Sighting { at_ns, file }: Sighting) {
+        if at_ns < self.first_ns {
+            (self.first_ns, self.files[0]) = (at_ns, file);
+        }
+        if at_ns >= self.last_ns {
+            (self.last_ns, self.files[1]) = (at_ns, file);
+        }
     }
 
     fn count_ack(&mut self, segment: &Segment, bytes: &[u8]) -> bool {
@@ -149,8 +175,8 @@ impl Flow {
         self.after_plain_ack.then_some(ack)
     }
 
-    /// Adds the figures of other packets of the flow.
-    fn add(&mut self, other: &Self) {
+    /// Adds the figures of other packets of the flow, whose captures have the same numbers.
+    fn add(&mut self, other: &Self, numbering: &Numbering<'_>) {
         let Self { packets, bytes, payload_bytes, data_segments, pure_acks, .. } = other;
         for (mine, theirs) in [
             (&mut self.packets, packets),
@@ -164,10 +190,21 @@ impl Flow {
             *mine = mine.saturating_add(*theirs);
         }
         self.unfinished = self.unfinished.saturating_add(other.unfinished);
-        self.first_ns = self.first_ns.min(other.first_ns);
-        self.last_ns = self.last_ns.max(other.last_ns);
+        let at = |ns, file| (ns, numbering.place(file));
+        if at(other.first_ns, other.files[0]) < at(self.first_ns, self.files[0]) {
+            (self.first_ns, self.files[0]) = (other.first_ns, other.files[0]);
+        }
+        if at(other.last_ns, other.files[1]) > at(self.last_ns, self.files[1]) {
+            (self.last_ns, self.files[1]) = (other.last_ns, other.files[1]);
+        }
         // One flow may be on two VLANs that its key does not tell apart.
         self.vlan = self.vlan.min(other.vlan);
+    }
+
+    /// The flow with other numbers of its captures.
+    pub(super) const fn in_files(mut self, files: [u32; 2]) -> Self {
+        self.files = files;
+        self
     }
 
     /// The largest of its counts.
@@ -198,11 +235,12 @@ impl Flow {
         self.unfinished.into()
     }
 
-    /// The figures for a report that begins at `start_ns`.
-    pub(super) fn report(&self, start_ns: u64) -> FlowReport {
+    /// The figures for a report that begins at `start_ns`. `names` are those of the captures, by number.
+    pub(super) fn report(&self, start_ns: u64, names: &[Arc<str>]) -> FlowReport {
         let side = |address: core::net::IpAddr, port| {
             core::net::SocketAddr::new(address, port).to_string()
         };
+        let name = |file: u32| names.get(file as usize).cloned().unwrap_or_default();
         FlowReport {
             source: side(self.key.source(), self.key.source_port()),
             destination: side(self.key.destination(), self.key.destination_port()),
@@ -219,6 +257,8 @@ impl Flow {
             aggregated_segments: self.eliminated.saturating_add(self.aggregates),
             first_ns: self.first_ns.saturating_sub(start_ns),
             last_ns: self.last_ns.saturating_sub(start_ns),
+            first_file: name(self.files[0]),
+            last_file: name(self.files[1]),
         }
     }
 }
@@ -255,23 +295,24 @@ impl Flows {
     /// Finds the number of the segment's flow, and adds the flow if it is new; [`NO_FLOW`] if there
     /// is no room.
     #[inline]
-    pub(super) fn find_or_add(&mut self, segment: &Segment, at_ns: u64) -> u32 {
+    pub(super) fn find_or_add(&mut self, segment: &Segment, seen: Sighting) -> u32 {
         let (key, protocol) = (segment.key, segment.protocol);
         if self.get(self.last).is_some_and(|flow| flow.is(&key, protocol)) {
             return self.last;
         }
-        let number = self.look_up(&key, protocol, || Flow::new(segment, at_ns));
+        let number = self.look_up(&key, protocol, || Flow::new(segment, seen));
         self.last = number;
         number
     }
 
     /// Adds the figures of a flow. Returns `false` if it is new and there is no room.
-    pub(super) fn add(&mut self, other: &Flow) -> bool {
+    pub(super) fn add(&mut self, other: &Flow, numbering: &Numbering<'_>) -> bool {
         let before = self.len;
+        let other = other.clone().in_files(other.files.map(|file| numbering.number(file)));
         let number = self.look_up(&other.key, other.protocol, || other.clone());
         let is_new = self.len > before;
         match self.get_mut(number).filter(|_| !is_new) {
-            Some(flow) => flow.add(other),
+            Some(flow) => flow.add(&other, numbering),
             None => return is_new,
         }
         true

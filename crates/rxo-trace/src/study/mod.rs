@@ -62,7 +62,7 @@ pub use slices::{Slice, slices};
 use self::checksum::Finding;
 use self::chosen::Chosen;
 use self::count::Count;
-use self::flows::NO_FLOW;
+use self::flows::{NO_FLOW, Sighting};
 use self::intake::Taken;
 use self::lanes::Lanes;
 use self::part::Recipe;
@@ -175,6 +175,21 @@ impl Study {
     ///
     /// # Errors
     /// [`StudyError`] if a policy is invalid, or all engines together need too much memory.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use rxo_capture::Capture;
+    /// use rxo_coalesce::Policy;
+    /// use rxo_trace::study::{Point, Settings, Study};
+    ///
+    /// let point = Point { policy: Policy::linux_gro(), poll: "time:50us".parse()? };
+    /// let mut study = Study::new(Settings::new(point))?;
+    /// for path in ["monday.pcapng", "tuesday.pcap.zst"] {
+    ///     study.read(&mut Capture::open(path.as_ref())?, |_position| true);
+    /// }
+    /// println!("{}", rxo_trace::text::text(&study.finish(None)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(settings: Settings) -> Result<Self, StudyError> {
         let points = Points::of(&settings);
         Ok(Self {
@@ -284,7 +299,10 @@ impl Study {
     fn segment(&mut self, segment: &Segment, taken: &Taken, at: Instant) -> (u32, ChecksumStatus) {
         let bytes = taken.network.as_ref().map(|network| network.packet.as_ref());
         let bytes = bytes.unwrap_or_default();
-        let number = self.chosen.flows.find_or_add(segment, at.as_nanos());
+        // Without a capture the number is that of none.
+        let file = self.sources.len().wrapping_sub(1) as u32;
+        let seen = Sighting { at_ns: at.as_nanos(), file };
+        let number = self.chosen.flows.find_or_add(segment, seen);
         let flow = self.chosen.flows.get_mut(number);
         let mode = self.settings.checksums;
         let finding = (taken.is_whole && mode != ChecksumMode::Trust)
@@ -292,7 +310,7 @@ impl Study {
             .flatten();
         self.count.segment(segment, finding, taken);
         if let Some(flow) = flow {
-            let can_join = flow.count(segment, bytes, taken.wire_bytes, at.as_nanos());
+            let can_join = flow.count(segment, bytes, taken.wire_bytes, seen);
             self.count.aggregatable_pure_acks += u64::from(can_join);
             if finding == Some(Finding::Unfinished) {
                 flow.count_unfinished();

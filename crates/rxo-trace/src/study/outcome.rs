@@ -46,18 +46,19 @@ pub(super) fn report(part: &Part, settings: &Settings, terms: &Terms) -> Report 
         advice.linux = None;
     }
     let top = sums.flows.top(terms.top);
+    let names = sums.captures.names();
     let mut report = Report {
         filter: settings.filter.as_ref().map(ToString::to_string),
         decision,
         traffic,
         course: sums.course.report(),
-        flows: top.iter().map(|flow| flow.report(start_ns)).collect(),
+        flows: top.iter().map(|flow| flow.report(start_ns, &names)).collect(),
         sweep,
         advice,
         partial: part.partial(),
         outcome: outcomes[CHOSEN].clone(),
         tried: outcomes,
-        sources: sums.sources.values().cloned().collect(),
+        sources: sums.captures.sources().cloned().collect(),
         ..Report::default()
     };
     report.notes = notes::of(&report);

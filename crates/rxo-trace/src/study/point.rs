@@ -5,8 +5,8 @@
 
 use rxo_capture::SharedBytes;
 use rxo_coalesce::{
-    Config, ConfigError, Counters, Deliveries, Delivery, Engine, FlushReason, Histogram, Hold,
-    Policy, PureAckRule,
+    BypassReason, Config, ConfigError, Counters, Deliveries, Delivery, Engine, FlushReason,
+    Histogram, Hold, Policy, PureAckRule,
 };
 use rxo_frame::{Duration, Frame, FrameBuffer, Instant, LinkKind, Load};
 
@@ -144,6 +144,8 @@ pub(super) struct Runner {
     /// By how much its figures may be wrong if something came before, once that is known.
     doubt: Option<u64>,
     is_by_boundaries: bool,
+    /// Most packets in one poll.
+    most_packets: u64,
 }
 
 /// The index of the point whose flows are counted individually.
@@ -162,6 +164,7 @@ impl Runner {
             reach: point.reach(),
             doubt: None,
             is_by_boundaries,
+            most_packets: point.poll.most_packets().into(),
         })
     }
 
@@ -194,22 +197,38 @@ impl Runner {
         self.doubt.unwrap_or_else(|| self.bound())
     }
 
-    /// The bound for everything so far. At worst everything could be coalesced, or nothing. If polls decide,
-    /// other polls split each aggregate at most once, or join what the end of a poll flushed. Where flows had
-    /// to go because there were too many, that does not hold. What was held before the first packet could have
-    /// been continued, for each flow.
+    /// The bound for everything so far.
     fn bound(&self) -> u64 {
         let counters = self.counters();
-        let (aggregates, joined) = (
-            counters.aggregates + counters.ack_aggregates,
-            counters.flushed(FlushReason::EndOfPoll),
-        );
-        let most = if self.is_by_boundaries && counters.flushed(FlushReason::Evicted) == 0 {
-            aggregates.max(joined)
-        } else {
-            counters.flushed_total().max(counters.frames - counters.deliveries)
-        };
-        most + u64::from(self.config.policy.flows)
+        // An engine that remembers ACKs delivers the first of a flow that it does not know alone.
+        let unknown = counters.bypassed(BypassReason::FirstAck);
+        if self.is_by_boundaries && counters.flushed(FlushReason::Evicted) == 0 {
+            return self.bound_by_boundaries(&counters) + unknown;
+        }
+        // At worst everything could be coalesced, or nothing; and what was held before continued, for each flow.
+        let most = counters.flushed_total().max(counters.frames - counters.deliveries);
+        most + u64::from(self.config.policy.flows) + unknown
+    }
+
+    /// The bound if only the ends of polls can differ: from the first packet on they may all lie elsewhere, but
+    /// between two of them there is never less than a poll.
+    ///
+    /// * So at most one of theirs lies in a poll of ours, and splits each of its aggregates once.
+    /// * At most one of ours lies in a poll of theirs, which may join what it flushed. It joins no more, because
+    ///   taking as much as the rules allow gives the fewest aggregates between two ends.
+    /// * The first packets may belong to the poll before, and continue as many flows as that has packets. The
+    ///   smaller share of a poll is at most half of it.
+    /// * If a poll can have more flows than are held, theirs may evict where ours do not: once for each flow that
+    ///   ours no longer held because its aggregate was full or ended by a short segment.
+    fn bound_by_boundaries(&self, counters: &Counters) -> u64 {
+        let split = counters.aggregates + counters.ack_aggregates;
+        let joined = counters.flushed(FlushReason::EndOfPoll);
+        let flows = u64::from(self.config.policy.flows);
+        let is_crowded = self.most_packets > flows;
+        let ended = [FlushReason::SegmentLimit, FlushReason::AckLimit, FlushReason::ShortSegment];
+        let evicted = ended.map(|reason| counters.flushed(reason)).iter().sum::<u64>();
+        let evicted = if is_crowded { evicted } else { 0 };
+        (split + evicted).max(joined) + flows.min(self.most_packets / 2)
     }
 
     /// Gives the frames of a poll at `at` to the engine, after everything that was due before.

@@ -34,6 +34,8 @@ pub(crate) fn part(report: &Report, flows: &[FlowReport]) -> Table {
         .count("last_ns", count(|flow| flow.last_ns))
         .instant("first_at", instant(|flow| flow.first_ns))
         .instant("last_at", instant(|flow| flow.last_ns))
+        .text("first_file", flows.iter().map(|flow| &flow.first_file))
+        .text("last_file", flows.iter().map(|flow| &flow.last_file))
         .finish()
 }
 

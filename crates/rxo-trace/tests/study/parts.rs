@@ -1,9 +1,12 @@
 //! Parts of a capture, merged in any order, give what one pass gives.
 
+use std::collections::BTreeSet;
+
 use rxo_capture::{Interface, LinkType, Record};
+use rxo_coalesce::Policy;
 use rxo_frame::Duration;
 use rxo_testkit::{Random, Workload};
-use rxo_trace::report::Report;
+use rxo_trace::report::{Protocol, Report};
 use rxo_trace::study::{MergeError, Part, PartError, Settings, Span, Study, Terms};
 use rxo_trace::sweep::Grid;
 
@@ -21,12 +24,20 @@ fn everything() -> Settings {
     Settings { sweep, top: usize::MAX, ..settings(chosen) }
 }
 
-/// Traffic on two interfaces in bursts, between which is a pause that is longer than every reach.
-fn traffic(kind: Workload, seed: u64) -> Vec<Record> {
+/// Traffic on two interfaces in bursts, between which is a pause that is longer than every reach. Of several kinds
+/// there are stretches in turn.
+fn traffic(kinds: &[Workload], seed: u64) -> Vec<Record> {
     let mut random = Random::new(seed);
     let mut shift_ns = 0;
-    let mut records = generated(kind, 3_000);
+    let mut records = generated(kinds[0], 3_000);
+    let mut streams: Vec<_> =
+        kinds.iter().map(|kind| generated(*kind, 3_000).into_iter()).collect();
+    let mut kind = 0;
     for record in &mut records {
+        if random.below(20) == 0 {
+            kind = random.below(kinds.len() as u64) as usize;
+        }
+        *record = Record { at: record.at, ..streams[kind].next().unwrap() };
         if random.below(150) == 0 {
             shift_ns += 3_000_000 + random.below(30_000_000);
         }
@@ -55,7 +66,7 @@ fn part(
     file: (u32, bool),
 ) -> Part {
     let mut study = Study::new(settings.clone()).unwrap();
-    study.begin_source("file");
+    study.begin_source(&format!("file {}", file.0));
     for batch in records[from..to].chunks(333) {
         study.take(&interfaces(), &mut batch.to_vec());
     }
@@ -69,8 +80,8 @@ fn part(
 
 fn one_pass(settings: &Settings, files: &[Vec<Record>]) -> Report {
     let mut study = Study::new(settings.clone()).unwrap();
-    for records in files {
-        study.begin_source("file");
+    for (number, records) in files.iter().enumerate() {
+        study.begin_source(&format!("file {number}"));
         for batch in records.chunks(777) {
             study.take(&interfaces(), &mut batch.to_vec());
         }
@@ -125,9 +136,14 @@ fn json(value: &impl serde::Serialize) -> String {
 }
 
 fn files(seed: u64) -> Vec<Vec<Record>> {
-    let kinds = [Workload::Mixed, Workload::W3, Workload::W8, Workload::Mixed];
+    let kinds: [&[Workload]; 4] = [
+        &[Workload::Mixed, Workload::U2],
+        &[Workload::W3, Workload::U1, Workload::U2],
+        &[Workload::W8],
+        &[Workload::U2, Workload::Mixed, Workload::BadCase],
+    ];
     let mut files: Vec<Vec<Record>> =
-        kinds.iter().zip(seed..).map(|(kind, seed)| traffic(*kind, seed)).collect();
+        kinds.iter().zip(seed..).map(|(kinds, seed)| traffic(kinds, seed)).collect();
     // The second continues the first, and pauses for long; the third was taken two hours later; the last began
     // before that had ended.
     let end = files[0].last().unwrap().at;
@@ -177,6 +193,45 @@ fn cut_at_pauses_they_are_the_whole() {
             assert_eq!(a, b);
         }
         assert_eq!(sum.outcome.eliminated_error, 0);
+        assert!(sum.traffic.udp_packets > 2_000);
+        let trains = sum.flows.iter().filter(|flow| flow.protocol == Protocol::Udp);
+        assert!(trains.map(|flow| flow.aggregates).sum::<u64>() > 100);
+    }
+}
+
+#[test]
+fn a_flow_names_the_files_in_which_it_begins_and_ends() {
+    let settings = everything();
+    let files = files(4);
+    let merged = merged(parts(&settings, &files, false, 4), &mut Random::new(9));
+    let report = merged.report(&terms());
+    let pairs: BTreeSet<[&str; 2]> =
+        report.flows.iter().map(|flow| [&*flow.first_file, &*flow.last_file]).collect();
+    assert_eq!(
+        pairs.iter().collect::<Vec<_>>(),
+        [&["file 0", "file 0"], &["file 0", "file 3"], &["file 1", "file 3"]]
+    );
+}
+
+/// Whatever the policy, with few flows and with many.
+#[test]
+fn polls_by_packets_bound_the_error() {
+    for (policy, seed) in Policy::all().iter().zip(1..) {
+        let chosen = point(policy.name, "packets:64");
+        let axes = ["poll=packets:3,packets:64,packets:300", "flows=1,5,64"];
+        let axes = axes.iter().map(|axis| axis.parse().unwrap()).collect();
+        let Ok(grid) = Grid::new(&chosen, axes) else { continue };
+        let settings = Settings { sweep: Some(grid), ..settings(chosen) };
+        let files = &files(seed)[..2];
+        let whole = one_pass(&settings, files);
+        let sum = merged(parts(&settings, files, false, seed), &mut Random::new(seed));
+        let sum = sum.report(&terms());
+        let (a, b) = (whole.sweep.unwrap(), sum.sweep.unwrap());
+        for (place, (a, b)) in a.outcomes.iter().zip(&b.outcomes).enumerate() {
+            let error = a.eliminated.abs_diff(b.eliminated);
+            let what = format!("{} {} {place}", policy.name, a.poll);
+            assert!(error <= b.eliminated_error, "{what} {error} {}", b.eliminated_error);
+        }
     }
 }
 
@@ -221,7 +276,7 @@ fn captures_of_their_own_are_added_in_any_order() {
     let alone = |number: u64| {
         let mut study = Study::new(settings.clone()).unwrap();
         study.begin_source(&format!("capture {number}"));
-        study.take(&interfaces(), &mut traffic(Workload::Mixed, number));
+        study.take(&interfaces(), &mut traffic(&[Workload::Mixed, Workload::U2], number));
         study.end_source("none", None);
         study.into_part(None, None)
     };
@@ -236,7 +291,7 @@ fn captures_of_their_own_are_added_in_any_order() {
 
 #[test]
 fn what_does_not_belong_together_is_refused() {
-    let records = traffic(Workload::Mixed, 1);
+    let records = traffic(&[Workload::Mixed], 1);
     let all = everything();
     let other = settings(point("linux-gro", "time:60us"));
     let of = |settings, from, to| part(settings, &records, from, to, (0, true));
@@ -251,7 +306,7 @@ fn what_does_not_belong_together_is_refused() {
 
 #[test]
 fn damaged_bytes_are_told_from_foreign_ones() {
-    let records = traffic(Workload::Mixed, 1);
+    let records = traffic(&[Workload::Mixed], 1);
     let bytes = part(&everything(), &records, 0, 500, (0, true)).to_bytes();
     let error = |bytes: &[u8]| Part::from_bytes(bytes).unwrap_err();
     assert_eq!(error(b""), PartError::Foreign);

@@ -12,20 +12,24 @@ fn segment(packet: &Packet) -> (Segment, Vec<u8>) {
     }
 }
 
+fn seen(at_ns: u64) -> Sighting {
+    Sighting { at_ns, file: 0 }
+}
+
 /// Counts the packets of one flow, and returns which were pure ACKs that could be aggregated.
 fn counted(packets: &[Packet]) -> Vec<bool> {
     let mut flows = Flows::new(10, 1);
     let mut count = |packet| {
         let (segment, bytes) = segment(packet);
-        let number = flows.find_or_add(&segment, 0);
-        flows.get_mut(number).unwrap().count(&segment, &bytes, 60, 0)
+        let number = flows.find_or_add(&segment, seen(0));
+        flows.get_mut(number).unwrap().count(&segment, &bytes, 60, seen(0))
     };
     packets.iter().map(&mut count).collect()
 }
 
 #[test]
 fn a_record_stays_small() {
-    assert!(size_of::<Flow>() <= 136, "{} bytes", size_of::<Flow>());
+    assert!(size_of::<Flow>() <= 144, "{} bytes", size_of::<Flow>());
 }
 
 #[test]
@@ -33,7 +37,7 @@ fn each_flow_is_found_again_among_many() {
     let mut flows = Flows::new(100_000, 3);
     let packet = |flow: u32| segment(&seg().flow(flow)).0;
     for flow in (0..30_000).chain(0..30_000) {
-        assert_eq!(flows.find_or_add(&packet(flow), 5), flow);
+        assert_eq!(flows.find_or_add(&packet(flow), seen(5)), flow);
     }
     assert_eq!((flows.len(), flows.iter().count()), (30_000, 30_000));
 }
@@ -43,7 +47,7 @@ fn beyond_the_limit_no_flow_is_added_and_those_there_stay() {
     let mut flows = Flows::new(2, 1);
     let packet = |flow: u32| segment(&seg().flow(flow)).0;
     let numbers: Vec<u32> =
-        [0, 1, 2, 1, 3, 0].iter().map(|flow| flows.find_or_add(&packet(*flow), 0)).collect();
+        [0, 1, 2, 1, 3, 0].iter().map(|flow| flows.find_or_add(&packet(*flow), seen(0))).collect();
     assert_eq!(numbers, [0, 1, NO_FLOW, 1, NO_FLOW, 0]);
     assert!(flows.get_mut(NO_FLOW).is_none());
 }
@@ -53,8 +57,8 @@ fn the_top_is_by_packets_then_by_age() {
     let mut flows = Flows::new(10, 1);
     for flow in [0, 1, 2, 2, 3, 3] {
         let (segment, bytes) = segment(&seg().flow(flow));
-        let number = flows.find_or_add(&segment, 0);
-        flows.get_mut(number).unwrap().count(&segment, &bytes, 60, 0);
+        let number = flows.find_or_add(&segment, seen(0));
+        flows.get_mut(number).unwrap().count(&segment, &bytes, 60, seen(0));
     }
     let top: Vec<FlowKey> = flows.top(3).iter().map(|flow| flow.key).collect();
     let expected: Vec<FlowKey> =
@@ -79,13 +83,30 @@ fn pure_acks_that_advance_or_move_the_window_could_be_aggregated() {
 fn what_was_coalesced_adds_up() {
     let mut flows = Flows::new(10, 1);
     let (segment, bytes) = segment(&seg());
-    let number = flows.find_or_add(&segment, 7);
+    let number = flows.find_or_add(&segment, seen(7));
     let flow = flows.get_mut(number).unwrap();
-    (0..10).for_each(|_| _ = flow.count(&segment, &bytes, 100, 9));
+    (0..10).for_each(|_| _ = flow.count(&segment, &bytes, 100, seen(9)));
     flow.coalesced(4);
     flow.coalesced(3);
-    let report = flow.report(5);
+    let report = flow.report(5, &[]);
     assert_eq!((report.packets, report.deliveries, report.aggregates), (10, 5, 2));
     assert_eq!((report.aggregated_segments, report.first_ns, report.last_ns), (7, 2, 4));
     assert_eq!(report.bytes, 1_000);
+}
+
+#[test]
+fn a_flow_names_the_captures_of_its_first_and_last_packet() {
+    let mut flows = Flows::new(10, 1);
+    let (segment, bytes) = segment(&seg());
+    let names = ["a", "b", "c"].map(Into::into);
+    for (at_ns, file, expected) in
+        [(5, 0, ["a", "a"]), (5, 1, ["a", "b"]), (4, 2, ["c", "b"]), (5, 2, ["c", "c"])]
+    {
+        let seen = Sighting { at_ns, file };
+        let number = flows.find_or_add(&segment, seen);
+        let flow = flows.get_mut(number).unwrap();
+        flow.count(&segment, &bytes, 60, seen);
+        let report = flow.report(0, &names);
+        assert_eq!([&*report.first_file, &*report.last_file], expected);
+    }
 }

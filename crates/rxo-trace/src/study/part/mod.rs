@@ -4,6 +4,7 @@
 //! and the grouping. Merged parts of one series give what one pass over it gives.
 //!
 //! * `sums`: what is simply added: counts, flows by key, the course over time.
+//! * `captures`: the files, and the numbers that flows have for them.
 //! * `run`: where a part begins and ends. What lies across the cut between neighbours (a pause, two ACKs that
 //!   could be aggregated) is counted when they meet; then also the doubt of a cut without a long pause.
 //! * `recipe`: the settings that all parts must share.
@@ -15,6 +16,7 @@
 //! every cut is a pause longer than [`super::Point::reach`]; otherwise [`crate::report::Outcome`] bounds the
 //! error. A part's memory is that of its flows, twice that if it is cut at both ends.
 
+mod captures;
 mod recipe;
 mod run;
 mod save;
@@ -24,6 +26,7 @@ use core::fmt;
 
 pub use self::save::PartError;
 
+pub(super) use self::captures::{Captures, Numbering};
 pub(super) use self::recipe::Recipe;
 pub(super) use self::run::{Ends, Run};
 pub(super) use self::sums::{PointSums, Sums};
@@ -109,6 +112,26 @@ impl Part {
     ///
     /// # Errors
     /// [`MergeError`] if they do not belong together. Then both are lost.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_coalesce::Policy;
+    /// use rxo_trace::study::{Part, Point, Settings, Study, Terms};
+    ///
+    /// let point = Point { policy: Policy::linux_gro(), poll: "time:50us".parse()? };
+    /// let count = |name: &str| {
+    ///     let mut study = Study::new(Settings::new(point))?;
+    ///     study.begin_source(name);
+    ///     // Here `Study::take` gets the records.
+    ///     study.end_source("pcapng", None);
+    ///     Ok::<_, Box<dyn std::error::Error>>(study.into_part(None, None))
+    /// };
+    /// // Counted on one machine, and sent to another.
+    /// let bytes = count("monday.pcapng")?.to_bytes();
+    /// let both = count("tuesday.pcapng")?.merge(Part::from_bytes(&bytes)?)?;
+    /// assert_eq!(both.report(&Terms::default()).sources.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn merge(mut self, mut other: Self) -> Result<Self, MergeError> {
         if self.recipe != other.recipe {
             return Err(MergeError::Settings);
@@ -174,7 +197,7 @@ impl Part {
     /// Why its own figures are incomplete: damage, or reading that stopped early; `None` if they are complete.
     #[must_use]
     pub fn damage(&self) -> Option<String> {
-        let damaged = || self.sums.sources.values().find_map(|source| source.damage.clone());
+        let damaged = || self.sums.captures.sources().find_map(|source| source.damage.clone());
         self.sums.partial.first().cloned().or_else(damaged)
     }
 

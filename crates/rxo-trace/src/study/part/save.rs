@@ -19,11 +19,12 @@ use super::super::course::Steps;
 use super::super::flows::{Flow, MAX_FLOWS, PlainAck, wire_key};
 use super::super::lane::PollFigures;
 use super::super::point::Aggregates;
+use super::captures::{Numbering, Place};
 use super::run::Core;
 use super::{Ends, Mark, Part, PointSums, Recipe, Run, Span, Sums};
 use crate::report::Source;
 
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 const HEAD_BYTES: usize = Part::MAGIC.len() + 2 + 8;
 const CRC_BYTES: usize = 4;
 /// Larger counts are not believed. So many can be added without overflow.
@@ -71,14 +72,16 @@ impl Part {
         let sums = &self.sums;
         let mut flows: Vec<&Flow> = sums.flows.iter().collect();
         flows.sort_by_cached_key(|flow| flow.identity());
+        let ranks = sums.captures.ranks();
+        let rank = |file: u32| ranks.get(file as usize).copied().unwrap_or(file);
         let fields = Written {
             recipe: &self.recipe,
             count: &sums.count,
             points: sums.points.iter().map(SavedPoint::of).collect(),
-            flows,
+            flows: flows.iter().map(|flow| (*flow, flow.files.map(rank))).collect(),
             course: &sums.course,
             started_at_ns: sums.started_at_ns,
-            sources: sums.sources.iter().collect(),
+            captures: sums.captures.iter().collect(),
             partial: sums.partial.iter().collect(),
             runs: self.runs.iter().map(SavedRun::of).collect(),
         };
@@ -140,10 +143,11 @@ struct Written<'a> {
     recipe: &'a Recipe,
     count: &'a Count,
     points: Vec<SavedPoint>,
-    flows: Vec<&'a Flow>,
+    /// Each with the ranks of its captures.
+    flows: Vec<(&'a Flow, [u32; 2])>,
     course: &'a Steps,
     started_at_ns: u64,
-    sources: Vec<(&'a (u64, u32), &'a Source)>,
+    captures: Vec<(&'a Place, &'a Source)>,
     partial: Vec<&'a String>,
     runs: Vec<SavedRun>,
 }
@@ -153,10 +157,10 @@ struct Read {
     recipe: Recipe,
     count: Count,
     points: Vec<SavedPoint>,
-    flows: Vec<Flow>,
+    flows: Vec<(Flow, [u32; 2])>,
     course: Steps,
     started_at_ns: u64,
-    sources: Vec<((u64, u32), Source)>,
+    captures: Vec<(Place, Source)>,
     partial: Vec<String>,
     runs: Vec<SavedRun>,
 }
@@ -171,21 +175,26 @@ impl Read {
             && self.runs.is_sorted_by(|a, b| a.span < b.span && !a.overlaps(b))
             && self.count.most() <= MOST
             && self.flows.len() <= MAX_FLOWS
-            && self.flows.iter().all(|flow| flow.most() <= MOST)
+            && self.flows.iter().all(|(flow, _)| flow.most() <= MOST)
+            && self.captures.is_sorted_by(|(a, _), (b, _)| a < b)
             && self.course.are_valid();
         if !is_valid {
             return None;
         }
         let mut sums = Sums::empty(0, RandomState::new().hash_one(0));
-        let are_new = self.flows.iter().all(|flow| sums.flows.add(flow));
+        sums.captures = self.captures.into_iter().collect();
+        // In order their ranks are their numbers.
+        let numbering = Numbering { numbers: &[], captures: &sums.captures };
+        let number = self.flows.len();
+        let flows = self.flows.into_iter().map(|(flow, files)| flow.in_files(files));
+        let are_new = flows.fold(true, |are, flow| sums.flows.add(&flow, &numbering) && are);
         sums.count = self.count;
         sums.points = self.points.into_iter().map(SavedPoint::sums).collect();
         sums.course = self.course;
         sums.started_at_ns = self.started_at_ns;
-        sums.sources = self.sources.into_iter().collect();
         sums.partial = self.partial.into_iter().collect();
         let runs = self.runs.into_iter().map(SavedRun::run).collect();
-        let is_as_it_was = are_new && sums.flows.len() == self.flows.len();
+        let is_as_it_was = are_new && sums.flows.len() == number;
         is_as_it_was.then_some(Part { recipe: self.recipe, sums, runs })
     }
 }

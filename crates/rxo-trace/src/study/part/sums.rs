@@ -1,6 +1,6 @@
 //! What is simply added when parts are merged.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use rxo_coalesce::{BypassReason, FlushReason, Histogram};
 
@@ -10,7 +10,7 @@ use super::super::course::Steps;
 use super::super::flows::{Flows, MAX_FLOWS};
 use super::super::lane::PollFigures;
 use super::super::point::{Aggregates, Point, Runner};
-use super::{Mark, Span};
+use super::{Captures, Mark, Numbering, Span};
 use crate::report::Source;
 
 /// The counts of a part.
@@ -22,8 +22,7 @@ pub(crate) struct Sums {
     pub(in super::super) course: Steps,
     /// Time of the earliest packet, in nanoseconds since 1970; the latest possible without packets.
     pub(in super::super) started_at_ns: u64,
-    /// The captures, by series and number in it.
-    pub(in super::super) sources: BTreeMap<(u64, u32), Source>,
+    pub(in super::super) captures: Captures,
     /// Why reading stopped early.
     pub(in super::super) partial: BTreeSet<String>,
 }
@@ -100,7 +99,7 @@ impl Sums {
             flows: Flows::new(MAX_FLOWS, seed),
             course: Steps::default(),
             started_at_ns: u64::MAX,
-            sources: BTreeMap::new(),
+            captures: Captures::default(),
             partial: BTreeSet::new(),
         }
     }
@@ -124,19 +123,19 @@ impl Sums {
             flows,
             course: study.chosen.course.clone(),
             started_at_ns: study.started_at_ns,
-            sources: BTreeMap::new(),
+            captures: Captures::default(),
             partial: partial.into_iter().collect(),
         };
         let series = span.map_or_else(|| sums.mark_of(&study.sources), |span| span.series);
         let first = span.map_or(0, |span| span.from.0);
-        let numbered = (first..).zip(&study.sources);
-        sums.sources = numbered.map(|(file, source)| ((series, file), source.clone())).collect();
+        let places = (first..).map(|file| (series, file));
+        sums.captures = places.zip(study.sources.iter().cloned()).collect();
         sums
     }
 
     /// A number for a series of all these captures.
     pub(super) fn mark(&self) -> u64 {
-        self.sources.keys().next().map_or(0, |(series, _)| *series)
+        self.captures.iter().next().map_or(0, |((series, _), _)| *series)
     }
 
     fn mark_of(&self, sources: &[Source]) -> u64 {
@@ -156,20 +155,16 @@ impl Sums {
         for (mine, theirs) in self.points.iter_mut().zip(&other.points) {
             mine.add(theirs);
         }
+        let numbers = self.captures.add(other.captures);
+        let numbering = Numbering { numbers: &numbers, captures: &self.captures };
         for flow in other.flows.iter() {
-            if !self.flows.add(flow) {
+            if !self.flows.add(flow, &numbering) {
                 let untracked = &mut self.count.untracked_packets;
                 *untracked = untracked.saturating_add(flow.packets);
             }
         }
         self.course.add(&other.course);
         self.started_at_ns = self.started_at_ns.min(other.started_at_ns);
-        for (place, source) in other.sources {
-            match self.sources.get_mut(&place) {
-                Some(mine) => mine.add(source),
-                None => _ = self.sources.insert(place, source),
-            }
-        }
         self.partial.extend(other.partial);
     }
 
