@@ -15,6 +15,7 @@ mod package;
 mod packetdrill;
 mod quotes;
 mod rfc;
+mod semver;
 mod sh;
 mod test;
 mod tunnels;
@@ -35,6 +36,7 @@ usage: cargo xtask <command>
   bench acks [--json]             ACKs expanded and split, in release
   bench analyze [--json]          reading captures beside tshark, on captures it makes
   bench engine [ARGUMENT …]       the engine beside its rivals, in release (`bench engine --help`)
+  bench bindings                  librxo and the Python package beside Rust, in release
   bench guests [--json]           Linux guests behind rxo and its rivals: instructions, processor time
   bench instructions [--update]   the engine's instruction counts against the kept ones
   package                         packs the library crates, and builds each from its package alone
@@ -43,6 +45,7 @@ usage: cargo xtask <command>
   capi --prefix DIR               builds librxo and installs it for programs in C
   packetdrill [--build] [SCRIPT…] the endpoint as a shared object, and packetdrill with it, if it is there
   quotes                          writes the code that README.md quotes anew from its files
+  semver --since REV              what breaks programs written for that revision's libraries (cargo-semver-checks)
   deny                            licences, advisories and sources of the dependencies (cargo-deny)
 ";
 
@@ -71,6 +74,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "packetdrill" => packetdrill::run(rest)?,
         "rfc" => rfc::run(rest)?,
         "deny" => deny::run()?,
+        "semver" => semver::run(rest)?,
         "quotes" => quotes::write()?,
         "help" | "--help" | "-h" => print!("{USAGE}"),
         other => bail!(UsageError(format!("unknown command {other:?}\n{USAGE}"))),

@@ -1,0 +1,85 @@
+//! `cargo xtask semver --since REV`: what in the public interfaces breaks programs written for an earlier revision.
+//!
+//! `cargo xtask api` shows every change; this says which of them are breaking, by the rules of Cargo's book. Not part
+//! of `test`: cargo-semver-checks documents every library twice, which takes minutes.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::UsageError;
+use crate::sh::{self, Program};
+use crate::workspace::{Package, Workspace};
+
+/// The command: prints what breaks, library by library.
+///
+/// # Errors
+/// Something else was typed, cargo-semver-checks is not installed, there is no such revision, or something breaks.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let revision = read(arguments)?;
+    if !sh::has_program("cargo-semver-checks") {
+        bail!(
+            "cargo-semver-checks is not installed: run `cargo install --locked cargo-semver-checks`"
+        );
+    }
+    let workspace = Workspace::load()?;
+    let commit = commit(&workspace.root, revision)?;
+    let (known, new): (Vec<&Package>, Vec<&Package>) =
+        workspace.libraries().partition(|library| was_there(&workspace, library, &commit));
+    for library in new {
+        println!("{} is new since {revision}", library.name);
+    }
+    // With the release type of additions only what breaks is reported, whatever the versions are.
+    let check = ["semver-checks", "--release-type", "minor", "--baseline-rev", &commit];
+    let libraries = known.iter().flat_map(|library| ["--package", library.name.as_str()]);
+    Program::new(&workspace.root, "cargo", check.into_iter().chain(libraries)).run()
+}
+
+/// The revision that was typed.
+fn read(arguments: &[String]) -> Result<&str> {
+    match arguments {
+        [flag, revision] if flag == "--since" && !revision.starts_with('-') => Ok(revision),
+        _ => bail!(UsageError("write `cargo xtask semver --since REV`, such as HEAD~30".into())),
+    }
+}
+
+/// The commit that `revision` names.
+fn commit(root: &Path, revision: &str) -> Result<String> {
+    let asked = format!("{revision}^{{commit}}");
+    let output = Program::new(root, "git", ["rev-parse", "--verify", "--quiet", &asked]).output();
+    match output {
+        Ok(commit) => Ok(commit.trim().to_owned()),
+        Err(_) => bail!(UsageError(format!("--since {revision}: git knows no such revision"))),
+    }
+}
+
+/// Whether the library was there at `commit`.
+fn was_there(workspace: &Workspace, library: &Package, commit: &str) -> bool {
+    let folder = library.folder.strip_prefix(&workspace.root).unwrap_or(&library.folder);
+    let manifest = format!("{commit}:{}", folder.join("Cargo.toml").display());
+    Program::new(&workspace.root, "git", ["cat-file", "-e", &manifest]).output().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_is_wanted() {
+        let read = |text: &str| {
+            let arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+            read(&arguments).map(str::to_owned).ok()
+        };
+        assert_eq!(read("--since HEAD~30").as_deref(), Some("HEAD~30"));
+        for wrong in ["", "--since", "HEAD~30", "--since --json", "--since a b"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_revision_that_is_not_there_is_named() {
+        let root = Workspace::load().unwrap().root;
+        let error = commit(&root, "no-such-revision").unwrap_err().to_string();
+        assert_eq!(error, "--since no-such-revision: git knows no such revision");
+    }
+}
