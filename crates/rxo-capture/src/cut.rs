@@ -29,6 +29,19 @@ impl Capture {
     ///
     /// # Errors
     /// If it cannot be read, or is not a capture.
+    ///
+    /// # Examples
+    /// Two halves of a capture, to be read by two threads:
+    /// ```no_run
+    /// use rxo_capture::Capture;
+    ///
+    /// let path = "trace.pcap".as_ref();
+    /// let length = std::fs::metadata(path)?.len();
+    /// let middle = Capture::cut(path, length / 2, length / 4)?.ok_or("it is compressed")?;
+    /// let first = Capture::open_between(path, 0, middle)?;
+    /// let second = Capture::open_between(path, middle, length)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn cut(path: &Path, near: u64, within: u64) -> Result<Option<u64>, CaptureError> {
         let failed = |error| CaptureError::new(&path.display().to_string(), near, None, error);
         let read = |error| failed(Fault::Read(error));

@@ -66,6 +66,15 @@ impl Capture {
     ///
     /// # Errors
     /// If nothing can be read, or it is not a capture.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use rxo_capture::Capture;
+    ///
+    /// let capture = Capture::from_reader("standard input", Box::new(std::io::stdin()))?;
+    /// println!("{}: {}", capture.name(), capture.format());
+    /// # Ok::<(), rxo_capture::CaptureError>(())
+    /// ```
     pub fn from_reader(name: &str, reader: Box<dyn Read + Send>) -> Result<Self, CaptureError> {
         Self::start(name.to_owned(), Input::new(name, reader)?, 0)
     }

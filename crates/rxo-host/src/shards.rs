@@ -39,6 +39,23 @@ where
     ///
     /// # Errors
     /// [`HostError`] if a setting is invalid, the queues do not fit, or there are none, or more than 256.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn example<I, O>(queues: Vec<(I, O)>) -> Result<(), Box<dyn std::error::Error>>
+    /// # where
+    /// #     I: rxo_device::FrameSource,
+    /// #     I::Buffer: Send + Sync + 'static,
+    /// #     O: rxo_device::FrameSink,
+    /// # {
+    /// use rxo_host::{HostConfig, ShardedHost};
+    ///
+    /// let config = HostConfig::new(vec!["10.0.0.1/24".parse()?], [1, 2]);
+    /// let host = ShardedHost::new(queues, &config)?;
+    /// let listener = host.handle().listen("10.0.0.1:80".parse()?, 128)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(queues: Vec<(I, O)>, config: &HostConfig) -> Result<Self, HostError> {
         config.check()?;
         let count = queues.len();

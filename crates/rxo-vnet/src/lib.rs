@@ -80,6 +80,16 @@ pub struct VnetHeader {
 
 impl VnetHeader {
     /// Reads the first [`VNET_HEADER_BYTES`] of `bytes`; `None` if there are fewer.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_vnet::VnetHeader;
+    ///
+    /// let from_tun = [0; 10 + 40];
+    /// let header = VnetHeader::read(&from_tun).ok_or("fewer bytes than a header has")?;
+    /// assert_eq!(header.to_bytes(), from_tun[..10]);
+    /// # Ok::<(), &str>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {

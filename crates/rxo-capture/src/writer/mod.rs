@@ -103,6 +103,28 @@ impl<W: Write> CaptureWriter<W> {
     ///
     /// # Errors
     /// If `output` cannot be written, or `application` is too long for an option.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_capture::{CaptureWriter, Interface, LinkType, Packet};
+    /// use rxo_frame::Instant;
+    ///
+    /// let mut writer = CaptureWriter::new(Vec::new(), "an example")?;
+    /// let ethernet = Interface { link: LinkType::ETHERNET, snap_bytes: None, name: None };
+    /// let interface = writer.add_interface(&ethernet)?;
+    /// writer.write(&Packet {
+    ///     interface,
+    ///     at: Instant::from_micros(5),
+    ///     original_bytes: 60,
+    ///     pieces: &[&[1; 20], &[2; 40]],
+    ///     direction: None,
+    ///     comments: &["seen twice"],
+    ///     custom: &[],
+    /// })?;
+    /// let file = writer.finish()?;
+    /// assert_eq!(file[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
+    /// # Ok::<(), rxo_capture::WriteError>(())
+    /// ```
     pub fn new(output: W, application: &str) -> Result<Self, WriteError> {
         Self::with_section(output, application, &[], &[])
     }

@@ -72,6 +72,16 @@ impl<B: FrameBuffer> Engine<B> {
     ///
     /// # Errors
     /// [`ConfigError`] when a number of the configuration is out of range.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_coalesce::{Config, Engine, Policy};
+    ///
+    /// let config = Config { batch_frames: 128, ..Config::new(Policy::linux_gro()) };
+    /// let engine = Engine::<Vec<u8>>::new(config)?;
+    /// assert!(engine.poll_at().is_none());
+    /// # Ok::<(), rxo_coalesce::ConfigError>(())
+    /// ```
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.check()?;
         let policy = &config.policy;
@@ -146,6 +156,21 @@ impl<B: FrameBuffer> Engine<B> {
     /// `now` is the time of the poll; `sink` is called with deliveries in order, once unless the
     /// batch is larger than configured. [`Hold::Auto`] holds nothing here, because it does not know the
     /// load: see [`Engine::poll_under`].
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_coalesce::{Config, Engine, Policy};
+    /// use rxo_frame::{Frame, Instant};
+    ///
+    /// let mut engine = Engine::new(Config::new(Policy::linux_gro()))?;
+    /// let mut batch = vec![Frame::new(vec![0; 60], Instant::ZERO)];
+    /// let mut frames = 0;
+    /// engine.poll(&mut batch, Instant::ZERO, |deliveries| {
+    ///     frames += deliveries.iter().map(|delivery| delivery.frames().count()).sum::<usize>();
+    /// });
+    /// assert_eq!((frames, batch.len()), (1, 0));
+    /// # Ok::<(), rxo_coalesce::ConfigError>(())
+    /// ```
     pub fn poll(
         &mut self,
         batch: &mut Vec<Frame<B>>,
@@ -190,6 +215,32 @@ impl<B: FrameBuffer> Engine<B> {
 
     /// When [`Engine::on_timeout`] is to be called at the latest; `None` while nothing is held.
     /// It may be early (then that call does nothing), never late.
+    ///
+    /// # Examples
+    /// A policy that holds beyond the end of a poll:
+    /// ```
+    /// use rxo_coalesce::{Config, Engine, Hold, Policy};
+    /// use rxo_frame::{Duration, Frame, Instant, LinkKind};
+    /// # use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
+    /// # use rxo_wire::{TcpFlags, checksum::Summer};
+    /// # let tcp = TcpHeader { flags: TcpFlags::ACK, ..TcpHeader::default() };
+    /// # let ip = Ipv4Header { protocol: 6, payload_bytes: 20 + 1_000, ..Ipv4Header::default() };
+    /// # let mut segment = vec![0; 40 + 1_000];
+    /// # let rest = ip.write(&mut segment)?;
+    /// # tcp.write(rest)?;
+    /// # write_tcp_checksum(rest, ip.pseudo_header(), Summer::detect())?;
+    ///
+    /// let policy = Policy { hold: Hold::Within(Duration::from_micros(50)), ..Policy::linux_gro() };
+    /// let config = Config { link: LinkKind::RawIp, ..Config::new(policy) };
+    /// let (mut engine, mut deliveries) = (Engine::new(config)?, 0);
+    /// let mut batch = vec![Frame::new(segment, Instant::ZERO)];
+    /// engine.poll(&mut batch, Instant::ZERO, |delivered| deliveries += delivered.iter().count());
+    /// assert_eq!(deliveries, 0);
+    /// let deadline = engine.poll_at().ok_or("nothing is held")?;
+    /// engine.on_timeout(deadline, |delivered| deliveries += delivered.iter().count());
+    /// assert_eq!((deliveries, engine.poll_at()), (1, None));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         let limit = self.config.policy.time_limit()?;

@@ -55,6 +55,14 @@ impl Device {
     /// # Errors
     /// If it has one direction only, does not exist, is down or taken, or privilege is missing; one
     /// line says which.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use rxo_driver::{Device, DeviceOptions};
+    ///
+    /// let device = Device::open(&"tap:rxo0".parse()?, DeviceOptions::default())?;
+    /// # Ok::<(), rxo_device::DeviceError>(())
+    /// ```
     pub fn open(name: &DeviceName, options: DeviceOptions) -> Result<Self, DeviceError> {
         name.attach()?.open(options)
     }

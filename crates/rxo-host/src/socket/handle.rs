@@ -29,6 +29,22 @@ impl Handle {
     /// answers, [`io::ErrorKind::NetworkUnreachable`] without a route, [`io::ErrorKind::AddrNotAvailable`] if
     /// connections to `remote` use all 16,384 ports, [`io::ErrorKind::QuotaExceeded`] if all sockets, or their
     /// memory, are in use.
+    ///
+    /// # Examples
+    /// Another thread runs the host:
+    /// ```no_run
+    /// use std::io::{self, Read, Write};
+    ///
+    /// use rxo_host::Handle;
+    ///
+    /// fn fetch(handle: &Handle) -> io::Result<String> {
+    ///     let mut stream = handle.connect(([10, 0, 0, 2], 80).into())?;
+    ///     stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
+    ///     let mut page = String::new();
+    ///     stream.read_to_string(&mut page)?;
+    ///     Ok(page)
+    /// }
+    /// ```
     pub fn connect(&self, remote: SocketAddr) -> io::Result<TcpStream> {
         let stream = self.connect_nonblocking(remote)?;
         stream.wait_connected(None)?;
@@ -72,6 +88,22 @@ impl Handle {
     /// # Errors
     /// [`io::ErrorKind::AddrNotAvailable`] if the address is not this host's, [`io::ErrorKind::AddrInUse`] if
     /// there is a listener on it.
+    ///
+    /// # Examples
+    /// Another thread runs the host:
+    /// ```no_run
+    /// use std::io::{self, Write};
+    ///
+    /// use rxo_host::Handle;
+    ///
+    /// fn greet(handle: &Handle) -> io::Result<()> {
+    ///     let listener = handle.listen(([0, 0, 0, 0], 80).into(), 128)?;
+    ///     loop {
+    ///         let (mut stream, peer) = listener.accept()?;
+    ///         writeln!(stream, "hello, {peer}")?;
+    ///     }
+    /// }
+    /// ```
     pub fn listen(&self, local: SocketAddr, backlog: usize) -> io::Result<TcpListener> {
         self.opener.listen(local, backlog).map(TcpListener::new)
     }
@@ -82,6 +114,22 @@ impl Handle {
     /// # Errors
     /// As [`Handle::listen`]; [`io::ErrorKind::InvalidInput`] if a setting is invalid, [`io::ErrorKind::Unsupported`] if
     /// the host has several workers.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::io;
+    ///
+    /// use rxo_frame::SharedBytes;
+    /// use rxo_host::{CastConfig, Handle};
+    ///
+    /// fn send(handle: &Handle, config: CastConfig, text: Vec<u8>) -> io::Result<()> {
+    ///     let mut cast = handle.cast(config)?;
+    ///     // Receivers connect meanwhile.
+    ///     cast.start();
+    ///     cast.write(&mut SharedBytes::from(text));
+    ///     Ok(())
+    /// }
+    /// ```
     pub fn cast(&self, config: CastConfig) -> io::Result<Cast> {
         self.opener.cast(config)
     }

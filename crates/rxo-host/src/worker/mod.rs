@@ -106,6 +106,20 @@ where
     ///
     /// # Errors
     /// [`HostError`] if a setting is invalid, or the device does not fit.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_device::{MemoryLink, MemoryOptions};
+    /// use rxo_frame::Instant;
+    /// use rxo_host::{Host, HostConfig};
+    ///
+    /// let link = || MemoryLink::new(MemoryOptions::default());
+    /// let (received, sent) = (link(), link());
+    /// let config = HostConfig::new(vec!["10.0.0.1/24".parse()?], [1, 2]);
+    /// let mut host = Host::new(received.source(), sent.sink(), config)?;
+    /// host.turn(Instant::ZERO)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(source: I, sink: O, config: HostConfig) -> Result<Self, HostError> {
         Self::shard(source, sink, &config, Seat::default())
     }

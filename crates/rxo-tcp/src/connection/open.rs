@@ -27,6 +27,19 @@ impl<B: AsRef<[u8]>> Connection<B> {
     ///
     /// # Errors
     /// If a setting is invalid.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_frame::Instant;
+    /// use rxo_tcp::{Config, Connection, Secret, State};
+    /// use rxo_wire::FlowKey;
+    ///
+    /// let (to_server, now) = (FlowKey::v4(0x0a00_0001, 0x0a00_0002, 5000 << 16 | 80, 0), Instant::ZERO);
+    /// let secret = Secret([1, 2]);
+    /// let client = Connection::<Vec<u8>>::open_active(Config::default(), to_server, secret, now)?;
+    /// assert!(matches!(client.state(), State::SynSent(_)));
+    /// # Ok::<(), rxo_tcp::ConfigError>(())
+    /// ```
     pub fn open_active(
         config: impl Into<Arc<Config>>,
         pair: FlowKey,
@@ -53,6 +66,31 @@ impl<B: AsRef<[u8]>> Connection<B> {
     ///
     /// # Errors
     /// If a setting is invalid.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_frame::Instant;
+    /// use rxo_tcp::{Arrival, Config, Connection, Ecn, Secret, Segment, SegmentOptions};
+    /// use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
+    ///
+    /// let (to_client, now) = (FlowKey::v4(0x0a00_0002, 0x0a00_0001, 80 << 16 | 5000, 0), Instant::ZERO);
+    /// let mut server = Connection::open_passive(Config::default(), to_client, Secret([1, 2]))?;
+    /// let syn = Segment::<Vec<u8>> {
+    ///     seq: SeqNumber(7),
+    ///     ack: SeqNumber(0),
+    ///     flags: TcpFlags::SYN,
+    ///     window: 65_535,
+    ///     options: SegmentOptions::default(),
+    ///     payload: None,
+    ///     ecn: Ecn::default(),
+    ///     arrived_at: now,
+    /// };
+    /// server.on_arrival(now, Arrival::from(syn));
+    /// let answer = server.poll_transmit(now).expect("a SYN-ACK is to be sent");
+    /// assert!(answer.flags.contains(TcpFlags::SYN));
+    /// assert_eq!(answer.ack, SeqNumber(8));
+    /// # Ok::<(), rxo_tcp::ConfigError>(())
+    /// ```
     pub fn open_passive(
         config: impl Into<Arc<Config>>,
         pair: FlowKey,

@@ -74,6 +74,29 @@ pub struct Group {
 
 impl Group {
     /// A group without receivers. Allocates what it needs for all that may come, except text.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_frame::{Instant, SharedBytes};
+    /// use rxo_tcp::{Group, GroupConfig, GroupSeed, Late, Repairs, Secret, Slow};
+    /// use rxo_wire::FlowKey;
+    ///
+    /// let to_group = FlowKey::v4(0x0a00_0001, 0xe000_0102, 5000 << 16 | 5001, 0);
+    /// let mut group = Group::new(GroupConfig {
+    ///     seed: GroupSeed::new(Secret([1, 2]), &to_group, Instant::ZERO),
+    ///     buffer_bytes: 1 << 20,
+    ///     largest_segment_bytes: 1_448,
+    ///     large_send_bytes: 64_000,
+    ///     most_receivers: 100,
+    ///     slow: Slow::Wait,
+    ///     late: Late::Refuse,
+    ///     repairs: Repairs::Each,
+    /// });
+    /// let mut text = SharedBytes::from(b"to all".to_vec());
+    /// assert_eq!(group.write(&mut text), 6);
+    /// // It leaves when receivers have joined (`Group::join`) and the owner starts (`Group::start`).
+    /// assert_eq!(group.receivers(), 0);
+    /// ```
     #[must_use]
     pub fn new(config: GroupConfig) -> Self {
         Self {

@@ -64,6 +64,44 @@ impl<W: Write> Coalescer<W> {
     ///
     /// # Errors
     /// If the capture was coalesced already, or the policy is invalid.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::io::Cursor;
+    ///
+    /// use rxo_capture::Capture;
+    /// use rxo_coalesce::Policy;
+    /// use rxo_trace::rewrite::{Coalescer, Settings};
+    /// use rxo_trace::study::{ChecksumMode, Point};
+    /// # use rxo_capture::{CaptureWriter, Interface, LinkType, Packet};
+    /// # let mut writer = CaptureWriter::new(Vec::new(), "an example")?;
+    /// # let raw_ip = Interface { link: LinkType::RAW, snap_bytes: None, name: None };
+    /// # let interface = writer.add_interface(&raw_ip)?;
+    /// # writer.write(&Packet {
+    /// #     interface,
+    /// #     at: rxo_frame::Instant::from_micros(5),
+    /// #     original_bytes: 60,
+    /// #     pieces: &[&[0x45; 60]],
+    /// #     direction: None,
+    /// #     comments: &[],
+    /// #     custom: &[],
+    /// # })?;
+    /// # let file = writer.finish()?;
+    ///
+    /// let point = Point { policy: Policy::linux_gro(), poll: "time:50us".parse()? };
+    /// let settings = Settings { point, checksums: ChecksumMode::Verify, seed: 0 };
+    /// let mut capture = Capture::from_reader("traffic", Box::new(Cursor::new(file)))?;
+    /// let mut records = Vec::new();
+    /// capture.read_batch(&mut records, 64)?;
+    /// let mut coalescer = Coalescer::new(&capture, Vec::new(), settings)?;
+    /// while !records.is_empty() {
+    ///     coalescer.take(&capture, &mut records)?;
+    ///     capture.read_batch(&mut records, 64)?;
+    /// }
+    /// let (_coalesced, figures) = coalescer.finish(&capture, false)?;
+    /// assert_eq!((figures.packets, figures.deliveries), (1, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(capture: &Capture, output: W, settings: Settings) -> Result<Self, RewriteError> {
         let origin = Origin::of(capture)?;
         // Rejects an invalid policy before anything is written.

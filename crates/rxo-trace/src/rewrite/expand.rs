@@ -49,6 +49,26 @@ impl<W: Write> Expander<W> {
     ///
     /// # Errors
     /// If the capture was not written by `rxo coalesce`, or the output cannot be written.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::fs::File;
+    ///
+    /// use rxo_capture::Capture;
+    /// use rxo_trace::rewrite::Expander;
+    ///
+    /// let mut capture = Capture::open("coalesced.pcapng".as_ref())?;
+    /// let mut records = Vec::new();
+    /// capture.read_batch(&mut records, 64)?;
+    /// let mut expander = Expander::new(&capture, File::create("restored.pcap")?, None)?;
+    /// while !records.is_empty() {
+    ///     expander.take(&mut records)?;
+    ///     capture.read_batch(&mut records, 64)?;
+    /// }
+    /// let (_file, figures) = expander.finish()?;
+    /// println!("{} packets", figures.originals);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(
         capture: &Capture,
         output: W,

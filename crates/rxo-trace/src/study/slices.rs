@@ -39,6 +39,23 @@ impl Slice {
 ///
 /// # Errors
 /// If a file cannot be read, or is not a capture.
+///
+/// # Examples
+/// The second of four parts:
+/// ```no_run
+/// use rxo_coalesce::Policy;
+/// use rxo_trace::study::{Point, Settings, Study, slices};
+///
+/// let files = ["a.pcap".into(), "b.pcapng".into()];
+/// let (span, slices) = slices(&files, 2, 4)?;
+/// let point = Point { policy: Policy::linux_gro(), poll: "time:50us".parse()? };
+/// let mut study = Study::new(Settings::new(point))?;
+/// for slice in slices {
+///     study.read(&mut slice.open()?, |_position| true);
+/// }
+/// std::fs::write("2.rxo", study.into_part(Some(span), None).to_bytes())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn slices(
     files: &[PathBuf],
     number: u32,

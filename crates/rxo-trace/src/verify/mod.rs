@@ -100,6 +100,22 @@ enum End {
 
 impl Comparison {
     /// Starts a comparison.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_capture::{LinkType, Record};
+    /// use rxo_trace::verify::{Comparison, Limits, Side};
+    ///
+    /// let record = Record { original_bytes: 60, bytes: vec![0x45; 60].into(), ..Record::default() };
+    /// let mut comparison = Comparison::new(Limits::default());
+    /// while let Some(side) = comparison.next_side() {
+    ///     // Each capture has one packet.
+    ///     comparison.push(side, &record, LinkType::RAW);
+    ///     comparison.end(side);
+    /// }
+    /// assert!(comparison.finish().differences.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { flows: Flows::new(limits), packets: [0; 2], ended: [None; 2] }

@@ -12,6 +12,28 @@ use crate::{Parsed, Transport};
 ///
 /// # Errors
 /// [`NotSegmentable`] says why; the frame then goes as it is or not at all.
+///
+/// # Examples
+/// ```
+/// # use core::num::NonZeroU16;
+/// # use rxo_wire::build::{Ipv4Header, TcpHeader};
+/// use rxo_wire::parse_ip;
+/// use rxo_wire::segmentation::{Checksums, segment};
+/// # let mut frame = [0; 40 + 2_500];
+/// # let ip = Ipv4Header { protocol: 6, payload_bytes: 20 + 2_500, ..Ipv4Header::default() };
+/// # TcpHeader::default().write(ip.write(&mut frame)?)?;
+/// # let size = NonZeroU16::new(1_000).unwrap();
+///
+/// let parsed = parse_ip(&frame).map_err(|_| "unreadable")?;
+/// let mut segments = segment(&frame, &parsed, size, Checksums::Partial)?;
+/// let (mut out, mut lengths) = ([0; 1_500], Vec::new());
+/// while let Some(bytes) = segments.next_into(&mut out)? {
+///     // Send `out[..bytes]`.
+///     lengths.push(bytes);
+/// }
+/// assert_eq!(lengths, [1_040, 1_040, 540]);
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
 #[inline]
 pub fn segment<'f>(
     frame: &'f [u8],

@@ -54,6 +54,23 @@ pub struct Outcome {
 /// # Errors
 /// [`Misfit`] before the first frame is taken; a device's later failure is in the [`Outcome`],
 /// beside the totals.
+///
+/// # Examples
+/// Until another thread sets `stop`:
+/// ```no_run
+/// use std::sync::atomic::AtomicBool;
+///
+/// use rxo::driver::{Device, DeviceOptions};
+/// use rxo::{Policy, WorkerConfig, live};
+///
+/// let open = |name: &str| Device::open(&name.parse()?, DeviceOptions::default());
+/// let (nic, host) = (open("packet:eth1")?, open("tap:rxo0")?);
+/// let config = WorkerConfig::new(Policy::linux_gro());
+/// let stop = AtomicBool::new(false);
+/// let outcome = live::run(nic, host, config, &stop, |_event| {})?;
+/// outcome.result?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn run(
     nic: Device,
     host: Device,

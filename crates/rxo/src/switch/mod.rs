@@ -124,6 +124,15 @@ impl Switch {
     /// # Errors
     /// [`SwitchError`] if there are too many ports, a VLAN is out of range, or two ports of a VLAN are
     /// fixed to one address.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo::switch::{PortSettings, Switch, SwitchOptions, Vlans};
+    ///
+    /// let guest = PortSettings { vlans: Vlans::Only(0), fixed: None };
+    /// let switch = Switch::new(vec![guest; 3], SwitchOptions::default())?;
+    /// # Ok::<(), rxo::switch::SwitchError>(())
+    /// ```
     pub fn new(ports: Vec<PortSettings>, options: SwitchOptions) -> Result<Self, SwitchError> {
         port::check(&ports)?;
         let table = Table::new(ports.len(), options);

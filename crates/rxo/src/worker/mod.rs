@@ -108,6 +108,19 @@ where
     /// # Errors
     /// [`Misfit`] if the devices do not fit together, the host's device cannot carry what the policy
     /// makes, or a number of the configuration is out of range.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo::{Duplex, MemoryLink, MemoryOptions, Policy, Worker, WorkerConfig};
+    ///
+    /// let link = || MemoryLink::new(MemoryOptions::default());
+    /// let (from_nic, to_nic, from_host, to_host) = (link(), link(), link(), link());
+    /// let nic = Duplex { source: from_nic.source(), sink: to_nic.sink() };
+    /// let host = Duplex { source: from_host.source(), sink: to_host.sink() };
+    /// let worker = Worker::new(nic, host, WorkerConfig::new(Policy::linux_gro()))?;
+    /// assert_eq!(worker.config().budget_frames, 256);
+    /// # Ok::<(), rxo::Misfit>(())
+    /// ```
     pub fn new(
         nic: Duplex<NI, NO>,
         host: Duplex<HI, HO>,
