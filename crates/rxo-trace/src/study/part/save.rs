@@ -186,8 +186,8 @@ impl Read {
         // In order their ranks are their numbers.
         let numbering = Numbering { numbers: &[], captures: &sums.captures };
         let number = self.flows.len();
-        let flows = self.flows.into_iter().map(|(flow, files)| flow.in_files(files));
-        let are_new = flows.fold(true, |are, flow| sums.flows.add(&flow, &numbering) && are);
+        let mut flows = self.flows.into_iter().map(|(flow, files)| flow.in_files(files));
+        let are_new = flows.all(|flow| sums.flows.add(&flow, &numbering));
         sums.count = self.count;
         sums.points = self.points.into_iter().map(SavedPoint::sums).collect();
         sums.course = self.course;
