@@ -41,8 +41,8 @@ pub(crate) struct Pattern<'a> {
     first: AckNumbers,
     /// Sum of the IPv4 header without its identification, folded.
     ip_sum: u16,
-    /// Sum of the pseudo-header and the TCP header without the numbers.
-    tcp_sum: Sum,
+    /// Sum of the pseudo-header and the TCP header without the numbers, folded: adding the numbers needs no carry.
+    tcp_sum: u16,
 }
 
 /// Offsets of identification and checksum in the IPv4 header, in bytes.
@@ -95,7 +95,7 @@ impl<'a> Pattern<'a> {
             has_timestamp,
             id: parsed.ip.id,
             first,
-            ip_sum: without(ip_checksum, Sum::word(parsed.ip.id)).fold(),
+            ip_sum: without(ip_checksum, Sum::word(parsed.ip.id)),
             tcp_sum: without(tcp.checksum, sum_of(&first, has_timestamp)),
         })
     }
@@ -182,7 +182,7 @@ impl<'a> Pattern<'a> {
         }
         // The seed covers addresses, protocol and length, which do not change.
         if !self.is_seed {
-            let sum = self.tcp_sum + sum_of(numbers, self.has_timestamp);
+            let sum = Sum::word(self.tcp_sum) + sum_of(numbers, self.has_timestamp);
             put_word(fixed, TCP_CHECKSUM_AT, sum.checksum());
         }
     }
@@ -213,9 +213,8 @@ fn add(one: u16, other: u16) -> u16 {
 }
 
 /// Returns the sum of a header without `part`, computed from the header's checksum.
-fn without(checksum: u16, part: Sum) -> Sum {
-    // Folded, so that later additions stay small.
-    Sum::word((Sum::word(!checksum) - part).fold())
+fn without(checksum: u16, part: Sum) -> u16 {
+    (Sum::word(!checksum) - part).fold()
 }
 
 #[inline(always)]
