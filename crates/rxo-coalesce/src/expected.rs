@@ -7,6 +7,8 @@
 //! What counts is kept; what must be alike is read again where the last segment has it, which costs
 //! no more than reading a copy and spares making one. Where this says no, the full rules decide.
 
+use core::mem::discriminant;
+
 use rxo_frame::{ChecksumStatus, Frame, VlanTag};
 use rxo_wire::{
     ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Ip, IpVersion, Plain, plain_v4, plain_v4_checksum,
@@ -391,9 +393,20 @@ impl<'a, S: Shape> Expected<'a, S> {
         self.step
     }
 
-    /// Whether `next` is the expected segment, its TCP checksum aside; `SHORT` as in [`headers_in`].
+    /// Whether the metadata of the last segment's frame is bare: no VLAN tag, and a checksum that is verified or
+    /// unknown. Nearly all is.
     #[inline(always)]
-    pub(crate) fn is_met_by<B: AsRef<[u8]>, const SHORT: bool>(&self, next: &Frame<B>) -> bool {
+    pub(crate) const fn is_bare(&self) -> bool {
+        self.vlan.is_none() && !self.checksum.is_partial()
+    }
+
+    /// Whether `next` is the expected segment, its TCP checksum aside; `SHORT` as in [`headers_in`]. `BARE` if
+    /// [`Expected::is_bare`]: then less is compared.
+    #[inline(always)]
+    pub(crate) fn is_met_by<B: AsRef<[u8]>, const SHORT: bool, const BARE: bool>(
+        &self,
+        next: &Frame<B>,
+    ) -> bool {
         let bytes = next.bytes();
         if bytes.len() != self.last.len() {
             return false;
@@ -402,15 +415,24 @@ impl<'a, S: Shape> Expected<'a, S> {
         let packet = bytes.get(self.network..);
         let headers = packet.and_then(|packet| headers_in::<S, SHORT>(packet, &mut room));
         let Some(headers) = headers else { return false };
-        let is_alike = S::seq(headers) == self.seq
-            && next.checksum == self.checksum
-            && next.gso.is_none()
-            && next.vlan == self.vlan;
+        let is_alike = S::seq(headers) == self.seq && next.gso.is_none();
         is_alike
+            && self.has_metadata_of::<B, BARE>(next)
             && S::miscounting(self.counting, S::counting(headers))
                 | S::differing(self.headers, headers, self.options)
                 | differing_link(self.last, bytes, self.network)
                 == 0
+    }
+
+    #[inline(always)]
+    fn has_metadata_of<B, const BARE: bool>(&self, next: &Frame<B>) -> bool {
+        if BARE {
+            // No other status has fields.
+            let is_alike = discriminant(&next.checksum) == discriminant(&self.checksum);
+            is_alike && next.vlan.is_none()
+        } else {
+            next.checksum == self.checksum && next.vlan == self.vlan
+        }
     }
 
     /// Moves on by one segment.

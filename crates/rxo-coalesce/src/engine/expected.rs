@@ -95,7 +95,7 @@ impl<B: FrameBuffer> Engine<B> {
         let next_bytes = next.bytes();
         let expected =
             Expected::<S>::after::<B, false>(held, last, next_bytes, network, &mut room)?;
-        let is_next = expected.steps() != 0 && expected.is_met_by::<B, false>(next);
+        let is_next = expected.steps() != 0 && expected.is_met_by::<B, false, false>(next);
         if !is_next || !self.config.policy.has_room(held) {
             return None;
         }
@@ -277,11 +277,15 @@ impl<B: FrameBuffer> Engine<B> {
         let most = self.config.policy.room(held, most);
         let frames = frames.get(..most as usize).unwrap_or(frames);
         let count = if self.is_trusted(last) {
-            count_run::<S, B, SHORT>(expected, frames, |_, _| true)
+            if !SHORT && expected.is_bare() {
+                count_run::<S, B, SHORT, true>(expected, frames, |_, _| true)
+            } else {
+                count_run::<S, B, SHORT, false>(expected, frames, |_, _| true)
+            }
         } else {
             let verification = Verification::of(held);
             let summer = self.config.summer;
-            count_run::<S, B, SHORT>(expected, frames, |frame, rest| {
+            count_run::<S, B, SHORT, false>(expected, frames, |frame, rest| {
                 if let Some(ahead) = rest.get(PAYLOAD_FRAMES as usize - 1) {
                     arch::prefetch_all(ahead.bytes());
                 }
@@ -293,16 +297,16 @@ impl<B: FrameBuffer> Engine<B> {
 }
 
 /// How many of `frames` continue a run; headers further on are asked for meanwhile. `is_verified` sees a
-/// frame and those after it.
+/// frame and those after it. `SHORT` and `BARE` are those of [`Expected::is_met_by`].
 #[inline(always)]
-fn count_run<S: Shape, B: AsRef<[u8]>, const SHORT: bool>(
+fn count_run<S: Shape, B: AsRef<[u8]>, const SHORT: bool, const BARE: bool>(
     mut expected: Expected<'_, S>,
     mut frames: &[Frame<B>],
     is_verified: impl Fn(&Frame<B>, &[Frame<B>]) -> bool,
 ) -> u32 {
     let all = frames.len();
     while let [frame, rest @ ..] = frames
-        && expected.is_met_by::<B, SHORT>(frame)
+        && expected.is_met_by::<B, SHORT, BARE>(frame)
         && is_verified(frame, rest)
     {
         rest.get(HEADER_FRAMES as usize - 1).into_iter().for_each(prefetch_header);
