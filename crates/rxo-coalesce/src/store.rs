@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::slice;
 
-use rxo_frame::{Frame, FrameBuffer};
+use rxo_frame::{Frame, FrameBuffer, Frames};
 
 use crate::held::{Held, HeldAcks};
 use crate::links::Links;
@@ -482,6 +482,23 @@ impl<B: Default> Iterator for IntoFrames<'_, B> {
                 return Some(take(frame));
             }
             self.next_run()?;
+        }
+    }
+}
+
+impl<B: Default> Frames<B> for IntoFrames<'_, B> {
+    #[inline]
+    fn take_buffers(&mut self, mut count: usize, mut take: impl FnMut(B)) {
+        loop {
+            let run = core::mem::take(&mut self.run).into_slice();
+            let (taken, rest) = run.split_at_mut(count.min(run.len()));
+            count -= taken.len();
+            self.run = rest.iter_mut();
+            // The frames stay, without their buffers, so that nothing else of them is read.
+            taken.iter_mut().for_each(|frame| take(core::mem::take(&mut frame.bytes)));
+            if count == 0 || self.next_run().is_none() {
+                return;
+            }
         }
     }
 }

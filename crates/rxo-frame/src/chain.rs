@@ -5,6 +5,8 @@ use core::fmt;
 use core::ops::Range;
 use core::slice;
 
+use crate::Frames;
+
 #[cfg(test)]
 mod tests;
 
@@ -115,36 +117,23 @@ impl<B: AsRef<[u8]>> Chain<B> {
         Ok(())
     }
 
-    /// Appends `range` of each of `buffers` while there is room, and returns how many it appended.
-    /// The caller has checked that the range is inside each buffer and not empty.
+    /// Appends `range` of the next `count` of `frames`, or of as many as there is room for, and returns how many it
+    /// appended. The caller has checked that the range is inside each buffer and not empty.
     #[inline]
     pub fn extend_known(
         &mut self,
-        buffers: impl IntoIterator<Item = B>,
+        frames: &mut impl Frames<B>,
+        count: usize,
         range: Range<usize>,
     ) -> usize {
-        let (mut buffers, mut appended) = (buffers.into_iter(), 0);
-        loop {
-            appended += self.fill_places(&mut buffers, &range);
-            if self.pieces < self.places.len() || !self.grow() {
-                return appended;
-            }
-        }
-    }
-
-    /// Appends `range` of each of `buffers` while there are free places.
-    #[inline(always)]
-    fn fill_places(
-        &mut self,
-        buffers: &mut impl Iterator<Item = B>,
-        range: &Range<usize>,
-    ) -> usize {
-        let (room, index) = (self.places.len() - self.pieces, self.index(self.pieces));
+        let count = count.min(self.room_pieces());
+        while self.places.len() - self.pieces < count && self.grow() {}
+        let (index, free) = (self.index(self.pieces), self.places.len() - self.pieces);
         let (wrapped, next) = self.places.split_at_mut(index);
-        let most = room.min(next.len());
-        let mut appended = fill_all(&mut next[..most], buffers, range);
-        if appended == most {
-            appended += fill_all(&mut wrapped[..room - most], buffers, range);
+        let most = count.min(free).min(next.len());
+        let mut appended = fill_all(next, frames, most, &range);
+        if appended == most && most < count {
+            appended += fill_all(wrapped, frames, count - most, &range);
         }
         self.pieces += appended;
         self.bytes += appended * range.len();
@@ -168,22 +157,28 @@ impl<B: AsRef<[u8]>> Chain<B> {
     #[inline(never)]
     fn read_pieces(&mut self, mut to: &mut [u8]) -> usize {
         let (room, end) = (to.len(), self.places.len().min(self.first + self.pieces));
-        // Bytes of pieces that read as nothing, see `Place::bytes`.
-        let (mut lost, mut pieces) = (0, 0);
-        for place in &mut self.places[self.first..end] {
+        let mut places = self.places[self.first..end].iter_mut();
+        let all = places.len();
+        // Bytes of pieces that read as nothing, see `Place::bytes`, and pieces that stay.
+        let (mut lost, mut kept) = (0, 0);
+        while let Some(place) = places.next() {
             // Taken out before it is read, so that nothing is loaded twice.
-            let Some(buffer) = place.buffer.take() else { break };
+            let Some(buffer) = place.buffer.take() else {
+                kept = 1 + places.len();
+                break;
+            };
             let text = part(buffer.as_ref(), place.start, place.length).unwrap_or_else(|| {
-                lost += place.length;
+                lost += nothing_of(place.length);
                 &[]
             });
             let Some(here) = to.split_off_mut(..text.len()) else {
                 place.buffer = Some(buffer);
+                kept = 1 + places.len();
                 break;
             };
             here.copy_from_slice(text);
-            pieces += 1;
         }
+        let pieces = all - kept;
         let copied = room - to.len();
         self.bytes -= copied + lost;
         self.drop_front(pieces);
@@ -312,6 +307,13 @@ fn part(bytes: &[u8], start: usize, length: usize) -> Option<&[u8]> {
     bytes.get(start..)?.get(..length)
 }
 
+/// The bytes of a piece that reads as nothing. Marks the branch as rare.
+#[cold]
+#[inline(never)]
+const fn nothing_of(length: usize) -> usize {
+    length
+}
+
 /// The bytes of places in order: those up to the end of the ring, then those that wrap around it.
 struct Slices<'a, B> {
     here: slice::Iter<'a, Place<B>>,
@@ -344,19 +346,22 @@ impl<'a, B: AsRef<[u8]>> Iterator for Slices<'a, B> {
 
 impl<B: AsRef<[u8]>> ExactSizeIterator for Slices<'_, B> {}
 
-/// Fills `places` with `range` of each of `buffers`, as far as there are any. Returns how many.
+/// Fills `places`, of which there are at least `count`, with `range` of each of the next `count` of `frames`, or of
+/// all if there are fewer. Returns how many.
 #[inline(always)]
 fn fill_all<B: AsRef<[u8]>>(
     places: &mut [Place<B>],
-    buffers: &mut impl Iterator<Item = B>,
+    frames: &mut impl Frames<B>,
+    count: usize,
     range: &Range<usize>,
 ) -> usize {
-    let mut filled = 0;
-    for (place, buffer) in places.iter_mut().zip(buffers) {
-        place.fill(buffer, range.clone());
-        filled += 1;
-    }
-    filled
+    let (all, mut places) = (places.len(), places.iter_mut());
+    frames.take_buffers(count, |buffer| {
+        if let Some(place) = places.next() {
+            place.fill(buffer, range.clone());
+        }
+    });
+    all - places.len()
 }
 
 impl<B> fmt::Debug for Chain<B> {

@@ -83,18 +83,18 @@ impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> Iterator for PlainSegments<I>
     }
 }
 
-impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> PlainSegments<I> {
+impl<I> PlainSegments<I> {
     /// How many of the next segments are like the one that was read last.
     pub(crate) const fn like_last(&self) -> usize {
         self.like_last
     }
 
-    /// The buffers of the next segments that are like the last one. Their headers are not read.
+    /// The frames of the next segments, and how many of them are like the last one. The caller takes these, and does
+    /// not read their headers.
     #[inline(always)]
-    pub(crate) fn buffers_like_last(&mut self) -> impl Iterator<Item = B> {
-        let count = core::mem::take(&mut self.like_last);
+    pub(crate) const fn frames_like_last(&mut self) -> (&mut I, usize) {
         self.alike = 1;
-        self.frames.by_ref().take(count).map(|frame| frame.bytes)
+        (&mut self.frames, core::mem::replace(&mut self.like_last, 0))
     }
 }
 

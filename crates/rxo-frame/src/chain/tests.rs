@@ -5,7 +5,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::Pool;
+use crate::{Frame, Instant, Pool};
 
 fn read<B: AsRef<[u8]>>(chain: &Chain<B>) -> Vec<u8> {
     chain.slices().collect::<Vec<_>>().concat()
@@ -87,9 +87,10 @@ proptest! {
                 }
                 Step::Extend(bytes, count) => {
                     let (fitting, end) = (count.min(chain.room_pieces()), bytes.len() - 1);
-                    let mut buffers = std::iter::repeat_n(bytes.clone(), count);
-                    prop_assert_eq!(chain.extend_known(buffers.by_ref(), 2..end), fitting);
-                    prop_assert_eq!(buffers.len(), count - fitting, "no buffer is lost");
+                    let frame = Frame::new(bytes.clone(), Instant::ZERO);
+                    let mut frames = std::vec![frame; count + 1].into_iter();
+                    prop_assert_eq!(chain.extend_known(&mut frames, count, 2..end), fitting);
+                    prop_assert_eq!(frames.len(), count + 1 - fitting, "no buffer is lost");
                     (0..fitting).for_each(|_| model.extend(&bytes[2..end]));
                 }
                 Step::Advance(bytes) => {

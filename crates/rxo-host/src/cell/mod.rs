@@ -28,7 +28,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use rxo_frame::{Frame, Instant};
+use rxo_frame::{Frames, Instant};
 use rxo_tcp::{Arrival, Connection, Events, Segment};
 use rxo_wire::FlowKey;
 use rxo_wire::tcp::AckRecord;
@@ -158,7 +158,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         arrival: Arrival<Buffer<B>, F, A, S>,
     ) -> Given
     where
-        F: Iterator<Item = Frame<Buffer<B>>>,
+        F: Frames<Buffer<B>>,
         A: Iterator<Item = AckRecord>,
         S: Iterator<Item = Segment<Buffer<B>>>,
     {
@@ -181,7 +181,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         arrival: Arrival<Buffer<B>, F, A, S>,
     ) -> Given
     where
-        F: Iterator<Item = Frame<Buffer<B>>>,
+        F: Frames<Buffer<B>>,
         A: Iterator<Item = AckRecord>,
         S: Iterator<Item = Segment<Buffer<B>>>,
     {

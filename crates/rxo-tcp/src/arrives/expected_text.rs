@@ -3,7 +3,7 @@
 //! Nearly all text is. A segment takes the fast path only if each numbered step would let it through and do
 //! nothing but what is done here; everything else takes the steps. The property tests compare the two.
 
-use rxo_frame::{Frame, Instant};
+use rxo_frame::{Frames, Instant};
 use rxo_wire::tcp::Timestamp;
 use rxo_wire::{SeqNumber, TcpFlags};
 
@@ -17,13 +17,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
     #[inline(never)]
     pub(super) fn take_run<F>(&mut self, now: Instant, mut segments: PlainSegments<F>)
     where
-        F: Iterator<Item = Frame<B>>,
+        F: Frames<B>,
     {
         let mut run = self.begin_run(now);
         while let Some(segment) = segments.next() {
             let (header, count) = (Header::of(&segment), 1 + segments.like_last());
             if count > 1 && self.expects_alike(&run, header, segment.payload.bytes(), count) {
-                self.take_alike(&mut run, header, segment.payload, segments.buffers_like_last());
+                self.take_alike(&mut run, header, segment.payload, segments.frames_like_last());
             } else {
                 self.take_plain(&mut run, segment);
             }
@@ -95,7 +95,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         has_room && run.may_expect && self.expects_text(header, bytes)
     }
 
-    /// Takes the text `first` of a segment with `header`, and the text at the same place in each of `buffers`,
+    /// Takes the text `first` of a segment with `header`, and the text at the same place in each of the next `like`,
     /// whose segments are like it. Does what [`Connection::take_plain`] would do with each.
     #[inline(always)]
     pub(super) fn take_alike(
@@ -103,10 +103,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         run: &mut Run,
         header: Header,
         first: Payload<B>,
-        buffers: impl Iterator<Item = B>,
+        like: (&mut impl Frames<B>, usize),
     ) {
         let bytes = first.bytes();
-        let count = self.rcv.append_alike(first, buffers);
+        let count = self.rcv.append_alike(first, like);
         self.take_headers(run, header, &[(bytes, count as u32)]);
     }
 

@@ -8,7 +8,7 @@
 //! does: TSval must be one that the peer's clock can have reached since the last one. And what lies outside the window
 //! is answered seldom, because the group's other members get it as well, and may all answer.
 
-use rxo_frame::{Frame, Instant};
+use rxo_frame::{Frames, Instant};
 use rxo_wire::tcp::{AckRecord, Timestamp};
 use rxo_wire::{SeqNumber, TcpFlags};
 
@@ -34,7 +34,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// timestamps, or before the handshake is over, everything is dropped. As [`Connection::on_arrival`] in all else.
     pub fn on_group_arrival<F, A, S>(&mut self, now: Instant, arrival: Arrival<B, F, A, S>)
     where
-        F: Iterator<Item = Frame<B>>,
+        F: Frames<B>,
         A: Iterator<Item = AckRecord>,
         S: Iterator<Item = Segment<B>>,
     {
@@ -63,7 +63,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     fn take_group_run<F>(&mut self, now: Instant, mut segments: PlainSegments<F>)
     where
-        F: Iterator<Item = Frame<B>>,
+        F: Frames<B>,
     {
         let mut run = self.begin_run(now);
         while let Some(segment) = segments.next() {
@@ -75,7 +75,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             let header = super::expected_text::Header::of(&segment);
             if count > 1 && self.expects_alike(&run, header, bytes, count) {
                 add(&mut self.group_counts.taken, count - 1);
-                self.take_alike(&mut run, header, segment.payload, segments.buffers_like_last());
+                self.take_alike(&mut run, header, segment.payload, segments.frames_like_last());
             } else {
                 self.take_plain(&mut run, segment);
             }

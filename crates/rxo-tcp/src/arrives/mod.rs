@@ -31,7 +31,7 @@ pub(crate) use self::syn::{least_receive_bytes, offered_scale};
 use core::iter::once;
 use core::ops::ControlFlow;
 
-use rxo_frame::{Frame, Instant};
+use rxo_frame::{Frames, Instant};
 use rxo_wire::TcpFlags;
 use rxo_wire::tcp::{AckRecord, Timestamp};
 
@@ -48,7 +48,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// same segments does. So does one arrival for each segment, with nothing transmitted in between.
     pub fn on_arrival<F, A, S>(&mut self, now: Instant, arrival: Arrival<B, F, A, S>)
     where
-        F: Iterator<Item = Frame<B>>,
+        F: Frames<B>,
         A: Iterator<Item = AckRecord>,
         S: Iterator<Item = Segment<B>>,
     {

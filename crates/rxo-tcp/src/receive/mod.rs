@@ -9,7 +9,7 @@ mod slices;
 mod spill;
 mod window;
 
-use rxo_frame::Chain;
+use rxo_frame::{Chain, Frames};
 use rxo_wire::SeqNumber;
 
 pub use self::acks::AckOwed;
@@ -310,18 +310,18 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Takes the text `first`, and that at the same place in each of `buffers`, at RCV.NXT. No out-of-order text
-    /// waits, and there is room for all. Returns how many buffers there were.
+    /// Takes the text `first`, and that at the same place in each of the next `later` frames, at RCV.NXT. No
+    /// out-of-order text waits, and there is room for all. Returns how many texts there were.
     #[inline]
     pub(crate) fn append_alike(
         &mut self,
         first: Payload<B>,
-        buffers: impl Iterator<Item = B>,
+        (frames, later): (&mut impl Frames<B>, usize),
     ) -> usize {
         let bytes = first.bytes();
         let (buffer, range) = first.into_parts();
         let is_taken = self.ready.push_known(buffer, range.clone()).is_ok();
-        let count = usize::from(is_taken) + self.ready.extend_known(buffers, range);
+        let count = usize::from(is_taken) + self.ready.extend_known(frames, later, range);
         self.largest_text = self.largest_text.max(bytes);
         self.advance(count as u32 * bytes);
         count
