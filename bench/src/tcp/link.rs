@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 
 use rxo_frame::{ChecksumStatus, Frame, FrameBuffer, Gso, Instant};
 
@@ -19,7 +20,9 @@ const QUEUE_FRAMES: usize = 1_024;
 thread_local! {
     /// Free buffers, for packets and for GSO frames. Local to this thread, so that taking and
     /// returning one costs next to nothing: the stacks are to be measured.
-    static FREE: RefCell<[Vec<Box<[u8]>>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
+    /// Never dropped, so that no access asks whether it was.
+    static FREE: RefCell<ManuallyDrop<[Vec<Box<[u8]>>; 2]>> =
+        const { RefCell::new(ManuallyDrop::new([Vec::new(), Vec::new()])) };
 }
 
 /// A stack's end of the link. Frames are IP packets, because a link layer might cost one stack more
@@ -66,6 +69,27 @@ impl Port {
         result
     }
 
+    /// Sends a frame of `bytes` bytes for each of `items`, which `write` fills. All buffers are taken first, so that
+    /// the loop that fills them has the registers for itself.
+    #[inline]
+    pub(crate) fn send_each<T>(
+        &mut self,
+        bytes: usize,
+        mut items: impl ExactSizeIterator<Item = T>,
+        mut write: impl FnMut(T, &mut [u8]),
+    ) {
+        let from = self.sent.len();
+        let empty = |_| Sent { buffer: Buffer::take(bytes), gso: None };
+        self.sent.extend((0..items.len()).map(empty));
+        let (front, back) = self.sent.as_mut_slices();
+        let (in_front, in_back) = (from.min(front.len()), from.saturating_sub(front.len()));
+        for part in [&mut front[in_front..], &mut back[in_back..]] {
+            for (sent, item) in part.iter_mut().zip(items.by_ref()) {
+                write(item, sent.buffer.bytes_mut());
+            }
+        }
+    }
+
     /// Sends a GSO frame, which `write` fills.
     pub(crate) fn send_large(&mut self, bytes: usize, gso: Gso, write: impl FnOnce(&mut [u8])) {
         assert!(self.takes_large, "a link of {MTU} bytes");
@@ -98,7 +122,7 @@ impl Buffer {
     #[inline(always)]
     pub(crate) fn take(length: usize) -> Self {
         assert!(length <= BUFFER_BYTES, "{length} bytes in a frame");
-        let free = FREE.with_borrow_mut(|[packets, _]| packets.pop());
+        let free = FREE.with_borrow_mut(|free| free[0].pop());
         Self { memory: Some(free.unwrap_or_else(|| vec![0; BUFFER_BYTES].into())), length }
     }
 
@@ -108,7 +132,7 @@ impl Buffer {
     /// If `length` exceeds the largest IP packet.
     pub(crate) fn take_large(length: usize) -> Self {
         assert!(length < LARGE_BYTES, "{length} bytes in a large send");
-        let free = FREE.with_borrow_mut(|[_, large]| large.pop());
+        let free = FREE.with_borrow_mut(|free| free[1].pop());
         Self { memory: Some(free.unwrap_or_else(|| vec![0; LARGE_BYTES].into())), length }
     }
 
@@ -138,17 +162,33 @@ impl FrameBuffer for Buffer {}
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
-        // A stack drops many buffers that are empty; these cost one compare.
-        if let Some(memory) = self.memory.take() {
+        // A stack drops many buffers that are empty; these cost one compare, and nothing is written.
+        if self.memory.is_some()
+            && let Some(memory) = self.memory.take()
+        {
             give_back(memory);
         }
     }
 }
 
+/// Neither grows a list nor panics, so that no register is saved.
 #[inline(never)]
 fn give_back(memory: Box<[u8]>) {
-    FREE.with_borrow_mut(|[packets, large]| {
-        let free = if memory.len() == BUFFER_BYTES { packets } else { large };
-        free.push(memory);
+    let left = FREE.with(|free| match free.try_borrow_mut() {
+        Ok(mut free) if memory.len() == BUFFER_BYTES && free[0].len() < free[0].capacity() => {
+            free[0].push(memory);
+            None
+        }
+        _ => Some(memory),
     });
+    if let Some(memory) = left {
+        give_back_rarely(memory);
+    }
+}
+
+/// Gives back a large buffer, or one that the list has no room for yet.
+#[cold]
+#[inline(never)]
+fn give_back_rarely(memory: Box<[u8]>) {
+    FREE.with_borrow_mut(|free| free[usize::from(memory.len() != BUFFER_BYTES)].push(memory));
 }

@@ -107,11 +107,11 @@ impl Emitter {
         let frame = Frame::new(first, Instant::ZERO);
         let mut writer =
             AckWriter::new(frame, LinkKind::RawIp, IdRule::Increment).expect("a pure ACK");
-        for owed in transmit.later_acks {
+        port.send_each(bytes, transmit.later_acks.iter(), |owed, to| {
             let timestamp = Timestamp { value, echo: owed.echo };
             let numbers = AckNumbers { ack: owed.ack, window: owed.window, timestamp };
-            port.send(bytes, |to| writer.write(&numbers, to));
-        }
+            writer.write(&numbers, to);
+        });
         self.id = self.id.wrapping_add(transmit.later_acks.len() as u16);
     }
 
