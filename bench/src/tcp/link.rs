@@ -17,11 +17,14 @@ const LARGE_BYTES: usize = 65_536;
 /// Frames that a queue holds before it grows.
 const QUEUE_FRAMES: usize = 1_024;
 
+/// Free buffers for packets, and for GSO frames.
+type FreeLists = [Vec<Box<[u8]>>; 2];
+
 thread_local! {
     /// Free buffers, for packets and for GSO frames. Local to this thread, so that taking and
     /// returning one costs next to nothing: the stacks are to be measured.
     /// Never dropped, so that no access asks whether it was.
-    static FREE: RefCell<ManuallyDrop<[Vec<Box<[u8]>>; 2]>> =
+    static FREE: RefCell<ManuallyDrop<FreeLists>> =
         const { RefCell::new(ManuallyDrop::new([Vec::new(), Vec::new()])) };
 }
 
