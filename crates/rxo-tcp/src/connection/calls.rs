@@ -126,7 +126,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return self.nothing_to_read();
         }
         let copied = self.rcv.read(to);
-        self.has_consumed();
+        self.has_consumed(copied);
         Ok(copied)
     }
 
@@ -156,11 +156,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// acknowledgement.
     pub fn consume(&mut self, bytes: usize) -> usize {
         let consumed = self.rcv.consume(bytes);
-        self.has_consumed();
+        self.has_consumed(consumed);
         consumed
     }
 
-    fn has_consumed(&mut self) {
+    fn has_consumed(&mut self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
         self.give_back_receiving();
         if self.takes_text() && self.rcv.wants_update() {
             self.owe_update();

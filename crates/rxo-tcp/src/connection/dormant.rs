@@ -99,6 +99,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// loss probe.
     #[inline]
     pub(crate) fn dormant_patience(&self) -> Duration {
-        (self.round_trip() * 2).max(RECEIVER_WAITS)
+        Duration::from_nanos((self.round_trip_ns() * 2).max(RECEIVER_WAITS.as_nanos() as u64))
     }
 }

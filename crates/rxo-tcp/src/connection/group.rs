@@ -143,10 +143,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The smoothed round-trip time; zero before the first sample.
+    /// The smoothed round-trip time in nanoseconds; zero before the first sample.
     #[inline]
-    pub(crate) fn round_trip(&self) -> Duration {
-        self.recovery.rtt.smoothed().unwrap_or_default()
+    pub(crate) fn round_trip_ns(&self) -> u64 {
+        self.recovery.rtt.smoothed_ns().unwrap_or_default()
     }
 
     /// How far the group may send for this receiver. What is lost leaves before anything new.

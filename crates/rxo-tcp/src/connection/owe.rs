@@ -84,17 +84,20 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Owes `count` plain acknowledgements, at least one, for which there is room: the first of everything
     /// before `ack`, each other of `bytes` more. Does what [`Connection::owe`] would do for each.
     #[inline]
-    pub(crate) fn owe_each(&mut self, mut ack: SeqNumber, bytes: u32, count: u32) {
+    pub(crate) fn owe_each(&mut self, ack: SeqNumber, bytes: u32, count: u32) {
         self.timestamps.last_ack = ack + (count - 1) * bytes;
         let (echo, has_mark) = (self.timestamps.recent(), self.ecn.echoes());
         let Self { rcv, acks, .. } = self;
         rcv.window_fields(|offer| {
-            acks.owe_each((0..count).map(|_| {
-                let window = offer.field_at(ack);
-                let owed = AckOwed { ack, echo, window, has_mark, kind: AckKind::Plain };
-                ack = ack + bytes;
-                owed
-            }));
+            let owed = |n: u32, window| {
+                let ack = ack + n * bytes;
+                AckOwed { ack, echo, window, has_mark, kind: AckKind::Plain }
+            };
+            if offer.fits_from(ack) {
+                acks.owe_each((0..count).map(|n| owed(n, offer.fitting_field_at(ack + n * bytes))));
+            } else {
+                acks.owe_each((0..count).map(|n| owed(n, offer.field_at(ack + n * bytes))));
+            }
         });
     }
 

@@ -32,8 +32,8 @@ pub(super) struct Member {
     start: u64,
     /// What had arrived when it last made progress, and when that was.
     pub(super) progress: (u64, Instant),
-    /// The smoothed round-trip time, as of the last look.
-    pub(super) round_trip: Duration,
+    /// The smoothed round-trip time in nanoseconds, as of the last look.
+    pub(super) round_trip_ns: u64,
     /// How much its connection has sent again, in bytes.
     repaired_bytes: u64,
     /// When it must have confirmed that it has everything.
@@ -84,7 +84,7 @@ impl Group {
             joined_at: now,
             start,
             progress: (start, now),
-            round_trip: Duration::ZERO,
+            round_trip_ns: 0,
             repaired_bytes: 0,
             confirm_by: None,
             ejected: None,
@@ -202,7 +202,7 @@ impl Group {
         };
         if let Some(Some(member)) = self.members.get_mut(id as usize) {
             member.una = member.una.max(una);
-            member.round_trip = connection.round_trip();
+            member.round_trip_ns = connection.round_trip_ns();
             let is_progress = una >= member.progress.0 + u64::from(self.mss) || Some(una) == nxt;
             if is_progress && una > member.progress.0 {
                 member.progress = (una, now);

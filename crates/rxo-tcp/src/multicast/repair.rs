@@ -7,7 +7,7 @@
 
 use alloc::collections::BTreeMap;
 
-use rxo_frame::{Duration, Instant};
+use rxo_frame::Instant;
 
 use super::{Group, MemberId, Repairs};
 use crate::Transmit;
@@ -19,8 +19,8 @@ pub(super) struct Wanted {
     start: u64,
     end: u64,
     pub(super) id: MemberId,
-    /// The smoothed round-trip time to it.
-    round_trip: Duration,
+    /// The smoothed round-trip time to it, in nanoseconds.
+    round_trip_ns: u64,
     head: Head,
 }
 
@@ -54,8 +54,9 @@ impl Repaired {
     /// Which way the segment of `same` goes; `None` if it is on its way to the group.
     fn way(&mut self, same: &[Wanted], least: usize, now: Instant) -> Option<Way> {
         let (start, end) = (same[0].start, same[0].end);
-        let round_trip = same.iter().map(|it| it.round_trip).max().unwrap_or_default();
-        let last = self.0.get(&start).filter(|last| last.end == end && now < last.at + round_trip);
+        let round_trip_ns = same.iter().map(|it| it.round_trip_ns).max().unwrap_or_default();
+        let is_recent = |last: &&Last| now < last.at.plus_nanos(round_trip_ns);
+        let last = self.0.get(&start).filter(|last| last.end == end).filter(is_recent);
         let before = match last.map(|last| last.way) {
             Some(Way::ToGroup) => return None,
             Some(Way::Alone(count)) => count,
@@ -112,7 +113,7 @@ impl Group {
             return false;
         }
         let Transmit { ack, window, options, .. } = *transmit;
-        let round_trip = member.round_trip;
+        let round_trip_ns = member.round_trip_ns;
         // What the receivers miss is compared segment by segment.
         let (mut at, end) = (start, start + bytes);
         while at < end {
@@ -121,7 +122,7 @@ impl Group {
                 start: at,
                 end: next,
                 id,
-                round_trip,
+                round_trip_ns,
                 head: Head { ack, window, options },
             });
             at = next;

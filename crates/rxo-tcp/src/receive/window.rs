@@ -106,11 +106,29 @@ impl Offer {
         field
     }
 
+    /// Whether no window beside `ack` or a later number is more than the field holds.
+    #[inline(always)]
+    pub(crate) fn fits_from(&self, ack: SeqNumber) -> bool {
+        self.units_at(ack) <= u32::from(u16::MAX)
+    }
+
+    /// As [`Offer::field_at`], if the offer [fits](Offer::fits_from).
+    #[inline(always)]
+    pub(crate) fn fitting_field_at(&mut self, ack: SeqNumber) -> u16 {
+        let units = self.units_at(ack);
+        self.said = later(self.said, ack + (units << self.scale));
+        units as u16
+    }
+
     /// SEG.WND beside SEG.ACK = `ack`. Rounded up, so that the edge does not seem to move back by more than a
     /// unit of the scale (RFC 7323, section 2.4). Text up to the furthest offered edge is accepted.
     #[inline(always)]
     fn field_for(&self, ack: SeqNumber) -> u16 {
-        let units = (distance(ack, self.edge) + (1 << self.scale) - 1) >> self.scale;
-        u16::try_from(units).unwrap_or(u16::MAX)
+        u16::try_from(self.units_at(ack)).unwrap_or(u16::MAX)
+    }
+
+    #[inline(always)]
+    fn units_at(&self, ack: SeqNumber) -> u32 {
+        (distance(ack, self.edge) + (1 << self.scale) - 1) >> self.scale
     }
 }
