@@ -74,6 +74,10 @@ pub(crate) const WRK: Package = Package::program("wrk", "wrk", "asks both file s
 pub(crate) const IPROUTE: Package =
     Package::program("iproute2", "ip", "runs the README's commands");
 
+/// Filters what a test's host sends.
+pub(crate) const NFT: Package =
+    Package::program("nftables", "nft", "filters what a test's host sends");
+
 /// Sees whether a packet is answered once.
 pub(crate) const PING: Package =
     Package::program("iputils-ping", "ping", "sees whether each packet is answered once");

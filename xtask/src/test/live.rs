@@ -23,6 +23,7 @@ const PACKAGES: &[(&str, &[Package])] = &[
     ("live_guest_vhost", &[apt::QEMU, apt::BUSYBOX]),
     (LINUX, &[apt::QEMU, apt::BUSYBOX]),
     ("live_testpmd", &[apt::TESTPMD]),
+    ("live_worker", &[apt::NFT]),
 ];
 
 /// The tests of the command take about as long as all others.
