@@ -346,8 +346,8 @@ impl<'a, B: AsRef<[u8]>> Iterator for Slices<'a, B> {
 
 impl<B: AsRef<[u8]>> ExactSizeIterator for Slices<'_, B> {}
 
-/// Fills `places`, of which there are at least `count`, with `range` of each of the next `count` of `frames`, or of
-/// all if there are fewer. Returns how many.
+/// Puts `range` of each of the next `count` of `frames` into `places`, which has at least as many. Stops where there are
+/// no more frames. Returns how many places it filled.
 #[inline(always)]
 fn fill_all<B: AsRef<[u8]>>(
     places: &mut [Place<B>],

@@ -134,7 +134,8 @@ pub enum AckPolicy {
     EverySecondSegment,
     /// One for all that has arrived since the last one was sent, as Linux sends one for an aggregate. A sender
     /// that counts acknowledgements, and not bytes, grows its window more slowly. Of text out of order the first
-    /// three of a number leave, then those whose SACK blocks the next one does not have.
+    /// three of a number leave, then those whose SACK blocks the next one does not have. That a gap is filled is told by
+    /// one of its own, and a whole segment that nothing follows is acknowledged after two round trips: one may be lost.
     OneForATurn,
     /// One for so many full segments, for a receiver among many that acknowledge the same segments: with different
     /// offsets they do so at different times. Text out of order causes one for all that has arrived at once, not one

@@ -64,6 +64,10 @@ impl Repaired {
         };
         let count = before + same.len();
         let way = if count >= least.max(2) { Way::ToGroup } else { Way::Alone(count) };
+        if self.0.len() >= MOST_REPAIRED {
+            // A receiver can ask for any byte. What is forgotten may leave once more.
+            self.0.clear();
+        }
         self.0.insert(start, Last { end, at: now, way });
         Some(way)
     }
@@ -170,5 +174,43 @@ impl Group {
                 Transmit { ack: *ack, window: *window, options: *options, ..segment }
             }
         }
+    }
+}
+
+/// As many repairs are remembered: more than there are segments in a window of 4 MiB.
+const MOST_REPAIRED: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(start: u64, id: MemberId) -> Wanted {
+        let (ack, options) = (rxo_wire::SeqNumber(0), OptionBytes::default());
+        let head = Head { ack, window: 0, options };
+        Wanted { start, end: start + 1_000, id, round_trip_ns: 1_000_000, head }
+    }
+
+    #[test]
+    fn a_second_receiver_within_a_round_trip_makes_it_a_repair_for_all() {
+        let mut repaired = Repaired::default();
+        let at = |us| Instant::from_micros(us);
+        let mut way = |id, us| repaired.way(&[wanted(0, id)], 2, at(us));
+        assert_eq!(way(1, 0), Some(Way::Alone(1)));
+        assert_eq!(way(2, 999), Some(Way::ToGroup));
+        assert_eq!(way(3, 1_500), None);
+        // It may have been lost again.
+        assert_eq!(way(3, 1_999), Some(Way::Alone(1)));
+        assert_eq!(way(4, 5_000), Some(Way::Alone(1)), "too late");
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_forgotten() {
+        let mut repaired = Repaired::default();
+        for start in 0..3 * MOST_REPAIRED as u64 {
+            repaired.way(&[wanted(start, 1)], 2, Instant::ZERO);
+            assert!(repaired.0.len() <= MOST_REPAIRED);
+        }
+        repaired.forget_before(u64::MAX);
+        assert!(repaired.0.is_empty());
     }
 }
