@@ -7,6 +7,9 @@
 mod room;
 #[path = "../../crates/rxo-tcp/tests/multicast/script.rs"]
 mod script;
+#[path = "../../crates/rxo-tcp/tests/multicast/settings.rs"]
+#[expect(dead_code, reason = "the stories use all of it")]
+mod settings;
 
 use crate::tcp::harness::wire;
 

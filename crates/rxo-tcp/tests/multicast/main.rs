@@ -6,6 +6,7 @@ mod forged;
 mod late;
 mod room;
 mod script;
+mod settings;
 mod slow;
 mod whole;
 #[path = "../harness/wire.rs"]

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rxo_frame::{Duration, Instant, SharedBytes};
 use rxo_tcp::{
-    AckPolicy, Arrival, Config, Connection, Group, GroupConfig, GroupEvent, GroupSeed, Late,
-    MemberId, Outcome, Refusal, Repairs, Secret, Slow, State,
+    Arrival, Config, Connection, Group, GroupConfig, GroupEvent, MemberId, Outcome, Refusal,
+    Secret, State,
 };
-use rxo_wire::{FlowKey, SeqNumber};
+use rxo_wire::FlowKey;
 
+pub(crate) use super::settings::*;
 use super::wire::{Wire, cut};
 
 /// A receiver at the sender: its connection there.
@@ -71,48 +72,6 @@ pub(crate) struct Room {
     /// Pure ACKs of members: those after which nothing was served, and the others.
     pub(crate) acks: [u64; 2],
     is_begun: bool,
-}
-
-pub(crate) const ISS: SeqNumber = SeqNumber(u32::MAX - 100_000);
-
-pub(crate) fn group_config() -> GroupConfig {
-    GroupConfig {
-        seed: GroupSeed { iss: ISS, timestamp_offset: 77 },
-        buffer_bytes: 1 << 20,
-        largest_segment_bytes: 1_448,
-        large_send_bytes: 64_000,
-        most_receivers: 2_000,
-        slow: Slow::Eject(Duration::from_secs(10)),
-        late: Late::Refuse,
-        repairs: Repairs::Group { least: 2 },
-    }
-}
-
-pub(crate) fn receiver_config() -> Config {
-    Config {
-        acks: AckPolicy::OneForATurn,
-        ecn: false,
-        time_wait: Duration::from_secs(1),
-        min_rto: Duration::from_millis(50),
-        ..Config::default()
-    }
-}
-
-/// As `rxo cast receive` acknowledges: one of sixteen segments, each receiver another one.
-pub(crate) fn spread_config(offset: u16) -> Config {
-    Config {
-        acks: AckPolicy::Spread { segments: 16, offset },
-        quick_acks: 4,
-        delayed_ack: Duration::from_millis(5),
-        receive_buffer_bytes: 2 << 20,
-        ..receiver_config()
-    }
-}
-
-pub(crate) fn stream(bytes: usize) -> SharedBytes {
-    let bytes: Vec<u8> =
-        (0..bytes as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    bytes.into()
 }
 
 impl Room {
