@@ -282,17 +282,17 @@ impl FrameSource for Device {
     ) -> Result<Looked, DeviceError> {
         let mut port = self.port.borrow_mut();
         let mut looked = Looked::default();
-        while looked.frames() < budget
-            && let Some(frame) = port.received.pop_front()
-        {
-            match look(frame.borrowed()) {
-                Verdict::Consumed => looked.consume_in_place(),
-                Verdict::Fallback => {
-                    looked.given += 1;
-                    batch.push(frame);
-                }
+        let count = budget.min(port.received.len());
+        for frame in &mut port.received.make_contiguous()[..count] {
+            if look(frame.borrowed()) == Verdict::Consumed {
+                looked.consume_in_place();
+                frame.bytes = Buffer::default();
+            } else {
+                looked.given += 1;
+                batch.push(std::mem::take(frame));
             }
         }
+        port.received.drain(..count);
         Ok(looked)
     }
 

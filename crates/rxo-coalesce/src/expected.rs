@@ -23,6 +23,31 @@ const ECT_1: u8 = 1;
 const TCP_BYTES: usize = 32;
 const ETHERNET_BYTES: usize = 14;
 
+/// Evaluates an `Option` for the version of the IP header that a frame has: `$shape` is its [`Shape`], `$network` is
+/// where the header begins. `None` for a frame without one. A macro, so that each version has code of its own.
+macro_rules! by_ip_version {
+    (($link:expr, $bytes:expr), $shape:ident, $network:ident => $call:expr) => {
+        match $link {
+            LinkKind::Ethernet => match ethertype($bytes) {
+                Some(ETHERTYPE_IPV4) => by_ip_version!(V4, ETHERNET_HEADER_BYTES, $shape, $network => $call),
+                Some(ETHERTYPE_IPV6) => by_ip_version!(V6, ETHERNET_HEADER_BYTES, $shape, $network => $call),
+                _ => None,
+            },
+            LinkKind::RawIp => match $bytes.first().map(|first| first >> 4) {
+                Some(4) => by_ip_version!(V4, 0, $shape, $network => $call),
+                Some(6) => by_ip_version!(V6, 0, $shape, $network => $call),
+                _ => None,
+            },
+        }
+    };
+    ($version:ty, $at:expr, $shape:ident, $network:ident => $call:expr) => {{
+        type $shape = $version;
+        let $network = $at;
+        $call
+    }};
+}
+pub(crate) use by_ip_version;
+
 /// How the headers of one IP version are read as words.
 pub(crate) trait Shape {
     /// IP and TCP header, options that are not there included.

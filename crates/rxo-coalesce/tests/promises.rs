@@ -2,9 +2,13 @@
 
 mod harness;
 
-use proptest::prelude::{prop_assert_eq, proptest};
-use rxo_testkit::promise::{check_promises, matches_the_oracle};
-use rxo_testkit::script::{Script, Setup, property, scripts, scripts_for};
+use std::collections::BTreeMap;
+use std::iter::once;
+
+use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+use rxo_testkit::oracle::Why;
+use rxo_testkit::promise::{Observed, check_promises, matches_the_oracle};
+use rxo_testkit::script::{Script, Setup, Step, property, scripts, scripts_for};
 
 const MOST_EVENTS: usize = 150;
 
@@ -39,6 +43,16 @@ proptest! {
     }
 
     #[test]
+    fn a_frame_that_is_polled_alone_comes_out_as_one_that_is_pushed(script in scripts(MOST_EVENTS)) {
+        let polled = one_by_one(&script, &[Step::Poll]);
+        check(&polled);
+        let pushed = harness::run(&one_by_one(&script, &[Step::Push, Step::EndOfPoll]));
+        let polled = harness::run(&polled);
+        prop_assert!(polled.deliveries().eq(pushed.deliveries()));
+        prop_assert_eq!(all_reasons(&polled), all_reasons(&pushed));
+    }
+
+    #[test]
     fn the_same_input_gives_the_same_output(script in scripts(MOST_EVENTS)) {
         prop_assert_eq!(harness::run(&script), harness::run(&script));
     }
@@ -49,6 +63,23 @@ proptest! {
         script.setup.seed = !script.setup.seed;
         prop_assert_eq!(before, harness::run(&script));
     }
+}
+
+/// The frames of `script`, each taken by steps of its own.
+fn one_by_one(script: &Script, taken_by: &[Step]) -> Script {
+    let mut script = script.clone();
+    let numbers = 0..script.frame_count();
+    script.steps =
+        numbers.flat_map(|n| once(Step::Frame(n)).chain(taken_by.iter().copied())).collect();
+    script
+}
+
+fn all_reasons(observed: &Observed) -> BTreeMap<Why, u64> {
+    let mut sums = BTreeMap::new();
+    for (reason, count) in observed.reasons.iter().flatten() {
+        *sums.entry(*reason).or_default() += count;
+    }
+    sums
 }
 
 fn check_promises_but_holds(script: &Script) {

@@ -100,7 +100,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Delivers a candidate that is not to be held, alone.
-    fn deliver_single(
+    pub(super) fn deliver_single(
         &mut self,
         (slot, at): (u32, Starts),
         arrived_at: Instant,

@@ -4,11 +4,13 @@
 //! * `expected`, `plain`, `rules`: the tiers, the fastest first.
 //! * `in_turn`: data and pure ACKs in turn, by the first two tiers at once.
 //! * `datagrams`: UDP, by all three tiers.
+//! * `alone`: a segment that nothing can join.
 //! * `apply`: what a verdict does.
 //! * `acks`: what is remembered of what flows acknowledged.
 //! * `auto`: what adaptive hold decides at the end of a poll.
 
 mod acks;
+mod alone;
 mod apply;
 mod auto;
 mod batch;
@@ -190,7 +192,7 @@ impl<B: FrameBuffer> Engine<B> {
         now: Instant,
         mut sink: impl FnMut(Deliveries<'_, B>),
     ) {
-        self.take(batch, now, &mut sink);
+        self.take(batch, true, now, &mut sink);
         self.hold_or_flush(now, load);
         self.deliver(&mut sink);
     }
@@ -202,7 +204,7 @@ impl<B: FrameBuffer> Engine<B> {
         now: Instant,
         mut sink: impl FnMut(Deliveries<'_, B>),
     ) {
-        self.take(batch, now, &mut sink);
+        self.take(batch, false, now, &mut sink);
         self.deliver_between(&mut sink);
     }
 

@@ -7,8 +7,8 @@
 
 use rxo_frame::{Frame, FrameBuffer, LinkKind};
 use rxo_wire::{
-    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowHash, PROTOCOL_TCP, Plain, checksum,
-    ethertype,
+    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowHash, FlowKey, PROTOCOL_TCP, Plain,
+    checksum, ethertype,
 };
 
 use super::apply::flow_key;
@@ -17,7 +17,7 @@ use super::in_turn::plain_ack;
 use super::{Engine, most_payload};
 use crate::candidate::with_payload;
 use crate::datagrams::DatagramShape;
-use crate::expected::{Shape, V4, V6};
+use crate::expected::{Shape, V4, V6, by_ip_version};
 use crate::held::Segment;
 use crate::refused::{Shown, flow, shown};
 use crate::single::Starts;
@@ -201,18 +201,9 @@ impl<B: FrameBuffer> Engine<B> {
     #[inline(always)]
     fn take_odd_ip(&mut self, batch: Batch<'_, B>, slot: u32) -> Option<u32> {
         let bytes = batch.frame(slot).bytes();
-        match self.config.link {
-            LinkKind::Ethernet => match ethertype(bytes)? {
-                ETHERTYPE_IPV4 => self.take_odd_at::<V4>(batch, slot, ETHERNET_HEADER_BYTES),
-                ETHERTYPE_IPV6 => self.take_odd_at::<V6>(batch, slot, ETHERNET_HEADER_BYTES),
-                _ => None,
-            },
-            LinkKind::RawIp => match bytes.first()? >> 4 {
-                4 => self.take_odd_at::<V4>(batch, slot, 0),
-                6 => self.take_odd_at::<V6>(batch, slot, 0),
-                _ => None,
-            },
-        }
+        by_ip_version!((self.config.link, bytes), S, network => {
+            self.take_odd_at::<S>(batch, slot, network)
+        })
     }
 
     /// Takes an ordinary segment, or a refused packet, whose IP header begins at `network`.
@@ -257,6 +248,25 @@ impl<B: FrameBuffer> Engine<B> {
             return Some(after);
         }
         let frame = batch.frame(slot);
+        let (candidate, key) = self.ordinary::<S>(frame, network)?;
+        let hash = self.hasher.hash(&key);
+        let found = self.find_alike(&key, hash, Kind::Data);
+        let last = match found {
+            Some(place) => Some(self.last_ordinary::<S>(batch, place, network)?),
+            None => None,
+        };
+        let segment = Segment::of(&candidate, (key, hash), frame, slot);
+        let place = self.judge_and_apply((&candidate, segment), found, last.as_ref());
+        Some(place.map_or(slot + 1, |place| self.run::<S>(batch, place, slot)))
+    }
+
+    /// Reads an ordinary segment that can be held, and its flow.
+    #[inline(always)]
+    pub(super) fn ordinary<'f, S: Shape>(
+        &self,
+        frame: &'f Frame<B>,
+        network: usize,
+    ) -> Option<(Candidate<'f>, FlowKey)> {
         let packet = frame.bytes().get(network..)?;
         let candidate = Candidate::ordinary::<S, B>(frame, network)?;
         let Candidate { ip, tcp, at, .. } = &candidate;
@@ -271,16 +281,7 @@ impl<B: FrameBuffer> Engine<B> {
         if is_refused || !(self.is_trusted(frame) || self.is_sum_right::<S>(plain, packet)) {
             return None;
         }
-        let key = plain.key;
-        let hash = self.hasher.hash(&key);
-        let found = self.find_alike(&key, hash, Kind::Data);
-        let last = match found {
-            Some(place) => Some(self.last_ordinary::<S>(batch, place, network)?),
-            None => None,
-        };
-        let segment = Segment::of(&candidate, (key, hash), frame, slot);
-        let place = self.judge_and_apply((&candidate, segment), found, last.as_ref());
-        Some(place.map_or(slot + 1, |place| self.run::<S>(batch, place, slot)))
+        Some((candidate, plain.key))
     }
 
     /// The last segment that is held at `place`, if its headers are as those of an ordinary segment.

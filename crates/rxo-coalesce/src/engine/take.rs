@@ -31,18 +31,21 @@ const SECOND_LINE: usize = 64;
 pub(super) const MOST_TCP_BYTES: usize = 32;
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Takes all frames out of `batch`, delivering in between when there is no room.
+    /// Takes all frames out of `batch`, delivering in between when there is no room. All is flushed afterwards if
+    /// the poll ends with it (`is_all`) and the policy says so.
     pub(super) fn take(
         &mut self,
         batch: &mut Vec<Frame<B>>,
+        is_all: bool,
         now: Instant,
         sink: &mut impl FnMut(Deliveries<'_, B>),
     ) {
         self.now = now;
         self.counters.frames += batch.len() as u64;
         if batch.len() <= self.store.room() {
+            let is_alone = is_all && self.is_alone(batch);
             let from = self.store.take_in(batch);
-            self.take_from(from);
+            self.take_from(from, is_alone);
         } else {
             self.take_in_rounds(batch, now, sink);
         }
@@ -63,19 +66,21 @@ impl<B: FrameBuffer> Engine<B> {
                 self.make_room(now, sink);
             } else {
                 let from = self.store.take_some_in(&mut frames);
-                self.take_from(from);
+                self.take_from(from, false);
             }
         }
     }
 
-    /// Takes the frames of the store from the slot `from` on.
+    /// Takes the frames of the store from the slot `from` on, or the one that is alone.
     #[inline(always)]
-    fn take_from(&mut self, from: u32) {
+    fn take_from(&mut self, from: u32, is_alone: bool) {
         let frames = self.store.lend_frames();
         let batch = Batch::new(&frames);
-        match most_payload(&self.config.policy) {
-            0 => self.take_all::<false>(batch, from),
-            _ => self.take_all::<true>(batch, from),
+        if !is_alone || !self.deliver_alone(batch, from) {
+            match most_payload(&self.config.policy) {
+                0 => self.take_all::<false>(batch, from),
+                _ => self.take_all::<true>(batch, from),
+            }
         }
         self.store.take_back(frames);
     }

@@ -7,9 +7,9 @@
 //! Contract: what passes between two ACKs may change the answers, so whoever passes a frame on calls
 //! [`Expected::forget`]; a batch begins with nothing expected.
 
-use rxo_frame::{Frame, Instant, LinkKind};
-use rxo_wire::ETHERNET_HEADER_BYTES;
+use rxo_frame::{Frame, LinkKind};
 use rxo_wire::tcp::AckRecord;
+use rxo_wire::{ETHERNET_HEADER_BYTES, SeqNumber};
 
 /// What is expected. By default nothing.
 #[derive(Debug)]
@@ -24,8 +24,8 @@ pub(super) struct Expected {
     ip_sum: u16,
     /// What its TCP header adds up to; `None` if nobody has verified its checksum.
     tcp_sum: Option<u16>,
-    /// The ECN field of its IP header.
-    ecn: u8,
+    /// Its fields. Those that are not read of the next ACK are the same.
+    record: AckRecord,
     /// The run in which it was gathered.
     run: u32,
 }
@@ -38,7 +38,7 @@ impl Default for Expected {
             tail: [0; TAIL_BYTES],
             ip_sum: 0,
             tcp_sum: None,
-            ecn: 0,
+            record: AckRecord::default(),
             run: 0,
         }
     }
@@ -60,17 +60,21 @@ impl Expected {
         run: u32,
     ) {
         let bytes = frame.bytes;
-        self.layout = Layout::of(link, bytes, record.has_timestamp);
+        self.forget();
+        let layout = Layout::of(link, bytes, record.has_timestamp);
         let (Some(layout), Some(head), Some(tail)) =
-            (self.layout, bytes.first_chunk(), bytes.last_chunk())
+            (layout, bytes.first_chunk(), bytes.last_chunk())
         else {
-            self.layout = None;
             return;
         };
+        if layout.has_timestamp && !has_usual_timestamp(timestamped(tail)) {
+            return;
+        }
+        self.layout = Some(layout);
         (self.head, self.tail) = (*head, *tail);
         self.ip_sum = layout.ip_sum(head);
         self.tcp_sum = (!frame.checksum.is_trusted()).then(|| layout.tcp_sum(tail));
-        (self.ecn, self.run) = (record.ecn, run);
+        (self.record, self.run) = (*record, run);
     }
 
     /// The fields of `frame` if it is what is expected, and the run to which it belongs.
@@ -87,7 +91,8 @@ impl Expected {
         if !is_like || !self.is_sum_right(layout, frame, tail) {
             return None;
         }
-        Some((self.run, layout.read(tail, self.ecn, frame.arrived_at)?))
+        let arrived_at_ns = frame.arrived_at.as_nanos();
+        Some((self.run, layout.read(tail, AckRecord { arrived_at_ns, ..self.record })))
     }
 
     #[inline(always)]
@@ -146,14 +151,18 @@ impl Layout {
         Self { head, tail, bytes, ipv4, tcp: tcp - tail_at, has_timestamp }
     }
 
-    /// Reads the fields of an ACK that is like the one before.
+    /// The record of an ACK that is like the one with the record `before`.
     #[inline(always)]
-    fn read(&self, tail: &[u8; TAIL_BYTES], ecn: u8, arrived_at: Instant) -> Option<AckRecord> {
-        let at_ns = arrived_at.as_nanos();
+    fn read(&self, tail: &[u8; TAIL_BYTES], before: AckRecord) -> AckRecord {
         if self.has_timestamp {
-            return AckRecord::read(&tail[TAIL_BYTES - 32..], ecn, at_ns);
+            let tcp = timestamped(tail);
+            let (ts_value, ts_echo) = (word32(tcp, 24), word32(tcp, 28));
+            return AckRecord { ts_value, ts_echo, ..said(tcp, before) };
         }
-        AckRecord::read(tail.get(self.tcp..)?, ecn, at_ns)
+        match tail.get(self.tcp..).and_then(|tcp| tcp.first_chunk::<20>()) {
+            Some(tcp) => said(tcp, before),
+            None => before,
+        }
     }
 
     /// What the fields of an IPv4 header add up to that may differ. The same for all of IPv6.
@@ -175,6 +184,29 @@ impl Layout {
         let words = header.as_chunks::<4>().0.iter();
         folded(words.map(|word| u64::from(u32::from_ne_bytes(*word))).sum())
     }
+}
+
+/// `before` with the sequence and ACK number and the window of the TCP header `tcp`.
+#[inline(always)]
+fn said<const N: usize>(tcp: &[u8; N], before: AckRecord) -> AckRecord {
+    let (seq, ack) = (SeqNumber(word32(tcp, 4)), SeqNumber(word32(tcp, 8)));
+    AckRecord { seq, ack, window: u16::from_be_bytes([tcp[14], tcp[15]]), ..before }
+}
+
+/// The TCP header at the end of a frame, if it has a timestamp and no other option: nothing is padded then.
+#[inline(always)]
+fn timestamped(tail: &[u8; TAIL_BYTES]) -> &[u8; TIMESTAMPED_BYTES] {
+    tail.last_chunk().unwrap_or(&[0; TIMESTAMPED_BYTES])
+}
+
+/// Whether the timestamp is in its usual place (RFC 7323, appendix A).
+fn has_usual_timestamp(tcp: &[u8; TIMESTAMPED_BYTES]) -> bool {
+    word32(tcp, 20) == 0x0101_080a
+}
+
+#[inline(always)]
+fn word32<const N: usize>(header: &[u8; N], at: usize) -> u32 {
+    u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
 }
 
 /// Whether `a` and `b` are equal where `fixed` has ones. `N` is a multiple of 8.
@@ -222,6 +254,8 @@ static LAYOUTS: [Layout; 8] = {
 /// Head and tail together cover every layout.
 const HEAD_BYTES: usize = 40;
 const TAIL_BYTES: usize = 48;
+/// A TCP header with a timestamp.
+const TIMESTAMPED_BYTES: usize = 32;
 /// An ACK over Ethernet and IPv6 with a timestamp.
 const MOST_BYTES: usize = 86;
 

@@ -7,6 +7,7 @@ use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::AckRecord;
 use rxo_wire::{FlowKey, SeqNumber};
 
+use super::gather::told;
 use super::order::{Known, spot};
 use super::parse::PureAck;
 use super::{FallbackReason, Fast, FastModule};
@@ -49,35 +50,53 @@ pub(crate) trait Connections {
 
 impl Fast {
     /// Decides about one frame of a batch. `is_held` says whether the engine holds anything of a flow.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn look(
         &mut self,
         connections: &mut impl Connections,
         is_held: impl Fn(&FlowKey) -> bool,
         now: Instant,
-        frame: Frame<&[u8]>,
+        frame: &Frame<&[u8]>,
     ) -> Verdict {
-        if self.on.has_observers() && self.modules.see(self.on, self.expect.link, now, &frame) {
+        if !self.on.has_observers()
+            && let Some((run, record)) = self.expected.read(frame)
+            && let Some(is_duplicate) = self.gathered.append_within_capacity(run, record)
+        {
+            self.note(is_duplicate);
+            return Verdict::Consumed;
+        }
+        self.look_closer(connections, is_held, now, frame)
+    }
+
+    /// [`Fast::look`] at any frame. Out of line, so that an expected ACK needs few registers.
+    #[inline(never)]
+    fn look_closer(
+        &mut self,
+        connections: &mut impl Connections,
+        is_held: impl Fn(&FlowKey) -> bool,
+        now: Instant,
+        frame: &Frame<&[u8]>,
+    ) -> Verdict {
+        if self.on.has_observers() && self.modules.see(self.on, self.expect.link, now, frame) {
             self.counters.filtered += 1;
             return Verdict::Consumed;
         }
-        if let Some((run, record)) = self.expected.read(&frame) {
+        if let Some((run, record)) = self.expected.read(frame) {
             self.append(run, record);
             return Verdict::Consumed;
         }
-        match self.take(connections, is_held, &frame) {
+        match self.take(connections, is_held, frame) {
             Ok(()) => Verdict::Consumed,
             Err(reason) => {
                 self.counters.fallbacks[reason as usize] += 1;
                 self.expected.forget();
-                self.flows.pass(self.expect.link, &frame);
+                self.flows.pass(self.expect.link, frame);
                 Verdict::Fallback
             }
         }
     }
 
-    /// Gathers the ACK in `frame`, or says why not. Out of line, so that an expected ACK needs few registers.
-    #[inline(never)]
+    /// Gathers the ACK in `frame`, or says why not.
     fn take(
         &mut self,
         connections: &mut impl Connections,
@@ -127,8 +146,8 @@ impl Fast {
     /// Gathers an ACK of a run that has begun.
     #[inline]
     fn append(&mut self, run: u32, record: AckRecord) {
-        let before = self.gathered.append(run, record);
-        self.note(before.is_some_and(|before| told(&before) == told(&record)));
+        let is_duplicate = self.gathered.append(run, record);
+        self.note(is_duplicate);
     }
 
     /// Counts a consumed ACK, and whether it repeats the one before.
@@ -137,12 +156,6 @@ impl Fast {
         self.counters.consumed += 1;
         self.counters.duplicates += u64::from(is_duplicate);
     }
-}
-
-/// What makes an ACK a duplicate if the next one tells it again.
-#[inline]
-fn told(record: &AckRecord) -> (SeqNumber, u16) {
-    (record.ack, record.window)
 }
 
 /// The place of the connection of the flow `key`, if it can take ACKs.

@@ -4,8 +4,8 @@
 //! runs only if another flow shares its spot ([`super::order`]) or ACKs are not to be gathered; they are given to it
 //! in order. Nothing allocates once a batch has been as large as it gets.
 
-use rxo_wire::FlowKey;
 use rxo_wire::tcp::AckRecord;
+use rxo_wire::{FlowKey, SeqNumber};
 
 /// The ACKs of a batch.
 #[derive(Debug, Default)]
@@ -50,16 +50,31 @@ impl Gathered {
         (self.runs.len() - 1) as u32
     }
 
-    /// Appends an ACK to the run `number`. Returns the ACK before it.
+    /// Appends an ACK to the run `number`. Returns whether it tells what the one before it told.
     #[inline]
-    pub(super) fn append(&mut self, number: u32, record: AckRecord) -> Option<AckRecord> {
+    pub(super) fn append(&mut self, number: u32, record: AckRecord) -> bool {
+        let ack = self.push(record);
+        self.link(number, ack).is_some_and(|before| told(before) == told(&record))
+    }
+
+    /// [`Gathered::append`], if that needs no more memory. `None` if it does, and nothing has changed.
+    #[inline(always)]
+    pub(super) fn append_within_capacity(
+        &mut self,
+        number: u32,
+        record: AckRecord,
+    ) -> Option<bool> {
+        let has_room = self.acks.len() < self.acks.capacity();
+        has_room.then(|| self.append(number, record))
+    }
+
+    /// Makes the ACK `ack` the last of the run `number`. Returns the one before it.
+    #[inline]
+    fn link(&mut self, number: u32, ack: u32) -> Option<&AckRecord> {
         let run = self.runs.get_mut(number as usize)?;
-        let ack = self.acks.len() as u32;
         let before = self.acks.get_mut(std::mem::replace(&mut run.last, ack) as usize)?;
         before.next = ack;
-        let before = before.record;
-        self.push(record);
-        Some(before)
+        Some(&before.record)
     }
 
     /// Whether the ACK gathered last is of the run `number`.
@@ -110,6 +125,12 @@ impl Iterator for Records<'_> {
         self.next = next;
         Some(record)
     }
+}
+
+/// What makes an ACK a duplicate if the next one tells it again: its number and its window.
+#[inline]
+pub(super) fn told(record: &AckRecord) -> (SeqNumber, u16) {
+    (record.ack, record.window)
 }
 
 /// No ACK has this number: a batch has at most 32,768 frames.

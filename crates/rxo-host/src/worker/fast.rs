@@ -45,7 +45,7 @@ where
     /// Receives a batch, without what the fast path consumes. Returns how many frames there were.
     pub(super) fn receive_past(&mut self, now: Instant) -> Result<usize, DeviceError> {
         let Self { source, engine, core, received, .. } = self;
-        let mut look = |frame: Frame<&[u8]>| core.look(engine, now, frame);
+        let mut look = |frame: Frame<&[u8]>| core.look(engine, now, &frame);
         let looked = source.receive_past(received, self.budget_frames, &mut look);
         // Also if the device has failed: what was consumed is nowhere else.
         core.give_acks(now);
@@ -56,8 +56,8 @@ where
 }
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
-    #[inline]
-    fn look(&mut self, engine: &Engine<Buffer<B>>, now: Instant, frame: Frame<&[u8]>) -> Verdict
+    #[inline(always)]
+    fn look(&mut self, engine: &Engine<Buffer<B>>, now: Instant, frame: &Frame<&[u8]>) -> Verdict
     where
         B: FrameBuffer,
     {
