@@ -84,7 +84,7 @@ pub(crate) const PING: Package =
 
 /// The other device side of a virtio ring.
 pub(crate) const TESTPMD: Package = Package {
-    name: "dpdk",
+    name: "dpdk-dev",
     probe: Probe::Program("dpdk-testpmd"),
     why: "is the device on the other side of a ring",
 };

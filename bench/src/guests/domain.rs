@@ -92,7 +92,7 @@ impl Domain {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let is_there = std::env::split_paths(&path).any(|folder| folder.join(TESTPMD).is_file());
         (self.kind == Kind::Testpmd && !is_there)
-            .then(|| format!("{TESTPMD} is not installed: apt-get install dpdk"))
+            .then(|| format!("{TESTPMD} is not installed: apt-get install dpdk-dev"))
     }
 
     pub(super) fn net(self, socket: &Path) -> GuestNet {
