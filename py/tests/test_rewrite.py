@@ -1,5 +1,7 @@
 """`rxo.coalesce`, `rxo.expand` and `rxo.verify` undo and check each other."""
 
+from pathlib import Path
+
 import pytest
 
 import rxo
@@ -53,6 +55,11 @@ def test_what_cannot_be_is_an_error_and_leaves_no_file(path, tmp_path):
     with pytest.raises(rxo.UsageError, match="poll often is invalid"):
         rxo.coalesce(path, tmp_path / "c.pcapng", poll="often")
     assert [each.name for each in tmp_path.iterdir()] == ["trace.pcap"]
+
+
+def test_a_device_is_written_and_stays_a_device(path):
+    rxo.coalesce(path, "/dev/null")
+    assert Path("/dev/null").is_char_device()
 
 
 def test_a_damaged_capture_is_coalesced_up_to_the_damage(capture, tmp_path):

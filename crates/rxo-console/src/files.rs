@@ -1,31 +1,36 @@
 //! Files that are either complete or absent.
 //!
 //! A file is written under a temporary name in the same folder and renamed when it is complete. Until
-//! then an existing file of the final name stays. After an error nothing of the new file is left.
+//! then an existing file of the final name stays. After an error nothing of the new file is left. What is no plain file,
+//! a pipe or `/dev/null`, is written directly: another file must not take its place.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// A file under a temporary name. Dropping it removes the file, unless it is complete.
 #[derive(Debug)]
 pub struct Unfinished {
-    temporary: PathBuf,
-    /// The final path.
-    target: PathBuf,
-    is_complete: bool,
+    /// The temporary name and the final one; `None` if it is written directly, or complete.
+    names: Option<(PathBuf, PathBuf)>,
 }
 
 impl Unfinished {
-    /// Creates the file. A symbolic link is followed: the file that it names is replaced.
+    /// Creates the file. A symbolic link is followed: the file that it names is replaced. Opens a pipe, or a device
+    /// other than a disk.
     ///
     /// # Errors
     /// If the path names no file, or the system refuses.
     pub fn create(path: &Path) -> io::Result<(Self, File)> {
+        if fs::metadata(path).is_ok_and(|found| takes_a_stream(&found)) {
+            let file = OpenOptions::new().write(true).open(path)?;
+            return Ok((Self { names: None }, file));
+        }
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let temporary = temporary(&target).ok_or(io::ErrorKind::InvalidFilename)?;
         let file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
-        Ok((Self { temporary, target, is_complete: false }, file))
+        Ok((Self { names: Some((temporary, target)) }, file))
     }
 
     /// Completes `file`: writes it to the disk, because an empty file of the final name would be worse
@@ -34,20 +39,27 @@ impl Unfinished {
     /// # Errors
     /// If the system refuses.
     pub fn complete(mut self, file: &File) -> io::Result<()> {
-        file.sync_all()?;
-        fs::rename(&self.temporary, &self.target)?;
-        self.is_complete = true;
+        if let Some((temporary, target)) = &self.names {
+            file.sync_all()?;
+            fs::rename(temporary, target)?;
+            self.names = None;
+        }
         Ok(())
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        if !self.is_complete {
+        if let Some((temporary, _)) = &self.names {
             // If this fails, an unfinished file is left under its temporary name.
-            _ = fs::remove_file(&self.temporary);
+            _ = fs::remove_file(temporary);
         }
     }
+}
+
+/// Whether it is a pipe, or a device other than a disk.
+pub(crate) fn takes_a_stream(found: &Metadata) -> bool {
+    found.file_type().is_fifo() || found.file_type().is_char_device()
 }
 
 /// Writes the file `path` with `fill`.
@@ -73,6 +85,13 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[test]
+    fn a_device_is_written_and_stays() {
+        let null = Path::new("/dev/null");
+        replace(null, |file| file.write_all(b"gone")).unwrap();
+        assert!(takes_a_stream(&fs::metadata(null).unwrap()));
+    }
 
     #[test]
     fn a_failure_leaves_what_was_there_and_nothing_else() {

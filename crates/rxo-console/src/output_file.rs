@@ -3,7 +3,7 @@
 //! A plain file appears under its name when it is complete. Standard output, pipes and `/dev/null` are
 //! written directly: there, only the exit code tells that the command ended early.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -13,14 +13,14 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::fault::usage;
-use crate::files::Unfinished;
+use crate::files::{Unfinished, takes_a_stream};
 use crate::output;
 
 /// The output while it is written.
 #[derive(Debug)]
 pub struct OutputFile {
     name: String,
-    /// The file under its temporary name; `None` if it is written directly.
+    /// What is to be completed; nothing of standard output.
     unfinished: Option<Unfinished>,
     /// Whether it is standard output, so that nothing else may be printed there.
     is_standard: bool,
@@ -45,12 +45,11 @@ impl OutputFile {
         if is_dash {
             return Self::standard(name);
         }
-        match fs::metadata(path) {
-            Ok(found) if found.is_file() => Self::plain(name, path),
-            Ok(found) if takes_a_stream(&found) => Self::stream(name, path),
-            Ok(_) => Err(usage(format!("{name} is no plain file, pipe or -: name one to write"))),
-            Err(_) => Self::plain(name, path),
+        let is_odd = |found: Metadata| !found.is_file() && !takes_a_stream(&found);
+        if fs::metadata(path).is_ok_and(is_odd) {
+            return Err(usage(format!("{name} is no plain file, pipe or -: name one to write")));
         }
+        Self::named(name, path)
     }
 
     fn standard(name: String) -> Result<(Self, File)> {
@@ -63,21 +62,14 @@ impl OutputFile {
         Ok((Self { name, unfinished: None, is_standard: true }, file))
     }
 
-    fn stream(name: String, path: &Path) -> Result<(Self, File)> {
-        let opened = OpenOptions::new().write(true).open(path);
-        let file = opened.with_context(|| format!("{name} cannot be written"))?;
-        let is_standard = is_standard(&file);
-        Ok((Self { name, unfinished: None, is_standard }, file))
-    }
-
-    fn plain(name: String, path: &Path) -> Result<(Self, File)> {
+    fn named(name: String, path: &Path) -> Result<(Self, File)> {
         if path.file_name().is_none() {
             return Err(usage(format!("{name} names no file: name one to write")));
         }
         let created = Unfinished::create(path);
         let (unfinished, file) = created.with_context(|| format!("{name} cannot be written"))?;
-        let unfinished = Some(unfinished);
-        Ok((Self { name, unfinished, is_standard: false }, file))
+        let is_standard = is_standard(&file);
+        Ok((Self { name, unfinished: Some(unfinished), is_standard }, file))
     }
 
     /// Its name, for messages.
@@ -124,11 +116,6 @@ impl Report {
     pub fn json(self, value: &impl Serialize) -> Result<()> {
         self.text(&serde_json::to_string_pretty(value)?)
     }
-}
-
-/// Whether it is a pipe, or a device other than a disk.
-fn takes_a_stream(found: &Metadata) -> bool {
-    found.file_type().is_fifo() || found.file_type().is_char_device()
 }
 
 /// Whether `path` is the plain file that `input` is read from, under any name.
