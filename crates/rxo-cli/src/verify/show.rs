@@ -49,7 +49,7 @@ pub(super) fn undecided([name_a, name_b]: [&str; 2], found: &Difference) -> Stri
     format!(
         "cannot tell whether {name_a} and {name_b} have the same datagrams of {flow}: {} of {name_a} and {} of \
          {name_b} may be several each, and neither has a note of them; compare captures that were taken before \
-         coalescing, or what `rxo coalesce` made of these",
+         coalescing, or what `rxo coalesce` made of such",
         packet(*packet_a),
         packet(*packet_b),
     )
