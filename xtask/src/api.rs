@@ -58,13 +58,20 @@ fn kept_in(workspace: &Workspace, package: &Package) -> PathBuf {
 
 /// The interface of `package`, sorted as rustdoc's reader sorts it.
 fn listing(workspace: &Workspace, package: &Package) -> Result<String> {
-    let name = &package.name;
+    read(&document(&workspace.root, &workspace.target, &package.name, "")?)
+}
+
+/// Documents the library `name` of the workspace in `root` as JSON, with further `flags` of rustdoc; the file, below `target`.
+///
+/// # Errors
+/// The library does not build.
+pub(crate) fn document(root: &Path, target: &Path, name: &str, flags: &str) -> Result<PathBuf> {
     let json = format!("rustdoc {CHECKED} -p {name} --lib --quiet -- -Zunstable-options");
-    Program::cargo(&workspace.root, &format!("{json} --output-format json --cap-lints allow"))
+    Program::cargo(root, &format!("{json} --output-format json --cap-lints allow {flags}"))
         .env("RUSTC_BOOTSTRAP", "1")
+        .env("CARGO_TARGET_DIR", &target.to_string_lossy())
         .output()?;
-    let file = format!("doc/{}.json", name.replace('-', "_"));
-    read(&workspace.target.join(file))
+    Ok(target.join(format!("doc/{}.json", name.replace('-', "_"))))
 }
 
 fn read(json: &Path) -> Result<String> {

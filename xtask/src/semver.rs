@@ -1,13 +1,16 @@
 //! `cargo xtask semver --since REV`: what in the public interfaces breaks programs written for an earlier revision.
 //!
 //! `cargo xtask api` shows every change; this says which of them are breaking, by the rules of Cargo's book. Not part
-//! of `test`: cargo-semver-checks documents every library twice, which takes minutes.
+//! of `test`: every library is documented twice, which takes minutes. cargo-semver-checks would do that by itself, but
+//! builds all dependencies anew for each library.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
 use crate::UsageError;
+use crate::api;
 use crate::sh::{self, Program};
 use crate::workspace::{Package, Workspace};
 
@@ -29,10 +32,48 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     for library in new {
         println!("{} is new since {revision}", library.name);
     }
+    let place = workspace.target.join("semver");
+    let earlier = check_out(&workspace.root, &commit, &place)?;
+    let mut broken = Vec::new();
+    for Package { name, .. } in known {
+        // Each revision has a folder of its own, because both have files of the same names.
+        let before = api::document(&earlier, &place.join("before"), name, HIDDEN)?;
+        let now = api::document(&workspace.root, &place.join("now"), name, HIDDEN)?;
+        match compare(&workspace.root, &before, &now)? {
+            (Ok(()), _) => println!("{name}: nothing breaks"),
+            (Err(_), why) => {
+                println!("{name}: {}\n", why.trim());
+                broken.push(name.as_str());
+            }
+        }
+    }
+    if broken.is_empty() {
+        return Ok(());
+    }
+    bail!("programs written for {revision} may not build with {}", broken.join(", "))
+}
+
+/// Puts the sources of `commit` into a folder of `place`, instead of those of an earlier call.
+fn check_out(root: &Path, commit: &str, place: &Path) -> Result<PathBuf> {
+    let (sources, archive) = (place.join("sources"), place.join("sources.tar"));
+    if sources.exists() {
+        fs::remove_dir_all(&sources)?;
+    }
+    fs::create_dir_all(&sources)?;
+    let archive = archive.to_string_lossy();
+    Program::new(root, "git", ["archive", "--output", &archive, commit]).output()?;
+    // Files as old as the commit would look to cargo as if they had been built.
+    Program::new(&sources, "tar", ["-xmf", &archive]).output()?;
+    Ok(sources)
+}
+
+/// Whether anything breaks, and what cargo-semver-checks says about it.
+fn compare(root: &Path, before: &Path, now: &Path) -> Result<(Result<()>, String)> {
+    let [before, now] = [before, now].map(Path::to_string_lossy);
     // With the release type of additions only what breaks is reported, whatever the versions are.
-    let check = ["semver-checks", "--release-type", "minor", "--baseline-rev", &commit];
-    let libraries = known.iter().flat_map(|library| ["--package", library.name.as_str()]);
-    Program::new(&workspace.root, "cargo", check.into_iter().chain(libraries)).run()
+    let check = ["semver-checks", "--release-type", "minor"];
+    let files = ["--baseline-rustdoc", &before, "--current-rustdoc", &now];
+    Program::new(root, "cargo", check.iter().chain(&files)).output_of_both()
 }
 
 /// The revision that was typed.
@@ -59,6 +100,9 @@ fn was_there(workspace: &Workspace, library: &Package, commit: &str) -> bool {
     let manifest = format!("{commit}:{}", folder.join("Cargo.toml").display());
     Program::new(&workspace.root, "git", ["cat-file", "-e", &manifest]).output().is_ok()
 }
+
+/// What cargo-semver-checks wants to see too, to know what is public only by its name.
+const HIDDEN: &str = "--document-private-items --document-hidden-items";
 
 #[cfg(test)]
 mod tests {

@@ -53,6 +53,32 @@ impl AckNumbers {
 /// behind it a frame whose IPv4 identification is one higher. All have the metadata of `frame` and are no
 /// GSO frames; a partial checksum stays partial. Returns their number; `None`, and gives nothing, if the
 /// bytes are no template, or one of more than [`MOST_PACKED_NUMBERS`]. Does not allocate; O(ACKs).
+///
+/// # Examples
+/// ```
+/// use rxo_ack::{AckNumbers, expand_packed};
+/// use rxo_frame::{Frame, Instant, LinkKind};
+/// use rxo_wire::SeqNumber;
+/// # use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
+/// # use rxo_wire::{TcpFlags, checksum::Summer};
+/// # let tcp = TcpHeader { flags: TcpFlags::ACK, ack: SeqNumber(2897), ..TcpHeader::default() };
+/// # let ip = Ipv4Header { protocol: 6, payload_bytes: 20, ..Ipv4Header::default() };
+/// # let mut packet = [0; 40];
+/// # let segment = ip.write(&mut packet)?;
+/// # tcp.write(segment)?;
+/// # write_tcp_checksum(segment, ip.pseudo_header(), Summer::detect())?;
+///
+/// // `packet` acknowledges 2897; the numbers of a second ACK follow it.
+/// let second = AckNumbers { ack: SeqNumber(5793), ..AckNumbers::default() };
+/// let packed = [&packet[..], &second.to_packed()].concat();
+/// let mut acks = Vec::new();
+/// let packed = Frame::new(&packed[..], Instant::ZERO);
+/// let count = expand_packed(packed, LinkKind::RawIp, &mut |ack| acks.push(ack.bytes.to_vec()));
+/// assert_eq!((count, acks.len()), (Some(2), 2));
+/// assert_eq!(acks[0], packet);
+/// assert_eq!(acks[1][28..32], 5793_u32.to_be_bytes());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn expand_packed(
     frame: Frame<&[u8]>,
     link: LinkKind,

@@ -12,6 +12,22 @@ const BATCH_BYTES: usize = 1 << 20;
 const STEP_RECORDS: usize = 16;
 
 /// A capture that is being read in batches.
+///
+/// # Examples
+/// ```
+/// use std::io::Cursor;
+/// use std::sync::Arc;
+/// use std::sync::atomic::AtomicBool;
+///
+/// use rxo_capture::{Batches, Capture, CaptureWriter, Step};
+///
+/// let empty = CaptureWriter::new(Vec::new(), "an example")?.finish()?;
+/// let capture = Capture::from_reader("empty", Box::new(Cursor::new(empty)))?;
+/// let mut batches = Batches::new(capture, Arc::new(AtomicBool::new(false)));
+/// assert!(matches!(batches.step(), Step::Over));
+/// assert!(batches.records.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Batches {
     /// The capture.
     pub capture: Capture,

@@ -40,6 +40,19 @@ impl LinkType {
     ///   tag gives `None`, because two removed tags would look like one.
     /// * In a loopback frame, the address family decides: 2 is IPv4; 10, 24, 28 and 30 are IPv6 on
     ///   Linux, NetBSD and OpenBSD, FreeBSD, and macOS. [`Self::NULL`] is read in both byte orders.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_capture::{LinkType, SharedBytes};
+    /// use rxo_frame::LinkKind;
+    ///
+    /// // A loopback frame: an address family, then IPv4.
+    /// let frame = SharedBytes::from([&[2, 0, 0, 0][..], &[0x45; 20]].concat());
+    /// let network = LinkType::NULL.network(&frame).ok_or("no IP packet")?;
+    /// assert_eq!((network.link, network.header_bytes), (LinkKind::RawIp, 4));
+    /// assert_eq!(network.packet.as_ref(), [0x45; 20]);
+    /// # Ok::<(), &str>(())
+    /// ```
     #[must_use]
     pub fn network(self, packet: &SharedBytes) -> Option<Network> {
         let bytes = packet.as_ref();

@@ -13,6 +13,17 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 ///
 /// Ticks are the unit of a file ([`Record::ticks`](super::Record::ticks)). Instants are nanoseconds
 /// in 64 bits, which cannot represent every time of every file.
+///
+/// # Examples
+/// ```
+/// use rxo_capture::Clock;
+/// use rxo_frame::Instant;
+///
+/// // Microseconds, as in most pcap files: 3 s and 5 µs.
+/// let (clock, ticks) = (Clock::pcap(1_000), 3 << 32 | 5);
+/// assert_eq!(clock.instant(ticks), Instant::from_micros(3_000_005));
+/// assert_eq!(clock.ticks(Instant::from_micros(3_000_005)), Some(ticks));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     length: Length,

@@ -134,6 +134,27 @@ const HARMLESS: TcpFlags = TcpFlags::ACK.union(TcpFlags::PSH);
 ///
 /// # Errors
 /// The first rule that it breaks, as a reason to deliver it untouched.
+///
+/// # Examples
+/// ```
+/// use rxo_coalesce::{BypassReason, Policy, candidate};
+/// use rxo_wire::parse_ip;
+/// # use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
+/// # use rxo_wire::{TcpFlags, checksum::Summer};
+/// # let tcp = TcpHeader { flags: TcpFlags::ACK, ..TcpHeader::default() };
+/// # let ip = Ipv4Header { protocol: 6, payload_bytes: 20 + 1_000, ..Ipv4Header::default() };
+/// # let mut segment = vec![0; 40 + 1_000];
+/// # let rest = ip.write(&mut segment)?;
+/// # tcp.write(rest)?;
+/// # write_tcp_checksum(rest, ip.pseudo_header(), Summer::detect())?;
+///
+/// let parsed = parse_ip(&segment).map_err(|_| "unreadable")?;
+/// assert!(candidate(&parsed, &Policy::linux_gro()).is_ok());
+/// segment[8] ^= 1;
+/// let parsed = parse_ip(&segment).map_err(|_| "unreadable")?;
+/// assert_eq!(candidate(&parsed, &Policy::linux_gro()).err(), Some(BypassReason::BadIpChecksum));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[inline(always)]
 pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegment, BypassReason> {
     let tcp = transport(&parsed.transport)?;

@@ -8,6 +8,17 @@ use rxo_wire::checksum::Summer;
 use crate::{ChecksumForm, Hold, Policy};
 
 /// The configuration of an engine. It determines all memory that the engine ever uses.
+///
+/// # Examples
+/// ```
+/// use rxo_coalesce::{Config, Policy};
+/// use rxo_frame::LinkKind;
+///
+/// let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::remember()) };
+/// assert!(config.check().is_ok());
+/// let refused = Config { batch_frames: 0, ..config }.check();
+/// assert!(refused.is_err_and(|error| error.to_string().contains("batch_frames")));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The rules.

@@ -5,6 +5,17 @@ const PER_DOUBLING_BITS: u32 = 3;
 const BUCKETS: usize = 16 + (64 - 4) * 8;
 
 /// How often which values occurred. Recording is a handful of instructions and never allocates.
+///
+/// # Examples
+/// ```
+/// use rxo_coalesce::Histogram;
+///
+/// let mut segments = Histogram::default();
+/// for count in [1, 16, 16] {
+///     segments.record(count);
+/// }
+/// assert_eq!((segments.count(), segments.max()), (3, 16));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     buckets: [u64; BUCKETS],

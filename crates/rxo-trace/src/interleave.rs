@@ -41,6 +41,29 @@ pub struct Interleave {
 
 impl Interleave {
     /// Starts with an empty state. A window has at least one packet, even if 0 is given.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_capture::{LinkType, Record};
+    /// use rxo_trace::interleave::Interleave;
+    /// # use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
+    /// # use rxo_wire::{TcpFlags, checksum::Summer};
+    /// # let tcp = TcpHeader { flags: TcpFlags::ACK, ..TcpHeader::default() };
+    /// # let ip = Ipv4Header { protocol: 6, payload_bytes: 20 + 1_000, ..Ipv4Header::default() };
+    /// # let mut segment = vec![0; 40 + 1_000];
+    /// # let rest = ip.write(&mut segment)?;
+    /// # tcp.write(rest)?;
+    /// # write_tcp_checksum(rest, ip.pseudo_header(), Summer::detect())?;
+    ///
+    /// let record = Record { bytes: segment.into(), ..Record::default() };
+    /// let mut interleave = Interleave::new(32);
+    /// for _ in 0..3 {
+    ///     interleave.take(LinkType::RAW, &record);
+    /// }
+    /// let found = interleave.finish();
+    /// assert_eq!((found.data_segments, found.segments_per_run), (3, 3.0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn new(window_packets: u32) -> Self {
         Self {

@@ -26,6 +26,18 @@ const PART_ROWS: usize = 65_536;
 ///
 /// # Errors
 /// If the folder cannot be created or a file cannot be written. The message names the file.
+///
+/// # Examples
+/// ```
+/// use rxo_trace::parquet;
+/// use rxo_trace::report::Report;
+///
+/// let folder = std::env::temp_dir().join(format!("rxo-tables-{}", std::process::id()));
+/// parquet::write(&Report::default(), &folder)?;
+/// assert!(folder.join("flows.parquet").exists());
+/// # std::fs::remove_dir_all(folder)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn write(report: &Report, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
     // Without flows, there is still a table with all columns.

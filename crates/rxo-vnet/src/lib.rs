@@ -121,6 +121,16 @@ impl VnetHeader {
 
     /// The header for a packet with `offload`. `inserted_bytes` is the length of what was inserted
     /// into its link-layer header afterwards (a VLAN tag), by which the offsets of `offload` grow.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_frame::{ChecksumStatus, Offload};
+    /// use rxo_vnet::VnetHeader;
+    ///
+    /// let offload = Offload { checksum: ChecksumStatus::Verified, gso: None, header_bytes: 0 };
+    /// let header = VnetHeader::for_packet(offload, 0);
+    /// assert_eq!((header.checksum(), header.gso()), (ChecksumStatus::Verified, None));
+    /// ```
     #[inline]
     #[must_use]
     pub fn for_packet(offload: Offload, inserted_bytes: u16) -> Self {

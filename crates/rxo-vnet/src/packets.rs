@@ -165,6 +165,14 @@ fn complete(packet: &mut [u8], start: usize, offset: usize, summer: Summer) {
 
 /// The four bytes before each packet of a macOS `utun`: the address family of the IP `packet`, `AF_INET` (2) or
 /// `AF_INET6` (30), big-endian. `None` if it is not IP. A WinTUN has nothing before a packet.
+///
+/// # Examples
+/// ```
+/// use rxo_vnet::utun_prefix;
+///
+/// assert_eq!(utun_prefix(&[0x45, 0, 0, 20]), Some([0, 0, 0, 2]));
+/// assert_eq!(utun_prefix(&[]), None);
+/// ```
 #[must_use]
 pub const fn utun_prefix(packet: &[u8]) -> Option<[u8; 4]> {
     match packet.first() {

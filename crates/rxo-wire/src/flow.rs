@@ -10,6 +10,16 @@ use crate::{ETHERNET_HEADER_BYTES, Offsets, ethernet};
 ///
 /// IPv4 addresses are kept as IPv4-mapped IPv6 ones (RFC 4291, section 2.5.5.2). A key whose ports
 /// are unknown (a fragment) has both 0; compare it with [`FlowKey::has_addresses_of`].
+///
+/// # Examples
+/// ```
+/// use rxo_wire::FlowKey;
+///
+/// let (client, server) = (0x0a00_0001, 0x0a00_0002);
+/// let key = FlowKey::v4(client, server, 40_000 << 16 | 443, 0);
+/// assert_eq!(format!("{key:?}"), "10.0.0.1:40000 > 10.0.0.2:443");
+/// assert_eq!(key.reversed().source_port(), 443);
+/// ```
 #[derive(Clone, Copy, Eq, Default)]
 pub struct FlowKey {
     /// Source (2 words), destination (2 words), then VLANs and ports. But for the VLANs these are the
@@ -266,6 +276,16 @@ impl fmt::Debug for FlowKey {
 ///
 /// Folded 64 × 64 → 128-bit multiplications of seeded words: about 3 ns. Not a cryptographic
 /// hash: tables must bound their work also when it is broken.
+///
+/// # Examples
+/// ```
+/// use rxo_wire::{FlowHasher, FlowKey};
+///
+/// let key = FlowKey::v4(0x0a00_0001, 0x0a00_0002, 40_000 << 16 | 443, 0);
+/// let hasher = FlowHasher::new(7);
+/// assert!(hasher.hash(&key) == hasher.hash(&key));
+/// assert!(hasher.hash(&key) != FlowHasher::new(8).hash(&key));
+/// ```
 #[derive(Clone, Copy)]
 pub struct FlowHasher {
     seeds: [u64; 6],

@@ -165,6 +165,22 @@ pub fn parse(frame: &[u8]) -> Result<Parsed, Unparsed> {
 ///
 /// # Errors
 /// As [`parse`].
+///
+/// # Examples
+/// ```
+/// use rxo_wire::build::{Ipv4Header, UdpHeader};
+/// use rxo_wire::{Malformed, Transport, parse_ip};
+///
+/// let ip = Ipv4Header { protocol: 17, payload_bytes: 8, ..Ipv4Header::default() };
+/// let mut packet = [0; 28];
+/// UdpHeader { destination_port: 53, ..UdpHeader::default() }.write(ip.write(&mut packet)?)?;
+///
+/// let parsed = parse_ip(&packet).map_err(|_| "unreadable")?;
+/// assert!(matches!(parsed.transport, Transport::Udp(_)));
+/// assert_eq!(parsed.key.destination_port(), 53);
+/// assert_eq!(parse_ip(&[]).err().map(|unparsed| unparsed.why), Some(Malformed::Truncated));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[inline]
 pub fn parse_ip(packet: &[u8]) -> Result<Parsed, Unparsed> {
     match packet.first().map(|first| first >> 4) {

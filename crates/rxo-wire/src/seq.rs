@@ -5,6 +5,16 @@ use core::ops::{Add, Sub};
 /// A sequence number: a point on a circle of 2³² (RFC 9293, section 3.4).
 ///
 /// There is no `Ord` on purpose: "less than" means something only within half the circle.
+///
+/// # Examples
+/// ```
+/// use rxo_wire::SeqNumber;
+///
+/// let last = SeqNumber(u32::MAX);
+/// assert_eq!(last + 2, SeqNumber(1));
+/// assert!(last.is_before(SeqNumber(1)));
+/// assert_eq!(SeqNumber(1) - last, 2);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SeqNumber(pub u32);
 

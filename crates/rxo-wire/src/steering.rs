@@ -10,6 +10,15 @@ use crate::FlowKey;
 
 /// The shard of the connection `key`, below `shards`; the same for both directions. VLANs do not count. 0 if
 /// there are no shards.
+///
+/// # Examples
+/// ```
+/// use rxo_wire::{FlowKey, shard_of};
+///
+/// let key = FlowKey::v4(0x0a00_0001, 0x0a00_0002, 40_000 << 16 | 443, 0);
+/// assert!(shard_of(&key, 4) < 4);
+/// assert_eq!(shard_of(&key, 4), shard_of(&key.reversed(), 4));
+/// ```
 #[must_use]
 pub const fn shard_of(key: &FlowKey, shards: u32) -> u32 {
     let hash = key.folded().wrapping_mul(STEERING_MULTIPLIER) >> STEERING_SHIFT;

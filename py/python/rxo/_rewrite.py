@@ -73,7 +73,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of ``verify``. True if no difference was found."""
+    """The result of ``verify``. True if no difference was found, and nothing was undecided."""
 
     equal: bool
     packets_a: int
@@ -83,6 +83,8 @@ class Verdict:
     #: Segments inside an aggregate without a note, whose ACK, window and options could not be compared.
     forgotten_segments: int
     differences: tuple[Difference, ...]
+    #: Flows of UDP with the same bytes in packets that may be several datagrams each, of unknown length.
+    undecided: tuple[Difference, ...]
     #: Whether the comparison stopped because enough flows differ.
     stopped: bool
     #: Flows that were forgotten while equal, because there were too many.
@@ -131,5 +133,6 @@ def verify(a: Capture, b: Capture, *, window_mb: int = 64) -> Verdict:
     ``window_mb`` bounds what waits for its counterpart in the other capture.
     """
     found = json.loads(_rxo.verify(a, b, window_mb=window_mb))
-    found["differences"] = tuple(Difference(**each) for each in found["differences"])
+    for name in ("differences", "undecided"):
+        found[name] = tuple(Difference(**each) for each in found[name])
     return Verdict(**found)

@@ -3,8 +3,11 @@
 PYTHONPATH=py/tests python py/tests/clusters/measure.py
 """
 
-import os
+import multiprocessing
+import statistics
 import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
 
 import traffic
 
@@ -14,9 +17,9 @@ import rxo.cluster
 
 def cost(work):
     """The processor time of this process for some work, in seconds, and its result."""
-    before = sum(os.times()[:2])
+    before = time.process_time()
     result = work()
-    return sum(os.times()[:2]) - before, result
+    return time.process_time() - before, result
 
 
 def capture(path, rounds):
@@ -29,13 +32,31 @@ def capture(path, rounds):
             file.write(traffic.pcap(later)[24:])
 
 
-def scaling(path):
-    for _ in range(3):
-        one, whole = cost(lambda: rxo.analyze(path))
-        two, parts = cost(lambda: [rxo.analyze(path, part=(number, 2)) for number in (1, 2)])
-        total = rxo.cluster.merge(parts)
-        assert (total.packets, total.eliminated) == (whole.packets, whole.eliminated)
-        print(f"one worker {one:.2f} s, two {two:.2f} s: {two / one:.2f} times as much")
+def counted(task):
+    """What a worker does: a task, with the processor time that it took."""
+    return cost(lambda: rxo.cluster.count(task))
+
+
+def divided(workers, path, parts):
+    """The processor time of all workers and of merging, and the sum."""
+    taken, studies = zip(*workers.map(counted, rxo.cluster.tasks(path, parts=parts)))
+    merging, total = cost(lambda: rxo.cluster.merge(list(studies)))
+    return sum(taken) + merging, total
+
+
+def scaling(path, rounds=7):
+    """One worker and two at a time, in turn."""
+    ratios = []
+    start = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, start) as single, ProcessPoolExecutor(2, start) as pair:
+        for number in range(rounds + 1):
+            (one, whole), (two, total) = divided(single, path, 1), divided(pair, path, 2)
+            assert (total.packets, total.eliminated) == (whole.packets, whole.eliminated)
+            if number > 0:  # In the first round the workers start.
+                ratios.append(two / one)
+                print(f"one worker {one:.2f} s, two {two:.2f} s: {two / one:.3f} times as much")
+    low, median, high = statistics.quantiles(ratios, n=4)
+    print(f"two take {median:.3f} times as much as one (quartiles {low:.3f} to {high:.3f})")
 
 
 def merging(path, parts=200, series=50, together=16):
@@ -55,7 +76,7 @@ def merging(path, parts=200, series=50, together=16):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         big, small = f"{folder}/big.pcap", f"{folder}/small.pcap"
-        capture(big, 40)
+        capture(big, 100)
         scaling(big)
         capture(small, 1)
         merging(small)

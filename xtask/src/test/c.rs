@@ -76,13 +76,10 @@ impl Kit {
         Ok(said.split_whitespace().map(str::to_owned).collect())
     }
 
-    /// What it says, with the archive in place of the library.
+    /// What it says for static linking, with the archive in place of the library, as docs/c.md has it.
     fn r#static(&self) -> Result<Vec<String>> {
-        let archive = self.path("lib/librxo.a");
-        let mut flags = self.flags(&["rxo"])?;
-        flags.iter_mut().filter(|flag| *flag == "-lrxo").for_each(|flag| *flag = archive.clone());
-        flags.extend(["-lpthread", "-lm", "-ldl"].map(str::to_owned));
-        Ok(flags)
+        let flags = self.flags(&["--static", "rxo"])?;
+        Ok(flags.into_iter().map(|flag| flag.replace("-lrxo", "-l:librxo.a")).collect())
     }
 
     /// A file below the prefix.

@@ -26,7 +26,7 @@ struct Found<'a> {
 /// Compares two captures.
 ///
 /// # Errors
-/// If one cannot be read, the captures differ, or part of one could not be read.
+/// If one cannot be read, the captures differ, this cannot be decided, or part of one could not be read.
 pub(crate) fn command(flags: &VerifyFlags) -> Result<()> {
     let limits = limits(flags)?;
     let inputs = [Input::new(&flags.a), Input::new(&flags.b)];
@@ -45,8 +45,11 @@ pub(crate) fn command(flags: &VerifyFlags) -> Result<()> {
     } else {
         output::text(&show::text([a, b], &verdict, missing.is_some()))?;
     }
-    if !verdict.equal {
+    if !verdict.differences.is_empty() {
         bail!("{a} and {b} differ in {} of the flows", verdict.differences.len());
+    }
+    if let Some(found) = verdict.undecided.first() {
+        return Err(partial(show::undecided([a, b], found)));
     }
     missing.map_or(Ok(()), |why| Err(partial(why)))
 }

@@ -6,8 +6,13 @@ use crate::numbers::grouped;
 
 /// The whole verdict.
 pub(super) fn text([a, b]: [&str; 2], verdict: &Verdict, is_partial: bool) -> String {
-    let mut lines: Vec<String> = verdict.differences.iter().map(difference).collect();
-    let says = if verdict.equal { "say the same" } else { "differ" };
+    let found = verdict.differences.iter().chain(&verdict.undecided);
+    let mut lines: Vec<String> = found.map(difference).collect();
+    let says = match (verdict.equal, verdict.differences.is_empty()) {
+        (true, _) => "say the same",
+        (false, true) => "have the same bytes, in datagrams whose lengths are not known",
+        (false, false) => "differ",
+    };
     lines.push(format!(
         "{a} ({} packets) and {b} ({} packets) {says}: {} flows, {} bytes of payload found equal.",
         grouped(verdict.packets_a),
@@ -36,6 +41,18 @@ pub(super) fn text([a, b]: [&str; 2], verdict: &Verdict, is_partial: bool) -> St
         ));
     }
     lines.join("\n")
+}
+
+/// Why it cannot be decided whether the captures are equal.
+pub(super) fn undecided([name_a, name_b]: [&str; 2], found: &Difference) -> String {
+    let Difference { flow, packet_a, packet_b, .. } = found;
+    format!(
+        "cannot tell whether {name_a} and {name_b} have the same datagrams of {flow}: {} of {name_a} and {} of \
+         {name_b} may be several each, and neither has a note of them; compare captures that were taken before \
+         coalescing, or what `rxo coalesce` made of such",
+        packet(*packet_a),
+        packet(*packet_b),
+    )
 }
 
 fn difference(found: &Difference) -> String {

@@ -11,6 +11,7 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 use rxo_coalesce::Policy;
+use rxo_testkit::udp;
 use serde_json::Value;
 
 use self::world::{Folder, mixed, pcap, records, several_interfaces, shared_captures};
@@ -128,6 +129,25 @@ fn a_flipped_byte_is_named() {
     }
     let (text, _) = folder.rxo("verify changed.pcap in.pcap", 1);
     assert!(text.contains("payload at byte 1,399 of the stream: a packet 1: byte 0x"), "{text}");
+}
+
+#[test]
+fn datagrams_of_unknown_length_are_neither_equal_nor_different() {
+    let folder = Folder::new("undecided");
+    folder.write("a.pcap", &pcap(&[udp().seq(0).len(1_300)]));
+    folder.write("b.pcap", &pcap(&[udp().seq(0).len(600), udp().seq(600).len(700)]));
+    let (text, said) = folder.rxo("verify a.pcap b.pcap", 3);
+    assert!(text.contains("lengths of datagrams") && text.contains("same bytes"), "{text}");
+    for part in ["packet 1 of a.pcap and packet 2 of b.pcap", "neither has a note", "rxo coalesce"]
+    {
+        assert!(said.contains(part), "'{part}' is not in: {said}");
+    }
+    let (text, _) = folder.rxo("verify a.pcap b.pcap --json", 3);
+    let found = json(&text);
+    assert_eq!(
+        (&found["equal"], &found["undecided"][0]["kind"]),
+        (&false.into(), &"datagrams".into())
+    );
 }
 
 #[test]

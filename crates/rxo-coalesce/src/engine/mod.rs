@@ -198,6 +198,30 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Takes the frames out of `batch` without ending the poll.
+    ///
+    /// # Examples
+    /// A poll that comes in parts:
+    /// ```
+    /// use rxo_coalesce::{Config, Engine, Policy};
+    /// use rxo_frame::{Frame, Instant, LinkKind};
+    /// # use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
+    /// # use rxo_wire::{TcpFlags, checksum::Summer};
+    /// # let tcp = TcpHeader { flags: TcpFlags::ACK, ..TcpHeader::default() };
+    /// # let ip = Ipv4Header { protocol: 6, payload_bytes: 20 + 1_000, ..Ipv4Header::default() };
+    /// # let mut segment = vec![0; 40 + 1_000];
+    /// # let rest = ip.write(&mut segment)?;
+    /// # tcp.write(rest)?;
+    /// # write_tcp_checksum(rest, ip.pseudo_header(), Summer::detect())?;
+    ///
+    /// let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro()) };
+    /// let (mut engine, mut deliveries) = (Engine::new(config)?, 0);
+    /// let mut batch = vec![Frame::new(segment, Instant::ZERO)];
+    /// engine.push(&mut batch, Instant::ZERO, |delivered| deliveries += delivered.iter().count());
+    /// assert_eq!(deliveries, 0);
+    /// engine.end_of_poll(Instant::ZERO, |delivered| deliveries += delivered.iter().count());
+    /// assert_eq!(deliveries, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn push(
         &mut self,
         batch: &mut Vec<Frame<B>>,
@@ -270,6 +294,31 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Delivers everything held.
+    ///
+    /// # Examples
+    /// Before a program ends:
+    /// ```
+    /// use rxo_coalesce::{Config, Engine, FlushReason, Hold, Policy};
+    /// use rxo_frame::{Duration, Frame, Instant, LinkKind};
+    /// # use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
+    /// # use rxo_wire::{TcpFlags, checksum::Summer};
+    /// # let tcp = TcpHeader { flags: TcpFlags::ACK, ..TcpHeader::default() };
+    /// # let ip = Ipv4Header { protocol: 6, payload_bytes: 20 + 1_000, ..Ipv4Header::default() };
+    /// # let mut segment = vec![0; 40 + 1_000];
+    /// # let rest = ip.write(&mut segment)?;
+    /// # tcp.write(rest)?;
+    /// # write_tcp_checksum(rest, ip.pseudo_header(), Summer::detect())?;
+    ///
+    /// let policy = Policy { hold: Hold::Within(Duration::from_micros(50)), ..Policy::linux_gro() };
+    /// let config = Config { link: LinkKind::RawIp, ..Config::new(policy) };
+    /// let (mut engine, mut deliveries) = (Engine::new(config)?, 0);
+    /// let mut batch = vec![Frame::new(segment, Instant::ZERO)];
+    /// engine.poll(&mut batch, Instant::ZERO, |_delivered| {});
+    /// engine.flush(Instant::ZERO, |delivered| deliveries += delivered.iter().count());
+    /// assert_eq!((deliveries, engine.is_idle()), (1, true));
+    /// assert_eq!(engine.counters().flushed(FlushReason::Shutdown), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn flush(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
         self.flush_all(self.store.end(), FlushReason::Shutdown, now);
         self.deliver_between(&mut sink);

@@ -60,6 +60,15 @@ impl Policy {
     ///
     /// # Errors
     /// [`UnknownPolicy`], which lists the names there are.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_coalesce::Policy;
+    ///
+    /// assert_eq!(Policy::by_name("linux-gro")?, Policy::linux_gro());
+    /// assert!(Policy::by_name("lro").is_err_and(|error| error.to_string().contains("inet-lro")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn by_name(name: &str) -> Result<Self, UnknownPolicy> {
         Self::all()
             .into_iter()
@@ -71,6 +80,17 @@ impl Policy {
     ///
     /// # Errors
     /// [`SettingError`] names the key, the value and what would be accepted.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_coalesce::Policy;
+    ///
+    /// let mut policy = Policy::linux_gro();
+    /// policy.set("max-segments", "8")?;
+    /// assert_eq!(policy.max_segments, 8);
+    /// assert!(policy.set("max-segments", "many").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), SettingError> {
         let error = |accepted| SettingError { key: key.into(), value: value.into(), accepted };
         let name = key.replace('-', "_");

@@ -51,6 +51,15 @@ pub enum Guide {
 
 impl Figure {
     /// Makes a figure without series.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_trace::figure::{Axis, Draw, Figure, Series};
+    ///
+    /// let (x, y) = (Axis::whole("segments"), Axis::linear("ns a packet"));
+    /// let figure = Figure::new("Cost", x, y).with(Series::line("rxo", [(1.0, 90.0), (2.0, 60.0)]));
+    /// assert!(figure.to_svg().starts_with("<svg"));
+    /// ```
     #[must_use]
     pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
         Self { title: title.into(), x, y, ..Self::default() }

@@ -23,6 +23,16 @@ pub struct HtmlError(String);
 ///
 /// # Errors
 /// If the template fails, which only a mistake of ours can cause.
+///
+/// # Examples
+/// ```
+/// use rxo_trace::html;
+/// use rxo_trace::report::Report;
+///
+/// let page = html::page(&Report::default())?;
+/// assert!(page.contains("</html>"));
+/// # Ok::<(), html::HtmlError>(())
+/// ```
 pub fn page(report: &Report) -> Result<String, HtmlError> {
     Page::of(report).render().map_err(|error| HtmlError(error.to_string()))
 }

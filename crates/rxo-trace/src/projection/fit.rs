@@ -31,6 +31,22 @@ impl Fit {
     /// Finds the costs with the smallest sum of squared relative errors. None is negative: a cost
     /// that would be is set to 0, and the others are found without it. `None` if the measurements
     /// cannot tell the costs apart (fewer than three kinds), or are not numbers.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_trace::projection::{Fit, Observation};
+    ///
+    /// let ns = |deliveries: f64, wire_bytes: f64| 800.0 * deliveries + 0.25 * wire_bytes + 100.0;
+    /// let seen = [(1.0, 60.0), (1.0, 1_500.0), (0.1, 1_500.0), (0.5, 700.0)];
+    /// let seen = seen.map(|(deliveries, wire_bytes)| Observation {
+    ///     deliveries,
+    ///     wire_bytes,
+    ///     ns: ns(deliveries, wire_bytes),
+    /// });
+    /// let fit = Fit::of(&seen).ok_or("cannot tell the costs apart")?;
+    /// assert!((fit.packet_ns - 800.0).abs() < 0.1 && fit.worst_error < 0.001);
+    /// # Ok::<(), &str>(())
+    /// ```
     #[must_use]
     pub fn of(observations: &[Observation]) -> Option<Self> {
         if observations.iter().any(|one| !(one.ns.is_finite() && one.ns > 0.0)) {

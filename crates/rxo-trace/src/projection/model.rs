@@ -65,6 +65,20 @@ pub struct Step {
 impl Projection {
     /// Projects `costs` to this traffic under the policy of `outcome`; `None` if there are no
     /// packets. `from` is the origin of the costs.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_trace::projection::{Costs, Projection};
+    /// use rxo_trace::report::{Outcome, Traffic};
+    ///
+    /// let traffic = Traffic { packets: 1_000, bytes: 1_500_000, ..Traffic::default() };
+    /// let outcome = Outcome { packets: 1_000, deliveries: 50, ..Outcome::default() };
+    /// let projection = Projection::of(&Costs::ASSUMED, "assumed", &traffic, &outcome)
+    ///     .ok_or("no packets")?;
+    /// assert_eq!(projection.packets_per_delivery, 20.0);
+    /// assert!(projection.saved > 0.5);
+    /// # Ok::<(), &str>(())
+    /// ```
     #[must_use]
     pub fn of(costs: &Costs, from: &str, traffic: &Traffic, outcome: &Outcome) -> Option<Self> {
         let packet_bytes = ratio(traffic.bytes, traffic.packets)?;

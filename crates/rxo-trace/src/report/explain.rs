@@ -8,6 +8,15 @@ pub const UNKNOWN_LINK: &str = "unknown_link_type";
 pub const UNSERVED: &str = "interface_unserved";
 
 /// Explains a reason in a sentence, and says what would change it, if anything can.
+///
+/// # Examples
+/// ```
+/// use rxo_trace::report::explain;
+///
+/// let (meaning, remedy) = explain::reason("coalescing_off");
+/// assert_eq!(meaning, "the policy coalesces nothing");
+/// assert_eq!(remedy, Some("--policy linux-gro"));
+/// ```
 #[must_use]
 pub fn reason(name: &str) -> (&'static str, Option<&'static str>) {
     REASONS

@@ -17,6 +17,18 @@ use core::str::FromStr;
 use rxo_wire::FlowKey;
 
 /// A parsed filter. It matches if every term of one of its groups does.
+///
+/// # Examples
+/// ```
+/// use rxo_trace::study::Filter;
+/// use rxo_wire::FlowKey;
+///
+/// let filter: Filter = "src net 10.0.0.0/8 and not port 22".parse()?;
+/// let to = |port: u32| FlowKey::v4(0x0a00_0001, 0x0a00_0002, 40_000 << 16 | port, 0);
+/// assert!(filter.matches(Some(&to(443))));
+/// assert!(!filter.matches(Some(&to(22))) && !filter.matches(None));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     text: String,

@@ -1,7 +1,7 @@
 //! Sweeps: the other settings to try in the same pass.
 //!
 //! * `axis`: one setting and its values, as the user types them: `flows=1..8`,
-//!   `poll=time:10us,50us`.
+//!   `poll=time:10us,time:50us`.
 //! * [`Grid`]: one axis or two, every combination a [`Point`].
 //!
 //! Separate from the study, because it only lists the points.
@@ -33,6 +33,20 @@ impl Grid {
     ///
     /// # Errors
     /// [`SweepError`] if there are too many axes or combinations, or a value is invalid.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_coalesce::Policy;
+    /// use rxo_trace::study::Point;
+    /// use rxo_trace::sweep::Grid;
+    ///
+    /// let chosen = Point { policy: Policy::linux_gro(), poll: "packets:64".parse()? };
+    /// let axes = vec!["flows=1..8".parse()?, "poll=time:10us,time:50us".parse()?];
+    /// let grid = Grid::new(&chosen, axes)?;
+    /// assert_eq!(grid.points.len(), 16);
+    /// assert_eq!((grid.points[0].policy.flows, grid.points[15].policy.flows), (1, 8));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(chosen: &Point, axes: Vec<SweepAxis>) -> Result<Self, SweepError> {
         if axes.len() > 2 {
             return Err(SweepError::Axes { count: axes.len() });

@@ -29,6 +29,16 @@ pub type Table = Result<RecordBatch, ArrowError>;
 ///
 /// # Errors
 /// Never, but for a mistake in this crate.
+///
+/// # Examples
+/// ```
+/// use rxo_trace::report::Report;
+///
+/// let flows = rxo_trace::tables::flows(&Report::default())?;
+/// assert_eq!(flows.num_rows(), 0);
+/// assert!(flows.schema().index_of("protocol").is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn flows(report: &Report) -> Table {
     flows::part(report, &report.flows)
 }

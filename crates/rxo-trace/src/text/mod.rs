@@ -13,6 +13,14 @@ mod units;
 use crate::report::Report;
 
 /// The whole report as text, with tables and without a line end after the last line. Allocates.
+///
+/// # Examples
+/// ```
+/// use rxo_trace::report::Report;
+///
+/// let report = Report { partial: Some("interrupted".into()), ..Report::default() };
+/// assert!(rxo_trace::text::text(&report).contains("PARTIAL: interrupted"));
+/// ```
 #[must_use]
 pub fn text(report: &Report) -> String {
     let mut parts = vec![decision::text(report), summary::text(report)];

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The result of comparing two captures.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Verdict {
-    /// Whether no difference was found in what was compared.
+    /// Whether no difference was found in what was compared, and nothing was undecided.
     pub equal: bool,
     /// Packets of the first capture.
     pub packets_a: u64,
@@ -23,6 +23,10 @@ pub struct Verdict {
     pub forgotten_segments: u64,
     /// The first difference of each flow, in the order of finding.
     pub differences: Vec<Difference>,
+    /// For each flow of UDP, the first place where the captures have the same bytes but end datagrams in
+    /// different places, and no note says how many datagrams either packet is. As many flows as differences
+    /// at most.
+    pub undecided: Vec<Difference>,
     /// Whether the comparison stopped because enough flows differ.
     pub stopped: bool,
     /// Flows that were forgotten while equal, because there were too many. Later offsets of such a
@@ -74,6 +78,8 @@ pub enum Kind {
     TrafficClass,
     /// Other flags, or the urgent pointer.
     Flags,
+    /// The lengths of the datagrams that a packet consists of.
+    Datagrams,
     /// A packet that is not a TCP segment.
     Packet,
     /// The note of an aggregate does not fit it.
@@ -96,6 +102,7 @@ impl Kind {
             Self::Ecn => "ECN",
             Self::TrafficClass => "traffic class",
             Self::Flags => "flags",
+            Self::Datagrams => "lengths of datagrams",
             Self::Packet => "packet",
             Self::Note => "note",
             Self::Missing => "missing packet",

@@ -57,9 +57,14 @@ impl<B: AsRef<[u8]>> Unit<B> {
         if bytes == self.segment().len() {
             return bytes <= most;
         }
-        let is_datagram = matches!(self.facts, Facts::Whole(says) if says.is_datagram);
         let is_first = self.datagram_bytes == 0 && bytes > 0;
-        is_datagram && self.inner.is_empty() && (is_first || bytes == most)
+        self.is_unnoted_datagram() && (is_first || bytes == most)
+    }
+
+    /// Whether it is a UDP datagram or several, and nothing but the other capture says which.
+    fn is_unnoted_datagram(&self) -> bool {
+        let is_datagram = matches!(self.facts, Facts::Whole(says) if says.is_datagram);
+        is_datagram && self.inner.is_empty()
     }
 
     /// Notes that a datagram of `bytes` is the next of it. Returns whether only its length says so.
@@ -124,6 +129,8 @@ pub(super) struct Tally {
     pub(super) waiting: [usize; 2],
     /// Segments that end where the properties of the other capture's segment are unknown.
     pub(super) forgotten_segments: u64,
+    /// The last place where datagrams end differently, but may be equal; the caller takes it.
+    pub(super) undecided: Option<Mismatch>,
 }
 
 /// The position where a flow differs.
@@ -191,6 +198,11 @@ impl Flow {
         let step = compare(front, unit, self.offset).map_err(|found| found.seen_from(side))?;
         if matches!(unit.facts, Facts::Tcp(_)) {
             self.offset += step as u64;
+        } else if !end_together(front, unit, step) {
+            let text = |bytes: usize| format!("{bytes} bytes, one datagram or several");
+            let bytes = [front.bytes.len(), unit.bytes.as_ref().len()];
+            let found = (Kind::Datagrams, text(bytes[0]), text(bytes[1]));
+            tally.undecided = Some(mismatch(front, unit, self.offset, found).seen_from(side));
         }
         tally.forgotten_segments += u64::from(front.split(step) | unit.split(step));
         let said = [front.step(step), unit.step(step)];
@@ -415,7 +427,9 @@ fn wholes<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     let step = a_rest.len().min(b_rest.len());
     let place = a_rest.iter().zip(b_rest).take_while(|(a, b)| a == b).count();
     let is_one = a_says.is_datagram || a_says.original_bytes == b_says.original_bytes;
-    if is_one && place == step && a.may_end_after(step) && b.may_end_after(step) {
+    // Each may be several datagrams, of a length that explains both captures.
+    let is_undecided = a.is_unnoted_datagram() && b.is_unnoted_datagram() && step > 0;
+    if is_one && place == step && (end_together(a, b, step) || is_undecided) {
         return Ok(step);
     }
     let text = |bytes: &[u8], says: Whole| match bytes.get(place) {
@@ -423,4 +437,9 @@ fn wholes<A: AsRef<[u8]>, B: AsRef<[u8]>>(
         None => format!("{} bytes of {}", bytes.len(), says.original_bytes),
     };
     Err((Kind::Packet, text(a_rest, a_says), text(b_rest, b_says)))
+}
+
+/// Whether datagrams of both may end after the next `bytes`.
+fn end_together<A: AsRef<[u8]>, B: AsRef<[u8]>>(a: &Unit<A>, b: &Unit<B>, bytes: usize) -> bool {
+    a.may_end_after(bytes) && b.may_end_after(bytes)
 }

@@ -26,6 +26,8 @@ pub(super) struct Flows {
 struct Entry {
     name: Name,
     flow: Option<Flow>,
+    /// Whether it is listed as undecided.
+    is_undecided: bool,
 }
 
 impl Flows {
@@ -68,6 +70,9 @@ impl Flows {
         } else if !may_wait {
             flow.clear_of(side, &mut self.tally);
         }
+        if let Some(found) = self.tally.undecided.take() {
+            self.report_undecided(place, found);
+        }
         while self.tally.waiting.iter().sum::<usize>() > self.limits.waiting_bytes {
             self.give_up_oldest();
         }
@@ -84,7 +89,7 @@ impl Flows {
         let place = flows.len();
         let of = |place: &u32| flows.get(*place as usize).map_or(0, |e| hasher.hash_one(e.name));
         places.insert_unique(hash, place as u32, of);
-        flows.push(Entry { name, flow: Some(Flow::default()) });
+        flows.push(Entry { name, flow: Some(Flow::default()), is_undecided: false });
         self.verdict.flows += 1;
         place
     }
@@ -151,12 +156,20 @@ impl Flows {
             flow.clear(&mut self.tally);
             self.verdict.equal_payload_bytes += flow.offset();
         }
-        let Mismatch { kind, stream_offset, packets, texts } = found;
-        let ([packet_a, packet_b], [a, b]) = (packets, texts);
-        let (flow, interface) = (text(&entry.name), entry.name.interface);
-        let difference =
-            Difference { flow, interface, kind, stream_offset, packet_a, packet_b, a, b };
-        self.verdict.differences.push(difference);
+        self.verdict.differences.push(difference(&entry.name, found));
+    }
+
+    /// Lists the flow as undecided, once.
+    #[cold]
+    fn report_undecided(&mut self, place: usize, found: Mismatch) {
+        let listed = &mut self.verdict.undecided;
+        match self.flows.get_mut(place) {
+            Some(entry) if !entry.is_undecided && listed.len() < self.limits.differences => {
+                entry.is_undecided = true;
+                listed.push(difference(&entry.name, found));
+            }
+            _ => {}
+        }
     }
 
     /// Forgets what waits of one capture, because the other may or may not have it.
@@ -172,7 +185,7 @@ impl Flows {
         let offsets = self.flows.iter().filter_map(|entry| entry.flow.as_ref()).map(Flow::offset);
         self.verdict.equal_payload_bytes += offsets.sum::<u64>();
         Verdict {
-            equal: self.verdict.differences.is_empty(),
+            equal: self.verdict.differences.is_empty() && self.verdict.undecided.is_empty(),
             packets_a,
             packets_b,
             stopped: self.has_enough(),
@@ -193,6 +206,13 @@ impl Flows {
             self.report_missing(place);
         }
     }
+}
+
+fn difference(name: &Name, found: Mismatch) -> Difference {
+    let Mismatch { kind, stream_offset, packets, texts } = found;
+    let ([packet_a, packet_b], [a, b]) = (packets, texts);
+    let (flow, interface) = (text(name), name.interface);
+    Difference { flow, interface, kind, stream_offset, packet_a, packet_b, a, b }
 }
 
 /// The flow as text.

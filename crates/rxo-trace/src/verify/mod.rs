@@ -17,8 +17,9 @@
 //!
 //! UDP is compared datagram by datagram: those that a note restores; and where a packet without a note is longer
 //! than the other capture's datagram, those of that length, as segmentation would make them, which count as
-//! forgotten. Everything else (fragments, unreadable packets) is compared packet by packet. Times, link-layer headers, TTL, IP IDs and checksums are not compared, because they may differ between
-//! two captures of one conversation.
+//! forgotten. Where these do not fit, both packets may be several datagrams of a smaller length: that is listed as
+//! undecided. Everything else (fragments, unreadable packets) is compared packet by packet. Times, link-layer headers,
+//! TTL, IP IDs and checksums are not compared, because they may differ between two captures of one conversation.
 //!
 //! # Contract
 //! Both captures are read once, side by side. What only one of them has shown waits; [`Limits`]

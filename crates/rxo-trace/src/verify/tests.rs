@@ -229,6 +229,41 @@ fn datagrams_that_segmentation_would_not_make_are_a_difference() {
 }
 
 #[test]
+fn datagrams_that_both_captures_coalesced_in_other_places_are_undecided() {
+    let (_, whole) = datagrams();
+    let halves = [udp().seq(0).len(600), udp().seq(600).len(700)];
+    for (a, b) in
+        [(std::slice::from_ref(&whole), &halves[..]), (&halves, std::slice::from_ref(&whole))]
+    {
+        let verdict = compare(a, b);
+        assert!(!verdict.equal && verdict.differences.is_empty(), "{verdict:?}");
+        let [found] = &verdict.undecided[..] else { panic!("{verdict:?}") };
+        assert_eq!(found.kind, Kind::Datagrams);
+        let packets = [found.packet_a, found.packet_b];
+        assert!(packets == [Some(1), Some(2)] || packets == [Some(2), Some(1)], "{found:?}");
+    }
+}
+
+#[test]
+fn what_follows_undecided_datagrams_is_compared() {
+    let (_, whole) = datagrams();
+    let a = [whole, udp().seq(1_300).len(50)];
+    let mut b = vec![udp().seq(0).len(600), udp().seq(600).len(700), a[1].clone()];
+    assert_eq!(compare(&a, &b).undecided.len(), 1);
+    b[2] = udp().seq(9).len(50);
+    let verdict = compare(&a, &b);
+    assert_eq!((only(&verdict).kind, only(&verdict).packet_b), (Kind::Packet, Some(3)));
+    b.truncate(1);
+    assert_eq!(only(&compare(&a[..1], &b)).kind, Kind::Missing);
+}
+
+#[test]
+fn an_empty_datagram_is_in_no_other() {
+    let verdict = compare(&[udp().len(0)], &[datagrams().1]);
+    assert_eq!((only(&verdict).kind, verdict.undecided.len()), (Kind::Packet, 0));
+}
+
+#[test]
 fn one_difference_is_told_of_each_flow() {
     let of_flow = |n: u32| seg().flow(n).len(10);
     let a: Vec<Packet> = (0..50).map(|n| of_flow(n % 5)).collect();

@@ -115,6 +115,23 @@ impl UdpHeader {
 ///
 /// # Errors
 /// When `segment` is shorter than a header.
+///
+/// # Examples
+/// ```
+/// use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
+/// use rxo_wire::checksum::{Summer, verify_transport};
+/// use rxo_wire::parse_ip;
+///
+/// let ip = Ipv4Header { protocol: 6, payload_bytes: 20 + 5, ..Ipv4Header::default() };
+/// let mut packet = [0; 45];
+/// let segment = ip.write(&mut packet)?;
+/// TcpHeader::default().write(segment)?.copy_from_slice(b"hello");
+/// write_tcp_checksum(segment, ip.pseudo_header(), Summer::detect())?;
+///
+/// let parsed = parse_ip(&packet).map_err(|_| "unreadable")?;
+/// assert!(verify_transport(&parsed, &packet, Summer::detect()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_tcp_checksum(
     segment: &mut [u8],
     pseudo_header: Sum,

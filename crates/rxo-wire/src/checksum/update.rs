@@ -6,6 +6,19 @@ use super::Sum;
 ///
 /// The field must stand at an even offset. Equal to summing again for everything that is not all
 /// zeros, as no IP header and nothing with a pseudo-header is.
+///
+/// # Examples
+/// ```
+/// use rxo_wire::build::Ipv4Header;
+/// use rxo_wire::checksum::{ipv4_header_checksum, update_word};
+///
+/// let mut header = [0; 20];
+/// Ipv4Header { id: 1, ..Ipv4Header::default() }.write(&mut header)?;
+/// let before = u16::from_be_bytes([header[10], header[11]]);
+/// header[4..6].copy_from_slice(&2_u16.to_be_bytes());
+/// assert_eq!(update_word(before, 1, 2), ipv4_header_checksum(&header));
+/// # Ok::<(), rxo_wire::build::BuildError>(())
+/// ```
 #[inline]
 #[must_use]
 pub const fn update_word(checksum: u16, old: u16, new: u16) -> u16 {

@@ -37,6 +37,16 @@ impl Timestamp {
     /// Finds the timestamp in `options`, the part of a header after its first 20 bytes. `None` if there is
     /// none, or a length runs over the end. Fast for no options, and for a timestamp in its usual place
     /// (RFC 7323, appendix A).
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_wire::build::timestamp_option;
+    /// use rxo_wire::tcp::Timestamp;
+    ///
+    /// let sent = Timestamp { value: 7, echo: 5 };
+    /// assert_eq!(Timestamp::find(&timestamp_option(sent)), Some(sent));
+    /// assert_eq!(Timestamp::find(&[]), None);
+    /// ```
     #[inline(always)]
     #[must_use]
     pub fn find(options: &[u8]) -> Option<Self> {

@@ -31,6 +31,22 @@ pub struct Card {
 ///
 /// # Errors
 /// As [`run`](super::run).
+///
+/// # Examples
+/// Until another thread sets `stop`:
+/// ```no_run
+/// use std::sync::atomic::AtomicBool;
+///
+/// use rxo::driver::{Device, DeviceOptions};
+/// use rxo::live::{Card, run_card};
+///
+/// let open = |name: &str| Device::open(&name.parse()?, DeviceOptions::default());
+/// let (wire, guest) = (open("packet:eth1")?, open("tap:rxo0")?);
+/// let card = Card { validates: true, expands: false, report_every: None, desk: None };
+/// let stop = AtomicBool::new(false);
+/// run_card((wire, guest), card, &stop, |_event| {})?.result?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn run_card(
     (wire, guest): (Device, Device),
     card: Card,

@@ -34,6 +34,26 @@ pub struct GuestsOutcome {
 ///
 /// # Errors
 /// [`Misfit`] before the first frame is taken; a device's later failure is in the [`GuestsOutcome`].
+///
+/// # Examples
+/// Until another thread sets `stop`:
+/// ```no_run
+/// use std::sync::atomic::AtomicBool;
+///
+/// use rxo::driver::{Device, DeviceOptions};
+/// use rxo::switch::{PortSettings, Switch, SwitchOptions, Vlans};
+/// use rxo::{Policy, WorkerConfig, live};
+///
+/// let open = |name: &str| Device::open(&name.parse()?, DeviceOptions::default());
+/// let guests = vec![open("tap:guest0")?, open("tap:guest1")?];
+/// let settings = PortSettings { vlans: Vlans::Only(0), fixed: None };
+/// let switch = Switch::new(vec![settings; 3], SwitchOptions::default())?;
+/// let config = WorkerConfig::new(Policy::linux_gro());
+/// let stop = AtomicBool::new(false);
+/// let nic = open("packet:eth1")?;
+/// live::run_guests(nic, guests, (switch, config), &stop, |_event| {})?.result?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn run_guests(
     nic: Device,
     guests: Vec<Device>,

@@ -67,6 +67,15 @@ use super::{Device, DeviceOptions, SystemWaiter, random_seed};
 use crate::desk::Desk;
 
 /// A configuration with `addresses`, a secret chosen at random, and defaults for the rest.
+///
+/// # Examples
+/// ```
+/// use rxo::live::host;
+///
+/// let config = host::config(vec!["10.0.0.2/24".parse()?]);
+/// assert_eq!(config.addresses.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub fn config(addresses: Vec<IpCidr>) -> HostConfig {
     HostConfig::new(addresses, [random_seed(), random_seed()])
@@ -76,6 +85,19 @@ pub fn config(addresses: Vec<IpCidr>) -> HostConfig {
 ///
 /// # Errors
 /// If the device cannot be opened, or the configuration does not fit it.
+///
+/// # Examples
+/// Needs the privilege to make a TAP device:
+/// ```no_run
+/// use rxo::driver::DeviceOptions;
+/// use rxo::live::host;
+///
+/// let config = host::config(vec!["10.0.0.2/24".parse()?]);
+/// let running = host::start(&"tap:rxo0".parse()?, DeviceOptions::default(), config)?;
+/// assert!(running.is_running());
+/// running.stop();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn start(
     name: &DeviceName,
     options: DeviceOptions,

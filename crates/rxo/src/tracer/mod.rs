@@ -60,6 +60,24 @@ impl<W: Write> Tracer<W> {
     ///
     /// # Errors
     /// If `output` cannot be written.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use rxo::device::middleware::{Direction, PacketLog};
+    /// use rxo::tracer::Tracer;
+    /// use rxo::{Frame, Instant, LinkKind};
+    ///
+    /// let tracer = Tracer::new(Vec::new(), "an example", Duration::ZERO)?;
+    /// let nic = tracer.point("nic", LinkKind::Ethernet)?;
+    /// let frame = Frame::new(vec![0; 60], Instant::ZERO);
+    /// nic.log(frame.borrowed(), Direction::In, frame.arrived_at);
+    /// assert_eq!(tracer.counters().written, 1);
+    /// let file = tracer.finish()?;
+    /// assert!(file.len() > 60);
+    /// # Ok::<(), rxo::capture::WriteError>(())
+    /// ```
     pub fn new(output: W, application: &str, epoch: Duration) -> Result<Self, WriteError> {
         let file = File::Open(CaptureWriter::new(output, application)?);
         let shared = Shared { file, counters: TracerCounters::default(), notice: None };

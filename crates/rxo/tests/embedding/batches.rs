@@ -3,20 +3,19 @@
 
 use std::collections::VecDeque;
 
-use rxo::{Config, Engine, Frame, Gather, Instant, LinkKind, Policy};
-use rxo_vnet::VnetHeader;
+use rxo::{Config, Engine, Frame, Instant, LinkKind, Policy};
 
-use crate::tun::{Tun, by_flow, decrypted};
+use crate::tun::Tun;
 
 const BATCH: usize = 64;
 
-fn forward(peers: &mut VecDeque<Vec<u8>>, tun: &mut Tun) {
+pub(crate) fn forward(mut peers: VecDeque<Vec<u8>>, tun: &mut impl Tun) {
     while let Some(packet) = peers.pop_front() {
-        tun.write([0; 10], &[&packet]);
+        tun.write(Frame::new(&packet[..], Instant::ZERO));
     }
 }
 
-fn forward_coalesced(peers: &mut VecDeque<Vec<u8>>, tun: &mut Tun) {
+pub(crate) fn forward_coalesced(mut peers: VecDeque<Vec<u8>>, tun: &mut impl Tun) {
     let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro()) };
     let (mut engine, mut batch) =
         (Engine::new(config).expect("numbers in range"), Vec::with_capacity(BATCH));
@@ -24,20 +23,18 @@ fn forward_coalesced(peers: &mut VecDeque<Vec<u8>>, tun: &mut Tun) {
         let received = peers.drain(..BATCH.min(peers.len()));
         batch.extend(received.map(|packet| Frame::new(packet, Instant::ZERO)));
         engine.poll(&mut batch, Instant::ZERO, |deliveries| {
-            for delivery in deliveries.iter() {
-                let mut pieces = Vec::new();
-                delivery.for_each_slice(|piece| pieces.push(piece));
-                tun.write(VnetHeader::for_packet(delivery.offload(), 0).to_bytes(), &pieces);
-            }
+            deliveries.iter().for_each(|delivery| tun.write(delivery));
         });
     }
 }
 
 #[test]
 fn batches_of_64_take_one_write_for_32_packets() {
-    let (mut before, mut after) = (Tun::default(), Tun::default());
-    forward(&mut decrypted().into(), &mut before);
-    forward_coalesced(&mut decrypted().into(), &mut after);
+    use crate::tun::{Counted, by_flow, decrypted};
+
+    let (mut before, mut after) = (Counted::default(), Counted::default());
+    forward(decrypted(256).into(), &mut before);
+    forward_coalesced(decrypted(256).into(), &mut after);
     assert_eq!((before.writes, after.writes), (256, 8));
     assert!(by_flow(after.packets) == by_flow(before.packets), "bit for bit");
 }

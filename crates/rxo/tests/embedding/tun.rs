@@ -1,19 +1,29 @@
-//! A TUN that counts writes.
+//! What the loops write to, and what they write.
 
-use rxo_vnet::{VNET_HEADER_BYTES, packets};
+use rxo::Gather;
+#[cfg(test)]
+use rxo_vnet::{VnetHeader, packets};
 
-/// What was written: the packets that the kernel would see on a wire, and in how many writes they came.
+/// A TUN with `IFF_VNET_HDR`.
+pub(crate) trait Tun {
+    /// One `writev` of a virtio-net header and a packet.
+    fn write<'a>(&mut self, packet: impl Gather<'a>);
+}
+
+/// A TUN that counts writes, and has the packets that the kernel would see on a wire.
+#[cfg(test)]
 #[derive(Default)]
-pub(crate) struct Tun {
+pub(crate) struct Counted {
     pub(crate) writes: usize,
     pub(crate) packets: Vec<Vec<u8>>,
 }
 
-impl Tun {
-    /// One `writev` of a virtio-net header and a packet.
-    pub(crate) fn write(&mut self, header: [u8; VNET_HEADER_BYTES], pieces: &[&[u8]]) {
+#[cfg(test)]
+impl Tun for Counted {
+    fn write<'a>(&mut self, packet: impl Gather<'a>) {
         self.writes += 1;
-        let bytes = [&header[..], &pieces.concat()].concat();
+        let mut bytes = VnetHeader::for_packet(packet.offload(), 0).to_bytes().to_vec();
+        packet.for_each_slice(|piece| bytes.extend(piece));
         let (mut all, mut out) = (packets(&bytes).expect("a valid header"), vec![0; 65_535]);
         while let Some(length) = all.next_into(&mut out).expect("room") {
             self.packets.push(out[..length].to_vec());
@@ -21,8 +31,8 @@ impl Tun {
     }
 }
 
-/// The packets of two transfers, in turn.
-pub(crate) fn decrypted() -> Vec<Vec<u8>> {
+/// `count` packets of two transfers, in turn.
+pub(crate) fn decrypted(count: u32) -> Vec<Vec<u8>> {
     let packet = |n: u32| {
         rxo_testkit::seg()
             .raw_ip()
@@ -32,10 +42,11 @@ pub(crate) fn decrypted() -> Vec<Vec<u8>> {
             .len(1_300)
             .bytes()
     };
-    (0..256).map(packet).collect()
+    (0..count).map(packet).collect()
 }
 
 /// The packets sorted by flow, in the order in which each flow sent them.
+#[cfg(test)]
 pub(crate) fn by_flow(mut packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     packets.sort_by_key(|packet| packet[12..24].to_vec());
     packets

@@ -68,6 +68,27 @@ where
     ///
     /// # Errors
     /// As [`Worker::new`], and if the switch has no port for each device.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo::switch::{PortSettings, Switch, SwitchOptions, Vlans};
+    /// use rxo::worker::Guests;
+    /// use rxo::{Duplex, MemoryLink, MemoryOptions, Policy, WorkerConfig};
+    ///
+    /// let device = || {
+    ///     let [from, to] = [MemoryOptions::default(); 2].map(MemoryLink::new);
+    ///     Duplex { source: from.source(), sink: to.sink() }
+    /// };
+    /// let switch = |ports| {
+    ///     let settings = PortSettings { vlans: Vlans::Only(0), fixed: None };
+    ///     Switch::new(vec![settings; ports], SwitchOptions::default())
+    /// };
+    /// let config = WorkerConfig::new(Policy::linux_gro());
+    /// // A port for the nic, and one for each guest.
+    /// assert!(Guests::new(device(), vec![device(), device()], switch(3)?, config.clone()).is_ok());
+    /// assert!(Guests::new(device(), vec![device()], switch(3)?, config).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(
         nic: Duplex<NI, NO>,
         guests: Vec<Duplex<HI, HO>>,

@@ -1,0 +1,88 @@
+//! Measures what coalescing gives the loops of other VPNs, which `tests/embedding` has as tests: the time until a TUN
+//! has taken all packets, each by itself divided by coalesced.
+//!
+//! `cargo run --release -p rxo --example live_loops [ROUNDS]`. The TUN is in a network of its own, whose kernel
+//! drops the packets behind the look-up of a route, so this is the cost of reaching its TCP, not of that. All take
+//! turns; medians, quartiles in brackets.
+
+#[path = "../tests/embedding/batches.rs"]
+mod batches;
+#[path = "../tests/embedding/tasks.rs"]
+mod tasks;
+#[path = "../tests/embedding/tun.rs"]
+mod tun;
+
+use std::iter::once;
+use std::time::Instant;
+
+use rxo::driver::{DeviceSink, SubmitMode, Tap, TapKind};
+use rxo::{FrameSink, Gather};
+use rxo_lab::{Namespace, become_root_in_user_namespace};
+
+use crate::tun::{Tun, decrypted};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// So many that making an engine does not count.
+const PACKETS: u32 = 8_192;
+
+struct System(DeviceSink);
+
+impl Tun for System {
+    fn write<'a>(&mut self, packet: impl Gather<'a>) {
+        self.0.transmit(once(packet)).expect("a TUN");
+    }
+}
+
+fn main() -> Result<()> {
+    become_root_in_user_namespace()?;
+    let rounds = std::env::args().nth(1).map_or(Ok(51), |text| text.parse())?;
+    Namespace::new("loops")?.run(|| measure(rounds))?
+}
+
+fn measure(rounds: usize) -> Result<()> {
+    let tap = Tap::open("rxo0", TapKind::Tun)?;
+    tap.interface().set_up(true)?;
+    let mut tun = System(tap.sink(SubmitMode::Writev)?);
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let mut turns: [Vec<[f64; 2]>; 2] = Default::default();
+    for _ in 0..rounds {
+        let packets = || decrypted(PACKETS).into();
+        turns[0].push([
+            ns(packets(), |packets| batches::forward(packets, &mut tun)),
+            ns(packets(), |packets| batches::forward_coalesced(packets, &mut tun)),
+        ]);
+        let tunnel = || tasks::tunnel(decrypted(PACKETS));
+        turns[1].push([
+            ns(tunnel(), |tunnel| runtime.block_on(tasks::forward(tunnel, &mut tun))),
+            ns(tunnel(), |tunnel| runtime.block_on(tasks::forward_coalesced(tunnel, &mut tun))),
+        ]);
+    }
+    for (name, turns) in ["batches", "tasks"].into_iter().zip(turns) {
+        let [before, after] = [0, 1].map(|at| quartiles(turns.iter().map(|turn| turn[at])));
+        let ratio = quartiles(turns.iter().map(|[before, after]| before / after));
+        println!("{name}: {before} ns a packet, coalesced {after}: {ratio} times faster");
+    }
+    let counters = tun.0.counters();
+    println!(
+        "{} packets in {} writes, {} dropped",
+        counters.frames, counters.packets, counters.dropped
+    );
+    Ok(())
+}
+
+/// The time that `run` takes, in nanoseconds a packet.
+fn ns<T>(packets: T, run: impl FnOnce(T)) -> f64 {
+    let start = Instant::now();
+    run(packets);
+    start.elapsed().as_nanos() as f64 / f64::from(PACKETS)
+}
+
+/// The median, and the quartiles in brackets.
+fn quartiles(values: impl Iterator<Item = f64>) -> String {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    let [low, median, high] = [1, 2, 3].map(|n| sorted.get((sorted.len() - 1) * n / 4));
+    let [low, median, high] = [low, median, high].map(|value| value.copied().unwrap_or_default());
+    format!("{median:.2} ({low:.2} to {high:.2})")
+}
