@@ -1,15 +1,15 @@
-//! Measures what coalescing gives the loops of other VPNs, which `tests/embedding` has as tests: the time until a TUN
+//! Measures what coalescing gives the loops of other VPNs, which `loops` has with their tests: the time until a TUN
 //! has taken all packets, each by itself divided by coalesced.
 //!
 //! `cargo run --release -p rxo --example live_loops [ROUNDS]`. The TUN is in a network of its own, whose kernel
 //! drops the packets behind the look-up of a route, so this is the cost of reaching its TCP, not of that. All take
 //! turns; medians, quartiles in brackets.
 
-#[path = "../tests/embedding/batches.rs"]
+#[path = "loops/batches.rs"]
 mod batches;
-#[path = "../tests/embedding/tasks.rs"]
+#[path = "loops/tasks.rs"]
 mod tasks;
-#[path = "../tests/embedding/tun.rs"]
+#[path = "loops/tun.rs"]
 mod tun;
 
 use std::iter::once;

@@ -13,8 +13,11 @@ mod tokio_queue;
 #[path = "../../examples/vmm_loop.rs"]
 mod vmm_loop;
 
+#[path = "../../examples/loops/batches.rs"]
 mod batches;
+#[path = "../../examples/loops/tasks.rs"]
 mod tasks;
+#[path = "../../examples/loops/tun.rs"]
 mod tun;
 
 #[test]
