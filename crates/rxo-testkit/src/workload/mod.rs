@@ -25,7 +25,7 @@ pub enum Workload {
     W3,
     /// 400 flows at random.
     W4,
-    /// Stretches of 1 to 8 packets of W1-W9 in random order, so that no branch is predictable.
+    /// 10,000 flows at random.
     W5,
     /// W1, 5 % of the packets swapped with their successor.
     W6,
