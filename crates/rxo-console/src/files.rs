@@ -21,11 +21,15 @@ impl Unfinished {
     /// other than a disk.
     ///
     /// # Errors
-    /// If the path names no file, or the system refuses.
+    /// If the path names no file, a directory or a disk, or the system refuses.
     pub fn create(path: &Path) -> io::Result<(Self, File)> {
-        if fs::metadata(path).is_ok_and(|found| takes_a_stream(&found)) {
-            let file = OpenOptions::new().write(true).open(path)?;
-            return Ok((Self { names: None }, file));
+        match fs::metadata(path) {
+            Ok(found) if takes_a_stream(&found) => {
+                let file = OpenOptions::new().write(true).open(path)?;
+                return Ok((Self { names: None }, file));
+            }
+            Ok(found) if !found.is_file() => return Err(io::Error::other("it is no plain file")),
+            _ => {}
         }
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let temporary = temporary(&target).ok_or(io::ErrorKind::InvalidFilename)?;
@@ -91,6 +95,15 @@ mod tests {
         let null = Path::new("/dev/null");
         replace(null, |file| file.write_all(b"gone")).unwrap();
         assert!(takes_a_stream(&fs::metadata(null).unwrap()));
+    }
+
+    #[test]
+    fn a_folder_is_refused_and_stays_as_it_is() {
+        let folder = std::env::temp_dir().join(format!("rxo-folder-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let refused = replace(&folder, |file| file.write_all(b"x")).unwrap_err();
+        assert_eq!(refused.to_string(), "it is no plain file");
+        fs::remove_dir(&folder).unwrap();
     }
 
     #[test]
