@@ -104,6 +104,10 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("target/release/rxo-tunnel", "needs a peer; tests/live_tunnel of the tunnel runs it with one"),
     ("    --listen-port 51820", "is the rest of the command before"),
     ("cargo xtask bench tunnel", "minutes; run by hand"),
+    (
+        "cargo run --release -p rxo --example live_loops",
+        "a release build; tests/embedding of rxo runs its loops",
+    ),
     ("pip install", "needs the registry of Python; the step python of cargo xtask test does it"),
     ("maturin build", "the step python of cargo xtask test does it"),
     ("rxo analyze --part", "tests/analyze cuts captures and saves their parts"),
