@@ -58,33 +58,34 @@ impl Fast {
         now: Instant,
         frame: &Frame<&[u8]>,
     ) -> Verdict {
-        if !self.on.has_observers()
-            && let Some((run, record)) = self.expected.read(frame)
+        if self.on.has_observers() && self.is_filtered(now, frame) {
+            return Verdict::Consumed;
+        }
+        if let Some((run, record)) = self.expected.read(frame)
             && let Some(is_duplicate) = self.gathered.append_within_capacity(run, record)
         {
             self.note(is_duplicate);
             return Verdict::Consumed;
         }
-        self.look_closer(connections, is_held, now, frame)
+        self.take_or_pass(connections, is_held, frame)
     }
 
-    /// [`Fast::look`] at any frame. Out of line, so that an expected ACK needs few registers.
+    /// Shows the frame to the modules that see all frames. Returns whether one of them drops it.
     #[inline(never)]
-    fn look_closer(
+    fn is_filtered(&mut self, now: Instant, frame: &Frame<&[u8]>) -> bool {
+        let is_filtered = self.modules.see(self.on, self.expect.link, now, frame);
+        self.counters.filtered += u64::from(is_filtered);
+        is_filtered
+    }
+
+    /// Takes a frame by all checks. Out of line, so that an expected ACK needs few registers.
+    #[inline(never)]
+    fn take_or_pass(
         &mut self,
         connections: &mut impl Connections,
         is_held: impl Fn(&FlowKey) -> bool,
-        now: Instant,
         frame: &Frame<&[u8]>,
     ) -> Verdict {
-        if self.on.has_observers() && self.modules.see(self.on, self.expect.link, now, frame) {
-            self.counters.filtered += 1;
-            return Verdict::Consumed;
-        }
-        if let Some((run, record)) = self.expected.read(frame) {
-            self.append(run, record);
-            return Verdict::Consumed;
-        }
         match self.take(connections, is_held, frame) {
             Ok(()) => Verdict::Consumed,
             Err(reason) => {

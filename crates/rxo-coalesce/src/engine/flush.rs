@@ -1,0 +1,134 @@
+//! What leaves, and why: at the end of a poll, when time is up, or all of it.
+//!
+//! Separate from the engine's interface because the tiers flush, too, whenever a segment does not join what its flow
+//! holds.
+
+use rxo_frame::{FrameBuffer, Instant, Load};
+
+use super::Engine;
+use crate::counters::Tally;
+use crate::held::Held;
+use crate::{FlushReason, Hold, Kind};
+
+impl<B: FrameBuffer> Engine<B> {
+    pub(super) fn hold_or_flush(&mut self, now: Instant, load: Option<Load>) {
+        match self.config.policy.hold {
+            Hold::EndOfPoll if self.table.is_empty() => {}
+            Hold::EndOfPoll => self.flush_all(self.store.end(), FlushReason::EndOfPoll, now),
+            Hold::EveryNthPoll(polls) => {
+                self.polls += 1;
+                if self.polls >= polls {
+                    self.polls = 0;
+                    self.flush_all(self.store.end(), FlushReason::PollLimit, now);
+                } else {
+                    self.flush_where(FlushReason::LoneSegment, now, |held| held.segments == 1);
+                    self.flush_overdue(now);
+                }
+            }
+            Hold::EveryNPackets(_) | Hold::Within(_) => self.flush_overdue(now),
+            Hold::Auto { .. } => self.hold_or_flush_by_load(now, load),
+        }
+    }
+
+    /// Delivers everything held, the least recently used flow first; nothing is held of the frames
+    /// from the slot `to` on, which may not be taken yet.
+    pub(super) fn flush_all(&mut self, to: u32, reason: FlushReason, now: Instant) {
+        match self.ack_limit < 2 {
+            true => self.flush_all_of::<false>(to, reason, now),
+            false => self.flush_all_of::<true>(to, reason, now),
+        }
+    }
+
+    /// Delivers everything held, which without `ACKS` is data only. A call each, so that neither has to spare
+    /// registers for the other.
+    #[inline(never)]
+    fn flush_all_of<const ACKS: bool>(&mut self, to: u32, reason: FlushReason, now: Instant) {
+        let mut tally = Tally::default();
+        // Within a poll the places are needed again; at its end all are free at once.
+        let is_mid_poll = reason == FlushReason::PacketLimit;
+        self.store.ready_all::<ACKS>(to, reason, is_mid_poll, |held, acks| {
+            self.table.forget_bucket(held);
+            let held_ns = now.nanos_since(held.first_arrival);
+            if ACKS && held.kind() == Kind::PureAck {
+                self.counters.flush_acks(reason, held.segments, held_ns);
+            } else {
+                self.counters.flush_one(&mut tally, held.segments, held_ns);
+            }
+            if ACKS && !self.memory.is_off() && !held.at.is_datagram() {
+                acks.into_iter().for_each(|acks| self.memory.note(acks));
+            }
+        });
+        self.table.forget_all();
+        self.counters.add(reason, tally);
+    }
+
+    /// Walks the frames in hand, but only once the earliest possible deadline has come.
+    pub(super) fn flush_overdue(&mut self, now: Instant) {
+        if self.poll_at().is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        let Some(limit) = self.config.policy.time_limit() else { return };
+        let mut oldest = now;
+        self.flush_where(FlushReason::Timeout, now, |held| {
+            let is_overdue = now >= held.first_arrival + limit;
+            if !is_overdue {
+                oldest = oldest.min(held.first_arrival);
+            }
+            is_overdue
+        });
+        self.oldest_arrival = oldest;
+    }
+
+    /// Flushes every flow for which `is_meant` is true, the least recently used first. Walks the frames in
+    /// hand.
+    pub(super) fn flush_where(
+        &mut self,
+        reason: FlushReason,
+        now: Instant,
+        mut is_meant: impl FnMut(&Held) -> bool,
+    ) {
+        self.flush_for(now, |_, held| is_meant(held).then_some(reason));
+    }
+
+    /// Flushes every flow for which `reason_of` gives a reason, the least recently used first. It is
+    /// shown the place of each flow and what is held there. Walks the frames in hand.
+    #[inline(always)]
+    pub(super) fn flush_for(
+        &mut self,
+        now: Instant,
+        mut reason_of: impl FnMut(u16, &Held) -> Option<FlushReason>,
+    ) {
+        let mut from = self.store.slots.links.first();
+        for _ in 0..self.table.len() {
+            let Some((tail, place)) = self.store.slots.links.used_from(from) else { return };
+            if let Some(reason) = reason_of(place, &self.store.held[usize::from(place)]) {
+                self.flush_held(place, reason, now);
+            }
+            from = tail + 1;
+        }
+    }
+
+    /// Delivers what the flow at `place` holds.
+    #[inline]
+    pub(super) fn flush_held(&mut self, place: u16, reason: FlushReason, now: Instant) {
+        self.table.remove(&mut self.store.held, place);
+        self.store.slots.links.release(self.store.held[usize::from(place)].chain.tail);
+        self.ready_held(place, reason, now);
+    }
+
+    /// Queues for the sink what stands at `place`, which the table does not name (any more).
+    #[inline(always)]
+    pub(super) fn ready_held(&mut self, place: u16, reason: FlushReason, now: Instant) {
+        let held = &self.store.held[usize::from(place)];
+        let held_ns = now.nanos_since(held.first_arrival);
+        if held.kind() == Kind::PureAck {
+            self.counters.flush_acks(reason, held.segments, held_ns);
+        } else {
+            self.counters.flush(reason, held.segments, held_ns);
+        }
+        if !self.memory.is_off() && !held.at.is_datagram() {
+            self.memory.note(&self.store.acks[usize::from(place)]);
+        }
+        self.store.ready_held(place, reason);
+    }
+}
