@@ -3,7 +3,7 @@
 //! its features.
 //!
 //! `link.rs` is the link and `stack.rs` the interface of a contender. The contenders are `rxo/`,
-//! `host.rs`, `smoltcp.rs` and `floor.rs`. `peer.rs` is the generator, `lane.rs` connects two ends,
+//! `host.rs`, `smoltcp.rs` and `floor/`. `peer.rs` is the generator, `lane.rs` connects two ends,
 //! and `lineup.rs` lists the races. `acks.rs` is what an acknowledgement costs a sender, `cast.rs` the sender of a group. `memory.rs` is what a connection takes of memory.
 
 mod acks;
