@@ -25,6 +25,7 @@ mod losses;
 mod machine;
 mod menon;
 mod missing;
+mod modelled;
 mod paro;
 mod process;
 mod progress;

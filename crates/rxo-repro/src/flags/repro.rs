@@ -173,6 +173,8 @@ pub(crate) enum CardExperiment {
     Profile,
     /// One connection, read on a thread of its own (figures 7 and 9).
     Threads,
+    /// Both, with more than the receiver takes: a generator sends (figure 7).
+    Saturation,
     /// The Aggregation Limit, 1 to 35 (figure 11).
     Limit,
     /// 1 to 400 connections (figure 12).

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::card::Card;
 use super::category::Category;
 use super::model::{Network, SEGMENT_BYTES};
+use super::paper;
 use super::sender::{Sender, Way};
 use crate::callgrind;
 use crate::flags::SmoSenderFlags;
@@ -45,6 +46,8 @@ pub(super) struct Cost {
     pub(super) parts: Counts,
     /// For an acknowledgement.
     pub(super) ack: f64,
+    /// The same in cycles that callgrind estimates from simulated caches, where that was simulated.
+    pub(super) cycles: Option<f64>,
     /// For a segment to the group.
     pub(super) segment: f64,
     /// Which part of the acknowledgements the fast path consumed.
@@ -65,13 +68,19 @@ struct Done {
 /// If valgrind is missing, or the process under it fails.
 pub(super) fn count(case: Case, rounds: usize) -> Result<Cost> {
     callgrind::check()?;
-    let (parts, done) = run_counted(case, rounds, "counted_acks")?;
-    let (sending, _) = run_counted(case, rounds, "counted_sends")?;
+    let (parts, done) = run_counted(case, rounds, "counted_acks", &[])?;
+    let (sending, _) = run_counted(case, rounds, "counted_sends", &[])?;
+    let is_papers = [paper::FEWEST, paper::MOST].contains(&case.receivers);
+    let simulated =
+        is_papers.then(|| run_counted(case, rounds, "counted_acks", &callgrind::CACHES));
+    let simulated = simulated.transpose()?;
+    let cycles = |(parts, done): (Counts, Done)| parts.iter().sum::<f64>() / done.acks as f64;
     let parts = parts.map(|count| count / done.acks as f64);
     Ok(Cost {
         case,
         ack: parts.iter().sum(),
         parts,
+        cycles: simulated.map(cycles),
         segment: sending.iter().sum::<f64>() / done.segments as f64,
         consumed: done.consumed as f64 / done.acks as f64,
     })
@@ -84,10 +93,15 @@ fn by_name<S: Serializer>(parts: &Counts, serializer: S) -> Result<S::Ok, S::Err
 
 type Counts = [f64; Category::ALL.len()];
 
-fn run_counted(case: Case, rounds: usize, counted: &str) -> Result<(Counts, Done)> {
+fn run_counted(
+    case: Case,
+    rounds: usize,
+    counted: &str,
+    caches: &[&str],
+) -> Result<(Counts, Done)> {
     let folder = Folder::new("smo")?;
     let profile = folder.file("callgrind.out");
-    let mut command = callgrind::command(counted, &profile, &[])?;
+    let mut command = callgrind::command(counted, &profile, caches)?;
     command
         .args(["repro", "smo", "sender"])
         .args([format!("--receivers={}", case.receivers), format!("--rounds={rounds}")]);

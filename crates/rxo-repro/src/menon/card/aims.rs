@@ -11,19 +11,20 @@ pub(super) fn all(rows: Rows<'_>) -> Vec<Verdict> {
     let one = Case::one_processor(Stack::OPTIMIZED);
     let of = |claim, times, least| aim(claim, Some(times), least);
     let mut aims = Vec::new();
-    aims.extend(rows.gain(one).into_iter().flat_map(|gain| {
-        [
-            of(
-                "with one processor both optimizations receive at least 100 % more for an instruction",
-                gain.instructions,
-                2.0,
-            ),
-            of(
-                "with one processor both optimizations receive at least 45 % more for a second of processor time",
-                gain.time,
-                1.45,
-            ),
-        ]
+    aims.extend(rows.gain(one).map(|gain| {
+        of(
+            "with one processor both optimizations receive at least 100 % more for an instruction",
+            gain.instructions,
+            2.0,
+        )
+    }));
+    // The paper's senders saturate the receiver.
+    aims.extend(rows.gain(one.saturated()).or(rows.gain(one)).map(|gain| {
+        of(
+            "with one processor both optimizations receive at least 45 % more for a second of processor time",
+            gain.time,
+            1.45,
+        )
     }));
     let over_single = rows.gain_over(one, Case::SINGLE);
     aims.extend(over_single.map(|gain| {

@@ -20,8 +20,10 @@ pub(super) struct Case {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Traffic {
-    /// As much as they can send.
+    /// As much as Linux senders can send.
     Bulk,
+    /// More than the receiver takes, from a generator.
+    Saturation,
     /// One byte, and the next when that has come back.
     Requests,
 }
@@ -56,6 +58,11 @@ impl Case {
     /// Original as a kernel of 2006 took frames: one by one.
     pub(super) const SINGLE: Self = Self { poll_frames: 1, ..Self::one_processor(Stack::ORIGINAL) };
 
+    /// The same, with more than it takes.
+    pub(super) const fn saturated(self) -> Self {
+        Self { traffic: Traffic::Saturation, ..self }
+    }
+
     /// Requests of one byte, answered on the worker's thread.
     pub(super) const fn requests(stack: Stack) -> Self {
         Self { traffic: Traffic::Requests, ..Self::one_processor(stack) }
@@ -68,7 +75,8 @@ impl Case {
         }
         let connections = count(connections, "connection");
         let polls = if poll_frames == 1 { ", polls of one frame" } else { "" };
-        format!("{connections}{}, {}{polls}", application.suffix(), stack.name())
+        let saturated = if traffic == Traffic::Saturation { ", saturated" } else { "" };
+        format!("{connections}{}{saturated}, {}{polls}", application.suffix(), stack.name())
     }
 }
 

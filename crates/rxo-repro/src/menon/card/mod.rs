@@ -4,7 +4,7 @@
 //! The host is rxo's own on `virtio:`, a process of its own ([`receiver`]). `rxo card` moves frames between it
 //! and the wire on the sender's core, as a card does by DMA, so all that the receiver's process costs is the
 //! receiver's. A [`case`] is measured in a [`network`] twice: as it is, for processor time, and under
-//! [`callgrind`](crate::callgrind), which counts instructions. Samples become [`row`]s, these the [`findings`]. Beside it are a guest
+//! [`callgrind`](crate::callgrind), which counts instructions. Where it must never wait, a [`generator`] sends. Samples become [`row`]s, these the [`findings`]. Beside it are a guest
 //! with [`linux`]'s own stack, and a simulation of [`prefetch`]ing processors.
 
 mod aims;
@@ -12,6 +12,7 @@ mod case;
 mod category;
 mod figures;
 mod findings;
+mod generator;
 pub(crate) mod linux;
 mod network;
 mod plan;

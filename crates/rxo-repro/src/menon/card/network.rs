@@ -11,6 +11,7 @@ use rxo_lab::{Lab, LabOptions, Namespace};
 
 use super::case::{Application, Case, Traffic};
 use super::category::Category;
+use super::generator::generator;
 use super::plan::Plan;
 use super::prefetch::Prefetch;
 use super::receiver::{COUNTED, Measured, PORT};
@@ -115,9 +116,9 @@ impl Tool {
     /// The payload of a transfer.
     const fn bytes(self, case: Case, plan: &Plan) -> u64 {
         match (self, case.traffic) {
-            (Self::None, Traffic::Bulk) => plan.timed_bytes,
+            (Self::None, Traffic::Bulk | Traffic::Saturation) => plan.timed_bytes,
             (Self::None, Traffic::Requests) => plan.timed_requests,
-            (Self::Callgrind, Traffic::Bulk) => plan.counted_bytes,
+            (Self::Callgrind, Traffic::Bulk | Traffic::Saturation) => plan.counted_bytes,
             (Self::Callgrind, Traffic::Requests) => plan.counted_requests,
             // Several times slower again.
             (Self::Simulated(_), _) => plan.counted_bytes / 4,
@@ -138,11 +139,13 @@ impl Tool {
 fn transfer(case: Case, plan: &Plan, folder: &Folder, tool: Tool) -> Result<(Measured, u64)> {
     let peer_core = plan.cores.sender;
     let lab = Lab::through_with(LabOptions { peer_core, ..LabOptions::default() })?;
+    if case.traffic == Traffic::Saturation {
+        return saturate(case, plan, (&lab, folder), tool);
+    }
     let card = wire::card(&lab, folder.file("card.sock"), plan.cores.sender)?;
     let each = tool.bytes(case, plan) / case.connections as u64;
-    let mut arguments = arguments(case, plan, folder, &lab, each * case.connections as u64);
-    arguments.push(format!("--pause-us={}", tool.pause().as_micros()));
-    let mut receiver = Process::start("the receiver", tool.command(folder)?.args(arguments))?;
+    let bytes = each * case.connections as u64;
+    let mut receiver = receiver(case, plan, (&lab, folder), tool, bytes)?;
     let address = SocketAddr::new(lab.host_address(), PORT);
     let sent = send(case, plan, (&lab, address), each);
     // If the receiver has failed, its own words say more than those of the senders.
@@ -151,6 +154,34 @@ fn transfer(case: Case, plan: &Plan, folder: &Folder, tool: Tool) -> Result<(Mea
         sent?.map_or(Ok(0), |bulk| bulk.stop().map(|sent| sent.retransmitted_segments))?;
     card.finish()?;
     Ok((measured, sent_again))
+}
+
+/// The same from a generator, which sends nothing again.
+fn saturate(
+    case: Case,
+    plan: &Plan,
+    (lab, folder): (&Lab, &Folder),
+    tool: Tool,
+) -> Result<(Measured, u64)> {
+    let (socket, address) = (folder.file("card.sock"), lab.host_address());
+    let generator = generator(lab, socket, address, plan.cores.sender)?;
+    let mut receiver = receiver(case, plan, (lab, folder), tool, tool.bytes(case, plan))?;
+    let measured = receiver.finish()?;
+    generator.finish()?;
+    Ok((measured, 0))
+}
+
+/// Starts the receiver of so many bytes.
+fn receiver(
+    case: Case,
+    plan: &Plan,
+    (lab, folder): (&Lab, &Folder),
+    tool: Tool,
+    bytes: u64,
+) -> Result<Process> {
+    let mut arguments = arguments(case, plan, folder, lab, bytes);
+    arguments.push(format!("--pause-us={}", tool.pause().as_micros()));
+    Process::start("the receiver", tool.command(folder)?.args(arguments))
 }
 
 /// Starts a bulk transfer, or asks everything that is to be asked.

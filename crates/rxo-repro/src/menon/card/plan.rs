@@ -93,6 +93,11 @@ fn cases(only: &[CardExperiment], quick: bool) -> Vec<Case> {
     if wanted(CardExperiment::Threads) && !(quick && only.is_empty()) {
         cases.extend(Stack::ALL.map(Case::two_processors));
     }
+    if wanted(CardExperiment::Saturation) && !(quick && only.is_empty()) {
+        for place in [Case::one_processor, Case::two_processors] {
+            cases.extend(Stack::ALL.map(|stack| place(stack).saturated()));
+        }
+    }
     if wanted(CardExperiment::Limit) {
         let limits: &[u16] = if quick { &QUICK_LIMITS } else { &AGGREGATION_LIMITS };
         cases.push(Case::one_processor(Stack::ORIGINAL));
@@ -143,12 +148,18 @@ mod tests {
     #[test]
     fn what_experiments_share_is_measured_once() {
         let whole = plan("").unwrap();
-        assert_eq!(whole.cases.len(), 4 + 3 + 9 + 8 + 2);
+        assert_eq!(whole.cases.len(), 4 + 3 + 6 + 9 + 8 + 2);
         for (n, case) in whole.cases.iter().enumerate() {
             assert!(!whole.cases[..n].contains(case), "{case:?}");
         }
-        let rows =
-            [("profile", 4), ("threads", 3), ("limit", 11), ("connections", 10), ("exchange", 2)];
+        let rows = [
+            ("profile", 4),
+            ("threads", 3),
+            ("saturation", 6),
+            ("limit", 11),
+            ("connections", 10),
+            ("exchange", 2),
+        ];
         for (only, count) in rows {
             assert_eq!(plan(&format!("--only {only}")).unwrap().cases.len(), count, "{only}");
         }

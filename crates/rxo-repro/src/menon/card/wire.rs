@@ -28,15 +28,20 @@ pub(crate) fn card(lab: &Lab, socket: PathBuf, core: Option<usize>) -> Result<Ru
 }
 
 fn open(socket: &Path) -> Result<(Device, Device)> {
+    let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
+    Ok((wire(options)?, ring(socket)?))
+}
+
+/// The card's side of the ring, as a device.
+pub(super) fn ring(socket: &Path) -> Result<Device> {
     let guest = GuestOptions {
         aggregates: false,
         ack_templates: true,
         moderation: MODERATION,
         ..GuestOptions::default()
     };
-    let options = DeviceOptions { bring_up: true, guest, ..DeviceOptions::default() };
-    let ring = format!("vhost:{}", socket.display()).parse()?;
-    Ok((wire(options)?, Device::open(&ring, options)?))
+    let name = format!("vhost:{}", socket.display()).parse()?;
+    Ok(Device::open(&name, DeviceOptions { guest, ..DeviceOptions::default() })?)
 }
 
 /// As `rx-usecs` of a card.

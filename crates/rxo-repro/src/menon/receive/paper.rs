@@ -1,17 +1,17 @@
 //! What the paper's text states. Its figures are drawings; a value that only they have is not here.
 
 /// One of the paper's systems (figure 7 and section 5.1).
-pub(super) struct System {
+pub(in crate::menon) struct System {
     pub(super) name: &'static str,
     /// Original and optimized, in Mbit/s.
     pub(super) mbit_per_s: [f64; 2],
     /// What Receive Aggregation alone gains, in percent of throughput.
-    pub(super) aggregation_gain: f64,
+    pub(in crate::menon) aggregation_gain: f64,
     /// What both gain, in percent of throughput for the processor's time.
-    pub(super) gain: f64,
+    pub(in crate::menon) gain: f64,
 }
 
-pub(super) const SYSTEMS: [System; 3] = [
+pub(in crate::menon) const SYSTEMS: [System; 3] = [
     System {
         name: "paper: Linux UP",
         mbit_per_s: [3_452.0, 4_660.0],

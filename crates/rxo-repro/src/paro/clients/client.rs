@@ -5,7 +5,8 @@ use rxo::wire::tcp::Timestamp;
 use rxo::wire::{SeqNumber, TcpFlags};
 
 use super::super::files;
-use super::packet::Said;
+use super::ENDS;
+use crate::modelled::Said;
 
 /// A segment of the server, or several in one frame.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +74,7 @@ impl Client {
 
     /// The SYN.
     pub(super) fn open(&mut self, ts_value: u32) -> Result<Vec<u8>> {
-        let syn = self.said(TcpFlags::SYN, ts_value, &[]).frame()?;
+        let syn = self.said(TcpFlags::SYN, ts_value, &[]).frame(&ENDS)?;
         self.snd_nxt = self.snd_nxt.wrapping_add(1);
         Ok(syn)
     }
@@ -103,13 +104,13 @@ impl Client {
     /// A pure ACK of everything up to `back` bytes ago.
     pub(super) fn ack(&self, back: u32, ts_value: u32) -> Result<Vec<u8>> {
         let said = self.said(TcpFlags::ACK, ts_value, &[]);
-        Said { ack: said.ack.wrapping_sub(back), ..said }.frame()
+        Said { ack: said.ack.wrapping_sub(back), ..said }.frame(&ENDS)
     }
 
     /// An ACK that says what arrived twice.
     pub(super) fn repeat(&self, duplicate: (u32, u32), ts_value: u32) -> Result<Vec<u8>> {
         let said = self.said(TcpFlags::ACK, ts_value, &[]);
-        Said { duplicate: Some(duplicate), ..said }.frame()
+        Said { duplicate: Some(duplicate), ..said }.frame(&ENDS)
     }
 
     /// The next request: a random file of `files`. The first is for a random part of it, so that the clients are not
@@ -122,7 +123,7 @@ impl Client {
         let request = format!("GET /{file} HTTP/1.1\r\nHost: server\r\n{range}\r\n");
         self.answer = Answer { file, at, end: bytes, is_whole_file: at == 0, ..Answer::default() };
         let flags = TcpFlags::ACK.union(TcpFlags::PSH);
-        let frame = self.said(flags, ts_value, request.as_bytes()).frame()?;
+        let frame = self.said(flags, ts_value, request.as_bytes()).frame(&ENDS)?;
         self.snd_nxt = self.snd_nxt.wrapping_add(request.len() as u32);
         Ok(frame)
     }

@@ -5,9 +5,9 @@
 //! paper.
 
 mod client;
-mod packet;
 
 use std::collections::VecDeque;
+use std::net::Ipv4Addr;
 
 use anyhow::{Context, Result};
 use rxo::wire::{Transport, parse};
@@ -17,6 +17,12 @@ use serde::{Deserialize, Serialize};
 
 use self::client::{Client, Heard};
 use super::case::AckRate;
+use super::server::{MAC, PORT, SERVER};
+use crate::modelled::{Ends, arp_answer};
+
+/// The server, and the address of all clients.
+const ENDS: Ends =
+    Ends { client: Ipv4Addr::new(10, 0, 0, 2), server: SERVER, server_mac: MAC, server_port: PORT };
 
 /// What clients have seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,7 +142,7 @@ impl Clients {
     /// A frame of the server enters the link.
     fn hear(&mut self, now: Instant, frame: &Frame<rxo_driver::DeviceBuf>) -> Result<()> {
         let bytes = frame.bytes();
-        if let Some(answer) = packet::arp_answer(bytes) {
+        if let Some(answer) = arp_answer(ENDS.client, bytes) {
             self.link.send(now, answer, false);
             return Ok(());
         }
