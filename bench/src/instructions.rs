@@ -281,7 +281,9 @@ fn compare(kept: &Counts, now: &Counts) -> (String, Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, compare, total};
+    use std::path::Path;
+
+    use super::{Counts, compare, kept, total};
 
     fn counts(count: f64) -> Counts {
         Counts::from([("W1".to_owned(), count)])
@@ -298,5 +300,28 @@ mod tests {
         assert!(compare(&counts(100.0), &counts(101.9)).1.is_empty());
         assert!(compare(&counts(100.0), &counts(50.0)).1.is_empty());
         assert_eq!(compare(&counts(100.0), &counts(102.1)).1, ["W1"]);
+    }
+
+    /// The names and counts of a row whose first cell is names in code, and whose last is a count for each.
+    fn row(line: &str) -> Vec<(String, f64)> {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [names, _, counts] = cells[..] else { return Vec::new() };
+        let names = names.split(", ").filter_map(|name| name.strip_prefix('`')?.strip_suffix('`'));
+        let counts = counts.split(", ").filter_map(|count| count.replace(',', "").parse().ok());
+        names.map(str::to_owned).zip(counts).collect()
+    }
+
+    #[test]
+    fn the_counts_in_the_readme_are_those_that_are_kept() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let kept = kept(&folder.join("instructions.json")).unwrap();
+        let readme = std::fs::read_to_string(folder.join("README.md")).unwrap();
+        let mut checked = 0;
+        for (name, said) in readme.lines().flat_map(row) {
+            let Some(count) = kept.get(&name) else { continue };
+            assert!((said / count - 1.0).abs() < 0.02, "{name}: README {said}, kept {count}");
+            checked += 1;
+        }
+        assert!(checked >= 18, "{checked} counts in the table of the endpoint");
     }
 }
