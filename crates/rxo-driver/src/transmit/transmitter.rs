@@ -80,6 +80,11 @@ impl<W: Writer> Transmitter<W> {
         !self.backlog.is_empty()
     }
 
+    /// How many packets it keeps.
+    pub(crate) fn kept(&self) -> usize {
+        self.backlog.len()
+    }
+
     /// Sends the kept packets and then a batch, in order. Does not wait.
     ///
     /// # Errors

@@ -16,7 +16,8 @@ use rxo_frame::{Frame, Instant};
 
 use crate::device::{Device, DeviceName, DeviceOptions};
 use crate::vhost_user::features::{
-    ACK_TEMPLATES, MQ, PROTOCOL_FEATURES, PROTOCOL_REPLY_ACK, VERSION_1,
+    ACK_TEMPLATES, EVENT_IDX, MQ, PROTOCOL_FEATURES, PROTOCOL_REPLY_ACK,
+    VERSION_1,
 };
 use crate::vhost_user::{
     Channel, Region, Request, RingAddresses, RingDescriptor, RingNumber, SharedRegion,
@@ -312,6 +313,39 @@ fn a_guest_is_notified_of_segments_whose_frame_has_no_room() {
     assert!(stage.device.sink.is_blocked(), "two of four segments have room");
     let ready = crate::wait::wait_readable(&[call.as_fd()], Some(Duration::ZERO)).unwrap();
     assert!(!ready.is_none(), "the guest was not notified");
+}
+
+/// A guest that has read everything and posted no buffers is not idle while packets wait for it.
+#[test]
+fn packets_that_wait_for_buffers_are_load() {
+    let mut stage = Stage::new("load");
+    let mut front = stage.connect();
+    let file = memory_file(MEMORY_BYTES).unwrap();
+    let memory = std::fs::File::from(file.try_clone().unwrap());
+    let put = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&memory, bytes, at);
+    // One descriptor that the device writes, made available twice.
+    put(&0x8000_u64.to_le_bytes(), 0).unwrap();
+    put(&2_048_u32.to_le_bytes(), 8).unwrap();
+    put(&2_u16.to_le_bytes(), 12).unwrap();
+    put(&2_u16.to_le_bytes(), 0x2002).unwrap();
+    let mut requests = start();
+    requests[1] = Request::SetFeatures(VERSION_1 | EVENT_IDX);
+    requests[2] = Request::SetMemTable(vec![SharedRegion { region: region(), file }]);
+    requests.iter().for_each(|request| front.request(request, false).unwrap());
+    stage.device.source.receive(&mut Vec::new(), 64).unwrap();
+    let unread = |stage: &Stage| stage.device.sink.load().unwrap().unread;
+    assert_eq!(unread(&stage), 0);
+    let bytes = tcp(100);
+    let frame = Frame::new(&bytes[..], Instant::ZERO);
+    stage.device.sink.transmit([frame; 5].into_iter()).unwrap();
+    assert_eq!(unread(&stage), 5, "two in its buffers, and three that wait");
+    // It asks for a notification of the third packet: it has read two.
+    put(&2_u16.to_le_bytes(), 0x2000 + 4 + 2 * 16).unwrap();
+    assert_eq!(unread(&stage), 3);
+    put(&5_u16.to_le_bytes(), 0x2002).unwrap();
+    put(&5_u16.to_le_bytes(), 0x2000 + 4 + 2 * 16).unwrap();
+    stage.device.sink.resume().unwrap();
+    assert_eq!((unread(&stage), stage.device.sink.is_blocked()), (0, false));
 }
 
 /// A guest notifies once, and then waits until its frames are taken.
