@@ -45,6 +45,8 @@ pub(super) struct Connection {
     queues: Vec<Option<Queue>>,
     /// The receive rings in use.
     receivers: Vec<usize>,
+    /// Whether a transmit ring in use has no notifications.
+    is_polled: bool,
     events: Rc<Events>,
     _watched: Watched,
     /// The transmit ring that is asked first.
@@ -63,7 +65,8 @@ pub(super) struct Connection {
 struct Queue {
     queue: DeviceQueue,
     call: Option<Notifier>,
-    _kick: Option<Watched>,
+    /// `None` if the guest does not notify.
+    kick: Option<Watched>,
     /// Since when the guest has posted too few buffers; it was asked to notify of more.
     starved_since: Option<Instant>,
 }
@@ -84,6 +87,7 @@ impl Connection {
             losses: Vec::new(),
             queues: (0..2 * MOST_PAIRS).map(|_| None).collect(),
             receivers: Vec::with_capacity(MOST_PAIRS),
+            is_polled: false,
             events: Rc::clone(events),
             _watched,
             next: 0,
@@ -98,6 +102,11 @@ impl Connection {
     /// Whether the guest has started the first pair of queues.
     pub(super) fn is_started(&self) -> bool {
         self.queues[..2].iter().all(Option::is_some)
+    }
+
+    /// Whether the guest does not notify of what it sends, on one ring at least.
+    pub(super) const fn is_polled(&self) -> bool {
+        self.is_polled
     }
 
     /// The MTU that the front end told, in bytes.
@@ -202,6 +211,8 @@ impl Connection {
         self.receivers.clear();
         let receive_rings = (0..self.queues.len()).step_by(2);
         self.receivers.extend(receive_rings.filter(|ring| self.queues[*ring].is_some()));
+        let is_polled = self.transmit_queues().any(|queue| queue.kick.is_none());
+        self.is_polled = is_polled;
         Ok(())
     }
 }
@@ -381,8 +392,8 @@ fn make_queue(
     let watched = ring.kick().map(|kick| events.watch(kick, Token::Notification)).transpose();
     let call = ring.call().map(Notifier::to).transpose();
     let cannot = |error: io::Error| format!("its notifications cannot be used: {error}");
-    let (call, _kick) = (call.map_err(cannot)?, watched.map_err(cannot)?);
-    Ok(Queue { queue, call, _kick, starved_since: None })
+    let (call, kick) = (call.map_err(cannot)?, watched.map_err(cannot)?);
+    Ok(Queue { queue, call, kick, starved_since: None })
 }
 
 /// Maps all regions of a session.

@@ -348,6 +348,37 @@ fn packets_that_wait_for_buffers_are_load() {
     assert_eq!((unread(&stage), stage.device.sink.is_blocked()), (0, false));
 }
 
+/// A front end may leave out the descriptor of a ring's notifications: nothing reports its frames then, so
+/// the worker must look for them.
+#[test]
+fn a_ring_without_notifications_is_polled() {
+    let mut stage = Stage::new("polled");
+    let mut front = stage.connect();
+    let file = memory_file(MEMORY_BYTES).unwrap();
+    let memory = std::fs::File::from(file.try_clone().unwrap());
+    let put = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&memory, bytes, at);
+    put(&0x8000_u64.to_le_bytes(), 0).unwrap();
+    put(&72_u32.to_le_bytes(), 8).unwrap();
+    let mut requests = start();
+    requests[2] = Request::SetMemTable(vec![SharedRegion { region: region(), file }]);
+    requests[8] = Request::SetRingKick(RingDescriptor { ring: 1, file: None });
+    requests.iter().for_each(|request| front.request(request, false).unwrap());
+    stage.turn();
+    for available in 1..=3_u16 {
+        let begun = crate::clock::now();
+        let at = stage.device.source.poll_at().unwrap();
+        assert!(at > Instant::ZERO, "nothing is left behind");
+        assert!(at <= begun + Duration::from_millis(1), "soon");
+        put(&available.to_le_bytes(), 0x2002).unwrap();
+        assert_eq!(stage.device.source.receive(&mut Vec::new(), 64).unwrap(), 1);
+    }
+    // With a descriptor the frames report themselves.
+    let kick = RingDescriptor { ring: 1, file: Some(memory_event()) };
+    front.request(&Request::SetRingKick(kick), false).unwrap();
+    stage.turn();
+    assert_eq!(stage.device.source.poll_at(), None);
+}
+
 /// A guest notifies once, and then waits until its frames are taken.
 #[test]
 fn a_notification_that_comes_while_nobody_wants_frames_is_remembered() {
