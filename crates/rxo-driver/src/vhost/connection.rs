@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io;
-use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
@@ -146,8 +145,8 @@ impl Connection {
             }
             match done.change {
                 Change::None => {}
-                Change::Ring(ring) => self.make_queues(ring..ring + 1)?,
-                Change::Rings | Change::Memory => self.make_queues(0..self.queues.len())?,
+                Change::Ring(ring) => self.make_queue(ring)?,
+                Change::Rings | Change::Memory => self.make_queues()?,
             }
             has_changed |= done.change != Change::None;
             if let Some(reply) = done.reply {
@@ -192,14 +191,25 @@ impl Connection {
         self.queues.iter_mut().skip(1).step_by(2).flatten()
     }
 
-    /// Makes these queues again, if they can be used now.
-    fn make_queues(&mut self, rings: Range<usize>) -> io::Result<()> {
-        for n in rings {
-            if let Some(before) = self.queues[n].take() {
-                self.invalid += before.queue.invalid().total();
+    /// Makes all queues again that can be used now. A ring stops while its memory is away: a front end that changes a
+    /// region removes it and then adds it.
+    fn make_queues(&mut self) -> io::Result<()> {
+        for n in 0..self.queues.len() {
+            if is_in(&self.memory, &self.session.rings()[n]) {
+                self.make_queue(n)?;
+            } else {
+                self.end_queue(n);
             }
-            let usable = self.session.usable(n).filter(|_| !self.memory.regions().is_empty());
-            let Some(ring) = usable else { continue };
+        }
+        self.note_queues();
+        Ok(())
+    }
+
+    /// Makes the queue of this ring again, if it can be used now.
+    fn make_queue(&mut self, n: usize) -> io::Result<()> {
+        self.end_queue(n);
+        let usable = self.session.usable(n).filter(|_| !self.memory.regions().is_empty());
+        if let Some(ring) = usable {
             let made = make_queue(&self.memory, self.session.features(), ring, &self.events);
             let mut queue = made.map_err(|why| invalid(format!("ring {n}: {why}")))?;
             // Of frames the guest notifies when the source waits, of buffers when there are none.
@@ -208,12 +218,23 @@ impl Connection {
             queue.call.iter().for_each(Notifier::notify);
             self.queues[n] = Some(queue);
         }
+        self.note_queues();
+        Ok(())
+    }
+
+    fn end_queue(&mut self, n: usize) {
+        if let Some(before) = self.queues[n].take() {
+            self.invalid += before.queue.invalid().total();
+        }
+    }
+
+    /// Notes which queues there are.
+    fn note_queues(&mut self) {
         self.receivers.clear();
         let receive_rings = (0..self.queues.len()).step_by(2);
         self.receivers.extend(receive_rings.filter(|ring| self.queues[*ring].is_some()));
         let is_polled = self.transmit_queues().any(|queue| queue.kick.is_none());
         self.is_polled = is_polled;
-        Ok(())
     }
 }
 
@@ -365,6 +386,14 @@ impl Queue {
         }
         wants
     }
+}
+
+/// Whether the memory has the parts of a ring.
+fn is_in(memory: &Memory, ring: &Ring) -> bool {
+    ring.addresses.is_some_and(|parts| {
+        let parts = [parts.descriptors, parts.driver, parts.device];
+        parts.into_iter().all(|at| memory.guest_address(at).is_some())
+    })
 }
 
 fn make_queue(

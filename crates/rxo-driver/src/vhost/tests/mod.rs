@@ -16,7 +16,7 @@ use rxo_frame::{Frame, Instant};
 
 use crate::device::{Device, DeviceName, DeviceOptions};
 use crate::vhost_user::features::{
-    ACK_TEMPLATES, EVENT_IDX, MQ, PROTOCOL_FEATURES, PROTOCOL_REPLY_ACK,
+    ACK_TEMPLATES, DEVICE_OFFERS_PROTOCOL, EVENT_IDX, MQ, PROTOCOL_FEATURES, PROTOCOL_REPLY_ACK,
     VERSION_1,
 };
 use crate::vhost_user::{
@@ -257,6 +257,49 @@ fn one_change_of_memory_is_served_at_a_time() {
         assert!(at_once <= 1, "{at_once} at once");
         replies += at_once;
     }
+}
+
+/// Memory is plugged and unplugged while a guest runs. QEMU changes a region by removing it and adding it again,
+/// and that may be the one with the rings.
+#[test]
+fn rings_run_while_memory_comes_and_goes_and_stop_while_theirs_is_away() {
+    let mut stage = Stage::new("regions");
+    let mut front = stage.connect();
+    let file = memory_file(MEMORY_BYTES).unwrap();
+    let memory = std::fs::File::from(file.try_clone().unwrap());
+    let put = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&memory, bytes, at);
+    put(&0x8000_u64.to_le_bytes(), 0).unwrap();
+    put(&72_u32.to_le_bytes(), 8).unwrap();
+    let own = || SharedRegion { region: region(), file: file.try_clone().unwrap() };
+    let beside = Region { guest_address: 1 << 20, user_address: USER << 1, ..region() };
+    let another = || SharedRegion { region: beside, file: memory_file(MEMORY_BYTES).unwrap() };
+    let mut requests = start();
+    requests[2] = Request::SetMemTable(vec![own()]);
+    requests.insert(0, Request::SetProtocolFeatures(DEVICE_OFFERS_PROTOCOL));
+    requests.iter().for_each(|request| front.request(request, false).unwrap());
+    let (mut available, mut said) = (0_u16, Vec::new());
+    let mut frames_after = |change: Option<Request>| {
+        change.iter().for_each(|request| front.request(request, false).unwrap());
+        // The device serves the change before it looks for the frame.
+        stage.device.source.receive(&mut Vec::new(), 64).unwrap();
+        available += 1;
+        put(&available.to_le_bytes(), 0x2002).unwrap();
+        let received = stage.device.source.receive(&mut Vec::new(), 64).unwrap();
+        said.extend(std::iter::from_fn(|| stage.device.sink.take_notice()));
+        received
+    };
+    assert_eq!(frames_after(None), 1);
+    assert_eq!(frames_after(Some(Request::AddMemRegion(another()))), 1);
+    assert_eq!(frames_after(Some(Request::RemoveMemRegion(beside))), 1);
+    assert_eq!(frames_after(Some(Request::RemoveMemRegion(region()))), 0, "the rings were there");
+    // One frame waited, and comes as soon as the rings are back; the one behind it follows.
+    front.request(&Request::AddMemRegion(own()), false).unwrap();
+    let mut batch = Vec::new();
+    assert_eq!(stage.device.source.receive(&mut batch, 64).unwrap(), 1);
+    put(&5_u16.to_le_bytes(), 0x2002).unwrap();
+    assert_eq!(stage.device.source.receive(&mut batch, 64).unwrap(), 1);
+    assert!(said.iter().all(|line| line.ends_with("a guest has started")), "{said:?}");
+    wait_for_reply(&mut front, || stage.device.source.attend());
 }
 
 /// A front end may send as many messages as it likes, so that one must not cost all queues.
