@@ -9,12 +9,23 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use rxo_console::output;
 use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor, Profile};
 
 /// What a guest received.
 pub(crate) struct Received {
     pub(crate) profile: Profile,
     pub(crate) took: Duration,
+}
+
+/// Finds what guests are made of. As root it installs missing programs, after one line that says so. Call it before a
+/// private network is made, which has no way to packages.
+///
+/// # Errors
+/// If something is missing; the message is one line and names the package.
+pub(crate) fn image() -> Result<GuestImage> {
+    GuestImage::install_programs(output::aside)?;
+    Ok(GuestImage::find()?)
 }
 
 /// Boots the `n`-th guest, counted from 0, with its card at `socket`.

@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use crate::flags::TryFlags;
 use crate::folder::Folder;
-use crate::guests::at_once;
+use crate::guests::{self, at_once};
 use crate::process::{self, Process};
 
 /// The most guests: each is a machine with 128 MiB.
@@ -50,18 +50,18 @@ struct Outcome {
 /// # Errors
 /// If a program is missing, a guest does not start, or a hash is wrong.
 pub(crate) fn run(flags: &TryFlags, stop: &AtomicBool) -> Result<()> {
-    let guests = flags.guests;
-    if !(1..=MOST_GUESTS).contains(&guests) {
-        return Err(usage(format!("--guests {guests}: give a number from 1 to {MOST_GUESTS}")));
+    let count = flags.guests;
+    if !(1..=MOST_GUESTS).contains(&count) {
+        return Err(usage(format!("--guests {count}: give a number from 1 to {MOST_GUESTS}")));
     }
-    let image = GuestImage::find()?;
+    let image = guests::image()?;
     let processor = Processor::find(&image);
     become_root_in_user_namespace()?;
     let (lab, folder) = (Lab::through()?, Folder::new("try")?);
-    let rxo = start(lab.host(), &folder, guests)?;
+    let rxo = start(lab.host(), &folder, count)?;
     let content = Pattern::of_port(0).file(FILE_BYTES);
     let hash = image.hash(&content)?;
-    output::aside(&format!("booting {guests} guests {}", manner(processor)));
+    output::aside(&format!("booting {count} guests {}", manner(processor)));
     let transfer = |n: usize, ()| -> Result<bool> {
         let mut guest = boot(&image, processor, folder.guest(n), n)?;
         ends_early(stop)?;
@@ -69,7 +69,7 @@ pub(crate) fn run(flags: &TryFlags, stop: &AtomicBool) -> Result<()> {
         ends_early(stop)?;
         Ok(arrived == hash && comes_back(&mut guest, lab.peer(), n, &content)?)
     };
-    let intact = at_once(std::iter::repeat_n((), guests), transfer)?;
+    let intact = at_once(std::iter::repeat_n((), count), transfer)?;
     let totals: Value = rxo.interrupt()?;
     let outcomes = intact.into_iter().enumerate().map(|(n, intact)| Outcome {
         guest: name(n),

@@ -73,6 +73,7 @@ pub(crate) struct GuestFlags {
 #[derive(Debug, Subcommand)]
 pub(crate) enum GuestCommand {
     /// Boot small Linux guests in a private network, transfer a file into each and back, and compare
-    /// hashes. Needs QEMU, busybox and Debian's kernel for clouds, which it downloads once.
+    /// hashes. Needs QEMU and busybox, which it installs as root, and Debian's kernel for clouds, which it
+    /// downloads once.
     Try(TryFlags),
 }

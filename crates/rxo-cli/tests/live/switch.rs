@@ -130,6 +130,9 @@ fn four() {
     });
     sinks.into_iter().zip(&texts).for_each(|(sink, text)| received(sink, text));
     let totals = totals(rxo);
+    let switch = &totals["switch"];
+    assert!(switch["forwarded"].as_u64().unwrap() > 4, "{switch}");
+    assert!(switch["learned"].as_u64().unwrap() >= 5, "four guests and the peer: {switch}");
     for (n, guest) in totals["guests"].as_array().unwrap().iter().enumerate() {
         assert_eq!(guest["name"], format!("g{n}"));
         assert!(guest["bytes"].as_u64().unwrap() > 6_000_000, "{guest}");

@@ -36,7 +36,7 @@ pub(crate) trait Port: Writer + Descriptors + fmt::Debug {
         None
     }
 
-    /// What [`FrameSink::load`] returns.
+    /// What [`FrameSink::load`] returns, without the packets that the sink keeps.
     fn load(&self) -> Option<Load> {
         None
     }
@@ -108,7 +108,9 @@ impl FrameSink for DeviceSink {
     }
 
     fn load(&self) -> Option<Load> {
-        self.port().load()
+        let kept = u32::try_from(self.transmitter.kept()).unwrap_or(u32::MAX);
+        let Load { unread } = self.port().load()?;
+        Some(Load { unread: unread.saturating_add(kept) })
     }
 
     fn abandon(&mut self) {

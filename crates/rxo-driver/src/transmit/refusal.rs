@@ -39,7 +39,7 @@ impl Refusal {
 
 /// After so many aggregates that were sent as single frames, the next is tried whole again. A kernel
 /// that does not know a kind refuses all of them, but one odd packet must not cost the gain for good.
-const TRY_AGAIN_AFTER: u16 = 1_000;
+pub(super) const TRY_AGAIN_AFTER: u16 = 1_000;
 
 /// Which kinds of aggregate the kernel has refused.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use rxo_frame::{Gather, GsoKind, LinkKind};
 
 use super::backlog::Backlog;
 use super::batch::{Batch, Message, Messages, Sealed};
-use super::refusal::{Refusal, Refused};
+use super::refusal::{Refusal, Refused, TRY_AGAIN_AFTER};
 use super::{Writer, Written};
 
 /// The most packets in one submission.
@@ -78,6 +78,11 @@ impl<W: Writer> Transmitter<W> {
     /// Whether it keeps packets for which there was no room.
     pub(crate) fn is_blocked(&self) -> bool {
         !self.backlog.is_empty()
+    }
+
+    /// How many packets it keeps.
+    pub(crate) fn kept(&self) -> usize {
+        self.backlog.len()
     }
 
     /// Sends the kept packets and then a batch, in order. Does not wait.
@@ -224,12 +229,28 @@ impl Tally {
         let not_supported = matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP));
         let Some(kind) = kind.filter(|_| not_supported) else { return };
         if self.refused.remember(kind) {
-            self.notice = Some(format!(
-                "a {kind:?} aggregate was refused ({error}); such packets are sent singly from now \
-                 on, which costs more"
-            ));
+            self.notice = Some(refused_notice(kind, error));
         }
     }
+}
+
+/// What the user should know of the first refusal of a kind. A receiver without the offload for it is no error.
+fn refused_notice(kind: GsoKind, error: &io::Error) -> String {
+    let what = match kind {
+        GsoKind::TcpV4 => "an aggregate of TCP over IPv4",
+        GsoKind::TcpV6 => "an aggregate of TCP over IPv6",
+        GsoKind::UdpFragment => "a large UDP datagram",
+        GsoKind::Udp => "an aggregate of UDP",
+        GsoKind::AckTemplate => "an ACK template",
+    };
+    let why = match error.raw_os_error() {
+        Some(libc::EOPNOTSUPP) => format!("the receiver does not accept {what}"),
+        _ => format!("the system refused {what} ({error})"),
+    };
+    format!(
+        "{why}; it and the next {TRY_AGAIN_AFTER} are sent as their original frames, which costs \
+         more, and then one is tried again"
+    )
 }
 
 /// The backlog, and the link kind of what it keeps.

@@ -77,6 +77,11 @@ impl Side for Backend {
         self.connection.as_ref().filter(|connection| connection.is_started())?.notify_at()
     }
 
+    fn is_polled(&self) -> bool {
+        let started = self.connection.as_ref().filter(|connection| connection.is_started());
+        started.is_some_and(Connection::is_polled)
+    }
+
     fn invalid(&self) -> u64 {
         self.invalid + self.connection.as_ref().map_or(0, Connection::invalid)
     }

@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io;
-use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
@@ -45,6 +44,8 @@ pub(super) struct Connection {
     queues: Vec<Option<Queue>>,
     /// The receive rings in use.
     receivers: Vec<usize>,
+    /// Whether a transmit ring in use has no notifications.
+    is_polled: bool,
     events: Rc<Events>,
     _watched: Watched,
     /// The transmit ring that is asked first.
@@ -63,7 +64,8 @@ pub(super) struct Connection {
 struct Queue {
     queue: DeviceQueue,
     call: Option<Notifier>,
-    _kick: Option<Watched>,
+    /// `None` if the guest does not notify.
+    kick: Option<Watched>,
     /// Since when the guest has posted too few buffers; it was asked to notify of more.
     starved_since: Option<Instant>,
 }
@@ -84,6 +86,7 @@ impl Connection {
             losses: Vec::new(),
             queues: (0..2 * MOST_PAIRS).map(|_| None).collect(),
             receivers: Vec::with_capacity(MOST_PAIRS),
+            is_polled: false,
             events: Rc::clone(events),
             _watched,
             next: 0,
@@ -98,6 +101,11 @@ impl Connection {
     /// Whether the guest has started the first pair of queues.
     pub(super) fn is_started(&self) -> bool {
         self.queues[..2].iter().all(Option::is_some)
+    }
+
+    /// Whether the guest does not notify of what it sends, on one ring at least.
+    pub(super) const fn is_polled(&self) -> bool {
+        self.is_polled
     }
 
     /// The MTU that the front end told, in bytes.
@@ -137,8 +145,8 @@ impl Connection {
             }
             match done.change {
                 Change::None => {}
-                Change::Ring(ring) => self.make_queues(ring..ring + 1)?,
-                Change::Rings | Change::Memory => self.make_queues(0..self.queues.len())?,
+                Change::Ring(ring) => self.make_queue(ring)?,
+                Change::Rings | Change::Memory => self.make_queues()?,
             }
             has_changed |= done.change != Change::None;
             if let Some(reply) = done.reply {
@@ -183,14 +191,25 @@ impl Connection {
         self.queues.iter_mut().skip(1).step_by(2).flatten()
     }
 
-    /// Makes these queues again, if they can be used now.
-    fn make_queues(&mut self, rings: Range<usize>) -> io::Result<()> {
-        for n in rings {
-            if let Some(before) = self.queues[n].take() {
-                self.invalid += before.queue.invalid().total();
+    /// Makes all queues again that can be used now. A ring stops while its memory is away: a front end that changes a
+    /// region removes it and then adds it.
+    fn make_queues(&mut self) -> io::Result<()> {
+        for n in 0..self.queues.len() {
+            if is_in(&self.memory, &self.session.rings()[n]) {
+                self.make_queue(n)?;
+            } else {
+                self.end_queue(n);
             }
-            let usable = self.session.usable(n).filter(|_| !self.memory.regions().is_empty());
-            let Some(ring) = usable else { continue };
+        }
+        self.note_queues();
+        Ok(())
+    }
+
+    /// Makes the queue of this ring again, if it can be used now.
+    fn make_queue(&mut self, n: usize) -> io::Result<()> {
+        self.end_queue(n);
+        let usable = self.session.usable(n).filter(|_| !self.memory.regions().is_empty());
+        if let Some(ring) = usable {
             let made = make_queue(&self.memory, self.session.features(), ring, &self.events);
             let mut queue = made.map_err(|why| invalid(format!("ring {n}: {why}")))?;
             // Of frames the guest notifies when the source waits, of buffers when there are none.
@@ -199,10 +218,23 @@ impl Connection {
             queue.call.iter().for_each(Notifier::notify);
             self.queues[n] = Some(queue);
         }
+        self.note_queues();
+        Ok(())
+    }
+
+    fn end_queue(&mut self, n: usize) {
+        if let Some(before) = self.queues[n].take() {
+            self.invalid += before.queue.invalid().total();
+        }
+    }
+
+    /// Notes which queues there are.
+    fn note_queues(&mut self) {
         self.receivers.clear();
         let receive_rings = (0..self.queues.len()).step_by(2);
         self.receivers.extend(receive_rings.filter(|ring| self.queues[*ring].is_some()));
-        Ok(())
+        let is_polled = self.transmit_queues().any(|queue| queue.kick.is_none());
+        self.is_polled = is_polled;
     }
 }
 
@@ -356,6 +388,14 @@ impl Queue {
     }
 }
 
+/// Whether the memory has the parts of a ring.
+fn is_in(memory: &Memory, ring: &Ring) -> bool {
+    ring.addresses.is_some_and(|parts| {
+        let parts = [parts.descriptors, parts.driver, parts.device];
+        parts.into_iter().all(|at| memory.guest_address(at).is_some())
+    })
+}
+
 fn make_queue(
     memory: &Memory,
     features: u64,
@@ -381,8 +421,8 @@ fn make_queue(
     let watched = ring.kick().map(|kick| events.watch(kick, Token::Notification)).transpose();
     let call = ring.call().map(Notifier::to).transpose();
     let cannot = |error: io::Error| format!("its notifications cannot be used: {error}");
-    let (call, _kick) = (call.map_err(cannot)?, watched.map_err(cannot)?);
-    Ok(Queue { queue, call, _kick, starved_since: None })
+    let (call, kick) = (call.map_err(cannot)?, watched.map_err(cannot)?);
+    Ok(Queue { queue, call, kick, starved_since: None })
 }
 
 /// Maps all regions of a session.

@@ -45,7 +45,7 @@ pub enum Request<F = OwnedFd> {
     SendRarp([u8; 6]),
     /// The MTU of the device, in bytes.
     SetMtu(u64),
-    /// Forget rings and features, as after a power cycle.
+    /// Forget the rings, the features in use and the virtio status. Memory and protocol features stay.
     ResetDevice,
     /// How many memory regions can there be?
     GetMaxMemSlots,

@@ -177,8 +177,14 @@ impl Session {
                     return Ok(Change::Rings);
                 }
             }
-            Request::ResetOwner | Request::ResetDevice => {
-                self.rings.iter_mut().for_each(|ring| *ring = Ring::default());
+            Request::ResetOwner => {
+                self.forget_rings();
+                return Ok(Change::Rings);
+            }
+            // The connection goes on, and with it the protocol features and the memory.
+            Request::ResetDevice => {
+                (self.features, self.status) = (0, 0);
+                self.forget_rings();
                 return Ok(Change::Rings);
             }
             Request::SetMemTable(_) | Request::AddMemRegion(_) | Request::RemoveMemRegion(_) => {
@@ -250,6 +256,10 @@ impl Session {
             _ => return Ok(Change::None),
         };
         Ok(Change::Ring(changed as usize))
+    }
+
+    fn forget_rings(&mut self) {
+        self.rings.iter_mut().for_each(|ring| *ring = Ring::default());
     }
 
     fn add(&mut self, shared: SharedRegion<OwnedFd>) -> Result<(), Wrong> {

@@ -37,6 +37,11 @@ pub(crate) trait Side: Debug {
         None
     }
 
+    /// Whether the other side does not notify of its frames, so that they must be looked for.
+    fn is_polled(&self) -> bool {
+        false
+    }
+
     /// How often other sides have broken a rule of the rings.
     fn invalid(&self) -> u64;
 

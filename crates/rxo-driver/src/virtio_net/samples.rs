@@ -1,9 +1,10 @@
 //! Frames for tests.
 
+use std::net::Ipv6Addr;
 use std::num::NonZeroU16;
 
 use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, Instant};
-use rxo_wire::build::{EthernetHeader, Ipv4Header, TcpHeader, UdpHeader};
+use rxo_wire::build::{EthernetHeader, Ipv4Header, Ipv6Header, TcpHeader, UdpHeader};
 use rxo_wire::checksum::pseudo_header;
 use rxo_wire::parse;
 
@@ -26,6 +27,38 @@ pub(crate) fn tcp(payload: usize) -> Vec<u8> {
     bytes[14 + 20 + 16..][..2].copy_from_slice(&seed.fold().to_be_bytes());
     bytes
 }
+
+/// Ethernet, IPv6 and TCP.
+pub(crate) const HEADERS_V6_BYTES: usize = 14 + 40 + 20;
+
+/// A TCP segment over IPv6 with `payload` bytes whose checksum is the pseudo-header's.
+pub(crate) fn tcp_v6(payload: usize) -> Vec<u8> {
+    let mut bytes = vec![0; HEADERS_V6_BYTES + payload];
+    let rest = EthernetHeader { ethertype: 0x86dd, ..EthernetHeader::default() }
+        .write(&mut bytes)
+        .unwrap();
+    let (source, destination) = (Ipv6Addr::LOCALHOST, Ipv6Addr::from(0xfd00 << 112 | 2));
+    let payload_bytes = 20 + payload;
+    let ip =
+        Ipv6Header { source, destination, next_header: 6, payload_bytes, ..Ipv6Header::default() };
+    let rest = ip.write(rest).unwrap();
+    TcpHeader::default().write(rest).unwrap();
+    for (n, byte) in bytes[HEADERS_V6_BYTES..].iter_mut().enumerate() {
+        *byte = n as u8;
+    }
+    let seed = pseudo_header(&parse(&bytes).unwrap().key, 6, payload_bytes as u32);
+    bytes[14 + 40 + 16..][..2].copy_from_slice(&seed.fold().to_be_bytes());
+    bytes
+}
+
+/// `bytes` as [`large`] gives them, over IPv6.
+pub(crate) fn large_v6(bytes: &[u8]) -> Frame<&[u8]> {
+    let gso = large(bytes).gso.map(|gso| Gso { kind: GsoKind::TcpV6, ..gso });
+    Frame { checksum: PARTIAL_V6, gso, ..Frame::new(bytes, Instant::ZERO) }
+}
+
+/// The checksum of a TCP segment over IPv6 that its sender left to the device.
+pub(crate) const PARTIAL_V6: ChecksumStatus = ChecksumStatus::Partial { start: 54, offset: 16 };
 
 /// Ethernet, IPv4 and UDP.
 pub(crate) const DATAGRAM_HEADERS_BYTES: usize = 14 + 20 + 8;

@@ -24,7 +24,8 @@ const MOST_DISCARDS: usize = 64;
 /// How often a call looks again for frames that came while it prepared to wait.
 const MOST_LOOKS: usize = 4;
 
-/// Time between two looks at the sockets while frames never run out, or nobody reads them.
+/// Time between two looks at the sockets while frames never run out, or nobody reads them, and at rings without
+/// notifications.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// The rings on which a side receives. GSO frames stay whole.
@@ -41,7 +42,7 @@ pub(crate) struct RingSource<S> {
     discards: u64,
     /// Whether the last call left frames behind. No notification comes for them.
     has_more: bool,
-    /// When to look at the sockets even if there are frames.
+    /// When to look at the sockets even if there are frames, and at rings without notifications.
     next_look: Instant,
 }
 
@@ -179,10 +180,15 @@ impl<S: Side> FrameSource for RingSource<S> {
     }
 
     /// At once, if frames were left behind: the other side notifies of later ones only. Otherwise when it
-    /// must be notified. While there is no other side, nothing may wake the worker, so it looks for one.
+    /// must be notified, or be looked at because it does not notify. While there is no other side, nothing may
+    /// wake the worker, so it looks for one.
     fn poll_at(&self) -> Option<Instant> {
-        let left_behind = (self.has_more && !self.is_starved()).then_some(Instant::ZERO);
-        left_behind.or_else(|| self.side.borrow().next_look())
+        if self.has_more && !self.is_starved() {
+            return Some(Instant::ZERO);
+        }
+        let side = self.side.borrow();
+        let polled = side.is_polled().then_some(self.next_look);
+        side.next_look().into_iter().chain(polled).min()
     }
 
     /// The other side waits for answers to its messages, and for notifications, whether its frames are wanted

@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::archive::Archive;
+use super::programs::{self, BUSYBOX, COMPILER, QEMU, bytes, output};
 use crate::error::{Context, LabError, Result, failed};
 
-const QEMU: (&str, &str) = ("qemu-system-x86_64", "qemu-system-x86");
-const BUSYBOX: (&str, &str) = ("busybox", "busybox-static");
-/// Compiles what counts instructions.
-const COMPILER: (&str, &str) = ("cc", "gcc");
 /// Debian's package that names the newest kernel for clouds.
 const KERNEL_PACKAGE: &str = "linux-image-cloud-amd64";
 const FLAVOUR: &str = "-cloud-amd64";
 const INIT: &[u8] = include_bytes!("init.sh");
+
+/// How the name of a module ends that busybox must unpack.
+const COMPRESSED_ENDING: &str = "ko.xz";
 
 /// The drivers of the card.
 const MODULES: [&str; 8] = [
@@ -46,25 +46,36 @@ struct Kernel {
 }
 
 impl Kernel {
-    fn module(&self, name: &str) -> PathBuf {
-        self.modules.join(format!("{name}.ko"))
+    /// The file of a module. Debian 13 compresses them.
+    fn module(&self, name: &str) -> Option<PathBuf> {
+        let files = ["ko", COMPRESSED_ENDING].map(|ending| format!("{name}.{ending}"));
+        files.iter().map(|file| self.modules.join(file)).find(|file| file.is_file())
     }
 
-    /// Whether busybox can load its modules: Debian 13 compresses them (`.ko.xz`).
     fn has_modules(&self) -> bool {
-        MODULES.iter().all(|name| self.module(name).is_file())
+        MODULES.iter().all(|name| self.module(name).is_some())
     }
 }
 
 impl GuestImage {
+    /// Installs QEMU and busybox with apt-get if they are missing and this process is root, and gives `say` one
+    /// line first. Does nothing otherwise; then [`GuestImage::find`] names what is missing. Call it before
+    /// [`become_root_in_user_namespace`](crate::become_root_in_user_namespace): such a root cannot install.
+    ///
+    /// # Errors
+    /// If apt-get fails. The message is one line and names the packages.
+    pub fn install_programs(say: impl FnOnce(&str)) -> Result<()> {
+        programs::install_missing(say)
+    }
+
     /// Finds the programs and a kernel. If no kernel for clouds is installed, downloads Debian's package
     /// once and unpacks it, without installing it, in the user's cache directory.
     ///
     /// # Errors
     /// If a program or the kernel is missing. The message is one line and names the package.
     pub fn find() -> Result<Self> {
-        let qemu = program(QEMU)?;
-        let busybox = program(BUSYBOX)?;
+        let qemu = QEMU.find()?;
+        let busybox = BUSYBOX.find()?;
         let kernel = match installed(Path::new("/")) {
             Some(kernel) => kernel,
             None => cached()?,
@@ -85,7 +96,7 @@ impl GuestImage {
     /// # Errors
     /// If it is missing. The message is one line and names the package.
     pub fn compiler() -> Result<PathBuf> {
-        program(COMPILER)
+        COMPILER.find()
     }
 
     pub(super) fn kernel(&self) -> &Path {
@@ -108,25 +119,22 @@ impl GuestImage {
         }
         let mut order = String::new();
         for module in MODULES {
-            let path = self.kernel.module(module);
+            let path = self.kernel.module(module).ok_or_else(|| gone(module))?;
             let name = format!("{}.ko", module.rsplit('/').next().unwrap_or(module));
-            archive.file(&format!("modules/{name}"), &read(&path)?);
+            let is_compressed = path.extension() == Some(OsStr::new("xz"));
+            let content = if is_compressed { self.unpacked(&path)? } else { read(&path)? };
+            archive.file(&format!("modules/{name}"), &content);
             order += &format!("{name}\n");
         }
         archive.file("modules/order", order.as_bytes());
         Ok(archive.finish())
     }
-}
 
-/// A program in the directories where programs are.
-fn program((name, package): (&str, &str)) -> Result<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let places = env::split_paths(&path).map(|directory| directory.join(name));
-    places.into_iter().find(|place| place.is_file()).ok_or_else(|| {
-        LabError::Unsupported(format!(
-            "{name} is not installed, and guests need it: apt-get install {package}"
-        ))
-    })
+    /// The content of a compressed module. The guest's `insmod` would not take it as it is.
+    fn unpacked(&self, path: &Path) -> Result<Vec<u8>> {
+        let unpacked = bytes(Command::new(&self.busybox).args(["unxz", "-c"]).arg(path));
+        unpacked.map_err(|why| failed(format!("cannot unpack {}: {why}", path.display())))
+    }
 }
 
 /// The newest kernel for clouds below `root` that has its modules.
@@ -142,10 +150,10 @@ fn installed(root: &Path) -> Option<Kernel> {
 
 fn kernel_in(root: &Path, name: &OsStr) -> Option<Kernel> {
     let version = name.to_str()?.strip_prefix("vmlinuz-")?;
-    version.ends_with(FLAVOUR).then(|| Kernel {
-        file: root.join("boot").join(name),
-        modules: root.join("lib/modules").join(version).join("kernel"),
-    })
+    // Debian 13's package has them below `usr`, without the link that an installed system has.
+    let places = ["lib/modules", "usr/lib/modules"].map(|place| root.join(place).join(version));
+    let modules = places.into_iter().find(|place| place.is_dir())?.join("kernel");
+    version.ends_with(FLAVOUR).then(|| Kernel { file: root.join("boot").join(name), modules })
 }
 
 /// The kernel of an earlier download, or of one now.
@@ -173,13 +181,17 @@ fn cached() -> Result<Kernel> {
 fn unusable(root: &Path) -> LabError {
     let root = root.display();
     LabError::Unsupported(format!(
-        "guests load modules that are not compressed, and the kernel in {root} lacks some: run \
-         `find {root} -name '*.ko.xz' -exec unxz {{}} +`, or remove {root} to download it again"
+        "guests need drivers that the kernel in {root} lacks; remove {root} to download it again"
     ))
+}
+
+fn gone(module: &str) -> LabError {
+    failed(format!("the kernel for guests has no module {module} any more"))
 }
 
 /// Downloads the package of the newest kernel for clouds and unpacks it into `root`.
 fn download(root: &Path) -> Result<()> {
+    let output = |command: &mut Command| output(command).map_err(|why| missing(&why));
     let depends = output(Command::new("apt-cache").args(["depends", KERNEL_PACKAGE]))?;
     let package = depends
         .lines()
@@ -197,18 +209,6 @@ fn download(root: &Path) -> Result<()> {
     fs::remove_file(&archive).context(|| format!("cannot remove {}", archive.display()))
 }
 
-/// What a program printed.
-fn output(command: &mut Command) -> Result<String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|error| missing(&format!("{name}: {error}")))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let last = errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    Err(missing(&format!("{name}: {}", last.trim())))
-}
-
 fn missing(why: &str) -> LabError {
     failed(format!(
         "guests need a kernel, and the package {KERNEL_PACKAGE} cannot be fetched ({why}); \
@@ -220,26 +220,51 @@ fn missing(why: &str) -> LabError {
 mod tests {
     use super::*;
 
-    /// A kernel below `root` whose modules have this ending.
-    fn put_kernel(root: &Path, version: &str, ending: &str) {
-        let modules = root.join("lib/modules").join(version).join("kernel");
+    /// A kernel below `root` whose modules are in `place` and have this ending.
+    fn put_kernel(root: &Path, (place, version): (&str, &str), ending: &str) {
+        let modules = root.join(place).join(version).join("kernel");
         let files = MODULES.map(|name| modules.join(format!("{name}.{ending}")));
         for file in [root.join("boot").join(format!("vmlinuz-{version}"))].iter().chain(&files) {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, "").unwrap();
+            fs::write(file, "compressed module").unwrap();
         }
     }
 
+    fn root(name: &str) -> PathBuf {
+        env::temp_dir().join(format!("rxo-image-{name}-{}", std::process::id()))
+    }
+
     #[test]
-    fn a_kernel_with_compressed_modules_is_passed_over() {
-        let root = env::temp_dir().join(format!("rxo-image-{}", std::process::id()));
-        put_kernel(&root, "6.12.1-cloud-amd64", "ko.xz");
+    fn a_kernel_that_lacks_modules_is_passed_over() {
+        let root = root("lacks");
+        put_kernel(&root, ("lib/modules", "6.12.1-cloud-amd64"), "ko.zst");
         assert!(installed(&root).is_none());
         let line = unusable(&root).to_string();
-        assert!(line.contains("-exec unxz {} +`") && !line.contains('\n'), "{line}");
-        put_kernel(&root, "6.1.0-cloud-amd64", "ko");
+        assert!(line.contains("download it again") && !line.contains('\n'), "{line}");
+        put_kernel(&root, ("lib/modules", "6.1.0-cloud-amd64"), "ko");
         let found = installed(&root).unwrap().file;
         assert!(found.ends_with("boot/vmlinuz-6.1.0-cloud-amd64"), "{}", found.display());
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    /// As Debian 13's package has them. In the place of busybox, which not every machine has, stands a program that
+    /// says how it was called.
+    #[test]
+    fn compressed_modules_are_unpacked_for_the_guest() {
+        let root = root("compressed");
+        put_kernel(&root, ("usr/lib/modules", "6.12.1+deb13-cloud-amd64"), "ko.xz");
+        let kernel = installed(&root).unwrap();
+        let image = GuestImage { qemu: PathBuf::new(), busybox: "/bin/echo".into(), kernel };
+        let archive = image.archive(&[]).unwrap();
+        let count = |part: &[u8]| archive.windows(part.len()).filter(|it| *it == part).count();
+        for module in MODULES {
+            let path = image.kernel.module(module).unwrap();
+            assert_eq!(count(format!("unxz -c {}\n", path.display()).as_bytes()), 1, "{module}");
+        }
+        assert_eq!(count(b"modules/virtio_net.ko\0"), 1, "insmod knows it by this name");
+        let broken = GuestImage { busybox: "/bin/false".into(), ..image };
+        let line = broken.archive(&[]).unwrap_err().to_string();
+        assert!(line.contains("virtio_ring.ko.xz: false") && !line.contains('\n'), "{line}");
         fs::remove_dir_all(root).unwrap();
     }
 }

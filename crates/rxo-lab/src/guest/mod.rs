@@ -15,6 +15,7 @@ mod console;
 mod count;
 mod image;
 mod processor;
+mod programs;
 mod qemu;
 mod transfer;
 

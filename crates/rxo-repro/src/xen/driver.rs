@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use rxo::live::{Device, DeviceOptions};
 use rxo::{FrameSink, FrameSource, Load};
-use rxo_driver::{DeviceName, DeviceSource, FrameLayout, GuestOptions};
+use rxo_driver::{DeviceName, DeviceSource, GuestOptions};
 use serde::{Deserialize, Serialize};
 
 use super::domain::Domain;
@@ -103,8 +103,8 @@ fn pass_on(
     frames: usize,
     socket: &std::path::Path,
 ) -> Result<Sent> {
-    let layout = FrameLayout::default();
-    let guest = GuestOptions { path: system.path(), layout, ..GuestOptions::default() };
+    let (path, layout) = (system.path(), system.layout());
+    let guest = GuestOptions { path, layout, ..GuestOptions::default() };
     let options = DeviceOptions { guest, ..DeviceOptions::default() };
     let device = Device::open(&format!("vhost:{}", socket.display()).parse()?, options)?;
     let guest = format!("virtio:{}", socket.display()).parse()?;
@@ -197,5 +197,15 @@ mod tests {
             assert_eq!((sent.frames, cost.copies), (160, copies), "{system:?}");
             assert!(cost.packets_an_aggregate >= frames, "{system:?}: {cost:?}");
         }
+    }
+
+    #[test]
+    fn pages_have_one_piece_more_and_copy_each_byte_once() {
+        let cost = |system| {
+            let folder = Folder::new("xen-pages").unwrap();
+            Cost::of(system, 8.0, 1.0, pass_on(system, 8.0, 160, &folder.guest(0)).unwrap())
+        };
+        let (frames, pages) = (cost(System::BoDa), cost(System::Pages));
+        assert_eq!((pages.pieces, pages.copies), (frames.pieces + 1.0, 1.0));
     }
 }

@@ -74,7 +74,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let flags = System::ALL.map(|system| format!("{}: {}", system.name(), system.flags()));
     vec![
         format!(
-            "Systems, as flags of rxo guest. {}. BO+DA and auto are not in the paper.",
+            "Systems, as flags of rxo guest. {}. BO+DA, auto and DA 4 are not in the paper.",
             flags.join("; ")
         ),
         "Packets an aggregate, the time of holding and requests are on virtual time: a frame of 1,448 \

@@ -15,7 +15,7 @@ pub(super) const fn driver_cycles(system: System) -> Option<f64> {
         System::Lro => Some(13.4),
         System::Bo => Some(13.0),
         System::Da => Some(3.3),
-        System::Linux | System::BoDa | System::Auto => None,
+        _ => None,
     }
 }
 
@@ -26,7 +26,7 @@ pub(super) const fn guest_cycles(system: System) -> Option<f64> {
         System::Lro => Some(7.1),
         System::Bo => Some(7.7),
         System::Da => Some(5.9),
-        System::Linux | System::BoDa | System::Auto => None,
+        _ => None,
     }
 }
 
@@ -38,7 +38,7 @@ pub(super) const fn mbit_per_s(system: System) -> Option<f64> {
         System::Lro => Some(577.2),
         System::Bo => Some(576.5),
         System::Da => Some(747.5),
-        System::BoDa | System::Auto => None,
+        _ => None,
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) const fn packets_an_aggregate(system: System) -> Option<f64> {
         System::Linux | System::Xen => Some(1.0),
         System::Lro => Some(2.55),
         System::Da => Some(4.71),
-        System::Bo | System::BoDa | System::Auto => None,
+        _ => None,
     }
 }
 
@@ -75,6 +75,6 @@ pub(super) const fn transactions(system: System) -> Option<f64> {
         System::Lro => Some(5_010.0),
         System::Bo => Some(4_999.0),
         System::Da => Some(5_015.0),
-        System::BoDa | System::Auto => None,
+        _ => None,
     }
 }

@@ -60,18 +60,19 @@ impl Plan {
     pub(crate) fn from_flags(flags: &XenFlags) -> Result<Self> {
         let XenFlags { only, quick, json, out, .. } = flags;
         let wanted = |part| only.is_empty() || only.contains(&part);
-        let each = |polls: &'static [f64]| {
+        let each = |systems: &'static [System], polls: &'static [f64]| {
             let of = move |system| polls.iter().map(move |frames| (system, *frames));
-            System::DOMAINS.into_iter().flat_map(of)
+            systems.iter().copied().flat_map(of)
         };
         let exchanges = System::DOMAINS.into_iter().filter(|_| wanted(XenPart::Latency));
         let counts = wanted(XenPart::Cost) || wanted(XenPart::Throughput);
         let live = wanted(XenPart::Guests);
         Ok(Self {
-            rates: each(&POLLS).filter(|_| wanted(XenPart::Rate)).collect(),
+            rates: each(&System::SWEPT, &POLLS).filter(|_| wanted(XenPart::Rate)).collect(),
             exchanges: exchanges.collect(),
             costs: if counts {
-                each(if *quick { &QUICK_POLLS } else { &COUNTED_POLLS }).collect()
+                let polls = if *quick { &QUICK_POLLS[..] } else { &COUNTED_POLLS };
+                each(&System::COUNTED, polls).collect()
             } else {
                 Vec::new()
             },
@@ -88,11 +89,11 @@ impl Plan {
         })
     }
 
-    /// Gets a kernel for guests, which may need the network that a private one lacks. A failure is reported
+    /// Gets programs and a kernel for guests, which may need the network that a private one lacks. A failure is reported
     /// when a guest is to start.
     pub(crate) fn prepare(&self) {
         if self.needs_guests() {
-            _ = rxo_lab::GuestImage::find();
+            _ = crate::guests::image();
         }
     }
 
@@ -163,19 +164,19 @@ mod tests {
     #[test]
     fn without_flags_it_is_everything() {
         let plan = plan("").unwrap();
-        assert_eq!((plan.rates.len(), plan.exchanges.len(), plan.costs.len()), (66, 6, 36));
+        assert_eq!((plan.rates.len(), plan.exchanges.len(), plan.costs.len()), (77, 6, 48));
         assert_eq!((plan.guests.len(), plan.requests.len(), plan.several.len()), (18, 1, 9));
-        assert_eq!(plan.steps().unwrap(), 142);
+        assert_eq!(plan.steps().unwrap(), 165);
         assert!(plan.needs_networks(), "for guests");
     }
 
     #[test]
     fn a_part_is_measured_alone() {
         for (line, steps) in [
-            ("rate", 66),
+            ("rate", 77),
             ("latency", 6),
-            ("cost --quick", 8),
-            ("throughput", 54),
+            ("cost --quick", 10),
+            ("throughput", 66),
             ("guests", 16),
             ("guests --quick", 2),
         ] {

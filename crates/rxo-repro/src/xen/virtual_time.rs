@@ -143,18 +143,21 @@ mod tests {
             System::Linux | System::Xen => return 1.0,
             System::Lro | System::Bo => 1,
             // A poll of one frame holds one segment, which leaves at once.
-            System::Da | System::BoDa if frames_a_poll == 1 => 1,
-            System::Da | System::BoDa => 2,
+            _ if frames_a_poll == 1 => 1,
+            System::Da | System::BoDa | System::Pages => 2,
+            System::Da4 => 4,
             System::Auto => unreachable!("it has an oracle in its own crate"),
         };
         (frames_a_poll * polls) as f64
     }
 
     #[test]
-    fn aggregates_are_those_of_one_poll_or_of_two() {
+    fn aggregates_are_those_of_one_poll_or_of_several() {
         let traffic = Traffic::new(960, SEGMENT_BYTES).unwrap();
-        for system in System::DOMAINS.into_iter().filter(|system| *system != System::Auto) {
-            for frames in [1, 2, 4, 8, 16] {
+        for system in System::SWEPT.into_iter().filter(|system| *system != System::Auto) {
+            // Four polls of 16 do not fit into one packet.
+            let most = if system == System::Da4 { 8 } else { 16 };
+            for frames in [1, 2, 4, 8, 16].into_iter().filter(|frames| *frames <= most) {
                 let rate = rate(system, frames as f64, &traffic).unwrap();
                 let expected = naive(system, frames);
                 let ours = rate.packets_an_aggregate;
@@ -164,11 +167,13 @@ mod tests {
     }
 
     #[test]
-    fn delayed_aggregation_holds_for_one_poll() {
+    fn delayed_aggregation_holds_for_so_many_polls_less_one() {
         let traffic = Traffic::new(960, SEGMENT_BYTES).unwrap();
         // Two polls of two frames: the first segment waits for three more.
         let hold = |system| rate(system, 2.0, &traffic).unwrap().hold_p50_us;
         assert!((hold(System::Da) / (3.0 * 16.667) - 1.0).abs() < 0.1, "{}", hold(System::Da));
+        // And of four polls, for seven more.
+        assert!((hold(System::Da4) / (7.0 * 16.667) - 1.0).abs() < 0.1, "{}", hold(System::Da4));
         assert!((hold(System::Lro) / 16.667 - 1.0).abs() < 0.1, "{}", hold(System::Lro));
     }
 

@@ -18,6 +18,7 @@ mod connection;
 #[cfg(feature = "host")]
 mod host;
 mod split;
+mod switching;
 mod text;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ pub use connection::ConnectionFigures;
 #[cfg(feature = "host")]
 pub use host::HostFigures;
 pub use split::Split;
+pub use switching::Switching;
 
 use crate::Reading;
 pub use crate::worker::Readings;
@@ -82,6 +84,9 @@ pub struct Figures {
     pub bypass: BTreeMap<&'static str, u64>,
     /// Deliveries of what was held, by reason; reasons that did not occur are left out.
     pub flush: BTreeMap<&'static str, u64>,
+    /// What the switch between the nic and the guests did; left out without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch: Option<Switching>,
     /// The figures of each guest; left out without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub guests: Vec<GuestFigures>,
@@ -194,19 +199,18 @@ impl Figures {
     /// The figures of a whole run up to `now`, with those of each guest by these names. Allocates.
     #[must_use]
     pub fn totals(now: &Readings, guests: &[String]) -> Self {
-        Self { guests: guest_figures(guests, now), ..Self::new("totals", &now.all) }
+        Self::new("totals", now, guests)
     }
 
     /// The figures of the interval between two readings of a run. Otherwise as [`totals`](Self::totals).
     #[must_use]
     pub fn between(then: &Readings, now: &Readings, guests: &[String]) -> Self {
         let elapsed_s = rounded(now.all.elapsed.as_secs_f64(), 3);
-        let of = now.since(then);
-        let guests = guest_figures(guests, &of);
-        Self { elapsed_s, guests, ..Self::new("interval", &of.all) }
+        Self { elapsed_s, ..Self::new("interval", &now.since(then), guests) }
     }
 
-    fn new(kind: &'static str, of: &Reading) -> Self {
+    fn new(kind: &'static str, readings: &Readings, guests: &[String]) -> Self {
+        let of = &readings.all;
         let (time, engine) = (of.elapsed, &of.engine);
         let seconds = rounded(time.as_secs_f64(), 3);
         let bypass = BypassReason::ALL.iter().map(|&why| (why.name(), engine.bypassed(why)));
@@ -230,7 +234,8 @@ impl Figures {
             cpu_percent: rounded(100.0 * ratio(of.cpu.as_secs_f64(), time.as_secs_f64()), 1),
             bypass: occurred(bypass),
             flush: occurred(flush),
-            guests: Vec::new(),
+            switch: readings.switch.as_ref().map(Switching::new),
+            guests: guest_figures(guests, readings),
         }
     }
 

@@ -104,6 +104,10 @@ fn totals(figures: &Figures) -> String {
             split.totals(listed(&split.passed, usize::MAX))
         ));
     }
+    if let Some(switch) = &figures.switch {
+        let dropped = listed(&switch.dropped, usize::MAX);
+        text.push_str(&format!("\nswitch       {}", switch.totals(&dropped)));
+    }
     for (name, done) in [("impaired", &figures.impaired), ("impaired back", &figures.impaired_back)]
     {
         if !done.is_empty() {
@@ -211,6 +215,7 @@ fn listed(reasons: &BTreeMap<&'static str, u64>, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Switching;
     use super::*;
 
     fn figures() -> Figures {
@@ -247,6 +252,26 @@ mod tests {
         let figures = Figures { acks, ..figures() };
         assert!(line(&figures).contains("cpu 87 %  acks 90,123 in 2,001 deliveries (45.0 each)"));
         assert!(totals(&figures).contains("\npure ACKs    90,123 in 2,001 deliveries (45.0 each)"));
+    }
+
+    /// A guest with a wrong address or VLAN is seen by the reason for which its frames are dropped.
+    #[test]
+    fn totals_say_what_the_switch_did_and_why_it_dropped() {
+        assert!(!totals(&figures()).contains("\nswitch"), "there is none");
+        let dropped = [("foreign_source", 1_200), ("foreign_vlan", 3)].into();
+        let switch = Switching {
+            forwarded: 9_000,
+            flooded: 12,
+            learned: 4,
+            moved: 1,
+            not_learned: 0,
+            dropped,
+        };
+        let figures = Figures { switch: Some(switch), ..figures() };
+        assert!(totals(&figures).ends_with(
+            "\nswitch       9,000 frames forwarded, 12 flooded; 4 addresses learned, 1 moved, 0 not \
+             learned; dropped foreign_source 1,200, foreign_vlan 3"
+        ));
     }
 
     #[test]

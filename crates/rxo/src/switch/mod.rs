@@ -17,6 +17,7 @@ mod port;
 mod table;
 mod tagging;
 
+use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use rxo_frame::{Frame, Instant, reasons};
@@ -96,15 +97,23 @@ impl SwitchCounters {
     /// The counts since `earlier`, of the same switch.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let mut dropped = self.dropped;
-        dropped.iter_mut().zip(earlier.dropped).for_each(|(now, then)| *now -= then);
+        self.zip_with(earlier, u64::sub)
+    }
+
+    /// The sum of the counts of two switches that ran one after the other.
+    #[must_use]
+    pub fn plus(&self, later: &Self) -> Self {
+        self.zip_with(later, u64::add)
+    }
+
+    fn zip_with(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
         Self {
-            forwarded: self.forwarded - earlier.forwarded,
-            flooded: self.flooded - earlier.flooded,
-            learned: self.learned - earlier.learned,
-            moved: self.moved - earlier.moved,
-            not_learned: self.not_learned - earlier.not_learned,
-            dropped,
+            forwarded: apply(self.forwarded, other.forwarded),
+            flooded: apply(self.flooded, other.flooded),
+            learned: apply(self.learned, other.learned),
+            moved: apply(self.moved, other.moved),
+            not_learned: apply(self.not_learned, other.not_learned),
+            dropped: std::array::from_fn(|n| apply(self.dropped[n], other.dropped[n])),
         }
     }
 }

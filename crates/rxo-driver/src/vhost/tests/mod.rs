@@ -16,7 +16,8 @@ use rxo_frame::{Frame, Instant};
 
 use crate::device::{Device, DeviceName, DeviceOptions};
 use crate::vhost_user::features::{
-    ACK_TEMPLATES, MQ, PROTOCOL_FEATURES, PROTOCOL_REPLY_ACK, VERSION_1,
+    ACK_TEMPLATES, DEVICE_OFFERS_PROTOCOL, EVENT_IDX, MQ, PROTOCOL_FEATURES, PROTOCOL_REPLY_ACK,
+    VERSION_1,
 };
 use crate::vhost_user::{
     Channel, Region, Request, RingAddresses, RingDescriptor, RingNumber, SharedRegion,
@@ -258,6 +259,49 @@ fn one_change_of_memory_is_served_at_a_time() {
     }
 }
 
+/// Memory is plugged and unplugged while a guest runs. QEMU changes a region by removing it and adding it again,
+/// and that may be the one with the rings.
+#[test]
+fn rings_run_while_memory_comes_and_goes_and_stop_while_theirs_is_away() {
+    let mut stage = Stage::new("regions");
+    let mut front = stage.connect();
+    let file = memory_file(MEMORY_BYTES).unwrap();
+    let memory = std::fs::File::from(file.try_clone().unwrap());
+    let put = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&memory, bytes, at);
+    put(&0x8000_u64.to_le_bytes(), 0).unwrap();
+    put(&72_u32.to_le_bytes(), 8).unwrap();
+    let own = || SharedRegion { region: region(), file: file.try_clone().unwrap() };
+    let beside = Region { guest_address: 1 << 20, user_address: USER << 1, ..region() };
+    let another = || SharedRegion { region: beside, file: memory_file(MEMORY_BYTES).unwrap() };
+    let mut requests = start();
+    requests[2] = Request::SetMemTable(vec![own()]);
+    requests.insert(0, Request::SetProtocolFeatures(DEVICE_OFFERS_PROTOCOL));
+    requests.iter().for_each(|request| front.request(request, false).unwrap());
+    let (mut available, mut said) = (0_u16, Vec::new());
+    let mut frames_after = |change: Option<Request>| {
+        change.iter().for_each(|request| front.request(request, false).unwrap());
+        // The device serves the change before it looks for the frame.
+        stage.device.source.receive(&mut Vec::new(), 64).unwrap();
+        available += 1;
+        put(&available.to_le_bytes(), 0x2002).unwrap();
+        let received = stage.device.source.receive(&mut Vec::new(), 64).unwrap();
+        said.extend(std::iter::from_fn(|| stage.device.sink.take_notice()));
+        received
+    };
+    assert_eq!(frames_after(None), 1);
+    assert_eq!(frames_after(Some(Request::AddMemRegion(another()))), 1);
+    assert_eq!(frames_after(Some(Request::RemoveMemRegion(beside))), 1);
+    assert_eq!(frames_after(Some(Request::RemoveMemRegion(region()))), 0, "the rings were there");
+    // One frame waited, and comes as soon as the rings are back; the one behind it follows.
+    front.request(&Request::AddMemRegion(own()), false).unwrap();
+    let mut batch = Vec::new();
+    assert_eq!(stage.device.source.receive(&mut batch, 64).unwrap(), 1);
+    put(&5_u16.to_le_bytes(), 0x2002).unwrap();
+    assert_eq!(stage.device.source.receive(&mut batch, 64).unwrap(), 1);
+    assert!(said.iter().all(|line| line.ends_with("a guest has started")), "{said:?}");
+    wait_for_reply(&mut front, || stage.device.source.attend());
+}
+
 /// A front end may send as many messages as it likes, so that one must not cost all queues.
 #[test]
 fn a_message_for_a_ring_leaves_the_others_alone() {
@@ -312,6 +356,70 @@ fn a_guest_is_notified_of_segments_whose_frame_has_no_room() {
     assert!(stage.device.sink.is_blocked(), "two of four segments have room");
     let ready = crate::wait::wait_readable(&[call.as_fd()], Some(Duration::ZERO)).unwrap();
     assert!(!ready.is_none(), "the guest was not notified");
+}
+
+/// A guest that has read everything and posted no buffers is not idle while packets wait for it.
+#[test]
+fn packets_that_wait_for_buffers_are_load() {
+    let mut stage = Stage::new("load");
+    let mut front = stage.connect();
+    let file = memory_file(MEMORY_BYTES).unwrap();
+    let memory = std::fs::File::from(file.try_clone().unwrap());
+    let put = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&memory, bytes, at);
+    // One descriptor that the device writes, made available twice.
+    put(&0x8000_u64.to_le_bytes(), 0).unwrap();
+    put(&2_048_u32.to_le_bytes(), 8).unwrap();
+    put(&2_u16.to_le_bytes(), 12).unwrap();
+    put(&2_u16.to_le_bytes(), 0x2002).unwrap();
+    let mut requests = start();
+    requests[1] = Request::SetFeatures(VERSION_1 | EVENT_IDX);
+    requests[2] = Request::SetMemTable(vec![SharedRegion { region: region(), file }]);
+    requests.iter().for_each(|request| front.request(request, false).unwrap());
+    stage.device.source.receive(&mut Vec::new(), 64).unwrap();
+    let unread = |stage: &Stage| stage.device.sink.load().unwrap().unread;
+    assert_eq!(unread(&stage), 0);
+    let bytes = tcp(100);
+    let frame = Frame::new(&bytes[..], Instant::ZERO);
+    stage.device.sink.transmit([frame; 5].into_iter()).unwrap();
+    assert_eq!(unread(&stage), 5, "two in its buffers, and three that wait");
+    // It asks for a notification of the third packet: it has read two.
+    put(&2_u16.to_le_bytes(), 0x2000 + 4 + 2 * 16).unwrap();
+    assert_eq!(unread(&stage), 3);
+    put(&5_u16.to_le_bytes(), 0x2002).unwrap();
+    put(&5_u16.to_le_bytes(), 0x2000 + 4 + 2 * 16).unwrap();
+    stage.device.sink.resume().unwrap();
+    assert_eq!((unread(&stage), stage.device.sink.is_blocked()), (0, false));
+}
+
+/// A front end may leave out the descriptor of a ring's notifications: nothing reports its frames then, so
+/// the worker must look for them.
+#[test]
+fn a_ring_without_notifications_is_polled() {
+    let mut stage = Stage::new("polled");
+    let mut front = stage.connect();
+    let file = memory_file(MEMORY_BYTES).unwrap();
+    let memory = std::fs::File::from(file.try_clone().unwrap());
+    let put = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&memory, bytes, at);
+    put(&0x8000_u64.to_le_bytes(), 0).unwrap();
+    put(&72_u32.to_le_bytes(), 8).unwrap();
+    let mut requests = start();
+    requests[2] = Request::SetMemTable(vec![SharedRegion { region: region(), file }]);
+    requests[8] = Request::SetRingKick(RingDescriptor { ring: 1, file: None });
+    requests.iter().for_each(|request| front.request(request, false).unwrap());
+    stage.turn();
+    for available in 1..=3_u16 {
+        let begun = crate::clock::now();
+        let at = stage.device.source.poll_at().unwrap();
+        assert!(at > Instant::ZERO, "nothing is left behind");
+        assert!(at <= begun + Duration::from_millis(1), "soon");
+        put(&available.to_le_bytes(), 0x2002).unwrap();
+        assert_eq!(stage.device.source.receive(&mut Vec::new(), 64).unwrap(), 1);
+    }
+    // With a descriptor the frames report themselves.
+    let kick = RingDescriptor { ring: 1, file: Some(memory_event()) };
+    front.request(&Request::SetRingKick(kick), false).unwrap();
+    stage.turn();
+    assert_eq!(stage.device.source.poll_at(), None);
 }
 
 /// A guest notifies once, and then waits until its frames are taken.

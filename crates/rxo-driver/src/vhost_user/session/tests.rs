@@ -124,6 +124,24 @@ fn a_reset_stops_every_ring() {
     }
 }
 
+/// A power cycle: the driver agrees anew, over the same connection and in the same memory.
+#[test]
+fn a_reset_of_the_device_forgets_features_and_status_and_keeps_the_connection() {
+    let mut session = agreed();
+    let steps = [
+        Request::SetFeatures(AGREED),
+        Request::SetMemTable(vec![region(0, 1 << 20)]),
+        Request::SetStatus(15),
+        Request::ResetDevice,
+    ];
+    steps.iter().for_each(|step| _ = told(&mut session, step).unwrap());
+    assert_eq!(session.features(), 0);
+    let status = told(&mut session, &Request::GetStatus).unwrap().reply.unwrap();
+    assert_eq!((status.value(), session.regions().len()), (0, 1));
+    told(&mut session, &Request::SetFeatures(AGREED)).unwrap();
+    assert_eq!(session.features(), AGREED);
+}
+
 #[test]
 fn a_request_for_a_ring_changes_no_other() {
     let mut session = agreed();

@@ -8,6 +8,7 @@ use super::linux::Feed;
 use super::prefetch::Prefetch;
 use crate::experiment::Output;
 use crate::flags::{CardExperiment, CardFlags};
+use crate::guests;
 use crate::limits::within;
 use crate::machine::Cores;
 use crate::menon::receive::stack::{PAPERS_LIMIT, Stack};
@@ -46,7 +47,7 @@ impl Plan {
         if self.feeds.is_empty() {
             return Ok(());
         }
-        let found = GuestImage::compiler().and_then(|_| GuestImage::find());
+        let found = GuestImage::compiler().map_err(Into::into).and_then(|_| guests::image());
         found
             .map(|_| ())
             .context("Linux's own stack needs a guest; name other experiments with --only")

@@ -1,6 +1,8 @@
 //! Figures of the driver domain: what a byte costs it, and how often it is copied.
 
-use super::{at, bar, cost_at, lines, polls, shown};
+use rxo_driver::CopyPath;
+
+use super::{at, bar, colour, cost_at, frames, lines, polls, shown};
 use crate::figure::{Figure, Series};
 use crate::statement::Statement;
 use crate::xen::driver::Cost;
@@ -53,16 +55,30 @@ pub(super) fn table_v(costs: &[Cost]) -> Figure {
     }
 }
 
-/// Instructions a byte over frames a poll.
+/// Instructions a byte over frames a poll. The paper's points are at its frames a poll, as shares of Xen's here: it has
+/// cycles.
 pub(super) fn sweep(costs: &[Cost]) -> Figure {
+    let xen = cost_at(costs, System::Xen, paper::FRAMES_A_POLL);
+    let point = |system| {
+        let share = paper::driver_cycles(system).zip(paper::driver_cycles(System::Xen));
+        let value = xen.zip(share).map(|(xen, (cycles, of_xen))| xen * cycles / of_xen);
+        let is_here = |frames: &f64| *frames == paper::FRAMES_A_POLL;
+        let values = frames(costs).iter().map(|at| value.filter(|_| is_here(at))).collect();
+        let packets = paper::packets_an_aggregate(system).unwrap_or_default();
+        let name = format!("the paper's {}, {packets} packets an aggregate", system.name());
+        Series::reference(name, values).colour(colour(system))
+    };
     Figure {
         number: "sweep",
         title: "Instructions of the driver domain by frames a poll",
-        fixed: "callgrind",
+        fixed: "callgrind; the paper's points are its shares of Xen's cycles",
         x_label: "frames a poll",
         y_label: "instructions a byte",
         x: polls(costs),
-        series: lines(costs, &System::DOMAINS, |cost| cost.instructions_a_byte),
+        series: lines(costs, &System::COUNTED, |cost| cost.instructions_a_byte)
+            .into_iter()
+            .chain([System::Lro, System::Da].map(point))
+            .collect(),
         ..Figure::default()
     }
 }
@@ -70,9 +86,9 @@ pub(super) fn sweep(costs: &[Cost]) -> Figure {
 /// Copies of a byte, and pieces of a packet.
 pub(super) fn copies(costs: &[Cost]) -> Figure {
     let of = |system, value: fn(&Cost) -> f64| at(costs, system, paper::FRAMES_A_POLL).map(value);
-    let column = |value| System::DOMAINS.map(|system| of(system, value)).to_vec();
+    let column = |value| System::COUNTED.map(|system| of(system, value)).to_vec();
     let is_as_said = |cost: &Cost| {
-        let expected = if matches!(cost.system, System::Lro | System::Da) { 2.0 } else { 1.0 };
+        let expected = if cost.system.path() == CopyPath::Linear { 2.0 } else { 1.0 };
         cost.copies == expected
     };
     Figure {
@@ -81,7 +97,7 @@ pub(super) fn copies(costs: &[Cost]) -> Figure {
         fixed: "2.55 frames a poll",
         x_label: "system",
         y_label: "copies, pieces",
-        x: System::DOMAINS.map(|system| system.name().to_owned()).to_vec(),
+        x: System::COUNTED.map(|system| system.name().to_owned()).to_vec(),
         series: vec![
             Series::new("copies of a byte", column(|cost| cost.copies)).bars(),
             Series::new("pieces of a packet", column(|cost| cost.pieces)).bars(),

@@ -50,7 +50,7 @@ pub(super) fn all(measured: &Measured) -> Vec<Figure> {
         ]);
     }
     if !guests.is_empty() && !costs.is_empty() {
-        figures.push(guest::table_iv(costs, &guests));
+        figures.push(guest::table_iv(costs, &guests, &without_gro));
     }
     if !exchanges.is_empty() {
         figures.push(virtual_time::table_vii(exchanges));
@@ -134,10 +134,16 @@ fn lines<C: Case>(cases: &[C], systems: &[System], value: impl Fn(&C) -> f64) ->
 }
 
 /// The colour of a system, and with it the shape of its points, which repeats after four: that of auto differs
-/// from those that it is drawn with.
+/// from those of the paper's systems that it is drawn with.
 fn colour(system: System) -> usize {
     let place = System::ALL.iter().position(|one| *one == system);
-    if system == System::Auto { 7 } else { place.unwrap_or_default() }
+    match system {
+        System::Auto => 7,
+        System::Da4 => 6,
+        // Linux has no driver domain, so the two are never drawn together.
+        System::Pages => 0,
+        _ => place.unwrap_or_default(),
+    }
 }
 
 /// What must be at most `most`.

@@ -1,4 +1,4 @@
-use super::driver::{copies, table_v};
+use super::driver::{copies, sweep, table_v};
 use super::guest::{alignments, guest_copies, guest_share, table_iv};
 use super::virtual_time::{aggregates, holds, table_vii};
 use super::*;
@@ -11,7 +11,7 @@ use crate::xen::traffic::{SEGMENT_BYTES, Traffic};
 use crate::xen::virtual_time;
 
 fn cost(system: System, frames_a_poll: f64, instructions_a_byte: f64) -> Cost {
-    let is_linear = matches!(system, System::Lro | System::Da);
+    let is_linear = system.path() == rxo_driver::CopyPath::Linear;
     Cost {
         system,
         frames_a_poll,
@@ -31,7 +31,7 @@ fn costs(share: f64) -> Vec<Cost> {
         _ => share,
     };
     let each = |system| polls.map(|frames| cost(system, frames, value(system)));
-    System::DOMAINS.into_iter().flat_map(each).collect()
+    System::COUNTED.into_iter().flat_map(each).collect()
 }
 
 fn verdicts(figure: &Figure) -> Vec<Option<bool>> {
@@ -110,12 +110,31 @@ fn payload_at_other_addresses_is_seen() {
 
 #[test]
 fn the_rate_is_linuxs_share_of_what_the_link_carries() {
-    let figure = table_iv(&costs(0.2), &counted(0.5));
-    let derived: Vec<_> = figure.series[0].values.iter().map(|v| v.unwrap().round()).collect();
+    let (as_then, today) = (counted(0.5), counted(1.0));
+    let figure = table_iv(&costs(0.2), &today, &as_then);
+    let rates = |series: usize| -> Vec<_> {
+        figure.series[series].values.iter().map(|value| value.unwrap().round()).collect()
+    };
     // Linux: 4 a byte. Xen: 5, LRO: 2.9, DA: 2.2, more than the link carries.
-    assert_eq!(derived, [721.0, 577.0, 941.0, 941.0, 941.0, 941.0, 941.0]);
-    assert_eq!(verdicts(&figure), [Some(true)]);
-    assert_eq!(verdicts(&table_iv(&costs(0.2), &counted(1.0))), [Some(false)]);
+    assert_eq!(rates(0), [721.0, 577.0, 941.0, 941.0, 941.0, 941.0, 941.0]);
+    // A guest that has no use for aggregation: LRO 4.9, DA 4.2.
+    assert_eq!(rates(1), [721.0, 577.0, 589.0, 589.0, 687.0, 687.0, 687.0]);
+    assert_eq!(verdicts(&figure), [Some(true)], "that of the guest without GRO");
+    assert_eq!(verdicts(&table_iv(&costs(0.2), &as_then, &today)), [Some(false)]);
+    let quick = table_iv(&costs(0.2), &as_then, &[]);
+    assert_eq!(verdicts(&quick), [None], "that guest was not measured");
+}
+
+#[test]
+fn the_papers_points_are_marked_at_its_frames_a_poll() {
+    let figure = sweep(&costs(0.2));
+    let [.., lro, da] = &figure.series[..] else { panic!("{:?}", figure.series) };
+    assert_eq!(lro.name, "the paper's LRO, 2.55 packets an aggregate");
+    assert_eq!(da.name, "the paper's DA, 4.71 packets an aggregate");
+    assert_eq!((figure.x[0].as_str(), lro.values[1]), ("2.55", None));
+    // Xen costs 1 here.
+    assert!((lro.values[0].unwrap() - 13.4 / 14.5).abs() < 1e-9);
+    assert!((da.values[0].unwrap() - 3.3 / 14.5).abs() < 1e-9);
 }
 
 #[test]

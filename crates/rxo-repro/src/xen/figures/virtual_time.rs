@@ -69,7 +69,7 @@ pub(super) fn holds(rates: &[Rate]) -> Figure {
         x_label: "frames a poll",
         y_label: "us",
         x: polls(rates),
-        series: held(rates, &[System::Lro, System::Da, System::Auto]),
+        series: held(rates, &[System::Lro, System::Da, System::Da4, System::Auto]),
         statements: vec![
             Statement::new(
                 "Delayed Aggregation holds an aggregate's first group for 33.17 us longer: two packets \
@@ -138,7 +138,7 @@ pub(super) fn table_vii(exchanges: &[Exchange]) -> Figure {
 }
 
 /// Systems whose aggregates differ.
-const SHOWN: [System; 4] = [System::Xen, System::Lro, System::Da, System::Auto];
+const SHOWN: [System; 5] = [System::Xen, System::Lro, System::Da, System::Da4, System::Auto];
 /// Of the paper's gain: polls that end at timestamps' ticks are shorter.
 const NEARLY: f64 = 0.95;
 /// The bound of auto.
