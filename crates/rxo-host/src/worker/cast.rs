@@ -47,9 +47,12 @@ impl<B: AsRef<[u8]>> Cast<B> {
         Arc::ptr_eq(&self.listening, listening)
     }
 
-    /// Prepares the connection of a receiver that asks to join.
+    /// Prepares the connection of a receiver that asks to join. One that comes too late is refused when it is open, and
+    /// until then has numbers of its own: its SYN-ACK would tell the group's to a forger.
     pub(super) fn prepare(&self, connection: &mut Connection<Buffer<B>>) {
-        connection.join_group(self.group.seed(), self.group.config().buffer_bytes);
+        if !self.group.is_too_late() {
+            connection.join_group(self.group.seed(), self.group.config().buffer_bytes);
+        }
     }
 
     /// As [`Group::on_acks`].

@@ -8,11 +8,11 @@ use rxo_frame::{ChecksumStatus, Frame, Instant};
 use rxo_host::{
     Cast, CastConfig, CastEvent, FastModules, Host, HostConfig, SharedBytes, TcpStream,
 };
-use rxo_tcp::{Late, Outcome, Refusal, Repairs, Slow};
+use rxo_tcp::{Late, Outcome, Refusal, Repairs, SegmentOptions, Slow};
 use rxo_wire::build::{Ipv4Header, TcpHeader, timestamp_option, write_tcp_checksum};
 use rxo_wire::checksum::Summer;
 use rxo_wire::tcp::Timestamp;
-use rxo_wire::{SeqNumber, TcpFlags, parse_ip};
+use rxo_wire::{SeqNumber, TcpFlags, Transport, parse_ip};
 
 use crate::world::{MemoryHost, drain, options, pattern};
 
@@ -463,4 +463,42 @@ fn joins_that_do_not_complete_the_handshake_hold_nobody_up() {
     assert_eq!(rack.joined, 4);
     rack.finish();
     assert_eq!((rack.done(), rack.ended.len()), (4, 4), "{:?}", rack.ended);
+}
+
+/// The SYN-ACK that answers a SYN from `from`: its sequence number, and its TSval.
+fn answer_to_a_syn(rack: &mut Rack, from: SocketAddr) -> (SeqNumber, u32) {
+    let mut syn = pure_ack(from, SeqNumber(7), SeqNumber(0));
+    syn[20 + 13] = TcpFlags::SYN.bits() as u8;
+    rack.back.push(&Frame { checksum: ChecksumStatus::Verified, ..Frame::new(syn, rack.now) });
+    while !rack.sender.turn(rack.now).unwrap().is_idle() {}
+    let answers = rack.out.take_all().into_iter().filter_map(|sent| {
+        let parsed = parse_ip(&sent.bytes).unwrap();
+        let Transport::Tcp(segment) = parsed.transport else { return None };
+        let options = SegmentOptions::read(&sent.bytes[parsed.at.tcp_options()]);
+        let is_it = parsed.key.destination() == from.ip() && segment.flags.contains(TcpFlags::SYN);
+        is_it.then(|| (segment.seq, options.timestamp.unwrap().value))
+    });
+    answers.last().expect("an answer")
+}
+
+/// Whoever may join is told the group's initial sequence number and clock, and nobody else.
+#[test]
+fn a_syn_that_comes_too_late_is_told_no_number_of_the_group() {
+    for late in [Late::Refuse, Late::CatchUp] {
+        let mut rack = Rack::new(3, CastConfig { late, ..cast_config() }, 8_000_000);
+        rack.begin();
+        let ticks = |rack: &Rack| (rack.now.as_nanos() / 1_000_000) as u32;
+        let (iss, value) = answer_to_a_syn(&mut rack, address("10.0.3.1:1000"));
+        let clock = value.wrapping_sub(ticks(&rack));
+        (0..20).for_each(|_| {
+            rack.feed();
+            rack.step();
+        });
+        let (seq, value) = answer_to_a_syn(&mut rack, address("10.0.3.2:1000"));
+        let is_told = (seq == iss, value.wrapping_sub(ticks(&rack)) == clock);
+        let may_join = late == Late::CatchUp;
+        assert_eq!(is_told, (may_join, may_join), "{late:?}");
+        rack.finish();
+        assert_eq!(rack.done(), 3, "{:?}", rack.ended);
+    }
 }

@@ -55,12 +55,20 @@ impl Member {
 }
 
 impl Group {
-    /// What a new connection is to be given by [`Connection::join_group`], before its SYN.
+    /// What a new connection is to be given by [`Connection::join_group`], before its SYN, unless
+    /// [`Group::is_too_late`].
     #[must_use]
     pub fn seed(&self) -> GroupSeed {
         let GroupSeed { iss, timestamp_offset } = self.config.seed;
         let from = if self.config.late == Late::FromNow { self.nxt as u32 } else { 0 };
         GroupSeed { iss: iss + from, timestamp_offset }
+    }
+
+    /// Whether whoever comes now is refused because it comes after the first byte ([`Late::Refuse`]). Its connection is
+    /// then to be given no seed: who has the group's numbers can forge what is sent to the group.
+    #[must_use]
+    pub fn is_too_late(&self) -> bool {
+        self.config.late == Late::Refuse && self.nxt > 0
     }
 
     /// Makes the receiver behind `connection`, which has just been opened, a member.
@@ -102,6 +110,9 @@ impl Group {
 
     /// The position at which the stream begins for a receiver that may join.
     fn admit<B: AsRef<[u8]>>(&self, connection: &Connection<B>) -> Result<u64, Refusal> {
+        if self.is_too_late() {
+            return Err(Refusal::Late);
+        }
         let start = connection.group_iss().and_then(|iss| self.position(iss + 1, self.nxt));
         let start = match self.config.late {
             Late::FromNow => start,
