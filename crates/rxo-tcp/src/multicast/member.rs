@@ -129,9 +129,6 @@ impl Group {
         if statistics.mss < LEAST_SEGMENT_BYTES {
             return Err(Refusal::SmallSegments(statistics.mss));
         }
-        if self.config.late == Late::Refuse && self.nxt > 0 {
-            return Err(Refusal::Late);
-        }
         let is_full = self.receivers() >= self.config.most_receivers;
         if is_full { Err(Refusal::Full) } else { Ok(start) }
     }
@@ -209,7 +206,8 @@ impl Group {
         let (is_led, has_all) = (member.is_led, self.text.length().is_some_and(|all| una > all));
         let nxt = match is_dormant {
             true => Some(self.nxt),
-            false => self.position(edge.nxt, self.nxt),
+            // From what it has: seen from where the group is, one that is 4 GiB behind would be there, too.
+            false => self.position(edge.nxt, una),
         };
         if let Some(Some(member)) = self.members.get_mut(id as usize) {
             member.una = member.una.max(una);
@@ -385,3 +383,6 @@ impl Group {
 const CATCH_UP_BYTES: usize = 1 << 20;
 /// How long a receiver may check and store what it has received.
 pub(super) const CONFIRMS_WITHIN: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests;
