@@ -95,6 +95,12 @@ pub struct CastProgress {
 /// A command to the worker.
 pub(crate) enum CastCommand<B> {
     Open(Opened<B>),
+    /// Of the cast with this listener. Nothing happens if another has replaced it.
+    Act(Arc<Listening<B>>, CastAct),
+}
+
+/// What an application does with its cast.
+pub(crate) enum CastAct {
     Start,
     Text(SharedBytes),
     Finish,
@@ -116,18 +122,14 @@ pub(crate) struct Opened<B> {
     pub(crate) room: Arc<AtomicU64>,
 }
 
-/// Sends commands to the worker, for any type of buffer.
+/// Tells the worker what to do with one cast, for any type of buffer.
 pub(crate) trait CastPost: Send + Sync {
-    fn start(&self);
-    fn text(&self, text: SharedBytes);
-    fn finish(&self);
-    fn lend(&self, id: MemberId, text: SharedBytes);
-    fn close(&self);
+    fn act(&self, act: CastAct);
 }
 
 /// A stream that one host sends to a group of receivers. Dropping it resets the receivers that have not ended.
 pub struct Cast {
-    post: Arc<dyn CastPost>,
+    post: Box<dyn CastPost>,
     /// Ends listening when it is dropped.
     _listener: Arc<dyn Accept>,
     events: Receiver<CastEvent>,
@@ -138,7 +140,7 @@ pub struct Cast {
 
 impl Cast {
     pub(crate) fn new(
-        post: Arc<dyn CastPost>,
+        post: Box<dyn CastPost>,
         listener: Arc<dyn Accept>,
         events: Receiver<CastEvent>,
         room: Arc<AtomicU64>,
@@ -148,7 +150,7 @@ impl Cast {
 
     /// Begins to send, to the receivers that are there.
     pub fn start(&self) {
-        self.post.start();
+        self.post.act(CastAct::Start);
     }
 
     /// How much text can be written now, in bytes.
@@ -164,33 +166,34 @@ impl Cast {
         let bytes = piece.len();
         if bytes > 0 {
             self.written += bytes as u64;
-            self.post.text(piece);
+            self.post.act(CastAct::Text(piece));
         }
         bytes
     }
 
     /// Ends the stream behind what was written.
     pub fn finish(&self) {
-        self.post.finish();
+        self.post.act(CastAct::Finish);
     }
 
     /// Answers [`CastEvent::WantsText`] by text from the position that was asked for; less than was asked for will do.
     /// Without text the receiver is stuck.
     pub fn lend(&self, id: MemberId, text: SharedBytes) {
-        self.post.lend(id, text);
-        self.post.lend(id, SharedBytes::default());
+        self.post.act(CastAct::Lend(id, text));
+        self.post.act(CastAct::Lend(id, SharedBytes::default()));
     }
 
     /// The next event; `None` if there was none for `timeout`.
     ///
     /// # Errors
-    /// If the host has ended.
+    /// If the host has ended, or another cast has replaced this one.
     pub fn event(&self, timeout: Duration) -> io::Result<Option<CastEvent>> {
         match self.events.recv_timeout(timeout) {
             Ok(event) => Ok(Some(event)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
-                Err(io::Error::new(io::ErrorKind::NotConnected, "the host has ended"))
+                let message = "the host has ended, or another cast has replaced this one";
+                Err(io::Error::new(io::ErrorKind::NotConnected, message))
             }
         }
     }
@@ -198,7 +201,7 @@ impl Cast {
 
 impl Drop for Cast {
     fn drop(&mut self) {
-        self.post.close();
+        self.post.act(CastAct::Close);
     }
 }
 

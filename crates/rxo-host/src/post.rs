@@ -10,10 +10,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
-use rxo_frame::SharedBytes;
-use rxo_tcp::{MemberId, Secret};
+use rxo_tcp::Secret;
 
-use crate::cast::{CastCommand, CastPost};
+use crate::cast::CastCommand;
 use crate::cell::Cell;
 use crate::fast::Switch;
 use crate::memory::Memory;
@@ -174,28 +173,6 @@ impl<B> Post<B> {
 
     pub(crate) fn ports(&self) -> &Ports {
         &self.ports
-    }
-}
-
-impl<B: Send + Sync + 'static> CastPost for Post<B> {
-    fn start(&self) {
-        self.send_cast(CastCommand::Start);
-    }
-
-    fn text(&self, text: SharedBytes) {
-        self.send_cast(CastCommand::Text(text));
-    }
-
-    fn finish(&self) {
-        self.send_cast(CastCommand::Finish);
-    }
-
-    fn lend(&self, id: MemberId, text: SharedBytes) {
-        self.send_cast(CastCommand::Lend(id, text));
-    }
-
-    fn close(&self) {
-        self.send_cast(CastCommand::Close);
     }
 }
 

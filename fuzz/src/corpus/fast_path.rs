@@ -11,6 +11,8 @@ const WRITE: u8 = 6;
 const TOGGLE: u8 = 7;
 /// The second connection.
 const OTHER: u8 = 8;
+/// The third, which shares a spot with the first.
+const SHARES: u8 = 16;
 
 /// Every script.
 pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
@@ -27,6 +29,11 @@ pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
     let flags =
         [WRITE, 64, TURN, ACK, 128, 90, CHANGED, 0, 33, 8, 1, 1, ACK, 255, 90, TURN].repeat(4);
     let beyond = [WRITE, 64, TURN, ACK, 254, 90, ACK, 255, 90, TURN].repeat(6);
+    let shared = [
+        [WRITE, 255, WRITE | SHARES, 255, TURN, ACK, 40, 9, ACK, 80, 9].as_slice(),
+        &[ACK | SHARES, 60, 9, ACK, 120, 9, ACK, 160, 9, ACK, 160, 99, TURN],
+    ];
+    let shared = shared.concat().repeat(4);
     let named = [
         ("bulk", bulk),
         ("between", between),
@@ -36,6 +43,7 @@ pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
         ("toggled", toggled),
         ("flags", flags),
         ("beyond", beyond),
+        ("shared", shared),
     ];
     let with = |settings: u8, script: &[u8]| [&[settings], script].concat();
     let mut files: Vec<(String, Vec<u8>)> =

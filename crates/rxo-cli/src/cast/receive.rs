@@ -23,7 +23,7 @@ use super::addresses;
 use super::stream::{self, Head, StreamError};
 use crate::exit::{partial, usage};
 use crate::flags::CastReceiveFlags;
-use crate::hosting::{HostPlan, finish};
+use crate::hosting::{FastTotals, HostPlan, finish};
 use crate::numbers::{gbit_per_s, grouped, parse_time, ratio, rounded};
 use crate::stop;
 
@@ -170,6 +170,7 @@ impl Receiver<'_> {
             frames_received: received,
             frames_sent: sent,
             acks_a_segment: rounded(ratio(sent as f64, segments), 3),
+            fast_path: FastTotals::of(&counters.fast),
         }
     }
 }
@@ -192,19 +193,24 @@ struct Figures {
     frames_sent: u64,
     /// Frames sent for each full segment of the file; handshake and reports count as well.
     acks_a_segment: f64,
+    /// What the fast path did, if it was on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fast_path: Option<FastTotals>,
 }
 
 impl Figures {
     fn line(&self) -> String {
+        let fast_path = self.fast_path.as_ref().map(|it| format!("\n{}", it.text()));
         format!(
-            "{}: {} bytes in {:.3} s ({:.3} Gbit/s), {} segments to the group, {:.3} ACKs a segment, sha256 {}",
+            "{}: {} bytes in {:.3} s ({:.3} Gbit/s), {} segments to the group, {:.3} ACKs a segment, sha256 {}{}",
             self.name,
             grouped(self.bytes),
             self.seconds,
             self.gbit_per_s,
             grouped(self.group_segments.into()),
             self.acks_a_segment,
-            self.sha256
+            self.sha256,
+            fast_path.unwrap_or_default()
         )
     }
 }

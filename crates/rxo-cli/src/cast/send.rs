@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use rxo::live::host::{CAST_BUFFER_BYTES, cast_sender};
+use rxo::live::host::{CAST_BUFFER_BYTES, RunningHost, cast_sender};
 use rxo::tcp::{Late, Outcome, Repairs, Slow};
-use rxo_host::{Cast, CastConfig, CastEvent, CastProgress, SharedBytes};
+use rxo_host::{Cast, CastConfig, CastEvent, CastProgress, HostConfig, SharedBytes};
 use serde::Serialize;
 
 use super::addresses;
 use super::outgoing::Outgoing;
 use crate::exit::usage;
 use crate::flags::CastSendFlags;
-use crate::hosting::{HostPlan, finish};
+use crate::hosting::{FastTotals, HostPlan, finish};
 use crate::numbers::{gbit_per_s, grouped, parse_time, rounded};
 use crate::{output, stop};
 
@@ -28,10 +28,11 @@ pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let outgoing = Outgoing::open(&flags.file, flags.raw)?;
     let stop = stop::on_request()?;
-    let host = plan.host.start_with(cast_sender)?;
+    let host = plan.host.start_with(|config| plan.configure(config))?;
     let cast = host.handle().cast(plan.config)?;
     let mut sender = Sender {
         plan: &plan,
+        host: &host,
         cast,
         outgoing,
         stop: Arc::clone(&stop),
@@ -62,12 +63,13 @@ impl Plan {
         let (local, group) = addresses::channel(&source, &flags.group)?;
         let wait = parse_time(&flags.wait)
             .ok_or_else(|| usage(format!("--wait {}: give a time such as 30s", flags.wait)))?;
-        let (receivers, late) = (flags.receivers, late(&flags.late, flags.raw)?);
+        let (receivers, late) = (receivers(flags.receivers)?, late(&flags.late, flags.raw)?);
+        // One that restarts comes again before it is known that it has gone.
+        let at_a_time = if late == Late::Refuse { receivers } else { 2 * receivers };
         let config = CastConfig {
             local,
             group,
-            // One that restarts comes again before it is known that it has gone.
-            receivers: if late == Late::Refuse { receivers } else { receivers.saturating_mul(2) },
+            receivers: at_a_time.min(MOST_RECEIVERS),
             slow: slow(&flags.slow)?,
             late,
             repairs: repairs(&flags.repair)?,
@@ -75,6 +77,18 @@ impl Plan {
         };
         Ok(Self { host, config, receivers, wait, json: flags.json })
     }
+
+    /// Changes the settings of the host: those of a cast, and a connection for each receiver.
+    fn configure(&self, config: &mut HostConfig) {
+        cast_sender(config);
+        config.sockets = config.sockets.max(self.config.receivers + MORE_SOCKETS);
+    }
+}
+
+fn receivers(number: usize) -> Result<usize> {
+    let is_valid = (1..=MOST_RECEIVERS).contains(&number);
+    let wrong = || usage(format!("--receivers {number}: choose 1 to {MOST_RECEIVERS}"));
+    is_valid.then_some(number).ok_or_else(wrong)
 }
 
 fn slow(text: &str) -> Result<Slow> {
@@ -107,6 +121,7 @@ fn repairs(text: &str) -> Result<Repairs> {
 
 struct Sender<'a> {
     plan: &'a Plan,
+    host: &'a RunningHost,
     cast: Cast,
     outgoing: Outgoing,
     stop: Arc<AtomicBool>,
@@ -155,6 +170,9 @@ struct Total {
     group_repairs: u64,
     own_repairs: u64,
     sha256: String,
+    /// What the fast path did, if it was on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fast_path: Option<FastTotals>,
 }
 
 impl Sender<'_> {
@@ -307,6 +325,7 @@ impl Sender<'_> {
             group_repairs: progress.group_repairs,
             own_repairs: progress.own_repairs,
             sha256: self.outgoing.sha256().unwrap_or_default(),
+            fast_path: self.host.counters().and_then(|seen| FastTotals::of(&seen.fast)),
         };
         if self.plan.json {
             output::json_line(&total)?;
@@ -321,6 +340,7 @@ impl Sender<'_> {
                 total.own_repairs,
                 total.sha256
             ))?;
+            total.fast_path.map_or(Ok(()), |fast_path| output::text(&fast_path.text()))?;
         }
         if failed > 0 {
             bail!("{failed} of {joined} receivers failed");
@@ -329,13 +349,53 @@ impl Sender<'_> {
     }
 }
 
+const MOST_RECEIVERS: usize = 65_536;
+/// For receivers that are opening, refused, or ended a moment ago.
+const MORE_SOCKETS: usize = 1_024;
 const PAUSE: Duration = Duration::from_millis(50);
 /// While there is more to send than there is room for.
 const SHORT: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::flags::{CastCommand, Cli, Command};
+
+    fn plan(rest: &str) -> Result<Plan> {
+        let line = format!(
+            "rxo cast send a.img --nic packet:eth0 --ip 10.0.0.1/24 --group 232.1.1.1:7000 {rest}"
+        );
+        match Cli::try_parse_from(line.split_whitespace())?.command {
+            Command::Cast(flags) => match &flags.command {
+                CastCommand::Send(flags) => Plan::from_flags(flags),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn as_many_can_join_as_are_waited_for() {
+        let rows = [
+            ("--receivers 1", 1, 1),
+            ("--receivers 168 --late catch-up", 168, 336),
+            ("--receivers 40000 --late catch-up", 40_000, 65_536),
+            ("--receivers 65536 --raw --late from-now", 65_536, 65_536),
+        ];
+        for (flags, waited_for, at_a_time) in rows {
+            let plan = plan(flags).unwrap();
+            assert_eq!((plan.receivers, plan.config.receivers), (waited_for, at_a_time), "{flags}");
+            let mut config = HostConfig::new(Vec::new(), [1, 2]);
+            plan.configure(&mut config);
+            assert!(config.sockets >= at_a_time, "{flags}: {} sockets", config.sockets);
+        }
+        for number in ["0", "65537"] {
+            let said = plan(&format!("--receivers {number}")).err().unwrap().to_string();
+            assert_eq!(said, format!("--receivers {number}: choose 1 to 65536"));
+        }
+    }
 
     #[test]
     fn words_are_read_and_mistakes_named() {

@@ -3,7 +3,7 @@
 //! The end of standard input closes that half of the connection, as `nc -N` does; the command ends when
 //! the peer has closed the other half. A thread reads standard input, because a read there cannot be
 //! interrupted; it ends with the process. If the peer did not get everything, or did not close its half,
-//! the exit code is 3.
+//! the exit code is 3. What the fast path did, if it was on, is said on standard error.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -17,6 +17,8 @@ use rxo_host::TcpStream;
 use crate::endpoint::{Endpoint, EndpointPlan, incomplete, is_wait, settle};
 use crate::exit::partial;
 use crate::flags::CatFlags;
+use crate::hosting::FastTotals;
+use crate::output;
 
 /// Pipes until both halves are closed.
 ///
@@ -29,7 +31,10 @@ pub(crate) fn command(flags: &CatFlags) -> Result<()> {
     let outcome = pipe(&endpoint, &stream);
     drop(stream);
     outcome?;
-    endpoint.finish()?;
+    let counters = endpoint.finish()?.counters;
+    if let Some(totals) = FastTotals::of(&counters.fast) {
+        output::note(&totals.text());
+    }
     Ok(())
 }
 

@@ -101,10 +101,12 @@ fn cat_connects() {
         (&stream).write_all(&pattern(1_500_000)).unwrap();
         all
     });
-    let mut cat = spawn(lab.host(), &format!("cat {HOST} {AT_PEER}"));
+    let mut cat = spawn(lab.host(), &format!("cat {HOST} {AT_PEER} --fast-path on"));
     cat.stdin.take().unwrap().write_all(&pattern(3_000_000)).unwrap();
     let output = cat.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("rxo: fast path (pure-ack): "), "{said}");
     assert!(output.stdout == pattern(1_500_000), "{} bytes came", output.stdout.len());
     let sent = server.join().unwrap().remove(0);
     assert!(sent == pattern(3_000_000), "{} bytes arrived", sent.len());

@@ -25,19 +25,19 @@ pub(crate) struct GivenAcks {
 }
 
 impl GivenAcks {
-    const TAKEN: Self =
+    /// The connection has taken all of them.
+    pub(crate) const TAKEN: Self =
         Self { given: Given::Taken, pushed: 0, overwritten: 0, most: 0, refused: 0 };
 }
 
 impl<B: AsRef<[u8]>> Cell<B> {
-    /// Gives pure ACKs to the connection in one call of `give`, or to the ring if an application holds the lock.
+    /// Gives pure ACKs to the connection in one call, or to the ring if an application holds the lock.
     #[inline]
-    pub(crate) fn on_acks<R: Iterator<Item = AckRecord>>(
+    pub(crate) fn on_acks(
         &self,
         now: Instant,
-        records: R,
+        records: impl Iterator<Item = AckRecord>,
         terms: AckTerms,
-        give: impl FnOnce(&mut Connection<Buffer<B>>, R),
     ) -> GivenAcks {
         match self.try_lock() {
             Some(mut inner) => {
@@ -45,7 +45,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
                     // As with every arrival: until the cell is served, the text would fill the device.
                     Self::read_out(&mut inner);
                 }
-                give(&mut inner.connection, records);
+                inner.connection.on_arrival(now, Arrival::acks(records));
                 GivenAcks::TAKEN
             }
             None => self.put_off_acks(now, records, terms),

@@ -209,12 +209,14 @@ impl<B: AsRef<[u8]>> Cell<B> {
         Some(act(&mut inner))
     }
 
-    /// Lets the worker act on the connection before something arrives there, or nothing if an application holds the
-    /// lock. For connections that no application has a handle of.
+    /// Lets the worker act on the connection before something arrives there. For connections that no application has a
+    /// handle of: only whoever lists connections may have the lock, for a moment. The worker waits for that, because
+    /// nobody would make up for what was left out.
     #[inline]
-    pub(crate) fn prepare(&self, act: impl FnOnce(&mut Connection<Buffer<B>>)) {
-        if let Some(mut inner) = self.try_lock() {
-            act(&mut inner.connection);
+    pub(crate) fn prepare(self: &Arc<Self>, act: impl FnOnce(&mut Connection<Buffer<B>>)) {
+        match self.try_lock() {
+            Some(mut inner) => act(&mut inner.connection),
+            None => self.with(|inner| act(&mut inner.connection)),
         }
     }
 

@@ -103,6 +103,28 @@ fn a_worker_that_cannot_serve_is_told_when_it_can() {
     assert_eq!(scene.marks(), 0, "it is told once");
 }
 
+/// Whoever lists connections has the lock for a moment; the worker waits for it rather than leave out what it must do.
+#[test]
+fn what_the_worker_prepares_is_done_though_another_thread_looks() {
+    let scene = Scene::new();
+    let (cell, has_begun) = (&scene.cell, AtomicBool::new(false));
+    let mut is_done = false;
+    thread::scope(|scope| {
+        cell.with(|_| {
+            scope.spawn(|| {
+                has_begun.store(true, Ordering::SeqCst);
+                cell.prepare(|_| is_done = true);
+            });
+            while !has_begun.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+            // Time to see that the lock is taken. With less the test proves nothing, and does not fail.
+            (0..1_000).for_each(|_| thread::yield_now());
+        });
+    });
+    assert!(is_done);
+}
+
 #[test]
 fn a_full_backlog_drops_what_comes_then() {
     let scene = Scene::new();

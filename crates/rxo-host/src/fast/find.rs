@@ -122,7 +122,9 @@ impl Fast {
                 self.append(number, record);
                 return Ok(());
             }
-            // Another flow takes the spot, or the run ends with each ACK.
+            // Another flow takes the spot, or the run ends with each ACK. What is expected may belong to this run, and
+            // would then be given before the ACKs of the flow's next one.
+            self.expected.forget();
             if let (Some(last), Some(state)) =
                 (self.gathered.last(run), connections.state(run.place))
             {
@@ -169,3 +171,6 @@ fn find(connections: &mut impl Connections, key: &FlowKey) -> Result<u32, Fallba
         false => Err(FallbackReason::NotSynchronized),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -108,8 +108,8 @@ impl Handle {
         self.opener.listen(local, backlog).map(TcpListener::new)
     }
 
-    /// Opens a cast: one stream to a group of receivers, which connect to `config.local`. A host has one at a time; a new
-    /// one replaces it.
+    /// Opens a cast: one stream to a group of receivers, which connect to `config.local`. A host has one at a time: a new
+    /// one replaces it, whose receivers are reset, and whose handle does nothing from then on.
     ///
     /// # Errors
     /// As [`Handle::listen`]; [`io::ErrorKind::InvalidInput`] if a setting is invalid, [`io::ErrorKind::Unsupported`] if

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rxo_frame::Instant;
 
+use crate::cast::{CastAct, CastCommand, CastPost};
 use crate::cell::{Bound, Cell, Signal, Socket};
 use crate::post::{Command, Post};
 
@@ -111,6 +112,12 @@ pub(crate) struct BoundListener<B> {
 pub(crate) struct Part<B> {
     pub(crate) listening: Arc<Listening<B>>,
     pub(crate) post: Arc<Post<B>>,
+}
+
+impl<B: Send + Sync + 'static> CastPost for Part<B> {
+    fn act(&self, act: CastAct) {
+        self.post.send_cast(CastCommand::Act(Arc::clone(&self.listening), act));
+    }
 }
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> BoundListener<B> {

@@ -14,7 +14,7 @@ use rxo_wire::FlowKey;
 use super::listening::{BoundListener, Part, worker_ended};
 use super::{Accept, Listening};
 use crate::FastSwitches;
-use crate::cast::{Cast, CastCommand, CastConfig, CastPost, Opened};
+use crate::cast::{Cast, CastCommand, CastConfig, Opened};
 use crate::cell::{Bound, Cell, GroupFlow, Signal, Socket};
 use crate::post::{Command, Post};
 
@@ -104,9 +104,9 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Shards<B> {
         let opened =
             Opened { config, listening: Arc::clone(&listening), events, room: Arc::clone(&room) };
         post.send_cast(CastCommand::Open(opened));
-        let part = Part { listening, post: Arc::clone(post) };
-        let listener = BoundListener::bind(config.local, vec![part], signal);
-        Ok(Cast::new(Arc::clone(post) as Arc<dyn CastPost>, listener, hears, room))
+        let part = || Part { listening: Arc::clone(&listening), post: Arc::clone(post) };
+        let listener = BoundListener::bind(config.local, vec![part()], signal);
+        Ok(Cast::new(Box::new(part()), listener, hears, room))
     }
 
     fn fast_path(&self) -> FastSwitches {

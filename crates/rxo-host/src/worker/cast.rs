@@ -13,7 +13,7 @@ use rxo_wire::tcp::AckRecord;
 
 use super::core::Core;
 use crate::buffer::Buffer;
-use crate::cast::{CastCommand, CastEvent, CastProgress, Opened, group_mac};
+use crate::cast::{CastAct, CastCommand, CastEvent, CastProgress, Opened, group_mac};
 use crate::cell::peer;
 use crate::settings::pair;
 use crate::socket::Listening;
@@ -47,9 +47,12 @@ impl<B: AsRef<[u8]>> Cast<B> {
         Arc::ptr_eq(&self.listening, listening)
     }
 
-    /// Prepares the connection of a receiver that asks to join.
+    /// Prepares the connection of a receiver that asks to join. One that comes too late is refused when it is open, and
+    /// until then has numbers of its own: its SYN-ACK would tell the group's to a forger.
     pub(super) fn prepare(&self, connection: &mut Connection<Buffer<B>>) {
-        connection.join_group(self.group.seed(), self.group.config().buffer_bytes);
+        if !self.group.is_too_late() {
+            connection.join_group(self.group.seed(), self.group.config().buffer_bytes);
+        }
     }
 
     /// As [`Group::on_acks`].
@@ -187,11 +190,21 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     pub(super) fn obey_cast(&mut self, command: CastCommand<B>) {
         match command {
             CastCommand::Open(opened) => self.open_cast(opened),
-            CastCommand::Close => self.close_cast(),
-            CastCommand::Lend(id, text) => self.lend_cast(id, text),
-            CastCommand::Start => self.with_cast(|cast| cast.group.start()),
-            CastCommand::Finish => self.with_cast(|cast| cast.is_finished = true),
-            CastCommand::Text(text) => self.with_cast(|cast| cast.waiting.push_back(text)),
+            CastCommand::Act(listening, act) => {
+                if self.cast.as_ref().is_some_and(|cast| cast.is_of(&listening)) {
+                    self.act_on_cast(act);
+                }
+            }
+        }
+    }
+
+    fn act_on_cast(&mut self, act: CastAct) {
+        match act {
+            CastAct::Close => self.close_cast(),
+            CastAct::Lend(id, text) => self.lend_cast(id, text),
+            CastAct::Start => self.with_cast(|cast| cast.group.start()),
+            CastAct::Finish => self.with_cast(|cast| cast.is_finished = true),
+            CastAct::Text(text) => self.with_cast(|cast| cast.waiting.push_back(text)),
         }
     }
 
@@ -202,7 +215,9 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
+    /// Opens a cast, which replaces the one that there is.
     fn open_cast(&mut self, opened: Opened<B>) {
+        self.close_cast();
         let Opened { config, listening, events, room } = opened;
         let Some(pair) = pair(config.local, config.group) else { return };
         let mut path = Path::new(pair, &self.shape);
@@ -239,7 +254,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         self.cast = Some(Box::new(cast));
     }
 
-    /// Resets all members that have not ended.
+    /// Resets all members that have not ended, and whoever is about to join.
     fn close_cast(&mut self) {
         let Some(cast) = &self.cast else { return };
         let ids = (0..cast.places.len()).map(|id| cast.place(id as MemberId));
@@ -247,7 +262,9 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         for place in places {
             self.abort_member(place);
         }
-        self.cast = None;
+        if let Some(cast) = self.cast.take() {
+            self.unlisten(&cast.listening);
+        }
     }
 
     /// Aborts the connection of a member, which must know what was sent: a reset has the number that is expected.

@@ -386,7 +386,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         }
     }
 
-    fn unlisten(&mut self, listening: &Arc<Listening<B>>) {
+    pub(super) fn unlisten(&mut self, listening: &Arc<Listening<B>>) {
         self.listeners.retain(|other| !Arc::ptr_eq(other, listening));
         let is_its = |slot: &Slot<B>| {
             slot.listener.as_ref().is_some_and(|listener| Arc::ptr_eq(listener, listening))

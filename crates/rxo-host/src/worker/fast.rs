@@ -3,7 +3,6 @@
 use rxo_coalesce::Engine;
 use rxo_device::{DeviceError, FrameSource, Verdict};
 use rxo_frame::{Frame, FrameBuffer, Instant};
-use rxo_tcp::Arrival;
 use rxo_wire::FlowKey;
 
 use super::Host;
@@ -82,21 +81,18 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
         if let Some(last) = fast.gathered.last(run) {
             slot.acks.remember(&last);
         }
-        let mut member = cast.as_deref_mut().and_then(|cast| cast.with_member_at(run.place));
         let mut is_to_be_served = true;
         let records = fast.gathered.records(run);
-        let given =
-            slot.cell.on_acks(
-                now,
-                records,
-                slot.acks.terms,
-                |connection, records| match &mut member {
-                    Some((cast, id)) => {
-                        is_to_be_served = cast.on_acks(*id, connection, records, now)
-                    }
-                    None => connection.on_arrival(now, Arrival::acks(records)),
-                },
-            );
+        let given = match cast.as_deref_mut().and_then(|cast| cast.with_member_at(run.place)) {
+            // Never by the ring: the group must tell the connection what it has sent.
+            Some((cast, id)) => {
+                slot.cell.prepare(|connection| {
+                    is_to_be_served = cast.on_acks(id, connection, records, now);
+                });
+                GivenAcks::TAKEN
+            }
+            None => slot.cell.on_acks(now, records, slot.acks.terms),
+        };
         fast.counters.calls += 1;
         match given.given {
             Given::Taken if !is_to_be_served => {}

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rxo_device::{MemoryLink, MemoryOptions, MemorySink, MemorySource};
 use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind};
-use rxo_host::{FastModule, FastModules, Host, HostConfig, IpCidr, TcpStream};
+use rxo_host::{FastModule, FastModules, Host, HostConfig, IpCidr, TcpListener, TcpStream};
 use rxo_tcp::AckPolicy;
 use rxo_wire::checksum::ipv4_header_checksum;
 use rxo_wire::parse_ip;
@@ -23,6 +23,8 @@ pub(crate) struct Outcome {
     pub(crate) sequences: u64,
     /// ACKs that the fast path consumed.
     pub(crate) consumed: u64,
+    /// Calls of connections in which they were given.
+    pub(crate) calls: u64,
 }
 
 /// Plays the script `data`. Its first byte chooses the settings.
@@ -115,15 +117,22 @@ impl Twins {
         // 255 is everything; a few are beyond it.
         let acked =
             (u64::from(sent) * u64::from(part)).div_ceil(255) as u32 + u32::from(part == 254);
-        let mut packet = self.templates[which].clone();
+        let mut packet = self.packet(which);
         packet[28..32].copy_from_slice(&(seen.snd_una + acked).0.to_be_bytes());
         packet[24..28].copy_from_slice(&seen.rcv_nxt.0.to_be_bytes());
         packet[34..36].copy_from_slice(&(u16::from(window) << 4).to_be_bytes());
-        if packet.len() == 52 {
-            let millis = (self.now.as_nanos() / 1_000_000) as u32;
-            packet[44..48].copy_from_slice(&millis.wrapping_add(1 << 20).to_be_bytes());
-        }
         self.batch.push((packet, ChecksumStatus::Verified));
+    }
+
+    /// The template of a connection, with what the peer's clock shows now.
+    fn packet(&self, which: usize) -> Vec<u8> {
+        let mut packet = self.templates[which].clone();
+        if let Some(value) = packet.get_mut(44..48) {
+            let at_first = u32::from_be_bytes([value[0], value[1], value[2], value[3]]);
+            let millis = (self.now.since(OPENED_AT).as_millis()) as u32;
+            value.copy_from_slice(&at_first.wrapping_add(millis).to_be_bytes());
+        }
+        packet
     }
 
     /// The last frame, or an ACK, with some bytes changed; the IP header's checksum is made right for most.
@@ -151,7 +160,7 @@ impl Twins {
     fn text(&mut self, which: usize, script: &mut Script<'_>) {
         let (bytes, back) = (1 + usize::from(script.value()), script.value());
         let seen = self.ends[0].streams[which].statistics();
-        let mut packet = self.templates[which].clone();
+        let mut packet = self.packet(which);
         let seq = seen.rcv_nxt.0.wrapping_sub(u32::from(back % 4) * 100);
         packet[24..28].copy_from_slice(&seq.to_be_bytes());
         packet[28..32].copy_from_slice(&seen.snd_una.0.to_be_bytes());
@@ -205,7 +214,7 @@ impl Twins {
         let fast = self.ends[0].host.counters().fast;
         let slow = self.ends[1].host.counters().fast;
         assert_eq!(slow.consumed, 0);
-        Outcome { sequences: self.sequences, consumed: fast.consumed }
+        Outcome { sequences: self.sequences, consumed: fast.consumed, calls: fast.calls }
     }
 }
 
@@ -218,25 +227,35 @@ fn open(settings: u8, modules: FastModules) -> (End, Vec<Vec<u8>>) {
     };
     let mut host_of = host(to.source(), from.sink(), [10, 0, 0, 1], modules);
     let mut peer = host(from.source(), to.sink(), [10, 0, 0, 2], FastModules::OFF);
-    let server = SocketAddr::from(([10, 0, 0, 2], 80));
-    let listener = peer.handle().listen(server, 16).expect("a free port");
-    let connect = |_| {
+    let listeners = PORTS.map(|port| {
+        let listener = peer.handle().listen(([10, 0, 0, 2], port).into(), 16);
+        listener.expect("a free port")
+    });
+    let connect = |which: usize| {
+        let server = ([10, 0, 0, 2], PORTS[which / 2]).into();
         let stream = host_of.handle().connect_nonblocking(server).expect("a free port");
         stream.set_nonblocking(true).expect("a stream that lives");
         stream
     };
     let streams: Vec<_> = (0..CONNECTIONS).map(connect).collect();
-    let now = Instant::from_micros(1_000_000);
     for _ in 0..4 {
-        host_of.turn(now).expect("a link that is there");
-        peer.turn(now).expect("a link that is there");
+        host_of.turn(OPENED_AT).expect("a link that is there");
+        peer.turn(OPENED_AT).expect("a link that is there");
     }
-    listener.set_nonblocking(true).expect("a listener that lives");
-    let accepted: Vec<_> = std::iter::from_fn(|| listener.accept().ok()).collect();
+    let accept = |listener: &TcpListener| {
+        listener.set_nonblocking(true).expect("a listener that lives");
+        std::iter::from_fn(|| listener.accept().ok()).collect::<Vec<_>>()
+    };
+    let accepted: Vec<_> = listeners.iter().flat_map(accept).collect();
     assert_eq!(accepted.len(), CONNECTIONS);
-    let templates =
-        accepted.iter().map(|(stream, peer)| template(settings, stream, *peer)).collect();
     let _left = (to.take_all(), from.take_all());
+    let templates = accepted.iter().map(|(stream, host)| {
+        let mut packet = template(settings, stream, *host);
+        let clock = clock(stream, &mut peer, &to);
+        packet.get_mut(44..48).into_iter().for_each(|value| value.copy_from_slice(&clock));
+        packet
+    });
+    let templates = templates.collect();
     (End { host: host_of, to, from, streams }, templates)
 }
 
@@ -276,6 +295,16 @@ fn template(settings: u8, stream: &TcpStream, host: SocketAddr) -> Vec<u8> {
     packet
 }
 
+/// What the clock of timestamps shows in what `peer` sends on `stream`, which arrives nowhere.
+fn clock(mut stream: &TcpStream, peer: &mut MemoryHost, to: &MemoryLink) -> [u8; 4] {
+    use std::io::Write;
+    stream.write_all(b"x").expect("an open stream");
+    peer.turn(OPENED_AT).expect("a link that is there");
+    let sent = to.take_all();
+    let clock = sent.last().and_then(|sent| sent.bytes.get(44..48)?.try_into().ok());
+    clock.unwrap_or_default()
+}
+
 /// Makes the checksum of the IPv4 header right, if there is one without options.
 fn fix_ip(packet: &mut [u8]) {
     if packet.len() >= 20 {
@@ -305,5 +334,11 @@ fn by_flow(link: &MemoryLink) -> Vec<(u16, Vec<u8>)> {
     all
 }
 
-const CONNECTIONS: usize = 2;
+/// When the connections were opened.
+const OPENED_AT: Instant = Instant::from_micros(1_000_000);
+const CONNECTIONS: usize = 3;
+/// Where the first two connections lead, and the third, whose flow shares its spot of the fast path with that of the
+/// first. The test `flows_that_share_a_spot_begin_new_runs` fails if it does not any more: then try other ports.
+const PORTS: [u16; 2] = [80, SHARING];
+const SHARING: u16 = 211;
 const MOST_FRAMES: usize = 24;

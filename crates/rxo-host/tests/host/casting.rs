@@ -8,11 +8,11 @@ use rxo_frame::{ChecksumStatus, Frame, Instant};
 use rxo_host::{
     Cast, CastConfig, CastEvent, FastModules, Host, HostConfig, SharedBytes, TcpStream,
 };
-use rxo_tcp::{Late, Outcome, Refusal, Repairs, Slow};
+use rxo_tcp::{Late, Outcome, Refusal, Repairs, SegmentOptions, Slow};
 use rxo_wire::build::{Ipv4Header, TcpHeader, timestamp_option, write_tcp_checksum};
 use rxo_wire::checksum::Summer;
 use rxo_wire::tcp::Timestamp;
-use rxo_wire::{SeqNumber, TcpFlags, parse_ip};
+use rxo_wire::{SeqNumber, TcpFlags, Transport, parse_ip};
 
 use crate::world::{MemoryHost, drain, options, pattern};
 
@@ -41,6 +41,11 @@ fn host_config(address: &str) -> HostConfig {
     config
 }
 
+/// A host's address with the length of its network's prefix.
+fn network(ip: IpAddr) -> String {
+    format!("{ip}/{}", if ip.is_ipv4() { 16 } else { 64 })
+}
+
 struct Receiver {
     host: MemoryHost,
     ip: IpAddr,
@@ -55,6 +60,9 @@ struct Receiver {
 /// The hosts on a switch.
 struct Rack {
     sender: MemoryHost,
+    /// Where the cast listens, and to whom it sends.
+    local: SocketAddr,
+    group: SocketAddr,
     cast: Cast,
     out: MemoryLink,
     back: MemoryLink,
@@ -85,13 +93,16 @@ impl Rack {
     ) -> Self {
         let plain = MemoryOptions { gso_bytes: 0, ..options() };
         let (out, back) = (MemoryLink::new(plain), MemoryLink::new(plain));
-        let mut sender = host_config("10.0.0.9/16");
+        let mut sender = host_config(&network(config.local.ip()));
         change(&mut sender);
         let sender = Host::new(back.source(), out.sink(), sender).unwrap();
         let cast = sender.handle().cast(config).unwrap();
+        let CastConfig { local, group, .. } = config;
         let text = SharedBytes::from(pattern(bytes));
         let mut rack = Self {
             sender,
+            local,
+            group,
             cast,
             out,
             back,
@@ -112,15 +123,18 @@ impl Rack {
 
     fn come(&mut self) {
         let number = self.receivers.len();
-        let ip = format!("10.0.1.{number}");
+        let ip: IpAddr = match self.local.is_ipv4() {
+            true => format!("10.0.1.{number}").parse().unwrap(),
+            false => format!("fd00::1:{number}").parse().unwrap(),
+        };
         let there = MemoryLink::new(MemoryOptions { gso_bytes: 0, ..options() });
-        let config = host_config(&format!("{ip}/16"));
+        let config = host_config(&network(ip));
         let host = Host::new(there.source(), self.back.sink(), config).unwrap();
-        let stream = host.handle().join_nonblocking(address(SENDER), address(GROUP)).unwrap();
+        let stream = host.handle().join_nonblocking(self.local, self.group).unwrap();
         stream.set_nonblocking(true).unwrap();
         self.receivers.push(Receiver {
             host,
-            ip: ip.parse().unwrap(),
+            ip,
             there,
             stream,
             got: Vec::new(),
@@ -236,6 +250,28 @@ fn each_byte_leaves_once_for_all_receivers() {
     assert_eq!(rack.sender.counters().connections, 0, "nothing is left");
 }
 
+/// RFC 8200 in the place of RFC 791: repairs to one and to all, and the fast path for the ACKs.
+#[test]
+fn a_cast_over_ipv6_does_the_same() {
+    let config = CastConfig {
+        local: address("[fd00::9]:7000"),
+        group: address("[ff3e::8000:1]:7001"),
+        ..cast_config()
+    };
+    let mut rack = Rack::new(10, config, 2_000_000);
+    rack.begin();
+    rack.finish();
+    assert_eq!((rack.done(), rack.to_group), (10, 2_000_000_usize.div_ceil(1_428)));
+    let mut rack = Rack::with(10, config, 600_000, |config| {
+        config.fast_path.modules = FastModules::ON;
+    });
+    rack.lost = Some(50);
+    rack.begin();
+    rack.finish();
+    assert_eq!(rack.done(), 10, "{:?}", rack.ended);
+    assert!(rack.sender.counters().fast.consumed > 0);
+}
+
 /// Lost segments, one receiver that is killed, and one that stops for 3 s.
 #[test]
 fn all_that_live_get_the_stream() {
@@ -293,6 +329,34 @@ fn dropping_the_cast_resets_its_receivers() {
         assert!(receiver.stream.take_error().unwrap().is_some(), "it is told");
     }
     assert_eq!(rack.sender.counters().connections, 0);
+}
+
+/// Another cast takes the place of the first: whose receivers are reset, and whose handle changes nothing any more.
+#[test]
+fn a_new_cast_replaces_the_first_and_outlives_its_handle() {
+    let mut rack = Rack::new(3, cast_config(), 4_000_000);
+    rack.begin();
+    (0..10).for_each(|_| {
+        rack.feed();
+        rack.step();
+    });
+    rack.local = address("10.0.0.9:7002");
+    let config = CastConfig { local: rack.local, ..cast_config() };
+    let second = rack.sender.handle().cast(config).unwrap();
+    let mut first = std::mem::replace(&mut rack.cast, second);
+    (0..10).for_each(|_| rack.step());
+    for receiver in std::mem::take(&mut rack.receivers) {
+        assert!(receiver.stream.take_error().unwrap().is_some(), "it is told");
+    }
+    assert_eq!(rack.sender.counters().connections, 0);
+    (rack.joined, rack.rest) = (0, rack.text.clone());
+    (0..3).for_each(|_| rack.come());
+    rack.begin();
+    first.write(&mut SharedBytes::from(b"not of this cast".to_vec()));
+    first.finish();
+    drop(first);
+    rack.finish();
+    assert_eq!(rack.done(), 3, "{:?}", rack.ended);
 }
 
 #[test]
@@ -399,4 +463,42 @@ fn joins_that_do_not_complete_the_handshake_hold_nobody_up() {
     assert_eq!(rack.joined, 4);
     rack.finish();
     assert_eq!((rack.done(), rack.ended.len()), (4, 4), "{:?}", rack.ended);
+}
+
+/// The SYN-ACK that answers a SYN from `from`: its sequence number, and its TSval.
+fn answer_to_a_syn(rack: &mut Rack, from: SocketAddr) -> (SeqNumber, u32) {
+    let mut syn = pure_ack(from, SeqNumber(7), SeqNumber(0));
+    syn[20 + 13] = TcpFlags::SYN.bits() as u8;
+    rack.back.push(&Frame { checksum: ChecksumStatus::Verified, ..Frame::new(syn, rack.now) });
+    while !rack.sender.turn(rack.now).unwrap().is_idle() {}
+    let answers = rack.out.take_all().into_iter().filter_map(|sent| {
+        let parsed = parse_ip(&sent.bytes).unwrap();
+        let Transport::Tcp(segment) = parsed.transport else { return None };
+        let options = SegmentOptions::read(&sent.bytes[parsed.at.tcp_options()]);
+        let is_it = parsed.key.destination() == from.ip() && segment.flags.contains(TcpFlags::SYN);
+        is_it.then(|| (segment.seq, options.timestamp.unwrap().value))
+    });
+    answers.last().expect("an answer")
+}
+
+/// Whoever may join is told the group's initial sequence number and clock, and nobody else.
+#[test]
+fn a_syn_that_comes_too_late_is_told_no_number_of_the_group() {
+    for late in [Late::Refuse, Late::CatchUp] {
+        let mut rack = Rack::new(3, CastConfig { late, ..cast_config() }, 8_000_000);
+        rack.begin();
+        let ticks = |rack: &Rack| (rack.now.as_nanos() / 1_000_000) as u32;
+        let (iss, value) = answer_to_a_syn(&mut rack, address("10.0.3.1:1000"));
+        let clock = value.wrapping_sub(ticks(&rack));
+        (0..20).for_each(|_| {
+            rack.feed();
+            rack.step();
+        });
+        let (seq, value) = answer_to_a_syn(&mut rack, address("10.0.3.2:1000"));
+        let is_told = (seq == iss, value.wrapping_sub(ticks(&rack)) == clock);
+        let may_join = late == Late::CatchUp;
+        assert_eq!(is_told, (may_join, may_join), "{late:?}");
+        rack.finish();
+        assert_eq!(rack.done(), 3, "{:?}", rack.ended);
+    }
 }

@@ -3,7 +3,7 @@
 use core::ops::ControlFlow;
 
 use rxo_frame::Instant;
-use rxo_wire::TcpFlags;
+use rxo_wire::{SeqNumber, TcpFlags};
 
 use crate::recovery::AckNews;
 use crate::segment::Segment;
@@ -19,12 +19,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if matches!(self.state, State::SynReceived(_)) {
             self.complete_handshake(now, segment)?;
         }
-        if !self.snd.may_be_acknowledged(segment.ack) {
+        let ack = self.ack_of_own_text(segment.ack, now);
+        if !self.snd.may_be_acknowledged(ack) {
             self.challenge(now);
             return ControlFlow::Break(());
         }
-        if segment.ack.is_at_or_after(self.snd.una) {
-            self.take_ack(now, segment);
+        if ack.is_at_or_after(self.snd.una) {
+            self.take_ack(now, segment, ack);
         }
         self.follow_our_fin(now)
     }
@@ -44,24 +45,25 @@ impl<B: AsRef<[u8]>> Connection<B> {
         u32::from(window) << self.snd.scale
     }
 
-    fn take_ack(&mut self, now: Instant, segment: &Segment<B>) {
+    fn take_ack(&mut self, now: Instant, segment: &Segment<B>, ack: SeqNumber) {
         let window = self.scaled(segment.window);
-        let is_new = segment.ack != self.snd.una;
+        let is_new = ack != self.snd.una;
         // The answer to a probe may come when everything is acknowledged: a duplicate, or D-SACK.
         let is_watched = self.snd.outstanding() > 0 || self.recovery.has_probe_out();
         if is_watched || !segment.options.sack.is_empty() {
-            self.recover(now, segment, is_watched && !is_new && window == self.snd.wnd);
+            let repeats = is_watched && !is_new && window == self.snd.wnd;
+            self.recover(now, segment, ack, repeats);
         }
         if is_new {
-            self.snd.acknowledge(segment.ack);
+            self.snd.acknowledge(ack);
             self.events |= Events::WRITABLE;
             self.follow_path();
             self.made_progress(now);
         }
-        self.snd.update_window(segment.seq, segment.ack, window);
+        self.snd.update_window(segment.seq, ack, window);
     }
 
-    fn recover(&mut self, now: Instant, segment: &Segment<B>, repeats: bool) {
+    fn recover(&mut self, now: Instant, segment: &Segment<B>, ack: SeqNumber, repeats: bool) {
         let (una, nxt) = (self.snd.una, self.snd.nxt);
         if self.ecn.is_agreed && segment.has(TcpFlags::ECE) {
             self.recovery.on_ecn_echo(una, nxt, &mut self.congestion);
@@ -70,7 +72,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let news = AckNews {
             now,
             arrived_at: segment.arrived_at.min(now),
-            ack: segment.ack,
+            ack,
             nxt,
             is_duplicate: repeats && segment.is_empty(),
             sack: &segment.options.sack,

@@ -118,6 +118,19 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
+    /// How much of the text that this connection has been lent an acknowledgement of `ack` is about. A receiver that
+    /// catches up takes what the group sends as far as its window reaches, so it acknowledges text that left to the group
+    /// and not yet by its own connection.
+    pub(crate) fn ack_of_own_text(&mut self, ack: SeqNumber, now: Instant) -> SeqNumber {
+        let is_ahead = self.role == Role::CatchesUp && self.snd.nxt.is_before(ack);
+        if !is_ahead || (self.snd.una + self.snd.wnd).is_before(ack) {
+            return ack;
+        }
+        let own = earlier(ack, self.snd.end());
+        self.sent_by_group([(own, now)], now);
+        own
+    }
+
     /// What a connection does after new text has left.
     fn has_been_led(&mut self, now: Instant) {
         if self.recovery.has_probe_due() {

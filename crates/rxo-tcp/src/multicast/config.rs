@@ -28,7 +28,8 @@ pub struct GroupConfig {
 /// What happens to a receiver that holds the others up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slow {
-    /// All wait, until its connection fails by itself.
+    /// All wait, until its connection fails by itself: one that says nothing does, after the user timeout. A receiver that
+    /// keeps its window closed and answers probes may do so for ever (RFC 9293, section 3.8.6.1).
     Wait,
     /// It is ejected if it takes less than a segment in this time while text waits for it.
     Eject(Duration),

@@ -55,12 +55,20 @@ impl Member {
 }
 
 impl Group {
-    /// What a new connection is to be given by [`Connection::join_group`], before its SYN.
+    /// What a new connection is to be given by [`Connection::join_group`], before its SYN, unless
+    /// [`Group::is_too_late`].
     #[must_use]
     pub fn seed(&self) -> GroupSeed {
         let GroupSeed { iss, timestamp_offset } = self.config.seed;
         let from = if self.config.late == Late::FromNow { self.nxt as u32 } else { 0 };
         GroupSeed { iss: iss + from, timestamp_offset }
+    }
+
+    /// Whether whoever comes now is refused because it comes after the first byte ([`Late::Refuse`]). Its connection is
+    /// then to be given no seed: who has the group's numbers can forge what is sent to the group.
+    #[must_use]
+    pub fn is_too_late(&self) -> bool {
+        self.config.late == Late::Refuse && self.nxt > 0
     }
 
     /// Makes the receiver behind `connection`, which has just been opened, a member.
@@ -102,6 +110,9 @@ impl Group {
 
     /// The position at which the stream begins for a receiver that may join.
     fn admit<B: AsRef<[u8]>>(&self, connection: &Connection<B>) -> Result<u64, Refusal> {
+        if self.is_too_late() {
+            return Err(Refusal::Late);
+        }
         let start = connection.group_iss().and_then(|iss| self.position(iss + 1, self.nxt));
         let start = match self.config.late {
             Late::FromNow => start,
@@ -117,9 +128,6 @@ impl Group {
         }
         if statistics.mss < LEAST_SEGMENT_BYTES {
             return Err(Refusal::SmallSegments(statistics.mss));
-        }
-        if self.config.late == Late::Refuse && self.nxt > 0 {
-            return Err(Refusal::Late);
         }
         let is_full = self.receivers() >= self.config.most_receivers;
         if is_full { Err(Refusal::Full) } else { Ok(start) }
@@ -198,7 +206,8 @@ impl Group {
         let (is_led, has_all) = (member.is_led, self.text.length().is_some_and(|all| una > all));
         let nxt = match is_dormant {
             true => Some(self.nxt),
-            false => self.position(edge.nxt, self.nxt),
+            // From what it has: seen from where the group is, one that is 4 GiB behind would be there, too.
+            false => self.position(edge.nxt, una),
         };
         if let Some(Some(member)) = self.members.get_mut(id as usize) {
             member.una = member.una.max(una);
@@ -374,3 +383,6 @@ impl Group {
 const CATCH_UP_BYTES: usize = 1 << 20;
 /// How long a receiver may check and store what it has received.
 pub(super) const CONFIRMS_WITHIN: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests;

@@ -17,8 +17,8 @@
 //! * `repair.rs`: what is missing at several receivers is repaired once.
 //! * `slow.rs`: who holds the others up for too long.
 //!
-//! Contract: nothing that a receiver sends makes it panic, and nobody who has not seen the group's initial sequence number,
-//! which each receiver is told, can change what it does.
+//! Contract: nothing that a receiver sends makes it panic, and nobody who does not know the group's initial sequence number,
+//! which whoever asks to join in time is told, can change what it does.
 //! A receiver can slow the others down for [`Slow::Eject`] at most, or by as much as it reads a segment in that time.
 
 mod acks;

@@ -117,7 +117,9 @@ impl Room {
             Connection::open_active(config, there, secret, self.now).expect("settings that can be");
         let mut side =
             Connection::open_passive(sender, back, secret).expect("settings that can be");
-        side.join_group(self.group.seed(), self.group.config().buffer_bytes);
+        if !self.group.is_too_late() {
+            side.join_group(self.group.seed(), self.group.config().buffer_bytes);
+        }
         self.sides.push(Side { tcp: side, id: None, refused: None, outcome: None });
         self.receivers.push(Receiver {
             tcp,

@@ -60,6 +60,22 @@ fn whoever_waits_waits_for_the_user_timeout() {
     assert!(room.now - begun >= user_timeout, "{:?}", room.now - begun);
 }
 
+/// RFC 9293, section 3.8.6.1 (MUST-37): as long as a receiver answers probes of its window, its connection does not fail.
+#[test]
+fn whoever_waits_waits_for_a_window_as_long_as_probes_are_answered() {
+    let config = GroupConfig { slow: Slow::Wait, ..group_config() };
+    let mut room = Room::new(config, 4, 2_000_000);
+    room.receivers[0].reads_at_most = 100_000;
+    room.begin();
+    let until = room.now + 4 * Config::default().user_timeout;
+    room.run_until(|room| room.now >= until);
+    assert_eq!(room.outcomes(), [None; 4]);
+    room.receivers[0].reads_at_most = usize::MAX;
+    room.read_again(0);
+    room.finish();
+    assert_eq!(room.done(), 4, "{:?}", room.outcomes());
+}
+
 /// It has everything, and never says that it has checked it.
 #[test]
 fn a_receiver_that_does_not_confirm_is_not_waited_for_for_ever() {

@@ -38,7 +38,7 @@ pub(super) enum News {
     Nothing,
     /// It opens the connection: the group is to be joined for this host.
     Opens { receiver: SocketAddr, mac: [u8; 6] },
-    /// It ends the connection: the group is to be left.
+    /// It acknowledges the sender's FIN, or resets the connection: the group is to be left.
     Ends,
 }
 
@@ -68,6 +68,8 @@ struct Connection {
     expects: SeqNumber,
     takes: u32,
     scale: u8,
+    /// The sequence number after the sender's FIN, once that has come.
+    end: Option<SeqNumber>,
     /// The receiver's last TSval.
     clock: u32,
     /// The sender's last TSval, and when it came.
@@ -101,6 +103,7 @@ impl Filter {
                 expects: SeqNumber(0),
                 takes: tcp.segment.window.into(),
                 scale: options.window_scale.unwrap_or(0).min(MOST_SCALE),
+                end: None,
                 clock: clock.unwrap_or_default(),
                 recent: (0, now),
                 outside: (now, 0),
@@ -111,11 +114,12 @@ impl Filter {
         else {
             return News::Nothing;
         };
-        if tcp.segment.flags.intersects(TcpFlags::FIN | TcpFlags::RST) {
+        connection.hear_receiver(&tcp, clock);
+        // A receiver that has closed its side, such as nc -N, still gets text.
+        if connection.has_all() || tcp.segment.flags.contains(TcpFlags::RST) {
             self.connection = None;
             return News::Ends;
         }
-        connection.hear_receiver(&tcp, clock);
         News::Nothing
     }
 
@@ -128,7 +132,7 @@ impl Filter {
         if let Some(connection) = &mut self.connection
             && (source(&key), destination(&key)) == (self.sender, connection.receiver)
         {
-            connection.hear_sender(tcp.segment, &options, now);
+            connection.hear_sender(&tcp, &options, now);
         }
         Verdict::Pass
     }
@@ -158,6 +162,7 @@ impl Filter {
             }
         } else {
             connection.recent = (value, now);
+            connection.note_end(tcp);
         }
         let mut rewritten = bytes.to_vec();
         if rewrite(&mut rewritten, tcp.parsed.at, &target).is_none() {
@@ -171,7 +176,7 @@ impl Filter {
 impl Connection {
     fn hear_receiver(&mut self, tcp: &Found, clock: Option<u32>) {
         let TcpSegment { seq, ack, window, flags, .. } = tcp.segment;
-        let end = seq + tcp.parsed.payload_bytes();
+        let end = seq + tcp.len();
         self.sent = if self.sent.is_before(end) { end } else { self.sent };
         self.clock = clock.unwrap_or(self.clock);
         let is_first = self.expects == SeqNumber(0);
@@ -182,8 +187,8 @@ impl Connection {
 
     /// Learns from a segment of the sender's to this receiver. One that acknowledges what was not sent is a forgery, or
     /// of another connection.
-    fn hear_sender(&mut self, segment: TcpSegment, options: &SegmentOptions, now: Instant) {
-        let TcpSegment { ack, window, flags, .. } = segment;
+    fn hear_sender(&mut self, tcp: &Found, options: &SegmentOptions, now: Instant) {
+        let TcpSegment { seq, ack, window, flags, .. } = tcp.segment;
         let from = self.acked.unwrap_or(self.sent);
         let is_possible = !ack.is_before(from) && !self.sent.is_before(ack);
         let is_right = flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::RST);
@@ -193,9 +198,23 @@ impl Connection {
             (self.acked, self.window) = (Some(ack), window);
             self.recent = (timestamp.value, now);
             if opens {
-                self.expects = segment.seq + 1;
+                self.expects = seq + 1;
+            } else if self.is_in_window(tcp) {
+                self.note_end(tcp);
             }
         }
+    }
+
+    /// Takes note of the sender's FIN, if that is in a segment that lies in the window.
+    fn note_end(&mut self, tcp: &Found) {
+        if tcp.segment.flags.contains(TcpFlags::FIN) {
+            self.end = Some(tcp.segment.seq + tcp.len());
+        }
+    }
+
+    /// Whether the receiver has acknowledged the sender's FIN.
+    fn has_all(&self) -> bool {
+        self.end.is_some_and(|end| !self.expects.is_before(end))
     }
 
     /// What a segment to the group becomes, if it can be the sender's.

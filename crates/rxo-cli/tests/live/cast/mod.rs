@@ -26,6 +26,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("linux_receives_a_cast_beside_cast_join", linux),
     ("a_terminal_shows_a_cast_that_linux_receives_beside_cast_join", on_a_terminal),
     ("without_a_sender_there_is_no_file", no_sender),
+    ("a_receiver_whose_sender_is_killed_fails_and_leaves_no_file", killed_sender),
 ];
 
 /// Hosts with one interface each, eth0, without an address of the system's.
@@ -199,7 +200,7 @@ fn on_a_terminal() {
     // Slowly enough that there is something to see.
     rack.hosts[0].interface("eth0").limit_rate(RateLimit::new(5_000_000)).unwrap();
     let line = format!(
-        "{} cast send {} --raw --nic packet:eth0 --ip {SENDER}/24 {GROUP} --receivers 1",
+        "{} cast send {} --raw --nic packet:eth0 --ip {SENDER}/24 {GROUP} --receivers 1 --fast-path on",
         env!("CARGO_BIN_EXE_rxo"),
         original.display()
     );
@@ -230,6 +231,7 @@ fn on_a_terminal() {
     let is_whole = |line: &str| parts.iter().all(|part| line.contains(part));
     assert!(shown.clone().count() >= 3 && shown.into_iter().all(is_whole), "{said}");
     assert!(said.contains("10.0.0.6:") && said.contains(": done; 15,000,000 bytes"), "{said}");
+    assert!(said.contains("fast path (pure-ack): "), "{said}");
     let stop = format!("kill -INT {}", filter.id());
     assert!(Command::new("sh").args(["-c", &stop]).status().unwrap().success());
     assert!(filter.wait().unwrap().success());
@@ -248,4 +250,33 @@ fn no_sender() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.starts_with("rxo: cannot join the cast of 10.0.0.1:7000: "), "{said}");
     assert_eq!((said.lines().count(), names(&folder).len()), (1, 0), "{said}");
+}
+
+/// The sender is killed half way. Nobody answers the receiver's probes (docs/cast.md: it notices within 20 s).
+fn killed_sender() {
+    let (rack, scratch) = (Rack::new(2), Scratch::new("cast-killed"));
+    let original = scratch.file("image.img");
+    fs::write(&original, pattern(60_000_000)).unwrap();
+    // Slowly enough that there is a half.
+    rack.hosts[0].interface("eth0").limit_rate(RateLimit::new(5_000_000)).unwrap();
+    let line = format!(
+        "cast send {} --nic packet:eth0 --ip {SENDER}/24 {GROUP} --receivers 1",
+        original.display()
+    );
+    let mut sender = rack.hosts[0].run(|| command(&line).spawn()).unwrap().unwrap();
+    let folder = scratch.file("r");
+    let receiver = receive(&rack.hosts[1], 10, &folder);
+    let sent = || rack.hosts[0].interface("eth0").counters().unwrap().sent_bytes;
+    wait_until("a part of the file is sent", || sent() > 2_000_000);
+    sender.kill().unwrap();
+    sender.wait().unwrap();
+    let output = receiver.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(3), 1), "{said}");
+    assert!(said.starts_with("rxo: the cast of 10.0.0.1:7000 failed after "), "{said}");
+    assert!(
+        said.contains(" of 60,000,000 bytes: ") && said.contains("no file was written"),
+        "{said}"
+    );
+    assert!(output.stdout.is_empty() && names(&folder).is_empty(), "{:?}", names(&folder));
 }

@@ -236,9 +236,45 @@ fn before_and_after_the_connection_there_is_nothing() {
     let mut filter = Filter::new(address(SENDER), address(GROUP));
     assert_eq!(rewritten(&mut filter, &to_group(0, b"x"), at(0)), None);
     let mut filter = opened();
-    let fin = Seg { flags: TcpFlags::FIN | TcpFlags::ACK, ..from_receiver() };
-    assert_eq!(filter.hear_host(&fin.frame(), at(2)), News::Ends);
+    let reset = Seg { flags: TcpFlags::RST, ..from_receiver() };
+    assert_eq!(filter.hear_host(&reset.frame(), at(2)), News::Ends);
     assert_eq!(rewritten(&mut filter, &to_group(0, b"x"), at(3)), None);
+}
+
+fn fin() -> TcpFlags {
+    TcpFlags::FIN | TcpFlags::ACK
+}
+
+/// An ACK of everything before `at` of the stream.
+fn acks(at: u32) -> Seg {
+    Seg { seq: OURS + 2, ack: ISS + 1 + at, ..from_receiver() }
+}
+
+/// As `nc -N` does whose input has ended: it is in the group until it has the sender's FIN as well.
+#[test]
+fn a_receiver_that_closes_its_side_first_gets_all_that_follows() {
+    let mut filter = opened();
+    let closes = Seg { flags: fin(), ..from_receiver() };
+    assert_eq!(filter.hear_host(&closes.frame(), at(2)), News::Nothing);
+    filter.judge(&Seg { ack: OURS + 2, ..from_sender() }.frame(), at(3));
+    let got = rewritten(&mut filter, &to_group(0, b"hello"), at(4)).unwrap();
+    assert_eq!(segment_in(&got).unwrap().1.segment.ack, OURS + 2, "of its FIN");
+    let last = Seg { flags: fin(), ..to_group(5, b"end") };
+    assert!(rewritten(&mut filter, &last, at(5)).is_some());
+    assert_eq!(filter.hear_host(&acks(8).frame(), at(6)), News::Nothing);
+    assert_eq!(filter.hear_host(&acks(9).frame(), at(6)), News::Ends);
+    assert_eq!(rewritten(&mut filter, &last, at(7)), None);
+}
+
+#[test]
+fn a_fin_that_comes_as_a_repair_ends_the_membership_as_well() {
+    let mut filter = opened();
+    let outside = Seg { seq: SeqNumber(ISS.0 - 9), flags: fin(), ..from_sender() };
+    filter.judge(&outside.frame(), at(2));
+    assert_eq!(filter.hear_host(&acks(0).frame(), at(2)), News::Nothing, "no FIN of this stream");
+    let last = Seg { flags: fin(), text: b"end".to_vec(), ..from_sender() };
+    assert_eq!(filter.judge(&last.frame(), at(2)), Verdict::Pass);
+    assert_eq!(filter.hear_host(&acks(4).frame(), at(3)), News::Ends);
 }
 
 proptest! {

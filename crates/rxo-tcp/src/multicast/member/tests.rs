@@ -1,0 +1,88 @@
+//! Receivers that catch up: what their sequence numbers mean.
+
+use alloc::vec::Vec;
+use rxo_wire::{FlowKey, SeqNumber};
+
+use super::*;
+use crate::{Config, Ecn, GroupConfig, Repairs, Secret, Segment, SegmentOptions, Slow, Transmit};
+
+const NOW: Instant = Instant::from_micros(1_000_000);
+
+fn group() -> Group {
+    Group::new(GroupConfig {
+        seed: GroupSeed { iss: SeqNumber(77), timestamp_offset: 5 },
+        buffer_bytes: 1 << 20,
+        largest_segment_bytes: 1_448,
+        large_send_bytes: 64_000,
+        most_receivers: 2,
+        slow: Slow::Wait,
+        late: Late::CatchUp,
+        repairs: Repairs::Each,
+    })
+}
+
+fn segment_of(transmit: &Transmit<'_>) -> Segment<Vec<u8>> {
+    Segment {
+        seq: transmit.seq,
+        ack: transmit.ack,
+        flags: transmit.flags,
+        window: transmit.window,
+        options: SegmentOptions::read(transmit.options.as_slice()),
+        payload: None,
+        ecn: Ecn::NotCapable,
+        arrived_at: NOW,
+    }
+}
+
+/// The sender's connection to a receiver that has just opened it, and what the receiver has sent last.
+fn opened(group: &Group) -> (Connection<Vec<u8>>, Segment<Vec<u8>>) {
+    let pair = FlowKey::v4(0x0a00_0001, 0x0a00_0002, 7_000 << 16 | 40_000, 0);
+    let open = |pair| Connection::open_passive(Config::default(), pair, Secret([1, 2]));
+    let mut side = open(pair).expect("settings that can be");
+    side.join_group(group.seed(), group.config().buffer_bytes);
+    let mut receiver = open(pair.reversed()).expect("settings that can be");
+    receiver.connect(NOW);
+    let mut last = None;
+    for _ in 0..2 {
+        while let Some(transmit) = receiver.poll_transmit(NOW) {
+            side.on_arrival(NOW, segment_of(&transmit).into());
+            last = Some(segment_of(&transmit));
+        }
+        while let Some(transmit) = side.poll_transmit(NOW) {
+            receiver.on_arrival(NOW, segment_of(&transmit).into());
+        }
+    }
+    assert_eq!(side.state(), State::Established);
+    (side, last.expect("an ACK"))
+}
+
+/// It has the group's sequence numbers, and none of its text.
+#[test]
+fn whoever_is_behind_by_all_sequence_numbers_catches_up() {
+    for sent in [1, 1 << 31, 1 << 32, 3 << 32] {
+        let mut group = group();
+        group.nxt = sent;
+        let (mut side, _) = opened(&group);
+        let joined = group.join(&mut side, NOW);
+        assert!(joined.is_ok(), "{joined:?}");
+        assert_eq!(group.progress().catching_up, 1, "{sent} bytes");
+    }
+}
+
+/// Its window reaches into what the group sends, so it has text that its own connection has not sent yet.
+#[test]
+fn an_acknowledgement_of_what_only_the_group_has_sent_counts() {
+    let group = group();
+    let rows = [(40_000, 40_000), (60_000, 50_000), (10_000_000, 0)];
+    for (acked, counts) in rows {
+        let (mut side, ack) = opened(&group);
+        let lent = side.send_shared(&mut SharedBytes::from(alloc::vec![7; 50_000]));
+        assert_eq!(lent, Ok(50_000));
+        while side.poll_transmit(NOW).is_some() {}
+        let before = side.statistics();
+        assert!(before.snd_nxt - before.snd_una < 40_000, "the window is smaller");
+        let ack = Segment { ack: before.snd_una + acked, ..ack };
+        side.on_arrival(NOW, ack.into());
+        assert_eq!(side.statistics().snd_una, before.snd_una + counts, "{acked} bytes");
+    }
+}
