@@ -293,9 +293,12 @@ fn frames_left_behind_are_worth_a_look_at_once() {
     }
 }
 
-/// A segment of each version of IP as a sender gives it that leaves the checksum to the device, and the bytes of
-/// its headers.
-fn families() -> [(Vec<u8>, fn(&[u8]) -> Frame<&[u8]>, usize); 2] {
+/// A segment, the frame that a sender makes of it that leaves checksum and segmentation to the device, and the
+/// bytes of its headers.
+type Family = (Vec<u8>, fn(&[u8]) -> Frame<&[u8]>, usize);
+
+/// One for each version of IP.
+fn families() -> [Family; 2] {
     [(tcp(2_500), large, HEADERS_BYTES), (tcp_v6(2_500), large_v6, HEADERS_V6_BYTES)]
 }
 
