@@ -471,14 +471,14 @@ fn answer_to_a_syn(rack: &mut Rack, from: SocketAddr) -> (SeqNumber, u32) {
     syn[20 + 13] = TcpFlags::SYN.bits() as u8;
     rack.back.push(&Frame { checksum: ChecksumStatus::Verified, ..Frame::new(syn, rack.now) });
     while !rack.sender.turn(rack.now).unwrap().is_idle() {}
-    let answers = rack.out.take_all().into_iter().filter_map(|sent| {
+    let mut answers = rack.out.take_all().into_iter().filter_map(|sent| {
         let parsed = parse_ip(&sent.bytes).unwrap();
         let Transport::Tcp(segment) = parsed.transport else { return None };
         let options = SegmentOptions::read(&sent.bytes[parsed.at.tcp_options()]);
         let is_it = parsed.key.destination() == from.ip() && segment.flags.contains(TcpFlags::SYN);
         is_it.then(|| (segment.seq, options.timestamp.unwrap().value))
     });
-    answers.last().expect("an answer")
+    answers.next().expect("an answer")
 }
 
 /// Whoever may join is told the group's initial sequence number and clock, and nobody else.

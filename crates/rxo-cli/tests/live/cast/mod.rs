@@ -93,7 +93,8 @@ fn sent_by_command() {
     let original = scratch.file("image.img");
     fs::write(&original, &file).unwrap();
     let line = format!(
-        "cast send {} --nic packet:eth0 --ip {SENDER}/24 {GROUP} --receivers 3 --late catch-up --slow eject:2s --json",
+        "cast send {} --nic packet:eth0 --ip {SENDER}/24 {GROUP} --receivers 3 --late catch-up --slow eject:2s \
+         --fast-path on --json",
         original.display()
     );
     let mut sender = rack.hosts[0].run(|| command(&line).spawn()).unwrap().unwrap();
@@ -125,6 +126,7 @@ fn sent_by_command() {
     let total: Value = serde_json::from_str(total).unwrap();
     let counts = ["receivers", "done", "failed"].map(|name| total[name].as_u64().unwrap());
     assert_eq!(counts, [4, 3, 1], "{said:?}");
+    assert!(total["fast_path"]["consumed"].as_u64().unwrap() > 0, "{total}");
     // Each byte left once, and what the one that came again had missed once more.
     assert!(sent() < 300_000_000, "{}", sent());
 }
@@ -256,7 +258,7 @@ fn no_sender() {
 fn killed_sender() {
     let (rack, scratch) = (Rack::new(2), Scratch::new("cast-killed"));
     let original = scratch.file("image.img");
-    fs::write(&original, pattern(60_000_000)).unwrap();
+    fs::write(&original, pattern(30_000_000)).unwrap();
     // Slowly enough that there is a half.
     rack.hosts[0].interface("eth0").limit_rate(RateLimit::new(5_000_000)).unwrap();
     let line = format!(
@@ -275,7 +277,7 @@ fn killed_sender() {
     assert_eq!((output.status.code(), said.lines().count()), (Some(3), 1), "{said}");
     assert!(said.starts_with("rxo: the cast of 10.0.0.1:7000 failed after "), "{said}");
     assert!(
-        said.contains(" of 60,000,000 bytes: ") && said.contains("no file was written"),
+        said.contains(" of 30,000,000 bytes: ") && said.contains("no file was written"),
         "{said}"
     );
     assert!(output.stdout.is_empty() && names(&folder).is_empty(), "{:?}", names(&folder));
