@@ -291,12 +291,13 @@ fn rings_run_while_memory_comes_and_goes_and_stop_while_theirs_is_away() {
     assert_eq!(frames_after(None), 1);
     assert_eq!(frames_after(Some(Request::AddMemRegion(another()))), 1);
     assert_eq!(frames_after(Some(Request::RemoveMemRegion(beside))), 1);
+    assert_eq!(frames_after(Some(Request::AddMemRegion(another()))), 1);
     assert_eq!(frames_after(Some(Request::RemoveMemRegion(region()))), 0, "the rings were there");
     // One frame waited, and comes as soon as the rings are back; the one behind it follows.
     front.request(&Request::AddMemRegion(own()), false).unwrap();
     let mut batch = Vec::new();
     assert_eq!(stage.device.source.receive(&mut batch, 64).unwrap(), 1);
-    put(&5_u16.to_le_bytes(), 0x2002).unwrap();
+    put(&6_u16.to_le_bytes(), 0x2002).unwrap();
     assert_eq!(stage.device.source.receive(&mut batch, 64).unwrap(), 1);
     assert!(said.iter().all(|line| line.ends_with("a guest has started")), "{said:?}");
     wait_for_reply(&mut front, || stage.device.source.attend());
