@@ -40,10 +40,6 @@ pub(crate) fn command(counted: &str, profile: &Path, simulation: &[&str]) -> Res
     Ok(command)
 }
 
-/// Options that simulate a first cache of 32 KiB and a last one of 8 MiB: the Nehalem of Chan and Cheriton 2013.
-pub(crate) const CACHES: [&str; 4] =
-    ["--cache-sim=yes", "--I1=32768,4,64", "--D1=32768,8,64", "--LL=8388608,16,64"];
-
 /// Where costs are from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'t> {

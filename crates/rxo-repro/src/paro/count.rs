@@ -84,7 +84,7 @@ fn run(
     let forget = format!("--zero-before=*{WINDOW}*");
     let mut options = vec![forget.as_str()];
     if is_simulated {
-        options.extend(callgrind::CACHES);
+        options.extend(CACHES);
     }
     let mut command = callgrind::command(counted, &profile, &options)?;
     let line = format!(
@@ -106,3 +106,6 @@ fn run(
 
 /// The function of the host that receives.
 const RECEIVES: &str = "Host<I,O>::receive";
+/// A first cache of 32 KiB and a last one of 8 MiB: the paper's Nehalem.
+const CACHES: [&str; 4] =
+    ["--cache-sim=yes", "--I1=32768,4,64", "--D1=32768,8,64", "--LL=8388608,16,64"];

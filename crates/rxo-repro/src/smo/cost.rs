@@ -71,8 +71,7 @@ pub(super) fn count(case: Case, rounds: usize) -> Result<Cost> {
     let (parts, done) = run_counted(case, rounds, "counted_acks", &[])?;
     let (sending, _) = run_counted(case, rounds, "counted_sends", &[])?;
     let is_papers = [paper::FEWEST, paper::MOST].contains(&case.receivers);
-    let simulated =
-        is_papers.then(|| run_counted(case, rounds, "counted_acks", &callgrind::CACHES));
+    let simulated = is_papers.then(|| run_counted(case, rounds, "counted_acks", &CACHES));
     let simulated = simulated.transpose()?;
     let cycles = |(parts, done): (Counts, Done)| parts.iter().sum::<f64>() / done.acks as f64;
     let parts = parts.map(|count| count / done.acks as f64);
@@ -92,6 +91,10 @@ fn by_name<S: Serializer>(parts: &Counts, serializer: S) -> Result<S::Ok, S::Err
 }
 
 type Counts = [f64; Category::ALL.len()];
+
+/// The first and the second cache of a core of the paper's Nehalem, 32 and 256 KiB.
+const CACHES: [&str; 4] =
+    ["--cache-sim=yes", "--I1=32768,4,64", "--D1=32768,8,64", "--LL=262144,8,64"];
 
 fn run_counted(
     case: Case,

@@ -270,7 +270,7 @@ fn cycles(costs: &[Cost]) -> Option<Figure> {
     Some(Figure {
         number: "8 simulated",
         title: "Cycles of an acknowledgement, simulated",
-        fixed: "caches of 32 KiB and 8 MiB",
+        fixed: "caches of 32 and 256 KiB",
         x_label: X,
         y_label: "cycles per ACK, estimated",
         x: receivers.iter().map(usize::to_string).collect(),
