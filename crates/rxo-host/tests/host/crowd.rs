@@ -47,6 +47,42 @@ fn connections_that_nobody_has_any_more_are_so_many_at_most() {
     }
 }
 
+/// Ten thousand windows that are closed hold what their buffers say, and another client is served. Of what nobody has any
+/// more the newest wait, as many as the host keeps, and no longer than it says.
+#[test]
+fn ten_thousand_that_never_read_harm_nobody_else() {
+    const COUNT: usize = 10_000;
+    let mut world = World::with(options(), |config| {
+        config.sockets = COUNT + 8;
+        config.memory_bytes = 4 << 30;
+        (config.tcp.send_buffer_bytes, config.tcp.receive_buffer_bytes) = (16 << 10, 16 << 10);
+        config.tcp.largest_buffers = None;
+    });
+    let (free, before) = (world.server.counters().memory_left_bytes, held_bytes());
+    let (clients, accepted) = silent_clients(&mut world, COUNT);
+    assert_eq!(world.server.counters().connections, COUNT);
+    let held = (held_bytes() - before) / COUNT as i64;
+    assert!(held < 60 << 10, "{held} bytes for both ends of each");
+
+    let listener = world.listen(1);
+    let (other, its_end) = world.connected(&listener);
+    (&its_end).write_all(b"served").unwrap();
+    world.settle();
+    assert_eq!(drain(&other).unwrap().0, b"served");
+
+    drop(accepted);
+    world.settle();
+    let counters = world.server.counters();
+    assert_eq!(counters.orphans + counters.orphans_reset as usize, COUNT);
+    assert_eq!(counters.orphans, 1_024, "the default");
+    world.pass(rxo_tcp::Config::default().orphan_timeout + Duration::from_secs(1));
+    drop((other, its_end));
+    world.pass(Duration::from_secs(1));
+    assert!(clients.iter().all(|client| client.take_error().unwrap().is_some()), "they are told");
+    let counters = world.server.counters();
+    assert_eq!((counters.connections, counters.memory_left_bytes), (0, free));
+}
+
 /// In time as well, although their peers answer every probe of the closed window: after
 /// `orphan_timeout` nothing is left of them, not a byte.
 #[test]
