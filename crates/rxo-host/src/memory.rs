@@ -35,6 +35,12 @@ pub(crate) struct Share {
 }
 
 impl Memory {
+    /// A frame of so many `bytes` has come from the device.
+    #[inline]
+    pub(crate) fn came(&self, bytes: usize) {
+        self.queue.came(bytes);
+    }
+
     /// So many `bytes`, for connections over a device with `queue`.
     pub(crate) const fn new(bytes: u64, queue: Queue) -> Self {
         Self { left: AtomicU64::new(bytes), for_new: bytes / 4, queue }

@@ -4,7 +4,8 @@
 //! are used at once, whenever the worker is away for a moment; what finds no room is lost, and comes again after a
 //! timeout. So the first window of a connection follows what the windows before it have left of the ring, and windows
 //! grow only into that. A long path spreads what its windows allow over its round trip, so they grow as they
-//! need. Separate from memory because a ring is a matter of time, not of bytes that are kept.
+//! need. A ring has a slot for each frame, so where peers send GSO frames it has room for more. Separate from memory because a
+//! ring is a matter of time, not of bytes that are kept.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,8 +14,11 @@ use rxo_frame::Duration;
 /// The queue of one device.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// Bytes of text that may be on their way to it; `u64::MAX` if it has no limit.
-    room: u64,
+    /// Frames that it keeps; `None` if it has no limit.
+    frames: Option<u64>,
+    mtu: u64,
+    /// Bytes of a frame as they came lately, from `mtu` to [`LARGEST_FRAME_BYTES`]. Only the worker writes it.
+    frame_bytes: AtomicU64,
     /// The windows of all connections, in bytes. Only a guide: two threads may both take the last of it.
     offered: AtomicU64,
 }
@@ -22,9 +26,30 @@ pub(crate) struct Queue {
 impl Queue {
     /// The queue of a device that keeps `frames` frames with up to `mtu` bytes; `None` if that is not known.
     pub(crate) fn new(frames: Option<usize>, mtu: u32) -> Self {
+        let (frames, mtu) = (frames.map(|frames| frames as u64), u64::from(mtu));
+        Self { frames, mtu, frame_bytes: AtomicU64::new(mtu), offered: AtomicU64::new(0) }
+    }
+
+    /// A frame of so many `bytes` has come, by itself or with others like it.
+    #[inline]
+    pub(crate) fn came(&self, bytes: usize) {
+        let bytes = (bytes as u64).min(LARGEST_FRAME_BYTES).max(self.mtu);
+        let before = self.frame_bytes.load(Ordering::Relaxed);
+        if bytes != before {
+            // Rounded away from `before`, so that frames that are all alike are soon the measure.
+            let step = bytes.abs_diff(before).div_ceil(8);
+            let now = if bytes > before { before + step } else { before - step };
+            self.frame_bytes.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes of text that may be on their way to it; `u64::MAX` if it has no limit.
+    fn room(&self) -> u64 {
         // Half of it is for what comes beside text, for text that is read late, and for the least windows of many.
-        let room = frames.map_or(u64::MAX, |frames| frames as u64 * u64::from(mtu) / 2);
-        Self { room, offered: AtomicU64::new(0) }
+        let of = |frames: u64, bytes: u64| frames * bytes / 2;
+        let Some(frames) = self.frames else { return u64::MAX };
+        let room = of(frames, self.frame_bytes.load(Ordering::Relaxed));
+        room.min(MOST_LARGE_BYTES.max(of(frames, self.mtu)))
     }
 
     /// The first window of a connection that asks for `asked` bytes.
@@ -50,19 +75,23 @@ impl Queue {
 
     /// What one connection may take at a time of what is left.
     fn part(&self) -> u32 {
-        let left = self.room.saturating_sub(self.offered.load(Ordering::Relaxed));
+        let left = self.room().saturating_sub(self.offered.load(Ordering::Relaxed));
         u32::try_from(left / PARTS).unwrap_or(u32::MAX)
     }
 
     /// Whether a link of 10 Gbit/s fills the queue in `time` or less.
     fn takes_at_most(&self, time: Duration) -> bool {
-        u128::from(self.room) <= time.as_nanos() * BYTES_IN_EIGHT_NS / 8
+        u128::from(self.room()) <= time.as_nanos() * BYTES_IN_EIGHT_NS / 8
     }
 }
 
 /// RFC 6928, section 2: what a peer may send before the first acknowledgement.
 const LEAST_WINDOW_BYTES: u32 = 16 << 10;
 const PARTS: u64 = 64;
+/// Of an IP packet.
+const LARGEST_FRAME_BYTES: u64 = 1 << 16;
+/// Frames that are larger than a slot wait in a socket's queue, whose 32 MiB also count what the kernel needs for each.
+const MOST_LARGE_BYTES: u64 = 16 << 20;
 /// Of 10 Gbit/s.
 const BYTES_IN_EIGHT_NS: u128 = 10;
 
@@ -92,6 +121,20 @@ mod tests {
     }
 
     #[test]
+    fn where_gso_frames_come_there_is_room_for_more() {
+        let queue = ring();
+        let slots = queue.room();
+        (0..100).for_each(|_| queue.came(4 * 1_500));
+        assert_eq!(queue.room(), MOST_LARGE_BYTES);
+        (0..100).for_each(|_| queue.came(2 * 1_500));
+        assert_eq!(queue.room(), 2 * slots);
+        (0..100).for_each(|_| queue.came(66));
+        assert_eq!(queue.room(), slots, "never less than for full frames");
+        let larger = Queue::new(Some(1 << 20), 1_500);
+        assert!(larger.room() > MOST_LARGE_BYTES);
+    }
+
+    #[test]
     fn a_window_that_is_closed_leaves_room() {
         let queue = ring();
         let first = queue.part();
@@ -114,7 +157,7 @@ mod tests {
             }
         }
         let all: u64 = windows.iter().map(|&window| u64::from(window)).sum();
-        assert!(all <= queue.room, "{all} of {}", queue.room);
+        assert!(all <= queue.room(), "{all} of {}", queue.room());
         assert!(windows.iter().all(|&window| window > 256 << 10), "{windows:?}");
     }
 

@@ -32,6 +32,9 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 None => return self.admit_unread(now, single.frame()),
             },
         };
+        if !matches!(delivery, Delivery::Acks(_)) {
+            self.post.memory().came(first.bytes().len());
+        }
         let at = delivery.offsets()?;
         let is_admitted = self.link.admits(first, &key, at, taken.is_intact());
         is_admitted.then(|| (key, Form::of(&delivery, at)))
