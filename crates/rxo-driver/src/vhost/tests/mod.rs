@@ -329,11 +329,8 @@ fn a_message_for_a_ring_leaves_the_others_alone() {
     assert_eq!(calls.each_ref().map(is_notified), [true, false]);
 }
 
-/// The guest makes room for the rest only if it hears of what it got.
-#[test]
-fn a_guest_is_notified_of_segments_whose_frame_has_no_room() {
-    let mut stage = Stage::new("segments");
-    let mut front = stage.connect();
+/// The memory of a guest, and the file of it: one descriptor that the device writes is available twice.
+fn two_buffers() -> (OwnedFd, std::fs::File) {
     let file = memory_file(MEMORY_BYTES).unwrap();
     let memory = std::fs::File::from(file.try_clone().unwrap());
     let put = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&memory, bytes, at);
@@ -342,6 +339,15 @@ fn a_guest_is_notified_of_segments_whose_frame_has_no_room() {
     put(&2_048_u32.to_le_bytes(), 8).unwrap();
     put(&2_u16.to_le_bytes(), 12).unwrap();
     put(&2_u16.to_le_bytes(), 0x2002).unwrap();
+    (file, memory)
+}
+
+/// The guest makes room for the rest only if it hears of what it got.
+#[test]
+fn a_guest_is_notified_of_segments_whose_frame_has_no_room() {
+    let mut stage = Stage::new("segments");
+    let mut front = stage.connect();
+    let (file, _) = two_buffers();
     let call = crate::virtio_net::Notifier::new().unwrap();
     let mut requests = start();
     requests[2] = Request::SetMemTable(vec![SharedRegion { region: region(), file }]);
@@ -364,14 +370,8 @@ fn a_guest_is_notified_of_segments_whose_frame_has_no_room() {
 fn packets_that_wait_for_buffers_are_load() {
     let mut stage = Stage::new("load");
     let mut front = stage.connect();
-    let file = memory_file(MEMORY_BYTES).unwrap();
-    let memory = std::fs::File::from(file.try_clone().unwrap());
+    let (file, memory) = two_buffers();
     let put = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&memory, bytes, at);
-    // One descriptor that the device writes, made available twice.
-    put(&0x8000_u64.to_le_bytes(), 0).unwrap();
-    put(&2_048_u32.to_le_bytes(), 8).unwrap();
-    put(&2_u16.to_le_bytes(), 12).unwrap();
-    put(&2_u16.to_le_bytes(), 0x2002).unwrap();
     let mut requests = start();
     requests[1] = Request::SetFeatures(VERSION_1 | EVENT_IDX);
     requests[2] = Request::SetMemTable(vec![SharedRegion { region: region(), file }]);
