@@ -32,7 +32,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
                 None => return self.admit_unread(now, single.frame()),
             },
         };
-        if !matches!(delivery, Delivery::Acks(_)) {
+        // Other single frames are few, or ACKs.
+        if first.gso.is_some() || matches!(delivery, Delivery::Aggregate(_)) {
             self.post.memory().came(first.bytes().len());
         }
         let at = delivery.offsets()?;

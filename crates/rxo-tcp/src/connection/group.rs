@@ -121,8 +121,15 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// How much of the text that this connection has been lent an acknowledgement of `ack` is about. A receiver that
     /// catches up takes what the group sends as far as its window reaches, so it acknowledges text that left to the group
     /// and not yet by its own connection.
+    #[inline(always)]
     pub(crate) fn ack_of_own_text(&mut self, ack: SeqNumber, now: Instant) -> SeqNumber {
-        let is_ahead = self.role == Role::CatchesUp && self.snd.nxt.is_before(ack);
+        if self.role == Role::CatchesUp { self.ack_of_lent_text(ack, now) } else { ack }
+    }
+
+    /// Out of line, because only a receiver that catches up needs it.
+    #[cold]
+    fn ack_of_lent_text(&mut self, ack: SeqNumber, now: Instant) -> SeqNumber {
+        let is_ahead = self.snd.nxt.is_before(ack);
         if !is_ahead || (self.snd.una + self.snd.wnd).is_before(ack) {
             return ack;
         }
