@@ -65,7 +65,7 @@ fn experiments_that_cannot_be() {
         ("card --rounds 0", "--rounds 0: choose 1 to 100"),
         (
             "card --only split",
-            "possible values: profile, threads, limit, connections, exchange, linux, prefetch",
+            "possible values: profile, threads, saturation, limit, connections, exchange, linux, prefetch",
         ),
         ("--rate 100", "unexpected argument '--rate'"),
         ("--quick acks", "the subcommand 'acks' cannot be used with"),
