@@ -57,8 +57,8 @@ fn ports() -> [u16; 3] {
     [1, same, other]
 }
 
-/// Looks at a batch of ACKs, of which each has its place in the batch as its number. Returns place and number of each
-/// in the order in which they are given to connections.
+/// Looks at a batch of ACKs. An ACK's number is its position in the batch. Returns connection and number of each ACK,
+/// in the order in which connections get them.
 fn given(batch: impl IntoIterator<Item = (u16, u8)>) -> Vec<(u32, u32)> {
     let switch = Switch::new(FastModules::ON);
     let mut fast = Fast::new(&FastPath::default(), LinkKind::RawIp, [0; 6], switch);

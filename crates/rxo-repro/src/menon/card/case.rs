@@ -58,7 +58,7 @@ impl Case {
     /// Original as a kernel of 2006 took frames: one by one.
     pub(super) const SINGLE: Self = Self { poll_frames: 1, ..Self::one_processor(Stack::ORIGINAL) };
 
-    /// The same, with more than it takes.
+    /// This receiver behind the generator, which sends more than it takes.
     pub(super) const fn saturated(self) -> Self {
         Self { traffic: Traffic::Saturation, ..self }
     }
