@@ -29,6 +29,7 @@ mod reader;
 mod readiness;
 mod shards;
 mod shares;
+mod slots;
 mod threads;
 mod time_waits;
 mod transfers;
