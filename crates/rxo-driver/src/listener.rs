@@ -44,6 +44,9 @@ pub struct SocketFile {
 }
 
 impl Listener {
+    /// The most connections that wait to be accepted.
+    pub(crate) const MOST_WAITING: u16 = 128;
+
     /// Binds the socket; messages call it `label`. Takes over the file of a process that was killed: one that
     /// nobody listens on. Of several processes that bind the same path at once, one succeeds: the folder is locked
     /// meanwhile.
@@ -153,15 +156,13 @@ fn bind_complete(path: &Path, access: Access) -> io::Result<UnixListener> {
         file.set_permissions(Permissions::from_mode(OWNER_ONLY))?;
         socket = OwnedFd::from(file);
     }
-    sys::listen_unix(socket.as_fd(), &unfinished, MOST_WAITING)?;
+    sys::listen_unix(socket.as_fd(), &unfinished, libc::c_int::from(Listener::MOST_WAITING))?;
     let named = fs::rename(&unfinished, path);
     named.inspect_err(|_| _ = fs::remove_file(&unfinished))?;
     Ok(socket.into())
 }
 
 const OWNER_ONLY: u32 = 0o600;
-/// The most connections that wait to be accepted.
-const MOST_WAITING: libc::c_int = 128;
 
 /// Locks the folder of `path` until the value is dropped or this process ends. It leaves nothing behind.
 fn lock_folder(label: &str, path: &Path, attempts: u32) -> Result<File, DeviceError> {

@@ -1,6 +1,7 @@
 //! The device: a socket, and at most one front end at a time.
 
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
 use rxo_device::DeviceError;
@@ -10,6 +11,7 @@ use super::connection::Connection;
 use super::options::GuestOptions;
 use crate::fault;
 use crate::listener::Listener;
+use crate::vhost_user::Channel;
 use crate::vhost_user::foreign::Discards;
 use crate::virtio_net::{Attended, Copying, Events, Happened, Notices, Side, Token, Watched};
 
@@ -187,6 +189,7 @@ impl Backend {
             }
             if self.connection.is_some() {
                 self.notices.add("refused a second front end; it has one");
+                self.refuse(stream);
                 continue;
             }
             match Connection::new(stream, &self.discards, &self.events, self.options) {
@@ -197,6 +200,11 @@ impl Backend {
         self.is_accept_due = true;
     }
 
+    /// Closes a front end that is not served, and what it has sent.
+    fn refuse(&self, stream: UnixStream) {
+        drop(Channel::discarding_to(stream, self.discards.clone()));
+    }
+
     /// Nothing reports when descriptors are free again or closed, so each later look tries.
     fn accept_later(&mut self, obstacle: Obstacle, why: &str) {
         self.is_accept_due = true;
@@ -204,5 +212,13 @@ impl Backend {
             self.said_obstacles.push(obstacle);
             self.notices.add(format!("cannot accept a front end: {why}"));
         }
+    }
+}
+
+/// Those who wait are refused one by one, because closing the listener would close what they have sent.
+impl Drop for Backend {
+    fn drop(&mut self) {
+        let waiting = std::iter::from_fn(|| self.listener.accept().ok().flatten());
+        waiting.take(usize::from(Listener::MOST_WAITING)).for_each(|stream| self.refuse(stream));
     }
 }

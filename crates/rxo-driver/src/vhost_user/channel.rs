@@ -6,6 +6,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -84,6 +85,26 @@ impl Channel {
     pub fn request<F: AsFd>(&mut self, request: &Request<F>, needs_reply: bool) -> io::Result<()> {
         let bytes = request.to_bytes(needs_reply);
         send_with_descriptors(self.socket.as_fd(), &bytes, &request.files())
+    }
+}
+
+/// Empties the socket first. Descriptors that nobody has taken from it are closed with it, by this thread, and
+/// closing one may block.
+impl Drop for Channel {
+    fn drop(&mut self) {
+        // Nothing comes afterwards, so this ends.
+        _ = self.socket.shutdown(Shutdown::Both);
+        let mut bytes = [0; CHUNK_BYTES];
+        loop {
+            match receive_with_descriptors(self.socket.as_fd(), &mut bytes, &self.discards) {
+                Ok((0, _)) => return,
+                Ok(_) => {}
+                Err(error) => match error.kind() {
+                    io::ErrorKind::Interrupted | io::ErrorKind::InvalidData => {}
+                    _ => return,
+                },
+            }
+        }
     }
 }
 

@@ -4,10 +4,11 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use super::{PATIENCE, Stage, region, start};
 use crate::vhost_user::features::{PROTOCOL_FEATURES, VERSION_1};
-use crate::vhost_user::{Request, RingNumber, SharedRegion};
+use crate::vhost_user::{Channel, Request, RingNumber, SharedRegion};
 
 #[test]
 fn bytes_that_are_no_messages_end_the_connection() {
@@ -123,16 +124,43 @@ fn files_that_cannot_be_closed_use_up_no_descriptors() {
         assert!(count() < 16, "{} are open", count());
     }
     drop(peer);
+    // One that waits: a test that connected again and again would fill the queue of the listener and block.
+    let mut front = stage.connect();
+    front.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
     let begun = std::time::Instant::now();
-    loop {
+    while front.receive().unwrap().is_none() {
         assert!(begun.elapsed() < PATIENCE, "no front end is accepted any more");
-        let mut front = stage.connect();
-        front.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
         stage.turn();
-        if front.receive().is_ok_and(|reply| reply.is_some()) {
-            return;
-        }
     }
+}
+
+/// Files come with messages that the device never reads: behind an invalid message, from a second front end, and
+/// from one that still waits when the device is closed. The device would wait for them an hour.
+#[test]
+fn unread_files_that_cannot_be_closed_block_nobody() {
+    let mut stage = Stage::new("unread");
+    let mut peers = Vec::new();
+    let mut send_file = |front: &mut Channel| {
+        let (file, peer) = socket_that_blocks_its_closing();
+        peers.push(peer);
+        let shared = SharedRegion { region: region(), file };
+        front.request(&Request::SetMemTable(vec![shared]), false).unwrap();
+    };
+    let mut invalid = stage.connect();
+    invalid.request(&Request::<OwnedFd>::GetRingBase(99), false).unwrap();
+    send_file(&mut invalid);
+    assert!(stage.turn().last().unwrap().contains("there is no ring 99"));
+    let mut first = stage.connect();
+    first.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
+    stage.turn();
+    let mut second = stage.connect();
+    send_file(&mut second);
+    assert!(stage.turn().last().unwrap().contains("refused a second front end"));
+    let mut waiting = stage.connect();
+    send_file(&mut waiting);
+    drop(stage);
+    drop(peers);
 }
 
 /// A socket, and what it waits for when it is closed: it has bytes left that its peer does not read.
