@@ -66,7 +66,22 @@ pub(crate) fn receive(
     n: usize,
     bytes: usize,
 ) -> Result<Received> {
-    let (before, begun) = (guest.profile()?, Instant::now());
+    let before = guest.profile()?;
+    let took = transfer(guest, peer, n, bytes)?;
+    Ok(Received { profile: guest.profile()?.since(&before), took })
+}
+
+/// Sends `bytes` bytes to the `n`-th guest, and returns how long that took.
+///
+/// # Errors
+/// If the transfer breaks.
+pub(crate) fn transfer(
+    guest: &mut Guest,
+    peer: &Namespace,
+    n: usize,
+    bytes: usize,
+) -> Result<Duration> {
+    let begun = Instant::now();
     guest.start(&format!("nc -l -p {PORT} -e dd of=/dev/null bs=65536 2>/dev/null"))?;
     let content = vec![0x5a; bytes];
     let sent = peer.run(|| -> Result<()> {
@@ -76,7 +91,7 @@ pub(crate) fn receive(
     })?;
     sent.context("cannot send to the guest")?;
     guest.finish(PATIENCE)?;
-    Ok(Received { profile: guest.profile()?.since(&before), took: begun.elapsed() })
+    Ok(begun.elapsed())
 }
 
 /// Connects as soon as the guest listens.

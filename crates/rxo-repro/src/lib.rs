@@ -4,14 +4,15 @@
 //! From the top: each experiment has its module. Its plan, made of what was typed (its flags stand
 //! in [`flags`], what they accept in `limits`), is an `experiment`: it is measured in `turns` in
 //! networks of `rxo-lab`; samples become rows, rows become findings, and these a report.
-//! What the experiments share: threads of rxo's (`running`), such as a worker between two devices (`through`), a
-//! bulk sender behind it (`sending`), guests that receive (`guests`), processes of this program (`process`), also
-//! under `callgrind`, the machine and its cores, its other load (`load`, which may forbid a verdict), medians with
-//! their spread, figures, and statements that are held against what was measured.
+//! What the experiments share: threads of rxo's (`running`), such as a network `card` or a worker between two devices
+//! (`through`), a bulk sender behind it (`sending`), guests that receive (`guests`), processes of this program
+//! (`process`), also under `callgrind`, the machine and its cores, its other load (`load`, which may forbid a
+//! verdict), medians with their spread, figures, and statements that are held against what was measured.
 //! Nothing outside the process's own namespaces is touched, and they go with the process.
 
 mod calibrate;
 mod callgrind;
+mod card;
 mod demo;
 mod experiment;
 mod figure;

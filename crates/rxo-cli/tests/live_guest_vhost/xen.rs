@@ -19,9 +19,10 @@ pub(crate) fn the_experiment_counts_a_guest() {
     assert!(output.status.success(), "{said}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = |name: &str| report[name].as_array().unwrap().clone();
-    assert_eq!((rows("costs").len(), rows("guests").len()), (6, 2));
+    assert_eq!((rows("costs").len(), rows("guests").len()), (8, 2));
     for row in rows("costs") {
-        let copies = if row["system"] == "lro" || row["system"] == "da" { 2.0 } else { 1.0 };
+        let is_linear = ["lro", "da", "da4"].iter().any(|name| row["system"] == *name);
+        let copies = if is_linear { 2.0 } else { 1.0 };
         assert_eq!(row["copies"].as_f64(), Some(copies), "{row}");
         assert!(row["instructions_a_byte"].as_f64().unwrap() > 0.0, "{row}");
     }
@@ -29,9 +30,17 @@ pub(crate) fn the_experiment_counts_a_guest() {
         assert!(row["instructions_a_byte"].as_f64().unwrap() > 0.0, "{row}");
         assert!(row["copying_a_byte"].as_f64().unwrap() > 0.0, "{row}");
     }
+    let rates = rows("machines");
+    let systems: Vec<_> = rates.iter().map(|row| row["system"].as_str().unwrap()).collect();
+    assert_eq!(systems, ["linux", "xen", "lro", "bo", "da", "bo-da", "auto"]);
+    for row in rates {
+        assert!(row["mbit_per_s"].as_f64().unwrap() > 1.0, "{row}");
+        let aggregates = row["packets_an_aggregate"].as_f64().unwrap() > 1.0;
+        assert_eq!(aggregates, row["system"] != "linux" && row["system"] != "xen", "{row}");
+    }
 }
 
-/// Two guests behind one switch and pairs of requests: each guest has its file, and pays something for it.
+/// Two guests behind one switch, and a guest of each system behind a card that has requests: each guest has its file, and pays something for it.
 pub(crate) fn the_experiment_has_several_guests() {
     let out = Folder::new();
     let output = rxo("repro xen --only guests --quick --json", &out).output().unwrap();
@@ -45,7 +54,10 @@ pub(crate) fn the_experiment_has_several_guests() {
         assert!(each["instructions_a_byte"].as_f64().unwrap() > 0.0, "{each}");
     }
     assert_eq!(report["requests"][0]["auto_held"], 0, "a lone segment leaves at once");
-    for latency in [&case["idle"], &case["beside_bulk"], &report["requests"][0]["pairs"][0][1]] {
+    let rounds = report["requests"][0]["rounds"].as_array().unwrap();
+    let of_systems = rounds[0].as_array().unwrap();
+    assert_eq!((rounds.len(), of_systems.len()), (3, 7));
+    for latency in [&case["idle"], &case["beside_bulk"]].into_iter().chain(of_systems) {
         let [median, p99] = ["p50_us", "p99_us"].map(|name| latency[name].as_f64().unwrap());
         assert!(0.0 < median && median <= p99, "{latency}");
     }

@@ -6,6 +6,7 @@ use super::driver::Cost;
 use super::figures;
 use super::guest::GuestCost;
 use super::guest::exchange::Requests;
+use super::guest::rate::GuestRate;
 use super::guest::several::Several;
 use super::plan::Plan;
 use super::system::System;
@@ -21,6 +22,7 @@ pub(crate) struct Measured {
     pub(super) exchanges: Vec<Exchange>,
     pub(super) costs: Vec<Cost>,
     pub(super) guests: Vec<GuestCost>,
+    pub(super) machines: Vec<GuestRate>,
     pub(super) requests: Vec<Requests>,
     pub(super) several: Vec<Several>,
 }
@@ -97,9 +99,10 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
             plan.guest_bytes / 1024
         ),
         format!(
-            "Requests: one byte to a guest that sends it back, {} transactions of each system in a pair, two \
-             guests at once, which take turns, booted {} times. Several guests: behind one switch, {} KiB to each at the \
-             same time, after a file whose hash each guest computes.",
+            "Requests, and rates that are measured: guests on the paper's machine. Driver domain and guest share a core, a card and \
+             the sender have the other; under Linux the card is the guest's. Requests: one byte to a guest that sends it back, {} \
+             transactions of each system in a round, all guests at once, which take turns, booted {} times. Several guests: behind \
+             one switch, {} KiB to each at the same time, after a file whose hash each guest computes.",
             plan.transactions,
             plan.boots,
             plan.several_bytes / 1024

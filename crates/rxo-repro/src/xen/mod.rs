@@ -21,8 +21,8 @@ mod virtual_time;
 use anyhow::Result;
 
 use self::findings::{Found, Measured};
-use self::guest::exchange;
 use self::guest::several::{self, Several};
+use self::guest::{exchange, rate};
 use self::plan::GuestCase;
 pub(crate) use self::plan::Plan;
 use self::traffic::{SEGMENT_BYTES, Traffic};
@@ -34,9 +34,9 @@ impl Experiment for Plan {
     type Findings = Found;
 
     fn steps(&self) -> Result<usize> {
-        let Self { rates, exchanges, costs, guests, requests, several, .. } = self;
+        let Self { rates, exchanges, costs, guests, machines, requests, several, .. } = self;
         let counted = rates.len() + exchanges.len() + costs.len() + guests.len();
-        Ok(counted + requests.len() * self.boots + several.len())
+        Ok(counted + machines.len() * self.rounds + requests.len() * self.boots + several.len())
     }
 
     fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
@@ -98,10 +98,18 @@ impl Plan {
             |case, _| Ok(missing.or_note(guest::cost(case, self.guest_bytes))),
             |cost| line(cost.map(|cost| cost.instructions_a_byte)),
         )?;
+        let machines = turns.measure(
+            Cases { cases: &self.machines, rounds: self.rounds, rotated: self.machines.len() },
+            |system| format!("one core, {}", system.name()),
+            |system, _| Ok(missing.or_note(rate::measure(system, self.guest_bytes))),
+            |rate| {
+                rate.map_or(NOT_MEASURED.to_owned(), |it| format!("{:.0} Mbit/s", it.mbit_per_s))
+            },
+        )?;
         let requests = turns.measure(
             Cases { cases: &self.requests, rounds: self.boots, rotated: 1 },
-            |pairs| format!("{pairs} pairs of requests to guests"),
-            |pairs, boot| Ok(missing.or_note(exchange::pairs(pairs, self.transactions, boot))),
+            |rounds| format!("{rounds} rounds of requests to guests"),
+            |rounds, boot| Ok(missing.or_note(exchange::rounds(rounds, self.transactions, boot))),
             |requests| if requests.is_some() { "measured" } else { NOT_MEASURED }.to_owned(),
         )?;
         let several = turns.measure(
@@ -115,6 +123,7 @@ impl Plan {
         )?;
         Ok(Measured {
             guests: guests.into_iter().flatten().flatten().collect(),
+            machines: machines.into_iter().flatten().flatten().collect(),
             requests: requests.into_iter().flatten().flatten().collect(),
             several: several.into_iter().flatten().flatten().collect(),
             ..Measured::default()

@@ -36,11 +36,15 @@ pub(crate) struct Plan {
     pub(super) guests: Vec<GuestCase>,
     /// Bytes of the longer transfer to a guest.
     pub(super) guest_bytes: usize,
-    /// Pairs of transactions with two live guests; empty for none.
+    /// Systems on the paper's machine whose rate is measured.
+    pub(super) machines: Vec<System>,
+    /// How often each of them is.
+    pub(super) rounds: usize,
+    /// Rounds of transactions with live guests; empty for none.
     pub(super) requests: Vec<usize>,
-    /// How often those two are booted.
+    /// How often those guests are booted.
     pub(super) boots: usize,
-    /// Transactions of each system in a pair.
+    /// Transactions of each system in a round.
     pub(super) transactions: usize,
     pub(super) several: Vec<SeveralCase>,
     /// Bytes that each of several guests receives.
@@ -78,7 +82,12 @@ impl Plan {
             },
             guests: if counts { guests(*quick) } else { Vec::new() },
             guest_bytes: if *quick { QUICK_BYTES } else { BYTES },
-            requests: if live { vec![PAIRS] } else { Vec::new() },
+            machines: System::RECEIVERS
+                .into_iter()
+                .filter(|_| wanted(XenPart::Throughput))
+                .collect(),
+            rounds: if *quick { 1 } else { ROUNDS },
+            requests: if live { vec![REQUEST_ROUNDS] } else { Vec::new() },
             boots: if *quick { 1 } else { BOOTS },
             transactions: if *quick { QUICK_TRANSACTIONS } else { TRANSACTIONS },
             several: if live { several(*quick) } else { Vec::new() },
@@ -98,7 +107,8 @@ impl Plan {
     }
 
     pub(super) fn needs_guests(&self) -> bool {
-        !(self.guests.is_empty() && self.requests.is_empty() && self.several.is_empty())
+        let Self { guests, machines, requests, several, .. } = self;
+        !(guests.is_empty() && machines.is_empty() && requests.is_empty() && several.is_empty())
     }
 }
 
@@ -106,7 +116,7 @@ impl Plan {
 /// poll also does not, as the paper's did not.
 fn guests(quick: bool) -> Vec<GuestCase> {
     let systems = if quick { &QUICK_SYSTEMS[..] } else { &System::DOMAINS };
-    let polls = if quick { &QUICK_POLLS[..] } else { &GUEST_POLLS };
+    let polls = if quick { &QUICK_POLLS[..] } else { &COUNTED_POLLS };
     let each = |frames: &f64, gro| {
         let frames_a_poll = *frames;
         systems.iter().map(move |system| GuestCase { system: *system, frames_a_poll, gro })
@@ -132,15 +142,15 @@ pub(super) const COUNTED_POLLS: [f64; 6] = [1.0, paper::FRAMES_A_POLL, 4.0, 8.0,
 const QUICK_POLLS: [f64; 1] = [paper::FRAMES_A_POLL];
 /// A poll at full load.
 pub(super) const FULL_LOAD: f64 = 32.0;
-/// The paper's, and full load.
-const GUEST_POLLS: [f64; 2] = [paper::FRAMES_A_POLL, FULL_LOAD];
 const QUICK_SYSTEMS: [System; 2] = [System::Xen, System::BoDa];
 /// How many guests there are at once.
 const SEVERAL: [usize; 3] = [1, 2, 4];
 const SEVERAL_SYSTEMS: [System; 3] = [System::Xen, System::Lro, System::Auto];
-/// Pairs with the same two guests.
-const PAIRS: usize = 3;
-/// With the pairs an odd number, so that there is a pair in the middle.
+/// Rates of each system.
+const ROUNDS: usize = 3;
+/// Rounds with the same guests.
+const REQUEST_ROUNDS: usize = 3;
+/// With the rounds an odd number, so that there is one in the middle.
 const BOOTS: usize = 7;
 const TRANSACTIONS: usize = 200;
 const QUICK_TRANSACTIONS: usize = 50;
@@ -165,8 +175,9 @@ mod tests {
     fn without_flags_it_is_everything() {
         let plan = plan("").unwrap();
         assert_eq!((plan.rates.len(), plan.exchanges.len(), plan.costs.len()), (77, 6, 48));
-        assert_eq!((plan.guests.len(), plan.requests.len(), plan.several.len()), (18, 1, 9));
-        assert_eq!(plan.steps().unwrap(), 165);
+        assert_eq!((plan.guests.len(), plan.machines.len()), (42, 7));
+        assert_eq!((plan.requests.len(), plan.several.len()), (1, 9));
+        assert_eq!(plan.steps().unwrap(), 77 + 6 + 48 + 42 + 7 * 3 + 7 + 9);
         assert!(plan.needs_networks(), "for guests");
     }
 
@@ -176,7 +187,8 @@ mod tests {
             ("rate", 77),
             ("latency", 6),
             ("cost --quick", 10),
-            ("throughput", 66),
+            ("throughput", 111),
+            ("throughput --quick", 17),
             ("guests", 16),
             ("guests --quick", 2),
         ] {

@@ -23,7 +23,7 @@ use rxo_lab::Lab;
 use rxo_lab::traffic::Pattern;
 
 use super::receiver::PORT;
-use super::wire;
+use crate::card;
 use crate::modelled::{Ends, Said, arp_answer, arp_request, mac_of};
 use crate::running::Running;
 
@@ -40,7 +40,7 @@ pub(super) fn generator(
 ) -> Result<Running<()>> {
     let IpAddr::V4(server) = address else { bail!("{address}: the generator speaks IPv4") };
     Running::start(lab, ("rxo-generator", core), move |stop, ready| {
-        let Device { source, sink } = wire::ring(&socket)?;
+        let Device { source, sink } = card::ring(&socket, card::MODERATION)?;
         ready();
         let source = WireSource::new(source, false).expanding(expand_packed);
         let mut card = Card { source, sink, received: Vec::new(), client: neighbour(server) };

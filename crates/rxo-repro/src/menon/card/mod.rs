@@ -19,7 +19,6 @@ mod plan;
 mod prefetch;
 pub(crate) mod receiver;
 mod row;
-pub(crate) mod wire;
 
 use anyhow::Result;
 

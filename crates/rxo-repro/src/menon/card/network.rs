@@ -15,8 +15,8 @@ use super::generator::generator;
 use super::plan::Plan;
 use super::prefetch::Prefetch;
 use super::receiver::{COUNTED, Measured, PORT};
-use super::wire::{self, MODERATION};
 use crate::callgrind;
+use crate::card::{self, MODERATION};
 use crate::folder::Folder;
 use crate::menon::receive::stack::Stack;
 use crate::process::{self, Process};
@@ -142,7 +142,7 @@ fn transfer(case: Case, plan: &Plan, folder: &Folder, tool: Tool) -> Result<(Mea
     if case.traffic == Traffic::Saturation {
         return saturate(case, plan, (&lab, folder), tool);
     }
-    let card = wire::card(&lab, folder.file("card.sock"), plan.cores.sender)?;
+    let card = card::start(&lab, (folder.file("card.sock"), MODERATION), plan.cores.sender)?;
     let each = tool.bytes(case, plan) / case.connections as u64;
     let bytes = each * case.connections as u64;
     let mut receiver = receiver(case, plan, (&lab, folder), tool, bytes)?;

@@ -22,8 +22,8 @@ use super::case::Way;
 use super::files;
 use super::paper::PROFILED_BYTES;
 use super::plan::Plan;
+use crate::card;
 use crate::folder::Folder;
-use crate::menon::card::wire;
 use crate::process::{self, Process};
 use crate::running::Running;
 
@@ -75,7 +75,7 @@ impl Live {
         files::make(&served, plan.live.files, PROFILED_BYTES)?;
         let peer_core = plan.cores.sender;
         let lab = Lab::through_with(LabOptions { peer_core, ..LabOptions::default() })?;
-        let card = wire::card(&lab, socket.clone(), plan.cores.sender)?;
+        let card = card::start(&lab, (socket.clone(), card::MODERATION), plan.cores.sender)?;
         let mut server = serve(plan, &lab, &served, [&socket, &control])?;
         let _addresses: Value = server.line()?;
         let meter = CpuMeter::new().process("the server", server.id());

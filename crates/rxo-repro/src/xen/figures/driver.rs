@@ -2,7 +2,7 @@
 
 use rxo_driver::CopyPath;
 
-use super::{at, bar, colour, cost_at, frames, lines, polls, shown};
+use super::{at, bar, cost_at, lines, points, polls, shown};
 use crate::figure::{Figure, Series};
 use crate::statement::Statement;
 use crate::xen::driver::Cost;
@@ -55,19 +55,9 @@ pub(super) fn table_v(costs: &[Cost]) -> Figure {
     }
 }
 
-/// Instructions a byte over frames a poll. The paper's points are at its frames a poll, as shares of Xen's here: it has
-/// cycles.
+/// Instructions a byte over frames a poll.
 pub(super) fn sweep(costs: &[Cost]) -> Figure {
-    let xen = cost_at(costs, System::Xen, paper::FRAMES_A_POLL);
-    let point = |system| {
-        let share = paper::driver_cycles(system).zip(paper::driver_cycles(System::Xen));
-        let value = xen.zip(share).map(|(xen, (cycles, of_xen))| xen * cycles / of_xen);
-        let is_here = |frames: &f64| *frames == paper::FRAMES_A_POLL;
-        let values = frames(costs).iter().map(|at| value.filter(|_| is_here(at))).collect();
-        let packets = paper::packets_an_aggregate(system).unwrap_or_default();
-        let name = format!("the paper's {}, {packets} packets an aggregate", system.name());
-        Series::reference(name, values).colour(colour(system))
-    };
+    let value = |cost: &Cost| cost.instructions_a_byte;
     Figure {
         number: "sweep",
         title: "Instructions of the driver domain by frames a poll",
@@ -75,9 +65,9 @@ pub(super) fn sweep(costs: &[Cost]) -> Figure {
         x_label: "frames a poll",
         y_label: "instructions a byte",
         x: polls(costs),
-        series: lines(costs, &System::COUNTED, |cost| cost.instructions_a_byte)
+        series: lines(costs, &System::COUNTED, value)
             .into_iter()
-            .chain([System::Lro, System::Da].map(point))
+            .chain(points(costs, value, paper::driver_cycles))
             .collect(),
         ..Figure::default()
     }

@@ -14,13 +14,14 @@ mod virtual_time;
 use super::driver::Cost;
 use super::findings::Measured;
 use super::guest::GuestCost;
+use super::paper;
 use super::system::System;
 use super::virtual_time::Rate;
 use crate::figure::{Figure, Series};
 use crate::statement::Statement;
 
 /// Figures of guests, which get their packets in real time.
-pub(super) const OF_GUESTS: [&str; 8] = [
+pub(super) const OF_GUESTS: [&str; 10] = [
     "Table V guest",
     "alignment",
     "Table IV",
@@ -29,11 +30,13 @@ pub(super) const OF_GUESTS: [&str; 8] = [
     "guests rate",
     "guests requests",
     "alignment places",
+    "sweep guest",
+    "requests rate",
 ];
 
 /// Every figure for which there is something.
 pub(super) fn all(measured: &Measured) -> Vec<Figure> {
-    let Measured { rates, exchanges, costs, guests, requests, several } = measured;
+    let Measured { rates, exchanges, costs, guests, machines, requests, several } = measured;
     let (guests, without_gro): (Vec<_>, Vec<_>) = guests.iter().copied().partition(|cost| cost.gro);
     let mut figures = Vec::new();
     if !rates.is_empty() {
@@ -45,18 +48,19 @@ pub(super) fn all(measured: &Measured) -> Vec<Figure> {
     if !guests.is_empty() {
         figures.extend([
             guest::guest_share(&guests, &without_gro),
+            guest::sweep(&guests),
             guest::guest_copies(&guests),
             guest::alignments(&guests),
         ]);
     }
     if !guests.is_empty() && !costs.is_empty() {
-        figures.push(guest::table_iv(costs, &guests, &without_gro));
+        figures.push(guest::table_iv(costs, [&guests, &without_gro], machines));
     }
     if !exchanges.is_empty() {
         figures.push(virtual_time::table_vii(exchanges));
     }
     if !requests.is_empty() {
-        figures.push(guests::requests(requests));
+        figures.extend(guests::requests(requests));
     }
     if !several.is_empty() {
         figures.extend([
@@ -131,6 +135,25 @@ fn lines<C: Case>(cases: &[C], systems: &[System], value: impl Fn(&C) -> f64) ->
         Series { colour, ..Series::new(system.name(), values.collect()) }
     };
     systems.iter().map(line).collect()
+}
+
+/// The paper's points of LRO and DA, at its frames a poll. They are shares of Xen's here, because the paper has cycles.
+fn points<C: Case>(
+    cases: &[C],
+    value: impl Fn(&C) -> f64,
+    cycles: fn(System) -> Option<f64>,
+) -> [Series; 2] {
+    let xen = at(cases, System::Xen, paper::FRAMES_A_POLL).map(value);
+    let point = |system| {
+        let share = cycles(system).zip(cycles(System::Xen));
+        let value = xen.zip(share).map(|(xen, (cycles, of_xen))| xen * cycles / of_xen);
+        let is_here = |frames: &f64| *frames == paper::FRAMES_A_POLL;
+        let values = frames(cases).iter().map(|at| value.filter(|_| is_here(at))).collect();
+        let packets = paper::packets_an_aggregate(system).unwrap_or_default();
+        let name = format!("the paper's {}, {packets} packets an aggregate", system.name());
+        Series::reference(name, values).colour(colour(system))
+    };
+    [System::Lro, System::Da].map(point)
 }
 
 /// The colour of a system, and with it the shape of its points, which repeats after four: that of auto differs

@@ -4,6 +4,7 @@ use super::virtual_time::{aggregates, holds, table_vii};
 use super::*;
 use crate::xen::guest::Alignment;
 use crate::xen::guest::exchange::{Latency, Requests};
+use crate::xen::guest::rate::GuestRate;
 use crate::xen::guest::several::{Several, Share};
 use crate::xen::paper;
 use crate::xen::plan::FULL_LOAD;
@@ -77,7 +78,6 @@ fn counted(share: f64) -> Vec<GuestCost> {
         copying_a_byte: if system == System::Bo { 0.4 } else { 0.3 },
         packets_an_aggregate: 2.55,
         copies: 1.0,
-        mbit_per_s: 50.0,
         hold_p50_us: 20.0,
         hold_p99_us: 40.0,
         alignment: Alignment(std::array::from_fn(|at| u64::from(at == 14))),
@@ -111,7 +111,9 @@ fn payload_at_other_addresses_is_seen() {
 #[test]
 fn the_rate_is_linuxs_share_of_what_the_link_carries() {
     let (as_then, today) = (counted(0.5), counted(1.0));
-    let figure = table_iv(&costs(0.2), &today, &as_then);
+    let machine =
+        |mbit_per_s| GuestRate { system: System::Da, mbit_per_s, packets_an_aggregate: 5.1 };
+    let figure = table_iv(&costs(0.2), [&today, &as_then], &[300.0, 500.0, 100.0].map(machine));
     let rates = |series: usize| -> Vec<_> {
         figure.series[series].values.iter().map(|value| value.unwrap().round()).collect()
     };
@@ -119,10 +121,17 @@ fn the_rate_is_linuxs_share_of_what_the_link_carries() {
     assert_eq!(rates(0), [721.0, 577.0, 941.0, 941.0, 941.0, 941.0, 941.0]);
     // A guest that has no use for aggregation: LRO 4.9, DA 4.2.
     assert_eq!(rates(1), [721.0, 577.0, 589.0, 589.0, 687.0, 687.0, 687.0]);
-    assert_eq!(verdicts(&figure), [Some(true)], "that of the guest without GRO");
-    assert_eq!(verdicts(&table_iv(&costs(0.2), &as_then, &today)), [Some(false)]);
-    let quick = table_iv(&costs(0.2), &as_then, &[]);
-    assert_eq!(verdicts(&quick), [None], "that guest was not measured");
+    let measured = &figure.series[2];
+    assert_eq!((measured.values[4], measured.values[0]), (Some(300.0), None));
+    assert_eq!(measured.ranges[4], Some((100.0, 500.0)));
+    // LRO passes Linux, which the paper's does not.
+    assert_eq!(verdicts(&figure), [Some(true), Some(false)], "those of the guest without GRO");
+    let swapped = table_iv(&costs(0.2), [&as_then, &today], &[]);
+    assert_eq!(verdicts(&swapped), [Some(false), Some(false)]);
+    let dear = table_iv(&costs(1.3), [&as_then, &today], &[]);
+    assert_eq!(verdicts(&dear), [Some(false), Some(false)]);
+    let quick = table_iv(&costs(0.2), [&as_then, &[]], &[]);
+    assert_eq!(verdicts(&quick), [None; 2], "that guest was not measured");
 }
 
 #[test]
@@ -160,7 +169,7 @@ fn several(guests: usize, instructions_a_byte: f64) -> Several {
         hold_p99_us: 40.0,
     };
     let each = vec![share; guests];
-    let latency = |p99_us| Latency { p50_us: 300.0, p99_us };
+    let latency = |p99_us| Latency { p50_us: 300.0, p99_us, per_second: 3_000.0 };
     let beside_bulk = (guests > 1).then(|| latency(2_000.0));
     Several { system: System::Auto, guests, each, idle: latency(400.0), beside_bulk }
 }
@@ -190,18 +199,26 @@ fn a_file_that_arrived_wrong_is_no_result() {
 }
 
 #[test]
-fn requests_are_judged_by_the_pair_in_the_middle() {
-    let pair = |xen, auto| [xen, auto].map(|p50_us| Latency { p50_us, p99_us: 2.0 * p50_us });
-    let verdict = |pairs, auto_held| {
-        let requests = Requests { transactions: 10, pairs, auto_held, auto_hold_p99_us: 60.0 };
-        verdicts(&guests::requests(&[requests]))
+fn requests_are_judged_by_the_round_in_the_middle() {
+    let latency = |p50_us| Latency { p50_us, p99_us: 2.0 * p50_us, per_second: 1e6 / p50_us };
+    // Every system takes as long as Xen, but auto.
+    let round = |xen, auto| {
+        System::RECEIVERS.map(|system| latency(if system == System::Auto { auto } else { xen }))
     };
-    let alike = vec![pair(100.0, 101.0), pair(90.0, 90.0), pair(100.0, 200.0)];
-    assert_eq!(verdict(alike.clone(), 0), [Some(true); 2]);
-    assert_eq!(verdict(alike, 1), [Some(true), Some(false)], "a request was held");
-    let slower = vec![pair(100.0, 104.0), pair(90.0, 90.0), pair(100.0, 200.0)];
-    assert_eq!(verdict(slower, 0), [Some(false), Some(true)]);
-    assert_eq!(verdict(Vec::new(), 0), [None; 2]);
+    let figures = |rounds, auto_held| {
+        let requests = Requests { transactions: 10, rounds, auto_held, auto_hold_p99_us: 60.0 };
+        guests::requests(&[requests])
+    };
+    let verdict = |rounds, auto_held| verdicts(&figures(rounds, auto_held)[0]);
+    let alike = vec![round(100.0, 101.0), round(90.0, 90.0), round(100.0, 200.0)];
+    assert_eq!(verdict(alike.clone(), 0), [Some(true); 3]);
+    assert_eq!(verdict(alike.clone(), 1), [Some(true), Some(true), Some(false)], "one was held");
+    let slower = vec![round(100.0, 104.0), round(90.0, 90.0), round(100.0, 200.0)];
+    assert_eq!(verdict(slower, 0), [Some(true), Some(false), Some(true)]);
+    assert_eq!(verdicts(&guests::requests(&[])[0]), [None; 3]);
+    let [_, rates] = figures(alike, 0);
+    assert_eq!((rates.x[0].as_str(), rates.series[0].values[0]), ("Linux", Some(10_000.0)));
+    assert_eq!(rates.series[1].values[0], Some(6_090.0), "the paper's");
 }
 
 #[test]

@@ -45,13 +45,18 @@ impl Running<Reading> {
 }
 
 impl Running<GuestsReading> {
-    /// A driver domain for a guest on each of `sockets`, behind one switch, with polls as `rxo guest` has them.
-    pub(super) fn switching(lab: &Lab, system: System, sockets: &[PathBuf]) -> Result<Self> {
+    /// A driver domain for a guest on each of `sockets`, behind one switch, with polls as `rxo guest` has them. Its frames
+    /// come from `nic`.
+    pub(super) fn switching(
+        lab: &Lab,
+        system: System,
+        nic: impl FnOnce() -> Result<Device> + Send + 'static,
+        (sockets, core): (&[PathBuf], Option<usize>),
+    ) -> Result<Self> {
         let sockets = sockets.to_vec();
-        Self::start(lab, ("rxo", None), move |stop, ready| {
+        Self::start(lab, ("rxo", core), move |stop, ready| {
             let guests = sockets.iter().map(|socket| card(system, socket, None));
-            let (guests, nic) =
-                (guests.collect::<Result<Vec<_>>>()?, wire(DeviceOptions::default())?);
+            let (guests, nic) = (guests.collect::<Result<Vec<_>>>()?, nic()?);
             ready();
             let ports = vec![PortSettings { vlans: Vlans::Only(0), fixed: None }; 1 + guests.len()];
             let switch = Switch::new(ports, SwitchOptions::default())?;

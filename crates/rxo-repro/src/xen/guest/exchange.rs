@@ -1,9 +1,9 @@
-//! Requests and responses of one byte with live guests: what a transaction takes without coalescing and
-//! under `auto`.
+//! Requests and responses of one byte with live guests: what a transaction takes on the paper's [`Machine`] under each
+//! system.
 //!
-//! Two guests run at once, each behind a driver domain of its own, and have the transactions in turn, so
-//! that what changes in the machine falls on both. Which core a guest got, and where its memory lies, stays with
-//! it, so they are booted several times, and in turn one or the other first. A guest answers by `cat`.
+//! All machines run at once and have the transactions in turn, so that what changes in the computer falls on all.
+//! Where the memory of a guest lies stays with it, so they are booted several times, each time with
+//! another one first. A guest answers by `cat`.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,71 +11,83 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rxo::Counters;
-use rxo::worker::GuestsReading;
 use rxo_coalesce::FlushReason;
-use rxo_lab::{Guest, GuestImage, Lab, Namespace, Processor};
+use rxo_lab::{Guest, GuestImage, Namespace};
 use serde::Serialize;
 
-use crate::folder::Folder;
-use crate::guests::{PATIENCE, PORT, address, boot, connect};
-use crate::running::Running;
+use super::machine::Machine;
+use crate::guests::{PATIENCE, PORT, address, connect};
 use crate::xen::system::System;
 
-/// What transactions took, in microseconds.
+/// What transactions took, in microseconds, and how many there were a second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(in crate::xen) struct Latency {
     pub(in crate::xen) p50_us: f64,
     pub(in crate::xen) p99_us: f64,
+    pub(in crate::xen) per_second: f64,
 }
 
-/// Transactions without coalescing and under `auto`, in pairs.
+/// Transactions of all systems, in rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(in crate::xen) struct Requests {
-    /// Transactions of each system in a pair.
+    /// Transactions of each system in a round.
     pub(in crate::xen) transactions: usize,
-    /// In each pair Xen's and auto's.
-    pub(in crate::xen) pairs: Vec<[Latency; 2]>,
+    /// In each round what every one of [`System::RECEIVERS`] took.
+    pub(in crate::xen) rounds: Vec<[Latency; COMPARED]>,
     /// Deliveries that auto held beyond the poll that brought them.
     pub(in crate::xen) auto_held: u64,
-    /// The time from the arrival of a request at the wire to its way into the guest, under auto. It includes
+    /// The time from the arrival of a request at the card to its way into the guest, under auto. It includes
     /// the wait for the worker's turn.
     pub(in crate::xen) auto_hold_p99_us: f64,
 }
 
-/// The systems of a pair.
-pub(in crate::xen) const COMPARED: [System; 2] = [System::Xen, System::Auto];
+/// Systems that are compared.
+pub(in crate::xen) const COMPARED: usize = System::RECEIVERS.len();
 
-/// Measures so many pairs of so many transactions with the guests of the `boot`-th boot, counted from 0.
+/// Measures so many rounds of so many transactions with the machines of the `boot`-th boot, counted from 0.
 ///
 /// # Errors
 /// If what a guest needs is missing, which one line names, or a connection breaks.
-pub(in crate::xen) fn pairs(count: usize, transactions: usize, boot: usize) -> Result<Requests> {
-    let (image, folder) = (GuestImage::find()?, Folder::new("xen")?);
-    let start = |place: usize| Side::start(&image, COMPARED[place], &folder, place);
-    let first = start(boot % 2)?;
-    let second = start(1 - boot % 2)?;
-    let mut sides = if boot.is_multiple_of(2) { [first, second] } else { [second, first] };
+pub(in crate::xen) fn rounds(count: usize, transactions: usize, boot: usize) -> Result<Requests> {
+    let image = GuestImage::find()?;
+    let mut sides = start_all(&image, boot)?;
     for side in &mut sides {
         side.echo.transact(WARM_UP)?;
     }
-    let mut pairs = Vec::with_capacity(count);
-    for pair in 0..count {
-        let mut taken = [Vec::new(), Vec::new()];
-        for place in [pair % 2, 1 - pair % 2] {
+    let mut rounds = Vec::with_capacity(count);
+    for round in 0..count {
+        let mut taken = [const { Vec::new() }; COMPARED];
+        for place in in_turn(round) {
             taken[place] = sides[place].echo.transact(transactions)?;
         }
-        pairs.push(taken.map(Latency::of));
+        rounds.push(taken.map(Latency::of));
     }
-    let [xen, auto] = sides;
-    xen.finish()?;
-    let totals = auto.finish()?;
-    let engine = &totals.guests.first().context("rxo says nothing of its guest")?.engine;
+    let mut auto = None;
+    for (side, system) in sides.into_iter().zip(System::RECEIVERS) {
+        let engine = side.finish()?;
+        auto = engine.filter(|_| system == System::Auto).or(auto);
+    }
+    let engine = auto.context("auto has no driver domain")?;
     Ok(Requests {
         transactions,
-        pairs,
-        auto_held: held(engine),
+        rounds,
+        auto_held: held(&engine),
         auto_hold_p99_us: engine.hold_ns.quantile(0.99) as f64 / 1e3,
     })
+}
+
+/// Starts a machine for each system, another one first in each boot. They are given in the order of the systems.
+fn start_all(image: &GuestImage, boot: usize) -> Result<Vec<Side>> {
+    let mut sides = [const { None }; COMPARED];
+    for place in in_turn(boot) {
+        sides[place] = Some(Side::start(image, System::RECEIVERS[place])?);
+    }
+    Ok(sides.into_iter().flatten().collect())
+}
+
+/// The places of all systems; each round begins with another one.
+fn in_turn(round: usize) -> impl Iterator<Item = usize> {
+    (0..COMPARED).map(move |place| (place + round) % COMPARED)
 }
 
 /// Deliveries that were held beyond their poll: neither lone segments nor for an idle receiver.
@@ -88,34 +100,31 @@ fn held(engine: &Counters) -> u64 {
 impl Latency {
     /// Of transactions, in any order; there must be one.
     pub(super) fn of(mut taken: Vec<Duration>) -> Self {
+        let per_second = taken.len() as f64 / taken.iter().sum::<Duration>().as_secs_f64();
         taken.sort_unstable();
         let last = taken.len() - 1;
         let at = |share: f64| taken[(last as f64 * share).round() as usize].as_secs_f64() * 1e6;
-        Self { p50_us: at(0.5), p99_us: at(0.99) }
+        Self { p50_us: at(0.5), p99_us: at(0.99), per_second }
     }
 }
 
-/// A guest that answers, behind a driver domain of its own. The last is dropped last.
+/// A guest that answers, on a machine of its own.
 struct Side {
     echo: Echo,
-    guest: Guest,
-    domain: Running<GuestsReading>,
-    _lab: Lab,
+    machine: Machine,
 }
 
 impl Side {
-    fn start(image: &GuestImage, system: System, folder: &Folder, n: usize) -> Result<Self> {
-        let (lab, socket) = (Lab::through()?, folder.guest(n));
-        let domain = Running::switching(&lab, system, std::slice::from_ref(&socket))?;
-        let mut guest = boot(image, Processor::Emulated, &socket, 0)?;
-        let echo = Echo::start(&mut guest, lab.peer(), 0)?;
-        Ok(Self { echo, guest, domain, _lab: lab })
+    fn start(image: &GuestImage, system: System) -> Result<Self> {
+        let mut machine = Machine::start(image, system)?;
+        let (guest, peer) = machine.ends();
+        let echo = Echo::start(guest, peer, 0)?;
+        Ok(Self { echo, machine })
     }
 
-    fn finish(mut self) -> Result<GuestsReading> {
-        self.echo.finish(&mut self.guest)?;
-        drop(self.guest);
-        self.domain.finish()
+    fn finish(mut self) -> Result<Option<Counters>> {
+        self.echo.finish(self.machine.ends().0)?;
+        self.machine.finish()
     }
 }
 
@@ -163,8 +172,10 @@ mod tests {
     #[test]
     fn percentiles_are_of_what_was_measured() {
         let taken = (1..=101).rev().map(Duration::from_micros).collect();
-        assert_eq!(Latency::of(taken), Latency { p50_us: 51.0, p99_us: 100.0 });
+        let latency = Latency::of(taken);
+        assert_eq!((latency.p50_us, latency.p99_us), (51.0, 100.0));
+        assert!((latency.per_second - 1e6 / 51.0).abs() < 1e-6, "{latency:?}");
         let one = Latency::of(vec![Duration::from_micros(7)]);
-        assert_eq!(one, Latency { p50_us: 7.0, p99_us: 7.0 });
+        assert_eq!((one.p50_us, one.p99_us), (7.0, 7.0));
     }
 }

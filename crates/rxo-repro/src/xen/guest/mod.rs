@@ -3,12 +3,14 @@
 //! A Linux sender's frames cross rxo's worker, whose polls have so many frames, and reach the guest through
 //! `vhost:`. Two transfers of different size are counted; their difference has nothing of starting a program or a connection.
 //!
-//! What single requests take with a live guest is in [`exchange`], several guests at once in [`several`]. All
-//! have rxo on a thread, as [`domain`] starts it.
+//! What single requests take on the paper's [`machine`] is in [`exchange`], what it carries in [`rate`], several guests
+//! at once in [`several`]. All have rxo on a thread, as [`domain`] starts it.
 
 mod alignment;
 mod domain;
 pub(super) mod exchange;
+mod machine;
+pub(super) mod rate;
 pub(super) mod several;
 
 use std::time::Duration;
@@ -42,8 +44,6 @@ pub(super) struct GuestCost {
     pub(super) packets_an_aggregate: f64,
     /// How often each byte was copied on the way into the guest.
     pub(super) copies: f64,
-    /// The rate of the longer transfer. Its guest is emulated.
-    pub(super) mbit_per_s: f64,
     /// How long the first segment of a delivery was held, from its arrival at the wire.
     pub(super) hold_p50_us: f64,
     pub(super) hold_p99_us: f64,
@@ -86,7 +86,6 @@ pub(super) fn cost(case: GuestCase, bytes: usize) -> Result<GuestCost> {
             _ => (engine.aggregated_segments + engine.singles) as f64 / deliveries as f64,
         },
         copies: host_out.bytes_copied as f64 / host_out.bytes as f64,
-        mbit_per_s: mbit_per_s(many, long.took),
         hold_p50_us: hold_us(0.5),
         hold_p99_us: hold_us(0.99),
         alignment: Alignment(places.bytes()),

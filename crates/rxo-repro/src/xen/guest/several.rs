@@ -6,6 +6,7 @@ use std::thread;
 
 use anyhow::{Context, Result};
 use rxo::Reading;
+use rxo::live::DeviceOptions;
 use rxo_lab::{Guest, GuestImage, Lab, Namespace, Processor};
 use serde::Serialize;
 
@@ -13,7 +14,7 @@ use super::exchange::{Echo, Latency};
 use super::{all, mbit_per_s};
 use crate::folder::Folder;
 use crate::guests::{PATIENCE, at_once, boot, receive};
-use crate::running::Running;
+use crate::running::{Running, wire};
 use crate::xen::plan::SeveralCase;
 use crate::xen::system::System;
 
@@ -58,7 +59,8 @@ pub(in crate::xen) fn measure(case: SeveralCase, bytes: usize, requests: usize) 
     let SeveralCase { system, guests: count } = case;
     let (image, lab, folder) = (GuestImage::find()?, Lab::through()?, Folder::new("xen")?);
     let sockets: Vec<_> = (0..count).map(|n| folder.guest(n)).collect();
-    let domain = Running::switching(&lab, system, &sockets)?;
+    let nic = || wire(DeviceOptions::default());
+    let domain = Running::switching(&lab, system, nic, (&sockets, None))?;
     let mut guests =
         at_once(sockets.iter(), |n, socket| boot(&image, Processor::Counted, socket, n))?;
     let peer = lab.peer();

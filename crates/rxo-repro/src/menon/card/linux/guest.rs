@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use super::super::plan::Plan;
 use super::super::receiver::COUNTED;
-use super::super::wire;
 use super::Feed;
 use super::domain::Passed;
 use super::kernel;
 use super::part::{Part, Parts};
 use crate::callgrind;
+use crate::card;
 use crate::folder::Folder;
 use crate::guests::{boot, receive};
 use crate::process::Process;
@@ -49,7 +49,7 @@ pub(in super::super) fn cost(feed: Feed, plan: &Plan) -> Result<Cost> {
     let image = GuestImage::find()?;
     let (folder, core) = (Folder::new("menon")?, plan.cores.sender);
     let lab = Lab::through_with(LabOptions { peer_core: core, ..LabOptions::default() })?;
-    let card = wire::card(&lab, folder.file("card.sock"), core)?;
+    let card = card::start(&lab, (folder.file("card.sock"), card::MODERATION), core)?;
     let mut domain = Process::start("the driver domain", &mut command(feed, &folder)?)?;
     let mut guest = boot(&image, Processor::Counted, &folder.file("guest.sock"), 0)?;
     guest.set_coalescing(feed == Feed::OwnGro)?;

@@ -11,13 +11,18 @@ use rxo_lab::Lab;
 
 use crate::running::{Running, wire};
 
-/// Starts `rxo card` on a thread, on the sender's core.
+/// Starts `rxo card` on a thread, on the sender's core. It notifies the host once in so long at most.
 ///
 /// # Errors
 /// If a device cannot be opened.
-pub(crate) fn card(lab: &Lab, socket: PathBuf, core: Option<usize>) -> Result<Running<Reading>> {
+pub(crate) fn start(
+    lab: &Lab,
+    (socket, moderation): (PathBuf, Duration),
+    core: Option<usize>,
+) -> Result<Running<Reading>> {
     Running::start(lab, ("rxo-card", core), move |stop, ready| {
-        let devices = open(&socket)?;
+        let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
+        let devices = (wire(options)?, ring(&socket, moderation)?);
         ready();
         let card = Card { validates: true, expands: true, report_every: None, desk: None };
         // Its only notices are that the receiver has come and gone.
@@ -27,17 +32,15 @@ pub(crate) fn card(lab: &Lab, socket: PathBuf, core: Option<usize>) -> Result<Ru
     })
 }
 
-fn open(socket: &Path) -> Result<(Device, Device)> {
-    let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
-    Ok((wire(options)?, ring(socket)?))
-}
-
 /// The card's side of the ring, as a device.
-pub(super) fn ring(socket: &Path) -> Result<Device> {
+///
+/// # Errors
+/// If it cannot be opened.
+pub(crate) fn ring(socket: &Path, moderation: Duration) -> Result<Device> {
     let guest = GuestOptions {
         aggregates: false,
         ack_templates: true,
-        moderation: MODERATION,
+        moderation,
         ..GuestOptions::default()
     };
     let name = format!("vhost:{}", socket.display()).parse()?;
@@ -45,4 +48,4 @@ pub(super) fn ring(socket: &Path) -> Result<Device> {
 }
 
 /// As `rx-usecs` of a card.
-pub(super) const MODERATION: Duration = Duration::from_micros(50);
+pub(crate) const MODERATION: Duration = Duration::from_micros(50);
