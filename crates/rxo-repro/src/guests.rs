@@ -71,7 +71,7 @@ pub(crate) fn receive(
     Ok(Received { profile: guest.profile()?.since(&before), took })
 }
 
-/// Sends `bytes` bytes to the `n`-th guest, and returns how long that took.
+/// Sends `bytes` bytes to the `n`-th guest, and returns how long that took from the connection on.
 ///
 /// # Errors
 /// If the transfer breaks.
@@ -81,15 +81,16 @@ pub(crate) fn transfer(
     n: usize,
     bytes: usize,
 ) -> Result<Duration> {
-    let begun = Instant::now();
     guest.start(&format!("nc -l -p {PORT} -e dd of=/dev/null bs=65536 2>/dev/null"))?;
     let content = vec![0x5a; bytes];
-    let sent = peer.run(|| -> Result<()> {
+    let sent = peer.run(|| -> Result<Instant> {
         let mut stream = connect(address(n))?;
+        let begun = Instant::now();
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(stream.write_all(&content)?)
+        stream.write_all(&content)?;
+        Ok(begun)
     })?;
-    sent.context("cannot send to the guest")?;
+    let begun = sent.context("cannot send to the guest")?;
     guest.finish(PATIENCE)?;
     Ok(begun.elapsed())
 }

@@ -101,7 +101,7 @@ impl Plan {
         let machines = turns.measure(
             Cases { cases: &self.machines, rounds: self.rounds, rotated: self.machines.len() },
             |system| format!("one core, {}", system.name()),
-            |system, _| Ok(missing.or_note(rate::measure(system, self.guest_bytes))),
+            |system, _| Ok(missing.or_note(rate::measure(system, self.machine_bytes))),
             |rate| {
                 rate.map_or(NOT_MEASURED.to_owned(), |it| format!("{:.0} Mbit/s", it.mbit_per_s))
             },

@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(super) machines: Vec<System>,
     /// How often each of them is.
     pub(super) rounds: usize,
+    /// Bytes of the longer of their transfers.
+    pub(super) machine_bytes: usize,
     /// Rounds of transactions with live guests; empty for none.
     pub(super) requests: Vec<usize>,
     /// How often those guests are booted.
@@ -87,6 +89,7 @@ impl Plan {
                 .filter(|_| wanted(XenPart::Throughput))
                 .collect(),
             rounds: if *quick { 1 } else { ROUNDS },
+            machine_bytes: if *quick { QUICK_MACHINE_BYTES } else { MACHINE_BYTES },
             requests: if live { vec![REQUEST_ROUNDS] } else { Vec::new() },
             boots: if *quick { 1 } else { BOOTS },
             transactions: if *quick { QUICK_TRANSACTIONS } else { TRANSACTIONS },
@@ -156,6 +159,8 @@ const TRANSACTIONS: usize = 200;
 const QUICK_TRANSACTIONS: usize = 50;
 const BYTES: usize = 16 << 20;
 const QUICK_BYTES: usize = 2 << 20;
+const MACHINE_BYTES: usize = 64 << 20;
+const QUICK_MACHINE_BYTES: usize = 8 << 20;
 const SEVERAL_BYTES: usize = 4 << 20;
 const FRAMES: usize = 20_000;
 const COUNTED_FRAMES: usize = 4_000;
