@@ -1,5 +1,5 @@
 //! `rxo run --host vhost:PATH` and a real Linux guest behind it, in an emulated machine; either side killed;
-//! `rxo guest try`. The shortest story of this kind is `live_linux`, which runs in every test.
+//! a guest that reboots; `rxo guest try`. The shortest story of this kind is `live_linux`, which runs in every test.
 //!
 //! Needs QEMU, busybox and a kernel; `cargo xtask test --guests` runs it. What is missing is an error that
 //! names it.
@@ -12,6 +12,7 @@ mod printed;
 #[allow(dead_code, reason = "the other live tests use the rest")]
 #[path = "../live/process.rs"]
 mod process;
+mod rebooted;
 #[path = "../../../rxo-lab/tests/live_guest/start.rs"]
 mod start;
 mod trial;
@@ -29,6 +30,7 @@ const TESTS: &[Test] = &[
         "the_next_guest_is_served_after_qemu_was_killed",
         killed::the_next_guest_is_served_after_qemu_was_killed,
     ),
+    ("a_guest_reboots_while_another_receives", rebooted::a_guest_reboots_while_another_receives),
     ("the_line_that_rxo_prints_starts_a_guest", printed::the_line_that_rxo_prints_starts_a_guest),
     ("a_linux_guest_gains_by_aggregates", menon::a_linux_guest_gains_by_aggregates),
     ("the_xen_experiment_counts_a_guest", xen::the_experiment_counts_a_guest),

@@ -17,7 +17,7 @@ use crate::virtio_net::{Attended, Copying, Events, Happened, Notices, Side, Toke
 
 /// What both ends share.
 #[derive(Debug)]
-pub(super) struct Backend {
+pub(crate) struct Backend {
     listener: Listener,
     _watched: Watched,
     events: Rc<Events>,
@@ -94,7 +94,7 @@ impl Side for Backend {
 }
 
 impl Backend {
-    pub(super) fn new(
+    pub(crate) fn new(
         label: &str,
         listener: Listener,
         mtu: u32,

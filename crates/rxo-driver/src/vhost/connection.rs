@@ -34,7 +34,7 @@ const MOST_MESSAGES: usize = 64;
 
 /// A connected front end.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     channel: Channel,
     session: Session,
     memory: Memory,

@@ -24,6 +24,8 @@ mod places;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use backend::Backend;
 pub(crate) use kind::KIND;
 pub use options::GuestOptions;
 pub use places::{LINE_BYTES, PayloadPlaces};

@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 use std::num::NonZeroU16;
 
-use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, Instant};
+use rxo_frame::{ChecksumStatus, Frame, Gather, Gso, GsoKind, Instant, Offload, VlanTag};
 use rxo_wire::build::{EthernetHeader, Ipv4Header, Ipv6Header, TcpHeader, UdpHeader};
 use rxo_wire::checksum::pseudo_header;
 use rxo_wire::parse;
@@ -94,4 +94,34 @@ pub(crate) fn large(bytes: &[u8]) -> Frame<&[u8]> {
     let size = NonZeroU16::new(1_000).unwrap();
     let gso = Some(Gso { kind: GsoKind::TcpV4, ecn: false, size });
     Frame { checksum, gso, ..Frame::new(bytes, Instant::ZERO) }
+}
+
+/// A packet that was made of seven frames.
+#[derive(Clone, Copy)]
+pub(crate) struct OfSeven<'a>(pub(crate) Frame<&'a [u8]>);
+
+impl<'a> Gather<'a> for OfSeven<'a> {
+    fn offload(self) -> Offload {
+        self.0.offload()
+    }
+
+    fn vlan(self) -> Option<VlanTag> {
+        None
+    }
+
+    fn byte_len(self) -> usize {
+        self.0.byte_len()
+    }
+
+    fn for_each_slice(self, visit: impl FnMut(&'a [u8])) {
+        self.0.for_each_slice(visit);
+    }
+
+    fn frame_count(self) -> usize {
+        7
+    }
+
+    fn for_each_frame(self, visit: impl FnMut(Frame<&'a [u8]>)) {
+        self.0.for_each_frame(visit);
+    }
 }

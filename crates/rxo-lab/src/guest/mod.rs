@@ -67,12 +67,22 @@ pub enum GuestNet {
     Line(String),
 }
 
+/// What a machine does when its guest reboots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AtReboot {
+    /// It ends.
+    End,
+    /// It starts again.
+    Start,
+}
+
 /// A running guest.
 #[derive(Debug)]
 pub struct Guest {
     machine: Machine,
     console: Console,
     address: Ipv4Addr,
+    prefix_bits: u8,
     /// `None` if its instructions are not counted.
     counter: Option<Counter>,
 }
@@ -95,23 +105,50 @@ impl Guest {
     /// # Errors
     /// If QEMU cannot be started, or the guest does not come up; the message has the last that it said.
     pub fn boot(image: &GuestImage, options: &GuestOptions) -> Result<Self> {
+        Self::boot_until(image, options, AtReboot::End)
+    }
+
+    /// Starts a guest as [`Guest::boot`] does, which may [reboot](Guest::reboot). A kernel that fails also starts
+    /// again.
+    ///
+    /// # Errors
+    /// As [`Guest::boot`].
+    pub fn boot_for_reboots(image: &GuestImage, options: &GuestOptions) -> Result<Self> {
+        Self::boot_until(image, options, AtReboot::Start)
+    }
+
+    fn boot_until(image: &GuestImage, options: &GuestOptions, at_reboot: AtReboot) -> Result<Self> {
         let system = file_system(image, options.processor == Processor::Counted)?;
         let counter =
             (options.processor == Processor::Counted).then(|| Counter::new(image)).transpose()?;
-        let mut command = qemu::command(image, options, &system, counter.as_ref());
+        let mut command = qemu::command(image, options, &system, counter.as_ref(), at_reboot);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child =
             command.spawn().context(|| format!("cannot start {}", image.qemu().display()))?;
         let mut machine = Machine(child);
         let console = Console::new(&mut machine.0)?;
-        let (address, bits) = options.address;
-        let mut guest = Self { machine, console, address, counter };
-        guest.console.wait_for_start(BOOT).map_err(|error| guest.explained(error))?;
-        guest.run(
-            &format!("ip addr add {address}/{bits} dev {CARD} && ip link set {CARD} up"),
-            BRIEF,
-        )?;
+        let (address, prefix_bits) = options.address;
+        let mut guest = Self { machine, console, address, prefix_bits, counter };
+        guest.await_start()?;
         Ok(guest)
+    }
+
+    /// Reboots at once, as after a crash: nothing ends in order, in the same machine. Waits until the card has its
+    /// address again.
+    ///
+    /// # Errors
+    /// If the guest does not come up again: only one of [`Guest::boot_for_reboots`] does.
+    pub fn reboot(&mut self) -> Result<()> {
+        self.start("reboot -f")?;
+        self.await_start()
+    }
+
+    /// Waits until its shell hears, and gives its card the address.
+    fn await_start(&mut self) -> Result<()> {
+        self.console.wait_for_start(BOOT).map_err(|error| self.explained(error))?;
+        let (address, bits) = (self.address, self.prefix_bits);
+        let command = format!("ip addr add {address}/{bits} dev {CARD} && ip link set {CARD} up");
+        self.run(&command, BRIEF).map(|_| ())
     }
 
     /// Runs a command of its shell and returns what it printed.

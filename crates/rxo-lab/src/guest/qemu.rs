@@ -5,10 +5,10 @@ use std::os::fd::AsRawFd;
 use std::process::Command;
 
 use super::count::Counter;
-use super::{GuestImage, GuestNet, GuestOptions};
+use super::{AtReboot, GuestImage, GuestNet, GuestOptions};
 
 const MEMORY: &str = "128M";
-/// `panic=-1` with `-no-reboot` ends a machine whose kernel fails.
+/// `panic=-1` with `-no-reboot` ends a machine whose kernel fails. One that may reboot starts again.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 mitigations=off";
 /// Debian's kernel fills memory with zeros when it is allocated; that is not the cost of receiving.
 const COUNTED_ARGUMENTS: &str = "init_on_alloc=0 nokaslr";
@@ -20,8 +20,10 @@ pub(super) fn command(
     options: &GuestOptions,
     system: &File,
     counter: Option<&Counter>,
+    at_reboot: AtReboot,
 ) -> Command {
-    let rest = rest(image, options, system, counter);
+    let mut rest = rest(image, options, system, counter);
+    rest.extend((at_reboot == AtReboot::End).then(|| "-no-reboot".to_owned()));
     let (netdev, chardev) = match &options.net {
         GuestNet::Line(line) => return of_line(line, &rest),
         GuestNet::Tap(name) => {
@@ -66,7 +68,7 @@ fn rest(
     let fixed = [
         // Threads have names, so that the processor's can be told from the others.
         "-name guest,debug-threads=on",
-        "-nodefaults -no-reboot -display none -serial stdio -machine q35",
+        "-nodefaults -display none -serial stdio -machine q35",
         // A machine that can never have a second processor gets no memory barriers from the emulator;
         // a vhost-user server in another process needs them.
         "-smp 1,maxcpus=2",

@@ -15,6 +15,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_hashed_file_goes_into_a_guest_and_back", a_hashed_file_goes_into_a_guest_and_back),
     ("a_dropped_guest_is_gone_also_after_a_panic", a_dropped_guest_is_gone_also_after_a_panic),
     ("a_command_that_fails_or_hangs_is_an_error", a_command_that_fails_or_hangs_is_an_error),
+    ("a_guest_that_may_not_reboot_ends", a_guest_that_may_not_reboot_ends),
 ];
 
 const TAP: &str = "guest0";
@@ -85,4 +86,10 @@ fn a_command_that_fails_or_hangs_is_an_error() {
     assert!(hung.starts_with("the guest did not end its command in 1s"), "{hung}");
     drop(guest);
     assert!(!runs(process));
+}
+
+fn a_guest_that_may_not_reboot_ends() {
+    let (_network, mut guest) = network();
+    let ended = guest.reboot().unwrap_err().to_string();
+    assert!(ended.starts_with("the guest did not start before it ended"), "{ended}");
 }

@@ -1,6 +1,8 @@
 //! The driver side against the device side, which sends back what it gets, over real sockets and
-//! shared memory in one process. `offloads`: GSO frames and checksums.
+//! shared memory in one process. `offloads`: GSO frames and checksums. `counted`: aggregates that say how many
+//! segments they were made of.
 
+mod counted;
 mod offloads;
 
 use std::path::{Path, PathBuf};
@@ -54,9 +56,15 @@ impl Echo {
     }
 
     fn start_with(path: &Path, options: DeviceOptions) -> Self {
+        let name: DeviceName = format!("vhost:{}", path.display()).parse().unwrap();
+        Self::running(path, move |stop| echo(&name, options, stop))
+    }
+
+    /// A device side that does this until it is told to stop.
+    fn running(path: &Path, work: impl FnOnce(&AtomicBool) + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let (asked, name) = (Arc::clone(&stop), format!("vhost:{}", path.display()));
-        let thread = thread::spawn(move || echo(&name.parse().unwrap(), options, &asked));
+        let asked = Arc::clone(&stop);
+        let thread = thread::spawn(move || work(&asked));
         let begun = Instant::now();
         while !path.exists() {
             assert!(begun.elapsed() < PATIENCE);

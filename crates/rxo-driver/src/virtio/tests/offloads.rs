@@ -18,14 +18,14 @@ use crate::virtio_net::samples::{
 
 /// A segment, the frame that a sender makes of it that leaves checksum and segmentation to the device, and the
 /// bytes of its headers.
-type Family = (Vec<u8>, fn(&[u8]) -> Frame<&[u8]>, usize);
+pub(super) type Family = (Vec<u8>, fn(&[u8]) -> Frame<&[u8]>, usize);
 
 /// One for each version of IP.
-fn families() -> [Family; 2] {
+pub(super) fn families() -> [Family; 2] {
     [(tcp(2_500), large, HEADERS_BYTES), (tcp_v6(2_500), large_v6, HEADERS_V6_BYTES)]
 }
 
-fn is_complete(frame: &[u8]) -> bool {
+pub(super) fn is_complete(frame: &[u8]) -> bool {
     verify_transport(&parse(frame).unwrap(), frame, Summer::detect())
 }
 

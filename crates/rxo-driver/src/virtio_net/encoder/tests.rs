@@ -12,7 +12,7 @@ use crate::transmit::batch::Messages;
 use crate::vhost_user::features::{GUEST_CSUM, GUEST_TSO4, GUEST_USO4, GUEST_USO6, RSC_EXT};
 use crate::virtio_net::FrameLayout;
 use crate::virtio_net::samples::{
-    DATAGRAM_HEADERS_BYTES, HEADERS_BYTES, large, large_udp, tcp, udp,
+    DATAGRAM_HEADERS_BYTES, HEADERS_BYTES, OfSeven, large, large_udp, tcp, udp,
 };
 
 /// A ring with so many places.
@@ -131,36 +131,6 @@ fn an_aggregate_of_datagrams_that_is_not_accepted_is_sent_as_its_frames() {
     assert_eq!(places.packets[0].1, bytes, "whole, and its checksum partial");
     let refused = encoder.put_packet(&mut places, OfSeven(large_udp(&bytes)), GUEST_CSUM);
     assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
-}
-
-/// A packet that was made of seven frames.
-#[derive(Clone, Copy)]
-struct OfSeven<'a>(Frame<&'a [u8]>);
-
-impl<'a> Gather<'a> for OfSeven<'a> {
-    fn offload(self) -> Offload {
-        self.0.offload()
-    }
-
-    fn vlan(self) -> Option<VlanTag> {
-        None
-    }
-
-    fn byte_len(self) -> usize {
-        self.0.byte_len()
-    }
-
-    fn for_each_slice(self, visit: impl FnMut(&'a [u8])) {
-        self.0.for_each_slice(visit);
-    }
-
-    fn frame_count(self) -> usize {
-        7
-    }
-
-    fn for_each_frame(self, visit: impl FnMut(Frame<&'a [u8]>)) {
-        self.0.for_each_frame(visit);
-    }
 }
 
 /// The counts take the place of the checksum's offsets, so nobody else could complete it.

@@ -1,0 +1,144 @@
+//! A guest's Linux reboots behind `rxo guest`: its machine goes on, and so does everybody else.
+
+use std::io::{ErrorKind, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor};
+use serde_json::Value;
+
+use super::carried::{Folder, GUEST, PATIENCE, content};
+use super::process::{Rxo, spawn};
+
+/// The guest beside it: rxo's own host, so that it takes all that comes.
+const STEADY: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 3);
+const STEADY_PORT: u16 = 7_000;
+/// Where the guest that reboots receives what it never hears the end of.
+const POURED_PORT: u16 = 5_001;
+/// Of each file for the guest that reboots: each takes a second or two.
+const BYTES: usize = 2 << 20;
+const BRIEF: Duration = Duration::from_millis(100);
+
+/// The guest has packets in its rings when it reboots. It comes back and gets a file whole, and the transfer to
+/// the other one, which never paused, is intact.
+pub(crate) fn a_guest_reboots_while_another_receives() {
+    let image = GuestImage::find().unwrap();
+    let (lab, folder, content) = (Lab::through().unwrap(), Folder::new(), content());
+    let content = &content[..BYTES];
+    let [first, second] = ["first", "second"].map(|name| folder.0.join(name));
+    let ports = format!("--vhost linux={} --vhost rxo={}", first.display(), second.display());
+    let (rxo, _) = Rxo::guests(lab.host(), &format!("--nic packet:wire0 {ports}"));
+    let steady = format!("--nic virtio:{} --ip {STEADY}/24", second.display());
+    let line = format!("sink {steady} --listen {STEADY_PORT} --hash --json --interval 0s");
+    let sink = spawn(lab.host(), &line);
+    let net = GuestNet::Vhost(first);
+    let options =
+        GuestOptions { net, address: (GUEST, 24), number: 2, processor: Processor::Emulated };
+    let mut guest = Guest::boot_for_reboots(&image, &options).unwrap();
+    let expected = image.hash(content).unwrap();
+    let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
+    let crc = thread::scope(|scope| {
+        let end = End(&stop);
+        let sender = scope.spawn(|| send_until(&stop, lab.peer(), &sent));
+        assert_eq!(guest.send(lab.peer(), content, PATIENCE).unwrap(), expected);
+        let before = sent.load(Ordering::Relaxed);
+        reboot_under_load(&mut guest, lab.peer());
+        let meanwhile = sent.load(Ordering::Relaxed) - before;
+        assert!(meanwhile > 1_000_000, "{meanwhile} bytes for the other while this one rebooted");
+        assert_eq!(guest.send(lab.peer(), content, PATIENCE).unwrap(), expected);
+        drop(end);
+        sender.join().unwrap()
+    });
+    received(sink, sent.into_inner(), crc);
+    drop(guest);
+    rxo.signal("INT");
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
+    // Its machine kept the connection from start to end.
+    assert_eq!(said.matches("first: a guest has started").count(), 1, "{said}");
+}
+
+/// Reboots while a connection pours into the guest.
+fn reboot_under_load(guest: &mut Guest, peer: &Namespace) {
+    let boot = |guest: &mut Guest| guest.run("cat /proc/sys/kernel/random/boot_id", PATIENCE);
+    let before = boot(guest).unwrap();
+    guest.run(&format!("nc -l -p {POURED_PORT} >/dev/null &"), PATIENCE).unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let end = End(&stop);
+        let stream = connect(peer, GUEST, POURED_PORT);
+        scope.spawn(|| pour_until(&stop, stream));
+        guest.reboot().unwrap();
+        drop(end);
+    });
+    assert_ne!(boot(guest).unwrap(), before, "it is another boot");
+}
+
+/// Writes until it is told to stop, or the other side has forgotten the connection.
+fn pour_until(stop: &AtomicBool, mut stream: TcpStream) {
+    stream.set_write_timeout(Some(BRIEF)).unwrap();
+    while !stop.load(Ordering::Relaxed) {
+        match stream.write(&[7; 16_384]) {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => return,
+            _ => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// Sends to the steady guest until it is told to stop. Returns the CRC of what was sent, and counts it in `sent`.
+fn send_until(stop: &AtomicBool, peer: &Namespace, sent: &AtomicU64) -> u32 {
+    let (mut stream, mut crc) = (connect(peer, STEADY, STEADY_PORT), crc32fast::Hasher::new());
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    let mut chunk = [0; 16_384];
+    for n in 0_u32.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        chunk
+            .iter_mut()
+            .zip(n..)
+            .for_each(|(byte, at)| *byte = (at.wrapping_mul(2_654_435_761) >> 24) as u8);
+        stream.write_all(&chunk).unwrap();
+        crc.update(&chunk);
+        sent.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+        // The emulated guest needs a processor too.
+        thread::sleep(Duration::from_millis(2));
+    }
+    stream.shutdown(Shutdown::Write).unwrap();
+    crc.finalize()
+}
+
+/// Tells a thread to stop, also when a test fails: its scope waits for it.
+struct End<'s>(&'s AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Connects as soon as somebody listens.
+fn connect(peer: &Namespace, address: Ipv4Addr, port: u16) -> TcpStream {
+    let begun = Instant::now();
+    loop {
+        match peer.run(|| TcpStream::connect((address, port))).unwrap() {
+            Ok(stream) => return stream,
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{address}: {error}"),
+        }
+        thread::sleep(BRIEF);
+    }
+}
+
+/// That the sink has received so many bytes with this CRC.
+fn received(sink: Child, bytes: u64, crc: u32) {
+    let output = sink.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = text.lines().last().unwrap_or_else(|| panic!("the sink said nothing: {said}"));
+    let totals: Value = serde_json::from_str(last).unwrap();
+    let got = (totals["bytes"].as_u64(), totals["ends"][0]["crc32"].as_str());
+    assert_eq!(got, (Some(bytes), Some(format!("{crc:08x}").as_str())), "{said}");
+}
