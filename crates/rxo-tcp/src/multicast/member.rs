@@ -146,6 +146,9 @@ impl Group {
             self.end_sleep(id);
         }
         let Some(Some(member)) = self.members.get(id as usize) else { return };
+        if !member.is_led {
+            connection.group_has_sent(self.seq(self.nxt.min(member.una + MOST_AHEAD)));
+        }
         let is_behind = member.is_behind(self.sends.next());
         if member.given < self.text.end() || self.text.length().is_some() && !member.is_shut {
             self.lend_what_there_is(id, connection);
@@ -379,6 +382,8 @@ impl Group {
     }
 }
 
+/// A receiver that catches up has no more than this of what the group has sent: the largest window (RFC 7323, section 2.3).
+const MOST_AHEAD: u64 = 1 << 30;
 /// How much a receiver that catches up is lent at once, in bytes.
 const CATCH_UP_BYTES: usize = 1 << 20;
 /// How long a receiver may check and store what it has received.

@@ -202,32 +202,34 @@ impl Room {
     }
 
     fn deliver(&mut self) {
-        let mut come: BTreeMap<usize, Vec<Wire>> = BTreeMap::new();
+        let mut come: BTreeMap<usize, Vec<(ByGroup, Wire)>> = BTreeMap::new();
         while let Some(entry) = self.flights.first_entry().filter(|it| it.key().0 <= self.now) {
             match entry.remove() {
                 (To::Sender(number), wire) => self.arrives(number, wire),
-                (To::Receiver(number, by_group), mut wire) => {
-                    let receiver = &self.receivers[number];
-                    if receiver.absent_until > self.now {
-                        continue;
+                (To::Receiver(number, by_group), wire) => {
+                    if self.receivers[number].absent_until <= self.now {
+                        come.entry(number).or_default().push((by_group, wire));
                     }
-                    if by_group {
-                        // What the receiver's link does: ACK, window and TSecr of the group mean nothing.
-                        if !receiver.tcp.state().is_synchronized() {
-                            continue;
-                        }
-                        wire.ack = receiver.tcp.statistics().snd_nxt;
-                    }
-                    come.entry(number).or_default().push(wire);
                 }
             }
         }
         for (number, wires) in come {
-            let now = self.now;
-            let segments: Vec<_> = wires.into_iter().map(|wire| wire.into_segment(now)).collect();
-            self.receivers[number].tcp.on_arrival(now, Arrival::segments(segments));
+            self.hears(number, &wires);
             self.read(number);
             self.flush_receiver(number);
+        }
+    }
+
+    /// Receiver `number` takes what has come by the group, and to it alone.
+    fn hears(&mut self, number: usize, wires: &[(ByGroup, Wire)]) {
+        let (now, tcp) = (self.now, &mut self.receivers[number].tcp);
+        for same in wires.chunk_by(|one, next| one.0 == next.0) {
+            let segments: Vec<_> =
+                same.iter().map(|(_, wire)| wire.clone().into_segment(now)).collect();
+            match same[0].0 {
+                true => tcp.on_group_arrival(now, Arrival::segments(segments)),
+                false => tcp.on_arrival(now, Arrival::segments(segments)),
+            }
         }
     }
 
@@ -434,6 +436,11 @@ impl Room {
         leaving.into_iter().for_each(|wire| self.carry(To::Sender(number), wire, at));
     }
 
+    /// When the sender's link is through with all that has left.
+    pub(crate) fn leaves_after(&self) -> Instant {
+        self.link_free_at.max(self.now)
+    }
+
     /// When the sender's link is through with `wire`, which it carries after all before.
     fn has_left(&mut self, wire: &Wire) -> Instant {
         let time = self.byte_time * (wire.text.len() as u32 + HEADER_BYTES);
@@ -465,5 +472,6 @@ pub(crate) const FOR_EVER: Instant = Instant::from_nanos(u64::MAX);
 /// More often than this nothing is served at one time.
 const MOST_ROUNDS: u32 = 10_000;
 const DELAY: Duration = Duration::from_micros(200);
+pub(crate) const ROUND_TRIP: Duration = Duration::from_micros(400);
 const HEADER_BYTES: u32 = 66;
 const TICK_NS: u64 = 100_000;
