@@ -31,6 +31,10 @@ pub(crate) struct Receiver {
     pub(crate) is_done: bool,
     /// Nothing reaches it, nor leaves it, before.
     pub(crate) absent_until: Instant,
+    /// It leaves the group as soon as it has the FIN.
+    pub(crate) leaves_early: bool,
+    /// So many of the segments are lost that it sends once it has the FIN.
+    pub(crate) last_acks_lost: u32,
 }
 
 /// Whom a segment is for.
@@ -127,6 +131,8 @@ impl Room {
             reads_at_most: usize::MAX,
             is_done: false,
             absent_until: Instant::ZERO,
+            leaves_early: false,
+            last_acks_lost: 0,
         });
         self.flush_receiver(number);
         number
@@ -180,6 +186,12 @@ impl Room {
         .count()
     }
 
+    /// Whether each receiver has acknowledged the FIN.
+    pub(crate) fn is_all_acknowledged(&self) -> bool {
+        let has_it = |side: &Side| side.tcp.state() == State::FinWait2 || side.outcome.is_some();
+        self.sides.iter().all(has_it)
+    }
+
     fn step(&mut self) -> bool {
         let arrival = self.flights.keys().next().map(|(at, _)| *at);
         let sides = self.sides.iter().filter_map(|side| side.tcp.poll_at());
@@ -207,7 +219,9 @@ impl Room {
             match entry.remove() {
                 (To::Sender(number), wire) => self.arrives(number, wire),
                 (To::Receiver(number, by_group), wire) => {
-                    if self.receivers[number].absent_until <= self.now {
+                    let receiver = &self.receivers[number];
+                    let has_left = receiver.leaves_early && receiver.tcp.is_peer_done();
+                    if receiver.absent_until <= self.now && !(by_group && has_left) {
                         come.entry(number).or_default().push((by_group, wire));
                     }
                 }
@@ -431,6 +445,11 @@ impl Room {
         let mut leaving = Vec::new();
         while let Some(transmit) = self.receivers[number].tcp.poll_transmit(self.now) {
             cut(&transmit, &mut leaving);
+        }
+        let receiver = &mut self.receivers[number];
+        if receiver.tcp.is_peer_done() && !leaving.is_empty() && receiver.last_acks_lost > 0 {
+            receiver.last_acks_lost -= 1;
+            return;
         }
         let at = self.now + self.stagger * number as u32;
         leaving.into_iter().for_each(|wire| self.carry(To::Sender(number), wire, at));
