@@ -73,18 +73,25 @@ fn whoever_is_behind_by_all_sequence_numbers_catches_up() {
 #[test]
 fn an_acknowledgement_of_what_only_the_group_has_sent_counts() {
     let group = group();
-    let rows = [(40_000, 40_000), (60_000, 50_000), (60_001, 0)];
-    for (acked, counts) in rows {
+    let far = 1 << 30;
+    let rows = [
+        (60_000, 40_000, 40_000),
+        (60_000, 60_000, 50_000),
+        (60_000, 60_001, 0),
+        (far, 60_001, 50_000),
+        (far, 10_000_000, 0),
+    ];
+    for (sent, acked, counts) in rows {
         let (mut side, ack) = opened(&group);
         let lent = side.send_shared(&mut SharedBytes::from(alloc::vec![7; 50_000]));
         assert_eq!(lent, Ok(50_000));
         while side.poll_transmit(NOW).is_some() {}
         let before = side.statistics();
         assert!(before.snd_nxt - before.snd_una < 40_000, "the window is smaller");
-        side.group_has_sent(before.snd_una + 60_000);
+        side.group_has_sent(before.snd_una + sent);
         let ack = Segment { ack: before.snd_una + acked, ..ack };
         side.on_arrival(NOW, ack.into());
-        assert_eq!(side.statistics().snd_una, before.snd_una + counts, "{acked} bytes");
+        assert_eq!(side.statistics().snd_una, before.snd_una + counts, "{acked} of {sent} bytes");
     }
 }
 
