@@ -131,8 +131,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         is_inside(fields.seq) || is_inside(fields.seq + (fields.len() - 1))
     }
 
-    /// The peer may repeat something because an acknowledgement was lost. As many answers may leave as challenges, which
-    /// have an allowance of their own: a reset must find one.
+    /// The peer may repeat something because an acknowledgement was lost. As many answers may leave as
+    /// challenges, which have an allowance of their own: a reset must find one.
     fn answer_seldom(&mut self, now: Instant) {
         if self.group_answers.may_send(now) {
             self.acks.begin_segment();

@@ -264,7 +264,8 @@ impl Group {
         }
     }
 
-    /// Takes note that a member takes `new` bytes in a segment, and no longer `old`. Costs O(n) if only that one took so few.
+    /// Takes note that a member takes `new` bytes in a segment, and no longer `old`. Costs O(n) if only
+    /// that one took so few.
     fn change_segments(&mut self, old: u32, new: u32) {
         if new < self.mss {
             (self.mss, self.smallest) = (new, 1);
@@ -412,7 +413,8 @@ impl Group {
     }
 }
 
-/// A receiver that catches up has no more than this of what the group has sent: the largest window (RFC 7323, section 2.3).
+/// A receiver that catches up has no more than this of what the group has sent: the largest window
+/// (RFC 7323, section 2.3).
 const MOST_AHEAD: u64 = 1 << 30;
 /// How much a receiver that catches up is lent at once, in bytes.
 const CATCH_UP_BYTES: usize = 1 << 20;

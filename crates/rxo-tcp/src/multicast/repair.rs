@@ -3,8 +3,8 @@
 //! Each connection finds out by itself what its receiver misses, and takes what it wants to repeat for repeated. The
 //! owner holds back those segments until the end of its poll ([`Group::defer`]); then what several want leaves once.
 //! Connections find out at different times: those that want a segment within a round trip count together, and once
-//! it is on its way to the group nobody needs it. Should it be lost again, each finds out by itself again; and once the FIN
-//! has left, it gets it by itself.
+//! it is on its way to the group nobody needs it. Should it be lost again, each finds out by itself again; and
+//! once the FIN has left, it gets it by itself.
 
 use alloc::collections::BTreeMap;
 
