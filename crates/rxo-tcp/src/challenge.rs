@@ -1,4 +1,4 @@
-//! How many challenge ACKs may be sent (RFC 5961, section 7).
+//! How many challenge ACKs may be sent (RFC 5961, section 7), and answers to a group.
 
 use rxo_frame::{Duration, Instant};
 

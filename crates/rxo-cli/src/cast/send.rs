@@ -17,7 +17,7 @@ use super::outgoing::Outgoing;
 use crate::exit::usage;
 use crate::flags::CastSendFlags;
 use crate::hosting::{FastTotals, HostPlan, finish};
-use crate::numbers::{gbit_per_s, grouped, parse_time, rounded};
+use crate::numbers::{gbit_per_s, grouped, parse_time, ratio, rounded};
 use crate::{output, stop};
 
 /// Sends one file.
@@ -169,6 +169,8 @@ struct Total {
     /// Segments that were repaired for all at once, and for one receiver.
     group_repairs: u64,
     own_repairs: u64,
+    /// What the return link carried while the file was sent, in bytes of frames for each byte of the file.
+    return_share: f64,
     sha256: String,
     /// What the fast path did, if it was on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,6 +180,7 @@ struct Total {
 impl Sender<'_> {
     fn run(&mut self) -> Result<()> {
         self.gather()?;
+        let received = self.received_bytes();
         let begun = Instant::now();
         self.cast.start();
         let mut is_all_written = false;
@@ -192,7 +195,12 @@ impl Sender<'_> {
             }
         }
         self.clear();
-        self.total(begun.elapsed())
+        self.total(begun.elapsed(), self.received_bytes().saturating_sub(received))
+    }
+
+    /// What has come from the network, in bytes of frames.
+    fn received_bytes(&self) -> u64 {
+        self.host.counters().map_or(0, |seen| seen.source.bytes)
     }
 
     /// Waits for the receivers that are expected.
@@ -312,9 +320,23 @@ impl Sender<'_> {
         }
     }
 
-    fn total(&self, time: Duration) -> Result<()> {
+    fn total(&self, time: Duration, received: u64) -> Result<()> {
+        let Tally { joined, failed, .. } = self.tally;
+        let total = self.figures(time, received);
+        if self.plan.json {
+            output::json_line(&total)?;
+        } else {
+            output::text(&total.text())?;
+        }
+        if failed > 0 {
+            bail!("{failed} of {joined} receivers failed");
+        }
+        Ok(())
+    }
+
+    fn figures(&self, time: Duration, received: u64) -> Total {
         let Tally { joined, done, failed, refused, progress } = self.tally;
-        let total = Total {
+        Total {
             bytes: self.outgoing.bytes,
             seconds: rounded(time.as_secs_f64(), 3),
             gbit_per_s: rounded(gbit_per_s(self.outgoing.bytes, time), 3),
@@ -324,28 +346,30 @@ impl Sender<'_> {
             refused,
             group_repairs: progress.group_repairs,
             own_repairs: progress.own_repairs,
+            return_share: rounded(ratio(received as f64, self.outgoing.bytes as f64), 4),
             sha256: self.outgoing.sha256().unwrap_or_default(),
             fast_path: self.host.counters().and_then(|seen| FastTotals::of(&seen.fast)),
-        };
-        if self.plan.json {
-            output::json_line(&total)?;
-        } else {
-            output::text(&format!(
-                "{} bytes to {done} of {joined} receivers in {:.3} s ({:.3} Gbit/s); repairs: {} to all, {} to one; \
-                 sha256 {}",
-                grouped(total.bytes),
-                total.seconds,
-                total.gbit_per_s,
-                total.group_repairs,
-                total.own_repairs,
-                total.sha256
-            ))?;
-            total.fast_path.map_or(Ok(()), |fast_path| output::text(&fast_path.text()))?;
         }
-        if failed > 0 {
-            bail!("{failed} of {joined} receivers failed");
-        }
-        Ok(())
+    }
+}
+
+impl Total {
+    fn text(&self) -> String {
+        let fast_path = self.fast_path.as_ref().map(|it| format!("\n{}", it.text()));
+        format!(
+            "{} bytes to {} of {} receivers in {:.3} s ({:.3} Gbit/s); repairs: {} to all, {} to one; \
+             the return link carried {:.2} % of that; sha256 {}{}",
+            grouped(self.bytes),
+            self.done,
+            self.receivers,
+            self.seconds,
+            self.gbit_per_s,
+            self.group_repairs,
+            self.own_repairs,
+            100.0 * self.return_share,
+            self.sha256,
+            fast_path.unwrap_or_default()
+        )
     }
 }
 
@@ -395,6 +419,27 @@ mod tests {
             let said = plan(&format!("--receivers {number}")).err().unwrap().to_string();
             assert_eq!(said, format!("--receivers {number}: choose 1 to 65536"));
         }
+    }
+
+    #[test]
+    fn the_total_says_what_the_return_link_carried() {
+        let total = Total {
+            bytes: 1_000_000,
+            seconds: 0.1,
+            gbit_per_s: 0.08,
+            receivers: 3,
+            done: 2,
+            failed: 1,
+            refused: 0,
+            group_repairs: 4,
+            own_repairs: 5,
+            return_share: 0.0093,
+            sha256: "abc".to_owned(),
+            fast_path: None,
+        };
+        let said = "1,000,000 bytes to 2 of 3 receivers in 0.100 s (0.080 Gbit/s); \
+                    repairs: 4 to all, 5 to one; the return link carried 0.93 % of that; sha256 abc";
+        assert_eq!(total.text(), said);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use rxo_wire::{SeqNumber, TcpFlags};
 use crate::recovery::AckNews;
 use crate::segment::Segment;
 use crate::send::Fin;
+use crate::sequence::distance;
 use crate::{Connection, Events, Reset, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
@@ -46,7 +47,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     fn take_ack(&mut self, now: Instant, segment: &Segment<B>, ack: SeqNumber) {
-        let window = self.scaled(segment.window);
+        // The window begins where the peer is, which may be ahead of its own connection.
+        let window = self.scaled(segment.window) + distance(ack, segment.ack);
         let is_new = ack != self.snd.una;
         // The answer to a probe may come when everything is acknowledged: a duplicate, or D-SACK.
         let is_watched = self.snd.outstanding() > 0 || self.recovery.has_probe_out();

@@ -131,9 +131,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         is_inside(fields.seq) || is_inside(fields.seq + (fields.len() - 1))
     }
 
-    /// The peer may repeat something because an acknowledgement was lost. The allowance is that of challenges.
+    /// The peer may repeat something because an acknowledgement was lost. As many answers may leave as
+    /// challenges, which have an allowance of their own: a reset must find one.
     fn answer_seldom(&mut self, now: Instant) {
-        if self.challenges.may_send(now) {
+        if self.group_answers.may_send(now) {
             self.acks.begin_segment();
             self.acks.answer_alone();
             self.end_segment();

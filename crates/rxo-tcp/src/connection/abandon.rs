@@ -30,7 +30,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Resets the connection because text has come that nobody will read.
     pub(crate) fn refuse_text(&mut self) {
-        self.reset = Some(Reset::of_connection(self.snd.acceptable(), self.rcv.nxt));
+        self.reset = Some(Reset::of_connection(self.reset_seq(), self.rcv.nxt));
         self.fail(Failure::Aborted);
     }
 
@@ -52,7 +52,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return;
         }
         if !matches!(self.state, State::SynSent(_)) {
-            self.reset = Some(Reset::of_connection(self.snd.acceptable(), self.rcv.nxt));
+            self.reset = Some(Reset::of_connection(self.reset_seq(), self.rcv.nxt));
         }
         self.fail(Failure::TimedOut);
     }

@@ -228,7 +228,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             State::Listen | State::SynSent(_) | State::TimeWait => {}
             // The peer has closed: it is reset only if it does not get all text.
             State::Closing | State::LastAck if self.unacknowledged_bytes() == 0 => {}
-            _ => self.reset = Some(Reset::of_connection(self.snd.acceptable(), self.rcv.nxt)),
+            _ => self.reset = Some(Reset::of_connection(self.reset_seq(), self.rcv.nxt)),
         }
         self.fail(Failure::Aborted);
     }

@@ -11,7 +11,7 @@ use rxo_wire::{FlowKey, SeqNumber};
 use super::Connection;
 use super::buffers::BYTES_FOR_A_RANGE;
 use super::plan::Why;
-use crate::sequence::{earlier, later};
+use crate::sequence::{distance, earlier, later};
 use crate::timer::Timer;
 use crate::timestamps::Timestamps;
 use crate::{Secret, State, isn};
@@ -55,9 +55,18 @@ pub(crate) enum Role {
     /// The connection, which belongs to no group.
     Alone,
     /// The connection, which is not where its group is. ISS is the group's.
-    CatchesUp,
+    CatchesUp(Ahead),
     /// The group.
     Led,
+}
+
+/// What the group has sent and a receiver that catches up has, though its own connection may not be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ahead {
+    /// The sequence number after all that the group has sent, as far as the receiver could take it.
+    sent: SeqNumber,
+    /// The largest valid ACK number.
+    acked: SeqNumber,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
@@ -71,7 +80,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.buffer.resize(buffer_bytes);
         let ranges = self.config.sent_ranges.max((buffer_bytes / BYTES_FOR_A_RANGE) as usize);
         self.recovery.set_limit(ranges);
-        (self.role, self.snd.iss) = (Role::CatchesUp, seed.iss);
+        let first = seed.iss + 1;
+        (self.role, self.snd.iss) =
+            (Role::CatchesUp(Ahead { sent: first, acked: first }), seed.iss);
     }
 
     /// From now on the group sends all new text; this connection only repeats what is lost. Does nothing for a
@@ -118,24 +129,49 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
+    /// Takes note that the group has sent everything before `end`, which is less than 2³¹ after SND.UNA. Does nothing
+    /// unless this connection catches up.
+    pub(crate) fn group_has_sent(&mut self, end: SeqNumber) {
+        if let Role::CatchesUp(ahead) = &mut self.role {
+            ahead.sent = end;
+        }
+    }
+
     /// How much of the text that this connection has been lent an acknowledgement of `ack` is about. A receiver that
     /// catches up takes what the group sends as far as its window reaches, so it acknowledges text that left to the group
     /// and not yet by its own connection.
     #[inline(always)]
     pub(crate) fn ack_of_own_text(&mut self, ack: SeqNumber, now: Instant) -> SeqNumber {
-        if self.role == Role::CatchesUp { self.ack_of_lent_text(ack, now) } else { ack }
+        match self.role {
+            Role::CatchesUp(ahead) => self.ack_of_lent_text(ahead, ack, now),
+            Role::Alone | Role::Led => ack,
+        }
     }
 
     /// Out of line, because only a receiver that catches up needs it.
     #[cold]
-    fn ack_of_lent_text(&mut self, ack: SeqNumber, now: Instant) -> SeqNumber {
+    fn ack_of_lent_text(&mut self, ahead: Ahead, ack: SeqNumber, now: Instant) -> SeqNumber {
         let is_ahead = self.snd.nxt.is_before(ack);
-        if !is_ahead || (self.snd.una + self.snd.wnd).is_before(ack) {
+        // A window that the sender has not heard of may be open, because ACKs are lost; a forger must guess still.
+        let windows = self.snd.wnd.saturating_add(self.snd.max_wnd);
+        let most = distance(self.snd.una, ahead.sent).min(windows);
+        if !is_ahead || distance(self.snd.una, ack) > most {
             return ack;
         }
+        self.role = Role::CatchesUp(Ahead { acked: later(ahead.acked, ack), ..ahead });
         let own = earlier(ack, self.snd.end());
         self.sent_by_group([(own, now)], now);
         own
+    }
+
+    /// SEG.SEQ of a reset: the number that the peer expects. A receiver that catches up may have more than its
+    /// connection has sent.
+    pub(crate) fn reset_seq(&self) -> SeqNumber {
+        let seq = self.snd.acceptable();
+        match self.role {
+            Role::CatchesUp(Ahead { acked, .. }) => later(seq, acked),
+            Role::Alone | Role::Led => seq,
+        }
     }
 
     /// What a connection does after new text has left.

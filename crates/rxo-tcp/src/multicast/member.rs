@@ -24,6 +24,8 @@ pub(super) struct Member {
     pub(super) sleep: Sleep,
     /// Whether the group sends it all new text.
     pub(super) is_led: bool,
+    /// The payload of its full segments, in bytes.
+    mss: u32,
     /// Whether its connection has been closed for sending.
     is_shut: bool,
     /// Whether the owner was asked for earlier text.
@@ -87,6 +89,7 @@ impl Group {
             send: self.sends.next(),
             sleep: Sleep::Awake,
             is_led: false,
+            mss: u32::MAX,
             is_shut: false,
             has_asked: false,
             joined_at: now,
@@ -146,6 +149,9 @@ impl Group {
             self.end_sleep(id);
         }
         let Some(Some(member)) = self.members.get(id as usize) else { return };
+        if !member.is_led {
+            connection.group_has_sent(self.seq(self.nxt.min(member.una + MOST_AHEAD)));
+        }
         let is_behind = member.is_behind(self.sends.next());
         if member.given < self.text.end() || self.text.length().is_some() && !member.is_shut {
             self.lend_what_there_is(id, connection);
@@ -220,7 +226,7 @@ impl Group {
         if is_led && !has_all && !connection.is_closed() {
             let limit = self.position(edge.limit, una).unwrap_or(una);
             self.tree.set(id as usize, Least { limit, una });
-            self.mss = self.mss.min(edge.mss);
+            self.limit_segments(id, edge.mss);
         } else if is_led {
             self.tree.set(id as usize, Least::NONE);
         } else if nxt == Some(self.nxt) {
@@ -245,7 +251,33 @@ impl Group {
         let limit = self.position(edge.limit, una).unwrap_or(una);
         let has_all = self.text.length().is_some_and(|all| una > all);
         self.tree.set(id as usize, if has_all { Least::NONE } else { Least { limit, una } });
-        self.mss = self.mss.min(edge.mss);
+        self.limit_segments(id, edge.mss);
+    }
+
+    /// Takes note that a member to which the group sends takes `mss` bytes in a segment.
+    #[inline]
+    fn limit_segments(&mut self, id: MemberId, mss: u32) {
+        let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
+        let old = core::mem::replace(&mut member.mss, mss);
+        if old != mss {
+            self.change_segments(old, mss);
+        }
+    }
+
+    /// Takes note that a member takes `new` bytes in a segment, and no longer `old`. Costs O(n) if only
+    /// that one took so few.
+    fn change_segments(&mut self, old: u32, new: u32) {
+        if new < self.mss {
+            (self.mss, self.smallest) = (new, 1);
+            return;
+        }
+        self.smallest += usize::from(new == self.mss);
+        self.smallest -= usize::from(old == self.mss);
+        if old == self.mss && self.smallest == 0 {
+            let all = self.members.iter().flatten().map(|member| member.mss);
+            self.mss = all.clone().fold(self.config.largest_segment_bytes, u32::min);
+            self.smallest = all.filter(|mss| *mss == self.mss).count();
+        }
     }
 
     /// Asks the owner for text that the group has dropped.
@@ -332,9 +364,11 @@ impl Group {
         self.events.push_back(event);
     }
 
-    /// The slowest no longer counts.
+    /// The slowest no longer counts, nor the one with the smallest segments.
     fn remove(&mut self, id: MemberId) {
-        self.members[id as usize] = None;
+        if let Some(member) = self.members[id as usize].take() {
+            self.change_segments(member.mss, u32::MAX);
+        }
         self.free.push(id);
         self.tree.set(id as usize, Least::NONE);
         self.touched.retain(|touched| *touched != id);
@@ -379,6 +413,9 @@ impl Group {
     }
 }
 
+/// A receiver that catches up has no more than this of what the group has sent: the largest window
+/// (RFC 7323, section 2.3).
+const MOST_AHEAD: u64 = 1 << 30;
 /// How much a receiver that catches up is lent at once, in bytes.
 const CATCH_UP_BYTES: usize = 1 << 20;
 /// How long a receiver may check and store what it has received.

@@ -58,6 +58,8 @@ pub struct Group {
     nxt: u64,
     /// Payload of a full segment, in bytes: the least of all receivers.
     mss: u32,
+    /// How many receivers take no more.
+    smallest: usize,
     is_started: bool,
     members: Vec<Option<Member>>,
     free: Vec<MemberId>,
@@ -103,6 +105,7 @@ impl Group {
             text: GroupText::with_capacity(config.buffer_bytes),
             nxt: 0,
             mss: config.largest_segment_bytes,
+            smallest: 0,
             is_started: false,
             members: Vec::new(),
             free: Vec::new(),

@@ -3,7 +3,8 @@
 //! Each connection finds out by itself what its receiver misses, and takes what it wants to repeat for repeated. The
 //! owner holds back those segments until the end of its poll ([`Group::defer`]); then what several want leaves once.
 //! Connections find out at different times: those that want a segment within a round trip count together, and once
-//! it is on its way to the group nobody needs it. Should it be lost again, each finds out by itself again.
+//! it is on its way to the group nobody needs it. Should it be lost again, each finds out by itself again; and
+//! once the FIN has left, it gets it by itself.
 
 use alloc::collections::BTreeMap;
 
@@ -41,6 +42,8 @@ struct Last {
     end: u64,
     at: Instant,
     way: Way,
+    /// Whether it has ever gone to the group.
+    was_to_group: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,24 +54,30 @@ enum Way {
 }
 
 impl Repaired {
-    /// Which way the segment of `same` goes; `None` if it is on its way to the group.
-    fn way(&mut self, same: &[Wanted], least: usize, now: Instant) -> Option<Way> {
+    /// Which way the segment of `same` goes; `None` if it is on its way to the group. Once the FIN has left, `is_over`,
+    /// it goes to the group once: whoever has acknowledged everything may have left the group, and the
+    /// acknowledgement may be lost.
+    fn way(&mut self, same: &[Wanted], least: usize, is_over: bool, now: Instant) -> Option<Way> {
         let (start, end) = (same[0].start, same[0].end);
         let round_trip_ns = same.iter().map(|it| it.round_trip_ns).max().unwrap_or_default();
+        let last = self.0.get(&start).filter(|last| last.end == end);
+        let was_to_group = last.is_some_and(|last| last.was_to_group);
         let is_recent = |last: &&Last| now < last.at.plus_nanos(round_trip_ns);
-        let last = self.0.get(&start).filter(|last| last.end == end).filter(is_recent);
-        let before = match last.map(|last| last.way) {
+        let before = match last.filter(is_recent).map(|last| last.way) {
             Some(Way::ToGroup) => return None,
             Some(Way::Alone(count)) => count,
             None => 0,
         };
         let count = before + same.len();
-        let way = if count >= least.max(2) { Way::ToGroup } else { Way::Alone(count) };
+        let may_be_to_group = !(is_over && was_to_group);
+        let is_to_group = may_be_to_group && count >= least.max(2);
+        let way = if is_to_group { Way::ToGroup } else { Way::Alone(count) };
         if self.0.len() >= MOST_REPAIRED {
             // A receiver can ask for any byte. What is forgotten may leave once more.
             self.0.clear();
         }
-        self.0.insert(start, Last { end, at: now, way });
+        let was_to_group = was_to_group || is_to_group;
+        self.0.insert(start, Last { end, at: now, way, was_to_group });
         Some(way)
     }
 
@@ -141,11 +150,12 @@ impl Group {
             return;
         }
         self.repaired.forget_before(self.text.start());
+        let is_over = self.has_sent_all();
         let mut wanted = core::mem::take(&mut self.wanted);
         wanted.sort_unstable_by_key(|it| (it.start, it.end, it.id));
         for same in wanted.chunk_by(|a, b| (a.start, a.end) == (b.start, b.end)) {
             let (start, end) = (same[0].start, same[0].end);
-            match self.repaired.way(same, least, now) {
+            match self.repaired.way(same, least, is_over, now) {
                 Some(Way::ToGroup) => self.repairs.push_back(Repair { start, end, to: None }),
                 Some(Way::Alone(_)) => {
                     let alone = same.iter().map(|it| Some((it.id, it.head.clone())));
@@ -194,7 +204,7 @@ mod tests {
     fn a_second_receiver_within_a_round_trip_makes_it_a_repair_for_all() {
         let mut repaired = Repaired::default();
         let at = |us| Instant::from_micros(us);
-        let mut way = |id, us| repaired.way(&[wanted(0, id)], 2, at(us));
+        let mut way = |id, us| repaired.way(&[wanted(0, id)], 2, false, at(us));
         assert_eq!(way(1, 0), Some(Way::Alone(1)));
         assert_eq!(way(2, 999), Some(Way::ToGroup));
         assert_eq!(way(3, 1_500), None);
@@ -204,10 +214,21 @@ mod tests {
     }
 
     #[test]
+    fn once_the_fin_has_left_a_repair_goes_to_the_group_once() {
+        let mut repaired = Repaired::default();
+        let two = [wanted(0, 1), wanted(0, 2)];
+        let mut way = |ms: u64| repaired.way(&two, 2, true, Instant::from_micros(1_000 * ms));
+        assert_eq!(way(1), Some(Way::ToGroup));
+        for ms in [5, 10, 20] {
+            assert!(matches!(way(ms), Some(Way::Alone(_))), "{ms} ms");
+        }
+    }
+
+    #[test]
     fn what_is_remembered_is_bounded_and_forgotten() {
         let mut repaired = Repaired::default();
         for start in 0..3 * MOST_REPAIRED as u64 {
-            repaired.way(&[wanted(start, 1)], 2, Instant::ZERO);
+            repaired.way(&[wanted(start, 1)], 2, false, Instant::ZERO);
             assert!(repaired.0.len() <= MOST_REPAIRED);
         }
         repaired.forget_before(u64::MAX);

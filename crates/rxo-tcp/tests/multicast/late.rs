@@ -3,7 +3,7 @@
 use rxo_frame::Duration;
 use rxo_tcp::{GroupConfig, Late, Outcome, Refusal};
 
-use crate::room::{FOR_EVER, Room, group_config, receiver_config};
+use crate::room::{FOR_EVER, ISS, ROUND_TRIP, Room, group_config, receiver_config, spread_config};
 
 fn room(late: Late, bytes: usize) -> Room {
     begun(GroupConfig { late, ..group_config() }, bytes)
@@ -64,4 +64,44 @@ fn who_comes_late_and_reads_nothing_does_not_keep_the_sender_busy() {
     room.finish();
     assert_eq!(room.sides[late].outcome, Some(Outcome::Ejected(Duration::from_secs(10))));
     assert_eq!(room.done(), 5, "{:?}", room.outcomes());
+}
+
+/// A receiver has caught up as far as its window reaches, the last part by what the group sent, and reads no more.
+fn catches_up_and_stops() -> (Room, usize) {
+    let config = GroupConfig { late: Late::CatchUp, ..group_config() };
+    let mut room = Room::new(config, 5, 20_000_000);
+    room.byte_time = Duration::from_nanos(800);
+    room.begin();
+    room.run_until(|room| room.group.progress().slowest > 2_000_000);
+    let late = room.come(spread_config(3));
+    room.receivers[late].reads_at_most = 2_000_000;
+    // Less than a segment of its window is left.
+    let full = 2_000_000 + (2 << 20) - 1_448;
+    let took = |room: &Room| room.receivers[late].tcp.statistics().rcv_nxt - ISS;
+    room.run_until(|room| took(room) > full || room.sides[late].outcome.is_some());
+    assert!(room.sides[late].outcome.is_none());
+    (room, late)
+}
+
+/// It has more than its own connection has sent, and more than the sender has heard that it takes.
+#[test]
+fn who_catches_up_by_what_the_group_sends_may_pause() {
+    let (mut room, late) = catches_up_and_stops();
+    let until = room.now + Duration::from_secs(5);
+    room.run_until(|room| room.now >= until);
+    room.receivers[late].reads_at_most = usize::MAX;
+    room.read_again(late);
+    room.finish();
+    assert_eq!(room.done(), 6, "{:?}", room.outcomes());
+}
+
+/// The reset has the number that the receiver expects (RFC 5961, section 3), wherever its own connection is.
+#[test]
+fn who_is_ejected_while_it_catches_up_is_told_at_once() {
+    let (mut room, late) = catches_up_and_stops();
+    room.run_until(|room| room.sides[late].outcome.is_some());
+    assert_eq!(room.sides[late].outcome, Some(Outcome::Ejected(Duration::from_secs(10))));
+    let behind = room.leaves_after();
+    room.run_until(|room| room.receivers[late].tcp.is_closed() || room.now > behind + ROUND_TRIP);
+    assert!(room.receivers[late].tcp.is_closed(), "it is told");
 }

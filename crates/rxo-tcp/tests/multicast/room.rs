@@ -31,6 +31,10 @@ pub(crate) struct Receiver {
     pub(crate) is_done: bool,
     /// Nothing reaches it, nor leaves it, before.
     pub(crate) absent_until: Instant,
+    /// It leaves the group as soon as it has the FIN.
+    pub(crate) leaves_early: bool,
+    /// So many of the segments are lost that it sends once it has the FIN.
+    pub(crate) last_acks_lost: u32,
 }
 
 /// Whom a segment is for.
@@ -127,6 +131,8 @@ impl Room {
             reads_at_most: usize::MAX,
             is_done: false,
             absent_until: Instant::ZERO,
+            leaves_early: false,
+            last_acks_lost: 0,
         });
         self.flush_receiver(number);
         number
@@ -180,6 +186,12 @@ impl Room {
         .count()
     }
 
+    /// Whether each receiver has acknowledged the FIN.
+    pub(crate) fn is_all_acknowledged(&self) -> bool {
+        let has_it = |side: &Side| side.tcp.state() == State::FinWait2 || side.outcome.is_some();
+        self.sides.iter().all(has_it)
+    }
+
     fn step(&mut self) -> bool {
         let arrival = self.flights.keys().next().map(|(at, _)| *at);
         let sides = self.sides.iter().filter_map(|side| side.tcp.poll_at());
@@ -202,32 +214,36 @@ impl Room {
     }
 
     fn deliver(&mut self) {
-        let mut come: BTreeMap<usize, Vec<Wire>> = BTreeMap::new();
+        let mut come: BTreeMap<usize, Vec<(ByGroup, Wire)>> = BTreeMap::new();
         while let Some(entry) = self.flights.first_entry().filter(|it| it.key().0 <= self.now) {
             match entry.remove() {
                 (To::Sender(number), wire) => self.arrives(number, wire),
-                (To::Receiver(number, by_group), mut wire) => {
+                (To::Receiver(number, by_group), wire) => {
                     let receiver = &self.receivers[number];
-                    if receiver.absent_until > self.now {
-                        continue;
+                    let has_left = receiver.leaves_early && receiver.tcp.is_peer_done();
+                    if receiver.absent_until <= self.now && !(by_group && has_left) {
+                        come.entry(number).or_default().push((by_group, wire));
                     }
-                    if by_group {
-                        // What the receiver's link does: ACK, window and TSecr of the group mean nothing.
-                        if !receiver.tcp.state().is_synchronized() {
-                            continue;
-                        }
-                        wire.ack = receiver.tcp.statistics().snd_nxt;
-                    }
-                    come.entry(number).or_default().push(wire);
                 }
             }
         }
         for (number, wires) in come {
-            let now = self.now;
-            let segments: Vec<_> = wires.into_iter().map(|wire| wire.into_segment(now)).collect();
-            self.receivers[number].tcp.on_arrival(now, Arrival::segments(segments));
+            self.hears(number, &wires);
             self.read(number);
             self.flush_receiver(number);
+        }
+    }
+
+    /// Receiver `number` takes what has come by the group, and to it alone.
+    fn hears(&mut self, number: usize, wires: &[(ByGroup, Wire)]) {
+        let (now, tcp) = (self.now, &mut self.receivers[number].tcp);
+        for same in wires.chunk_by(|one, next| one.0 == next.0) {
+            let segments: Vec<_> =
+                same.iter().map(|(_, wire)| wire.clone().into_segment(now)).collect();
+            match same[0].0 {
+                true => tcp.on_group_arrival(now, Arrival::segments(segments)),
+                false => tcp.on_arrival(now, Arrival::segments(segments)),
+            }
         }
     }
 
@@ -430,8 +446,18 @@ impl Room {
         while let Some(transmit) = self.receivers[number].tcp.poll_transmit(self.now) {
             cut(&transmit, &mut leaving);
         }
+        let receiver = &mut self.receivers[number];
+        if receiver.tcp.is_peer_done() && !leaving.is_empty() && receiver.last_acks_lost > 0 {
+            receiver.last_acks_lost -= 1;
+            return;
+        }
         let at = self.now + self.stagger * number as u32;
         leaving.into_iter().for_each(|wire| self.carry(To::Sender(number), wire, at));
+    }
+
+    /// When the sender's link is through with all that has left.
+    pub(crate) fn leaves_after(&self) -> Instant {
+        self.link_free_at.max(self.now)
     }
 
     /// When the sender's link is through with `wire`, which it carries after all before.
@@ -465,5 +491,6 @@ pub(crate) const FOR_EVER: Instant = Instant::from_nanos(u64::MAX);
 /// More often than this nothing is served at one time.
 const MOST_ROUNDS: u32 = 10_000;
 const DELAY: Duration = Duration::from_micros(200);
+pub(crate) const ROUND_TRIP: Duration = Duration::from_micros(400);
 const HEADER_BYTES: u32 = 66;
 const TICK_NS: u64 = 100_000;

@@ -100,3 +100,18 @@ fn the_smallest_segments_hold() {
     assert_eq!(room.sides[tiny].refused, Some(rxo_tcp::Refusal::SmallSegments(88)));
     assert_eq!((room.done(), room.to_group[0]), (3, 70));
 }
+
+/// Whoever asks for small segments, and leaves, does not leave them to the others.
+#[test]
+fn segments_grow_again_when_whoever_had_the_smallest_is_gone() {
+    let mut room = Room::new(group_config(), 3, 3_000_000);
+    let small = room.come(Config { maximum_segment_size: 524, ..receiver_config() });
+    room.begin();
+    room.run_until(|room| room.group.progress().slowest > 100_000);
+    room.receivers[small].tcp.abort();
+    room.read_again(small);
+    room.finish();
+    assert_eq!(room.done(), 3, "{:?}", room.outcomes());
+    let all_small = 3_000_000 / 512;
+    assert!(room.to_group[0] < all_small / 2, "{} segments", room.to_group[0]);
+}

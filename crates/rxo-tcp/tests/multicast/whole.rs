@@ -1,7 +1,7 @@
 //! Every receiver gets the whole stream, whatever is lost.
 
 use rxo_frame::Duration;
-use rxo_tcp::{Outcome, Repairs};
+use rxo_tcp::{GroupConfig, Outcome, Repairs, Slow};
 
 use crate::room::{FOR_EVER, Room, group_config, spread_config};
 
@@ -24,7 +24,7 @@ fn an_empty_stream_ends() {
 #[test]
 fn what_is_lost_is_repaired_each_by_itself_or_for_all() {
     for repairs in [Repairs::Each, Repairs::Group { least: 2 }] {
-        let mut room = Room::new(rxo_tcp::GroupConfig { repairs, ..group_config() }, 30, 400_000);
+        let mut room = Room::new(GroupConfig { repairs, ..group_config() }, 30, 400_000);
         room.loss = 20;
         room.run();
         assert_eq!(room.done(), 30, "{repairs:?}: {:?}", room.outcomes());
@@ -94,4 +94,28 @@ fn what_all_miss_is_repeated_once_though_they_say_so_one_after_another() {
     room.run();
     assert_eq!(room.done(), 40, "{:?}", room.outcomes());
     assert_eq!((room.to_group[1], room.to_one), (1, 1));
+}
+
+/// Such as an unmodified host behind `rxo cast join`: it leaves the group when it has acknowledged the FIN, and closes
+/// later. The last acknowledgement is lost, so the FIN comes again, and the group's address no longer reaches it.
+#[test]
+fn whoever_has_left_the_group_gets_the_fin_again() {
+    for slow in [Slow::Wait, Slow::Eject(Duration::from_secs(10))] {
+        let mut room = Room::new(GroupConfig { slow, ..group_config() }, 6, 100_000);
+        for receiver in &mut room.receivers[..3] {
+            (receiver.leaves_early, receiver.last_acks_lost) = (true, 1);
+            // It does not close by itself.
+            receiver.is_done = true;
+        }
+        room.begin();
+        let closes = room.now + Duration::from_secs(30);
+        room.run_until(|room| room.now >= closes || room.is_all_acknowledged());
+        assert!(room.now < closes, "{slow:?}");
+        for number in 0..3 {
+            let _ = room.receivers[number].tcp.shutdown();
+            room.read_again(number);
+        }
+        room.finish();
+        assert_eq!(room.done(), 6, "{slow:?}: {:?}", room.outcomes());
+    }
 }

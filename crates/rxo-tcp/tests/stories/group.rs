@@ -99,6 +99,18 @@ fn repairs_for_others_are_answered_seldom() {
     assert_eq!(scene.out().len(), 1, "the acknowledgement may have been lost");
 }
 
+/// RFC 5961, section 3: the sender that has ended answers the challenge by a reset with the right number. Repairs for
+/// others must not use up the challenges.
+#[test]
+fn a_reset_is_challenged_however_much_was_repaired_for_others() {
+    let mut scene = receiver();
+    scene.hears([to_group(1, MSS)]);
+    (0..100).for_each(|_| scene.hears([to_group(1, MSS)]));
+    scene.out();
+    scene.gets(seg().seq(1 + 2 * MSS).flags(TcpFlags::RST));
+    assert_eq!(scene.out(), [". 1:1 ack 1001"]);
+}
+
 /// Of what can be forged without seeing the group's traffic.
 #[test]
 fn what_cannot_be_the_peers_is_refused() {

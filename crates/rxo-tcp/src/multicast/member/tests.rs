@@ -1,7 +1,7 @@
 //! Receivers that catch up: what their sequence numbers mean.
 
 use alloc::vec::Vec;
-use rxo_wire::{FlowKey, SeqNumber};
+use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
 use super::*;
 use crate::{Config, Ecn, GroupConfig, Repairs, Secret, Segment, SegmentOptions, Slow, Transmit};
@@ -73,16 +73,43 @@ fn whoever_is_behind_by_all_sequence_numbers_catches_up() {
 #[test]
 fn an_acknowledgement_of_what_only_the_group_has_sent_counts() {
     let group = group();
-    let rows = [(40_000, 40_000), (60_000, 50_000), (10_000_000, 0)];
-    for (acked, counts) in rows {
+    let far = 1 << 30;
+    let rows = [
+        (60_000, 40_000, 40_000),
+        (60_000, 60_000, 50_000),
+        (60_000, 60_001, 0),
+        (far, 60_001, 50_000),
+        (far, 10_000_000, 0),
+    ];
+    for (sent, acked, counts) in rows {
         let (mut side, ack) = opened(&group);
         let lent = side.send_shared(&mut SharedBytes::from(alloc::vec![7; 50_000]));
         assert_eq!(lent, Ok(50_000));
         while side.poll_transmit(NOW).is_some() {}
         let before = side.statistics();
         assert!(before.snd_nxt - before.snd_una < 40_000, "the window is smaller");
+        side.group_has_sent(before.snd_una + sent);
         let ack = Segment { ack: before.snd_una + acked, ..ack };
         side.on_arrival(NOW, ack.into());
-        assert_eq!(side.statistics().snd_una, before.snd_una + counts, "{acked} bytes");
+        assert_eq!(side.statistics().snd_una, before.snd_una + counts, "{acked} of {sent} bytes");
     }
+}
+
+/// It has text that its own connection has not been lent yet. Its window begins behind that, and so does a reset.
+#[test]
+fn whoever_is_ahead_of_what_was_lent_is_believed_and_reset_where_it_is() {
+    let group = group();
+    let (mut side, ack) = opened(&group);
+    let _ = side.send_shared(&mut SharedBytes::from(alloc::vec![7; 50_000]));
+    while side.poll_transmit(NOW).is_some() {}
+    let before = side.statistics();
+    side.group_has_sent(before.snd_una + 60_000);
+    let closed = Segment { ack: before.snd_una + 60_000, window: 0, ..ack };
+    side.on_arrival(NOW, closed.into());
+    let after = side.statistics();
+    assert_eq!(after.snd_una + after.snd_wnd, before.snd_una + 60_000, "where its window ends");
+    side.abort();
+    let reset = side.poll_transmit(NOW).map(|it| (it.flags, it.seq));
+    let flags = TcpFlags::RST | TcpFlags::ACK;
+    assert_eq!(reset, Some((flags, before.snd_una + 60_000)));
 }

@@ -264,6 +264,8 @@ fn a_receiver_that_closes_its_side_first_gets_all_that_follows() {
     assert_eq!(filter.hear_host(&acks(8).frame(), at(6)), News::Nothing);
     assert_eq!(filter.hear_host(&acks(9).frame(), at(6)), News::Ends);
     assert_eq!(rewritten(&mut filter, &last, at(7)), None);
+    let again = Seg { flags: fin(), text: b"end".to_vec(), seq: ISS + 6, ..from_sender() };
+    assert_eq!(filter.judge(&again.frame(), at(8)), Verdict::Pass, "a repair, if the ACK was lost");
 }
 
 #[test]
