@@ -101,7 +101,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         format!(
             "Requests, and rates that are measured: guests on the paper's machine. Driver domain and guest share a core, a card and \
              the sender have the other; under Linux the card is the guest's. Requests: one byte to a guest that sends it back, {} \
-             transactions of each system in a round, all guests at once, which take turns, booted {} times. Several guests: behind \
+             transactions of each system in a round. A guest has the systems in turn, and is booted {} times. Several guests: behind \
              one switch, {} KiB to each at the same time, after a file whose hash each guest computes.",
             plan.transactions,
             plan.boots,

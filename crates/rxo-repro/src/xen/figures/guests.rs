@@ -1,44 +1,44 @@
 //! Figures of live guests: what their requests take, and how several fare at once.
 
-use super::{colour, shown};
+use super::{OF_GUESTS, colour, shown};
 use crate::figure::{Figure, Series};
 use crate::statement::Statement;
 use crate::stats::Spread;
-use crate::xen::guest::exchange::{COMPARED, Latency, Requests};
+use crate::xen::guest::exchange::{Latency, Requests, Turn};
 use crate::xen::guest::several::Several;
 use crate::xen::paper;
 use crate::xen::system::System;
 
 /// Requests and responses of all systems, with the guests of all boots.
 pub(super) fn requests(boots: &[Requests]) -> [Figure; 2] {
-    let rounds: Vec<_> = boots.iter().flat_map(|boot| boot.rounds.iter().copied()).collect();
+    let turns: Vec<Turn> = boots.iter().flat_map(|boot| boot.rounds.concat()).collect();
     let systems = || System::RECEIVERS.map(|system| system.name().to_owned()).to_vec();
     let column = |value: fn(&Latency) -> f64| {
-        (0..COMPARED).map(|n| Spread::over(&rounds, |round| value(&round[n]))).collect()
+        System::RECEIVERS.map(|system| Spread::of(of(&turns, system).map(|it| value(&it.latency))))
     };
     let times = Figure {
-        number: "requests",
+        number: OF_GUESTS[3],
         title: "What a transaction of one byte takes with a Linux guest",
-        fixed: "rounds of all systems in turn; the guests are emulated",
+        fixed: "the guests are emulated; systems in turn with the same guest",
         x_label: "system",
         y_label: "us",
         x: systems(),
         series: vec![
-            Series::of_spreads("median", column(|latency| latency.p50_us)).bars(),
-            Series::of_spreads("99th percentile", column(|latency| latency.p99_us)).bars(),
+            Series::of_spreads("median", column(|latency| latency.p50_us).to_vec()).bars(),
+            Series::of_spreads("99th percentile", column(|latency| latency.p99_us).to_vec()).bars(),
         ],
-        statements: vec![within(&rounds, System::Da), within(&rounds, System::Auto), idle(boots)],
+        statements: vec![within(&turns, System::Da), within(&turns, System::Auto), idle(boots)],
         ..Figure::default()
     };
     let rates = Figure {
-        number: "requests rate",
+        number: OF_GUESTS[9],
         title: "Transactions of one byte a second with a Linux guest (Table VII)",
-        fixed: "rounds of all systems in turn; the guests are emulated",
+        fixed: "the guests are emulated; systems in turn with the same guest",
         x_label: "system",
         y_label: "transactions/s",
         x: systems(),
         series: vec![
-            Series::of_spreads("here", column(|latency| latency.per_second)).bars(),
+            Series::of_spreads("here", column(|latency| latency.per_second).to_vec()).bars(),
             Series::reference("the paper", System::RECEIVERS.map(paper::transactions).to_vec())
                 .bars(),
         ],
@@ -47,16 +47,18 @@ pub(super) fn requests(boots: &[Requests]) -> [Figure; 2] {
     [times, rates]
 }
 
+fn of(turns: &[Turn], system: System) -> impl Iterator<Item = &Turn> {
+    turns.iter().filter(move |turn| turn.system == system)
+}
+
 /// Whether `system` takes as long as Xen for a transaction, in the middle of all rounds.
-fn within(rounds: &[[Latency; COMPARED]], system: System) -> Statement {
-    let place = |system| System::RECEIVERS.iter().position(|one| *one == system);
-    let pair = place(System::Xen).zip(place(system));
+fn within(turns: &[Turn], system: System) -> Statement {
     let grown = |value: fn(&Latency) -> f64| {
-        let (xen, other) = pair?;
-        Spread::over(rounds, |round| value(&round[other]) / value(&round[xen]))
+        let of_xen = |turn: &Turn| Some(value(&turn.latency) / value(&turn.xen?));
+        Spread::of(of(turns, system).filter_map(of_xen))
     };
     let (median, p99) = (grown(|latency| latency.p50_us), grown(|latency| latency.p99_us));
-    let ranged = |spread: Option<Spread>| spread.map_or("-".to_owned(), |spread| spread.ranged(2));
+    let ranged = |spread: Option<Spread>| spread.map_or("-".to_owned(), |spread| spread.ranged(3));
     Statement::new(
         match system {
             System::Auto => "requests under auto take at most 2 % longer than without coalescing",
@@ -64,8 +66,8 @@ fn within(rounds: &[[Latency; COMPARED]], system: System) -> Statement {
         },
         median.map(|grown| grown.median <= MOST_GROWN),
         format!(
-            "In {} rounds the median of {} is {} of Xen's, the 99th percentile {}.",
-            rounds.len(),
+            "In {} rounds the median of {} is {} of Xen's with the same guest, the 99th percentile {}.",
+            of(turns, system).count(),
             system.name(),
             ranged(median),
             ranged(p99),
@@ -76,13 +78,13 @@ fn within(rounds: &[[Latency; COMPARED]], system: System) -> Statement {
 /// Whether auto held nothing for an idle guest.
 fn idle(boots: &[Requests]) -> Statement {
     let auto_held: u64 = boots.iter().map(|boot| boot.auto_held).sum();
-    let auto_hold_p99_us = boots.iter().map(|boot| boot.auto_hold_p99_us).fold(0.0, f64::max);
+    let hold_p99_us = boots.iter().map(|boot| boot.hold_p99_us).fold(0.0, f64::max);
     Statement::new(
         "section V asks for a hold that follows the load: nothing is held for an idle guest",
         (!boots.is_empty()).then_some(auto_held == 0),
         format!(
-            "auto held {auto_held} requests beyond their poll. From the card into the guest they took at most \
-             {auto_hold_p99_us:.1} us (p99): that is the wait for the worker's turn.",
+            "auto held {auto_held} requests beyond their poll. From the card into the guest requests took at most \
+             {hold_p99_us:.1} us (p99): that is the wait for the worker's turn.",
         ),
     )
 }

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use rxo::desk::Desk;
 use rxo::device::Pause;
 use rxo::live::{Device, DeviceOptions};
 use rxo::switch::{PortSettings, Switch, SwitchOptions, Vlans};
-use rxo::worker::GuestsReading;
+use rxo::worker::{GuestsReading, Question};
 use rxo::{Reading, WorkerConfig};
 use rxo_driver::{GuestOptions, PayloadPlaces};
 use rxo_lab::Lab;
@@ -46,10 +47,10 @@ impl Running<Reading> {
 
 impl Running<GuestsReading> {
     /// A driver domain for a guest on each of `sockets`, behind one switch, with polls as `rxo guest` has them. Its frames
-    /// come from `nic`.
+    /// come from `nic`, and it answers at `desk`.
     pub(super) fn switching(
         lab: &Lab,
-        system: System,
+        (system, desk): (System, Option<Desk<Question>>),
         nic: impl FnOnce() -> Result<Device> + Send + 'static,
         (sockets, core): (&[PathBuf], Option<usize>),
     ) -> Result<Self> {
@@ -60,7 +61,7 @@ impl Running<GuestsReading> {
             ready();
             let ports = vec![PortSettings { vlans: Vlans::Only(0), fixed: None }; 1 + guests.len()];
             let switch = Switch::new(ports, SwitchOptions::default())?;
-            let config = WorkerConfig::new(system.policy());
+            let config = WorkerConfig { desk, ..WorkerConfig::new(system.policy()) };
             let outcome = rxo::live::run_guests(nic, guests, (switch, config), stop, |_| ())?;
             outcome.result?;
             Ok(outcome.totals)

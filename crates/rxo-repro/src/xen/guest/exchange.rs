@@ -1,9 +1,9 @@
 //! Requests and responses of one byte with live guests: what a transaction takes on the paper's [`Machine`] under each
 //! system.
 //!
-//! All machines run at once and have the transactions in turn, so that what changes in the computer falls on all.
-//! Where the memory of a guest lies stays with it, so they are booted several times, each time with
-//! another one first. A guest answers by `cat`.
+//! An emulated guest is as fast as its memory happens to lie, so systems are compared with the same guest: the policy of
+//! its driver domain changes from one to the next, round after round. There are three guests, for Linux and for both
+//! paths into a guest's memory; they are booted several times. A guest answers by `cat`.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -27,67 +27,57 @@ pub(in crate::xen) struct Latency {
     pub(in crate::xen) per_second: f64,
 }
 
-/// Transactions of all systems, in rounds.
+/// Transactions of one system in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(in crate::xen) struct Turn {
+    pub(in crate::xen) system: System,
+    pub(in crate::xen) latency: Latency,
+    /// What they took in the same round with the same guest behind Xen; `None` if there is no driver domain.
+    pub(in crate::xen) xen: Option<Latency>,
+}
+
+/// Transactions of all systems with the guests of one boot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(in crate::xen) struct Requests {
     /// Transactions of each system in a round.
     pub(in crate::xen) transactions: usize,
-    /// In each round what every one of [`System::RECEIVERS`] took.
-    pub(in crate::xen) rounds: Vec<[Latency; COMPARED]>,
+    pub(in crate::xen) rounds: Vec<Vec<Turn>>,
     /// Deliveries that auto held beyond the poll that brought them.
     pub(in crate::xen) auto_held: u64,
-    /// The time from the arrival of a request at the card to its way into the guest, under auto. It includes
-    /// the wait for the worker's turn.
-    pub(in crate::xen) auto_hold_p99_us: f64,
+    /// The time from the arrival of a request at the card to its way into the guest, without a copy on the bridge. It
+    /// includes the wait for the worker's turn.
+    pub(in crate::xen) hold_p99_us: f64,
 }
 
-/// Systems that are compared.
-pub(in crate::xen) const COMPARED: usize = System::RECEIVERS.len();
+/// Systems that differ by policy only, so that one guest has them in turn. Without a driver domain that is Linux; the
+/// others begin with Xen.
+const SIDES: [&[System]; 3] = [
+    &[System::Linux],
+    &[System::Xen, System::Lro, System::Da],
+    &[System::Xen, System::Bo, System::BoDa, System::Auto],
+];
 
-/// Measures so many rounds of so many transactions with the machines of the `boot`-th boot, counted from 0.
+/// Measures so many rounds of so many transactions with the guests of the `boot`-th boot, counted from 0.
 ///
 /// # Errors
 /// If what a guest needs is missing, which one line names, or a connection breaks.
 pub(in crate::xen) fn rounds(count: usize, transactions: usize, boot: usize) -> Result<Requests> {
     let image = GuestImage::find()?;
-    let mut sides = start_all(&image, boot)?;
-    for side in &mut sides {
-        side.echo.transact(WARM_UP)?;
-    }
+    let mut sides =
+        SIDES.iter().map(|systems| Side::start(&image, systems)).collect::<Result<Vec<_>>>()?;
     let mut rounds = Vec::with_capacity(count);
     for round in 0..count {
-        let mut taken = [const { Vec::new() }; COMPARED];
-        for place in in_turn(round) {
-            taken[place] = sides[place].echo.transact(transactions)?;
+        let turns = sides.iter_mut().map(|side| side.round(transactions, boot + round));
+        rounds.push(turns.collect::<Result<Vec<_>>>()?.concat());
+    }
+    let auto_held = sides.iter().map(|side| side.auto_held).sum();
+    let mut hold_p99_us = 0.0;
+    for side in sides {
+        if let Some(engine) = side.finish()? {
+            hold_p99_us = engine.hold_ns.quantile(0.99) as f64 / 1e3;
         }
-        rounds.push(taken.map(Latency::of));
     }
-    let mut auto = None;
-    for (side, system) in sides.into_iter().zip(System::RECEIVERS) {
-        let engine = side.finish()?;
-        auto = engine.filter(|_| system == System::Auto).or(auto);
-    }
-    let engine = auto.context("auto has no driver domain")?;
-    Ok(Requests {
-        transactions,
-        rounds,
-        auto_held: held(&engine),
-        auto_hold_p99_us: engine.hold_ns.quantile(0.99) as f64 / 1e3,
-    })
-}
-
-/// Starts a machine for each system, another one first in each boot. They are given in the order of the systems.
-fn start_all(image: &GuestImage, boot: usize) -> Result<Vec<Side>> {
-    let mut sides = [const { None }; COMPARED];
-    for place in in_turn(boot) {
-        sides[place] = Some(Side::start(image, System::RECEIVERS[place])?);
-    }
-    Ok(sides.into_iter().flatten().collect())
-}
-
-/// The places of all systems; each round begins with another one.
-fn in_turn(round: usize) -> impl Iterator<Item = usize> {
-    (0..COMPARED).map(move |place| (place + round) % COMPARED)
+    Ok(Requests { transactions, rounds, auto_held, hold_p99_us })
 }
 
 /// Deliveries that were held beyond their poll: neither lone segments nor for an idle receiver.
@@ -108,18 +98,49 @@ impl Latency {
     }
 }
 
-/// A guest that answers, on a machine of its own.
+/// A guest that answers, and the systems that it has in turn.
 struct Side {
     echo: Echo,
     machine: Machine,
+    systems: &'static [System],
+    auto_held: u64,
 }
 
 impl Side {
-    fn start(image: &GuestImage, system: System) -> Result<Self> {
+    /// Starts the machine with the last of `systems`, whose path into the guest all have but Xen, which has any.
+    fn start(image: &GuestImage, systems: &'static [System]) -> Result<Self> {
+        let system = systems.last().copied().unwrap_or(System::Linux);
         let mut machine = Machine::start(image, system)?;
         let (guest, peer) = machine.ends();
-        let echo = Echo::start(guest, peer, 0)?;
-        Ok(Self { echo, machine })
+        let mut echo = Echo::start(guest, peer, 0)?;
+        echo.transact(WARM_UP)?;
+        Ok(Self { echo, machine, systems, auto_held: 0 })
+    }
+
+    /// So many transactions of each system, another one first in each round.
+    fn round(&mut self, transactions: usize, round: usize) -> Result<Vec<Turn>> {
+        let count = self.systems.len();
+        let mut taken = vec![Vec::new(); count];
+        for place in (0..count).map(|place| (place + round) % count) {
+            taken[place] = self.transact(self.systems[place], transactions)?;
+        }
+        let taken: Vec<_> = taken.into_iter().map(Latency::of).collect();
+        let xen = (self.systems[0] == System::Xen).then_some(taken[0]);
+        let turns = self.systems.iter().zip(taken);
+        Ok(turns.map(|(&system, latency)| Turn { system, latency, xen }).collect())
+    }
+
+    fn transact(&mut self, system: System, transactions: usize) -> Result<Vec<Duration>> {
+        if system == System::Linux {
+            return self.echo.transact(transactions);
+        }
+        self.machine.follow(system)?;
+        let before = held(&self.machine.engine()?);
+        let taken = self.echo.transact(transactions)?;
+        if system == System::Auto {
+            self.auto_held += held(&self.machine.engine()?) - before;
+        }
+        Ok(taken)
     }
 
     fn finish(mut self) -> Result<Option<Counters>> {
@@ -177,5 +198,19 @@ mod tests {
         assert!((latency.per_second - 1e6 / 51.0).abs() < 1e-6, "{latency:?}");
         let one = Latency::of(vec![Duration::from_micros(7)]);
         assert_eq!((one.p50_us, one.p99_us), (7.0, 7.0));
+    }
+
+    #[test]
+    fn the_systems_of_a_guest_differ_by_policy_only() {
+        for systems in SIDES {
+            let last = systems.last().unwrap();
+            let is_alike = |system: &&System| {
+                **system == System::Xen
+                    || (system.path(), system.layout()) == (last.path(), last.layout())
+            };
+            assert!(systems.iter().filter(is_alike).count() == systems.len(), "{systems:?}");
+        }
+        let all = System::RECEIVERS.iter();
+        assert!(all.clone().all(|system| SIDES.concat().contains(system)), "{SIDES:?}");
     }
 }

@@ -1,21 +1,23 @@
 //! The paper's machine: one core has the driver domain and its guest, the other the card and the sender.
 //!
 //! The card gives its frames through a ring, as DMA does, and validates checksums. Under Linux the guest has the card
-//! itself. Each machine has a network of its own.
+//! itself. Each machine has a network of its own. The system of a driver domain may change while its guest runs, as far as
+//! it is a policy.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use rxo::desk::{Desk, Reply};
 use rxo::live::{Device, DeviceOptions};
-use rxo::worker::GuestsReading;
+use rxo::worker::{GuestsReading, Question};
 use rxo::{Counters, Reading};
 use rxo_lab::{Guest, GuestImage, Lab, LabOptions, Namespace, Processor};
 
 use crate::card;
 use crate::folder::Folder;
-use crate::guests::boot;
+use crate::guests::{PATIENCE, boot};
 use crate::machine::Cores;
 use crate::running::Running;
 use crate::xen::system::System;
@@ -25,6 +27,8 @@ pub(super) struct Machine {
     guest: Guest,
     /// `None` under Linux.
     domain: Option<Running<GuestsReading>>,
+    /// Where the driver domain answers.
+    desk: Desk<Question>,
     _card: Running<Reading>,
     lab: Lab,
     _folder: Folder,
@@ -41,22 +45,46 @@ impl Machine {
             Lab::through_with(LabOptions { peer_core: cores.sender, ..LabOptions::default() })?;
         let card_socket = folder.file("card.sock");
         let card = card::start(&lab, (card_socket.clone(), Duration::ZERO), cores.sender)?;
+        let desk = Desk::new();
         let (domain, socket) = match system {
             System::Linux => (None, card_socket),
             _ => {
                 let (nic, socket) = (ring_of(&card_socket), folder.guest(0));
                 let guests = std::slice::from_ref(&socket);
-                let domain = Running::switching(&lab, system, nic, (guests, cores.receiver))?;
+                let answering = (system, Some(desk.clone()));
+                let domain = Running::switching(&lab, answering, nic, (guests, cores.receiver))?;
                 (Some(domain), socket)
             }
         };
         let guest = boot_on(cores.receiver, image, &socket)?;
-        Ok(Self { guest, domain, _card: card, lab, _folder: folder })
+        Ok(Self { guest, domain, desk, _card: card, lab, _folder: folder })
     }
 
     /// The guest, and where the sender is.
     pub(super) fn ends(&mut self) -> (&mut Guest, &Namespace) {
         (&mut self.guest, self.lab.peer())
+    }
+
+    /// From now on the driver domain has the policy of `system`.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub(super) fn follow(&self, system: System) -> Result<()> {
+        let changed = self.ask(|reply| Question::ChangePolicy(system.policy(), reply))?;
+        changed.map(drop).map_err(|misfit| anyhow!("{misfit}"))
+    }
+
+    /// What the engine of the driver domain has done.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub(super) fn engine(&self) -> Result<Counters> {
+        let mut readings = self.ask(Question::Counters)?;
+        Ok(readings.guests.pop().context("rxo says nothing of its guest")?.engine)
+    }
+
+    fn ask<A>(&self, question: impl FnOnce(Reply<A>) -> Question) -> Result<A> {
+        self.desk.ask(question, || {}, PATIENCE).context("the driver domain does not answer")
     }
 
     /// Switches it off. Returns what the engine of the driver domain did; `None` under Linux.
@@ -79,7 +107,7 @@ fn ring_of(card: &Path) -> impl FnOnce() -> Result<Device> + Send + 'static {
 }
 
 /// Boots a guest on this core: a process stays where its parent was.
-fn boot_on(core: Option<usize>, image: &GuestImage, socket: &PathBuf) -> Result<Guest> {
+fn boot_on(core: Option<usize>, image: &GuestImage, socket: &Path) -> Result<Guest> {
     thread::scope(|scope| {
         let booting = scope.spawn(|| {
             core.map_or(Ok(()), rxo_lab::pin_to_core)?;

@@ -60,7 +60,7 @@ pub(in crate::xen) fn measure(case: SeveralCase, bytes: usize, requests: usize) 
     let (image, lab, folder) = (GuestImage::find()?, Lab::through()?, Folder::new("xen")?);
     let sockets: Vec<_> = (0..count).map(|n| folder.guest(n)).collect();
     let nic = || wire(DeviceOptions::default());
-    let domain = Running::switching(&lab, system, nic, (&sockets, None))?;
+    let domain = Running::switching(&lab, (system, None), nic, (&sockets, None))?;
     let mut guests =
         at_once(sockets.iter(), |n, socket| boot(&image, Processor::Counted, socket, n))?;
     let peer = lab.peer();
