@@ -2,26 +2,61 @@
 
 use rxo_frame::{Duration, Instant};
 
-/// The allowance of one connection. Each connection has its own: a shared one would tell an attacker
+/// The allowances of one connection. Each connection has its own: shared ones would tell an attacker
 /// what other connections receive.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Challenges {
-    /// When the first challenge ACK of the current interval was sent.
-    window_start: Option<Instant>,
-    sent: u32,
+    /// When the first of the current interval was sent, of each kind.
+    window_starts: [Instant; 2],
+    /// How many were asked for in the current interval; 0 if there is none yet.
+    sent: [u8; 2],
+}
+
+/// What an answer is for. Each kind has an allowance of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// A challenge, which a reset must find, whatever else was answered.
+    Challenge,
+    /// To segments to a group that lie outside the window.
+    Group,
+}
+
+impl Default for Challenges {
+    fn default() -> Self {
+        Self { window_starts: [Instant::ZERO; 2], sent: [0; 2] }
+    }
 }
 
 impl Challenges {
     /// Whether another may be sent at `now`. Counts it if so.
-    pub(crate) fn may_send(&mut self, now: Instant) -> bool {
-        if self.window_start.is_none_or(|start| now.since(start) >= WINDOW) {
-            (self.window_start, self.sent) = (Some(now), 0);
+    pub(crate) fn may_send(&mut self, answer: Answer, now: Instant) -> bool {
+        let (start, sent) =
+            (&mut self.window_starts[answer as usize], &mut self.sent[answer as usize]);
+        if *sent == 0 || now.since(*start) >= WINDOW {
+            (*start, *sent) = (now, 0);
         }
-        self.sent += 1;
-        self.sent <= MOST
+        *sent = sent.saturating_add(1);
+        *sent <= MOST
     }
 }
 
 /// RFC 5961, section 7: ten in any five seconds.
-const MOST: u32 = 10;
+const MOST: u8 = 10;
 const WINDOW: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_ten_in_five_seconds_of_its_own() {
+        let mut allowance = Challenges::default();
+        let mut count = |answer, ms: u64| {
+            let now = Instant::from_micros(1_000 * ms);
+            (0..1_000).filter(|_| allowance.may_send(answer, now)).count()
+        };
+        assert_eq!((count(Answer::Group, 0), count(Answer::Group, 4_999)), (10, 0));
+        assert_eq!((count(Answer::Challenge, 1), count(Answer::Challenge, 5_000)), (10, 0));
+        assert_eq!((count(Answer::Group, 5_000), count(Answer::Challenge, 5_001)), (10, 10));
+    }
+}

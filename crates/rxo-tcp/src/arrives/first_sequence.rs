@@ -6,6 +6,7 @@ use core::ops::ControlFlow;
 use rxo_frame::Instant;
 use rxo_wire::{SeqNumber, TcpFlags};
 
+use crate::challenge::Answer;
 use crate::options::SackBlock;
 use crate::segment::Segment;
 use crate::sequence::distance;
@@ -78,7 +79,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         // Two sides that disagree must not answer each other's answers for ever, nor answer a flood of
         // SYNs (RFC 5961, section 7).
         let is_counted = segment.is_empty() || segment.has(TcpFlags::SYN);
-        if !is_counted || self.challenges.may_send(now) {
+        if !is_counted || self.challenges.may_send(Answer::Challenge, now) {
             let duplicate = self.duplicate_of(segment);
             duplicate.into_iter().for_each(|block| self.rcv.sack.received_again(block));
             self.acks.answer_alone();

@@ -12,6 +12,7 @@ use rxo_frame::{Frames, Instant};
 use rxo_wire::tcp::{AckRecord, Timestamp};
 use rxo_wire::{SeqNumber, TcpFlags};
 
+use crate::challenge::Answer;
 use crate::options::SegmentOptions;
 use crate::plain::{PlainSegment, PlainSegments};
 use crate::segment::Segment;
@@ -134,7 +135,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// The peer may repeat something because an acknowledgement was lost. As many answers may leave as
     /// challenges, which have an allowance of their own: a reset must find one.
     fn answer_seldom(&mut self, now: Instant) {
-        if self.group_answers.may_send(now) {
+        if self.challenges.may_send(Answer::Group, now) {
             self.acks.begin_segment();
             self.acks.answer_alone();
             self.end_segment();

@@ -5,6 +5,7 @@ use core::ops::ControlFlow;
 use rxo_frame::Instant;
 use rxo_wire::TcpFlags;
 
+use crate::challenge::Answer;
 use crate::segment::Segment;
 use crate::state::{Closed, SynReceived};
 use crate::{Connection, Failure, State};
@@ -39,7 +40,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Owes a challenge ACK (RFC 5961), at a limited rate.
     pub(super) fn challenge(&mut self, now: Instant) {
-        if self.challenges.may_send(now) {
+        if self.challenges.may_send(Answer::Challenge, now) {
             self.acks.answer_alone();
         }
     }

@@ -69,8 +69,6 @@ pub struct Connection<B> {
     /// Both sides scale their windows.
     pub(crate) agreed_on_scaling: bool,
     pub(crate) challenges: Challenges,
-    /// What may be said to segments to a group that lie outside the window.
-    pub(crate) group_answers: Challenges,
     pub(crate) group_counts: GroupCounts,
     pub(crate) timers: Timers,
     pub(crate) path: Path,

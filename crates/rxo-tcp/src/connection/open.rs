@@ -114,7 +114,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
             uses_sack: false,
             agreed_on_scaling: false,
             challenges: Challenges::default(),
-            group_answers: Challenges::default(),
             group_counts: GroupCounts::default(),
             timers: Timers::default(),
             path: Path::new(mss),
