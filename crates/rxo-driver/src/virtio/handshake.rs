@@ -20,8 +20,7 @@ use crate::clock;
 use crate::vhost_user::features::{
     ACK_TEMPLATES, CSUM, EVENT_IDX, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, GUEST_USO4,
     GUEST_USO6, HOST_ECN, HOST_TSO4, HOST_TSO6, HOST_USO, MQ, MRG_RXBUF, PROTOCOL_FEATURES,
-    PROTOCOL_MQ, PROTOCOL_MTU, PROTOCOL_REPLY_ACK, PROTOCOL_STATUS, RING_PACKED, RSC_EXT,
-    VERSION_1,
+    PROTOCOL_MQ, PROTOCOL_MTU, PROTOCOL_REPLY_ACK, PROTOCOL_STATUS, RING_PACKED, VERSION_1,
 };
 use crate::vhost_user::foreign::Discards;
 use crate::vhost_user::{
@@ -159,7 +158,7 @@ impl Handshake {
 
     fn take_reply(&mut self, request: u32, value: u64) -> io::Result<()> {
         if request == Request::<OwnedFd>::GetFeatures.number() {
-            self.features = usable(value & self.wishes.features);
+            self.features = value & self.wishes.features;
             if self.features & VERSION_1 == 0 {
                 return Err(invalid("the back end is older than virtio 1.0"));
             }
@@ -262,12 +261,6 @@ impl Rings {
             Request::SetRingKick(event(&self.kicks[n])?),
         ])
     }
-}
-
-/// `features` without those that need others which are missing. Counts of segments need GSO frames of the driver
-/// (virtio 1.2, section 5.1.3.1).
-const fn usable(features: u64) -> u64 {
-    if features & (HOST_TSO4 | HOST_TSO6) == 0 { features & !RSC_EXT } else { features }
 }
 
 /// Both positions at 0 in the first lap (virtio 1.2, section 2.8.1).

@@ -100,9 +100,12 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         ),
         format!(
             "Requests, and rates that are measured: guests on the paper's machine. Driver domain and guest share a core, a card and \
-             the sender have the other; under Linux the card is the guest's. Requests: one byte to a guest that sends it back, {} \
+             the sender have the other; under Linux the card is the guest's. Rates: transfers of {} and {} MiB, the difference counts. \
+             Requests: one byte to a guest that sends it back, {} \
              transactions of each system in a round. A guest has the systems in turn, and is booted {} times. Several guests: behind \
              one switch, {} KiB to each at the same time, after a file whose hash each guest computes.",
+            plan.machine_bytes / (4 << 20),
+            plan.machine_bytes >> 20,
             plan.transactions,
             plan.boots,
             plan.several_bytes / 1024
