@@ -3,7 +3,7 @@
 use super::{OF_GUESTS, colour, shown};
 use crate::figure::{Figure, Series};
 use crate::statement::Statement;
-use crate::stats::Spread;
+use crate::stats::{Spread, median_bounds};
 use crate::xen::guest::exchange::{Latency, Requests, Turn};
 use crate::xen::guest::several::Several;
 use crate::xen::paper;
@@ -51,26 +51,37 @@ fn of(turns: &[Turn], system: System) -> impl Iterator<Item = &Turn> {
     turns.iter().filter(move |turn| turn.system == system)
 }
 
-/// Whether `system` takes as long as Xen for a transaction, in the middle of all rounds.
+/// Whether `system` takes as long as Xen for a transaction, in the middle of all rounds. Nothing is said if chance could
+/// decide that.
 fn within(turns: &[Turn], system: System) -> Statement {
-    let grown = |value: fn(&Latency) -> f64| {
+    let grown = |value: fn(&Latency) -> f64| -> Vec<f64> {
         let of_xen = |turn: &Turn| Some(value(&turn.latency) / value(&turn.xen?));
-        Spread::of(of(turns, system).filter_map(of_xen))
+        of(turns, system).filter_map(of_xen).collect()
     };
-    let (median, p99) = (grown(|latency| latency.p50_us), grown(|latency| latency.p99_us));
-    let ranged = |spread: Option<Spread>| spread.map_or("-".to_owned(), |spread| spread.ranged(3));
+    let (medians, p99s) = (grown(|latency| latency.p50_us), grown(|latency| latency.p99_us));
+    let bounds = median_bounds(&medians);
+    let ranged = |values: &[f64]| {
+        Spread::of(values.iter().copied()).map_or("-".to_owned(), |spread| spread.ranged(3))
+    };
+    let bounded =
+        bounds.map_or("not known".to_owned(), |(low, high)| format!("{low:.3} to {high:.3}"));
     Statement::new(
         match system {
             System::Auto => "requests under auto take at most 2 % longer than without coalescing",
             _ => "Delayed Aggregation takes nothing from requests (Table VII); here at most 2 %",
         },
-        median.map(|grown| grown.median <= MOST_GROWN),
+        bounds.and_then(|(low, high)| match () {
+            () if high <= MOST_GROWN => Some(true),
+            () if low > MOST_GROWN => Some(false),
+            () => None,
+        }),
         format!(
-            "In {} rounds the median of {} is {} of Xen's with the same guest, the 99th percentile {}.",
-            of(turns, system).count(),
+            "In {} rounds the median of {} is {} of Xen's with the same guest; the middle is {bounded} at 95 %. \
+             The 99th percentile is {}.",
+            medians.len(),
             system.name(),
-            ranged(median),
-            ranged(p99),
+            ranged(&medians),
+            ranged(&p99s),
         ),
     )
 }
