@@ -140,26 +140,31 @@ impl Story {
             0 => Fit::OneChain,
             count_at => Fit::Merged { count_at: u32::from(count_at) * 5 },
         };
-        let (before, base) = (self.scene.observe(), self.queue.base());
-        let rings = self.rings();
-        let writer = self.queue.reserve(&self.scene.memory, reserved.into(), fit);
-        let most = match writer {
+        let (mut expected, base) = (self.scene.observe(), self.queue.base());
+        match self.queue.reserve(&self.scene.memory, reserved.into(), fit) {
             Ok(mut writer) => {
-                let packet = [script.byte(); 0x440];
-                packet[..usize::from(written)].chunks(100).for_each(|piece| writer.write(piece));
-                let finished = writer.finish();
+                let first = script.byte();
+                let packet: Vec<u8> = (0..written).map(|n| first.wrapping_add(n as u8)).collect();
+                let filled = naive::filled(&self.scene, base, reserved.into(), &packet, fit)
+                    .expect("a naive reader finds room, too");
+                expected = filled.memory;
+                packet.chunks(100).for_each(|piece| writer.write(piece));
+                let (finished, after) = (writer.finish(), self.queue.base());
                 assert!(finished.is_ok() || written > reserved);
-                let consumed = finished.is_ok_and(|buffers| buffers > 0);
-                assert!(consumed || self.queue.base() == base, "all or nothing");
-                usize::from(written)
+                match finished {
+                    Ok(buffers) => {
+                        assert_eq!((buffers, after as u16), (filled.buffers, filled.base as u16));
+                    }
+                    Err(_) => assert_eq!(after, base, "all or nothing"),
+                }
             }
             Err(refused) => {
                 let is_invalid = matches!(refused, Refused::Invalid(_));
                 assert!(is_invalid || self.queue.base() == base, "all or nothing");
-                0
             }
-        };
-        assert!(self.scene.changed_outside(&before, &rings) <= most);
+        }
+        let elsewhere = self.scene.changed_outside(&expected, &self.rings());
+        assert_eq!(elsewhere, 0, "it writes the packet, and nothing else");
     }
 
     fn publish(&mut self) {

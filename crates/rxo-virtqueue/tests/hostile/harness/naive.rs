@@ -1,7 +1,7 @@
 //! What a naive reading of the specification finds in a ring: every rule, one after the other, over a
 //! copy of the memory.
 
-use rxo_virtqueue::Layout;
+use rxo_virtqueue::{Fit, Layout};
 
 use super::Scene;
 use super::scene::REGIONS;
@@ -12,6 +12,16 @@ pub(crate) enum Naive {
     Empty,
     Frame(Vec<u8>),
     Invalid,
+}
+
+/// What a packet leaves behind that was put into the next chains.
+pub(crate) struct Filled {
+    /// All bytes of the mapping. The device also writes its rings, which are not done here.
+    pub(crate) memory: Vec<u8>,
+    /// How many chains the packet takes.
+    pub(crate) buffers: u16,
+    /// Where the chain after them begins.
+    pub(crate) base: u32,
 }
 
 struct Descriptor {
@@ -42,30 +52,61 @@ pub(crate) fn next(scene: &Scene, base: u32, room: usize) -> Naive {
     }
 }
 
+/// What a device at `base` leaves that finds room for `reserved` bytes and writes `packet`, as far as there is
+/// room. `None` if a chain that it needs is invalid.
+pub(crate) fn filled(
+    scene: &Scene,
+    base: u32,
+    reserved: usize,
+    packet: &[u8],
+    fit: Fit,
+) -> Option<Filled> {
+    let view = View { scene, bytes: scene.observe() };
+    let (mut places, mut memory) = (Vec::new(), view.bytes.clone());
+    let (mut buffers, mut after, mut next) = (0_u16, base, base);
+    loop {
+        let (chain, behind) = view.chain_at(next)?;
+        if places.len() < packet.len() {
+            (buffers, after) = (buffers + 1, behind);
+        }
+        places.extend(view.writable(&chain)?);
+        next = behind;
+        if fit == Fit::OneChain || places.len() >= reserved {
+            break;
+        }
+    }
+    places.iter().zip(packet).for_each(|(&place, &byte)| memory[place] = byte);
+    if let (Fit::Merged { count_at }, Some(written)) = (fit, places.get(..packet.len()))
+        && let Some([low, high, ..]) = written.get(count_at as usize..)
+    {
+        [memory[*low], memory[*high]] = buffers.to_le_bytes();
+    }
+    (places.len() >= reserved).then_some(Filled { memory, buffers, base: after })
+}
+
 impl View<'_> {
     /// A byte of a ring, which stays where it is even if the region is removed.
     fn ring_byte(&self, at: u64) -> u8 {
-        let place = |&(guest, offset, bytes): &(u64, usize, usize)| {
-            let inside = at.checked_sub(guest)? as usize;
-            (inside < bytes).then(|| self.bytes[offset + inside])
-        };
-        REGIONS.iter().find_map(place).expect("rings are in a region")
+        self.bytes[place(at).expect("rings are in a region")]
     }
 
     fn ring_half(&self, at: u64) -> u16 {
         u16::from_le_bytes([self.ring_byte(at), self.ring_byte(at + 1)])
     }
 
-    fn byte(&self, at: u64) -> Option<u8> {
-        let is_present =
+    /// Where each byte of a buffer stands in the mapping.
+    fn places(&self, at: u64, bytes: u64) -> Option<Vec<usize>> {
+        let is_present = |at: u64| {
             REGIONS.iter().zip(self.scene.present).any(|(&(guest, _, bytes), present)| {
                 present && at >= guest && at - guest < bytes as u64
-            });
-        is_present.then(|| self.ring_byte(at))
+            })
+        };
+        let address = |n| Some(at.wrapping_add(n)).filter(|&at| is_present(at));
+        (0..bytes).map(|n| place(address(n)?)).collect()
     }
 
     fn buffer(&self, at: u64, bytes: u64) -> Option<Vec<u8>> {
-        (0..bytes).map(|n| self.byte(at.wrapping_add(n))).collect()
+        Some(self.places(at, bytes)?.into_iter().map(|place| self.bytes[place]).collect())
     }
 
     fn descriptor(&self, bytes: &[u8]) -> Descriptor {
@@ -94,8 +135,28 @@ impl View<'_> {
         if pending > config.size {
             return Some(None);
         }
+        Some(self.split_chain_at(next))
+    }
+
+    /// The chain that an entry of the available ring names, whether or not the entry is available.
+    fn split_chain_at(&self, next: u16) -> Option<Vec<Descriptor>> {
+        let config = &self.scene.config;
         let head = self.ring_half(config.driver + 4 + u64::from(next % config.size) * 2);
-        Some(self.linked(head, config.size, config.size.into(), |index| Some(self.in_ring(index))))
+        self.linked(head, config.size, config.size.into(), |index| Some(self.in_ring(index)))
+    }
+
+    /// The chain at `base`, and where the next one begins. A device may know that a split ring's chain was
+    /// available though memory says so no longer, so this is not asked.
+    fn chain_at(&self, base: u32) -> Option<(Vec<Descriptor>, u32)> {
+        if self.scene.config.layout == Layout::Split {
+            let next = base as u16;
+            return Some((self.split_chain_at(next)?, next.wrapping_add(1).into()));
+        }
+        let list = self.packed_list(base)??;
+        let (end, size) = ((base & 0x7fff) + list.len() as u32, self.scene.config.size.into());
+        let wrap = base & 0x8000;
+        let after = if end < size { end | wrap } else { (end - size) | (wrap ^ 0x8000) };
+        Some((self.with_table(list)?, after))
     }
 
     /// Descriptors linked by `next`, at most `left`, with the table that may end them.
@@ -149,6 +210,11 @@ impl View<'_> {
     }
 
     fn packed_chain(&self, base: u32) -> Option<Option<Vec<Descriptor>>> {
+        Some(self.packed_list(base)?.and_then(|list| self.with_table(list)))
+    }
+
+    /// The descriptors of the ring that a chain has.
+    fn packed_list(&self, base: u32) -> Option<Option<Vec<Descriptor>>> {
         let size = self.scene.config.size;
         let (mut index, wrap) = ((base & 0x7fff) as u16, base & 0x8000 != 0);
         let first = self.in_ring(index);
@@ -162,7 +228,7 @@ impl View<'_> {
             let ends = descriptor.flags & 1 == 0;
             chain.push(descriptor);
             if ends {
-                return Some(self.with_table(chain));
+                return Some(Some(chain));
             }
             index = (index + 1) % size;
         }
@@ -179,18 +245,34 @@ impl View<'_> {
 
     /// What the device reads of a chain.
     fn frame(&self, chain: &[Descriptor]) -> Option<Vec<u8>> {
-        let is_writable = |descriptor: &&Descriptor| descriptor.flags & 2 != 0;
-        let all: u64 = chain.iter().map(|descriptor| descriptor.bytes).sum();
-        let readable = chain.iter().take_while(|descriptor| !is_writable(descriptor)).count();
-        let is_ordered = chain[readable..].iter().all(|descriptor| is_writable(&descriptor));
-        let is_empty = chain.iter().any(|descriptor| descriptor.bytes == 0);
-        if all > u64::from(u32::MAX) || !is_ordered || is_empty {
-            return None;
-        }
-        let mut frame = Vec::new();
-        for descriptor in &chain[..readable] {
-            frame.extend(self.buffer(descriptor.address, descriptor.bytes)?);
-        }
-        Some(frame)
+        let (readable, _) = parts(chain)?;
+        let buffers = readable.iter().map(|buffer| self.buffer(buffer.address, buffer.bytes));
+        Some(buffers.collect::<Option<Vec<_>>>()?.concat())
     }
+
+    /// Where each byte stands that the device may write of a chain.
+    fn writable(&self, chain: &[Descriptor]) -> Option<Vec<usize>> {
+        let (_, writable) = parts(chain)?;
+        let buffers = writable.iter().map(|buffer| self.places(buffer.address, buffer.bytes));
+        Some(buffers.collect::<Option<Vec<_>>>()?.concat())
+    }
+}
+
+/// What of a chain is to be read, and what is to be written.
+fn parts(chain: &[Descriptor]) -> Option<(&[Descriptor], &[Descriptor])> {
+    let is_writable = |descriptor: &Descriptor| descriptor.flags & 2 != 0;
+    let all: u64 = chain.iter().map(|descriptor| descriptor.bytes).sum();
+    let readable = chain.iter().take_while(|descriptor| !is_writable(descriptor)).count();
+    let (readable, writable) = chain.split_at(readable);
+    let is_empty = chain.iter().any(|descriptor| descriptor.bytes == 0);
+    let is_valid = all <= u64::from(u32::MAX) && writable.iter().all(is_writable) && !is_empty;
+    is_valid.then_some((readable, writable))
+}
+
+/// Where a guest address stands in the mapping.
+fn place(at: u64) -> Option<usize> {
+    REGIONS.iter().find_map(|&(guest, offset, bytes)| {
+        let inside = usize::try_from(at.checked_sub(guest)?).ok()?;
+        (inside < bytes).then_some(offset + inside)
+    })
 }
