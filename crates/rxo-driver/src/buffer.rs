@@ -67,6 +67,14 @@ impl DeviceBuf {
     }
 }
 
+impl Default for DeviceBuf {
+    /// No bytes, and no memory of a device.
+    #[inline]
+    fn default() -> Self {
+        Self::pooled(PoolBuf::default())
+    }
+}
+
 impl AsRef<[u8]> for DeviceBuf {
     #[inline]
     fn as_ref(&self) -> &[u8] {

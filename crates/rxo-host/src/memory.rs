@@ -1,11 +1,16 @@
-//! The memory of a host's connections: reserved when a connection is opened, more when its path needs more,
-//! given back with it.
+//! The memory of a host's connections: a place for each, and the buffers of a direction while it holds text.
 //!
-//! Separate because it is one bound for many owners. A connection never holds more than its own buffers, so
-//! the sum of the buffers bounds the host, whatever its peers do. Nothing is counted for each segment, and
-//! everything inside an offered window can be kept. Growth leaves the last quarter to new connections; when
-//! these take it, buffers that have grown are halved. The windows that are reserved are counted for the device's
-//! queue, too (`queue.rs`).
+//! Separate because it is one bound for many owners. A direction that holds text has reserved its whole buffer and
+//! never holds more, so what is reserved bounds the host, whatever its peers do. Nothing is counted for each segment,
+//! and everything inside an offered window can be kept. A direction that holds nothing has reserved nothing: it takes
+//! its memory with the next text, and gives it back when it is at rest (`worker/rests.rs`). So idle connections are
+//! many, and together they offer more than there is memory. If all their peers use it at once, what finds no memory is
+//! dropped and comes again, as from a full queue of the network; the windows stay. A place has room for a little text
+//! in each direction ([`MEAGER_BYTES`]), so that every connection gets on, one piece after the other.
+//!
+//! Growth leaves the last quarter to new connections and to those that wake; when these take it, buffers that have
+//! grown are halved, and directions rest as soon as they are empty. The windows are counted for the device's queue,
+//! too (`queue.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,19 +24,31 @@ use crate::queue::Queue;
 #[derive(Debug)]
 pub(crate) struct Memory {
     left: AtomicU64,
-    /// What growth leaves to new connections.
+    /// What growth leaves to new connections and to those that wake.
     for_new: u64,
+    /// Segments with text that found no memory.
+    refused: AtomicU64,
     queue: Queue,
 }
 
-/// The memory reserved for one connection.
+/// The memory of one connection: what it may hold, and what of it is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     buffers: Buffers,
     /// The sizes at the start, to which the buffers shrink.
     initial: Buffers,
-    /// Both buffers and the bookkeeping, in bytes.
-    bytes: u64,
+    /// The bookkeeping of each direction, in bytes.
+    sending_bytes: u32,
+    receiving_bytes: u32,
+    /// Which directions have reserved their memory.
+    holds: Directions,
+}
+
+/// Directions of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Directions {
+    pub(crate) sending: bool,
+    pub(crate) receiving: bool,
 }
 
 impl Memory {
@@ -43,7 +60,8 @@ impl Memory {
 
     /// So many `bytes`, for connections over a device with `queue`.
     pub(crate) const fn new(bytes: u64, queue: Queue) -> Self {
-        Self { left: AtomicU64::new(bytes), for_new: bytes / 4, queue }
+        let (left, refused) = (AtomicU64::new(bytes), AtomicU64::new(0));
+        Self { left, for_new: bytes / 4, refused, queue }
     }
 
     /// Whether buffers that have grown are to shrink.
@@ -56,24 +74,77 @@ impl Memory {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Reserves a share for a connection with `config`: all that it asks for while there is plenty, else less, and a
-    /// window that the device's queue has room for. `None` if not even the least is left.
+    /// How many segments with text found no memory, and were dropped.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Reserves a place for a connection with `config`. It may hold all that it asks for while there is plenty, else
+    /// less, and a window that the device's queue has room for. `None` if not even the least is left, for then it
+    /// could do nothing.
     pub(crate) fn reserve(&self, config: &Config) -> Option<Share> {
         let window = self.queue.first(config.receive_buffer_bytes);
         self.reserve_with(|left| Share::of(config, left / SHARES).with_window(window))
     }
 
-    /// Reserves all that `config` asks for. `None` if that is not left.
+    /// Reserves a place, and all that `config` asks for. `None` if that is not left.
     pub(crate) fn reserve_all(&self, config: &Config) -> Option<Share> {
-        self.reserve_with(|_| Share::of(config, u64::MAX))
+        let holds = Directions { sending: true, receiving: true };
+        self.reserve_with(|_| Share { holds, ..Share::of(config, u64::MAX) })
     }
 
     fn reserve_with(&self, share: impl Fn(u64) -> Share) -> Option<Share> {
-        let rest = |left: u64| left.checked_sub(share(left).bytes);
+        let rest = |left: u64| {
+            let share = share(left);
+            (left >= share.most_bytes()).then(|| left - share.bytes())
+        };
         let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
         let share = before.ok().map(share)?;
         self.queue.changed(0, share.buffers.receive_bytes);
         Some(share)
+    }
+
+    /// Whether `share` has memory for text to be sent; reserves it if not.
+    #[inline]
+    pub(crate) fn wake_sending(&self, share: &mut Share) -> bool {
+        share.holds.sending || self.hold(share, Directions { sending: true, ..share.holds })
+    }
+
+    /// Whether `share` has memory for received text; reserves it if not.
+    #[inline]
+    pub(crate) fn wake_receiving(&self, share: &mut Share) -> bool {
+        share.holds.receiving || self.hold(share, Directions { receiving: true, ..share.holds })
+    }
+
+    /// Whether a connection that has no memory for received text may take a segment with `text_bytes`. It may while
+    /// all of its text, with `held_bytes` that it has, finds room in its place. Counts what is refused.
+    pub(crate) fn admits(&self, share: &mut Share, held_bytes: usize, text_bytes: usize) -> bool {
+        let is_admitted = self.wake_receiving(share) || held_bytes + text_bytes <= MEAGER_BYTES;
+        self.refused.fetch_add(u64::from(!is_admitted), Ordering::Relaxed);
+        is_admitted
+    }
+
+    /// Gives back what `share` has reserved for directions that are not `in_use`.
+    pub(crate) fn rest(&self, share: &mut Share, in_use: Directions) {
+        let holds = Directions {
+            sending: share.holds.sending && in_use.sending,
+            receiving: share.holds.receiving && in_use.receiving,
+        };
+        let before = share.bytes();
+        share.holds = holds;
+        self.left.fetch_add(before - share.bytes(), Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn hold(&self, share: &mut Share, holds: Directions) -> bool {
+        let held = Share { holds, ..*share };
+        let more = held.bytes() - share.bytes();
+        let rest = |left: u64| left.checked_sub(more);
+        let has_room = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).is_ok();
+        if has_room {
+            *share = held;
+        }
+        has_room
     }
 
     /// Grows `share` towards `wanted`: a part of what is left at most, so that many can grow. Returns the
@@ -87,7 +158,12 @@ impl Memory {
     ) -> Option<Buffers> {
         let has = share.buffers.receive_bytes;
         let receive_bytes = self.queue.grown(has, wanted.receive_bytes, round_trip);
-        let wanted = Buffers { receive_bytes, ..wanted };
+        // What holds nothing needs no growth.
+        let Directions { sending, receiving } = share.holds;
+        let wanted = Buffers {
+            send_bytes: if sending { wanted.send_bytes } else { 0 },
+            receive_bytes: if receiving { receive_bytes } else { 0 },
+        };
         let for_growth = self.left().checked_sub(self.for_new)?;
         let part = (for_growth / GROWTHS).max(LEAST_PART_BYTES).min(for_growth);
         let granted = share.towards(wanted, part)?;
@@ -101,28 +177,31 @@ impl Memory {
 
     /// Takes back what `share` has beyond `kept`, which is what the connection still holds.
     pub(crate) fn shrink(&self, share: &mut Share, kept: Buffers) {
-        let (before, window) = (share.bytes, share.buffers.receive_bytes);
+        let (before, window) = (share.bytes(), share.buffers.receive_bytes);
         share.take(Buffers {
             send_bytes: kept.send_bytes.min(share.buffers.send_bytes),
             receive_bytes: kept.receive_bytes.min(share.buffers.receive_bytes),
         });
-        if share.bytes < before {
-            self.left.fetch_add(before - share.bytes, Ordering::Relaxed);
+        if share.bytes() < before {
+            self.left.fetch_add(before - share.bytes(), Ordering::Relaxed);
+        }
+        if share.buffers.receive_bytes < window {
             self.queue.changed(window, share.buffers.receive_bytes);
         }
     }
 
     /// Gives a share back.
     pub(crate) fn give_back(&self, share: Share) {
-        self.left.fetch_add(share.bytes, Ordering::Relaxed);
+        self.left.fetch_add(share.bytes(), Ordering::Relaxed);
         self.queue.changed(share.buffers.receive_bytes, 0);
     }
 }
 
 impl Share {
-    /// The share of a connection with `config` that may take `most_bytes`.
+    /// The share of a connection with `config` that may take `most_bytes`. Nothing is reserved for text.
     fn of(config: &Config, most_bytes: u64) -> Self {
-        let tracking = tracking_bytes(config);
+        let (sending_bytes, receiving_bytes) = tracking_bytes(config);
+        let tracking = CONNECTION_BYTES + u64::from(sending_bytes) + u64::from(receiving_bytes);
         let asked = config.initial_buffers();
         let wanted = text_bytes(asked);
         let given = most_bytes.saturating_sub(tracking).min(wanted);
@@ -134,7 +213,33 @@ impl Share {
             send_bytes: part(asked.send_bytes),
             receive_bytes: part(asked.receive_bytes),
         };
-        Self { buffers, initial: buffers, bytes: text_bytes(buffers) + tracking }
+        let holds = Directions::default();
+        Self { buffers, initial: buffers, sending_bytes, receiving_bytes, holds }
+    }
+
+    /// Whether memory for received text is reserved.
+    #[inline]
+    pub(crate) const fn receives(&self) -> bool {
+        self.holds.receiving
+    }
+
+    /// Whether no memory is reserved but that of the place.
+    pub(crate) const fn is_at_rest(&self) -> bool {
+        !self.holds.sending && !self.holds.receiving
+    }
+
+    /// What is reserved, in bytes.
+    fn bytes(&self) -> u64 {
+        let sending = sent_bytes(self.buffers) + u64::from(self.sending_bytes);
+        let receiving = received_bytes(self.buffers) + u64::from(self.receiving_bytes);
+        let part = |is_held: bool, bytes: u64| if is_held { bytes } else { 0 };
+        let Directions { sending: sends, receiving: receives } = self.holds;
+        CONNECTION_BYTES + part(sends, sending) + part(receives, receiving)
+    }
+
+    /// What is reserved while both directions hold text, in bytes.
+    fn most_bytes(&self) -> u64 {
+        Self { holds: Directions { sending: true, receiving: true }, ..*self }.bytes()
     }
 
     /// With a window of `bytes` at most.
@@ -189,31 +294,43 @@ impl Share {
     }
 
     fn take(&mut self, buffers: Buffers) {
-        self.bytes = self.bytes - text_bytes(self.buffers) + text_bytes(buffers);
         self.buffers = buffers;
     }
 }
 
-/// The memory of text. Received text stays in buffers of its own, and small pieces are moved into a ring with
-/// room for all of it. Larger buffers have more places: for a range of each 512 bytes to be sent, for a part of each
-/// 2,048 that is lent, and eight bytes for a gap in each 512 bytes of the window.
+/// The memory of text in both directions.
 fn text_bytes(buffers: Buffers) -> u64 {
-    let (sent, received) = (u64::from(buffers.send_bytes), u64::from(buffers.receive_bytes));
-    let places = sent / 512 + sent / 2_048;
-    sent + 2 * received + PLACE_BYTES * places + 8 * (received / 512)
+    sent_bytes(buffers) + received_bytes(buffers)
 }
 
-/// The memory of a connection without its text: itself, its pieces of text, its ranges of sent numbers.
-fn tracking_bytes(config: &Config) -> u64 {
-    let places = config.receive_pieces + config.sent_ranges;
+/// The memory of text to be sent. Larger buffers have more places: for a range of each 512 bytes, for a part of each
+/// 2,048 that is lent.
+fn sent_bytes(buffers: Buffers) -> u64 {
+    let bytes = u64::from(buffers.send_bytes);
+    bytes + PLACE_BYTES * (bytes / 512 + bytes / 2_048)
+}
+
+/// The memory of received text. It stays in buffers of its own, and small pieces are moved into a ring with room for
+/// all of it. Eight bytes are for a gap in each 512 bytes of the window.
+fn received_bytes(buffers: Buffers) -> u64 {
+    let bytes = u64::from(buffers.receive_bytes);
+    2 * bytes + 8 * (bytes / 512)
+}
+
+/// The memory of a connection without its text, to send and to receive: its ranges of sent numbers, its pieces of text.
+fn tracking_bytes(config: &Config) -> (u32, u32) {
+    let places = |count: usize| u32::try_from(count).unwrap_or(u32::MAX).saturating_mul(PLACE_BYTES as u32);
     let model = if config.congestion == Algorithm::Bbr { BBR_BYTES } else { 0 };
-    CONNECTION_BYTES + PLACE_BYTES * places as u64 + model
+    (places(config.sent_ranges).saturating_add(model), places(config.receive_pieces))
 }
 
-/// A cell, its place at the worker, its timers.
+/// The most text, in bytes, that a direction takes without memory of its own: more than a packet of 1,500 bytes has. A
+/// place has room for it twice.
+pub(crate) const MEAGER_BYTES: usize = 2 << 10;
+/// A cell, its place at the worker, its timers, a little text.
 const CONNECTION_BYTES: u64 = 8 << 10;
 /// What BBR knows of each time at which something left.
-const BBR_BYTES: u64 = 12 << 10;
+const BBR_BYTES: u32 = 12 << 10;
 /// A place for a piece of text or for a range that was sent.
 const PLACE_BYTES: u64 = 64;
 const LEAST_BUFFER_BYTES: u32 = 32 << 10;

@@ -30,7 +30,7 @@ pub struct ShardedHost<I: FrameSource, O> {
 impl<I, O> ShardedHost<I, O>
 where
     I: FrameSource,
-    I::Buffer: Send + Sync + 'static,
+    I::Buffer: Default + Send + Sync + 'static,
     O: FrameSink,
 {
     /// A host with a shard for each of `queues`, which are queues of one device: the source of number `n` gives the
@@ -45,7 +45,7 @@ where
     /// # fn example<I, O>(queues: Vec<(I, O)>) -> Result<(), Box<dyn std::error::Error>>
     /// # where
     /// #     I: rxo_device::FrameSource,
-    /// #     I::Buffer: Send + Sync + 'static,
+    /// #     I::Buffer: Default + Send + Sync + 'static,
     /// #     O: rxo_device::FrameSink,
     /// # {
     /// use rxo_host::{HostConfig, ShardedHost};

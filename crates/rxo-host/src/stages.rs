@@ -24,8 +24,10 @@ pub enum Stage {
     Coalesce,
     /// Demultiplexing of deliveries, and TCP for them.
     Deliver,
-    /// TCP decides what to send; headers are written, and templates expanded.
+    /// TCP decides what to send, and headers are written.
     Serve,
+    /// ACK templates become ACKs, for a device that does not expand them.
+    Expand,
     /// Packets to the device.
     Transmit,
 }
@@ -43,8 +45,15 @@ pub struct StageTimes {
 
 impl Stage {
     /// Every stage, in the order of a turn.
-    pub const ALL: [Self; 6] =
-        [Self::Upkeep, Self::Receive, Self::Coalesce, Self::Deliver, Self::Serve, Self::Transmit];
+    pub const ALL: [Self; 7] = [
+        Self::Upkeep,
+        Self::Receive,
+        Self::Coalesce,
+        Self::Deliver,
+        Self::Serve,
+        Self::Expand,
+        Self::Transmit,
+    ];
 }
 
 impl StageTimes {

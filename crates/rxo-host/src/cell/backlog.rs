@@ -88,9 +88,14 @@ impl<B: AsRef<[u8]>> Backlog<B> {
         Some(*waiting)
     }
 
-    /// Gives an arrival that begins with `first` to the connection. Only then its segments count as waiting no more:
+    /// Gives an arrival that begins with `first` to the connection, without what `admits` refuses. Only then its segments count as waiting no more:
     /// the worker must see that they are before whatever it puts off next.
-    pub(super) fn run(&self, first: Waiting<B>, connection: &mut Connection<Buffer<B>>) {
+    pub(super) fn run(
+        &self,
+        first: Waiting<B>,
+        connection: &mut Connection<Buffer<B>>,
+        admits: impl FnMut(&Segment<Buffer<B>>) -> bool,
+    ) {
         let Waiting { now, segment, is_to_group, mut has_more } = first;
         let mut taken = 1;
         let rest = std::iter::from_fn(|| {
@@ -99,7 +104,7 @@ impl<B: AsRef<[u8]>> Backlog<B> {
             taken += 1;
             Some(next.segment)
         });
-        let segments = std::iter::once(segment).chain(rest);
+        let segments = std::iter::once(segment).chain(rest).filter(admits);
         match is_to_group {
             false => connection.on_arrival(now, Arrival::segments(segments)),
             true => connection.on_group_arrival(now, Arrival::segments(segments)),

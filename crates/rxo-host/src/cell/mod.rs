@@ -45,7 +45,7 @@ pub(crate) use self::signal::{Descriptor, Signal};
 #[cfg(feature = "tokio")]
 pub(crate) use self::tasks::{Tasks, Wish};
 use crate::buffer::Buffer;
-use crate::memory::Share;
+use crate::memory::{Directions, MEAGER_BYTES, Memory, Share};
 use crate::post::{Command, Post};
 use crate::transmit::Marks;
 
@@ -88,6 +88,8 @@ pub(crate) struct Inner<B> {
     pub(crate) marks: Marks,
     /// Whether the worker must serve the cell after a call of the application.
     has_work: bool,
+    /// Whether the application waits for memory to send.
+    lacks_memory: bool,
     /// Gets what can be read, if the application does not read by itself.
     pub(crate) reader: Option<Reader>,
     /// Whether the application has shut down reading.
@@ -131,6 +133,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
             share,
             marks: Marks::default(),
             has_work: false,
+            lacks_memory: false,
             reader: None,
             reads_no_more: false,
             is_error_taken: false,
@@ -165,13 +168,41 @@ impl<B: AsRef<[u8]>> Cell<B> {
         match self.try_lock() {
             Some(mut inner) => {
                 self.run_backlog(&mut inner);
-                inner.connection.on_arrival(now, arrival);
+                match inner.share.receives() {
+                    true => inner.connection.on_arrival(now, arrival),
+                    false => self.on_first_arrival(&mut inner, now, arrival),
+                }
                 // At once: it may be served some turns later, and until then the text would fill the device.
                 Self::read_out(&mut inner);
                 Given::Taken
             }
             None => self.put_off(now, arrival, false),
         }
+    }
+
+    /// Gives `arrival` to a connection that has reserved no memory for text. It is reserved if there is text; what
+    /// finds no memory is dropped.
+    fn on_first_arrival<F, A, S>(
+        &self,
+        inner: &mut Inner<B>,
+        now: Instant,
+        arrival: Arrival<Buffer<B>, F, A, S>,
+    ) where
+        F: Frames<Buffer<B>>,
+        A: Iterator<Item = AckRecord>,
+        S: Iterator<Item = Segment<Buffer<B>>>,
+    {
+        let is_admitted = match arrival {
+            Arrival::Run(_) | Arrival::Gso(_) => self.post.memory().wake_receiving(&mut inner.share),
+            Arrival::Acks(_) => true,
+            Arrival::Segments(_) => false,
+        };
+        if is_admitted {
+            return inner.connection.on_arrival(now, arrival);
+        }
+        let Inner { connection, share, .. } = inner;
+        let admits = admission(self.post.memory(), share, connection);
+        connection.on_arrival(now, Arrival::segments(arrival.filter(admits)));
     }
 
     /// [`Cell::on_arrival`] for what the peer has sent to the group.
@@ -188,7 +219,15 @@ impl<B: AsRef<[u8]>> Cell<B> {
         match self.try_lock() {
             Some(mut inner) => {
                 self.run_backlog(&mut inner);
-                inner.connection.on_group_arrival(now, arrival);
+                let Inner { connection, share, .. } = &mut *inner;
+                match share.receives() {
+                    true => connection.on_group_arrival(now, arrival),
+                    false => {
+                        let admits = admission(self.post.memory(), share, connection);
+                        let arrival = Arrival::segments(arrival.filter(admits));
+                        connection.on_group_arrival(now, arrival);
+                    }
+                }
                 Self::read_out(&mut inner);
                 Given::Taken
             }
@@ -270,6 +309,27 @@ impl<B: AsRef<[u8]>> Cell<B> {
             inner.connection.set_buffers(granted);
         }
         self.take_back(inner);
+    }
+
+    /// Reserves memory for text to be sent, if there is some. Returns whether there is.
+    fn wake_sending(&self, inner: &mut Inner<B>) -> bool {
+        self.post.memory().wake_sending(&mut inner.share)
+    }
+
+    /// Frees what holds nothing, and gives back what was reserved for it. Tells an application that waits for memory
+    /// when there is some. Returns whether the connection is at rest.
+    pub(crate) fn rest(&self, inner: &mut Inner<B>) -> bool {
+        let is_free = inner.connection.free_unused();
+        let in_use = Directions {
+            sending: inner.connection.unacknowledged_bytes() > 0,
+            receiving: inner.connection.holds_received_text(),
+        };
+        self.post.memory().rest(&mut inner.share, in_use);
+        if inner.lacks_memory && self.wake_sending(inner) {
+            inner.lacks_memory = false;
+            self.signal.notify();
+        }
+        is_free && inner.share.is_at_rest() && !inner.lacks_memory
     }
 
     /// Takes back the memory that the connection holds no more.
@@ -354,17 +414,19 @@ impl<B: AsRef<[u8]>> Cell<B> {
     /// Runs the ring and the backlog. Returns whether there was something.
     #[inline]
     fn run_backlog(&self, inner: &mut Inner<B>) -> bool {
-        !self.is_nothing_put_off() && self.run_put_off(&mut inner.connection)
+        !self.is_nothing_put_off() && self.run_put_off(inner)
     }
 
     /// Out of line, because there is rarely something.
     #[inline(never)]
-    fn run_put_off(&self, connection: &mut Connection<Buffer<B>>) -> bool {
+    fn run_put_off(&self, inner: &mut Inner<B>) -> bool {
+        let Inner { connection, share, .. } = inner;
         let mut has_run = self.run_ring(connection);
         while let Some(first) = self.backlog.next() {
             // ACKs that came before this segment, after the ring was empty.
             self.run_ring(connection);
-            self.backlog.run(first, connection);
+            let admits = admission(self.post.memory(), share, connection);
+            self.backlog.run(first, connection, admits);
             has_run = true;
         }
         has_run
@@ -389,6 +451,22 @@ impl<B: AsRef<[u8]>> Cell<B> {
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
+    }
+}
+
+/// Which segments a connection takes, whose memory is `share`: those without text, and those whose text finds room.
+fn admission<B: AsRef<[u8]>>(
+    memory: &Memory,
+    share: &mut Share,
+    connection: &Connection<Buffer<B>>,
+) -> impl FnMut(&Segment<Buffer<B>>) -> bool {
+    let is_empty = !connection.holds_received_text();
+    let mut held_bytes = if is_empty { 0 } else { MEAGER_BYTES };
+    move |segment| {
+        let text_bytes = segment.text_bytes() as usize;
+        let is_admitted = text_bytes == 0 || memory.admits(share, held_bytes, text_bytes);
+        held_bytes += text_bytes;
+        is_admitted
     }
 }
 

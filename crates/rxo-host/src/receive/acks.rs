@@ -5,19 +5,18 @@ use rxo_frame::Frame;
 use rxo_wire::tcp::AckRecord;
 use rxo_wire::{Offsets, class_and_length};
 
-use crate::buffer::Buffer;
 
 /// The records of the pure ACKs in frames whose headers begin at the same places. The frames stay in the
 /// engine.
 #[derive(Debug)]
 pub(crate) struct AckRecords<'a, B> {
-    frames: IntoFrames<'a, Buffer<B>>,
+    frames: IntoFrames<'a, B>,
     at: Offsets,
 }
 
 impl<'a, B> AckRecords<'a, B> {
     /// The records of the ACKs in `frames`.
-    pub(super) const fn new(frames: IntoFrames<'a, Buffer<B>>, at: Offsets) -> Self {
+    pub(super) const fn new(frames: IntoFrames<'a, B>, at: Offsets) -> Self {
         Self { frames, at }
     }
 }

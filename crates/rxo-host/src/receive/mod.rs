@@ -5,6 +5,7 @@
 //! at fixed places, when it takes them.
 
 mod acks;
+mod lent;
 mod segments;
 
 use std::num::NonZeroU16;
@@ -16,15 +17,16 @@ use rxo_wire::tcp::FixedHeader;
 use rxo_wire::{Offsets, TcpFlags};
 
 use self::acks::AckRecords;
+use self::lent::Lent;
 use self::segments::Segments;
 use crate::buffer::Buffer;
 
 /// What one delivery of the engine brings for a connection.
 pub(crate) type Delivered<'a, B> = Arrival<
     Buffer<B>,
-    IntoFrames<'a, Buffer<B>>,
+    Lent<'a, B>,
     AckRecords<'a, B>,
-    Segments<IntoFrames<'a, Buffer<B>>>,
+    Segments<Lent<'a, B>>,
 >;
 
 /// What the frames of a delivery are. The headers of all of them are at the same places, which are said once;
@@ -82,17 +84,17 @@ impl Form {
 
     /// The arrival of `frames`, which have this form.
     #[inline]
-    pub(crate) fn arrival<B>(self, frames: IntoFrames<'_, Buffer<B>>) -> Delivered<'_, B>
+    pub(crate) fn arrival<B>(self, frames: IntoFrames<'_, B>) -> Delivered<'_, B>
     where
-        B: AsRef<[u8]>,
+        B: AsRef<[u8]> + Default,
     {
         let Self { at, kind } = self;
         match kind {
-            Kind::Run { alike } => Arrival::Run(PlainSegments::new(frames, at, alike)),
+            Kind::Run { alike } => Arrival::Run(PlainSegments::new(Lent::new(frames), at, alike)),
             Kind::Acks => Arrival::Acks(AckRecords::new(frames, at)),
-            Kind::Segments => Arrival::Segments(Segments::new(frames, at)),
+            Kind::Segments => Arrival::Segments(Segments::new(Lent::new(frames), at)),
             Kind::Gso { size } => {
-                let mut segments = Segments::new(frames, at);
+                let mut segments = Segments::new(Lent::new(frames), at);
                 match segments.next() {
                     Some(whole) => Arrival::Gso(GsoSegment::new(whole, size, Buffer::share)),
                     None => Arrival::Segments(segments),

@@ -15,6 +15,7 @@ use super::headers::MOST_HEADERS_BYTES;
 use super::outbox::Outbox;
 use super::shape::Path;
 use super::template::Template;
+use crate::stages::Stage;
 
 impl Outbox {
     /// The acknowledgements after the first, which begins at `start` in the arena.
@@ -28,7 +29,7 @@ impl Outbox {
         let has_templates = self.shape.ack_templates;
         let hands_over = has_templates && self.shape.expands_acks;
         let is_done = hands_over && self.hand_over(transmit, start).is_some()
-            || has_templates && self.write_like(transmit, start).is_some();
+            || has_templates && self.expand(transmit, start).is_some();
         if is_done {
             *ids = ids.wrapping_add(transmit.later_acks.len() as u16);
         } else {
@@ -58,6 +59,15 @@ impl Outbox {
         planned.offload.gso = Some(GSO);
         self.templates.push(Template::new(link, frame_bytes, count));
         Some(())
+    }
+
+    /// Expands the template of which the last packet is the first ACK; `None`, and changes nothing, if that is no
+    /// template.
+    fn expand(&mut self, transmit: &Transmit<'_>, start: usize) -> Option<()> {
+        self.watch.switch(Stage::Expand);
+        let done = self.write_like(transmit, start);
+        self.watch.switch(Stage::Serve);
+        done
     }
 
     /// Writes them like the first, the last packet, but for the numbers; `None`, and changes nothing, if that is

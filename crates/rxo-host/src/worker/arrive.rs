@@ -5,13 +5,12 @@ use rxo_frame::{Frame, Instant};
 use rxo_wire::FlowKey;
 
 use super::core::Core;
-use crate::buffer::Buffer;
 use crate::cell::{Cell, Given};
 use crate::receive::{Delivered, Form};
 
-impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     /// Gives each delivery that passes the gate to its cell.
-    pub(super) fn deliver(&mut self, now: Instant, mut deliveries: Deliveries<'_, Buffer<B>>) {
+    pub(super) fn deliver(&mut self, now: Instant, mut deliveries: Deliveries<'_, B>) {
         while let Some(taken) = deliveries.take_next() {
             if let Some((key, form)) = self.admit(now, &taken) {
                 self.on_arrival(now, &key, form.arrival(taken.into_frames()));
@@ -22,7 +21,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     /// The flow and the form of a delivery that passes the gate. `None` if the gate refuses it, or it is not
     /// TCP: then the link has taken it. The delivery says where its headers are, so none is parsed again.
     #[inline]
-    fn admit(&mut self, now: Instant, taken: &Taken<'_, Buffer<B>>) -> Option<(FlowKey, Form)> {
+    fn admit(&mut self, now: Instant, taken: &Taken<'_, B>) -> Option<(FlowKey, Form)> {
         let delivery = taken.view();
         let (first, key) = match delivery {
             Delivery::Aggregate(aggregate) => (aggregate.frames().next()?, aggregate.flow_key()),
@@ -43,7 +42,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
 
     /// [`Core::admit`] of a frame for which the engine tells no flow: it is not TCP, or its headers are unusual.
     #[cold]
-    fn admit_unread(&mut self, now: Instant, frame: &Frame<Buffer<B>>) -> Option<(FlowKey, Form)> {
+    fn admit_unread(&mut self, now: Instant, frame: &Frame<B>) -> Option<(FlowKey, Form)> {
         self.tell_others(frame);
         let heard = self.link.on_frame(frame, now);
         let parsed = self.hear(now, heard)?;

@@ -185,7 +185,7 @@ impl<B: AsRef<[u8]>> Cast<B> {
     }
 }
 
-impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     /// Carries out a command of an application about its cast.
     pub(super) fn obey_cast(&mut self, command: CastCommand<B>) {
         match command {

@@ -78,7 +78,7 @@ impl fmt::Debug for ConnectionPage {
     }
 }
 
-impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     pub(super) fn connections(&self, from: u32, most: usize) -> ConnectionPage {
         let (slots, end) = self.slots.page(from, most);
         let cells = slots.map(|slot| Arc::clone(&slot.cell) as Arc<dyn Look>).collect();

@@ -75,7 +75,7 @@ pub(crate) struct Core<B> {
     pub(super) counters: HostCounters,
 }
 
-impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     pub(super) fn new(
         config: &HostConfig,
         settings: Settings,

@@ -8,7 +8,6 @@ use rxo_wire::FlowKey;
 use super::Host;
 use super::core::Core;
 use super::slots::Slots;
-use crate::buffer::Buffer;
 use crate::cell::{Given, GivenAcks};
 use crate::demux::Demux;
 use crate::fast::{AckState, Connections};
@@ -39,7 +38,7 @@ impl<B: AsRef<[u8]>> Connections for Cells<'_, B> {
 impl<I, O> Host<I, O>
 where
     I: FrameSource,
-    I::Buffer: Send + Sync + 'static,
+    I::Buffer: Default + Send + Sync + 'static,
 {
     /// Receives a batch, without what the fast path consumes. Returns how many frames there were.
     pub(super) fn receive_past(&mut self, now: Instant) -> Result<usize, DeviceError> {
@@ -54,9 +53,9 @@ where
     }
 }
 
-impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     #[inline(always)]
-    fn look(&mut self, engine: &Engine<Buffer<B>>, now: Instant, frame: &Frame<&[u8]>) -> Verdict
+    fn look(&mut self, engine: &Engine<B>, now: Instant, frame: &Frame<&[u8]>) -> Verdict
     where
         B: FrameBuffer,
     {

@@ -17,7 +17,7 @@ pub(super) struct Keeps {
     has_kept: bool,
 }
 
-impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     /// Copies text that has been kept for too long; if `is_urgent`, all text.
     pub(super) fn give_back(&mut self, is_urgent: bool) {
         // A connection that keeps newer frames is queued again, but not visited in this round.

@@ -36,7 +36,7 @@ impl Memberships {
     }
 }
 
-impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     /// Joins the groups of new connections. One that cannot is reset: its group is another connection's, or there are
     /// too many.
     pub(super) fn join_groups(&mut self, now: Instant) {

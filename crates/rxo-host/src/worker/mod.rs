@@ -45,7 +45,6 @@ pub use self::counters::HostCounters;
 use self::kept::Kept;
 pub use self::run::Waiter;
 use self::shares::Shares;
-use crate::buffer::Buffer;
 use crate::post::Post;
 use crate::settings::Settings;
 use crate::shards::Seat;
@@ -58,10 +57,9 @@ use crate::{Handle, HostConfig, HostError};
 pub struct Host<I: FrameSource, O> {
     source: I,
     sink: O,
-    engine: Engine<Buffer<I::Buffer>>,
-    /// Received frames, as the device gives them and as the engine takes them.
+    engine: Engine<I::Buffer>,
+    /// Received frames, on their way into the engine.
     received: Vec<Frame<I::Buffer>>,
-    batch: Vec<Frame<Buffer<I::Buffer>>>,
     core: Core<I::Buffer>,
     budget_frames: usize,
     is_busy: bool,
@@ -99,7 +97,7 @@ impl Turn {
 impl<I, O> Host<I, O>
 where
     I: FrameSource,
-    I::Buffer: Send + Sync + 'static,
+    I::Buffer: Default + Send + Sync + 'static,
     O: FrameSink,
 {
     /// A host on the device with these two ends.
@@ -152,7 +150,6 @@ where
             sink,
             engine: Engine::new(engine)?,
             received: Vec::with_capacity(budget_frames),
-            batch: Vec::with_capacity(budget_frames),
             core: Core::new(config, settings, to, kept, seat)?,
             budget_frames,
             is_busy: config.busy,
@@ -271,9 +268,8 @@ where
             true => self.receive_past(now),
         };
         self.watch().switch(Stage::Coalesce);
-        self.batch.extend(self.received.drain(..).map(lent));
         let core = &mut self.core;
-        self.engine.poll(&mut self.batch, now, |deliveries| {
+        self.engine.poll(&mut self.received, now, |deliveries| {
             core.outbox.watch.switch(Stage::Deliver);
             core.deliver(now, deliveries);
             core.outbox.watch.switch(Stage::Coalesce);
@@ -303,8 +299,3 @@ where
 
 /// After so long without a frame, text that keeps the device's memory is copied.
 const MOST_STARVED: Duration = Duration::from_millis(1);
-
-fn lent<B>(frame: Frame<B>) -> Frame<Buffer<B>> {
-    let Frame { bytes, arrived_at, checksum, gso, vlan } = frame;
-    Frame { bytes: Buffer::Lent(bytes), arrived_at, checksum, gso, vlan }
-}

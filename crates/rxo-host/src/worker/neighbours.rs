@@ -11,7 +11,7 @@ use crate::buffer::Buffer;
 use crate::link::{Heard, Link, Resolve};
 use crate::shards::news;
 
-impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     /// Acts on a message of the link. Returns the headers of a TCP segment, which is for the connections.
     pub(super) fn hear(&mut self, now: Instant, heard: Heard) -> Option<Parsed> {
         match heard {
@@ -29,7 +29,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
     }
 
     /// Tells the other shards what concerns them as well.
-    pub(super) fn tell_others(&self, frame: &Frame<Buffer<B>>) {
+    pub(super) fn tell_others(&self, frame: &Frame<B>) {
         if !self.others.is_empty() && self.link.concerns_all(frame) {
             let news = news(frame);
             self.others.iter().for_each(|other| other.tell(news.clone()));

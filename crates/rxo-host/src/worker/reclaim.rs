@@ -20,7 +20,7 @@ pub(super) struct Reclaim {
     again_at: Instant,
 }
 
-impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     /// Halves some of the buffers that have grown, if memory is short.
     pub(super) fn reclaim(&mut self, now: Instant) {
         if !self.post.memory().is_short() || now < self.reclaim.again_at {

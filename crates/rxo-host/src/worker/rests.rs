@@ -42,7 +42,7 @@ impl Rests {
     }
 }
 
-impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     /// Frees the empty buffers of some connections to which nothing happens.
     pub(super) fn free_idle(&mut self, now: Instant) {
         for _ in 0..CELLS_A_TURN {

@@ -34,7 +34,7 @@ pub trait Waiter<I> {
 impl<I, O> Host<I, O>
 where
     I: FrameSource,
-    I::Buffer: Send + Sync + 'static,
+    I::Buffer: Default + Send + Sync + 'static,
     O: FrameSink,
 {
     /// Runs turns until `stop` is set or the device fails; then resets every connection, which ends all waits.

@@ -53,7 +53,7 @@ impl Left {
     }
 }
 
-impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     /// Serves at most `most` of the cells that were touched, the first that was touched first, and sends the rest
     /// of the batch. Returns how many it has served.
     pub(super) fn serve_some<O: FrameSink>(

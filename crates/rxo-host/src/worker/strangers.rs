@@ -18,7 +18,7 @@ use crate::receive::Delivered;
 use crate::socket::Listening;
 use crate::transmit::Path;
 
-impl<B: AsRef<[u8]> + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     /// Takes an arrival without a connection. Once a segment opens one, the others are for that connection. If
     /// none does, the last is answered by a reset: the peer expects its number.
     pub(super) fn strangers(&mut self, now: Instant, key: &FlowKey, mut arrival: Delivered<'_, B>) {

@@ -54,7 +54,7 @@ pub(crate) struct Sender<I: FrameSource, O> {
 impl<I, O> Sender<I, O>
 where
     I: FrameSource,
-    I::Buffer: Send + Sync + 'static,
+    I::Buffer: Default + Send + Sync + 'static,
     O: FrameSink,
 {
     /// A host that waits for `receivers`.

@@ -173,7 +173,7 @@ fn start_opened<I, O>(
     config: HostConfig,
 ) -> Result<RunningHost, StartError>
 where
-    I: FrameSource<Buffer: Send + Sync + 'static> + Descriptors,
+    I: FrameSource<Buffer: Default + Send + Sync + 'static> + Descriptors,
     O: FrameSink,
 {
     let (stop, desk) = (Arc::new(AtomicBool::new(false)), Desk::new());
@@ -285,7 +285,7 @@ fn open_and_run<I, O>(
     orders: &Orders,
 ) -> Outcome
 where
-    I: FrameSource<Buffer: Send + Sync + 'static> + Descriptors,
+    I: FrameSource<Buffer: Default + Send + Sync + 'static> + Descriptors,
     O: FrameSink,
 {
     let Opened { device, _isolation } = match open() {
@@ -298,7 +298,7 @@ where
 
 fn run<I, O>((source, sink): (I, O), config: HostConfig, orders: &Orders) -> Outcome
 where
-    I: FrameSource<Buffer: Send + Sync + 'static> + Descriptors,
+    I: FrameSource<Buffer: Default + Send + Sync + 'static> + Descriptors,
     O: FrameSink,
 {
     let mut host = match Host::new(source, sink, config) {

@@ -52,6 +52,13 @@ pub enum WireBuf<B> {
     Made(Vec<u8>),
 }
 
+impl<B> Default for WireBuf<B> {
+    /// No bytes.
+    fn default() -> Self {
+        Self::Made(Vec::new())
+    }
+}
+
 /// What a [`WireSource`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireCounters {

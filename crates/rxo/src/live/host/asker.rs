@@ -29,7 +29,7 @@ impl Question {
     pub(super) fn answer<I, O>(self, host: &mut Host<I, O>)
     where
         I: FrameSource,
-        I::Buffer: Send + Sync + 'static,
+        I::Buffer: Default + Send + Sync + 'static,
         O: FrameSink,
     {
         match self {

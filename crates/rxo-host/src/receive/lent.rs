@@ -1,0 +1,34 @@
+//! The frames of a delivery, in the buffers that connections keep.
+
+use rxo_coalesce::IntoFrames;
+use rxo_frame::{Frame, Frames};
+
+use crate::buffer::Buffer;
+
+/// Frames that the device lends. Each is wrapped when it is taken, so the engine holds the device's own.
+#[derive(Debug)]
+pub(crate) struct Lent<'a, B>(IntoFrames<'a, B>);
+
+impl<'a, B> Lent<'a, B> {
+    /// The `frames` of a delivery.
+    pub(super) const fn new(frames: IntoFrames<'a, B>) -> Self {
+        Self(frames)
+    }
+}
+
+impl<B: Default> Iterator for Lent<'_, B> {
+    type Item = Frame<Buffer<B>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let Frame { bytes, arrived_at, checksum, gso, vlan } = self.0.next()?;
+        Some(Frame { bytes: Buffer::Lent(bytes), arrived_at, checksum, gso, vlan })
+    }
+}
+
+impl<B: Default> Frames<Buffer<B>> for Lent<'_, B> {
+    #[inline]
+    fn take_buffers(&mut self, count: usize, mut take: impl FnMut(Buffer<B>)) {
+        self.0.take_buffers(count, |buffer| take(Buffer::Lent(buffer)));
+    }
+}
