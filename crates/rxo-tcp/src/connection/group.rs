@@ -205,6 +205,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.recovery.rtt.smoothed_ns().unwrap_or_default()
     }
 
+    /// Whether the retransmission timer has expired since new text was acknowledged.
+    #[inline]
+    pub(crate) fn has_timed_out(&self) -> bool {
+        self.recovery.rtt.backed_off() > 0
+    }
+
     /// How far the group may send for this receiver. What is lost leaves before anything new.
     #[must_use]
     pub fn group_edge(&self) -> GroupEdge {

@@ -36,6 +36,8 @@ pub(super) struct Member {
     pub(super) progress: (u64, Instant),
     /// The smoothed round-trip time in nanoseconds, as of the last look.
     pub(super) round_trip_ns: u64,
+    /// Whether its retransmission timer had expired, as of the last look.
+    pub(super) has_timed_out: bool,
     /// How much its connection has sent again, in bytes.
     repaired_bytes: u64,
     /// When it must have confirmed that it has everything.
@@ -96,6 +98,7 @@ impl Group {
             start,
             progress: (start, now),
             round_trip_ns: 0,
+            has_timed_out: false,
             repaired_bytes: 0,
             confirm_by: None,
             ejected: None,
@@ -218,6 +221,7 @@ impl Group {
         if let Some(Some(member)) = self.members.get_mut(id as usize) {
             member.una = member.una.max(una);
             member.round_trip_ns = connection.round_trip_ns();
+            member.has_timed_out = connection.has_timed_out();
             let is_progress = una >= member.progress.0 + u64::from(self.mss) || Some(una) == nxt;
             if is_progress && una > member.progress.0 {
                 member.progress = (una, now);

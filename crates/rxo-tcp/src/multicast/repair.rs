@@ -4,12 +4,14 @@
 //! owner holds back those segments until the end of its poll ([`Group::defer`]); then what several want leaves once.
 //! Connections find out at different times: those that want a segment within a round trip count together, and once
 //! it is on its way to the group nobody needs it. Should it be lost again, each finds out by itself again; and
-//! once the FIN has left, it gets it by itself.
+//! once the FIN has left, it gets it by itself. So does whoever has not answered a timeout: its acknowledgements may be
+//! what is lost, and receivers seldom answer what they have had from the group.
 
 use alloc::collections::BTreeMap;
 
 use rxo_frame::Instant;
 
+use super::member::Member;
 use super::{Group, MemberId, Repairs};
 use crate::Transmit;
 use crate::options::OptionBytes;
@@ -20,6 +22,8 @@ pub(super) struct Wanted {
     start: u64,
     end: u64,
     pub(super) id: MemberId,
+    /// Whether this is not the first timeout in a row.
+    has_timed_out: bool,
     /// The smoothed round-trip time to it, in nanoseconds.
     round_trip_ns: u64,
     head: Head,
@@ -126,7 +130,7 @@ impl Group {
             return false;
         }
         let Transmit { ack, window, options, .. } = *transmit;
-        let round_trip_ns = member.round_trip_ns;
+        let Member { round_trip_ns, has_timed_out, .. } = *member;
         // What the receivers miss is compared segment by segment.
         let (mut at, end) = (start, start + bytes);
         while at < end {
@@ -135,6 +139,7 @@ impl Group {
                 start: at,
                 end: next,
                 id,
+                has_timed_out,
                 round_trip_ns,
                 head: Head { ack, window, options },
             });
@@ -152,10 +157,15 @@ impl Group {
         self.repaired.forget_before(self.text.start());
         let is_over = self.has_sent_all();
         let mut wanted = core::mem::take(&mut self.wanted);
-        wanted.sort_unstable_by_key(|it| (it.start, it.end, it.id));
-        for same in wanted.chunk_by(|a, b| (a.start, a.end) == (b.start, b.end)) {
-            let (start, end) = (same[0].start, same[0].end);
-            match self.repaired.way(same, least, is_over, now) {
+        let what = |it: &Wanted| (it.start, it.end, it.has_timed_out);
+        wanted.sort_unstable_by_key(|it| (what(it), it.id));
+        for same in wanted.chunk_by(|a, b| what(a) == what(b)) {
+            let (start, end, has_timed_out) = what(&same[0]);
+            let way = match has_timed_out {
+                true => Some(Way::Alone(same.len())),
+                false => self.repaired.way(same, least, is_over, now),
+            };
+            match way {
                 Some(Way::ToGroup) => self.repairs.push_back(Repair { start, end, to: None }),
                 Some(Way::Alone(_)) => {
                     let alone = same.iter().map(|it| Some((it.id, it.head.clone())));

@@ -105,3 +105,36 @@ fn who_is_ejected_while_it_catches_up_is_told_at_once() {
     room.run_until(|room| room.receivers[late].tcp.is_closed() || room.now > behind + ROUND_TRIP);
     assert!(room.receivers[late].tcp.is_closed(), "it is told");
 }
+
+/// The group's numbers, as it is told them, are those of the next byte. It gets what follows, and nobody waits for it.
+#[test]
+fn who_comes_late_gets_what_follows_from_now_on() {
+    for loss in [0, 10] {
+        let mut room = room(Late::FromNow, 6_000_000);
+        room.loss = loss;
+        let late = room.come(receiver_config());
+        let start = room.receivers[late].start;
+        assert!(start > 2_000_000, "it starts at {start}");
+        room.run_until(|room| room.sides[late].id.is_some());
+        assert!(room.group.progress().sent > start as u64, "the others did not wait");
+        room.finish();
+        assert_eq!(room.done(), 6, "{loss}: {:?}", room.outcomes());
+        let got = room.receivers[late].tcp.statistics().rcv_nxt - (ISS + 1 + start as u32);
+        // And the FIN.
+        assert_eq!(got as usize, 6_000_000 - start + 1);
+    }
+}
+
+/// Whoever has asked before the first byte gets everything, though it becomes a member later.
+#[test]
+fn who_asks_before_the_first_byte_gets_all_from_now_on() {
+    let config = GroupConfig { late: Late::FromNow, ..group_config() };
+    let mut room = Room::new(config, 5, 3_000_000);
+    room.run_until(|room| room.group.receivers() == 5);
+    let early = room.come(receiver_config());
+    room.start();
+    let sent = room.group.progress().sent;
+    assert!(sent > 0 && room.sides[early].id.is_none());
+    room.finish();
+    assert_eq!((room.receivers[early].start, room.done()), (0, 6), "{:?}", room.outcomes());
+}

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rxo_frame::{Duration, Instant, SharedBytes};
 use rxo_tcp::{
-    Arrival, Config, Connection, Group, GroupConfig, GroupEvent, MemberId, Outcome, Refusal,
+    Arrival, Config, Connection, Group, GroupConfig, GroupEvent, Late, MemberId, Outcome, Refusal,
     Secret, State,
 };
 use rxo_wire::FlowKey;
@@ -23,7 +23,9 @@ pub(crate) struct Side {
 /// A receiver.
 pub(crate) struct Receiver {
     pub(crate) tcp: Connection<Vec<u8>>,
-    /// Everything that it has read is the stream from the beginning.
+    /// The position at which its stream begins: 0 unless it came late ([`Late::FromNow`]).
+    pub(crate) start: usize,
+    /// Up to where it has read. Everything from `start` to here is the stream.
     pub(crate) read: usize,
     /// It reads no more than this.
     pub(crate) reads_at_most: usize,
@@ -125,9 +127,12 @@ impl Room {
             side.join_group(self.group.seed(), self.group.config().buffer_bytes);
         }
         self.sides.push(Side { tcp: side, id: None, refused: None, outcome: None });
+        let is_from_now = self.group.config().late == Late::FromNow;
+        let start = if is_from_now { self.group.progress().sent as usize } else { 0 };
         self.receivers.push(Receiver {
             tcp,
-            read: 0,
+            start,
+            read: start,
             reads_at_most: usize::MAX,
             is_done: false,
             absent_until: Instant::ZERO,
@@ -143,6 +148,11 @@ impl Room {
         self.run_until(|room| {
             room.sides.iter().all(|side| side.id.is_some() || side.refused.is_some())
         });
+        self.start();
+    }
+
+    /// Begins the stream for those that are members.
+    pub(crate) fn start(&mut self) {
         self.is_begun = true;
         self.group.start();
         self.flush_group();
@@ -177,13 +187,15 @@ impl Room {
 
     /// How many have the whole stream and ended well.
     pub(crate) fn done(&self) -> usize {
-        let ends = self.sides.iter().zip(&self.receivers);
-        ends.filter(|(side, receiver)| {
-            side.outcome == Some(Outcome::Done)
-                && receiver.is_done
-                && receiver.read == self.stream.len()
-        })
-        .count()
+        (0..self.sides.len()).filter(|number| self.is_done(*number)).count()
+    }
+
+    /// Whether receiver `number` has the whole stream and ended well.
+    pub(crate) fn is_done(&self, number: usize) -> bool {
+        let (side, receiver) = (&self.sides[number], &self.receivers[number]);
+        side.outcome == Some(Outcome::Done)
+            && receiver.is_done
+            && receiver.read == self.stream.len()
     }
 
     /// Whether each receiver has acknowledged the FIN.
