@@ -1,16 +1,19 @@
 //! Each check says no for its own reason, and what it refuses takes the ordinary way.
 
+use std::time::Duration;
+
+use rxo_coalesce::{Hold, Policy, PureAckRule};
 use rxo_device::MemoryOptions;
 use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind};
 use rxo_host::{FallbackReason, FastCounters, FastModules, HostConfig, TcpStream};
 
-use crate::world::{World, fill, options, pattern};
+use crate::world::{World, drain, fill, options, pattern};
 
 /// A sender with the fast path on, and an ACK of its peer that has not arrived yet.
 struct Scene {
     world: World,
     stream: TcpStream,
-    _accepted: TcpStream,
+    accepted: TcpStream,
     ack: Vec<u8>,
 }
 
@@ -36,7 +39,7 @@ impl Scene {
         world.server.turn(world.now).unwrap();
         let sent = world.back.take_all();
         let ack = sent.last().expect("an acknowledgement").bytes.clone();
-        Self { world, stream, _accepted: accepted, ack }
+        Self { world, stream, accepted, ack }
     }
 
     /// What the counters say more after these frames arrived in one batch.
@@ -165,6 +168,37 @@ fn an_ack_does_not_overtake_a_segment_of_its_flow() {
         (2, 1, 1),
         "the next batch"
     );
+}
+
+/// Text of the peer is held beyond its batch. An ACK in the next one falls back, and the engine delivers what it holds
+/// before it; the ACK after that finds nothing held.
+#[test]
+fn an_ack_does_not_overtake_what_the_engine_holds() {
+    for hold in
+        [Hold::EveryNthPoll(3), Hold::Within(Duration::from_micros(100)), Hold::EveryNPackets(5)]
+    {
+        let mut scene = Scene::new(LinkKind::RawIp, |_| {});
+        let policy = scene.world.client.policy();
+        let held = Policy { hold, pure_acks: PureAckRule::Bypass, ..policy };
+        scene.world.client.set_policy(held).unwrap();
+        let mss = scene.accepted.statistics().mss as usize;
+        let text = pattern(3 * mss);
+        assert_eq!(fill(&scene.accepted, &text), text.len());
+        scene.world.server.turn(scene.world.now).unwrap();
+        let mut sent = scene.world.back.take_all();
+        // The last has PSH, which ends holding.
+        assert_eq!((sent.len(), sent.pop().map(|last| last.bytes[33])), (3, Some(0x18)));
+        let segments: Vec<_> = sent.into_iter().map(|sent| sent.bytes).collect();
+        scene.after(&segments, ChecksumStatus::Verified);
+        assert!(drain(&scene.stream).unwrap().0.is_empty(), "{hold:?}: it is held");
+        let ack = [scene.ack.clone()];
+        let counters = scene.after(&ack, ChecksumStatus::Verified);
+        let order = counters.fallback(FallbackReason::Order);
+        assert_eq!((counters.consumed, order), (0, 1), "{hold:?}");
+        let read = drain(&scene.stream).unwrap().0;
+        assert!(read == text[..2 * mss], "{hold:?}: {} bytes", read.len());
+        assert_eq!(scene.after(&ack, ChecksumStatus::Verified).consumed, 1, "{hold:?}");
+    }
 }
 
 #[test]
