@@ -55,19 +55,19 @@ fn run<const IP: usize, const HEADERS: usize, B: AsRef<[u8]>>(
     is_intact: impl Fn(&Frame<B>, &[Frame<B>]) -> bool,
 ) -> Option<Following> {
     let all = frames.len();
-    let mut old: &[u8; HEADERS] = last.bytes().get(network..)?.first_chunk()?;
-    let mut said = None;
+    let mut before = Before::<IP, HEADERS>::of(last.bytes().get(network..)?.first_chunk()?);
     while let [next, rest @ ..] = frames
         && let Some(packet) = next.bytes().get(network..)
         && packet.len() <= IP + MOST_TCP_BYTES
         && let Some(new) = packet.first_chunk()
-        && let Some(news) = headers::<IP, HEADERS>(old, new)
+        && let Some((said, ts_value)) = before.next(new)
         && is_alike(last, next, network)
         && is_intact(next, rest)
     {
-        (old, frames, said) = (new, rest, Some(news));
+        (before.said, before.ts_value, frames) = (said, ts_value, rest);
     }
-    said.map(|said| Following { count: (all - frames.len()) as u32, said })
+    let count = (all - frames.len()) as u32;
+    (count > 0).then_some(Following { count, said: before.said })
 }
 
 /// The contents of `next` if it may follow `last`, a pure ACK of IP version `S` that is held. The IP headers of
@@ -80,17 +80,20 @@ pub(crate) fn follows<S: Shape, B: AsRef<[u8]>>(
 ) -> Option<AckPoint> {
     let (old, new) = (last.bytes().get(network..)?, next.bytes().get(network..)?);
     let said = match (S::VERSION, *old.get(S::IP_BYTES + 12)?) {
-        (IpVersion::V4, OFFSET_TIMESTAMP) => {
-            headers::<20, 52>(old.first_chunk()?, new.first_chunk()?)?
-        }
-        (IpVersion::V4, OFFSET_BARE) => headers::<20, 40>(old.first_chunk()?, new.first_chunk()?)?,
-        (IpVersion::V6, OFFSET_TIMESTAMP) => {
-            headers::<40, 72>(old.first_chunk()?, new.first_chunk()?)?
-        }
-        (IpVersion::V6, OFFSET_BARE) => headers::<40, 60>(old.first_chunk()?, new.first_chunk()?)?,
+        (IpVersion::V4, OFFSET_TIMESTAMP) => said_after::<20, 52>(old, new)?,
+        (IpVersion::V4, OFFSET_BARE) => said_after::<20, 40>(old, new)?,
+        (IpVersion::V6, OFFSET_TIMESTAMP) => said_after::<40, 72>(old, new)?,
+        (IpVersion::V6, OFFSET_BARE) => said_after::<40, 60>(old, new)?,
         _ => return None,
     };
     is_alike(last, next, network).then_some(said)
+}
+
+/// What the ACK in the packet `new` says, if it may follow the one in `old`.
+#[inline(always)]
+fn said_after<const IP: usize, const HEADERS: usize>(old: &[u8], new: &[u8]) -> Option<AckPoint> {
+    let before = Before::<IP, HEADERS>::of(old.first_chunk()?);
+    before.next(new.first_chunk()?).map(|(said, _)| said)
 }
 
 /// Whether the frames of two pure ACKs are alike but for their packets, which begin at `network`.
@@ -100,37 +103,82 @@ fn is_alike<B: AsRef<[u8]>>(last: &Frame<B>, next: &Frame<B>, network: usize) ->
     link == 0 && last.vlan == next.vlan && next.gso.is_none()
 }
 
-/// What the ACK with the headers `new` says, if it may follow that with the headers `old`. `IP` bytes are the IP
-/// header's.
-#[inline(always)]
-fn headers<const IP: usize, const HEADERS: usize>(
-    old: &[u8; HEADERS],
-    new: &[u8; HEADERS],
-) -> Option<AckPoint> {
-    let differing = ip::<IP, HEADERS>(old, new) | tcp::<IP, HEADERS>(old, new);
-    let (last, said) = (AckPoint::of::<IP, HEADERS>(old), AckPoint::of::<IP, HEADERS>(new));
-    (differing == 0 && said.advances(last)).then_some(said)
+/// What is known of the ACK before. `IP` bytes of its headers are the IP header's.
+struct Before<'a, const IP: usize, const HEADERS: usize> {
+    /// The headers of the first: those of all others are like them, but for what is below.
+    like: &'a [u8; HEADERS],
+    /// [`changing`] of the IPv4 header: the same for all.
+    ip_sum: u32,
+    /// Of the last.
+    said: AckPoint,
+    ts_value: u32,
+}
+
+impl<'a, const IP: usize, const HEADERS: usize> Before<'a, IP, HEADERS> {
+    #[inline(always)]
+    fn of(like: &'a [u8; HEADERS]) -> Self {
+        let ip_sum = if IP == 20 { changing(like) } else { 0 };
+        let (said, ts_value) = (AckPoint::of::<IP, HEADERS>(like), timestamp::<IP, _>(like) as u32);
+        Self { like, ip_sum, said, ts_value }
+    }
+
+    /// What the ACK with the headers `new` says, and its TSval, if it may follow.
+    #[inline(always)]
+    fn next(&self, new: &[u8; HEADERS]) -> Option<(AckPoint, u32)> {
+        let differing = self.ip(new) | self.tcp(new);
+        let said = AckPoint::of::<IP, HEADERS>(new);
+        let may_follow = differing == 0 && said.advances(self.said);
+        may_follow.then_some((said, timestamp::<IP, _>(new) as u32))
+    }
+
+    /// Zero if the IP headers differ only in the ID, and the new one's checksum is right if the old one's is.
+    #[inline(always)]
+    fn ip(&self, new: &[u8; HEADERS]) -> u64 {
+        let differing = |at| word(self.like, at) ^ word(new, at);
+        if IP == 40 {
+            // Behind extension headers there would be other fields at these offsets.
+            let extended = u64::from(new[6] ^ PROTOCOL_TCP);
+            return extended
+                | differing(0)
+                | differing(8)
+                | differing(16)
+                | differing(24)
+                | differing(32);
+        }
+        let sums = self.ip_sum ^ changing(new);
+        differing(0) & ID_OUT | differing(8) & CHECKSUM_OUT | differing(12) | u64::from(sums)
+    }
+
+    /// Zero if ports, SEQ, header length, flags and urgent pointer are alike, and the timestamp stands
+    /// where nearly every stack puts it and TSval does not go back.
+    #[inline(always)]
+    fn tcp(&self, new: &[u8; HEADERS]) -> u64 {
+        let differing = |at| word(self.like, IP + at) ^ word(new, IP + at);
+        let fixed = differing(0) | differing(12) & WINDOW_AND_CHECKSUM_OUT;
+        if HEADERS == IP + 20 {
+            return fixed;
+        }
+        // Arranged otherwise, the value would stand elsewhere, and padding where the echo is.
+        let (old, new) = (timestamp::<IP, _>(self.like), timestamp::<IP, _>(new));
+        let went_back = (new as u32).wrapping_sub(self.ts_value) >> 31;
+        fixed | (old ^ new) >> 32 | (new >> 32 ^ ALIGNED_TIMESTAMP) | u64::from(went_back)
+    }
 }
 
 const ID_OUT: u64 = u64::from_ne_bytes([255, 255, 255, 255, 0, 0, 255, 255]);
 const CHECKSUM_OUT: u64 = u64::from_ne_bytes([255, 255, 0, 0, 255, 255, 255, 255]);
 
-/// Zero if the IP headers differ only in the ID, and the new one's checksum is right if the old one's is.
+/// From the data offset on: offset and flags count, window and checksum do not, the urgent pointer
+/// does.
+const WINDOW_AND_CHECKSUM_OUT: u64 = u64::from_ne_bytes([255, 255, 0, 0, 0, 0, 255, 255]);
+
+/// Two no-operations, and kind and length of the timestamp.
+const ALIGNED_TIMESTAMP: u64 = 0x0101_080a;
+
+/// The start of a timestamp in its usual place, TSval last. 0 if there is no room for one.
 #[inline(always)]
-fn ip<const IP: usize, const HEADERS: usize>(old: &[u8; HEADERS], new: &[u8; HEADERS]) -> u64 {
-    let differing = |at| word(old, at) ^ word(new, at);
-    if IP == 40 {
-        // Behind extension headers there would be other fields at these offsets.
-        let extended = u64::from(new[6] ^ PROTOCOL_TCP);
-        return extended
-            | differing(0)
-            | differing(8)
-            | differing(16)
-            | differing(24)
-            | differing(32);
-    }
-    let sums = changing(old) ^ changing(new);
-    differing(0) & ID_OUT | differing(8) & CHECKSUM_OUT | differing(12) | u64::from(sums)
+fn timestamp<const IP: usize, const HEADERS: usize>(headers: &[u8; HEADERS]) -> u64 {
+    number(headers, IP + 20)
 }
 
 /// The one's complement sum of an IPv4 header's ID and checksum, which stays the same while only the
@@ -140,26 +188,4 @@ fn changing<const HEADERS: usize>(ip: &[u8; HEADERS]) -> u32 {
     let half = |at| u32::from(u16::from_ne_bytes([ip[at], ip[at + 1]]));
     let sum = half(4) + half(10);
     (sum & 0xffff) + (sum >> 16)
-}
-
-/// From the data offset on: offset and flags count, window and checksum do not, the urgent pointer
-/// does.
-const WINDOW_AND_CHECKSUM_OUT: u64 = u64::from_ne_bytes([255, 255, 0, 0, 0, 0, 255, 255]);
-
-/// Two no-operations, and kind and length of the timestamp.
-const ALIGNED_TIMESTAMP: u64 = 0x0101_080a;
-
-/// Zero if ports, SEQ, header length, flags and urgent pointer are alike, and the timestamp stands
-/// where nearly every stack puts it and TSval does not go back.
-#[inline(always)]
-fn tcp<const IP: usize, const HEADERS: usize>(old: &[u8; HEADERS], new: &[u8; HEADERS]) -> u64 {
-    let differing = |at| word(old, IP + at) ^ word(new, IP + at);
-    let fixed = differing(0) | differing(12) & WINDOW_AND_CHECKSUM_OUT;
-    if HEADERS == IP + 20 {
-        return fixed;
-    }
-    // Arranged otherwise, the value would stand elsewhere, and padding where the echo is.
-    let (old, new) = (number(old, IP + 20), number(new, IP + 20));
-    let went_back = (new as u32).wrapping_sub(old as u32) >> 31;
-    fixed | (old ^ new) >> 32 | (new >> 32 ^ ALIGNED_TIMESTAMP) | u64::from(went_back)
 }

@@ -221,16 +221,46 @@ impl<B: FrameBuffer> Engine<B> {
         let is_held = self.append(place, slot, 1, close).is_some();
         let after = slot + 1;
         Some(if is_held && is_run {
-            self.run_of_acks::<S>(batch, place, after, network)
+            match network {
+                ETHERNET_HEADER_BYTES => self.run_of_ethernet_acks::<S>(batch, place, after),
+                0 => self.run_of_ip_acks::<S>(batch, place, after),
+                _ => self.run_of_acks::<S>(batch, place, after, network),
+            }
         } else {
             after
         })
     }
 
-    /// Appends the pure ACKs from `slot` on that may follow those held at `place`. Returns the slot after the last. A
-    /// call, so that ACKs of many flows in turn spare no registers for it.
+    #[inline(never)]
+    fn run_of_ethernet_acks<S: Shape>(
+        &mut self,
+        batch: Batch<'_, B>,
+        place: u16,
+        slot: u32,
+    ) -> u32 {
+        self.run_of_acks_at::<S>(batch, place, slot, ETHERNET_HEADER_BYTES)
+    }
+
+    #[inline(never)]
+    fn run_of_ip_acks<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
+        self.run_of_acks_at::<S>(batch, place, slot, 0)
+    }
+
     #[inline(never)]
     fn run_of_acks<S: Shape>(
+        &mut self,
+        batch: Batch<'_, B>,
+        place: u16,
+        slot: u32,
+        network: usize,
+    ) -> u32 {
+        self.run_of_acks_at::<S>(batch, place, slot, network)
+    }
+
+    /// Appends the pure ACKs from `slot` on that may follow those held at `place`. Returns the slot after the last. Its
+    /// callers are calls, so that ACKs of many flows in turn spare no registers for it.
+    #[inline(always)]
+    fn run_of_acks_at<S: Shape>(
         &mut self,
         batch: Batch<'_, B>,
         place: u16,
@@ -245,7 +275,7 @@ impl<B: FrameBuffer> Engine<B> {
         let last = batch.frame(held.chain.tail);
         let following = follow::<S, B>(last, frames, network, |frame, rest| {
             rest.get(HEADER_FRAMES as usize - 1).into_iter().for_each(prefetch_header);
-            self.is_trusted(frame) || Verification::of(held).holds(frame, self.config.summer)
+            self.is_trusted(frame) || self.verifies(held, frame)
         });
         let Some(Following { count, said }) = following else { return slot };
         let held = &mut self.store.held[usize::from(place)];
@@ -254,6 +284,13 @@ impl<B: FrameBuffer> Engine<B> {
         self.store.acks[usize::from(place)].said = said;
         self.append(place, slot, count, close);
         slot + count
+    }
+
+    /// Whether the checksum of `frame`, which is like the last of `held`, is right. A call, so that a loop over
+    /// frames that need none has the registers.
+    #[inline(never)]
+    fn verifies(&self, held: &Held, frame: &Frame<B>) -> bool {
+        Verification::of(held).holds(frame, self.config.summer)
     }
 
     /// Compares and verifies one frame after the other; `SHORT` is that of [`Expected::after`].
