@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 }
 
 /// The arguments that make cargo build DPDK in, if it is installed.
-pub(crate) fn dpdk_feature() -> &'static str {
+fn dpdk_feature() -> &'static str {
     if apt::DPDK.is_there() { "--features dpdk" } else { "" }
 }
 

@@ -25,22 +25,22 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         bail!(UsageError(format!("capi {flag}: give --prefix DIR")));
     }
     let prefix = std::path::absolute(prefix)?;
-    install(&Workspace::load()?, "--release", "release", &prefix)?;
+    install(&Workspace::load()?, "--release -p rxo-capi", "release", &prefix)?;
     println!("installed below {}", prefix.display());
     Ok(())
 }
 
-/// Builds with cargo's `profile` and installs what stands in that `folder` of the target.
+/// Builds what the arguments of cargo in `what` say, and installs what then stands in `folder` of the target.
 ///
 /// # Errors
 /// The library does not build, or `prefix` cannot be written.
 pub(crate) fn install(
     workspace: &Workspace,
-    profile: &str,
+    what: &str,
     folder: &str,
     prefix: &Path,
 ) -> Result<()> {
-    Program::cargo(&workspace.root, &format!("build {profile} --quiet -p rxo-capi")).run()?;
+    Program::cargo(&workspace.root, &format!("build --quiet {what}")).run()?;
     let built = workspace.target.join(folder);
     let capi = workspace.root.join("capi");
     let lib = prefix.join("lib");

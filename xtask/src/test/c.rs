@@ -49,7 +49,8 @@ pub(super) struct Kit {
 impl Kit {
     pub(super) fn install(scene: &Scene) -> Result<Self> {
         let prefix = scene.workspace.target.join("capi");
-        capi::install(&scene.workspace, CHECKED, "ci", &prefix)?;
+        let what = format!("{CHECKED} --workspace --lib");
+        capi::install(&scene.workspace, &what, "ci", &prefix)?;
         Ok(Self { root: scene.workspace.root.join("capi"), prefix })
     }
 

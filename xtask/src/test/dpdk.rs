@@ -7,6 +7,7 @@ use super::report::Report;
 use super::steps::{CHECKED, Scene};
 use crate::apt;
 use crate::sh::Program;
+use crate::workspace::Workspace;
 
 /// Without huge pages, devices or files outside the target.
 const EAL: &str = "--no-huge --no-pci -m 64 --no-shconf --no-telemetry --log-level 4";
@@ -28,8 +29,10 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     let device = format!("net_pcap0,rx_pcap={from},tx_pcap={to}");
     let words = EAL.split(' ').chain(["--vdev", &device, "--", POLICY]);
     kit.run(&forward, &words.collect::<Vec<_>>())?;
-    let build = format!("run {CHECKED} --quiet -p rxo-cli -- verify {from} {to}");
-    Program::cargo(&scene.workspace.root, &build).run()?;
+    scene.cargo(&format!("build {CHECKED} --quiet --workspace --bin rxo")).run()?;
+    let Workspace { root, target, .. } = &scene.workspace;
+    let rxo = target.join("ci/rxo");
+    Program::new(root, &rxo.to_string_lossy(), ["verify", &from, &to]).run()?;
     report.note("mbufs came and left as chains that say the same".to_owned());
     Ok(())
 }

@@ -12,7 +12,7 @@ use super::tools::needs_tool;
 use super::{c, clusters, dpdk, fuzz, live, no_std, python, tools};
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
-use crate::{api, apt, bench, deny, layers, package, packetdrill, quotes, rfc};
+use crate::{api, apt, deny, layers, package, packetdrill, quotes, rfc};
 
 /// One thing that must hold.
 pub(super) struct Step {
@@ -211,13 +211,18 @@ fn packetdrill(scene: &Scene, report: &mut Report) -> Result<()> {
 }
 
 fn bench_once(scene: &Scene, report: &mut Report) -> Result<()> {
-    let dpdk = bench::dpdk_feature();
-    scene.test(&format!("test {RELEASED} -p {BENCH} {dpdk}"), report)?;
+    let dpdk =
+        if apt::DPDK.is_there() { format!("--features {BENCH}/dpdk") } else { String::new() };
+    let bench = format!("{RELEASED} --workspace --bin {BENCH} {dpdk}");
+    scene.test(&format!("test {bench}"), report)?;
     if !sh::has_program("valgrind") {
         report.note("instructions were not counted: valgrind is not installed".to_owned());
         return Ok(());
     }
-    scene.cargo(&format!("run {RELEASED} --quiet -p {BENCH} {dpdk} -- instructions")).run()
+    scene.cargo(&format!("build {bench} --quiet")).run()?;
+    let Workspace { root, target, .. } = &scene.workspace;
+    let program = target.join("release").join(BENCH);
+    Program::new(root, &program.to_string_lossy(), ["instructions"]).run()
 }
 
 fn deny(_: &Scene, report: &mut Report) -> Result<()> {
