@@ -1,8 +1,8 @@
 //! `rxo cast`: one file to many hosts.
 //!
 //! `addresses.rs` reads what both sides are called with, `stream.rs` is the layout of the stream that every receiver
-//! gets and `outgoing.rs` writes it, `send.rs` sends it to a group, `receive.rs` receives it on a host of rxo's own, and `join/` makes a
-//! receiver of a host that knows nothing of groups.
+//! gets and `outgoing.rs` writes it, `send.rs` sends it to a group and `tally.rs` counts who has it, `receive.rs` receives it on a host
+//! of rxo's own, and `join/` makes a receiver of a host that knows nothing of groups.
 
 mod addresses;
 mod join;
@@ -10,6 +10,7 @@ mod outgoing;
 mod receive;
 mod send;
 mod stream;
+mod tally;
 
 use anyhow::Result;
 

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use rxo::live::host::{CAST_BUFFER_BYTES, RunningHost, cast_sender};
-use rxo::tcp::{Late, Outcome, Repairs, Slow};
+use rxo::tcp::{Late, Repairs, Slow};
 use rxo_host::{Cast, CastConfig, CastEvent, CastProgress, HostConfig, SharedBytes};
 use serde::Serialize;
 
 use super::addresses;
 use super::outgoing::Outgoing;
+use super::tally::Tally;
 use crate::exit::usage;
 use crate::flags::CastSendFlags;
 use crate::hosting::{FastTotals, HostPlan, finish};
@@ -23,7 +24,7 @@ use crate::{output, stop};
 /// Sends one file.
 ///
 /// # Errors
-/// If a flag is invalid, the file cannot be read, nobody comes, or a receiver failed.
+/// If a flag is invalid, the file cannot be read, or a receiver failed, was refused, or did not come.
 pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let outgoing = Outgoing::open(&flags.file, flags.raw)?;
@@ -130,22 +131,6 @@ struct Sender<'a> {
     tally: Tally,
 }
 
-/// How many receivers have come, and how many ended in which way.
-#[derive(Debug, Default)]
-struct Tally {
-    joined: usize,
-    done: usize,
-    failed: usize,
-    refused: usize,
-    progress: CastProgress,
-}
-
-impl Tally {
-    fn ended(&self) -> usize {
-        self.done + self.failed
-    }
-}
-
 /// A receiver that has ended.
 #[derive(Debug, Serialize)]
 struct Line {
@@ -162,6 +147,8 @@ struct Total {
     bytes: u64,
     seconds: f64,
     gbit_per_s: f64,
+    /// How many receivers were waited for, and how many have come.
+    expected: usize,
     receivers: usize,
     done: usize,
     failed: usize,
@@ -171,6 +158,8 @@ struct Total {
     own_repairs: u64,
     /// What the return link carried while the file was sent, in bytes of frames for each byte of the file.
     return_share: f64,
+    /// Frames that came meanwhile, nearly all of them ACKs, for each segment that left.
+    acks_a_segment: f64,
     sha256: String,
     /// What the fast path did, if it was on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,7 +169,7 @@ struct Total {
 impl Sender<'_> {
     fn run(&mut self) -> Result<()> {
         self.gather()?;
-        let received = self.received_bytes();
+        let before = self.carried();
         let begun = Instant::now();
         self.cast.start();
         let mut is_all_written = false;
@@ -195,12 +184,16 @@ impl Sender<'_> {
             }
         }
         self.clear();
-        self.total(begun.elapsed(), self.received_bytes().saturating_sub(received))
+        self.total(begun.elapsed(), self.carried().since(before))
     }
 
-    /// What has come from the network, in bytes of frames.
-    fn received_bytes(&self) -> u64 {
-        self.host.counters().map_or(0, |seen| seen.source.bytes)
+    /// What the link has carried so far.
+    fn carried(&self) -> Carried {
+        self.host.counters().map_or_else(Carried::default, |seen| Carried {
+            received_bytes: seen.source.bytes,
+            received: seen.source.frames,
+            sent: seen.sink.frames,
+        })
     }
 
     /// Waits for the receivers that are expected.
@@ -208,8 +201,7 @@ impl Sender<'_> {
         let Plan { receivers, config: CastConfig { local, group, .. }, .. } = *self.plan;
         output::note(&format!("waiting for {receivers} receivers at {local}, group {group}"));
         let begun = Instant::now();
-        while self.tally.joined - self.tally.ended() < receivers && begun.elapsed() < self.plan.wait
-        {
+        while self.tally.present() < receivers && begun.elapsed() < self.plan.wait {
             if self.stop.load(Ordering::Relaxed) {
                 bail!("interrupted");
             }
@@ -217,7 +209,11 @@ impl Sender<'_> {
                 self.note(event)?;
             }
         }
-        match self.tally.joined - self.tally.ended() {
+        match self.tally.present() {
+            0 if self.tally.refused() > 0 => {
+                let why = self.tally.shortfall(receivers, self.plan.wait);
+                bail!(why.unwrap_or_default())
+            }
             0 => bail!(
                 "nobody came within {:?}; start rxo cast receive {local} --group {group}",
                 self.plan.wait
@@ -249,19 +245,17 @@ impl Sender<'_> {
 
     fn note(&mut self, event: CastEvent) -> Result<()> {
         match event {
-            CastEvent::Joined { .. } => self.tally.joined += 1,
+            CastEvent::Joined { peer } => self.tally.join(peer),
             CastEvent::Refused { peer, why } => {
-                self.tally.refused += 1;
                 self.clear();
                 output::note(&format!("{peer} is refused: {why}"));
+                self.tally.refuse(peer, why.to_string());
             }
             CastEvent::WantsText { id, from, bytes } => {
                 self.cast.lend(id, self.outgoing.earlier(from, bytes)?);
             }
             CastEvent::Ended { peer, outcome, bytes, repaired_bytes, time } => {
-                let is_done = outcome == Outcome::Done;
-                self.tally.done += usize::from(is_done);
-                self.tally.failed += usize::from(!is_done);
+                self.tally.end(outcome);
                 self.clear();
                 let seconds = rounded(time.as_secs_f64(), 3);
                 let (receiver, outcome) = (peer.to_string(), outcome.to_string());
@@ -320,36 +314,65 @@ impl Sender<'_> {
         }
     }
 
-    fn total(&self, time: Duration, received: u64) -> Result<()> {
-        let Tally { joined, failed, .. } = self.tally;
-        let total = self.figures(time, received);
+    fn total(&self, time: Duration, carried: Carried) -> Result<()> {
+        let total = self.figures(time, carried);
         if self.plan.json {
             output::json_line(&total)?;
         } else {
             output::text(&total.text())?;
         }
-        if failed > 0 {
-            bail!("{failed} of {joined} receivers failed");
+        match self.tally.shortfall(self.plan.receivers, self.plan.wait) {
+            Some(why) => bail!(why),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    fn figures(&self, time: Duration, received: u64) -> Total {
-        let Tally { joined, done, failed, refused, progress } = self.tally;
+    fn figures(&self, time: Duration, carried: Carried) -> Total {
+        let Tally { joined, done, failed, progress, .. } = self.tally;
         Total {
             bytes: self.outgoing.bytes,
             seconds: rounded(time.as_secs_f64(), 3),
             gbit_per_s: rounded(gbit_per_s(self.outgoing.bytes, time), 3),
+            expected: self.plan.receivers,
             receivers: joined,
             done,
             failed,
-            refused,
+            refused: self.tally.refused(),
             group_repairs: progress.group_repairs,
             own_repairs: progress.own_repairs,
-            return_share: rounded(ratio(received as f64, self.outgoing.bytes as f64), 4),
+            return_share: rounded(carried.return_share(self.outgoing.bytes), 4),
+            acks_a_segment: rounded(carried.acks_a_segment(), 3),
             sha256: self.outgoing.sha256().unwrap_or_default(),
             fast_path: self.host.counters().and_then(|seen| FastTotals::of(&seen.fast)),
         }
+    }
+}
+
+/// What the link carried, both ways.
+#[derive(Clone, Copy, Debug, Default)]
+struct Carried {
+    received_bytes: u64,
+    /// Frames.
+    received: u64,
+    /// Frames; a GSO frame is as many as it becomes.
+    sent: u64,
+}
+
+impl Carried {
+    fn since(self, before: Self) -> Self {
+        Self {
+            received_bytes: self.received_bytes.saturating_sub(before.received_bytes),
+            received: self.received.saturating_sub(before.received),
+            sent: self.sent.saturating_sub(before.sent),
+        }
+    }
+
+    fn return_share(self, file_bytes: u64) -> f64 {
+        ratio(self.received_bytes as f64, file_bytes as f64)
+    }
+
+    fn acks_a_segment(self) -> f64 {
+        ratio(self.received as f64, self.sent as f64)
     }
 }
 
@@ -358,7 +381,7 @@ impl Total {
         let fast_path = self.fast_path.as_ref().map(|it| format!("\n{}", it.text()));
         format!(
             "{} bytes to {} of {} receivers in {:.3} s ({:.3} Gbit/s); repairs: {} to all, {} to one; \
-             the return link carried {:.2} % of that; sha256 {}{}",
+             the return link carried {:.2} % of that, {:.2} ACKs a segment; sha256 {}{}",
             grouped(self.bytes),
             self.done,
             self.receivers,
@@ -367,6 +390,7 @@ impl Total {
             self.group_repairs,
             self.own_repairs,
             100.0 * self.return_share,
+            self.acks_a_segment,
             self.sha256,
             fast_path.unwrap_or_default()
         )
@@ -427,6 +451,7 @@ mod tests {
             bytes: 1_000_000,
             seconds: 0.1,
             gbit_per_s: 0.08,
+            expected: 3,
             receivers: 3,
             done: 2,
             failed: 1,
@@ -434,11 +459,12 @@ mod tests {
             group_repairs: 4,
             own_repairs: 5,
             return_share: 0.0093,
+            acks_a_segment: 0.188,
             sha256: "abc".to_owned(),
             fast_path: None,
         };
         let said = "1,000,000 bytes to 2 of 3 receivers in 0.100 s (0.080 Gbit/s); \
-                    repairs: 4 to all, 5 to one; the return link carried 0.93 % of that; sha256 abc";
+                    repairs: 4 to all, 5 to one; the return link carried 0.93 % of that, 0.19 ACKs a segment; sha256 abc";
         assert_eq!(total.text(), said);
     }
 

@@ -40,7 +40,7 @@ pub(crate) struct CastSendFlags {
     #[arg(long, value_name = "PORT", default_value_t = 7_000)]
     pub(crate) port: u16,
 
-    /// How many receivers to wait for, and at most to have, 1 to 65536.
+    /// How many receivers to wait for, and at most to have, 1 to 65536. The exit code is 1 if fewer come.
     #[arg(long, value_name = "N")]
     pub(crate) receivers: usize,
 

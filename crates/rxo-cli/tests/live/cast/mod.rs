@@ -23,7 +23,9 @@ use crate::repro::Scratch;
 pub(crate) const TESTS: &[Test] = &[
     ("receivers_of_a_cast_get_the_file_and_a_restarted_one_too", receivers),
     ("cast_send_to_three_of_which_one_is_killed_and_comes_again", sent_by_command),
+    ("cast_send_to_fewer_than_it_waited_for_fails_and_names_who_was_refused", too_few),
     ("linux_receives_a_cast_beside_cast_join", linux),
+    ("linux_behind_an_interface_of_cast_join_receives_a_cast", linux_behind),
     ("a_terminal_shows_a_cast_that_linux_receives_beside_cast_join", on_a_terminal),
     ("without_a_sender_there_is_no_file", no_sender),
     ("a_receiver_whose_sender_is_killed_fails_and_leaves_no_file", killed_sender),
@@ -130,8 +132,49 @@ fn sent_by_command() {
     // One ACK of 66 bytes for 16 segments of each receiver is 0.9 %; for each segment it would be 14 %.
     let share = total["return_share"].as_f64().unwrap();
     assert!((0.002..0.1).contains(&share), "{total}");
+    // Three receivers acknowledge one of 16 segments each, and more while one of them catches up.
+    let acks = total["acks_a_segment"].as_f64().unwrap();
+    assert!((0.05..2.0).contains(&acks), "{total}");
+    assert_eq!(
+        (total["expected"].as_u64(), total["refused"].as_u64()),
+        (Some(3), Some(0)),
+        "{total}"
+    );
     // Each byte left once, and what the one that came again had missed once more.
     assert!(sent() < 300_000_000, "{}", sent());
+}
+
+/// One of two receivers comes, and a host without SACK. The one has the file; a script that sends to both must notice.
+fn too_few() {
+    let (rack, scratch) = (Rack::new(3), Scratch::new("cast-few"));
+    let file = pattern(1_000_000);
+    let original = scratch.file("image.img");
+    fs::write(&original, &file).unwrap();
+    let line = format!(
+        "cast send {} --nic packet:eth0 --ip {SENDER}/24 {GROUP} --receivers 2 --wait 4s --json",
+        original.display()
+    );
+    let sender = rack.hosts[0].run(|| command(&line).spawn()).unwrap().unwrap();
+    let folder = scratch.file("r");
+    let receiver = receive(&rack.hosts[1], 10, &folder);
+    let other = &rack.hosts[2];
+    other.set_sysctl("net.ipv4.tcp_sack", "0").unwrap();
+    other.interface("eth0").add_address("10.0.0.11".parse().unwrap(), 24).unwrap();
+    let reset = || {
+        let mut stream = TcpStream::connect((SENDER, 7_000)).ok()?;
+        Some(stream.read(&mut [0]).is_err())
+    };
+    wait_until("the host without SACK is reset", || other.run(reset).unwrap() == Some(true));
+    assert!(receiver.wait_with_output().unwrap().status.success());
+    assert!(fs::read(folder.join("image.img")).unwrap() == file);
+    let output = sender.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let last = "rxo: 1 of 2 receivers came within 4s; 1 was refused: 10.0.0.11, it has no SACK; switch that on";
+    assert_eq!((output.status.code(), said.lines().last()), (Some(1), Some(last)), "{said}");
+    let total: Value =
+        serde_json::from_slice(output.stdout.split(|it| *it == b'\n').nth(1).unwrap()).unwrap();
+    let counts = ["expected", "receivers", "done", "failed", "refused"];
+    assert_eq!(counts.map(|name| total[name].as_u64().unwrap()), [2, 1, 1, 0, 1], "{total}");
 }
 
 /// Three receivers, 1 % loss. One is killed half way and comes again; a host that is no receiver sees nothing of it.
@@ -169,17 +212,34 @@ fn receivers() {
 
 /// A namespace whose TCP is Linux's, with the filter beside it.
 fn linux() {
-    let (rack, scratch) = (Rack::new(2), Scratch::new("cast-join"));
+    let rack = Rack::new(2);
+    let host = &rack.hosts[1];
+    received_by_linux(&rack, "tap:cast0", host, "cast0");
+}
+
+/// A namespace that the filter's interface leads to. Its checksums are as it sends them on a link that needs none.
+fn linux_behind() {
+    let rack = Rack::new(2);
+    let behind = Namespace::new("behind").unwrap();
+    let (near, far) = (rack.hosts[1].interface("lan0"), behind.interface("eth0"));
+    create_veth(&near, &far).unwrap();
+    near.up().unwrap();
+    far.up().unwrap();
+    received_by_linux(&rack, "packet:lan0", &behind, "eth0");
+}
+
+/// A cast to Linux in the namespace `receiver`. The filter is in the network's second host, and `interface` of the
+/// receiver leads to its device.
+fn received_by_linux(rack: &Rack, device: &str, receiver: &Namespace, interface: &str) {
     let file = pattern(8_000_000);
     let cast = Cast { stream: file.clone(), receivers: 1, one_lost_of: 100 }.start(&rack.hosts[0]);
-    let line = format!("cast join {SENDER}:7000 --nic packet:eth0 --host tap:cast0 {GROUP}");
-    let host = &rack.hosts[1];
-    let mut filter = spawn(host, &line);
+    let line = format!("cast join {SENDER}:7000 --nic packet:eth0 --host {device} {GROUP}");
+    let mut filter = spawn(&rack.hosts[1], &line);
     let mut lines = BufReader::new(filter.stdout.take().unwrap()).lines();
     assert!(lines.next().unwrap().unwrap().starts_with("joining 232.1.1.1 from 10.0.0.1"));
     let address: IpAddr = "10.0.0.6".parse().unwrap();
-    host.interface("cast0").add_address(address, 24).unwrap();
-    let got = host.run(|| {
+    receiver.interface(interface).add_address(address, 24).unwrap();
+    let got = receiver.run(|| {
         let mut stream = TcpStream::connect((SENDER, 7_000)).unwrap();
         let mut all = Vec::new();
         stream.read_to_end(&mut all).map(|_| all)
@@ -193,7 +253,6 @@ fn linux() {
     assert!(filter.wait().unwrap().success());
     let given: u64 = figures.split(' ').next().unwrap().replace(',', "").parse().unwrap();
     assert!(given > 5_000, "the text came to the group: {figures}");
-    drop(scratch);
 }
 
 /// `rxo cast send --raw` on a terminal, to a receiver whose TCP is Linux's: all receivers in one line while it sends.
@@ -236,7 +295,10 @@ fn on_a_terminal() {
     let is_whole = |line: &str| parts.iter().all(|part| line.contains(part));
     assert!(shown.clone().count() >= 3 && shown.into_iter().all(is_whole), "{said}");
     assert!(said.contains("10.0.0.6:") && said.contains(": done; 15,000,000 bytes"), "{said}");
-    assert!(said.contains("; the return link carried "), "{said}");
+    assert!(
+        said.contains("; the return link carried ") && said.contains(" ACKs a segment"),
+        "{said}"
+    );
     assert!(said.contains("fast path (pure-ack): "), "{said}");
     let stop = format!("kill -INT {}", filter.id());
     assert!(Command::new("sh").args(["-c", &stop]).status().unwrap().success());

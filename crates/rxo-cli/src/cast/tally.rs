@@ -1,0 +1,134 @@
+//! Who has come to a cast, and how it ended with them: whether the command has done what it was asked for.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use rxo::tcp::Outcome;
+use rxo_host::CastProgress;
+
+/// How many receivers have come, and how many ended in which way.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) joined: usize,
+    pub(super) done: usize,
+    pub(super) failed: usize,
+    /// Why hosts were refused that have not joined since.
+    refused: BTreeMap<IpAddr, String>,
+    pub(super) progress: CastProgress,
+}
+
+impl Tally {
+    /// `peer` is a receiver.
+    pub(super) fn join(&mut self, peer: SocketAddr) {
+        self.joined += 1;
+        self.refused.remove(&peer.ip());
+    }
+
+    /// `peer` was refused. What others do is remembered of so many hosts only.
+    pub(super) fn refuse(&mut self, peer: SocketAddr, why: String) {
+        if self.refused.len() < MOST_REFUSED {
+            self.refused.insert(peer.ip(), why);
+        }
+    }
+
+    pub(super) fn end(&mut self, outcome: Outcome) {
+        let is_done = outcome == Outcome::Done;
+        self.done += usize::from(is_done);
+        self.failed += usize::from(!is_done);
+    }
+
+    pub(super) fn ended(&self) -> usize {
+        self.done + self.failed
+    }
+
+    /// Those that are there.
+    pub(super) fn present(&self) -> usize {
+        self.joined - self.ended()
+    }
+
+    /// How many hosts were refused, and have not joined since.
+    pub(super) fn refused(&self) -> usize {
+        self.refused.len()
+    }
+
+    /// Why the cast has not reached the `expected` receivers, in one line; `None` if it has, and everybody else who asked
+    /// to join.
+    pub(super) fn shortfall(&self, expected: usize, wait: Duration) -> Option<String> {
+        let Self { joined, failed, .. } = *self;
+        let absent = (joined < expected)
+            .then(|| format!("{joined} of {expected} receivers came within {wait:?}"));
+        let failed = (failed > 0).then(|| format!("{failed} of {joined} receivers failed"));
+        let refused = self.refused.first_key_value().map(|(peer, why)| match self.refused.len() {
+            1 => format!("1 was refused: {peer}, {why}"),
+            count => format!("{count} were refused, one of them {peer}: {why}"),
+        });
+        let parts: Vec<String> = [absent, failed, refused].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
+const MOST_REFUSED: usize = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use rxo::tcp::{Failure, Refusal};
+
+    use super::*;
+
+    fn peer(number: u8) -> SocketAddr {
+        ([10, 0, 0, number], 50_000).into()
+    }
+
+    /// What is said of a cast that waited for three, if this happened.
+    fn said(happens: impl FnOnce(&mut Tally)) -> Option<String> {
+        let mut tally = Tally::default();
+        happens(&mut tally);
+        tally.shortfall(3, Duration::from_secs(30))
+    }
+
+    fn done(tally: &mut Tally, numbers: std::ops::Range<u8>) {
+        for number in numbers {
+            tally.join(peer(number));
+            tally.end(Outcome::Done);
+        }
+    }
+
+    #[test]
+    fn everybody_who_was_expected_or_asked_must_have_the_file() {
+        assert_eq!(said(|tally| done(tally, 0..3)), None);
+        assert_eq!(said(|tally| done(tally, 0..4)), None, "one came late");
+        let few = said(|tally| done(tally, 0..2));
+        assert_eq!(few.unwrap(), "2 of 3 receivers came within 30s");
+        let failed = said(|tally| {
+            done(tally, 0..2);
+            tally.join(peer(9));
+            tally.end(Outcome::Failed(Failure::Reset));
+        });
+        assert_eq!(failed.unwrap(), "1 of 3 receivers failed");
+    }
+
+    #[test]
+    fn refused_hosts_count_until_they_join() {
+        let no_sack = Refusal::NoSack.to_string();
+        let refused = said(|tally| {
+            tally.refuse(peer(9), no_sack.clone());
+            tally.refuse(peer(9), no_sack.clone());
+            done(tally, 0..2);
+        });
+        let expected = "2 of 3 receivers came within 30s; 1 was refused: 10.0.0.9, it has no SACK; switch that on";
+        assert_eq!(refused.unwrap(), expected);
+        let also = said(|tally| {
+            done(tally, 0..3);
+            tally.refuse(peer(9), no_sack.clone());
+            tally.refuse(peer(8), Refusal::Late.to_string());
+        });
+        let expected = "2 were refused, one of them 10.0.0.8: it came after the first byte; --late catch-up admits it";
+        assert_eq!(also.unwrap(), expected);
+        let again = said(|tally| {
+            tally.refuse(peer(1), no_sack);
+            done(tally, 0..3);
+        });
+        assert_eq!(again, None, "it came again, with SACK");
+    }
+}
