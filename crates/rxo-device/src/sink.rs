@@ -59,9 +59,11 @@ pub struct SinkCounters {
     /// Bytes handed to the system.
     pub bytes: u64,
     /// Bytes of those packets that this process copied into memory shared with their receiver, each as
-    /// often as it was copied: `bytes` if each was copied once. Copies of frames that wait for room are
-    /// not in it. 0 if the system copies.
+    /// often as it was copied: `bytes` if each was copied once. 0 if the system copies.
     pub bytes_copied: u64,
+    /// Bytes of frames that were copied aside, in addition to `bytes_copied`: because the device had no room, or
+    /// to remove a tag. They count when they are copied, so they may not have left.
+    pub bytes_copied_aside: u64,
     /// Pieces of memory in which those packets lay before; 0 if the system copies.
     pub pieces: u64,
     /// System calls or submissions made for them.
@@ -85,6 +87,7 @@ impl SinkCounters {
             frames: apply(self.frames, other.frames),
             bytes: apply(self.bytes, other.bytes),
             bytes_copied: apply(self.bytes_copied, other.bytes_copied),
+            bytes_copied_aside: apply(self.bytes_copied_aside, other.bytes_copied_aside),
             pieces: apply(self.pieces, other.pieces),
             submissions: apply(self.submissions, other.submissions),
             fallbacks: apply(self.fallbacks, other.fallbacks),

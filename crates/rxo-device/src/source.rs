@@ -152,6 +152,12 @@ pub struct SourceCounters {
     pub ring_drops: u64,
     /// Frames that arrived cut short, which the source discarded.
     pub truncated: u64,
+    /// How often the other side of a ring broke a rule: with a chain of buffers, whether there was a frame in it
+    /// or it was to receive one, or with the header of a frame. Nothing of it was given. 0 for other devices.
+    pub invalid: u64,
+    /// Bytes of those frames that were copied aside on the way here: between guests, for several guests, to
+    /// remove a tag, or because the guest had no room. 0 if there is no switch.
+    pub bytes_copied_aside: u64,
     /// What middleware did to frames on purpose; all zeros without middleware.
     pub impaired: ImpairmentCounters,
     /// What a wire did to their form; all zeros without one.
@@ -168,6 +174,8 @@ impl SourceCounters {
             bytes: apply(self.bytes, other.bytes),
             ring_drops: apply(self.ring_drops, other.ring_drops),
             truncated: apply(self.truncated, other.truncated),
+            invalid: apply(self.invalid, other.invalid),
+            bytes_copied_aside: apply(self.bytes_copied_aside, other.bytes_copied_aside),
             impaired: self.impaired.zip_with(other.impaired, apply),
             wire: self.wire.zip_with(other.wire, apply),
         }

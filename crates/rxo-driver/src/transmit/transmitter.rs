@@ -264,25 +264,26 @@ impl Keeping<'_> {
     /// sent later even if the kernel refuses aggregates. Frames without room in the backlog are dropped.
     fn keep<'a, G: Gather<'a>>(&mut self, packet: G, part: Option<usize>, tally: &mut Tally) {
         if packet.frame_count() == 1 {
-            if !self.keep_frame(packet) {
-                tally.drop_packet(1);
-            }
-            return;
+            return self.keep_frame(packet, tally);
         }
         tally.counters.fallbacks += u64::from(part.is_none());
         let mut at = 0;
         packet.for_each_frame(|frame| {
-            if part.is_none_or(|part| part == at) && !self.keep_frame(frame) {
-                tally.drop_packet(1);
+            if part.is_none_or(|part| part == at) {
+                self.keep_frame(frame, tally);
             }
             at += 1;
         });
     }
 
-    fn keep_frame<'a>(&mut self, frame: impl Gather<'a>) -> bool {
+    fn keep_frame<'a>(&mut self, frame: impl Gather<'a>, tally: &mut Tally) {
         // A tag needs an Ethernet header to be inserted into.
         let can_be_said = frame.vlan().is_none() || self.link == LinkKind::Ethernet;
-        can_be_said && self.backlog.push(frame)
+        if can_be_said && self.backlog.push(frame) {
+            tally.counters.bytes_copied_aside += frame.byte_len() as u64;
+        } else {
+            tally.drop_packet(1);
+        }
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct RingSource<S> {
     most_buffers: usize,
     mtu: u32,
     counters: SourceCounters,
-    discards: u64,
+    invalid_headers: u64,
     /// Whether the last call left frames behind. No notification comes for them.
     has_more: bool,
     /// When to look at the sockets even if there are frames, and at rings without notifications.
@@ -56,7 +56,7 @@ impl<S: Side> RingSource<S> {
             most_buffers: buffers,
             mtu,
             counters: SourceCounters::default(),
-            discards: 0,
+            invalid_headers: 0,
             has_more: false,
             next_look: Instant::ZERO,
         }
@@ -79,7 +79,7 @@ impl<S: Side> RingSource<S> {
                 Given::Frame(buffer) => {
                     let bytes = buffer.len().saturating_sub(header_bytes);
                     let facts = gives.read(&buffer, bytes);
-                    self.discards += u64::from(facts.is_none());
+                    self.invalid_headers += u64::from(facts.is_none());
                     facts.map(|facts| (buffer, facts, bytes))
                 }
                 Given::Discarded => None,
@@ -206,8 +206,8 @@ impl<S: Side> FrameSource for RingSource<S> {
     }
 
     fn counters(&mut self) -> SourceCounters {
-        let truncated = self.discards + self.side.borrow().invalid();
-        SourceCounters { truncated, ..self.counters }
+        let invalid = self.invalid_headers + self.side.borrow().invalid();
+        SourceCounters { invalid, ..self.counters }
     }
 }
 

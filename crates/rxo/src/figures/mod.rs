@@ -107,6 +107,9 @@ pub struct GuestFigures {
     pub bytes_copied: u64,
     /// How often each byte was copied.
     pub copies: f64,
+    /// Bytes copied besides those: of frames that go between guests or to several of them, lose a tag, or wait for
+    /// room.
+    pub bytes_copied_aside: u64,
     /// Pieces per packet, by `--layout`.
     pub pieces: f64,
     /// Coalescable segments per delivery.
@@ -121,6 +124,8 @@ pub struct GuestFigures {
     pub sent: u64,
     /// Frames of those that the switch dropped.
     pub refused: u64,
+    /// How often the guest broke a rule of its rings, with a chain of buffers or with the header of a frame.
+    pub invalid: u64,
 }
 
 impl GuestFigures {
@@ -133,13 +138,17 @@ impl GuestFigures {
             bytes: of.host_out.bytes,
             bytes_copied: of.host_out.bytes_copied,
             copies: copies(&of.host_out),
+            bytes_copied_aside: of.nic_in.bytes_copied_aside
+                + of.host_out.bytes_copied_aside
+                + of.nic_out.bytes_copied_aside,
             pieces: pieces(&of.host_out),
             packets_per_aggregate: packets_per_aggregate(&of.engine),
             hold_p50_us: hold_us(0.5),
             hold_p99_us: hold_us(0.99),
             dropped: of.nic_in.ring_drops + of.host_out.dropped_frames,
             sent: of.host_in.frames,
-            refused: of.nic_out.dropped_frames + of.host_in.truncated,
+            refused: of.nic_out.dropped_frames,
+            invalid: of.host_in.invalid,
         }
     }
 }
@@ -157,6 +166,9 @@ pub struct Incoming {
     pub ring_drops: u64,
     /// Dropped because they were truncated.
     pub truncated: u64,
+    /// How often the other side of a ring broke a rule, with a chain of buffers or with the header of a frame; 0 for
+    /// other devices.
+    pub invalid: u64,
 }
 
 /// The figures of pure ACKs.
@@ -183,6 +195,8 @@ pub struct Outgoing {
     pub bytes_copied: u64,
     /// How often each byte was copied.
     pub copies: f64,
+    /// Bytes copied aside besides, because the sink had no room.
+    pub bytes_copied_aside: u64,
     /// Pieces per packet, by `--layout`; 0 if the sink is no guest.
     pub pieces: f64,
     /// System calls made for them.
@@ -247,6 +261,12 @@ impl Figures {
         let refused = self.host_out.dropped_frames + self.nic_out.dropped_frames;
         incoming + cut + self.overload + refused
     }
+
+    /// How often the other side of a ring broke a rule. It need not have been with a frame.
+    #[must_use]
+    pub const fn invalid(&self) -> u64 {
+        self.nic_in.invalid + self.host_in.invalid
+    }
 }
 
 fn guest_figures(names: &[String], readings: &Readings) -> Vec<GuestFigures> {
@@ -255,9 +275,9 @@ fn guest_figures(names: &[String], readings: &Readings) -> Vec<GuestFigures> {
 }
 
 fn incoming(from: &SourceCounters, time: Duration) -> Incoming {
-    let SourceCounters { frames: packets, bytes, ring_drops, truncated, .. } = *from;
+    let SourceCounters { frames: packets, bytes, ring_drops, truncated, invalid, .. } = *from;
     let gbit_per_s = rounded(gbit_per_s(bytes, time), 3);
-    Incoming { packets, bytes, gbit_per_s, ring_drops, truncated }
+    Incoming { packets, bytes, gbit_per_s, ring_drops, truncated, invalid }
 }
 
 fn impaired(counters: &ImpairmentCounters) -> BTreeMap<&'static str, u64> {
@@ -294,6 +314,7 @@ fn outgoing(to: &SinkCounters) -> Outgoing {
         bytes,
         bytes_copied,
         copies: copies(to),
+        bytes_copied_aside: to.bytes_copied_aside,
         pieces: pieces(to),
         submissions,
         fallbacks,
@@ -373,6 +394,28 @@ mod tests {
     fn totals_count_from_the_start() {
         let figures = Figures::totals(&reading(4, 2_000_000, 150_000).into(), &[]);
         assert_eq!((figures.kind, figures.nic_in.packets), ("totals", 2_000_000));
+    }
+
+    #[test]
+    fn what_a_guest_does_wrong_is_neither_lost_nor_refused() {
+        let host_in = SourceCounters { invalid: 7, ..SourceCounters::default() };
+        let of_guest = Reading { host_in, ..Reading::default() };
+        let figures = Figures::totals(&of_guest.clone().into(), &[]);
+        assert_eq!((figures.invalid(), figures.lost(), figures.host_in.truncated), (7, 0, 0));
+        let guest = GuestFigures::new("web", &of_guest);
+        assert_eq!((guest.invalid, guest.refused, guest.sent), (7, 0, 0));
+        assert_eq!(figures.host_in.invalid, 7);
+    }
+
+    #[test]
+    fn copies_on_the_way_to_a_guest_and_from_it_count() {
+        let nic_in = SourceCounters { bytes_copied_aside: 1, ..SourceCounters::default() };
+        let [host_out, nic_out] = [10, 100]
+            .map(|bytes_copied_aside| SinkCounters { bytes_copied_aside, ..Default::default() });
+        let of_guest = Reading { nic_in, host_out, nic_out, ..Reading::default() };
+        let guest = GuestFigures::new("web", &of_guest);
+        assert_eq!((guest.bytes_copied_aside, guest.bytes_copied), (111, 0));
+        assert_eq!(Figures::totals(&of_guest.into(), &[]).host_out.bytes_copied_aside, 10);
     }
 
     #[test]

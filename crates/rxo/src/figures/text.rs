@@ -50,20 +50,27 @@ fn line(figures: &Figures) -> String {
             line.push_str(&format!("  {what} {}", listed(reasons, TOP)));
         }
     }
-    if figures.lost() > 0 {
-        line.push_str(&format!("  LOST {}", grouped(figures.lost())));
-    }
-    line
+    line + &trouble(figures)
+}
+
+/// What was lost, and what another side of a ring did wrong; nothing if there was neither.
+fn trouble(figures: &Figures) -> String {
+    let counts = [("LOST", figures.lost()), ("INVALID", figures.invalid())];
+    let shown = counts.into_iter().filter(|(_, count)| *count > 0);
+    shown.map(|(what, count)| format!("  {what} {}", grouped(count))).collect()
 }
 
 /// A line for each guest, each behind the end of the line before.
 fn guests(guests: &[GuestFigures]) -> String {
     let width = guests.iter().map(|guest| guest.name.len()).max().unwrap_or(0);
     let lines = guests.iter().map(|guest| {
-        let lost = extra(guest.dropped, "DROPPED") + &extra(guest.refused, "refused");
+        let more = extra(guest.bytes_copied_aside, "bytes copied aside")
+            + &extra(guest.dropped, "DROPPED")
+            + &extra(guest.refused, "refused")
+            + &extra(guest.invalid, "INVALID");
         format!(
             "\n            {:<width$}  {} pkt in {} deliveries ({:.1} pkt/aggregate, {:.1} pieces each), \
-             each byte copied {:.1} times, held {} us (p99 {} us), sent {}{lost}",
+             each byte copied {:.1} times, held {} us (p99 {} us), sent {}{more}",
             guest.name,
             grouped(guest.frames),
             grouped(guest.deliveries),
@@ -120,7 +127,7 @@ fn totals(figures: &Figures) -> String {
 /// One line for one interval of a network card.
 fn card_line(figures: &Figures) -> String {
     let Figures { nic_in, host_out, host_in, .. } = figures;
-    let mut line = format!(
+    let line = format!(
         "{:>7.1} s  to guest {} frames {:.2} Gbit/s, {} notifications  to wire {} frames {:.2} \
          Gbit/s  cpu {:.0} %",
         figures.elapsed_s,
@@ -131,10 +138,7 @@ fn card_line(figures: &Figures) -> String {
         host_in.gbit_per_s,
         figures.cpu_percent,
     );
-    if figures.lost() > 0 {
-        line.push_str(&format!("  LOST {}", grouped(figures.lost())));
-    }
-    line
+    line + &trouble(figures)
 }
 
 /// The totals of a network card: two lines for each direction.
@@ -178,11 +182,12 @@ fn acks(acks: PureAcks) -> String {
 }
 
 fn came(from: &Incoming, overload: u64) -> String {
-    let Incoming { packets, gbit_per_s, ring_drops, truncated, .. } = *from;
+    let Incoming { packets, gbit_per_s, ring_drops, truncated, invalid, .. } = *from;
     let (packets, drops) = (grouped(packets), grouped(ring_drops));
     let (cut, overload) = (extra(truncated, "cut short"), extra(overload, "dropped in overload"));
+    let invalid = extra(invalid, "against the rules of the ring");
     format!(
-        "{packets} packets in ({gbit_per_s:.2} Gbit/s, {drops} lost in the ring{cut}{overload})"
+        "{packets} packets in ({gbit_per_s:.2} Gbit/s, {drops} lost in the ring{cut}{invalid}{overload})"
     )
 }
 
@@ -298,6 +303,18 @@ mod tests {
         figures.nic_in.ring_drops = 7;
         assert!(card_line(&figures).ends_with("  LOST 7"));
         assert!(card_totals(&figures).contains("7 lost in the ring"));
+    }
+
+    #[test]
+    fn what_a_guest_does_wrong_is_never_left_out() {
+        let mut figures = figures();
+        (figures.host_in.invalid, figures.nic_in.ring_drops) = (4_321, 1);
+        assert!(line(&figures).ends_with("  LOST 1  INVALID 4,321"));
+        assert!(card_line(&figures).ends_with("  LOST 1  INVALID 4,321"));
+        let text = totals(&figures);
+        let host = text.lines().find(|line| line.starts_with("host -> nic")).unwrap();
+        assert!(host.contains("0 lost in the ring, 4,321 against the rules of the ring)"));
+        assert!(!text.contains("cut short"), "{text}");
     }
 
     #[test]

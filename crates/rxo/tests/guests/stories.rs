@@ -61,6 +61,10 @@ fn groups_and_unknown_addresses_reach_everybody_else() {
     }
     assert_eq!(texts(&ended.to_guests[1]), [[0], [1], [2]], "not what it sent itself");
     assert_eq!(texts(&ended.to_nic), [b"from 1"]);
+    let copied = ended.totals.guests.iter().map(|guest| guest.nic_in.bytes_copied_aside);
+    let (of_nic, of_guest) = (3 * (14 + 1), 14 + 6);
+    let expected = [of_nic + of_guest, of_nic, of_guest];
+    assert!(copied.eq(expected), "one guest gets the memory of the nic");
 }
 
 #[test]

@@ -59,7 +59,9 @@ fn what_a_guest_of_a_vlan_sends_leaves_with_its_tag() {
     assert!(ended.to_nic.iter().all(|sent| sent.bytes == untagged.bytes));
     let tags: Vec<_> = ended.to_nic.iter().map(|sent| sent.vlan).collect();
     assert_eq!(tags, [tag(SEVEN), tag(0x4000 | SEVEN)], "its priority stays");
-    assert_eq!(ended.totals.guests[0].nic_out.dropped, 1, "8 is not its VLAN");
+    let left = ended.totals.guests[0].nic_out;
+    assert_eq!(left.dropped, 1, "8 is not its VLAN");
+    assert_eq!(left.bytes_copied_aside, untagged.bytes.len() as u64, "to remove a tag");
 }
 
 /// Offsets of a partial checksum count from the first byte, so they move when a tag leaves the bytes.

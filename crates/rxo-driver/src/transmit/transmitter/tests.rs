@@ -183,6 +183,8 @@ fn what_there_is_no_room_for_is_kept_and_goes_first() {
     run.transmitter.resume().unwrap();
     assert_eq!((run.taken(), run.transmitter.is_blocked()), (&[1, 2, 3][..], false));
     assert_eq!(run.totals(), (3, 3, 0, 0));
+    let copied = run.transmitter.counters().bytes_copied_aside;
+    assert_eq!(copied, [2, 3].map(|id| HEADER_BYTES as u64 + id).iter().sum::<u64>());
 }
 
 #[test]

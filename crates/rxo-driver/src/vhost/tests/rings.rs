@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use rxo_device::{FrameSink, FrameSource};
+use rxo_device::{FrameSink, FrameSource, SourceCounters};
 use rxo_frame::{Frame, Instant};
 
 use super::{
@@ -173,6 +173,33 @@ fn packets_that_wait_for_buffers_are_load() {
     memory.put(&5_u16.to_le_bytes(), 0x2000 + 4 + 2 * 16);
     stage.device.sink.resume().unwrap();
     assert_eq!((unread(&stage), stage.device.sink.is_blocked()), (0, false));
+    let counters = stage.device.sink.counters();
+    let copied = (counters.bytes_copied, counters.bytes_copied_aside);
+    assert_eq!(copied, (5 * bytes.len() as u64, 3 * bytes.len() as u64), "three waited");
+}
+
+/// A flag of the header before a frame.
+const NEEDS_CSUM: u8 = 1;
+
+/// They are no frames that were cut short: nobody knows what they would have been.
+#[test]
+fn what_a_guest_does_wrong_has_a_counter_of_its_own() {
+    let mut stage = Stage::new("invalid");
+    let mut front = stage.connect();
+    // A buffer without a byte; then one with a frame; then one whose checksum is partial, which was not agreed on.
+    let memory = GuestMemory::with_buffer(0);
+    let mut requests = start();
+    requests[2] = memory.table();
+    requests.iter().for_each(|request| front.request(request, false).unwrap());
+    for (available, bytes, header) in [(1_u16, 0, 0), (2, 72, 0), (3, 72, NEEDS_CSUM)] {
+        memory.put(&u32::to_le_bytes(bytes), 8);
+        memory.put(&[header], 0x8000);
+        memory.put(&available.to_le_bytes(), 0x2002);
+        stage.device.source.receive(&mut Vec::new(), 64).unwrap();
+        stage.device.source.attend();
+    }
+    let SourceCounters { frames, invalid, truncated, .. } = stage.device.source.counters();
+    assert_eq!((frames, invalid, truncated), (1, 2, 0));
 }
 
 /// A front end may leave out the descriptor of a ring's notifications: nothing reports its frames then, so

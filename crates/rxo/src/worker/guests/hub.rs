@@ -40,6 +40,8 @@ pub(super) struct Passed {
     pub(super) frames: u64,
     /// Frames that the switch dropped, or that no port carries.
     pub(super) dropped: u64,
+    /// Bytes of frames that were copied before they left by the nic.
+    pub(super) copied_bytes: u64,
 }
 
 impl<I: FrameSource, O: FrameSink> Hub<I, O> {
@@ -112,7 +114,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
     ) -> Result<(), DeviceError> {
         let mut leaving: Vec<Frame<Memory<&'a [u8]>>> = Vec::with_capacity(batch.len());
         for packet in batch {
-            let mut result = Passed { frames: 0, dropped: 0 };
+            let mut result = Passed { frames: 0, dropped: 0, copied_bytes: 0 };
             packet.for_each_frame(|frame| {
                 let ports = match self.switch.forward(from, &frame, self.now) {
                     Forward::To(ports) if !ports.is_empty() => ports,
@@ -121,7 +123,9 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
                 result.frames += 1;
                 self.copy_to(ports.without(NIC), from, &frame);
                 if ports.contains(NIC) {
-                    leaving.push(tagged(frame, self.switch.tagging(from, NIC, &frame)));
+                    let frame = tagged(frame, self.switch.tagging(from, NIC, &frame));
+                    result.copied_bytes += frame.bytes.copied_bytes() as u64;
+                    leaving.push(frame);
                 }
             });
             passed(packet, result);

@@ -77,13 +77,15 @@ impl<I: FrameSource, O: FrameSink> FrameSink for PortSink<I, O> {
         batch: impl ExactSizeIterator<Item = G>,
     ) -> Result<(), DeviceError> {
         let counters = &mut self.counters;
-        self.hub.borrow_mut().transmit(self.port, batch, |packet, Passed { frames, dropped }| {
+        self.hub.borrow_mut().transmit(self.port, batch, |packet, passed| {
+            let Passed { frames, dropped, copied_bytes } = passed;
             let is_dropped = frames == 0;
             counters.packets += u64::from(!is_dropped);
             counters.frames += frames;
             counters.bytes += if is_dropped { 0 } else { packet.byte_len() as u64 };
             counters.dropped += u64::from(is_dropped);
             counters.dropped_frames += dropped;
+            counters.bytes_copied_aside += copied_bytes;
         })
     }
 

@@ -22,7 +22,7 @@ pub(super) struct Queue<B> {
     copied_bytes: usize,
     /// Whether the guest has no room, so that frames wait here for more than a turn.
     is_blocked: bool,
-    /// What was taken from it, and as `ring_drops` what found it full.
+    /// What was taken from it, as `ring_drops` what found it full, and the copies made for it.
     pub(super) counters: SourceCounters,
 }
 
@@ -32,27 +32,33 @@ impl<B: AsRef<[u8]>> Queue<B> {
         Self { frames, copied_bytes: 0, is_blocked: false, counters: SourceCounters::default() }
     }
 
-    /// Appends a frame, or counts it if the queue is full.
-    pub(super) fn push(&mut self, frame: Frame<Memory<B>>) {
+    /// Appends a frame, or counts it if the queue is full: then it returns `false`.
+    pub(super) fn push(&mut self, frame: Frame<Memory<B>>) -> bool {
         let is_copied = self.is_blocked || frame.bytes.copied_bytes() > 0;
         let bytes = if is_copied { frame.bytes().len() } else { 0 };
-        self.push_made(bytes, |is_blocked| if is_blocked { copied(frame) } else { frame });
+        self.push_made(bytes, |is_blocked| if is_blocked { copied(frame) } else { frame })
     }
 
     /// Appends a copy of a frame of so many bytes, or counts it if the queue is full: then nothing is copied.
     pub(super) fn push_copy(&mut self, bytes: usize, copy: impl FnOnce() -> Frame<Memory<B>>) {
-        self.push_made(bytes, |_| copy());
+        _ = self.push_made(bytes, |_| copy());
     }
 
-    fn push_made(&mut self, copied_bytes: usize, make: impl FnOnce(bool) -> Frame<Memory<B>>) {
+    fn push_made(
+        &mut self,
+        copied_bytes: usize,
+        make: impl FnOnce(bool) -> Frame<Memory<B>>,
+    ) -> bool {
         let is_full = self.frames.len() == MOST_FRAMES;
         if is_full || self.copied_bytes + copied_bytes > MOST_COPIED_BYTES {
             self.counters.ring_drops += 1;
-            return;
+            return false;
         }
         let frame = make(self.is_blocked);
         self.copied_bytes += frame.bytes.copied_bytes();
+        self.counters.bytes_copied_aside += frame.bytes.copied_bytes() as u64;
         self.frames.push_back(frame);
+        true
     }
 
     /// Drops all frames, and counts them.
@@ -82,9 +88,12 @@ impl<B: AsRef<[u8]>> Queue<B> {
     pub(super) fn set_blocked(&mut self, is_blocked: bool) {
         if is_blocked && !self.is_blocked {
             for frame in std::mem::take(&mut self.frames) {
-                self.copied_bytes -= frame.bytes.copied_bytes();
+                let copied_before = frame.bytes.copied_bytes();
+                self.copied_bytes -= copied_before;
                 self.is_blocked = true;
-                self.push(frame);
+                if self.push(frame) {
+                    self.counters.bytes_copied_aside -= copied_before as u64;
+                }
             }
         }
         self.is_blocked = is_blocked;
@@ -112,7 +121,7 @@ mod tests {
         for (bytes, most) in [(60, MOST_FRAMES), (64 << 10, 64)] {
             let mut queue = Queue::new();
             queue.set_blocked(true);
-            (0..most + 5).for_each(|_| queue.push(frame(bytes)));
+            (0..most + 5).for_each(|_| _ = queue.push(frame(bytes)));
             assert_eq!((take(&mut queue).len(), queue.counters.ring_drops), (most, 5));
             queue.push(frame(bytes));
             assert_eq!(take(&mut queue).len(), 1, "there is room again");
@@ -144,10 +153,23 @@ mod tests {
     }
 
     #[test]
+    fn each_copy_is_counted_once() {
+        let mut queue = Queue::new();
+        queue.push(frame(60));
+        queue.push_copy(70, || copied(frame(70)));
+        assert_eq!(queue.counters.bytes_copied_aside, 70, "memory of the nic is not copied");
+        queue.set_blocked(true);
+        assert_eq!(queue.counters.bytes_copied_aside, 70 + 60, "now it is");
+        queue.push(frame(80));
+        take(&mut queue);
+        assert_eq!(queue.counters.bytes_copied_aside, 70 + 60 + 80);
+    }
+
+    #[test]
     fn what_is_cleared_is_counted() {
         let mut queue = Queue::new();
         queue.set_blocked(true);
-        (0..3).for_each(|_| queue.push(frame(60)));
+        (0..3).for_each(|_| _ = queue.push(frame(60)));
         queue.clear();
         assert_eq!((queue.is_empty(), queue.copied_bytes, queue.counters.ring_drops), (true, 0, 3));
     }
