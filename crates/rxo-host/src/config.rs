@@ -46,14 +46,22 @@ pub struct HostConfig {
     /// FIN. 1 to 1,048,576, 1,024 by default. Another one resets the oldest. [`HostConfig::tcp`] limits how
     /// long each lasts.
     pub orphans: usize,
-    /// The memory of all connections together, in bytes: 1 MiB to 1 TiB, 2 GiB by default. A new connection
-    /// reserves 1/1,024 of what is left, at most what [`HostConfig::tcp`] asks for and at least 32 KiB in each
-    /// direction. Its buffers grow with its path: three quarters of the memory are for growth, and the last
-    /// quarter is for new connections. When these begin to use it, buffers that have grown are halved: free send
-    /// memory comes back at once, receive memory as the peer fills the window that was offered, so none from
-    /// an idle connection. If the least is not left, a SYN is dropped, and a call that opens a connection
-    /// fails. Reserved memory is taken from the system when it
-    /// is used, and given back when a connection has been idle for a second: then it takes less than 3 KiB.
+    /// The memory of all connections together, in bytes: 1 MiB to 1 TiB, 2 GiB by default.
+    ///
+    /// A connection that holds no text has reserved 8 KiB, and takes less than 3 KiB of the system's memory. The first
+    /// text in a direction reserves the buffer of that direction; it is given back when the connection has been idle for a
+    /// second, or at once while memory is short. The buffers of a new connection have 1/1,024 of what is left, at most
+    /// what [`HostConfig::tcp`] asks for and at least 32 KiB in each direction: with the buffers of 64 KiB that a host
+    /// begins with, 106 KiB are reserved while something is sent, and 161 KiB while something is received.
+    /// They grow with the path: three quarters of the memory are for growth, the last quarter is for new
+    /// connections and for those that wake. When these begin to use it, buffers that have grown are halved: free send
+    /// memory comes back at once, receive memory as the peer fills the window that was offered.
+    ///
+    /// So all windows together can be more than the memory. What finds none is dropped and counted
+    /// ([`HostCounters::texts_without_memory`](crate::HostCounters::texts_without_memory)); its sender retransmits it,
+    /// and no window is taken back. Writing then waits for memory. A connection without any gets on nevertheless, 2 KiB
+    /// at a time. If there is not enough for both directions of one more connection, a SYN is dropped, and a call
+    /// that opens a connection fails.
     pub memory_bytes: u64,
     /// Whether a listener with too many opening connections answers a SYN by a cookie (RFC 4987) instead of
     /// dropping it. Without timestamps such a connection has no SACK, window scale or ECN.

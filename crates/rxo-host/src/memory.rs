@@ -37,9 +37,9 @@ pub(crate) struct Share {
     buffers: Buffers,
     /// The sizes at the start, to which the buffers shrink.
     initial: Buffers,
-    /// The bookkeeping of each direction, in bytes.
-    sending_bytes: u32,
-    receiving_bytes: u32,
+    /// The bookkeeping of each direction, in KiB: 100,000 connections have one of these each.
+    sending_kib: u16,
+    receiving_kib: u16,
     /// Which directions have reserved their memory.
     holds: Directions,
 }
@@ -105,13 +105,11 @@ impl Memory {
     }
 
     /// Whether `share` has memory for text to be sent; reserves it if not.
-    #[inline]
     pub(crate) fn wake_sending(&self, share: &mut Share) -> bool {
         share.holds.sending || self.hold(share, Directions { sending: true, ..share.holds })
     }
 
     /// Whether `share` has memory for received text; reserves it if not.
-    #[inline]
     pub(crate) fn wake_receiving(&self, share: &mut Share) -> bool {
         share.holds.receiving || self.hold(share, Directions { receiving: true, ..share.holds })
     }
@@ -135,7 +133,6 @@ impl Memory {
         self.left.fetch_add(before - share.bytes(), Ordering::Relaxed);
     }
 
-    #[cold]
     fn hold(&self, share: &mut Share, holds: Directions) -> bool {
         let held = Share { holds, ..*share };
         let more = held.bytes() - share.bytes();
@@ -170,7 +167,7 @@ impl Memory {
         let more = text_bytes(granted).checked_sub(text_bytes(share.buffers))?;
         let rest = |left: u64| left.checked_sub(more).filter(|left| *left >= self.for_new);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).ok()?;
-        share.take(granted);
+        share.buffers = granted;
         self.queue.changed(has, granted.receive_bytes);
         Some(granted)
     }
@@ -178,10 +175,10 @@ impl Memory {
     /// Takes back what `share` has beyond `kept`, which is what the connection still holds.
     pub(crate) fn shrink(&self, share: &mut Share, kept: Buffers) {
         let (before, window) = (share.bytes(), share.buffers.receive_bytes);
-        share.take(Buffers {
+        share.buffers = Buffers {
             send_bytes: kept.send_bytes.min(share.buffers.send_bytes),
             receive_bytes: kept.receive_bytes.min(share.buffers.receive_bytes),
-        });
+        };
         if share.bytes() < before {
             self.left.fetch_add(before - share.bytes(), Ordering::Relaxed);
         }
@@ -200,8 +197,8 @@ impl Memory {
 impl Share {
     /// The share of a connection with `config` that may take `most_bytes`. Nothing is reserved for text.
     fn of(config: &Config, most_bytes: u64) -> Self {
-        let (sending_bytes, receiving_bytes) = tracking_bytes(config);
-        let tracking = CONNECTION_BYTES + u64::from(sending_bytes) + u64::from(receiving_bytes);
+        let (sending_kib, receiving_kib) = tracking_kib(config);
+        let tracking = CONNECTION_BYTES + kib(sending_kib) + kib(receiving_kib);
         let asked = config.initial_buffers();
         let wanted = text_bytes(asked);
         let given = most_bytes.saturating_sub(tracking).min(wanted);
@@ -214,7 +211,13 @@ impl Share {
             receive_bytes: part(asked.receive_bytes),
         };
         let holds = Directions::default();
-        Self { buffers, initial: buffers, sending_bytes, receiving_bytes, holds }
+        Self { buffers, initial: buffers, sending_kib, receiving_kib, holds }
+    }
+
+    /// Whether memory for text to be sent is reserved.
+    #[inline]
+    pub(crate) const fn sends(&self) -> bool {
+        self.holds.sending
     }
 
     /// Whether memory for received text is reserved.
@@ -230,8 +233,8 @@ impl Share {
 
     /// What is reserved, in bytes.
     fn bytes(&self) -> u64 {
-        let sending = sent_bytes(self.buffers) + u64::from(self.sending_bytes);
-        let receiving = received_bytes(self.buffers) + u64::from(self.receiving_bytes);
+        let sending = sent_bytes(self.buffers) + kib(self.sending_kib);
+        let receiving = received_bytes(self.buffers) + kib(self.receiving_kib);
         let part = |is_held: bool, bytes: u64| if is_held { bytes } else { 0 };
         let Directions { sending: sends, receiving: receives } = self.holds;
         CONNECTION_BYTES + part(sends, sending) + part(receives, receiving)
@@ -245,7 +248,7 @@ impl Share {
     /// With a window of `bytes` at most.
     fn with_window(mut self, bytes: u32) -> Self {
         let receive_bytes = self.buffers.receive_bytes.min(bytes);
-        self.take(Buffers { receive_bytes, ..self.buffers });
+        self.buffers.receive_bytes = receive_bytes;
         self.initial = self.buffers;
         self
     }
@@ -292,10 +295,6 @@ impl Share {
         };
         (granted != has).then_some(granted)
     }
-
-    fn take(&mut self, buffers: Buffers) {
-        self.buffers = buffers;
-    }
 }
 
 /// The memory of text in both directions.
@@ -318,10 +317,16 @@ fn received_bytes(buffers: Buffers) -> u64 {
 }
 
 /// The memory of a connection without its text, to send and to receive: its ranges of sent numbers, its pieces of text.
-fn tracking_bytes(config: &Config) -> (u32, u32) {
-    let places = |count: usize| u32::try_from(count).unwrap_or(u32::MAX).saturating_mul(PLACE_BYTES as u32);
+fn tracking_kib(config: &Config) -> (u16, u16) {
     let model = if config.congestion == Algorithm::Bbr { BBR_BYTES } else { 0 };
-    (places(config.sent_ranges).saturating_add(model), places(config.receive_pieces))
+    let kib = |places: usize, more: u64| {
+        u16::try_from((PLACE_BYTES * places as u64 + more).div_ceil(1 << 10)).unwrap_or(u16::MAX)
+    };
+    (kib(config.sent_ranges, model), kib(config.receive_pieces, 0))
+}
+
+const fn kib(count: u16) -> u64 {
+    (count as u64) << 10
 }
 
 /// The most text, in bytes, that a direction takes without memory of its own: more than a packet of 1,500 bytes has. A
@@ -330,7 +335,7 @@ pub(crate) const MEAGER_BYTES: usize = 2 << 10;
 /// A cell, its place at the worker, its timers, a little text.
 const CONNECTION_BYTES: u64 = 8 << 10;
 /// What BBR knows of each time at which something left.
-const BBR_BYTES: u32 = 12 << 10;
+const BBR_BYTES: u64 = 12 << 10;
 /// A place for a piece of text or for a range that was sent.
 const PLACE_BYTES: u64 = 64;
 const LEAST_BUFFER_BYTES: u32 = 32 << 10;
@@ -351,20 +356,69 @@ mod tests {
         Memory::new(bytes, Queue::new(None, 1_500))
     }
 
+    /// A share of a connection that holds text in both directions.
+    fn awake(memory: &Memory, config: &Config) -> Option<Share> {
+        let mut share = memory.reserve(config)?;
+        let is_awake = memory.wake_sending(&mut share) && memory.wake_receiving(&mut share);
+        is_awake.then_some(share)
+    }
+
+    /// Idle connections take their places only, and whoever wakes gets what it offers; until too many do. The last
+    /// place is left to nobody who could do nothing in it.
+    #[test]
+    fn many_can_be_idle_and_not_all_can_wake() {
+        let (config, memory) = (Config::default(), memory(2 << 30));
+        let mut shares: Vec<_> = std::iter::from_fn(|| memory.reserve(&config)).collect();
+        assert!(shares.len() > 200_000, "{} connections", shares.len());
+        assert!(memory.left() >= 160 << 10, "{} left", memory.left());
+        memory.give_back(shares.pop().unwrap());
+        shares.drain(100_000..).for_each(|share| memory.give_back(share));
+        let left = memory.left();
+        let woken = shares.iter_mut().map(|it| memory.wake_receiving(it)).filter(|it| *it).count();
+        assert!((2_000..3_000).contains(&woken), "{woken} of {}", shares.len());
+        let (awake, asleep) = (0, shares.len() - 1);
+        assert!(memory.admits(&mut shares[awake], 50_000, 10_000));
+        assert_eq!(memory.refused(), 0);
+        assert!(memory.admits(&mut shares[asleep], 0, MEAGER_BYTES), "a little is always taken");
+        assert!(!memory.admits(&mut shares[asleep], 1, MEAGER_BYTES));
+        assert_eq!(memory.refused(), 1);
+        let nothing = Directions::default();
+        shares.iter_mut().for_each(|share| memory.rest(share, nothing));
+        assert_eq!(memory.left(), left);
+        assert!(memory.admits(&mut shares[asleep], 1, MEAGER_BYTES));
+        shares.into_iter().for_each(|share| memory.give_back(share));
+        assert_eq!(memory.left(), 2 << 30);
+    }
+
+    /// A direction in use keeps its memory when the other one rests.
+    #[test]
+    fn each_direction_rests_by_itself() {
+        let (config, memory) = (Config::default(), memory(2 << 30));
+        let mut share = memory.reserve(&config).unwrap();
+        assert!(memory.wake_sending(&mut share));
+        let sending = memory.left();
+        assert!(memory.wake_receiving(&mut share) && memory.left() < sending);
+        memory.rest(&mut share, Directions { sending: true, receiving: false });
+        assert!(memory.left() == sending && share.sends() && !share.receives());
+        memory.rest(&mut share, Directions { sending: false, receiving: true });
+        assert!(share.is_at_rest());
+        assert_eq!(memory.left(), (2 << 30) - CONNECTION_BYTES);
+    }
+
     #[test]
     fn the_first_get_all_and_later_ones_less() {
         let (config, memory) = (Config::default(), memory(2 << 30));
-        let shares: Vec<_> = std::iter::from_fn(|| memory.reserve(&config)).collect();
+        let shares: Vec<_> = std::iter::from_fn(|| awake(&memory, &config)).collect();
         assert_eq!(shares[0].buffers.send_bytes, config.send_buffer_bytes);
         assert_eq!(shares[1_000].buffers.receive_bytes, config.receive_buffer_bytes);
-        assert!(shares.windows(2).all(|two| two[0].bytes >= two[1].bytes));
+        assert!(shares.windows(2).all(|two| two[0].bytes() >= two[1].bytes()));
         let last = shares.last().unwrap();
         assert_eq!(
             (last.buffers.send_bytes, last.buffers.receive_bytes),
             (LEAST_BUFFER_BYTES, LEAST_BUFFER_BYTES)
         );
         assert!((3_000..5_000).contains(&shares.len()), "{} connections", shares.len());
-        assert!(memory.left() < last.bytes, "{} left", memory.left());
+        assert!(memory.left() < last.bytes(), "{} left", memory.left());
         shares.into_iter().for_each(|share| memory.give_back(share));
         assert_eq!(memory.left(), 2 << 30);
     }
@@ -383,7 +437,7 @@ mod tests {
     #[test]
     fn growth_leaves_a_quarter() {
         let (config, memory) = (Config::default(), memory(1 << 30));
-        let mut shares: Vec<_> = (0..500).map(|_| memory.reserve(&config).unwrap()).collect();
+        let mut shares: Vec<_> = (0..500).map(|_| awake(&memory, &config).unwrap()).collect();
         let wanted = Buffers { send_bytes: 4 << 20, receive_bytes: 6 << 20 };
         for _ in 0..10 {
             shares.iter_mut().for_each(|share| {
@@ -408,7 +462,7 @@ mod tests {
     #[test]
     fn a_direction_that_is_done_hinders_no_other() {
         let (config, memory) = (Config::default(), memory(16 << 20));
-        let mut share = memory.reserve(&config).unwrap();
+        let mut share = awake(&memory, &config).unwrap();
         let first = Buffers { send_bytes: 2 << 20, receive_bytes: 0 };
         while memory.grow(&mut share, first, None).is_some() {}
         let before = share.buffers;
@@ -428,7 +482,7 @@ mod tests {
     #[test]
     fn small_growth_is_refused() {
         let (config, memory) = (Config::default(), memory(1 << 30));
-        let mut share = memory.reserve(&config).unwrap();
+        let mut share = awake(&memory, &config).unwrap();
         let Buffers { send_bytes, receive_bytes } = share.buffers;
         let little = Buffers { send_bytes: send_bytes + send_bytes / 8 - 1, receive_bytes };
         assert_eq!(memory.grow(&mut share, little, None), None);
@@ -440,6 +494,6 @@ mod tests {
     fn all_or_nothing() {
         let config = Config::default();
         assert!(memory(768 << 10).reserve_all(&config).is_none());
-        assert_eq!(memory(1 << 30).reserve_all(&config), memory(1 << 30).reserve(&config));
+        assert_eq!(memory(1 << 30).reserve_all(&config), awake(&memory(1 << 30), &config));
     }
 }

@@ -53,13 +53,21 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Bound<B> {
 }
 
 impl<B: AsRef<[u8]>> Bound<B> {
+    /// Writes by `write`, which gets the number of bytes that may be copied at most.
     fn write_with(
         &self,
-        write: impl FnOnce(&mut Connection<Buffer<B>>) -> Result<usize, CallError>,
+        write: impl FnOnce(&mut Connection<Buffer<B>>, usize) -> Result<usize, CallError>,
     ) -> io::Result<usize> {
         self.0.call(|inner| {
+            let most = self.0.most_to_send(inner);
+            if most == 0 {
+                // A connection that sends no more says so first.
+                inner.connection.send(&[]).map_err(|error| write_error(inner, error))?;
+                (inner.lacks_memory, inner.has_work) = (true, true);
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
             let written =
-                write(&mut inner.connection).map_err(|error| write_error(inner, error))?;
+                write(&mut inner.connection, most).map_err(|error| write_error(inner, error))?;
             inner.has_work |= inner.connection.wants_attention();
             Ok(written)
         })
@@ -149,19 +157,20 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     }
 
     fn write(&self, from: &[u8]) -> io::Result<usize> {
-        self.write_with(|connection| connection.send(from))
+        self.write_with(|connection, most| connection.send(&from[..from.len().min(most)]))
     }
 
     fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize> {
-        self.write_with(|connection| connection.send_shared(from))
+        // Lent text is the application's memory, however much it is.
+        self.write_with(|connection, _| connection.send_shared(from))
     }
 
     fn write_both(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize> {
-        self.write_with(|connection| {
+        self.write_with(|connection, most| {
             if head.is_empty() {
                 return connection.send_shared(text);
             }
-            let written = connection.send(head)?;
+            let written = connection.send(&head[..head.len().min(most)])?;
             // Whatever becomes of the text, the head was taken.
             let lent = if written < head.len() { Ok(0) } else { connection.send_shared(text) };
             Ok(written + lent.unwrap_or(0))

@@ -193,7 +193,9 @@ impl<B: AsRef<[u8]>> Cell<B> {
         S: Iterator<Item = Segment<Buffer<B>>>,
     {
         let is_admitted = match arrival {
-            Arrival::Run(_) | Arrival::Gso(_) => self.post.memory().wake_receiving(&mut inner.share),
+            Arrival::Run(_) | Arrival::Gso(_) => {
+                self.post.memory().wake_receiving(&mut inner.share)
+            }
             Arrival::Acks(_) => true,
             Arrival::Segments(_) => false,
         };
@@ -311,9 +313,14 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.take_back(inner);
     }
 
-    /// Reserves memory for text to be sent, if there is some. Returns whether there is.
-    fn wake_sending(&self, inner: &mut Inner<B>) -> bool {
-        self.post.memory().wake_sending(&mut inner.share)
+    /// How many bytes an application may have copied to be sent, beside the limit of the send buffer. Reserves the memory,
+    /// if there is some.
+    fn most_to_send(&self, inner: &mut Inner<B>) -> usize {
+        let Inner { connection, share, .. } = inner;
+        if share.sends() || connection.send_room() == 0 || self.post.memory().wake_sending(share) {
+            return usize::MAX;
+        }
+        if connection.unacknowledged_bytes() == 0 { MEAGER_BYTES } else { 0 }
     }
 
     /// Frees what holds nothing, and gives back what was reserved for it. Tells an application that waits for memory
@@ -325,7 +332,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
             receiving: inner.connection.holds_received_text(),
         };
         self.post.memory().rest(&mut inner.share, in_use);
-        if inner.lacks_memory && self.wake_sending(inner) {
+        if inner.lacks_memory && self.post.memory().wake_sending(&mut inner.share) {
             inner.lacks_memory = false;
             self.signal.notify();
         }
@@ -455,11 +462,11 @@ impl<B: AsRef<[u8]>> Cell<B> {
 }
 
 /// Which segments a connection takes, whose memory is `share`: those without text, and those whose text finds room.
-fn admission<B: AsRef<[u8]>>(
-    memory: &Memory,
-    share: &mut Share,
+fn admission<'a, B: AsRef<[u8]>>(
+    memory: &'a Memory,
+    share: &'a mut Share,
     connection: &Connection<Buffer<B>>,
-) -> impl FnMut(&Segment<Buffer<B>>) -> bool {
+) -> impl FnMut(&Segment<Buffer<B>>) -> bool + use<'a, B> {
     let is_empty = !connection.holds_received_text();
     let mut held_bytes = if is_empty { 0 } else { MEAGER_BYTES };
     move |segment| {

@@ -142,7 +142,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             self.timers.next(),
             self.link.poll_at(),
             self.time_waits.next_at(),
-            self.rests.next_at(),
+            self.rests.next_at(self.post.memory().is_short()),
             self.cast.as_ref().and_then(|cast| cast.poll_at()),
         ];
         deadlines.into_iter().flatten().min()
@@ -155,6 +155,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             time_waits: self.time_waits.len(),
             orphans: self.orphans.len(),
             memory_left_bytes: self.post.memory().left(),
+            texts_without_memory: self.post.memory().refused(),
             last_acks_left: self.last_acks.left(self.now),
             timers: self.timers.len(),
             stages: self.outbox.watch.times(),

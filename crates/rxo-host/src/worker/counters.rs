@@ -44,6 +44,11 @@ pub struct HostCounters {
     pub cookies_taken: u64,
     /// SYNs dropped because a listener's backlog, or the host, was full.
     pub syns_dropped: u64,
+    /// Those of them for which there was no memory.
+    pub syns_without_memory: u64,
+    /// Segments dropped because there was no memory for their text, while more connections hold text than
+    /// [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes) is enough for; their senders retransmit.
+    pub texts_without_memory: u64,
     /// Connections in TIME-WAIT that were evicted because there were too many.
     pub time_waits_given_up: u64,
     /// Orphans that were reset because there were too many.

@@ -3,7 +3,8 @@
 //! Separate because it is about time, not about segments. Buffers take memory when they are used, and keep it for the
 //! next use: that is right for a connection that goes on, and too much for 100,000 that do not. A connection that was
 //! served is looked at a second later. If nothing has happened to it meanwhile, what is empty is freed, and it is
-//! not looked at again before something happens.
+//! not looked at again before something happens. While the host is short of memory, it looks sooner, and directions that
+//! are empty give their memory back although the connection is in use.
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ use rxo_frame::{Duration, Instant};
 
 use super::core::Core;
 
-/// The places that are to be looked at, those that are due first in front. One entry for each place at most.
+/// The places that are to be looked at, and since when, those that are due first in front. One entry for each place at most.
 #[derive(Debug, Default)]
 pub(super) struct Rests {
     queue: VecDeque<(Instant, u32)>,
@@ -26,38 +27,46 @@ impl Rests {
             self.is_queued.resize(index + 1, false);
         }
         if !std::mem::replace(&mut self.is_queued[index], true) {
-            self.queue.push_back((now + REST, place));
+            self.queue.push_back((now, place));
         }
     }
 
     /// When the first is due.
-    pub(super) fn next_at(&self) -> Option<Instant> {
-        self.queue.front().map(|(at, _)| *at)
+    pub(super) fn next_at(&self, is_short: bool) -> Option<Instant> {
+        self.queue.front().map(|(since, _)| *since + rest(is_short))
     }
 
-    fn take_due(&mut self, now: Instant) -> Option<u32> {
-        let (_, place) = self.queue.pop_front_if(|(at, _)| *at <= now)?;
+    fn take_due(&mut self, now: Instant, is_short: bool) -> Option<u32> {
+        let (_, place) =
+            self.queue.pop_front_if(|(since, _)| now.since(*since) >= rest(is_short))?;
         self.is_queued[place as usize] = false;
         Some(place)
     }
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
-    /// Frees the empty buffers of some connections to which nothing happens.
+    /// Frees the empty buffers of some connections to which nothing happens, or of any while memory is short.
     pub(super) fn free_idle(&mut self, now: Instant) {
+        let is_short = self.post.memory().is_short();
         for _ in 0..CELLS_A_TURN {
-            let Some(place) = self.rests.take_due(now) else { return };
+            let Some(place) = self.rests.take_due(now, is_short) else { return };
             let Some(slot) = self.slots.get(place) else { continue };
-            let is_idle = now.since(slot.served_at) >= REST;
-            let is_free =
-                is_idle && slot.cell.serve(|inner| inner.connection.free_unused()) == Some(true);
-            if !is_free {
+            let (cell, is_idle) = (&slot.cell, now.since(slot.served_at) >= REST);
+            let may_rest = is_idle || is_short;
+            let is_at_rest = may_rest && cell.serve(|inner| cell.rest(inner)) == Some(true);
+            if !is_at_rest {
                 self.rests.look_at(place, now);
             }
         }
     }
 }
 
+/// After how long a connection is looked at.
+const fn rest(is_short: bool) -> Duration {
+    if is_short { SHORT_REST } else { REST }
+}
+
 /// Longer than most round trips.
 const REST: Duration = Duration::from_secs(1);
+const SHORT_REST: Duration = Duration::from_millis(50);
 const CELLS_A_TURN: usize = 256;

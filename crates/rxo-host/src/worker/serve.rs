@@ -130,6 +130,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             let (poll_at, is_over) = (connection.poll_at(), is_over(connection.state()));
             if is_over {
                 cell.take_back(inner);
+                cell.rest(inner);
             }
             // A closed connection is served no more, but its text may still be read.
             let keeps =

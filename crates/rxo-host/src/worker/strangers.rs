@@ -129,7 +129,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
 
     /// A new connection, if there may be one more.
     fn connection(&mut self, key: &FlowKey) -> Option<(Connection<Buffer<B>>, Share)> {
-        let (pair, post) = (key.reversed(), &self.post);
+        let (pair, post) = (key.reversed(), Arc::clone(&self.post));
         let share = self.take_place(|memory| memory.reserve(post.settings.tcp(&pair)))?;
         let connection = self.post.settings.connection(pair, share).ok();
         if connection.is_none() {
@@ -139,12 +139,13 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     }
 
     /// Takes a socket and reserves its memory; both or none.
-    fn take_place(&self, reserve: impl FnOnce(&Memory) -> Option<Share>) -> Option<Share> {
+    fn take_place(&mut self, reserve: impl FnOnce(&Memory) -> Option<Share>) -> Option<Share> {
         if !self.post.take_socket() {
             return None;
         }
         let share = reserve(self.post.memory());
         if share.is_none() {
+            self.counters.syns_without_memory += 1;
             self.post.give_back_socket();
         }
         share

@@ -12,12 +12,9 @@ use crate::world::{World, drain, fill, options, pattern};
 /// the fast path is 256 bytes of it.
 const MOST_BYTES: i64 = 3 << 10;
 
-/// Room for `connections`, each with buffers of 64 KiB.
+/// Hosts for `connections`, with the memory and the buffers that a host has by default.
 fn world(connections: usize) -> World {
-    World::with(options(), |config| {
-        config.sockets = connections;
-        config.memory_bytes = 64 << 30;
-    })
+    World::with(options(), |config| config.sockets = connections)
 }
 
 /// Opens `connections`, a hundred at a time, to as many listeners as their local ports need.

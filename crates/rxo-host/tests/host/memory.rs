@@ -3,10 +3,10 @@
 use std::net::Shutdown;
 use std::time::Duration;
 
-use rxo_host::TcpListener;
+use rxo_host::{Host, HostConfig, Readiness, TcpListener, TcpStream};
 
 use crate::counting::held_bytes;
-use crate::world::{World, drain, fill, pattern};
+use crate::world::{World, config, drain, fill, pattern};
 
 const CONNECTIONS: i64 = 50;
 /// What the application keeps: nothing. The table of those in TIME-WAIT is the host's from the start.
@@ -53,6 +53,11 @@ fn a_closed_connection_gives_its_buffers_back() {
     let all = world.server.counters().memory_left_bytes;
     let listener = world.listen(8);
     let (client, accepted) = world.connected(&listener);
+    for (from, to) in [(&client, &accepted), (&accepted, &client)] {
+        assert_eq!(fill(from, b"used"), 4);
+        world.settle();
+        assert_eq!(drain(to).unwrap().0, b"used");
+    }
     let open = all - world.server.counters().memory_left_bytes;
     client.shutdown(Shutdown::Both).unwrap();
     world.settle();
@@ -90,15 +95,126 @@ fn a_thousand_connections_grow_within_the_limit() {
     assert!(grown > opened + (LIMIT - opened) / 4, "{grown} of {opened} bytes at first");
 
     // New connections take of the last quarter, until those that have grown must shrink.
-    let more: Vec<_> = (0..500).map(|_| world.connected(&listener)).collect();
+    let mut more = Vec::new();
+    while world.client.counters().memory_left_bytes >= LIMIT / 5 {
+        let (client, accepted) = world.connected(&listener);
+        fill(&client, &data);
+        fill(&accepted, &data);
+        world.settle();
+        more.push((client, accepted));
+    }
     for _ in 0..200 {
         world.pass(Duration::from_millis(100));
     }
     let counters = world.client.counters();
-    assert_eq!(counters.connections, 1_500);
-    assert!(counters.memory_left_bytes >= LIMIT / 8, "{} bytes left", counters.memory_left_bytes);
+    assert_eq!(counters.connections, 1_000 + more.len());
+    assert!(counters.memory_left_bytes >= LIMIT / 4, "{} bytes left", counters.memory_left_bytes);
     drop((streams, more));
     world.pass(Duration::from_secs(200));
     assert_eq!(world.client.counters().memory_left_bytes, LIMIT);
     assert_eq!(world.server.counters().memory_left_bytes, LIMIT);
+}
+
+/// A server with a hundred connections, and memory for text of a few of them.
+fn crowded() -> (World, Vec<(TcpStream, TcpStream)>) {
+    let mut world = World::new();
+    let config = HostConfig { memory_bytes: LITTLE_BYTES, ..config("10.0.0.2/24") };
+    world.server = Host::new(world.there.source(), world.back.sink(), config).unwrap();
+    let listener = world.listen(8);
+    let ends = (0..100).map(|_| world.connected(&listener)).collect();
+    (world, ends)
+}
+
+const LITTLE_BYTES: u64 = 2 << 20;
+
+/// All of `text` from each of the first ends comes out at the second, sooner or later.
+fn carry_all<'a>(
+    world: &mut World,
+    ends: impl Iterator<Item = (&'a TcpStream, &'a TcpStream)> + Clone,
+    text: &[u8],
+) {
+    let mut carried: Vec<_> = ends.clone().map(|_| (0, Vec::new())).collect();
+    for _ in 0..3_000 {
+        for ((from, to), (sent, got)) in ends.clone().zip(&mut carried) {
+            *sent += fill(from, &text[*sent..]);
+            got.extend(drain(to).unwrap().0);
+        }
+        if carried.iter().all(|(_, got)| got.len() == text.len()) {
+            break;
+        }
+        world.pass(Duration::from_millis(20));
+    }
+    for (sent, got) in &carried {
+        assert!(got == text, "{} of {} bytes, {sent} sent", got.len(), text.len());
+    }
+}
+
+/// Together they are offered more than there is. What finds no memory is dropped, no window is taken back, and when
+/// the application reads, everything comes.
+#[test]
+fn windows_of_all_are_more_than_the_memory() {
+    let (mut world, ends) = crowded();
+    let (before, text) = (held_bytes(), pattern(30_000));
+    let sent: Vec<_> = ends.iter().map(|(client, _)| fill(client, &text)).collect();
+    assert!(sent.iter().all(|sent| *sent == text.len()));
+    let at_clients = held_bytes() - before;
+    world.pass(Duration::from_secs(3));
+    let counters = world.server.counters();
+    assert!(counters.texts_without_memory > 100, "{}", counters.texts_without_memory);
+    let held = held_bytes() - before - at_clients;
+    assert!(held < LITTLE_BYTES as i64, "{held} bytes");
+    let mut got: Vec<_> = ends.iter().map(|(_, accepted)| drain(accepted).unwrap().0).collect();
+    assert!(got.iter().all(|got| got.len() >= 1_000), "everybody gets on");
+    for _ in 0..600 {
+        world.pass(Duration::from_millis(100));
+        for ((_, accepted), got) in ends.iter().zip(&mut got) {
+            got.extend(drain(accepted).unwrap().0);
+        }
+    }
+    assert!(got.iter().all(|got| *got == text));
+    carry_all(&mut world, ends.iter().map(|(client, accepted)| (client, accepted)), &text);
+}
+
+/// Writing waits for memory, a little excepted, and goes on when there is some.
+#[test]
+fn what_all_send_is_more_than_the_memory() {
+    let (mut world, ends) = crowded();
+    let (text, before) = (pattern(30_000), held_bytes());
+    // So much that the peers' windows are closed.
+    let sent: Vec<_> = ends.iter().map(|(_, accepted)| fill(accepted, &text)).collect();
+    let held = held_bytes() - before;
+    assert!(held < LITTLE_BYTES as i64, "{held} bytes");
+    assert!(sent.contains(&text.len()) && sent.contains(&2_048), "{sent:?}");
+    assert!(sent.iter().all(|sent| *sent >= 2_048), "everybody gets on: {sent:?}");
+    world.pass(Duration::from_millis(100));
+    for ((client, _), sent) in ends.iter().zip(&sent) {
+        assert_eq!(drain(client).unwrap().0.len(), *sent);
+    }
+    carry_all(&mut world, ends.iter().map(|(client, accepted)| (accepted, client)), &text);
+    assert_eq!(world.server.counters().texts_without_memory, 0);
+    drop(ends);
+    world.pass(Duration::from_secs(200));
+    assert_eq!(world.server.counters().memory_left_bytes, LITTLE_BYTES);
+}
+
+/// A thread that waits for memory to send goes on when others give it back.
+#[test]
+fn whoever_waits_for_memory_is_told() {
+    let (mut world, ends) = crowded();
+    let (text, readiness) = (pattern(30_000), Readiness::new());
+    for (token, (_, accepted)) in ends.iter().enumerate() {
+        readiness.watch(accepted, token as u64).unwrap();
+        fill(accepted, &text);
+        assert_eq!(fill(accepted, &text[..0]), 0);
+    }
+    let mut told = Vec::new();
+    readiness.wait(&mut told, Some(Duration::ZERO));
+    told.clear();
+    let last = &ends[99].1;
+    assert_eq!(fill(last, &text), 0, "no memory");
+    // Those that have memory are done with it; the last connection's own window stays closed to it.
+    world.pass(Duration::from_secs(2));
+    readiness.wait(&mut told, Some(Duration::ZERO));
+    assert!(told.contains(&99), "{told:?}");
+    assert_eq!(fill(last, &text), text.len());
 }

@@ -151,6 +151,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.rcv.ready_bytes()
     }
 
+    /// Whether the connection holds received text: in order and not consumed, or out of order.
+    #[must_use]
+    pub fn holds_received_text(&self) -> bool {
+        self.readable_bytes() > 0 || self.rcv.has_gap()
+    }
+
     /// Consumes the first `bytes` of the readable text, drops the buffers that are used up, and returns how
     /// many bytes there were. This may open the window: then [`Connection::poll_transmit`] has an
     /// acknowledgement.

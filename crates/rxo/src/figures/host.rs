@@ -48,6 +48,7 @@ impl HostFigures {
                 ("bytes", source.bytes),
                 ("ring_drops", source.ring_drops),
                 ("truncated", source.truncated),
+                ("invalid", source.invalid),
             ]),
             nic_out: outgoing(sink),
             deliveries: *deliveries,
@@ -84,6 +85,8 @@ fn tcp(of: &HostCounters) -> BTreeMap<&'static str, u64> {
         ("cookies_sent", of.cookies_sent),
         ("cookies_taken", of.cookies_taken),
         ("syns_dropped", of.syns_dropped),
+        ("syns_without_memory", of.syns_without_memory),
+        ("texts_without_memory", of.texts_without_memory),
         ("time_waits_given_up", of.time_waits_given_up),
         ("orphans_reset", of.orphans_reset),
     ])
