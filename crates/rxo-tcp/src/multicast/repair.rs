@@ -207,7 +207,14 @@ mod tests {
     fn wanted(start: u64, id: MemberId) -> Wanted {
         let (ack, options) = (rxo_wire::SeqNumber(0), OptionBytes::default());
         let head = Head { ack, window: 0, options };
-        Wanted { start, end: start + 1_000, id, round_trip_ns: 1_000_000, head }
+        Wanted {
+            start,
+            end: start + 1_000,
+            id,
+            has_timed_out: false,
+            round_trip_ns: 1_000_000,
+            head,
+        }
     }
 
     #[test]
