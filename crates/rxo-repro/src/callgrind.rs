@@ -59,17 +59,34 @@ pub(crate) fn read<const N: usize>(
     profile: &Path,
     category: impl Fn(Origin<'_>) -> usize,
 ) -> Result<[f64; N]> {
-    let text = std::fs::read_to_string(profile)
-        .with_context(|| format!("callgrind left no profile in {}", profile.display()))?;
-    let costs = costs(&text, category);
+    let costs = costs(&text(profile)?, weight, category);
     if costs.iter().sum::<f64>() <= 0.0 {
         bail!("callgrind counted nothing; strip no symbols from rxo");
     }
     Ok(costs)
 }
 
-fn costs<const N: usize>(text: &str, category: impl Fn(Origin<'_>) -> usize) -> [f64; N] {
-    let mut reader = Reader::default();
+/// How often the last of the simulated caches was missed; 0 if none was simulated.
+///
+/// # Errors
+/// If there is no profile.
+pub(crate) fn last_misses(profile: &Path) -> Result<f64> {
+    let [misses] = costs(&text(profile)?, last_miss, |_| 0);
+    Ok(misses)
+}
+
+fn text(profile: &Path) -> Result<String> {
+    std::fs::read_to_string(profile)
+        .with_context(|| format!("callgrind left no profile in {}", profile.display()))
+}
+
+/// The sums of what `weight` says that each event costs.
+fn costs<const N: usize>(
+    text: &str,
+    weight: fn(&str) -> f64,
+    category: impl Fn(Origin<'_>) -> usize,
+) -> [f64; N] {
+    let mut reader = Reader::new(weight);
     let mut costs = [0.0; N];
     for line in text.lines() {
         if let Some(cost) = reader.read(line) {
@@ -91,8 +108,9 @@ impl Origin<'_> {
     }
 }
 
-#[derive(Default)]
 struct Reader<'t> {
+    /// What an event adds to the cost.
+    weight: fn(&str) -> f64,
     files: HashMap<&'t str, &'t str>,
     functions: HashMap<&'t str, &'t str>,
     function: &'t str,
@@ -106,10 +124,25 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
+    fn new(weight: fn(&str) -> f64) -> Self {
+        let (files, functions) = Default::default();
+        let (function, home, inlined) = Default::default();
+        Self {
+            weight,
+            files,
+            functions,
+            function,
+            home,
+            inlined,
+            is_call: false,
+            weights: Vec::new(),
+        }
+    }
+
     /// The cost that `line` has, if it has one.
     fn read(&mut self, line: &'t str) -> Option<f64> {
         if let Some(events) = line.strip_prefix("events: ") {
-            self.weights = events.split(' ').map(weight).collect();
+            self.weights = events.split(' ').map(self.weight).collect();
             return None;
         }
         match line.split_once('=') {
@@ -144,7 +177,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// What an event adds to the cost.
+/// What an event adds to the cost: instructions, or cycles as estimated.
 fn weight(event: &str) -> f64 {
     match event {
         "Ir" => 1.0,
@@ -152,6 +185,11 @@ fn weight(event: &str) -> f64 {
         "ILmr" | "DLmr" | "DLmw" => 100.0,
         _ => 0.0,
     }
+}
+
+/// Misses of the last cache.
+fn last_miss(event: &str) -> f64 {
+    if matches!(event, "ILmr" | "DLmr" | "DLmw") { 1.0 } else { 0.0 }
 }
 
 /// The name that `text` defines or refers to.
@@ -209,7 +247,7 @@ totals: 2453
         let crates = ["rxo-tcp/", "rxo-coalesce/"];
         let of_file = |file: &str| crates.iter().position(|name| file.contains(name));
         let part = |origin: Origin<'_>| origin.of_files(of_file).map_or(3, |place| 1 + place);
-        costs(text, |origin| if origin.copies() { 0 } else { part(origin) })
+        costs(text, weight, |origin| if origin.copies() { 0 } else { part(origin) })
     }
 
     #[test]
@@ -226,5 +264,7 @@ totals: 2453
                     fl=(1) crates/rxo-tcp/src/lib.rs\nfn=(1) take\n\
                     10 5 2 1 0 1 0 0 1\n+1 7 3\n";
         assert_eq!(by_crate(text), [0.0, 122.0, 0.0, 0.0]);
+        let [misses] = costs(text, last_miss, |_| 0);
+        assert_eq!(misses as u32, 1, "of the last cache alone");
     }
 }

@@ -48,6 +48,8 @@ pub(super) struct Cost {
     pub(super) ack: f64,
     /// The same in cycles that callgrind estimates from simulated caches, where that was simulated.
     pub(super) cycles: Option<f64>,
+    /// How often it misses the second of these caches.
+    pub(super) misses: Option<f64>,
     /// For a segment to the group.
     pub(super) segment: f64,
     /// Which part of the acknowledgements the fast path consumed.
@@ -68,18 +70,21 @@ struct Done {
 /// If valgrind is missing, or the process under it fails.
 pub(super) fn count(case: Case, rounds: usize) -> Result<Cost> {
     callgrind::check()?;
-    let (parts, done) = run_counted(case, rounds, "counted_acks", &[])?;
-    let (sending, _) = run_counted(case, rounds, "counted_sends", &[])?;
+    let Counted { parts, done, .. } = run_counted(case, rounds, "counted_acks", &[])?;
+    let sending = run_counted(case, rounds, "counted_sends", &[])?.parts;
     let is_papers = [paper::FEWEST, paper::MOST].contains(&case.receivers);
     let simulated = is_papers.then(|| run_counted(case, rounds, "counted_acks", &CACHES));
     let simulated = simulated.transpose()?;
-    let cycles = |(parts, done): (Counts, Done)| parts.iter().sum::<f64>() / done.acks as f64;
+    let simulated = simulated.as_ref();
+    let cycles = |it: &Counted| it.parts.iter().sum::<f64>() / it.done.acks as f64;
+    let misses = |it: &Counted| it.misses / it.done.acks as f64;
     let parts = parts.map(|count| count / done.acks as f64);
     Ok(Cost {
         case,
         ack: parts.iter().sum(),
         parts,
         cycles: simulated.map(cycles),
+        misses: simulated.map(misses),
         segment: sending.iter().sum::<f64>() / done.segments as f64,
         consumed: done.consumed as f64 / done.acks as f64,
     })
@@ -92,16 +97,19 @@ fn by_name<S: Serializer>(parts: &Counts, serializer: S) -> Result<S::Ok, S::Err
 
 type Counts = [f64; Category::ALL.len()];
 
-/// The first and the second cache of a core of the paper's Nehalem, 32 and 256 KiB.
+/// The first and the second cache of a core of the paper's Xeon E3-1230v2, 32 and 256 KiB.
 const CACHES: [&str; 4] =
     ["--cache-sim=yes", "--I1=32768,4,64", "--D1=32768,8,64", "--LL=262144,8,64"];
 
-fn run_counted(
-    case: Case,
-    rounds: usize,
-    counted: &str,
-    caches: &[&str],
-) -> Result<(Counts, Done)> {
+/// What was counted of the rounds of a case.
+struct Counted {
+    parts: Counts,
+    /// Of the last cache, if caches were simulated.
+    misses: f64,
+    done: Done,
+}
+
+fn run_counted(case: Case, rounds: usize, counted: &str, caches: &[&str]) -> Result<Counted> {
     let folder = Folder::new("smo")?;
     let profile = folder.file("callgrind.out");
     let mut command = callgrind::command(counted, &profile, caches)?;
@@ -112,8 +120,8 @@ fn run_counted(
         command.arg("--fast");
     }
     let done = Process::spawn("the sender under valgrind", &mut command)?.finish()?;
-    let counts = callgrind::read(&profile, |origin| Category::of(origin) as usize)?;
-    Ok((counts, done))
+    let parts = callgrind::read(&profile, |origin| Category::of(origin) as usize)?;
+    Ok(Counted { parts, misses: callgrind::last_misses(&profile)?, done })
 }
 
 /// The process under callgrind: runs the rounds, and prints what they were as JSON.

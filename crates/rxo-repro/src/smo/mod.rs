@@ -124,7 +124,8 @@ impl Plan {
         let least_s = least_time(bytes, rate).as_secs_f64();
         let all = self.knee.iter().zip(&samples);
         let times = all.map(|(case, samples)| {
-            Times::of(*case, least_s, samples.iter().map(|timed| timed.seconds).collect())
+            let of_one = |timed: &knee::Timed| timed.acks_a_segment / case.1 as f64;
+            Times::of(*case, least_s, samples.iter().map(|it| (it.seconds, of_one(it))).collect())
         });
         measured.knee_rate = Some(rate);
         measured.acks_a_segment =
@@ -154,7 +155,8 @@ impl Plan {
         let least_s = least_time_of_frames(bytes, real::BITS_PER_S as f64).as_secs_f64();
         let all = self.real.iter().zip(&samples);
         let times = all.map(|(case, samples)| {
-            Times::of(*case, least_s, samples.iter().map(|sample| sample.seconds).collect())
+            let casts = samples.iter().map(|it| (it.seconds, it.acks_a_segment));
+            Times::of(*case, least_s, casts.collect())
         });
         measured.real = times.flatten().collect();
         measured.wrong = self
