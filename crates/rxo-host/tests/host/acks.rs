@@ -1,8 +1,11 @@
 //! Which acknowledgements leave, and how.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rxo_ack::expand_packed;
 use rxo_device::MemoryOptions;
 use rxo_frame::{Frame, GsoKind, LinkKind};
+use rxo_host::{Stage, StageTimer};
 use rxo_tcp::AckPolicy;
 
 use crate::world::{World, drain, fill, options, pattern};
@@ -21,21 +24,28 @@ enum Device {
 /// The bytes of the packets on the wire that the server sends while it receives 200 kB and acknowledges every
 /// second segment.
 fn acks_of(change: impl Fn(&mut rxo_host::HostConfig)) -> Vec<Vec<u8>> {
-    acks_behind(Device::Plain, change).0
+    acks_behind(Device::Plain, change).acks
 }
 
-/// The bytes of these packets behind a device of this kind, and how many ACKs it was handed in templates.
-fn acks_behind(
-    device: Device,
-    change: impl Fn(&mut rxo_host::HostConfig),
-) -> (Vec<Vec<u8>>, usize) {
+/// What a server sent.
+struct Sent {
+    /// The bytes of the packets on the wire.
+    acks: Vec<Vec<u8>>,
+    /// How many of them the device was handed in templates.
+    handed_over: usize,
+    /// The time of the server's turns in [`Stage::Expand`].
+    expanding_ns: u64,
+}
+
+/// These packets behind a device of this kind.
+fn acks_behind(device: Device, change: impl Fn(&mut rxo_host::HostConfig)) -> Sent {
     let expands_acks = device != Device::Plain;
     let change = |config: &mut rxo_host::HostConfig| {
         config.tcp.acks = AckPolicy::EverySecondSegment;
         change(config);
     };
     let mut world = World::with(MemoryOptions { gso_bytes: 0, expands_acks, ..options() }, change);
-    let mut expanded = 0;
+    let mut handed_over = 0;
     if device == Device::Refuses {
         world.back.refuse_aggregates();
     }
@@ -45,7 +55,8 @@ fn acks_behind(
     let (mut sent, mut read, mut acks) = (0, 0, Vec::new());
     for _ in 0..10_000 {
         if read == data.len() {
-            return (acks, expanded);
+            let expanding_ns = world.server.counters().stages.ns(Stage::Expand);
+            return Sent { acks, handed_over, expanding_ns };
         }
         sent += fill(&stream, &data[sent..]);
         world.client.turn(world.now).unwrap();
@@ -66,7 +77,7 @@ fn acks_behind(
                     assert_eq!(gso.kind, GsoKind::AckTemplate);
                     let count = expand_packed(packet, LinkKind::RawIp, &mut give).unwrap();
                     assert_eq!(count, answer.frames);
-                    expanded += count;
+                    handed_over += count;
                 }
             }
         }
@@ -86,13 +97,35 @@ fn a_template_is_the_same_as_acknowledgements_built_one_by_one() {
 #[test]
 fn a_device_that_expands_templates_sends_the_same() {
     let one_by_one = acks_of(|config| config.ack_templates = false);
-    let (acks, expanded) = acks_behind(Device::Expands, |_| {});
+    let Sent { acks, handed_over, .. } = acks_behind(Device::Expands, |_| {});
     assert!(acks == one_by_one);
-    assert!(expanded > 50, "{expanded} in templates");
-    let (acks, expanded) = acks_behind(Device::Refuses, |_| {});
-    assert!(acks == one_by_one && expanded == 0, "{expanded} in templates");
-    let (_, expanded) = acks_behind(Device::Expands, |config| config.ack_templates = false);
-    assert_eq!(expanded, 0);
+    assert!(handed_over > 50, "{handed_over} in templates");
+    let Sent { acks, handed_over, .. } = acks_behind(Device::Refuses, |_| {});
+    assert!(acks == one_by_one && handed_over == 0, "{handed_over} in templates");
+    let handed_over =
+        acks_behind(Device::Expands, |config| config.ack_templates = false).handed_over;
+    assert_eq!(handed_over, 0);
+}
+
+/// A clock that takes longer steps each time it is read, so that every stage takes time that is entered.
+fn slowing() -> u64 {
+    static READ: AtomicU64 = AtomicU64::new(0);
+    READ.fetch_add(1, Ordering::Relaxed).pow(2)
+}
+
+/// Menon 2008, section 5: the driver expands, and the stack does not.
+#[test]
+fn expansion_has_a_stage_of_its_own_where_the_host_does_it() {
+    let expanding_ns = |device, ack_templates| {
+        let timer = StageTimer { clock: slowing, every_turns: 1 };
+        let change = |config: &mut rxo_host::HostConfig| {
+            (config.stage_timer, config.ack_templates) = (Some(timer), ack_templates);
+        };
+        acks_behind(device, change).expanding_ns
+    };
+    assert!(expanding_ns(Device::Plain, true) > 0);
+    assert_eq!(expanding_ns(Device::Plain, false), 0, "each is built by itself");
+    assert_eq!(expanding_ns(Device::Expands, true), 0, "the device does it");
 }
 
 #[test]
