@@ -143,10 +143,10 @@ fn on_a_card() {
     assert!(output.status.success(), "{said}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = report["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 4 + 2);
-    let (rows, requests) = rows.split_at(4);
+    assert_eq!(rows.len(), 5 + 2);
+    let (rows, requests) = rows.split_at(5);
     let median = |row: usize, name: &str| rows[row][name]["median"].as_f64().unwrap();
-    let [single, original, aggregation, optimized] = [0, 1, 2, 3];
+    let [single, original, aggregation, optimized, by_card] = [0, 1, 2, 3, 4];
     assert_eq!(
         (rows[single]["poll_frames"].as_u64(), rows[original]["poll_frames"].as_u64()),
         (Some(1), Some(256))
@@ -163,13 +163,16 @@ fn on_a_card() {
         assert!(median(row, "handed_over_per_packet") > 0.3, "each ACK is a packet: {}", rows[row]);
     }
     // However few frames a starved sender gives a poll, some are aggregated, and some ACKs are in templates.
-    for row in [aggregation, optimized] {
+    for row in [aggregation, optimized, by_card] {
         let per_delivery = |row| median(row, "packets_per_delivery");
         assert!(per_delivery(row) > per_delivery(original), "{}", rows[row]);
     }
-    let [plain, offloaded] =
-        [aggregation, optimized].map(|row| median(row, "handed_over_per_packet"));
-    assert!(offloaded < plain, "{report}");
+    let [plain, expanded, by_card_packets] =
+        [aggregation, optimized, by_card].map(|row| median(row, "handed_over_per_packet"));
+    assert!(expanded > 0.3 && by_card_packets < plain, "{report}");
+    let expansion = |row: usize| rows[row]["breakdown"]["driver, expansion"].as_f64().unwrap();
+    assert_eq!([original, aggregation, by_card].map(expansion), [0.0; 3], "{report}");
+    assert!(expansion(optimized) > 0.0, "templates are the receiver's to expand: {report}");
     for row in requests {
         // Each exchange is a frame in and a frame out; acknowledgements ride on them.
         let handed_over = row["handed_over_per_packet"]["median"].as_f64().unwrap();

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::card::Expansion;
 use crate::menon::receive::stack::Stack;
 use crate::wrap::count;
 
@@ -14,6 +15,7 @@ pub(super) struct Case {
     pub(super) poll_frames: usize,
     pub(super) application: Application,
     pub(super) traffic: Traffic,
+    pub(super) expansion: Expansion,
 }
 
 /// What comes from the senders.
@@ -39,7 +41,7 @@ pub(super) enum Application {
 }
 
 impl Case {
-    /// One connection, read on the worker's thread.
+    /// One connection, read on the worker's thread. The host expands its templates, as the paper's driver does.
     pub(super) const fn one_processor(stack: Stack) -> Self {
         Self {
             stack,
@@ -47,6 +49,7 @@ impl Case {
             poll_frames: POLL_FRAMES,
             application: Application::Worker,
             traffic: Traffic::Bulk,
+            expansion: Expansion::Host,
         }
     }
 
@@ -63,20 +66,40 @@ impl Case {
         Self { traffic: Traffic::Saturation, ..self }
     }
 
+    /// This receiver with a card that expands its templates.
+    pub(super) const fn expanded_by_card(self) -> Self {
+        Self { expansion: Expansion::Card, ..self }
+    }
+
+    /// The receiver in the same place that neither aggregates nor offloads.
+    pub(super) const fn original(self) -> Self {
+        Self { stack: Stack::ORIGINAL, expansion: Expansion::Host, ..self }
+    }
+
     /// Requests of one byte, answered on the worker's thread.
     pub(super) const fn requests(stack: Stack) -> Self {
         Self { traffic: Traffic::Requests, ..Self::one_processor(stack) }
     }
 
     pub(super) fn name(self) -> String {
-        let Self { stack, connections, poll_frames, application, traffic } = self;
+        let Self { connections, poll_frames, application, traffic, .. } = self;
+        let stack = self.stack_name();
         if traffic == Traffic::Requests {
-            return format!("requests, {}", stack.name());
+            return format!("requests, {stack}");
         }
         let connections = count(connections, "connection");
         let polls = if poll_frames == 1 { ", polls of one frame" } else { "" };
         let saturated = if traffic == Traffic::Saturation { ", saturated" } else { "" };
-        format!("{connections}{}{saturated}, {}{polls}", application.suffix(), stack.name())
+        format!("{connections}{}{saturated}, {stack}{polls}", application.suffix())
+    }
+
+    /// The stack, and who expands its templates if that is not the host.
+    pub(super) fn stack_name(self) -> String {
+        let expansion = match self.expansion {
+            Expansion::Host => "",
+            Expansion::Card => ", expanded by the card",
+        };
+        format!("{}{expansion}", self.stack.name())
     }
 }
 

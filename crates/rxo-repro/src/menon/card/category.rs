@@ -15,6 +15,8 @@ pub(super) enum Category {
     NonProto,
     /// The card's rings.
     Driver,
+    /// Expanding ACK templates, where the host does it. Of the driver, as in the paper.
+    Expansion,
     /// Receive Aggregation.
     Aggr,
     /// Copies, out of the ring and to the application.
@@ -24,11 +26,12 @@ pub(super) enum Category {
 }
 
 impl Category {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Protocol,
         Self::Transmit,
         Self::NonProto,
         Self::Driver,
+        Self::Expansion,
         Self::Aggr,
         Self::PerByte,
         Self::Misc,
@@ -43,6 +46,7 @@ impl Category {
             Self::Transmit => "transmit",
             Self::NonProto => "non-proto",
             Self::Driver => "driver",
+            Self::Expansion => "driver, expansion",
             Self::Aggr => "aggr",
             Self::PerByte => "per-byte",
             Self::Misc => "misc",
@@ -51,10 +55,13 @@ impl Category {
 
     /// The category of instructions.
     pub(super) fn of(origin: Origin<'_>) -> Self {
-        match origin.copies() {
-            true => Self::PerByte,
-            false => origin.of_files(Self::of_file).unwrap_or(Self::Misc),
+        if origin.copies() {
+            return Self::PerByte;
         }
+        if EXPANDING.iter().any(|name| origin.function.contains(name)) {
+            return Self::Expansion;
+        }
+        origin.of_files(Self::of_file).unwrap_or(Self::Misc)
     }
 
     /// The category of a source file; `None` if it is for many (headers, checksums, the standard library), so
@@ -73,6 +80,10 @@ impl Category {
         })
     }
 }
+
+/// Functions that write the ACKs of a template, whatever file their code is from. What packs a template for a card is
+/// not among them.
+const EXPANDING: [&str; 2] = ["write_like", "AckWriter"];
 
 #[cfg(test)]
 mod tests {
@@ -93,5 +104,18 @@ mod tests {
         for (path, category) in rows {
             assert_eq!(Category::of_file(path), category, "{path}");
         }
+    }
+
+    #[test]
+    fn expansion_is_told_from_other_transmission_by_the_function() {
+        let of = |function| {
+            let home = "crates/rxo-host/src/transmit/acks.rs";
+            let inlined = "crates/rxo-ack/src/pattern.rs";
+            Category::of(Origin { function, inlined, home })
+        };
+        assert_eq!(of("rxo_host::transmit::acks::Outbox::write_like"), Category::Expansion);
+        assert_eq!(of("rxo_ack::writer::AckWriter::new"), Category::Expansion);
+        assert_eq!(of("rxo_ack::template::AckTemplate::new"), Category::Transmit);
+        assert_eq!(of("memcpy"), Category::PerByte);
     }
 }

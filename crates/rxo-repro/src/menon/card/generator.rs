@@ -23,24 +23,24 @@ use rxo_lab::Lab;
 use rxo_lab::traffic::Pattern;
 
 use super::receiver::PORT;
-use crate::card;
+use crate::card::{self, Expansion};
 use crate::modelled::{Ends, Said, arp_answer, arp_request, mac_of};
 use crate::running::Running;
 
-/// Starts it on `core`, behind the card's end of `socket`, towards the receiver with this `address`. It sends until it is
-/// stopped.
+/// Starts it on `core`, behind the card's end of `socket`, towards the receiver with this `address`, whose templates
+/// are expanded by `expansion`. It sends until it is stopped.
 ///
 /// # Errors
 /// If the ring cannot be opened.
 pub(super) fn generator(
     lab: &Lab,
-    socket: PathBuf,
+    (socket, expansion): (PathBuf, Expansion),
     address: IpAddr,
     core: Option<usize>,
 ) -> Result<Running<()>> {
     let IpAddr::V4(server) = address else { bail!("{address}: the generator speaks IPv4") };
     Running::start(lab, ("rxo-generator", core), move |stop, ready| {
-        let Device { source, sink } = card::ring(&socket, card::MODERATION)?;
+        let Device { source, sink } = card::ring(&socket, card::MODERATION, expansion)?;
         ready();
         let source = WireSource::new(source, false).expanding(expand_packed);
         let mut card = Card { source, sink, received: Vec::new(), client: neighbour(server) };

@@ -142,7 +142,8 @@ fn transfer(case: Case, plan: &Plan, folder: &Folder, tool: Tool) -> Result<(Mea
     if case.traffic == Traffic::Saturation {
         return saturate(case, plan, (&lab, folder), tool);
     }
-    let card = card::start(&lab, (folder.file("card.sock"), MODERATION), plan.cores.sender)?;
+    let ring = (folder.file("card.sock"), MODERATION);
+    let card = card::start_for(case.expansion, &lab, ring, plan.cores.sender)?;
     let each = tool.bytes(case, plan) / case.connections as u64;
     let bytes = each * case.connections as u64;
     let mut receiver = receiver(case, plan, (&lab, folder), tool, bytes)?;
@@ -164,7 +165,7 @@ fn saturate(
     tool: Tool,
 ) -> Result<(Measured, u64)> {
     let (socket, address) = (folder.file("card.sock"), lab.host_address());
-    let generator = generator(lab, socket, address, plan.cores.sender)?;
+    let generator = generator(lab, (socket, case.expansion), address, plan.cores.sender)?;
     let mut receiver = receiver(case, plan, (lab, folder), tool, tool.bytes(case, plan))?;
     let measured = receiver.finish()?;
     generator.finish()?;

@@ -90,13 +90,16 @@ fn cases(only: &[CardExperiment], quick: bool) -> Vec<Case> {
     if wanted(CardExperiment::Profile) {
         cases.push(Case::SINGLE);
         cases.extend(Stack::ALL.map(Case::one_processor));
+        cases.push(Case::one_processor(Stack::OPTIMIZED).expanded_by_card());
     }
     if wanted(CardExperiment::Threads) && !(quick && only.is_empty()) {
         cases.extend(Stack::ALL.map(Case::two_processors));
+        cases.push(Case::two_processors(Stack::OPTIMIZED).expanded_by_card());
     }
     if wanted(CardExperiment::Saturation) && !(quick && only.is_empty()) {
         for place in [Case::one_processor, Case::two_processors] {
             cases.extend(Stack::ALL.map(|stack| place(stack).saturated()));
+            cases.push(place(Stack::OPTIMIZED).saturated().expanded_by_card());
         }
     }
     if wanted(CardExperiment::Limit) {
@@ -149,14 +152,14 @@ mod tests {
     #[test]
     fn what_experiments_share_is_measured_once() {
         let whole = plan("").unwrap();
-        assert_eq!(whole.cases.len(), 4 + 3 + 6 + 9 + 8 + 2);
+        assert_eq!(whole.cases.len(), 5 + 4 + 8 + 9 + 8 + 2);
         for (n, case) in whole.cases.iter().enumerate() {
             assert!(!whole.cases[..n].contains(case), "{case:?}");
         }
         let rows = [
-            ("profile", 4),
-            ("threads", 3),
-            ("saturation", 6),
+            ("profile", 5),
+            ("threads", 4),
+            ("saturation", 8),
             ("limit", 11),
             ("connections", 10),
             ("exchange", 2),
@@ -165,7 +168,7 @@ mod tests {
             assert_eq!(plan(&format!("--only {only}")).unwrap().cases.len(), count, "{only}");
         }
         let quick = plan("--quick").unwrap();
-        assert_eq!((quick.cases.len(), quick.feeds.len(), quick.simulated.len()), (7, 0, 0));
+        assert_eq!((quick.cases.len(), quick.feeds.len(), quick.simulated.len()), (8, 0, 0));
         let named = plan("--quick --only linux,prefetch").unwrap();
         assert_eq!((named.cases.len(), named.feeds.len(), named.simulated.len()), (0, 4, 3));
     }

@@ -137,6 +137,8 @@ mod tests {
         let of = |(prefetch, per_byte)| {
             let mut cycles = [10.0; Category::ALL.len()];
             cycles[Category::PerByte as usize] = per_byte;
+            // Original has no templates.
+            cycles[Category::Expansion as usize] = 0.0;
             Simulated::of(prefetch, &cycles)
         };
         Prefetch::ALL.into_iter().zip(per_byte).map(of).collect()

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::case::{Application, Case, Traffic};
 use super::category::Category;
 use super::network::{self, Sample};
+use crate::card::Expansion;
 use crate::menon::receive::stack::Stack;
 use crate::stats::Spread;
 
@@ -71,6 +72,11 @@ impl Row {
 }
 
 impl Row {
+    /// Instructions of the receiver for expanding templates, for an ACK.
+    pub(super) fn expansion_per_ack(&self) -> f64 {
+        ratio(self.breakdown[Category::Expansion as usize], self.acks_per_packet.median)
+    }
+
     /// Requests a second. A request is one byte of payload.
     pub(super) fn requests_per_s(&self) -> Spread {
         self.gbit_per_s.map(|rate| rate * 1e9 / 8.0)
@@ -108,7 +114,7 @@ impl<'r> Rows<'r> {
 
     /// What `case` gains over Original in the same place.
     pub(super) fn gain(self, case: Case) -> Option<Gain> {
-        self.gain_over(case, Case { stack: Stack::ORIGINAL, ..case })
+        self.gain_over(case, case.original())
     }
 
     pub(super) fn gain_over(self, case: Case, original: Case) -> Option<Gain> {
@@ -138,6 +144,7 @@ impl<'r> Rows<'r> {
             case.application == Application::Worker
                 && case.traffic == Traffic::Bulk
                 && case.stack == Stack::OPTIMIZED
+                && case.expansion == Expansion::Host
                 && self.gain(case).is_some()
         };
         let mut all: Vec<usize> =
@@ -164,7 +171,8 @@ pub(super) mod tests {
             seconds: 1.0,
             pauses: 5,
         };
-        let counts = std::array::from_fn(|_| instructions * 1_000.0 / 7.0);
+        let share = instructions * 1_000.0 / Category::ALL.len() as f64;
+        let counts = [share; Category::ALL.len()];
         Sample {
             timed: measured,
             counted: measured,
@@ -194,6 +202,7 @@ pub(super) mod tests {
         assert!(Row::of(case, &[]).is_none());
         let json = serde_json::to_value(&row).unwrap();
         assert!(json["breakdown"]["driver"].as_f64().unwrap() > 0.0, "{json}");
+        assert!((row.expansion_per_ack() - 1_000.0 / 8.0 / 0.5).abs() < 1e-6);
     }
 
     #[test]
@@ -203,10 +212,13 @@ pub(super) mod tests {
             row(Case::one_processor(Stack::ORIGINAL), 1_000.0, 500.0),
             row(Case::one_processor(Stack::OPTIMIZED), 400.0, 250.0),
             row(Case::two_processors(Stack::OPTIMIZED), 400.0, 250.0),
+            row(Case::one_processor(Stack::OPTIMIZED).expanded_by_card(), 250.0, 200.0),
         ];
         let rows = Rows(&rows);
         let gain = rows.gain(Case::one_processor(Stack::OPTIMIZED)).unwrap();
         assert!((gain.instructions - 2.5).abs() < 1e-9 && (gain.time - 2.0).abs() < 1e-9);
+        let by_card = rows.gain(Case::one_processor(Stack::OPTIMIZED).expanded_by_card()).unwrap();
+        assert!((by_card.instructions - 4.0).abs() < 1e-9, "over the same Original");
         assert_eq!(rows.gain(Case::two_processors(Stack::OPTIMIZED)), None);
         assert_eq!((rows.connections(), rows.limits().len()), (vec![1], 1));
     }

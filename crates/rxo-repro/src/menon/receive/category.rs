@@ -18,9 +18,10 @@ pub(super) enum Category {
     NonProto,
     /// Taking frames from the device. The paper's `driver` is this and the next.
     DriverIn,
-    /// Giving frames to the device: each ACK, whether it left the stack as a template or not.
+    /// Giving frames to the device: each ACK, whether it left the stack as a template or not. Templates are expanded here,
+    /// as in the paper's driver.
     DriverOut,
-    /// Receive Aggregation; expanding templates stands in `Tx`.
+    /// Receive Aggregation.
     Aggr,
     /// The application: it waits, copies, and sometimes compares.
     PerByte,

@@ -34,7 +34,7 @@ pub(super) fn breakdown(
         Category::Buffer => 0.0,
         Category::NonProto => of(&[Stage::Upkeep]),
         Category::DriverIn => of(&[Stage::Receive]),
-        Category::DriverOut => of(&[Stage::Transmit]),
+        Category::DriverOut => of(&[Stage::Expand, Stage::Transmit]),
         Category::Aggr => of(&[Stage::Coalesce]),
         Category::PerByte => per_packet(application_s * 1e9),
         Category::Misc => (worker - all).max(0.0),
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn timed_turns_stand_for_all() {
-        let ns = [10, 20, 30, 40, 50, 60];
+        let ns = [10, 20, 30, 40, 50, 25, 35];
         let timed = StageTimes { turns: 20, timed_turns: 10, ns };
         let found = breakdown(&timed, [1e-6, 0.0], 10).unwrap();
         // 210 ns in half of the turns, so 42 for each of 10 packets; the worker took 100.
