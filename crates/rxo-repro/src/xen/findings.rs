@@ -10,7 +10,7 @@ use super::guest::rate::GuestRate;
 use super::guest::several::Several;
 use super::plan::Plan;
 use super::system::System;
-use super::virtual_time::{Exchange, Rate};
+use super::virtual_time::{Exchange, Paced, Rate};
 use crate::experiment::Findings;
 use crate::figure::Figure;
 use crate::load::Timed;
@@ -19,6 +19,7 @@ use crate::load::Timed;
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Measured {
     pub(super) rates: Vec<Rate>,
+    pub(super) paced: Vec<Paced>,
     pub(super) exchanges: Vec<Exchange>,
     pub(super) costs: Vec<Cost>,
     pub(super) guests: Vec<GuestCost>,
@@ -81,7 +82,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         ),
         "Packets an aggregate, the time of holding and requests are on virtual time: a frame of 1,448 \
          bytes every 16.7 us, the paper's 60,000 a second, and a guest that is busy; for requests \
-         one that is idle."
+         one that is idle. What auto holds by the guest's load is at ten times as many."
             .to_owned(),
         format!(
             "Instructions: callgrind over {} frames, in release builds the cost of what is shipped. \
@@ -93,7 +94,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         format!(
             "Guests: Linux in QEMU's emulation, one processor, its GRO on unless said; a plugin counts. \
              Transfers of {} and {} KiB from Linux, the difference counts; the program reads 64 KiB at a \
-             time. Linux is the guest of Xen without the driver domain. What is derived is min(link, C / \
+             time. Linux is the guest on the card's own ring, without a driver domain. What is derived is min(link, C / \
              instructions a byte), C such that Linux has 721.1 Mbit/s.",
             plan.guest_bytes / 4096,
             plan.guest_bytes / 1024

@@ -34,8 +34,8 @@ impl Experiment for Plan {
     type Findings = Found;
 
     fn steps(&self) -> Result<usize> {
-        let Self { rates, exchanges, costs, guests, machines, requests, several, .. } = self;
-        let counted = rates.len() + exchanges.len() + costs.len() + guests.len();
+        let Self { rates, paced, exchanges, costs, guests, machines, requests, several, .. } = self;
+        let counted = rates.len() + paced.len() + exchanges.len() + costs.len() + guests.len();
         Ok(counted + machines.len() * self.rounds + requests.len() * self.boots + several.len())
     }
 
@@ -48,6 +48,14 @@ impl Experiment for Plan {
             name,
             |(system, frames), _| virtual_time::rate(system, frames, &traffic),
             |rate| format!("{:.2} packets an aggregate", rate.packets_an_aggregate),
+        )?;
+        let paced = turns.measure(
+            once(&self.paced),
+            |(system, frames, guest)| {
+                format!("{}, {frames} a poll, a guest that is {}", system.name(), guest.name())
+            },
+            |(system, frames, guest), _| virtual_time::paced((system, frames), guest, &traffic),
+            |paced| format!("{:.2} packets an aggregate", paced.rate.packets_an_aggregate),
         )?;
         let exchanges = turns.measure(
             once(&self.exchanges),
@@ -66,6 +74,7 @@ impl Experiment for Plan {
         )?;
         let measured = Measured {
             rates: rates.concat(),
+            paced: paced.concat(),
             exchanges: exchanges.concat(),
             costs: costs.into_iter().flatten().flatten().collect(),
             ..self.measure_guests(turns, &missing)?

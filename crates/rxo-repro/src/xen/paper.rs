@@ -4,6 +4,8 @@ use super::system::System;
 
 /// Frames that its poll had, as LRO's packets an aggregate show.
 pub(super) const FRAMES_A_POLL: f64 = 2.55;
+/// The same on their earlier machine (Table I).
+pub(super) const EARLIER_FRAMES_A_POLL: f64 = 2.65;
 /// The hold of an aggregate's first two segments under Delayed Aggregation, in microseconds: two frame
 /// times.
 pub(super) const HOLD_US: f64 = 33.17;
@@ -26,6 +28,17 @@ pub(super) const fn guest_cycles(system: System) -> Option<f64> {
         System::Lro => Some(7.1),
         System::Bo => Some(7.7),
         System::Da => Some(5.9),
+        _ => None,
+    }
+}
+
+/// Table V: cycles a byte, of both together.
+pub(super) const fn total_cycles(system: System) -> Option<f64> {
+    match system {
+        System::Linux => Some(17.5),
+        System::Xen => Some(23.2),
+        System::Lro | System::Bo => Some(20.6),
+        System::Da => Some(9.2),
         _ => None,
     }
 }
@@ -63,6 +76,14 @@ pub(super) const fn packets_an_aggregate(system: System) -> Option<f64> {
         System::Linux | System::Xen => Some(1.0),
         System::Lro => Some(2.55),
         System::Da => Some(4.71),
+        _ => None,
+    }
+}
+
+/// Table I, their earlier machine: packets an aggregate.
+pub(super) const fn earlier_packets_an_aggregate(system: System) -> Option<f64> {
+    match system {
+        System::Lro => Some(2.65),
         _ => None,
     }
 }

@@ -4,11 +4,15 @@ use anyhow::Result;
 
 use super::paper;
 use super::system::System;
+use super::virtual_time::Reader;
 use crate::experiment::Output;
 use crate::flags::{XenFlags, XenPart};
 
 /// A system, and the frames of its polls.
 pub(super) type Case = (System, f64);
+
+/// A system, the frames of its polls, and how far its guest has read, on a faster link.
+pub(super) type PacedCase = (System, f64, Reader);
 
 /// A system in front of a guest whose instructions are counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,6 +35,7 @@ pub(super) struct SeveralCase {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(super) rates: Vec<Case>,
+    pub(super) paced: Vec<PacedCase>,
     pub(super) exchanges: Vec<System>,
     pub(super) costs: Vec<Case>,
     pub(super) guests: Vec<GuestCase>,
@@ -75,6 +80,7 @@ impl Plan {
         let live = wanted(XenPart::Guests);
         Ok(Self {
             rates: each(&System::SWEPT, &POLLS).filter(|_| wanted(XenPart::Rate)).collect(),
+            paced: if wanted(XenPart::Rate) { paced() } else { Vec::new() },
             exchanges: exchanges.collect(),
             costs: if counts {
                 let polls = if *quick { &QUICK_POLLS[..] } else { &COUNTED_POLLS };
@@ -115,18 +121,24 @@ impl Plan {
     }
 }
 
+/// Systems on a link that is ten times as fast.
+fn paced() -> Vec<PacedCase> {
+    let each = |(system, guest)| PACED_POLLS.map(|frames| (system, frames, guest));
+    LOADS.into_iter().flat_map(each).collect()
+}
+
 /// Guests whose instructions are counted. Their kernel coalesces as it does today, and at the paper's frames a
-/// poll also does not, as the paper's did not.
+/// poll also does not, as the paper's did not. Last is the guest that has the card itself, for which no poll is made.
 fn guests(quick: bool) -> Vec<GuestCase> {
-    let systems = if quick { &QUICK_SYSTEMS[..] } else { &System::DOMAINS };
+    let of_today = if quick { &QUICK_SYSTEMS[..] } else { &System::SWEPT };
     let polls = if quick { &QUICK_POLLS[..] } else { &COUNTED_POLLS };
-    let each = |frames: &f64, gro| {
-        let frames_a_poll = *frames;
+    let each = |systems: &'static [System], frames_a_poll, gro| {
         systems.iter().map(move |system| GuestCase { system: *system, frames_a_poll, gro })
     };
-    let today = polls.iter().flat_map(|frames| each(frames, true));
-    let as_then = (!quick).then(|| each(&paper::FRAMES_A_POLL, false));
-    today.chain(as_then.into_iter().flatten()).collect()
+    let today = polls.iter().flat_map(|frames| each(of_today, *frames, true));
+    let linux = |gro| each(&[System::Linux], paper::FRAMES_A_POLL, gro);
+    let as_then = each(&System::DOMAINS, paper::FRAMES_A_POLL, false).chain(linux(false));
+    today.chain(linux(true)).chain(as_then.filter(|_| !quick)).collect()
 }
 
 /// Several guests at once.
@@ -139,8 +151,25 @@ fn several(quick: bool) -> Vec<SeveralCase> {
 }
 
 /// Frames a poll; the paper's among them.
-const POLLS: [f64; 11] =
-    [1.0, 2.0, paper::FRAMES_A_POLL, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0];
+const POLLS: [f64; 12] = [
+    1.0,
+    2.0,
+    paper::FRAMES_A_POLL,
+    paper::EARLIER_FRAMES_A_POLL,
+    3.0,
+    4.0,
+    6.0,
+    8.0,
+    12.0,
+    16.0,
+    24.0,
+    32.0,
+];
+/// On the faster link. Two frames at least: one leaves alone whatever a guest has read.
+const PACED_POLLS: [f64; 4] = [2.0, paper::FRAMES_A_POLL, 4.0, 8.0];
+/// What is compared on it.
+pub(super) const LOADS: [(System, Reader); 3] =
+    [(System::Lro, Reader::Busy), (System::Auto, Reader::Busy), (System::Auto, Reader::Idle)];
 pub(super) const COUNTED_POLLS: [f64; 6] = [1.0, paper::FRAMES_A_POLL, 4.0, 8.0, 16.0, FULL_LOAD];
 const QUICK_POLLS: [f64; 1] = [paper::FRAMES_A_POLL];
 /// A poll at full load.
@@ -179,21 +208,21 @@ mod tests {
     #[test]
     fn without_flags_it_is_everything() {
         let plan = plan("").unwrap();
-        assert_eq!((plan.rates.len(), plan.exchanges.len(), plan.costs.len()), (77, 6, 48));
-        assert_eq!((plan.guests.len(), plan.machines.len()), (42, 7));
+        assert_eq!((plan.rates.len(), plan.exchanges.len(), plan.costs.len()), (84, 6, 48));
+        assert_eq!((plan.paced.len(), plan.guests.len(), plan.machines.len()), (12, 50, 7));
         assert_eq!((plan.requests.len(), plan.several.len()), (1, 9));
-        assert_eq!(plan.steps().unwrap(), 77 + 6 + 48 + 42 + 7 * 3 + 7 + 9);
+        assert_eq!(plan.steps().unwrap(), 84 + 12 + 6 + 48 + 50 + 7 * 3 + 7 + 9);
         assert!(plan.needs_networks(), "for guests");
     }
 
     #[test]
     fn a_part_is_measured_alone() {
         for (line, steps) in [
-            ("rate", 77),
+            ("rate", 96),
             ("latency", 6),
-            ("cost --quick", 10),
-            ("throughput", 111),
-            ("throughput --quick", 17),
+            ("cost --quick", 11),
+            ("throughput", 119),
+            ("throughput --quick", 18),
             ("guests", 16),
             ("guests --quick", 2),
         ] {

@@ -14,8 +14,10 @@ use rxo::{ChecksumStatus, Frame, Instant};
 
 /// The payload of a segment with the timestamp option, at an MTU of 1,500 bytes.
 pub(super) const SEGMENT_BYTES: usize = 1_448;
-/// Frames a second of the paper's link: the time of one is its 16.7 us.
+/// The time of a frame on the paper's link, which carries 60,000 a second.
 pub(super) const FRAME_TIME: Duration = Duration::from_nanos(16_667);
+/// The time of a frame on a link that is ten times as fast.
+pub(super) const FAST_FRAME_TIME: Duration = Duration::from_nanos(1_667);
 /// A sender's clock of timestamps ticks every millisecond: after so many frames.
 const FRAMES_A_TICK: usize = 60;
 
@@ -33,7 +35,12 @@ impl Traffic {
 
     /// The `n`-th frame; it arrives when `n + 1` frame times have passed.
     pub(super) fn frame(&self, n: usize) -> Frame<&[u8]> {
-        self.frame_at(n, Instant::ZERO + FRAME_TIME * (n as u32 + 1))
+        self.frame_every(FRAME_TIME, n)
+    }
+
+    /// The `n`-th frame of a link on which a frame takes so long.
+    pub(super) fn frame_every(&self, frame_time: Duration, n: usize) -> Frame<&[u8]> {
+        self.frame_at(n, Instant::ZERO + frame_time * (n as u32 + 1))
     }
 
     pub(super) fn frame_at(&self, n: usize, arrived_at: Instant) -> Frame<&[u8]> {

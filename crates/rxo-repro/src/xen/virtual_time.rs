@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::domain::Domain;
 use super::system::System;
-use super::traffic::{FRAME_TIME, Polls, Traffic};
+use super::traffic::{FAST_FRAME_TIME, FRAME_TIME, Polls, Traffic};
 
 /// A bulk transfer through a driver domain.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -21,6 +21,43 @@ pub(super) struct Rate {
     /// How long the first segment of a delivery was held, in microseconds.
     pub(super) hold_p50_us: f64,
     pub(super) hold_p99_us: f64,
+}
+
+/// A bulk transfer on a link that is ten times as fast, to a guest that has read everything or has not.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Paced {
+    #[serde(flatten)]
+    pub(super) rate: Rate,
+    pub(super) guest: Reader,
+    /// Polls, and those of them at whose end something stayed.
+    pub(super) polls: u64,
+    pub(super) holding_polls: u64,
+}
+
+/// How far a guest has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Reader {
+    /// It has much to read.
+    Busy,
+    /// It has read everything.
+    Idle,
+}
+
+impl Reader {
+    const fn load(self) -> Load {
+        match self {
+            Self::Busy => BUSY,
+            Self::Idle => IDLE,
+        }
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::Idle => "idle",
+        }
+    }
 }
 
 /// Single requests through a driver domain.
@@ -39,18 +76,49 @@ pub(super) struct Exchange {
 /// # Errors
 /// If the engine refuses the policy.
 pub(super) fn rate(system: System, frames_a_poll: f64, traffic: &Traffic) -> Result<Rate> {
+    let paced = pass((system, frames_a_poll), Reader::Busy, (traffic, FRAME_TIME))?;
+    Ok(paced.rate)
+}
+
+/// Sends `traffic` ten times as fast. At this rate the next poll comes soon enough for `auto` to wait for it.
+///
+/// # Errors
+/// If the engine refuses the policy.
+pub(super) fn paced(
+    (system, frames_a_poll): (System, f64),
+    guest: Reader,
+    traffic: &Traffic,
+) -> Result<Paced> {
+    pass((system, frames_a_poll), guest, (traffic, FAST_FRAME_TIME))
+}
+
+/// Sends `traffic`, of which each frame takes `frame_time`. Between polls the domain looks at the time when it must.
+fn pass(
+    (system, frames_a_poll): (System, f64),
+    guest: Reader,
+    (traffic, frame_time): (&Traffic, Duration),
+) -> Result<Paced> {
     let mut domain = Domain::new(system, Discard::default())?;
-    let (mut polls, mut next) = (Polls::new(frames_a_poll), 0);
+    let load = Some(guest.load());
+    let (mut portions, mut next) = (Polls::new(frames_a_poll), 0);
+    let (mut polls, mut holding_polls) = (0, 0);
     while next < traffic.len() {
-        let end = (next + polls.next()).min(traffic.len());
-        domain.poll((next..end).map(|n| traffic.frame(n)), Some(BUSY))?;
+        let end = (next + portions.next()).min(traffic.len());
+        let frame = |n| traffic.frame_every(frame_time, n);
+        let poll_at = frame(end - 1).arrived_at;
+        if let Some(at) = domain.look_at().filter(|at| *at < poll_at) {
+            domain.look(load, at)?;
+        }
+        domain.poll((next..end).map(frame), load)?;
+        polls += 1;
+        holding_polls += u64::from(domain.look_at().is_some());
         next = end;
     }
     let counters = domain.counters();
     let deliveries = counters.aggregates + counters.singles;
     let hold_us = |share| counters.hold_ns.quantile(share) as f64 / 1e3;
     let passed = domain.sink.0;
-    Ok(Rate {
+    let rate = Rate {
         system,
         frames_a_poll,
         packets_an_aggregate: match deliveries {
@@ -60,7 +128,8 @@ pub(super) fn rate(system: System, frames_a_poll: f64, traffic: &Traffic) -> Res
         },
         hold_p50_us: hold_us(0.5),
         hold_p99_us: hold_us(0.99),
-    })
+    };
+    Ok(Paced { rate, guest, polls, holding_polls })
 }
 
 /// Sends requests one at a time, each in a poll of its own to an idle guest; the next comes when the one
@@ -175,6 +244,22 @@ mod tests {
         // And of four polls, for seven more.
         assert!((hold(System::Da4) / (7.0 * 16.667) - 1.0).abs() < 0.1, "{}", hold(System::Da4));
         assert!((hold(System::Lro) / 16.667 - 1.0).abs() < 0.1, "{}", hold(System::Lro));
+    }
+
+    #[test]
+    fn auto_holds_only_for_a_guest_that_is_busy_and_polls_that_come_soon() {
+        let traffic = Traffic::new(960, SEGMENT_BYTES).unwrap();
+        let fast = |system, guest| paced((system, 2.0), guest, &traffic).unwrap();
+        let busy = fast(System::Auto, Reader::Busy);
+        // Of the paces of eight polls of two frames, the last is the one that may not wait.
+        assert!(busy.rate.packets_an_aggregate > 15.0, "{busy:?}");
+        assert!(busy.holding_polls > busy.polls * 4 / 5, "{busy:?}");
+        assert!(busy.rate.hold_p99_us <= 50.0, "{busy:?}");
+        for ended in [fast(System::Auto, Reader::Idle), fast(System::Lro, Reader::Busy)] {
+            assert_eq!((ended.holding_polls, ended.rate.packets_an_aggregate), (0, 2.0));
+        }
+        let slow = rate(System::Auto, 2.0, &traffic).unwrap();
+        assert_eq!(slow.packets_an_aggregate, 2.0, "at 60,000 the next poll is too late");
     }
 
     #[test]

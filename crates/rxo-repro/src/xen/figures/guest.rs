@@ -1,15 +1,11 @@
-//! Figures of guests: what a byte costs them, and the rates that follow from that and from the driver
-//! domain.
+//! Figures of guests: what a byte costs them.
 
 use rxo_driver::LINE_BYTES;
 
-use super::{ALIKE, OF_GUESTS, at, bar, cost_at, lines, points, polls, shown};
+use super::{ALIKE, OF_GUESTS, at, bar, lines, points, polls, shown};
 use crate::figure::{Figure, Series};
 use crate::statement::Statement;
-use crate::stats::Spread;
-use crate::xen::driver::Cost;
 use crate::xen::guest::GuestCost;
-use crate::xen::guest::rate::GuestRate;
 use crate::xen::paper;
 use crate::xen::plan::FULL_LOAD;
 use crate::xen::system::System;
@@ -75,7 +71,7 @@ pub(super) fn sweep(guests: &[GuestCost]) -> Figure {
         x_label: "frames a poll",
         y_label: "instructions a byte",
         x: polls(guests),
-        series: lines(guests, &System::DOMAINS, value)
+        series: lines(guests, &System::SWEPT, value)
             .into_iter()
             .chain(points(guests, value, paper::guest_cycles))
             .collect(),
@@ -146,85 +142,6 @@ pub(super) fn alignments(guests: &[GuestCost]) -> Figure {
              lies, so alignment is not what made the paper's guest pay more."
                 .to_owned()
         })],
-        ..Figure::default()
-    }
-}
-
-/// The rate of one core that spends on a byte what driver domain and guest do, of a guest that is Xen's for Linux.
-fn derived(costs: &[Cost], guests: &[GuestCost], system: System) -> Option<f64> {
-    let guest = |system| {
-        let system = if system == System::Linux { System::Xen } else { system };
-        at(guests, system, paper::FRAMES_A_POLL).map(|cost| cost.instructions_a_byte)
-    };
-    let driver = |system| match system {
-        System::Linux => Some(0.0),
-        _ => cost_at(costs, system, paper::FRAMES_A_POLL),
-    };
-    let total = |system| driver(system).zip(guest(system)).map(|(one, other)| one + other);
-    let share = total(System::Linux).zip(total(system)).map(|(linux, total)| linux / total)?;
-    Some((paper::LINUX_MBIT_PER_S * share).min(paper::LINK_MBIT_PER_S))
-}
-
-/// Table IV and Table I: derived for a guest of today and for one as the paper's, which did not coalesce by itself, and
-/// measured on the paper's machine.
-pub(super) fn table_iv(
-    costs: &[Cost],
-    [guests, without_gro]: [&[GuestCost]; 2],
-    machines: &[GuestRate],
-) -> Figure {
-    let systems = System::RECEIVERS;
-    let rate = |guests: &[GuestCost], system| derived(costs, guests, system);
-    let measured = |system| {
-        let of_system = machines.iter().filter(|machine| machine.system == system);
-        Spread::of(of_system.map(|machine| machine.mbit_per_s))
-    };
-    let grows = |guests: &[GuestCost], system| {
-        rate(guests, System::Xen).zip(rate(guests, system)).map(|(xen, rate)| rate / xen)
-    };
-    let column = |of: &dyn Fn(System) -> Option<f64>| systems.map(of).to_vec();
-    Figure {
-        number: OF_GUESTS[2],
-        title: "Mbit/s that one core carries",
-        fixed: "derived from instructions a byte at 2.55 frames a poll, Linux is 721.1; measured with an emulated guest",
-        x_label: "system",
-        y_label: "Mbit/s",
-        x: systems.map(|system| system.name().to_owned()).to_vec(),
-        series: vec![
-            Series::new("derived, GRO off", column(&|system| rate(without_gro, system))).bars(),
-            Series::new("derived, GRO on", column(&|system| rate(guests, system))).bars(),
-            Series::of_spreads("measured", systems.map(measured).to_vec()).bars(),
-            Series::reference("the paper", column(&paper::mbit_per_s)).bars(),
-            Series::reference("the paper, Table I", column(&paper::earlier_mbit_per_s)).bars(),
-        ],
-        statements: vec![
-            Statement::new(
-                "Delayed Aggregation reaches 139.5 % of Xen's rate, and more than Linux's (103.7 %)",
-                grows(without_gro, System::Da)
-                    .zip(rate(without_gro, System::Da))
-                    .map(|(grows, da)| grows >= 1.395 && da > paper::LINUX_MBIT_PER_S),
-                format!(
-                    "Derived for a guest whose GRO is off, as the paper's had none: {} Mbit/s, {} times \
-                     Xen's. With GRO: {} Mbit/s, {} times.",
-                    shown(rate(without_gro, System::Da)),
-                    shown(grows(without_gro, System::Da)),
-                    shown(rate(guests, System::Da)),
-                    shown(grows(guests, System::Da)),
-                ),
-            ),
-            Statement::new(
-                "LRO alone reaches 106.5 % of Xen's rate (Table I), and stays below Linux's",
-                grows(without_gro, System::Lro)
-                    .zip(rate(without_gro, System::Lro))
-                    .map(|(grows, lro)| grows >= 1.065 && lro < paper::LINUX_MBIT_PER_S),
-                format!(
-                    "Derived, GRO off: {} Mbit/s, {} times Xen's. With GRO: {} Mbit/s, {} times.",
-                    shown(rate(without_gro, System::Lro)),
-                    shown(grows(without_gro, System::Lro)),
-                    shown(rate(guests, System::Lro)),
-                    shown(grows(guests, System::Lro)),
-                ),
-            ),
-        ],
         ..Figure::default()
     }
 }

@@ -1,7 +1,7 @@
 //! The paper's tables as figures, with verdicts. A verdict is worked out, never written down.
 //!
-//! What is on [`virtual_time`], what the [`driver`] domain costs, what a [`guest`] pays, and how live
-//! [`guests`] fare have a file each; this one says which figures there are, and how they find the case of a
+//! What is on [`virtual_time`], what the [`driver`] domain costs, what a [`guest`] pays, what follows from
+//! both as [`totals`], and how live [`guests`] fare have a file each; this one says which figures there are, and how they find the case of a
 //! system.
 
 mod driver;
@@ -9,6 +9,7 @@ mod guest;
 mod guests;
 #[cfg(test)]
 mod tests;
+mod totals;
 mod virtual_time;
 
 use super::driver::Cost;
@@ -21,7 +22,7 @@ use crate::figure::{Figure, Series};
 use crate::statement::Statement;
 
 /// Figures of guests, which get their packets in real time.
-pub(super) const OF_GUESTS: [&str; 10] = [
+pub(super) const OF_GUESTS: [&str; 12] = [
     "Table V guest",
     "alignment",
     "Table IV",
@@ -32,15 +33,20 @@ pub(super) const OF_GUESTS: [&str; 10] = [
     "alignment places",
     "sweep guest",
     "requests rate",
+    "Table V total",
+    "Table IV in percent",
 ];
 
 /// Every figure for which there is something.
 pub(super) fn all(measured: &Measured) -> Vec<Figure> {
-    let Measured { rates, exchanges, costs, guests, machines, requests, several } = measured;
+    let Measured { rates, paced, exchanges, costs, guests, machines, requests, several } = measured;
     let (guests, without_gro): (Vec<_>, Vec<_>) = guests.iter().copied().partition(|cost| cost.gro);
     let mut figures = Vec::new();
     if !rates.is_empty() {
         figures.extend([virtual_time::aggregates(rates), virtual_time::holds(rates)]);
+    }
+    if !paced.is_empty() {
+        figures.push(virtual_time::load(rates, paced));
     }
     if !costs.is_empty() {
         figures.extend([driver::table_v(costs), driver::sweep(costs), driver::copies(costs)]);
@@ -54,7 +60,12 @@ pub(super) fn all(measured: &Measured) -> Vec<Figure> {
         ]);
     }
     if !guests.is_empty() && !costs.is_empty() {
-        figures.push(guest::table_iv(costs, [&guests, &without_gro], machines));
+        let guests = [&guests[..], &without_gro];
+        figures.extend([
+            totals::table_v(costs, guests),
+            totals::table_iv(costs, guests, machines),
+            totals::shares(costs, guests),
+        ]);
     }
     if !exchanges.is_empty() {
         figures.push(virtual_time::table_vii(exchanges));
