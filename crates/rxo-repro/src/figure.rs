@@ -14,7 +14,8 @@ use crate::wrap::wrapped;
 /// One figure, measured here.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Figure {
-    /// The paper's number for it, such as "4" or "Table 1".
+    /// The paper's number for it, such as "4" or "Table 1". What the paper does not have has a word, which only
+    /// names its file.
     pub(crate) number: &'static str,
     pub(crate) title: &'static str,
     /// What is the same for all of it, or how it was measured.
@@ -151,6 +152,13 @@ impl Figure {
         if number.starts_with("Table") { (*number).to_owned() } else { format!("Figure {number}") }
     }
 
+    /// What stands over it: its title, behind the paper's name for it if it has one.
+    fn heading(&self) -> String {
+        let is_papers = self.number.starts_with("Table")
+            || self.number.starts_with(|c: char| c.is_ascii_digit());
+        if is_papers { format!("{}. {}", self.name(), self.title) } else { self.title.to_owned() }
+    }
+
     /// The table and what the paper says.
     pub(crate) fn text(&self) -> String {
         let head = [self.x_label].into_iter().chain(self.series.iter().map(|s| s.name.as_str()));
@@ -159,8 +167,7 @@ impl Figure {
             let cells = self.series.iter().map(|series| series.cell(index));
             table.row([x.clone()].into_iter().chain(cells));
         }
-        let Self { title, fixed, .. } = self;
-        let mut text = format!("{}. {title} ({fixed})\n\n{}", self.name(), table.render());
+        let mut text = format!("{} ({})\n\n{}", self.heading(), self.fixed, table.render());
         if let Some(condition) = &self.condition {
             // Writing to a string cannot fail.
             _ = write!(text, "\n\n{}", wrapped(&format!("! invalid, in no verdict: {condition}")));
@@ -176,8 +183,7 @@ impl Figure {
     pub(crate) fn svg(&self) -> String {
         let x_label = format!("{} ({})", self.x_label, self.fixed);
         let x = figure::Axis::categories(x_label, self.x.iter().cloned());
-        let title = format!("{}. {}", self.name(), self.title);
-        let drawing = figure::Figure::new(title, x, figure::Axis::linear(self.y_label));
+        let drawing = figure::Figure::new(self.heading(), x, figure::Axis::linear(self.y_label));
         let drawing = drawing.describe(self.description());
         let drawing =
             self.series.iter().fold(drawing, |drawing, series| drawing.with(series.drawn()));
@@ -302,5 +308,9 @@ mod tests {
         let table = Figure { number: "Table 1", ..figure() };
         assert_eq!(table.file_name(), "table-1.svg");
         assert!(table.text().starts_with("Table 1. "));
+        let ours = Figure { number: "sweep guest", ..figure() };
+        assert_eq!(ours.file_name(), "figure-sweep-guest.svg");
+        assert!(ours.text().starts_with("Packets eliminated (4 entries)"), "{}", ours.text());
+        assert!(!ours.svg().contains("sweep guest"));
     }
 }

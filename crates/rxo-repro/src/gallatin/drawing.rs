@@ -40,7 +40,7 @@ fn deliveries(tables: &[Table]) -> Figure {
 }
 
 fn figure(tables: &[Table], title: &str, y: &str) -> Figure {
-    let peers = tables.iter().map(|table| table.peer.name());
+    let peers = tables.iter().map(|table| table.peer.label());
     let x = Axis::categories("how often the receiver acknowledges", peers);
     let described = format!("{title}, by how often the receiver acknowledges and by receive path.");
     Figure::new(title, x, Axis::linear(y)).describe(described)
@@ -52,7 +52,7 @@ fn with_ways(figure: Figure, tables: &[Table], value: fn(&Row) -> Spread) -> Fig
         let values = spreads.iter().map(|spread| spread.map_or(f64::NAN, |spread| spread.median));
         let varies = |spread: &Spread| spread.max > spread.min;
         let ranges = spreads.iter().map(|spread| spread.filter(varies).map(|s| (s.min, s.max)));
-        figure.with(Series::bars(way.name(), values).ranges(ranges).colour(colour))
+        figure.with(Series::bars(way.label(), values).ranges(ranges).colour(colour))
     })
 }
 
@@ -60,7 +60,7 @@ fn with_ways(figure: Figure, tables: &[Table], value: fn(&Row) -> Spread) -> Fig
 fn with_paper(figure: Figure, tables: &[Table], value: fn(&paper::PaperRow) -> f64) -> Figure {
     Way::ALL.iter().enumerate().skip(1).fold(figure, |figure, (colour, &way)| {
         let of = |table: &Table| paper::row(table.peer, way).map_or(f64::NAN, value);
-        let name = format!("paper: {}", way.name());
+        let name = format!("paper: {}", way.label());
         figure.with(Series::bars(name, tables.iter().map(of)).colour(colour).reference())
     })
 }
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(figures.len(), 3);
         for (name, svg) in &figures {
             for way in Way::ALL {
-                assert!(svg.contains(way.name()), "{name}");
+                assert!(svg.contains(&way.label().replace('\'', "&#39;")), "{name}");
             }
         }
         assert!(figures[0].1.contains("0.404") && !figures[2].1.contains("paper"));

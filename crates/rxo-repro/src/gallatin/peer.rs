@@ -27,6 +27,15 @@ impl Peer {
         }
     }
 
+    /// The name in figures.
+    pub(super) const fn label(self) -> &'static str {
+        match self {
+            Self::Rarely => "rarely",
+            Self::EveryEight => "every eight segments",
+            Self::EachSegment => "each segment",
+        }
+    }
+
     /// The name in sentences.
     pub(super) const fn described(self) -> &'static str {
         match self {

@@ -29,6 +29,15 @@ impl Way {
         }
     }
 
+    /// The name in figures.
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::KernelGro => "the kernel's GRO",
+            Self::NoAggregation => "rxo, each ACK",
+            Self::AckAggregate => "rxo, ACKs aggregated",
+        }
+    }
+
     /// With which policy rxo stands there; `None` where it does not.
     pub(crate) fn policy(self) -> Option<Policy> {
         let policy = defaults::live(Policy::linux_gro());
