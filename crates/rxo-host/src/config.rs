@@ -176,6 +176,9 @@ pub enum HostError {
     /// The system gave no descriptor for waking the worker.
     #[error("no descriptor to wake the worker: {0}")]
     NoDescriptor(String),
+    /// Another shard of the host could not be opened.
+    #[error("another shard of this host was not opened")]
+    OtherShard,
 }
 
 /// Buffers that are small at first, and large where the path needs it. One acknowledgement a turn, because each

@@ -71,6 +71,7 @@ mod ports;
 mod post;
 mod queue;
 mod receive;
+mod seats;
 mod settings;
 mod shards;
 mod socket;
@@ -86,6 +87,7 @@ pub use fast::{
 };
 pub use link::{IpCidr, Route};
 pub use rxo_frame::SharedBytes;
+pub use seats::ShardSeat;
 pub use shards::ShardedHost;
 pub use socket::{Handle, Incoming, Readiness, TcpListener, TcpStream};
 pub use stages::{Stage, StageTimer, StageTimes};

@@ -14,14 +14,14 @@ use rxo_frame::{Frame, Instant};
 use rxo_wire::{FlowKey, shard_of};
 
 use crate::post::Listeners;
-use crate::socket::Shards;
-use crate::{Handle, Host, HostConfig, HostError};
+use crate::{Handle, Host, HostConfig, HostError, ShardSeat};
 
 /// A host in several shards.
 ///
 /// Each is a [`Host`] with a device queue of its own, to be run by a thread of its own
-/// ([`ShardedHost::into_shards`]) if its queue can be sent to that thread. Sinks of `rxo-driver` cannot: they stay on the
-/// thread that opened them, where the shards take turns ([`ShardedHost::turn`]). The applications see one host.
+/// ([`ShardedHost::into_shards`]) if its queue can be sent to that thread. Sinks of `rxo-driver` cannot: there each thread
+/// gets a [`ShardSeat`] and opens its queue itself, or one thread opens all, and the shards take turns on it
+/// ([`ShardedHost::turn`]). The applications see one host.
 pub struct ShardedHost<I: FrameSource, O> {
     shards: Vec<Host<I, O>>,
     handle: Handle,
@@ -57,25 +57,9 @@ where
     /// # }
     /// ```
     pub fn new(queues: Vec<(I, O)>, config: &HostConfig) -> Result<Self, HostError> {
-        config.check()?;
-        let count = queues.len();
-        if !(1..=MOST_SHARDS).contains(&count) {
-            let (option, least, most) = ("the number of queues", 1, MOST_SHARDS);
-            return Err(HostError::Number { option, value: count, least, most });
-        }
-        let (config, listeners) = (config.part_of(count), Arc::<Listeners>::default());
-        let mut shards = Vec::with_capacity(count);
-        for (index, (source, sink)) in queues.into_iter().enumerate() {
-            let shard = Shard { index: index as u32, count: count as u32 };
-            let seat = Seat { shard, listeners: Arc::clone(&listeners) };
-            shards.push(Host::shard(source, sink, &config, seat)?);
-        }
-        let posts: Vec<_> = shards.iter().map(|shard| Arc::clone(shard.post())).collect();
-        for (index, shard) in shards.iter_mut().enumerate() {
-            let others = posts.iter().enumerate().filter(|(other, _)| *other != index);
-            shard.meet(others.map(|(_, post)| Arc::clone(post)).collect());
-        }
-        Ok(Self { shards, handle: Handle::new(Shards::new(posts)) })
+        let seats = ShardSeat::all(queues.len(), config)?;
+        let (shards, handle) = ShardSeat::open_all(seats, queues)?;
+        Ok(Self { shards, handle })
     }
 
     /// The handle for applications. Its connections are opened on the shards in turn, and its listeners accept from all.
@@ -129,6 +113,15 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
+    /// The shard with the number `index` of `count`.
+    pub(crate) const fn new(index: u32, count: u32) -> Self {
+        Self { index, count }
+    }
+
+    pub(crate) const fn index(self) -> u32 {
+        self.index
+    }
+
     pub(crate) const fn is_first(self) -> bool {
         self.index == 0
     }
@@ -150,7 +143,7 @@ pub(crate) struct Seat {
 
 impl Default for Seat {
     fn default() -> Self {
-        Self { shard: Shard { index: 0, count: 1 }, listeners: Arc::default() }
+        Self { shard: Shard::new(0, 1), listeners: Arc::default() }
     }
 }
 
@@ -162,5 +155,3 @@ pub(crate) fn news<B: AsRef<[u8]>>(frame: &Frame<B>) -> News {
     let Frame { arrived_at, checksum, gso, vlan, .. } = *frame;
     Frame { bytes: frame.bytes().into(), arrived_at, checksum, gso, vlan }
 }
-
-const MOST_SHARDS: usize = 256;

@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -13,7 +14,9 @@ use rxo_device::{
     SinkCounters,
 };
 use rxo_frame::{Frame, Gather, Instant, LinkKind};
-use rxo_host::{Host, HostConfig, HostCounters, HostError, ShardedHost, TcpListener, TcpStream};
+use rxo_host::{
+    Host, HostConfig, HostCounters, HostError, ShardSeat, ShardedHost, TcpListener, TcpStream,
+};
 use rxo_wire::{FlowKey, parse, parse_ip, shard_of};
 
 use crate::threads::Polling;
@@ -73,14 +76,19 @@ struct Scene {
     now: Instant,
 }
 
-fn ends(options: MemoryOptions, configs: [HostConfig; 2]) -> (Peer, Sharded, Vec<MemoryLink>) {
+/// A peer, the lanes to the shards of a host, and the link back.
+fn peer_of(options: MemoryOptions, config: HostConfig) -> (Peer, Vec<MemoryLink>, MemoryLink) {
     let lanes: Vec<_> = (0..SHARDS).map(|_| MemoryLink::new(options)).collect();
     let back = MemoryLink::new(options);
     let steering =
         Steering { kind: options.link, lanes: lanes.iter().map(MemoryLink::sink).collect() };
-    let queues = lanes.iter().map(|lane| (lane.source(), back.sink())).collect();
+    (Host::new(back.source(), steering, config).unwrap(), lanes, back)
+}
+
+fn ends(options: MemoryOptions, configs: [HostConfig; 2]) -> (Peer, Sharded, Vec<MemoryLink>) {
     let [at_peer, at_host] = configs;
-    let peer = Host::new(back.source(), steering, at_peer).unwrap();
+    let (peer, lanes, back) = peer_of(options, at_peer);
+    let queues = lanes.iter().map(|lane| (lane.source(), back.sink())).collect();
     (peer, ShardedHost::new(queues, &at_host).unwrap(), lanes)
 }
 
@@ -293,25 +301,30 @@ fn a_host_has_at_least_one_shard() {
     assert!(matches!(error, HostError::Number { .. }));
 }
 
-/// Each shard on a thread of its own, and an application that knows of none of that.
+/// Each shard on a thread of its own, which opens its queue itself, and an application that knows of none of that.
 #[test]
 fn shards_run_on_threads_of_their_own() {
-    let (mut peer, host, _) = ends(options(), [config("10.0.0.1/24"), config("10.0.0.2/24")]);
-    let (client, handle) = (peer.handle(), host.handle());
+    let [at_peer, at_host] = [config("10.0.0.1/24"), config("10.0.0.2/24")];
+    let (mut peer, lanes, back) = peer_of(options(), at_peer);
+    let client = peer.handle();
     let stop = Arc::new(AtomicBool::new(false));
-    let listener = handle.listen(server(), 64).unwrap();
+    let (opened, opening) = channel();
     let data = pattern(200_000);
     let counters = thread::scope(|scope| {
         let stop = &stop;
         scope.spawn(move || peer.run(&mut Polling::start(), stop, |_, _| {}).unwrap());
-        let run = |mut shard: Host<MemorySource, MemorySink>| {
+        let run = |seat: ShardSeat<Vec<u8>>| {
+            let (lane, back, opened) = (&lanes[seat.index() as usize], &back, opened.clone());
             scope.spawn(move || {
+                let (mut shard, handle) = seat.open(lane.source(), back.sink()).unwrap();
+                opened.send(handle).unwrap();
                 shard.run(&mut Polling::start(), stop, |_, _| {}).unwrap();
                 shard.counters()
             })
         };
-        let shards: Vec<_> = host.into_shards().into_iter().map(run).collect();
-        let listener = &listener;
+        let seats = ShardSeat::all(SHARDS, &at_host).unwrap();
+        let shards: Vec<_> = seats.into_iter().map(run).collect();
+        let listener = opening.recv().unwrap().listen(server(), 64).unwrap();
         scope.spawn(move || {
             for _ in 0..8 {
                 let (mut stream, _) = listener.accept().unwrap();
@@ -341,13 +354,30 @@ fn shards_run_on_threads_of_their_own() {
         shards.into_iter().map(|shard| shard.join().unwrap()).collect::<Vec<_>>()
     });
     assert!(counters.iter().all(|shard| shard.misplaced == 0));
-    assert!(counters.iter().map(|shard| shard.deliveries).sum::<u64>() > 0);
+    let deliveries: Vec<_> = counters.iter().map(|shard| shard.deliveries).collect();
+    assert!(deliveries.iter().all(|deliveries| *deliveries > 20), "{deliveries:?}");
 }
 
-/// The keys of the tests' connections are not all on one shard by chance.
+/// Nobody waits for a shard that will not come.
+#[test]
+fn a_seat_that_is_given_up_ends_the_waiting_of_the_others() {
+    let lane = MemoryLink::new(options());
+    let mut seats = ShardSeat::<Vec<u8>>::all(SHARDS, &config("10.0.0.2/24")).unwrap();
+    let other = seats.pop().unwrap();
+    let first = seats.pop().unwrap();
+    let waiting = thread::spawn({
+        let lane = lane.clone();
+        move || first.open(lane.source(), lane.sink()).map(|_| ())
+    });
+    drop(other);
+    assert_eq!(waiting.join().unwrap(), Err(HostError::OtherShard));
+}
+
+/// The ports of one client are on both shards, as `shard_of` says: neither has all, nor almost all.
 #[test]
 fn ports_decide_the_shard() {
     let key = |port: u32| FlowKey::v4(0x0a00_0001, 0x0a00_0002, port << 16 | 80, 0);
-    let shards: HashSet<_> = (49_152..49_160).map(|port| shard_of(&key(port), 2)).collect();
-    assert_eq!(shards.len(), 2);
+    let ports = 49_152..50_152;
+    let first = ports.filter(|port| shard_of(&key(*port), 2) == 0).count();
+    assert!((400..600).contains(&first), "{first} of 1,000");
 }

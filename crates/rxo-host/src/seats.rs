@@ -1,0 +1,198 @@
+//! The shards of a host before they have their queues: a seat each, which goes to the thread that runs the shard.
+//!
+//! Separate because a device of the system may belong to the thread that opened it. So the threads open their queues
+//! themselves, and meet once, before the first packet: each shard must know the others. No lock is used after that.
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rxo_device::{FrameSink, FrameSource};
+
+use crate::post::{Listeners, Post};
+use crate::shards::{Seat, Shard};
+use crate::socket::Shards;
+use crate::{Handle, Host, HostConfig, HostError};
+
+/// The right to be one shard of a host, given out by [`ShardSeat::all`]. It can be sent to a thread, which then opens
+/// a queue of the device and runs the shard on it.
+pub struct ShardSeat<B> {
+    config: Arc<HostConfig>,
+    seat: Seat,
+    meeting: Arc<Meeting<B>>,
+}
+
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
+    /// The seats of a host in `count` shards, which divide the limits of `config` equally. `B` is the buffer of their
+    /// queues.
+    ///
+    /// # Errors
+    /// [`HostError`] if a setting is invalid, or `count` is not 1 to 256.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_device::{MemoryLink, MemoryOptions};
+    /// use rxo_host::{HostConfig, ShardSeat};
+    ///
+    /// let config = HostConfig::new(vec!["10.0.0.1/24".parse()?], [1, 2]);
+    /// let threads: Vec<_> = ShardSeat::all(2, &config)?
+    ///     .into_iter()
+    ///     .map(|seat| {
+    ///         std::thread::spawn(move || {
+    ///             let queue = MemoryLink::new(MemoryOptions::default());
+    ///             let (shard, handle) = seat.open(queue.source(), queue.sink())?;
+    ///             // Here it would run the shard; any thread may use the handle.
+    ///             drop((shard, handle));
+    ///             Ok::<_, rxo_host::HostError>(())
+    ///         })
+    ///     })
+    ///     .collect();
+    /// for thread in threads {
+    ///     thread.join().unwrap()?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn all(count: usize, config: &HostConfig) -> Result<Vec<Self>, HostError> {
+        config.check()?;
+        if !(1..=MOST_SHARDS).contains(&count) {
+            let (option, least, most) = ("the number of queues", 1, MOST_SHARDS);
+            return Err(HostError::Number { option, value: count, least, most });
+        }
+        let (config, listeners) = (Arc::new(config.part_of(count)), Arc::<Listeners>::default());
+        let meeting = Meeting::new(count);
+        let seats = (0..count as u32).map(|index| Self {
+            config: Arc::clone(&config),
+            seat: Seat {
+                shard: Shard::new(index, count as u32),
+                listeners: Arc::clone(&listeners),
+            },
+            meeting: Arc::clone(&meeting),
+        });
+        Ok(seats.collect())
+    }
+
+    /// The number of this shard: its queue gives the frames of the connections for which
+    /// [`shard_of`](rxo_wire::shard_of()) says so.
+    #[must_use]
+    pub const fn index(&self) -> u32 {
+        self.seat.shard.index()
+    }
+
+    /// Opens the shard on the queue with these two ends, waits until all other seats are opened as well, and returns the
+    /// shard and the handle of the whole host.
+    ///
+    /// # Errors
+    /// [`HostError`] if the queue does not fit; [`HostError::OtherShard`] if another seat was dropped, or its queue does
+    /// not fit.
+    pub fn open<I, O>(self, source: I, sink: O) -> Result<(Host<I, O>, Handle), HostError>
+    where
+        I: FrameSource<Buffer = B>,
+        O: FrameSink,
+    {
+        let mut shard = self.sit(source, sink)?;
+        let posts = self.meeting.wait()?;
+        self.introduce(&mut shard, &posts);
+        Ok((shard, Handle::new(Shards::new(posts))))
+    }
+
+    /// Opens all shards on this thread.
+    pub(crate) fn open_all<I, O>(
+        seats: Vec<Self>,
+        queues: Vec<(I, O)>,
+    ) -> Result<(Vec<Host<I, O>>, Handle), HostError>
+    where
+        I: FrameSource<Buffer = B>,
+        O: FrameSink,
+    {
+        let mut shards = Vec::with_capacity(seats.len());
+        for (seat, (source, sink)) in seats.iter().zip(queues) {
+            shards.push(seat.sit(source, sink)?);
+        }
+        let posts: Vec<_> = shards.iter().map(|shard| Arc::clone(shard.post())).collect();
+        seats.iter().zip(&mut shards).for_each(|(seat, shard)| seat.introduce(shard, &posts));
+        Ok((shards, Handle::new(Shards::new(posts))))
+    }
+
+    fn sit<I, O>(&self, source: I, sink: O) -> Result<Host<I, O>, HostError>
+    where
+        I: FrameSource<Buffer = B>,
+        O: FrameSink,
+    {
+        let shard = Host::shard(source, sink, &self.config, self.seat.clone())?;
+        self.meeting.come(self.index(), Arc::clone(shard.post()));
+        Ok(shard)
+    }
+
+    fn introduce<I, O>(&self, shard: &mut Host<I, O>, posts: &[Arc<Post<B>>])
+    where
+        I: FrameSource<Buffer = B>,
+        O: FrameSink,
+    {
+        let others = posts.iter().enumerate().filter(|(index, _)| *index != self.index() as usize);
+        shard.meet(others.map(|(_, post)| Arc::clone(post)).collect());
+    }
+}
+
+/// Who waits for this shard waits in vain, unless it has come.
+impl<B> Drop for ShardSeat<B> {
+    fn drop(&mut self) {
+        self.meeting.leave(self.seat.shard.index());
+    }
+}
+
+impl<B> fmt::Debug for ShardSeat<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ShardSeat({})", self.seat.shard.index())
+    }
+}
+
+/// Where the shards meet before they run.
+struct Meeting<B> {
+    guests: Mutex<Guests<B>>,
+    changed: Condvar,
+}
+
+/// Who has come, in the order of the shards.
+struct Guests<B> {
+    posts: Vec<Option<Arc<Post<B>>>>,
+    is_cancelled: bool,
+}
+
+impl<B> Meeting<B> {
+    fn new(count: usize) -> Arc<Self> {
+        let posts = (0..count).map(|_| None).collect();
+        let guests = Mutex::new(Guests { posts, is_cancelled: false });
+        Arc::new(Self { guests, changed: Condvar::new() })
+    }
+
+    fn come(&self, index: u32, post: Arc<Post<B>>) {
+        self.guests().posts[index as usize] = Some(post);
+        self.changed.notify_all();
+    }
+
+    fn leave(&self, index: u32) {
+        let mut guests = self.guests();
+        guests.is_cancelled |= guests.posts[index as usize].is_none();
+        self.changed.notify_all();
+    }
+
+    /// Waits until all have come. Returns them.
+    fn wait(&self) -> Result<Vec<Arc<Post<B>>>, HostError> {
+        let mut guests = self.guests();
+        loop {
+            if guests.is_cancelled {
+                return Err(HostError::OtherShard);
+            }
+            let all: Option<Vec<_>> = guests.posts.iter().cloned().collect();
+            if let Some(all) = all {
+                return Ok(all);
+            }
+            guests = self.changed.wait(guests).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn guests(&self) -> MutexGuard<'_, Guests<B>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const MOST_SHARDS: usize = 256;
