@@ -1,5 +1,7 @@
 //! Figures on virtual time: packets an aggregate, how long segments are held, and requests.
 
+use rxo_console::numbers::grouped;
+
 use super::{at, colour, frames, lines, points, polls, shown};
 use crate::figure::{Figure, Series};
 use crate::statement::Statement;
@@ -159,11 +161,13 @@ fn rests(busy: &[Paced], idle: &[Paced]) -> Statement {
     }
     let sum = |paced: &[Paced], of: fn(&Paced) -> u64| paced.iter().map(of).sum::<u64>();
     let [held, held_idle] = [busy, idle].map(|paced| sum(paced, |one| one.holding_polls));
+    let all = |paced| grouped(sum(paced, |one| one.polls));
     let ours = format!(
-        "Of {} polls of two frames and more {held_idle} ended with something held for an idle guest, and {held} of {} for a \
-         busy one.",
-        sum(idle, |one| one.polls),
-        sum(busy, |one| one.polls)
+        "Of {} polls of two frames and more {} ended with something held for an idle guest, and {} of {} for a busy one.",
+        all(idle),
+        grouped(held_idle),
+        grouped(held),
+        all(busy)
     );
     let controls = busy.iter().all(|one| one.holding_polls > 0);
     Statement::new(claim, Some(held_idle == 0 && controls), ours)
