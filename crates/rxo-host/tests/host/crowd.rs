@@ -3,10 +3,26 @@
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
+use rxo_frame::Frame;
 use rxo_host::TcpStream;
+use rxo_wire::TcpFlags;
 
 use crate::counting::held_bytes;
+use crate::listening::spoofed;
 use crate::world::{World, drain, fill, options, pattern, server};
+
+/// So many SYNs from hosts that do not exist, 500 in each turn.
+fn flood_with_syns(world: &mut World, count: u32) {
+    for n in 0..count {
+        let (host, port) = (77 + n / 60_000 % 100, 1_024 + (n % 60_000) as u16);
+        let syn = spoofed(host, port, TcpFlags::SYN, n, 0);
+        world.there.push(&Frame::new(syn, world.now));
+        if n % 500 == 499 {
+            world.settle();
+            world.now = world.now + Duration::from_micros(100);
+        }
+    }
+}
 
 /// Clients that never read, and the server's ends, which have written as much as there was room for.
 fn silent_clients(world: &mut World, count: usize) -> (Vec<TcpStream>, Vec<TcpStream>) {
@@ -47,24 +63,27 @@ fn connections_that_nobody_has_any_more_are_so_many_at_most() {
     }
 }
 
-/// Ten thousand windows that are closed hold what their buffers say, and another client is served. Of what nobody has any
+/// Ten thousand windows that are closed, with the buffers and the memory that a host has by default: all together hold no
+/// more than that. Another client is served, also while a flood of SYNs comes. Of what nobody has any
 /// more the newest wait, as many as the host keeps, and no longer than it says.
 #[test]
 fn ten_thousand_that_never_read_harm_nobody_else() {
     const COUNT: usize = 10_000;
-    let mut world = World::with(options(), |config| {
-        config.sockets = COUNT + 8;
-        config.memory_bytes = 4 << 30;
-        (config.tcp.send_buffer_bytes, config.tcp.receive_buffer_bytes) = (16 << 10, 16 << 10);
-        config.tcp.largest_buffers = None;
-    });
+    let mut world = World::with(options(), |_| {});
     let (free, before) = (world.server.counters().memory_left_bytes, held_bytes());
     let (clients, accepted) = silent_clients(&mut world, COUNT);
     assert_eq!(world.server.counters().connections, COUNT);
-    let held = (held_bytes() - before) / COUNT as i64;
-    assert!(held < 60 << 10, "{held} bytes for both ends of each");
+    let held = held_bytes() - before;
+    println!("{} bytes for both ends of each", held / COUNT as i64);
+    assert!(held < 2 * free as i64, "{held} bytes of two hosts with {free} each");
+    assert!(held > (128 << 10) * COUNT as i64, "{held} bytes: they hold nothing");
 
     let listener = world.listen(1);
+    flood_with_syns(&mut world, 50_000);
+    let counters = world.server.counters();
+    assert_eq!(counters.connections, COUNT + 1, "and one that is half open");
+    assert!(counters.cookies_sent > 40_000, "{}", counters.cookies_sent);
+    assert!(held_bytes() - before < held + (1 << 20), "a flood takes no memory");
     let (other, its_end) = world.connected(&listener);
     (&its_end).write_all(b"served").unwrap();
     world.settle();
@@ -76,7 +95,7 @@ fn ten_thousand_that_never_read_harm_nobody_else() {
     assert_eq!(counters.orphans + counters.orphans_reset as usize, COUNT);
     assert_eq!(counters.orphans, 1_024, "the default");
     world.pass(rxo_tcp::Config::default().orphan_timeout + Duration::from_secs(1));
-    drop((other, its_end));
+    drop((listener, other, its_end));
     world.pass(Duration::from_secs(1));
     assert!(clients.iter().all(|client| client.take_error().unwrap().is_some()), "they are told");
     let counters = world.server.counters();

@@ -176,3 +176,21 @@ fn a_head_and_lent_text_arrive_in_order() {
     }
     assert!(got == expected);
 }
+
+/// An answer of a web server: its head is copied, its file lent, and the first frame has both.
+#[test]
+fn a_head_and_the_start_of_a_file_leave_in_one_gso_frame() {
+    let mut world = World::new();
+    let listener = world.listen(4);
+    let (_client, accepted) = world.connected(&listener);
+    let (head, file) = (b"HTTP/1.1 200 OK\r\n\r\n", pattern(50_000));
+    let written = accepted.write_both(head, &mut SharedBytes::from(file.clone())).unwrap();
+    assert_eq!(written, head.len() + file.len());
+    world.server.turn(world.now).unwrap();
+    let frames = world.back.take_all();
+    let [frame] = frames.as_slice() else { panic!("{} frames", frames.len()) };
+    assert!(frame.offload.gso.is_some());
+    let at = frame.bytes.windows(head.len()).position(|bytes| bytes == head).unwrap();
+    let text = &frame.bytes[at + head.len()..];
+    assert!(text.len() > 8_000 && file.starts_with(text), "{} bytes of text", text.len());
+}
