@@ -34,6 +34,16 @@ pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
         &[ACK | SHARES, 60, 9, ACK, 120, 9, ACK, 160, 9, ACK, 160, 99, TURN],
     ];
     let shared = shared.concat().repeat(4);
+    let locked = [
+        [WRITE, 255, TEXT, 20, 0, TURN, ACK, 60, 9, ACK, 128, 9].as_slice(),
+        &[TEXT, 9, 0, ACK, 160, 9, ACK, 200, 9, ACK, 255, 9, TURN],
+    ];
+    let locked = locked.concat().repeat(6);
+    let burst = (0..12).flat_map(|n| [ACK, 20 * n, n]);
+    let burst: Vec<u8> =
+        [WRITE, 255, TEXT, 20, 0, TURN].into_iter().chain(burst).chain([TURN]).collect();
+    let burst = burst.repeat(4);
+    let held = [WRITE, 200, TURN, TEXT, 20, 0, TURN, ACK, 60, 9, TURN].repeat(6);
     let named = [
         ("bulk", bulk),
         ("between", between),
@@ -44,11 +54,17 @@ pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
         ("flags", flags),
         ("beyond", beyond),
         ("shared", shared),
+        ("locked", locked),
+        ("burst", burst),
+        ("held", held),
     ];
     let with = |settings: u8, script: &[u8]| [&[settings], script].concat();
     let mut files: Vec<(String, Vec<u8>)> =
         named.iter().map(|(name, script)| ((*name).to_owned(), with(0, script))).collect();
     files.extend(named.iter().map(|(name, script)| (format!("{name}-plain"), with(3, script))));
+    files.extend(SETTINGS.iter().flat_map(|(setting, bits)| {
+        named.iter().map(move |(name, script)| (format!("{name}-{setting}"), with(*bits, script)))
+    }));
     for seed in 0..3 {
         let mut random = Random::new(seed);
         let bytes = (0..600).map(|_| random.next() as u8).collect();
@@ -56,3 +72,14 @@ pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
     }
     files
 }
+
+/// Settings as in the harness: timestamps 1, no SACK 2, one ACK for a turn 4, Ethernet 8, IPv6 16, held beyond a poll 32,
+/// lock held 64, padded 128.
+const SETTINGS: [(&str, u8); 6] = [
+    ("ethernet", 8 | 1),
+    ("padded", 128 | 8),
+    ("v6", 16 | 8 | 1),
+    ("held", 32),
+    ("locked", 64 | 1),
+    ("all", 64 | 32 | 16 | 8 | 2),
+];

@@ -2,17 +2,22 @@
 //!
 //! Both have the same connections and get the same frames, in the same batches, at the same times. What must hold:
 //! nothing panics; after each batch both have sent the same packets of each connection, and their connections are the
-//! same in all that statistics say.
+//! same in all that statistics say. With some settings a batch comes while an application holds the lock of a
+//! connection, in two turns, so that ACKs wait in its ring and segments in its backlog. With SACK such batches are so small
+//! that nothing in a ring is overwritten: what is the same then and what is not, `tests/host/fast/overwritten.rs` says.
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::time::Duration;
 
+use rxo_coalesce::{Hold, PureAckRule};
 use rxo_device::{MemoryLink, MemoryOptions, MemorySink, MemorySource};
 use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind};
-use rxo_host::{FastModule, FastModules, Host, HostConfig, IpCidr, TcpListener, TcpStream};
+use rxo_host::{
+    FallbackReason, FastModule, FastModules, Host, HostConfig, IpCidr, TcpListener, TcpStream,
+};
 use rxo_tcp::AckPolicy;
 use rxo_wire::checksum::ipv4_header_checksum;
-use rxo_wire::parse_ip;
+use rxo_wire::{parse, parse_ip};
 
 type MemoryHost = Host<MemorySource, MemorySink>;
 
@@ -25,6 +30,10 @@ pub(crate) struct Outcome {
     pub(crate) consumed: u64,
     /// Calls of connections in which they were given.
     pub(crate) calls: u64,
+    /// ACKs that waited in a ring.
+    pub(crate) waited: u64,
+    /// Frames that fell back for the sake of order or because a backlog was not empty, and ACKs that found a ring full.
+    pub(crate) behind: u64,
 }
 
 /// Plays the script `data`. Its first byte chooses the settings.
@@ -33,13 +42,77 @@ pub(crate) struct Outcome {
 /// If something does not hold.
 pub(crate) fn run(data: &[u8]) -> Outcome {
     let Some((settings, script)) = data.split_first() else { return Outcome::default() };
-    let mut twins = Twins::new(*settings);
+    let mut twins = Twins::new(Settings(*settings));
     let mut script = Script(script);
     while let Some(step) = script.byte() {
         twins.step(step, &mut script);
     }
     twins.turn();
     twins.outcome()
+}
+
+/// What is chosen before the first frame, a bit each.
+#[derive(Clone, Copy)]
+struct Settings(u8);
+
+impl Settings {
+    const fn has(self, bit: u8) -> bool {
+        self.0 & bit == bit
+    }
+
+    const fn link(self) -> LinkKind {
+        if self.has(ETHERNET) { LinkKind::Ethernet } else { LinkKind::RawIp }
+    }
+
+    /// Where the IP header begins.
+    const fn network(self) -> usize {
+        if self.has(ETHERNET) { 14 } else { 0 }
+    }
+
+    /// Where the TCP header begins.
+    const fn tcp(self) -> usize {
+        self.network() + if self.has(IPV6) { 40 } else { 20 }
+    }
+
+    /// Where a frame without text ends.
+    const fn end(self) -> usize {
+        self.tcp() + if self.has(TIMESTAMPS) { 32 } else { 20 }
+    }
+
+    /// The address of the host, or of its peer.
+    fn address(self, host: u8) -> IpAddr {
+        match self.has(IPV6) {
+            true => [0xfd00, 0, 0, 0, 0, 0, 0, u16::from(host)].into(),
+            false => [10, 0, 0, host].into(),
+        }
+    }
+
+    const fn most_frames(self) -> usize {
+        // In the two halves of a batch, no more than a ring has room for; without SACK nothing there may be overwritten.
+        if self.has(LOCKED) && !self.has(NO_SACK) { 8 } else { 24 }
+    }
+
+    /// Makes the lengths of `frame` right, and the checksum of an IPv4 header without options, as far as there are any.
+    fn fix(self, frame: &mut [u8]) {
+        let bytes = frame.len();
+        let Some(packet) = frame.get_mut(self.network()..) else { return };
+        let at = if self.has(IPV6) { 4 } else { 2 };
+        let length = (bytes - self.network()).saturating_sub(if self.has(IPV6) { 40 } else { 0 });
+        if let Some(field) = packet.get_mut(at..at + 2) {
+            field.copy_from_slice(&(length as u16).to_be_bytes());
+        }
+        self.fix_sum(frame);
+    }
+
+    /// Makes the checksum of the IPv4 header right, if there is one without options.
+    fn fix_sum(self, frame: &mut [u8]) {
+        let packet = frame.get_mut(self.network()..).unwrap_or_default();
+        if packet.len() >= 20 && !self.has(IPV6) {
+            packet[10..12].fill(0);
+            let checksum = ipv4_header_checksum(&packet[..20]);
+            packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+        }
+    }
 }
 
 /// The bytes that are left.
@@ -71,8 +144,47 @@ struct End {
     streams: Vec<TcpStream>,
 }
 
+/// How a batch is given to a host.
+#[derive(Clone, Copy)]
+struct Turn {
+    /// The connection whose lock an application holds, if it has text to look at.
+    locks: Option<usize>,
+    /// Whether applications read all text afterwards.
+    reads: bool,
+}
+
+impl End {
+    /// Gives the host a batch.
+    fn take(&mut self, batch: &[(Vec<u8>, ChecksumStatus)], turn: Turn, now: Instant) {
+        let Self { host, to, streams, .. } = self;
+        let mut give = |batch: &[(Vec<u8>, ChecksumStatus)]| {
+            for (bytes, checksum) in batch {
+                to.push(&Frame { checksum: *checksum, ..Frame::new(&bytes[..], now) });
+            }
+            host.turn(now).expect("a link that is there");
+        };
+        let mut is_given = false;
+        if let Some(stream) = turn.locks.and_then(|which| streams.get(which)) {
+            let (first, second) = batch.split_at(batch.len() / 2);
+            // Without text, and on a connection that has ended, nothing is shown.
+            _ = stream.read_in_place(|_| {
+                give(first);
+                give(second);
+                is_given = true;
+                0
+            });
+        }
+        // What waits was taken when the lock was given back; now the host serves the connection.
+        give(if is_given { &[] } else { batch });
+        if turn.reads {
+            streams.iter_mut().for_each(read_all);
+        }
+    }
+}
+
 /// Both hosts, the fast one first, and the frames of the next batch.
 struct Twins {
+    settings: Settings,
     ends: [End; 2],
     /// A pure ACK of the peer for each connection.
     templates: Vec<Vec<u8>>,
@@ -82,11 +194,11 @@ struct Twins {
 }
 
 impl Twins {
-    fn new(settings: u8) -> Self {
+    fn new(settings: Settings) -> Self {
         let [(fast, templates), (slow, _)] =
             [FastModules::ON, FastModules::OFF].map(|modules| open(settings, modules));
         let now = Instant::from_micros(2_000_000);
-        Self { ends: [fast, slow], templates, batch: Vec::new(), now, sequences: 0 }
+        Self { settings, ends: [fast, slow], templates, batch: Vec::new(), now, sequences: 0 }
     }
 
     fn step(&mut self, step: u8, script: &mut Script<'_>) {
@@ -104,7 +216,7 @@ impl Twins {
             6 => self.write(which, script.value()),
             _ => self.toggle(script.value()),
         }
-        if self.batch.len() == MOST_FRAMES {
+        if self.batch.len() == self.settings.most_frames() {
             self.turn();
         }
     }
@@ -118,16 +230,21 @@ impl Twins {
         let acked =
             (u64::from(sent) * u64::from(part)).div_ceil(255) as u32 + u32::from(part == 254);
         let mut packet = self.packet(which);
-        packet[28..32].copy_from_slice(&(seen.snd_una + acked).0.to_be_bytes());
-        packet[24..28].copy_from_slice(&seen.rcv_nxt.0.to_be_bytes());
-        packet[34..36].copy_from_slice(&(u16::from(window) << 4).to_be_bytes());
+        let tcp = &mut packet[self.settings.tcp()..];
+        tcp[8..12].copy_from_slice(&(seen.snd_una + acked).0.to_be_bytes());
+        tcp[4..8].copy_from_slice(&seen.rcv_nxt.0.to_be_bytes());
+        tcp[14..16].copy_from_slice(&(u16::from(window) << 4).to_be_bytes());
+        if self.settings.has(ETHERNET | PADDED) {
+            packet.resize(packet.len().max(60), window);
+        }
         self.batch.push((packet, ChecksumStatus::Verified));
     }
 
     /// The template of a connection, with what the peer's clock shows now.
     fn packet(&self, which: usize) -> Vec<u8> {
         let mut packet = self.templates[which].clone();
-        if let Some(value) = packet.get_mut(44..48) {
+        let value = self.settings.tcp() + 24;
+        if let Some(value) = packet.get_mut(value..value + 4) {
             let at_first = u32::from_be_bytes([value[0], value[1], value[2], value[3]]);
             let millis = (self.now.since(OPENED_AT).as_millis()) as u32;
             value.copy_from_slice(&at_first.wrapping_add(millis).to_be_bytes());
@@ -135,7 +252,7 @@ impl Twins {
         packet
     }
 
-    /// The last frame, or an ACK, with some bytes changed; the IP header's checksum is made right for most.
+    /// The last frame, or an ACK, with some bytes changed; the IPv4 header's checksum is made right for most.
     fn changed(&mut self, which: usize, script: &mut Script<'_>) {
         let template = &self.templates[which];
         let mut packet = self.batch.last().map_or(template, |(packet, _)| packet).clone();
@@ -147,7 +264,7 @@ impl Twins {
             }
         }
         if !script.value().is_multiple_of(4) {
-            fix_ip(&mut packet);
+            self.settings.fix_sum(&mut packet);
         }
         let checksum = match script.value() % 4 {
             0 => ChecksumStatus::Unknown,
@@ -162,12 +279,11 @@ impl Twins {
         let seen = self.ends[0].streams[which].statistics();
         let mut packet = self.packet(which);
         let seq = seen.rcv_nxt.0.wrapping_sub(u32::from(back % 4) * 100);
-        packet[24..28].copy_from_slice(&seq.to_be_bytes());
-        packet[28..32].copy_from_slice(&seen.snd_una.0.to_be_bytes());
+        let tcp = &mut packet[self.settings.tcp()..];
+        tcp[4..8].copy_from_slice(&seq.to_be_bytes());
+        tcp[8..12].copy_from_slice(&seen.snd_una.0.to_be_bytes());
         packet.resize(packet.len() + bytes, back);
-        let total = packet.len() as u16;
-        packet[2..4].copy_from_slice(&total.to_be_bytes());
-        fix_ip(&mut packet);
+        self.settings.fix(&mut packet);
         self.batch.push((packet, ChecksumStatus::Verified));
     }
 
@@ -191,15 +307,16 @@ impl Twins {
     /// Gives both hosts the batch, and compares what they do.
     fn turn(&mut self) {
         self.now = self.now + Duration::from_micros(50);
-        let (batch, now) = (std::mem::take(&mut self.batch), self.now);
+        let (batch, now, settings) = (std::mem::take(&mut self.batch), self.now, self.settings);
+        // Of some batches the text is not read, so that there is some behind which the lock can be held.
+        let turn = Turn {
+            locks: settings.has(LOCKED).then_some(self.sequences as usize % CONNECTIONS),
+            reads: !settings.has(LOCKED) || self.sequences.is_multiple_of(4),
+        };
         let sent = self.ends.each_mut().map(|end| {
             end.from.set_now(now);
-            for (bytes, checksum) in &batch {
-                end.to.push(&Frame { checksum: *checksum, ..Frame::new(&bytes[..], now) });
-            }
-            end.host.turn(now).expect("a link that is there");
-            end.streams.iter_mut().for_each(read_all);
-            by_flow(&end.from)
+            end.take(&batch, turn, now);
+            by_flow(&end.from, settings.link())
         });
         self.sequences += 1;
         assert_eq!(sent[0], sent[1], "what leaves after {batch:?}");
@@ -213,32 +330,43 @@ impl Twins {
     fn outcome(mut self) -> Outcome {
         let fast = self.ends[0].host.counters().fast;
         let slow = self.ends[1].host.counters().fast;
-        assert_eq!(slow.consumed, 0);
-        Outcome { sequences: self.sequences, consumed: fast.consumed, calls: fast.calls }
+        assert_eq!((slow.consumed, fast.ring_overwritten), (0, 0));
+        Outcome {
+            sequences: self.sequences,
+            consumed: fast.consumed,
+            calls: fast.calls,
+            waited: fast.ring_pushed,
+            behind: [FallbackReason::Order, FallbackReason::Backlog]
+                .map(|reason| fast.fallback(reason))
+                .iter()
+                .sum::<u64>()
+                + fast.ring_refused,
+        }
     }
 }
 
 /// A host with connections to a peer, and an ACK of the peer for each.
-fn open(settings: u8, modules: FastModules) -> (End, Vec<Vec<u8>>) {
-    let options = MemoryOptions { link: LinkKind::RawIp, gso_bytes: 0, ..MemoryOptions::default() };
+fn open(settings: Settings, modules: FastModules) -> (End, Vec<Vec<u8>>) {
+    let options = MemoryOptions { link: settings.link(), gso_bytes: 0, ..MemoryOptions::default() };
     let (to, from) = (MemoryLink::new(options), MemoryLink::new(options));
-    let host = |source, sink, address, modules| {
-        Host::new(source, sink, config(settings, address, modules)).expect("settings that can be")
+    let host = |source, sink, number, modules| {
+        Host::new(source, sink, config(settings, number, modules)).expect("settings that can be")
     };
-    let mut host_of = host(to.source(), from.sink(), [10, 0, 0, 1], modules);
-    let mut peer = host(from.source(), to.sink(), [10, 0, 0, 2], FastModules::OFF);
+    let mut host_of = host(to.source(), from.sink(), HOST, modules);
+    let mut peer = host(from.source(), to.sink(), PEER, FastModules::OFF);
     let listeners = PORTS.map(|port| {
-        let listener = peer.handle().listen(([10, 0, 0, 2], port).into(), 16);
+        let listener = peer.handle().listen((settings.address(PEER), port).into(), 16);
         listener.expect("a free port")
     });
     let connect = |which: usize| {
-        let server = ([10, 0, 0, 2], PORTS[which / 2]).into();
+        let server = (settings.address(PEER), PORTS[which / 2]).into();
         let stream = host_of.handle().connect_nonblocking(server).expect("a free port");
         stream.set_nonblocking(true).expect("a stream that lives");
         stream
     };
     let streams: Vec<_> = (0..CONNECTIONS).map(connect).collect();
-    for _ in 0..4 {
+    // On Ethernet they ask for each other first.
+    for _ in 0..12 {
         host_of.turn(OPENED_AT).expect("a link that is there");
         peer.turn(OPENED_AT).expect("a link that is there");
     }
@@ -249,23 +377,28 @@ fn open(settings: u8, modules: FastModules) -> (End, Vec<Vec<u8>>) {
     let accepted: Vec<_> = listeners.iter().flat_map(accept).collect();
     assert_eq!(accepted.len(), CONNECTIONS);
     let _left = (to.take_all(), from.take_all());
-    let templates = accepted.iter().map(|(stream, host)| {
-        let mut packet = template(settings, stream, *host);
-        let clock = clock(stream, &mut peer, &to);
-        packet.get_mut(44..48).into_iter().for_each(|value| value.copy_from_slice(&clock));
-        packet
-    });
+    let templates = accepted.iter().map(|(stream, _)| template(settings, stream, &mut peer, &to));
     let templates = templates.collect();
     (End { host: host_of, to, from, streams }, templates)
 }
 
-fn config(settings: u8, address: [u8; 4], modules: FastModules) -> HostConfig {
-    let network = IpCidr::new(address.into(), 24).expect("a network of 24 bits");
+fn config(settings: Settings, number: u8, modules: FastModules) -> HostConfig {
+    let bits = if settings.has(IPV6) { 64 } else { 24 };
+    let network = IpCidr::new(settings.address(number), bits).expect("a network");
     let mut config = HostConfig::new(vec![network], [7, 11]);
-    config.tcp.timestamps = settings & 1 != 0;
-    config.tcp.sack = settings & 2 == 0;
-    config.tcp.acks =
-        if settings & 4 != 0 { AckPolicy::OneForATurn } else { AckPolicy::EverySecondSegment };
+    config.mac = Some([2, 0, 0, 0, 0, number]);
+    config.tcp.timestamps = settings.has(TIMESTAMPS);
+    config.tcp.sack = !settings.has(NO_SACK);
+    config.tcp.acks = match settings.has(ONE_ACK) {
+        true => AckPolicy::OneForATurn,
+        false => AckPolicy::EverySecondSegment,
+    };
+    if settings.has(HELD) && number == HOST {
+        // Over two batches. The ordinary way would hold ACKs that are aggregated.
+        let policy = &mut config.engine.policy;
+        policy.hold = Hold::Within(Duration::from_micros(120));
+        policy.pure_acks = PureAckRule::Bypass;
+    }
     config.sockets = 16;
     config.time_waits = 16;
     config.neighbours = 16;
@@ -274,44 +407,22 @@ fn config(settings: u8, address: [u8; 4], modules: FastModules) -> HostConfig {
     config
 }
 
-/// A pure ACK of the connection that `stream` is one end of, towards `host`.
-fn template(settings: u8, stream: &TcpStream, host: SocketAddr) -> Vec<u8> {
-    let local = stream.local_addr().expect("an open stream");
-    let has_timestamp = settings & 1 != 0;
-    let length: u16 = if has_timestamp { 52 } else { 40 };
-    let mut packet = vec![0; length.into()];
-    packet[0] = 0x45;
-    packet[2..4].copy_from_slice(&length.to_be_bytes());
-    packet[8..10].copy_from_slice(&[64, 6]);
-    packet[12..16].copy_from_slice(&[10, 0, 0, 2]);
-    packet[16..20].copy_from_slice(&[10, 0, 0, 1]);
-    packet[20..22].copy_from_slice(&local.port().to_be_bytes());
-    packet[22..24].copy_from_slice(&host.port().to_be_bytes());
-    packet[32..34].copy_from_slice(&[if has_timestamp { 0x80 } else { 0x50 }, 0x10]);
-    if has_timestamp {
-        packet[40..44].copy_from_slice(&[1, 1, 8, 10]);
-    }
-    fix_ip(&mut packet);
-    packet
-}
-
-/// What the clock of timestamps shows in what `peer` sends on `stream`, which arrives nowhere.
-fn clock(mut stream: &TcpStream, peer: &mut MemoryHost, to: &MemoryLink) -> [u8; 4] {
+/// A pure ACK of the connection that `stream` is one end of: what `peer` sends on it next, without the text. That arrives
+/// nowhere.
+fn template(
+    settings: Settings,
+    mut stream: &TcpStream,
+    peer: &mut MemoryHost,
+    to: &MemoryLink,
+) -> Vec<u8> {
     use std::io::Write;
     stream.write_all(b"x").expect("an open stream");
     peer.turn(OPENED_AT).expect("a link that is there");
-    let sent = to.take_all();
-    let clock = sent.last().and_then(|sent| sent.bytes.get(44..48)?.try_into().ok());
-    clock.unwrap_or_default()
-}
-
-/// Makes the checksum of the IPv4 header right, if there is one without options.
-fn fix_ip(packet: &mut [u8]) {
-    if packet.len() >= 20 {
-        packet[10..12].fill(0);
-        let checksum = ipv4_header_checksum(&packet[..20]);
-        packet[10..12].copy_from_slice(&checksum.to_be_bytes());
-    }
+    let mut frame = to.take_all().pop().expect("a segment").bytes;
+    frame.truncate(settings.end());
+    frame[settings.tcp() + 13] = 0x10;
+    settings.fix(&mut frame);
+    frame
 }
 
 fn read_all(stream: &mut TcpStream) {
@@ -321,12 +432,16 @@ fn read_all(stream: &mut TcpStream) {
 }
 
 /// What was sent, in order, by local port.
-fn by_flow(link: &MemoryLink) -> Vec<(u16, Vec<u8>)> {
+fn by_flow(link: &MemoryLink, kind: LinkKind) -> Vec<(u16, Vec<u8>)> {
     let mut all: Vec<_> = link
         .take_all()
         .into_iter()
         .map(|sent| {
-            let port = parse_ip(&sent.bytes).map_or(0, |parsed| parsed.key.source_port());
+            let parsed = match kind {
+                LinkKind::Ethernet => parse(&sent.bytes),
+                LinkKind::RawIp => parse_ip(&sent.bytes),
+            };
+            let port = parsed.map_or(0, |parsed| parsed.key.source_port());
             (port, sent.bytes)
         })
         .collect();
@@ -341,4 +456,18 @@ const CONNECTIONS: usize = 3;
 /// first. The test `flows_that_share_a_spot_begin_new_runs` fails if it does not any more: then try other ports.
 const PORTS: [u16; 2] = [80, SHARING];
 const SHARING: u16 = 211;
-const MOST_FRAMES: usize = 24;
+const HOST: u8 = 1;
+const PEER: u8 = 2;
+
+// The settings.
+const TIMESTAMPS: u8 = 1;
+const NO_SACK: u8 = 2;
+const ONE_ACK: u8 = 4;
+const ETHERNET: u8 = 8;
+const IPV6: u8 = 16;
+/// The engine holds segments beyond a poll.
+const HELD: u8 = 32;
+/// An application holds the lock of a connection while a batch comes.
+const LOCKED: u8 = 64;
+/// Frames are padded, on Ethernet.
+const PADDED: u8 = 128;

@@ -22,6 +22,55 @@ fn scripts_reach_the_fast_path() {
     assert!(outcome.sequences >= 100);
 }
 
+/// Whatever the settings: each kind of frame is consumed.
+#[test]
+fn every_setting_reaches_the_fast_path() {
+    let script: Vec<u8> = (0..8).flat_map(|n| [WRITE, 99, ACK, 255, n, TURN]).collect();
+    for settings in 0..=255 {
+        let outcome = harness::run(&[&[settings], &script[..]].concat());
+        assert!(outcome.consumed + outcome.waited > 4, "{settings:#b}: {outcome:?}");
+    }
+}
+
+/// Text that is not read yet gives an application something to hold the lock for.
+#[test]
+fn acks_wait_in_the_ring_while_the_lock_is_held() {
+    let script = [WRITE, 200, TEXT, 20, 0, TURN, ACK, 60, 9, ACK, 255, 9, TURN].repeat(20);
+    for settings in [LOCKED, LOCKED | 0b11, LOCKED | 0b1_1001] {
+        let outcome = harness::run(&[&[settings], &script[..]].concat());
+        assert!(outcome.waited > 5, "{settings:#b}: {outcome:?}");
+    }
+}
+
+/// Segments wait in the backlog; the ACKs of the second half of the batch may not overtake them.
+#[test]
+fn acks_stay_behind_a_backlog() {
+    let script =
+        [WRITE, 200, TEXT, 20, 0, TURN, TEXT, 9, 0, ACK, 60, 9, ACK, 255, 9, ACK, 255, 9, TURN];
+    let outcome = harness::run(&[&[LOCKED], &script.repeat(20)[..]].concat());
+    assert!(outcome.behind > 5, "{outcome:?}");
+}
+
+/// Without SACK the ninth ACK waits in the backlog, and those after it stay behind it.
+#[test]
+fn acks_stay_behind_those_that_find_the_ring_full() {
+    let acks = (0..12).flat_map(|n| [ACK, 20 * n, n]);
+    let script: Vec<u8> =
+        [WRITE, 255, TEXT, 20, 0, TURN].into_iter().chain(acks).chain([TURN]).collect();
+    let outcome = harness::run(&[&[LOCKED | NO_SACK], &script.repeat(20)[..]].concat());
+    assert!(outcome.waited > 20 && outcome.behind > 5, "{outcome:?}");
+}
+
+/// The ACK of the next batch finds text held.
+#[test]
+fn acks_stay_behind_what_is_held() {
+    let script = [WRITE, 200, TURN, TEXT, 20, 0, TURN, ACK, 60, 9, TURN].repeat(20);
+    let behind =
+        [0, HELD].map(|settings| harness::run(&[&[settings], &script[..]].concat()).behind);
+    assert_eq!(behind[0], 0);
+    assert!(behind[1] > 15, "{behind:?}");
+}
+
 #[test]
 fn flows_that_share_a_spot_begin_new_runs() {
     let script = [
@@ -45,6 +94,11 @@ fn what_was_expected_before_another_flow_took_the_spot_is_not_expected_behind_it
 /// As in the harness.
 const TURN: u8 = 0;
 const ACK: u8 = 1;
+const TEXT: u8 = 3;
 const WRITE: u8 = 6;
 /// The connection that shares a spot with the first.
 const SHARES: u8 = 16;
+/// Settings.
+const NO_SACK: u8 = 2;
+const HELD: u8 = 32;
+const LOCKED: u8 = 64;
