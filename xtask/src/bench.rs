@@ -34,6 +34,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         Some("live-tcp") => build_rxo()?,
         Some("serve") => {
             apt::ensure(&[apt::NGINX, apt::WRK, apt::CURL])?;
+            if arguments.iter().any(|argument| argument == "--guest") {
+                apt::ensure(&[apt::QEMU, apt::BUSYBOX])?;
+            }
             build_rxo()?;
         }
         Some("tunnel") => prepare_tunnels()?,

@@ -19,6 +19,7 @@ use serde::Serialize;
 use self::bars::Bar;
 use self::domain::Domain;
 use self::requests::Requests;
+pub(crate) use self::system::{GUEST_PROCESSOR, processor_time};
 use self::system::{Span, System};
 use self::together::Together;
 use crate::stats::Summary;

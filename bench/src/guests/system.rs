@@ -19,7 +19,7 @@ const SHORT: Duration = Duration::from_millis(20);
 const QUIET: Duration = Duration::from_millis(300);
 const PORT: u16 = 5_000;
 /// The thread of QEMU that is the guest's processor.
-const PROCESSOR: &str = "CPU 0/TCG";
+pub(crate) const GUEST_PROCESSOR: &str = "CPU 0/TCG";
 
 /// What was used and moved while bytes flowed.
 #[derive(Clone, Copy, Debug)]
@@ -152,14 +152,15 @@ impl System {
 
     /// Processor time of the domain, and of QEMU without the guest's processor.
     fn used(&self) -> Result<(Duration, Duration)> {
-        let domain = self.running.processes().into_iter().map(|process| time(process, None)).sum();
-        let emulator = time(self.guest.process_id(), Some(PROCESSOR));
+        let domain =
+            self.running.processes().into_iter().map(|process| processor_time(process, None)).sum();
+        let emulator = processor_time(self.guest.process_id(), Some(GUEST_PROCESSOR));
         Ok((domain, emulator))
     }
 }
 
 /// Processor time of the threads of a process that have another name than `not`.
-fn time(process: u32, not: Option<&str>) -> Duration {
+pub(crate) fn processor_time(process: u32, not: Option<&str>) -> Duration {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let times = threads.filter_map(|thread| {
         let name = fs::read_to_string(thread.path().join("comm")).ok()?;

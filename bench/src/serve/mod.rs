@@ -6,12 +6,14 @@
 //! its softirq. Before anything is measured, every file is fetched once and compared.
 
 mod client;
+mod guest;
 mod servers;
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use rxo_lab::GuestImage;
 use serde::Serialize;
 
 use self::client::Asked;
@@ -34,6 +36,9 @@ pub(crate) struct ServeArgs {
     /// Seconds that a server is asked in each round.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=600))]
     seconds: u32,
+    /// Asks from a Linux guest on the same machine instead, so that both servers copy each byte once.
+    #[arg(long, conflicts_with_all = ["connections", "seconds"])]
+    guest: bool,
     /// Prints a JSON document.
     #[arg(long)]
     json: bool,
@@ -80,9 +85,14 @@ struct Spread {
 /// # Errors
 /// If namespaces cannot be made, a server fails, or a byte is wrong.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
+    // Before the user namespace, whose root cannot download a kernel.
+    let image = args.guest.then(GuestImage::find).transpose()?;
     rxo_lab::become_root_in_user_namespace()?;
     let rxo = args.subject.path()?;
     let folder = Folder::new()?;
+    if let Some(image) = image {
+        return guest::run(args, &image, &rxo, &folder);
+    }
     let place = |stack| Place::new(stack, &WIRE, &rxo);
     let nginx = Running::nginx(place(Stack::Linux).context("nginx's place")?, &folder)?;
     let rxo = Running::rxo(place(Stack::Rxo).context("rxo's place")?, &folder)?;

@@ -1,7 +1,7 @@
 //! The two servers and the directory that both serve.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -30,8 +30,20 @@ impl Folder {
         Ok(folder)
     }
 
-    fn www(&self) -> PathBuf {
-        self.0.join("www")
+    pub(super) fn www(&self) -> PathBuf {
+        self.path("www")
+    }
+
+    /// A file beside the directory.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// nginx, which serves the directory.
+    pub(super) fn nginx(&self) -> Result<Command> {
+        let mut command = Command::new("nginx");
+        command.arg("-e").arg(self.path("errors")).arg("-c").arg(self.nginx_settings()?);
+        Ok(command)
     }
 
     /// What nginx is told. It is one process, whose processor time can be read; it logs, as rxo does; nobody keeps either log.
@@ -67,17 +79,12 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn nginx(place: Place, folder: &Folder) -> Result<Self> {
-        let mut command = Command::new("nginx");
-        command.arg("-e").arg(folder.0.join("errors")).arg("-c").arg(folder.nginx_settings()?);
-        Self::start("nginx", place, command)
+        Self::start("nginx", place, folder.nginx()?)
     }
 
     pub(super) fn rxo(place: Place, folder: &Folder) -> Result<Self> {
-        // Nobody reads its lines.
-        let mut command = Command::new("sh");
-        command.args(["-c", "exec \"$0\" \"$@\" > /dev/null"]).arg(&place.rxo);
-        command.arg("serve").arg(folder.www()).args(["--nic", &format!("packet:{}", Lab::NIC)]);
-        command.args(["--ip", &format!("{}/24", Lab::HOST_ADDRESSES.0), "--per-peer", "10000"]);
+        let address = format!("{}/24", Lab::HOST_ADDRESSES.0);
+        let command = rxo_serve(&place.rxo, folder, &format!("packet:{}", Lab::NIC), &address);
         Self::start("rxo", place, command)
     }
 
@@ -119,6 +126,15 @@ impl Running {
         self.process.check()?;
         client::ask(self.place.peer(), self.process.id(), &url(bytes), connections, seconds)
     }
+}
+
+/// `rxo serve` of the directory. Nobody reads its lines.
+pub(super) fn rxo_serve(rxo: &Path, folder: &Folder, nic: &str, address: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$0\" \"$@\" > /dev/null"]).arg(rxo);
+    command.arg("serve").arg(folder.www()).args(["--nic", nic]);
+    command.args(["--ip", address, "--per-peer", "10000"]);
+    command
 }
 
 fn url(bytes: usize) -> String {

@@ -1,0 +1,159 @@
+//! Both servers asked by a Linux guest on the same machine, so that both copy each byte once: nginx on Linux's
+//! stack, with the guest behind a TAP, and `rxo serve --nic vhost:`, which writes into the guest's memory.
+//!
+//! The guest is emulated, so neither its speed nor its processor says anything. What counts is the processor time
+//! of the server and of QEMU without the thread that is the guest's processor.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor};
+use serde::Serialize;
+
+use super::ServeArgs;
+use super::servers::{Folder, rxo_serve};
+use crate::guests::{GUEST_PROCESSOR, processor_time};
+use crate::live_tcp::Process;
+use crate::stats::Summary;
+
+/// The files, in bytes, and how often one is asked for in a span. A guest in emulation takes some tens of
+/// milliseconds to connect.
+const FILES: [(usize, usize); 3] = [(64 << 10, 40), (1 << 20, 16), (8 << 20, 4)];
+const PATIENCE: Duration = Duration::from_secs(120);
+const TAP: &str = "guest0";
+const PREFIX_BITS: u8 = 24;
+
+/// One file, with both servers: megabytes for a second of processor time, medians.
+#[derive(Debug, Serialize)]
+struct Row {
+    bytes: usize,
+    nginx: f64,
+    rxo: f64,
+    /// What rxo moves for what nginx moves.
+    ratio: f64,
+}
+
+/// A server, and the guest that asks it.
+struct Served {
+    guest: Guest,
+    server: Process,
+    _namespace: Namespace,
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// If a guest or a server does not start, or a byte is wrong.
+pub(super) fn run(args: &ServeArgs, image: &GuestImage, rxo: &Path, folder: &Folder) -> Result<()> {
+    let mut served = [
+        Served::nginx(image, folder).context("nginx")?,
+        Served::rxo(image, rxo, folder).context("rxo")?,
+    ];
+    let mut rows = Vec::new();
+    for (bytes, times) in FILES {
+        eprintln!("serve: {bytes} bytes, to a guest");
+        for one in &mut served {
+            one.compare(image, folder, bytes)?;
+        }
+        let mut rates = [Vec::new(), Vec::new()];
+        for _ in 0..args.rounds {
+            for (one, rates) in served.iter_mut().zip(&mut rates) {
+                rates.push(one.measure(bytes, times)?);
+            }
+        }
+        let [nginx, rxo] = rates.map(|rates| Summary::of(&rates).median);
+        rows.push(Row { bytes, nginx, rxo, ratio: rxo / nginx });
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&rows)?);
+    } else {
+        show(&rows, args.rounds);
+    }
+    Ok(())
+}
+
+impl Served {
+    fn nginx(image: &GuestImage, folder: &Folder) -> Result<Self> {
+        let namespace = Namespace::new("nginx")?;
+        let guest = boot(image, &namespace, GuestNet::Tap(TAP.to_owned()))?;
+        let tap = namespace.interface(TAP);
+        tap.add_address(Lab::PEER_ADDRESSES.0.into(), PREFIX_BITS)?;
+        tap.up()?;
+        let server = Process::start(&namespace, folder.nginx()?)?;
+        Ok(Self { guest, server, _namespace: namespace })
+    }
+
+    fn rxo(image: &GuestImage, rxo: &Path, folder: &Folder) -> Result<Self> {
+        let namespace = Namespace::new("rxo")?;
+        let socket = folder.path("guest.sock");
+        let address = format!("{}/{PREFIX_BITS}", Lab::PEER_ADDRESSES.0);
+        let nic = format!("vhost:{}", socket.display());
+        let server = Process::start(&namespace, rxo_serve(rxo, folder, &nic, &address))?;
+        wait_for(&socket)?;
+        let guest = boot(image, &namespace, GuestNet::Vhost(socket))?;
+        Ok(Self { guest, server, _namespace: namespace })
+    }
+
+    /// Lets the guest hash a file, and compares the hash.
+    fn compare(&mut self, image: &GuestImage, folder: &Folder, bytes: usize) -> Result<()> {
+        let said = self.guest.run(&format!("{} | sha256sum", fetch(bytes, "-")), PATIENCE)?;
+        let wanted = image.hash(&fs::read(folder.www().join(bytes.to_string()))?)?;
+        ensure!(said.starts_with(&wanted), "of {bytes} bytes the guest has the hash {said:?}");
+        Ok(())
+    }
+
+    /// Lets the guest fetch a file so often. Returns megabytes for a second of processor time.
+    fn measure(&mut self, bytes: usize, times: usize) -> Result<f64> {
+        self.server.check()?;
+        let before = self.used();
+        let one = fetch(bytes, "/dev/null");
+        let all = format!("for i in $(seq {times}); do {one} || echo failed; done");
+        let said = self.guest.run(&all, PATIENCE)?;
+        ensure!(!said.contains("failed"), "the guest could not fetch {bytes} bytes");
+        let used = self.used().saturating_sub(before);
+        Ok((bytes * times) as f64 / 1e6 / used.as_secs_f64())
+    }
+
+    fn used(&self) -> Duration {
+        let children = format!("/proc/{0}/task/{0}/children", self.server.id());
+        let children = fs::read_to_string(children).unwrap_or_default();
+        let numbers = children.split_whitespace().filter_map(|word| word.parse().ok());
+        let server: Duration =
+            numbers.chain([self.server.id()]).map(|process| processor_time(process, None)).sum();
+        server + processor_time(self.guest.process_id(), Some(GUEST_PROCESSOR))
+    }
+}
+
+fn boot(image: &GuestImage, namespace: &Namespace, net: GuestNet) -> Result<Guest> {
+    let address = (Lab::HOST_ADDRESSES.0, PREFIX_BITS);
+    let options = GuestOptions { net, address, number: 2, processor: Processor::Emulated };
+    Ok(namespace.run(|| Guest::boot(image, &options))??)
+}
+
+/// The command by which the guest fetches the file of so many bytes.
+fn fetch(bytes: usize, to: &str) -> String {
+    format!("wget -q -O {to} http://{}/{bytes}", Lab::PEER_ADDRESSES.0)
+}
+
+fn wait_for(socket: &PathBuf) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while !socket.exists() {
+        if Instant::now() > deadline {
+            bail!("{} did not come", socket.display());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+fn show(rows: &[Row], rounds: u32) {
+    println!("{:>8} {:>16} {:>16} {:>6}", "bytes", "nginx, MB/cpu s", "rxo, MB/cpu s", "ratio");
+    for Row { bytes, nginx, rxo, ratio } in rows {
+        println!("{bytes:>8} {nginx:>16.0} {rxo:>16.0} {ratio:>6.2}");
+    }
+    println!(
+        "To a guest, medians of {rounds} rounds. Processor: of the server and of QEMU, without the guest's own."
+    );
+}
