@@ -16,7 +16,7 @@ use rxo::live::host::{self, StartError};
 use rxo::tcp::{Algorithm, Buffers};
 use rxo_driver::{DeviceName, Interface, LinkWatch};
 use rxo_frame::LinkKind;
-use rxo_host::{FastPath, HostConfig, HostError, IpCidr, Route};
+use rxo_host::{FastPath, HostConfig, HostError, IDLE_CONNECTION_BYTES, IpCidr, Route};
 
 pub(crate) use self::fast_path::FastTotals;
 pub(crate) use self::running::Running;
@@ -97,6 +97,11 @@ impl HostPlan {
             flags.gateway.iter().map(|text| gateway(text, &addresses)).collect::<Result<_>>()?;
         let (limits, fast_path) = (Limits::from_flags(flags)?, fast_path::from_flags(flags)?);
         Ok(Self { nic, addresses, gateways, limits, fast_path, tap: flags.tap.clone() })
+    }
+
+    /// How many connections `--memory` has room for, if none of them holds text.
+    pub(crate) fn most_connections(&self) -> u64 {
+        self.limits.memory_bytes / IDLE_CONNECTION_BYTES
     }
 
     /// The host's addresses.

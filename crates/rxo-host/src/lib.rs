@@ -86,6 +86,7 @@ pub use fast::{
     FastPath, FastSwitches, FilterRule, HalfOpen, RuleError, UnknownModule,
 };
 pub use link::{IpCidr, Route};
+pub use memory::IDLE_CONNECTION_BYTES;
 pub use rxo_frame::SharedBytes;
 pub use seats::ShardSeat;
 pub use shards::ShardedHost;

@@ -198,7 +198,7 @@ impl Share {
     /// The share of a connection with `config` that may take `most_bytes`. Nothing is reserved for text.
     fn of(config: &Config, most_bytes: u64) -> Self {
         let (sending_kib, receiving_kib) = tracking_kib(config);
-        let tracking = CONNECTION_BYTES + kib(sending_kib) + kib(receiving_kib);
+        let tracking = IDLE_CONNECTION_BYTES + kib(sending_kib) + kib(receiving_kib);
         let asked = config.initial_buffers();
         let wanted = text_bytes(asked);
         let given = most_bytes.saturating_sub(tracking).min(wanted);
@@ -237,7 +237,7 @@ impl Share {
         let receiving = received_bytes(self.buffers) + kib(self.receiving_kib);
         let part = |is_held: bool, bytes: u64| if is_held { bytes } else { 0 };
         let Directions { sending: sends, receiving: receives } = self.holds;
-        CONNECTION_BYTES + part(sends, sending) + part(receives, receiving)
+        IDLE_CONNECTION_BYTES + part(sends, sending) + part(receives, receiving)
     }
 
     /// What is reserved while both directions hold text, in bytes.
@@ -332,8 +332,9 @@ const fn kib(count: u16) -> u64 {
 /// The most text, in bytes, that a direction takes without memory of its own: more than a packet of 1,500 bytes has. A
 /// place has room for it twice.
 pub(crate) const MEAGER_BYTES: usize = 2 << 10;
-/// A cell, its place at the worker, its timers, a little text.
-const CONNECTION_BYTES: u64 = 8 << 10;
+/// What a connection that holds no text reserves of [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes): a
+/// cell, its place at the worker, its timers, and room for a little text.
+pub const IDLE_CONNECTION_BYTES: u64 = 8 << 10;
 /// What BBR knows of each time at which something left.
 const BBR_BYTES: u64 = 12 << 10;
 /// A place for a piece of text or for a range that was sent.
@@ -402,7 +403,7 @@ mod tests {
         assert!(memory.left() == sending && share.sends() && !share.receives());
         memory.rest(&mut share, Directions { sending: false, receiving: true });
         assert!(share.is_at_rest());
-        assert_eq!(memory.left(), (2 << 30) - CONNECTION_BYTES);
+        assert_eq!(memory.left(), (2 << 30) - IDLE_CONNECTION_BYTES);
     }
 
     #[test]

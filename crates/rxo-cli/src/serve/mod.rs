@@ -16,6 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rxo_console::printer::Printer;
+use rxo_host::HostCounters;
 use rxo_serve::Exchange;
 use rxo_serve::files::{NoRoot, Root};
 use serde::Serialize;
@@ -46,6 +47,7 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     let mut work = Loop::new(&plan, root, listeners)?;
     allow_files(plan.clients);
     let _served = control::serve(socket, host_process("rxo serve", host.asker(), None))?;
+    plan.memory_note().iter().for_each(|note| output::note(note));
     announce(&plan)?;
     let skipped = if plan.json { access::skipped_json } else { access::skipped_text };
     let printer = Printer::start(MOST_LINES_WAITING, skipped, Arc::clone(&stop))?;
@@ -58,6 +60,7 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     // If the host failed, that is the reason for everything else.
     let outcome = host.finish(&stop)?;
     show_fast_path(&plan, FastTotals::of(&outcome.counters.fast))?;
+    short_of_memory(&outcome.counters).iter().for_each(|note| output::note(note));
     served.context("no more clients can come")?;
     printed
 }
@@ -77,6 +80,14 @@ fn allow_files(clients: usize) {
              raise `ulimit -n`"
         ));
     }
+}
+
+/// A line for the user if clients were refused, or slowed down, because there was no memory for them.
+fn short_of_memory(counters: &HostCounters) -> Option<String> {
+    let (syns, texts) = (counters.syns_without_memory, counters.texts_without_memory);
+    (syns + texts > 0).then(|| {
+        format!("{syns} SYNs and {texts} segments were dropped for want of memory; give more by --memory")
+    })
 }
 
 fn line(plan: &Plan, peer: SocketAddr, exchange: Exchange) -> String {
@@ -134,3 +145,19 @@ const MOST_BACKLOG: usize = 4_096;
 const OTHER_FILES: usize = 64;
 /// How long the reader of the access lines may take at the end.
 const LAST_LINES: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_found_no_memory_is_said_at_the_end() {
+        let counters = HostCounters { syns_dropped: 7, ..HostCounters::default() };
+        assert_eq!(short_of_memory(&counters), None, "a listener was full");
+        let said = short_of_memory(&HostCounters { syns_without_memory: 5, ..counters }).unwrap();
+        assert_eq!(
+            said,
+            "5 SYNs and 0 segments were dropped for want of memory; give more by --memory"
+        );
+    }
+}

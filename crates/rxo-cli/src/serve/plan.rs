@@ -74,6 +74,17 @@ impl Plan {
         self.host.start_with(|config| config.sockets = config.sockets.max(2 * self.clients))
     }
 
+    /// A line for the user if `--memory` has no room for all clients, however idle they are.
+    pub(super) fn memory_note(&self) -> Option<String> {
+        let (clients, most) = (self.clients, self.host.most_connections());
+        (most < clients as u64).then(|| {
+            format!(
+                "--memory has room for {most} idle clients of {clients}: further ones get no answer; \
+                 give 8 KiB for each, and more for those that are active"
+            )
+        })
+    }
+
     /// The addresses to listen on: every address of the host.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.host.addresses().map(|address| SocketAddr::new(address, self.port))
@@ -116,6 +127,15 @@ mod tests {
         assert_eq!(per_peer("--clients 40"), 10);
         assert_eq!(per_peer("--clients 40 --per-peer 40"), 40);
         assert_eq!(plan("--ip 10.0.0.2/24 --least-rate 0").unwrap().limits.least_rate, 0);
+    }
+
+    #[test]
+    fn memory_for_fewer_than_all_clients_is_said() {
+        let note = |rest: &str| plan(&format!("--ip 10.0.0.2/24 {rest}")).unwrap().memory_note();
+        assert_eq!(note(""), None);
+        assert_eq!(note("--clients 200000"), None);
+        let said = note("--clients 10000 --memory 64M").unwrap();
+        assert!(said.starts_with("--memory has room for 7812 idle clients of 10000"), "{said}");
     }
 
     #[test]
