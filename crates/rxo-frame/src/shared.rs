@@ -38,6 +38,10 @@ impl SharedBytes {
     /// All bytes of `owner`, which is moved to memory of its own: one allocation. `owner` must return the same
     /// bytes at each call of `as_ref`. A connection that is lent bytes that change sends a mixture, or segments
     /// whose checksum is wrong; bytes that are gone read as nothing.
+    ///
+    /// A mapped file needs more care: if the file shrinks, reading a page behind its end raises SIGBUS, which ends the
+    /// process, and it is raised in whichever thread sends. Lend a mapping only of a file that nobody else can
+    /// truncate; read other files into memory.
     pub fn from_owner(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         let end = owner.as_ref().len();
         Self { owner: Owner::Shared(Arc::new(owner)), start: 0, end }

@@ -18,10 +18,11 @@ pub struct Config {
     /// they never change. They grow only by what the owner grants: see [`crate::Connection::wants_buffers`]. The
     /// window scale is chosen for the largest.
     pub largest_buffers: Option<Buffers>,
-    /// How many pieces of received text are kept in the buffers that they came in, one for each segment.
-    /// At least 2. Two are reserved for text that is copied because there are no more pieces: everything
-    /// inside an offered window is kept, however the peer segments it. Bounds the gaps between out-of-order
-    /// text to half as many.
+    /// How many segments of received text stay in the buffers that they came in: half of them out of order, all but two
+    /// in order. At least 2. Text beyond is copied into a ring as large as the window, so small segments do not use
+    /// up the buffers. There may be half as many gaps between out-of-order text, or one for each 512 bytes of a
+    /// window that has grown; a segment that would make one more is dropped, and the peer sends it again. It is the only
+    /// text inside the window that is not kept.
     pub receive_pieces: usize,
     /// How many ranges of sent sequence numbers are tracked: one for each send in flight, more when SACK
     /// splits them. At least 32.

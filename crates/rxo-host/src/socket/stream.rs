@@ -123,7 +123,8 @@ impl TcpStream {
     /// the stream is dropped. They count against the same limit as written bytes; a part, however small, keeps the
     /// whole owner.
     /// The host's worker reads the bytes whenever it sends them, more than once if they are lost, and it may drop the
-    /// owner. So the bytes should be in memory: while they are read from a disk, no connection of the host is served.
+    /// owner. So the bytes should be in memory: while they are read from a disk, no connection of the host is served. A
+    /// mapping of a file that is truncated meanwhile ends the whole process by SIGBUS: see [`SharedBytes::from_owner`].
     ///
     /// # Errors
     /// As [`Write::write`]; then `from` is unchanged.

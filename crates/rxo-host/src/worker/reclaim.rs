@@ -1,9 +1,9 @@
 //! Takes back memory by which connections have grown, while there is too little for new ones.
 //!
 //! Separate because it is about all connections, also those to which nothing happens. Free send memory comes back
-//! at once. Receive memory comes back as the peer uses up the window that was offered before the buffer shrank.
-//! An idle connection offers its whole window, which is never taken back (RFC 9293, section 3.8.6): it gives no
-//! receive memory back before its peer sends, or closes. Active connections grow again, if there is memory. A
+//! at once. Receive memory comes back as the peer uses up the window that was offered before the buffer shrank, since
+//! a window is never taken back (RFC 9293, section 3.8.6). An idle connection has reserved nothing for text
+//! (`rests.rs`), but its next text reserves its buffer as large as it is. Active connections grow again, if there is memory. A
 //! pass over all cells takes turns, and a second at least, so that an active connection keeps its rate for
 //! several round trips.
 
