@@ -10,6 +10,7 @@
 //!
 //! No segment stays in the backlog: the worker pushes, then tries the lock again; the thread that unlocks
 //! checks the backlog afterwards. Both have a full fence in between, so at least one of them sees the other.
+//! `tests/ring` has a model of this, which `loom` runs; whoever changes one changes the other.
 //!
 //! The application never touches the device: it marks the cell, and the worker serves it.
 
