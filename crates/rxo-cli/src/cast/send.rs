@@ -18,7 +18,7 @@ use super::tally::Tally;
 use crate::exit::usage;
 use crate::flags::CastSendFlags;
 use crate::hosting::{FastTotals, HostPlan, finish};
-use crate::numbers::{gbit_per_s, grouped, parse_time, ratio, rounded};
+use crate::numbers::{gbit_per_s, grouped, parse_bytes, parse_time, ratio, rounded};
 use crate::{output, stop};
 
 /// Sends one file.
@@ -93,11 +93,19 @@ fn receivers(number: usize) -> Result<usize> {
 }
 
 fn slow(text: &str) -> Result<Slow> {
-    let time = text.strip_prefix("eject:").and_then(parse_time).filter(|time| !time.is_zero());
-    match (text, time) {
-        ("wait", _) => Ok(Slow::Wait),
-        (_, Some(time)) => Ok(Slow::Eject(time)),
-        _ => Err(usage(format!("--slow {text}: choose wait, or eject:TIME such as eject:10s"))),
+    let (eject, least) =
+        text.split_once(',').map_or((text, None), |(eject, least)| (eject, Some(least)));
+    let time = eject.strip_prefix("eject:").and_then(parse_time).filter(|time| !time.is_zero());
+    let rate = least.map(|least| least.strip_prefix("least:").and_then(parse_bytes));
+    match (time, rate) {
+        (None, None) if text == "wait" => Ok(Slow::Wait),
+        (Some(time), None) => Ok(Slow::Eject(time)),
+        (Some(time), Some(Some(rate))) => {
+            Ok(Slow::EjectBelow { time, bytes: (rate as f64 * time.as_secs_f64()) as u64 })
+        }
+        _ => Err(usage(format!(
+            "--slow {text}: choose wait, or eject:TIME such as eject:10s, or eject:10s,least:100k"
+        ))),
     }
 }
 
@@ -476,6 +484,11 @@ mod tests {
         assert_eq!(late("from-now", true).unwrap(), Late::FromNow);
         assert_eq!(repairs("each").unwrap(), Repairs::Each);
         assert_eq!(repairs("group:3").unwrap(), Repairs::Group { least: 3 });
+        let least = Slow::EjectBelow { time: Duration::from_secs(5), bytes: 500_000 };
+        assert_eq!(slow("eject:5s,least:100k").unwrap(), least);
+        for wrong in ["wait,least:100k", "eject:5s,most:1", "eject:5s,least:", "least:100k"] {
+            assert!(slow(wrong).is_err(), "{wrong}");
+        }
         let said = slow("eject:0s").unwrap_err().to_string();
         assert!(said.starts_with("--slow eject:0s: choose wait, or eject:TIME"), "{said}");
         let said = late("from-now", false).unwrap_err().to_string();

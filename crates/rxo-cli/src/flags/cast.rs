@@ -49,7 +49,8 @@ pub(crate) struct CastSendFlags {
     pub(crate) wait: String,
 
     /// What happens to a receiver that holds the others up: wait; or eject:TIME if it takes less than a segment in this
-    /// time while data waits for it.
+    /// time while data waits for it; or eject:TIME,least:RATE, which also ejects the slowest if all get less than RATE
+    /// bytes a second over this time because of it.
     #[arg(long, value_name = "HOW", default_value = "eject:10s")]
     pub(crate) slow: String,
 

@@ -33,6 +33,13 @@ pub enum Slow {
     Wait,
     /// It is ejected if it takes less than a segment in this time while text waits for it.
     Eject(Duration),
+    /// As `Eject`. And if all get less than `bytes` in this time, because text waits for receivers, the slowest is ejected.
+    EjectBelow {
+        /// How long. At least a few round trips.
+        time: Duration,
+        /// How many bytes.
+        bytes: u64,
+    },
 }
 
 /// What happens to a receiver that comes after the first byte.

@@ -44,6 +44,7 @@ impl Group {
                 self.wait_for(now);
             } else {
                 self.wait_no_more();
+                self.patience.forget_pace();
             }
             return None;
         };

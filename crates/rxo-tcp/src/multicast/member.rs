@@ -249,6 +249,8 @@ impl Group {
             (member.is_led, member.send) = (true, next);
         }
         connection.follow_group();
+        // What the slowest has may be less now.
+        self.patience.forget_pace();
         self.before(id, connection, now);
         let edge = connection.group_edge();
         let una = self.position(edge.una, self.nxt).unwrap_or(self.nxt);

@@ -19,7 +19,8 @@
 //!
 //! Contract: nothing that a receiver sends makes it panic, and nobody who does not know the group's initial sequence number,
 //! which whoever asks to join in time is told, can change what it does.
-//! A receiver can slow the others down for [`Slow::Eject`] at most, or by as much as it reads a segment in that time.
+//! A receiver can hold the others up for the time of [`Slow::Eject`] at most, or to a segment in each such time. With
+//! [`Slow::EjectBelow`] it cannot hold them to less than was asked for.
 
 mod acks;
 mod config;

@@ -49,6 +49,8 @@ pub enum Outcome {
     Done,
     /// It took less than a segment in so long a time while text waited for it.
     Ejected(Duration),
+    /// All got less than so many bytes in so long a time, because text waited for it.
+    TooSlow(u64, Duration),
     /// It has received everything, but has not confirmed it in so long a time.
     Unconfirmed(Duration),
     /// Its connection failed.
@@ -60,6 +62,9 @@ impl fmt::Display for Outcome {
         match self {
             Self::Done => f.write_str("done"),
             Self::Ejected(time) => write!(f, "ejected: no progress for {time:?}"),
+            Self::TooSlow(bytes, time) => {
+                write!(f, "ejected: all got less than {bytes} bytes in {time:?} because of it")
+            }
             Self::Unconfirmed(time) => write!(f, "everything sent, no confirmation for {time:?}"),
             Self::Failed(failure) => write!(f, "failed: {failure}"),
         }

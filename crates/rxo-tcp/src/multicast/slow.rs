@@ -1,8 +1,9 @@
 //! Who holds the others up for too long (RFC 9293 lets a peer keep its window closed for ever; a group does not).
 
-use rxo_frame::Instant;
+use rxo_frame::{Duration, Instant};
 
 use super::member::CONFIRMS_WITHIN;
+use super::tree::Least;
 use super::{Group, MemberId, Outcome, Slow};
 
 /// Since when all wait, and when somebody may have made them wait for too long.
@@ -11,6 +12,8 @@ pub(super) struct Patience {
     /// Since when text waits for receivers that allow less than a segment.
     blocked_since: Option<Instant>,
     due: Option<Instant>,
+    /// Since when text has waited for receivers whenever no more could leave, and what all had then.
+    pace: Option<(Instant, u64)>,
 }
 
 impl Patience {
@@ -23,6 +26,11 @@ impl Patience {
         self.due.take_if(|at| *at <= now).is_some()
     }
 
+    /// How fast all are is measured anew.
+    pub(super) fn forget_pace(&mut self) {
+        self.pace = None;
+    }
+
     /// Looks at `at` at the latest.
     pub(super) fn look_at(&mut self, at: Instant) {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
@@ -32,12 +40,13 @@ impl Patience {
 impl Group {
     /// Takes note that text waits for receivers.
     pub(super) fn wait_for(&mut self, now: Instant) {
-        if let Slow::Eject(time) = self.config.slow
+        if let Some(time) = self.config.slow.time()
             && self.patience.due.is_none()
         {
             self.patience.due = Some(now + time);
         }
         self.patience.blocked_since.get_or_insert(now);
+        self.patience.pace.get_or_insert((now, self.tree.least().una));
     }
 
     /// Takes note that nothing waits.
@@ -47,11 +56,12 @@ impl Group {
 
     /// Ejects the members that have kept the others waiting for too long.
     pub(super) fn eject_slow(&mut self, now: Instant) {
+        self.keep_pace(now);
         for id in 0..self.members.len() as MemberId {
             let Some((since, outcome)) = self.waits_since(id) else { continue };
             let patience = match outcome {
                 Outcome::Ejected(time) | Outcome::Unconfirmed(time) => time,
-                Outcome::Done | Outcome::Failed(_) => continue,
+                Outcome::Done | Outcome::Failed(_) | Outcome::TooSlow(..) => continue,
             };
             if now.since(since) >= patience {
                 self.eject(id, outcome);
@@ -59,6 +69,31 @@ impl Group {
                 self.patience.look_at(since + patience);
             }
         }
+    }
+
+    /// Ejects the slowest if all have got less than was asked for since the last look. Looks again after as long a time.
+    fn keep_pace(&mut self, now: Instant) {
+        let Slow::EjectBelow { time, bytes } = self.config.slow else { return };
+        let Some((since, una)) = self.patience.pace else { return };
+        if now < since + time {
+            return self.patience.look_at(since + time);
+        }
+        let least = self.tree.least();
+        self.patience.pace = Some((now, least.una));
+        self.patience.look_at(now + time);
+        if least.una.saturating_sub(una) < bytes {
+            for id in 0..self.members.len() as MemberId {
+                if self.is_blocking(id) && self.is_slowest(id, least) {
+                    self.eject(id, Outcome::TooSlow(bytes, time));
+                }
+            }
+        }
+    }
+
+    /// Whether nobody allows less, or has less once nothing more is to be sent.
+    fn is_slowest(&self, id: MemberId, least: Least) -> bool {
+        let its = self.tree.get(id as usize);
+        if self.has_sent_all() { its.una == least.una } else { its.limit == least.limit }
     }
 
     /// Since when a member keeps others waiting, and how that may end.
@@ -70,7 +105,7 @@ impl Group {
             );
             return Some((since, Outcome::Unconfirmed(CONFIRMS_WITHIN)));
         }
-        let Slow::Eject(time) = self.config.slow else { return None };
+        let time = self.config.slow.time()?;
         let idle_since = member.idle_since()?;
         if !member.is_led {
             return self.is_started.then_some((idle_since, Outcome::Ejected(time)));
@@ -86,6 +121,16 @@ impl Group {
             least.una < self.nxt
         } else {
             least.limit < self.nxt + u64::from(self.mss)
+        }
+    }
+}
+
+impl Slow {
+    /// After which time without a segment a receiver is ejected; `None` if it never is.
+    const fn time(self) -> Option<Duration> {
+        match self {
+            Self::Wait => None,
+            Self::Eject(time) | Self::EjectBelow { time, .. } => Some(time),
         }
     }
 }

@@ -30,6 +30,47 @@ fn a_window_of_a_few_bytes_is_ejected() {
     assert_eq!(room.done(), 9, "{:?}", room.outcomes());
 }
 
+/// Reads a segment now and then, just often enough for [`Slow::Eject`].
+fn reads_a_segment_now_and_then(slow: Slow) -> Room {
+    let mut room = Room::new(GroupConfig { slow, ..group_config() }, 10, 2_000_000);
+    room.receivers[3].reads_at_most = 100_000;
+    room.begin();
+    for _ in 0..20 {
+        let until = room.now + Duration::from_secs(4);
+        room.run_until(|room| room.now >= until || room.sides[3].outcome.is_some());
+        room.receivers[3].reads_at_most += 3_000;
+        room.read_again(3);
+    }
+    room
+}
+
+/// 750 bytes a second are enough for ever, unless more is asked for.
+#[test]
+fn whoever_holds_all_to_less_than_is_asked_for_is_ejected() {
+    let time = Duration::from_secs(10);
+    let room = reads_a_segment_now_and_then(Slow::Eject(time));
+    assert_eq!(room.outcomes(), [None; 10], "a segment in each ten seconds");
+    let mut room = reads_a_segment_now_and_then(Slow::EjectBelow { time, bytes: 100_000 });
+    assert_eq!(room.sides[3].outcome, Some(Outcome::TooSlow(100_000, time)));
+    room.finish();
+    assert_eq!(room.done(), 9, "{:?}", room.outcomes());
+}
+
+/// Nor is anybody who is as fast as is asked for, pauses of the application included.
+#[test]
+fn whoever_is_fast_enough_stays() {
+    let (time, bytes) = (Duration::from_secs(1), 100_000);
+    for loss in [0, 5] {
+        let slow = Slow::EjectBelow { time, bytes };
+        let mut room = Room::new(GroupConfig { slow, ..group_config() }, 10, 3_000_000);
+        room.loss = loss;
+        // 1.6 Mbit/s: a round of the buffer takes seconds.
+        room.byte_time = Duration::from_micros(5);
+        room.run();
+        assert_eq!(room.done(), 10, "loss {loss}: {:?}", room.outcomes());
+    }
+}
+
 #[test]
 fn all_wait_for_a_receiver_that_pauses() {
     let mut room = Room::new(group_config(), 10, 2_000_000);
