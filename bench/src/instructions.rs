@@ -7,7 +7,10 @@
 //! AVX-512, so the counts do not depend on the machine's.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -130,8 +133,8 @@ const TOLERATED_GROWTH: f64 = 0.02;
 pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
     let subjects = if args.only.is_empty() { Subject::all() } else { args.only.clone() };
     let mut counts = Counts::new();
-    for subject in subjects {
-        let (profile, items) = profile(subject)?;
+    for (subject, profile) in profiles(&subjects) {
+        let (profile, items) = profile?;
         let total = subject.instructions(&profile).context("a profile without a total")?;
         if args.stages {
             println!("{}\n{}", subject.name(), stages::table(&profile, items));
@@ -214,6 +217,26 @@ fn run_case(case: Case, passes: u32) -> usize {
 #[inline(never)]
 fn counted_pass(pass: impl FnOnce()) {
     pass();
+}
+
+/// Profiles of `subjects`, each with what [`profile`] gives, in their order. As many run at once as there are cores,
+/// which changes no count.
+fn profiles(subjects: &[Subject]) -> Vec<(Subject, Result<(String, f64)>)> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let take = || {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            subjects.get(at).map(|subject| (at, profile(*subject)))
+        };
+        std::iter::from_fn(take).collect::<Vec<_>>()
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut done: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+    });
+    done.sort_by_key(|(at, _)| *at);
+    subjects.iter().copied().zip(done.into_iter().map(|(_, profile)| profile)).collect()
 }
 
 /// Runs `subject` under callgrind. Returns the profile, and how many packets or ACKs it is of.
