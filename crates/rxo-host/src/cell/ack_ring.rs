@@ -7,8 +7,8 @@
 //!
 //! Contract: one thread pushes, and one thread at a time pops. A record is read before `head` is moved past it, by
 //! compare and exchange; the worker moves `head` in the same way before it overwrites. Only one of them can
-//! succeed, so a record that was overwritten while it was read is read again. `tests/ring` checks this in all
-//! orders with `loom`, which replaces [`super::atomics`].
+//! succeed, so a record that was overwritten while it was read is read again. `tests/ring` checks this with `loom`, which
+//! replaces [`super::atomics`], in every order with at most two preemptions.
 
 use rxo_frame::Instant;
 use rxo_wire::tcp::AckRecord;

@@ -14,7 +14,7 @@ pub struct FastCounters {
     pub duplicates: u64,
     /// Calls of connections, each with all ACKs of one connection in a batch.
     pub calls: u64,
-    /// Consumed frames whose memory never left the device.
+    /// Consumed ACKs whose memory never left the device.
     pub unseen: u64,
     /// Frames that took the ordinary way, by reason; see [`FastCounters::fallback`].
     pub fallbacks: [u64; FallbackReason::ALL.len()],

@@ -100,6 +100,8 @@ impl Fast {
     /// All totals.
     pub(crate) fn counters(&self) -> FastCounters {
         let mut counters = self.counters.clone();
+        // A device that shows frames where they lie does so for all; what the filter dropped is no ACK.
+        counters.unseen = counters.unseen.saturating_sub(counters.filtered);
         counters.modules = self.switch.modules();
         self.modules.report(&mut counters);
         counters

@@ -34,7 +34,8 @@ impl Expect {
     /// timestamp.
     ///
     /// # Errors
-    /// The first check that fails.
+    /// The first check that fails. The TCP checksum of a frame that is not plain is not verified: it falls back anyhow,
+    /// and the ordinary way verifies it.
     #[inline(always)]
     pub(crate) fn read(&self, frame: &Frame<&[u8]>) -> Result<PureAck, FallbackReason> {
         let (packet, is_v4) = self.packet(frame).ok_or(FallbackReason::Length)?;

@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-/// Why a frame that was looked at takes the ordinary way, by the first check that said no (`docs/host.md`).
+/// Why a frame that was looked at takes the ordinary way, by the first check that said no (`docs/host.md`). If flags,
+/// options or headers already show that a frame is no pure ACK, its TCP checksum may be left to the ordinary way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FallbackReason {
     /// The module for pure ACKs is off; others look.
@@ -16,7 +17,7 @@ pub enum FallbackReason {
     /// It is neither IPv4 nor IPv6 with TCP, is a fragment, has options or extension headers, or its header
     /// checksum is wrong.
     Ip,
-    /// The TCP checksum is wrong.
+    /// The TCP checksum of what else looks like a plain segment is wrong.
     Checksum,
     /// There are other flags than ACK, or text.
     Flags,

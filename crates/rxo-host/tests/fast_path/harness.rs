@@ -4,7 +4,7 @@
 //! nothing panics; after each batch both have sent the same packets of each connection, and their connections are the
 //! same in all that statistics say. With some settings a batch comes while an application holds the lock of a
 //! connection, in two turns, so that ACKs wait in its ring and segments in its backlog. With SACK such batches are so small
-//! that nothing in a ring is overwritten: what is the same then and what is not, `tests/host/fast/overwritten.rs` says.
+//! that nothing in a ring is overwritten: what is the same then and what is not, `tests/host/fast/held.rs` says.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -45,3 +45,25 @@ fn a_filter_drops_before_anything_sees_the_packet_until_it_is_off() {
     assert!(stream.is_connected().unwrap());
     assert!(listener.accept().is_ok());
 }
+
+/// The filter is asked first: what it drops is neither consumed nor counted as such.
+#[test]
+fn a_filter_drops_an_ack_that_would_be_consumed() {
+    let filter = vec!["drop from 10.0.0.2 port 80".parse().unwrap()];
+    let mut world = world(&FastPath { modules: FastModules::ON, filter, ..FastPath::default() });
+    let listener = world.listen(4);
+    let (stream, accepted) = world.connected(&listener);
+    world.at_client().fast_path().set(FastModule::Filter, true);
+    fill(&stream, &pattern(2 * stream.statistics().mss as usize));
+    world.settle();
+    let unacknowledged = || stream.statistics().snd_nxt - stream.statistics().snd_una;
+    let fast = world.client.counters().fast;
+    assert!(fast.filtered > 0 && fast.consumed == 0, "{fast:?}");
+    assert_eq!((fast.unseen, fast.fallbacks()), (0, 1), "the SYN's answer: {fast:?}");
+    assert!(unacknowledged() > 0);
+    world.at_client().fast_path().set(FastModule::Filter, false);
+    world.pass(std::time::Duration::from_secs(2));
+    let fast = world.client.counters().fast;
+    assert_eq!((unacknowledged(), fast.unseen), (0, fast.consumed), "{fast:?}");
+    assert!(drain(&accepted).unwrap().0.len() > 2_000);
+}
