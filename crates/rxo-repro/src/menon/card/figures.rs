@@ -52,7 +52,7 @@ fn figure_7(rows: Rows<'_>) -> Option<Figure> {
         number: FIGURE_7,
         title: "What is received, times Original",
         fixed: "one connection",
-        x_label: "receiver",
+        x_label: "what is gained by, with how many processors",
         y_label: "times Original",
         x: gained.iter().map(Gained::name).collect(),
         series: vec![
@@ -88,8 +88,8 @@ impl Gained {
     fn name(&self) -> String {
         let what = if self.case.stack == Stack::OPTIMIZED { "both" } else { "aggregation" };
         let place = match self.case.application {
-            Application::Worker => "one processor",
-            Application::Threads => "two processors",
+            Application::Worker => "one",
+            Application::Threads => "two",
         };
         let expansion = if self.case.expansion == Expansion::Card { ", by card" } else { "" };
         format!("{what}{expansion}, {place}")
@@ -388,7 +388,7 @@ mod tests {
             row(case.expanded_by_card(), 100.0, 100.0),
         ];
         let figure = figure_7(Rows(&rows)).unwrap();
-        assert_eq!(figure.x, ["both, one processor", "both, by card, one processor"]);
+        assert_eq!(figure.x, ["both, one", "both, by card, one"]);
         assert_eq!(figure.series[0].values, [Some(1.45), None], "the paper's driver expands");
         let [said] = &figure.statements[..] else { panic!("{:?}", figure.statements) };
         assert!(said.holds == Some(false) && said.ours.contains("+25 % for a second"), "{said:?}");
