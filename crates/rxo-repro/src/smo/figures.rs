@@ -128,7 +128,7 @@ fn growths(percent: impl Fn(Way, usize) -> Option<f64>) -> Vec<Statement> {
     };
     let claims = [
         "with TCP-PARO the time grows by 5.6 % when receivers nearly double from 88 to 168",
-        "without it the time grows by 12.6 % (the rate here is chosen for about that; asked for: more than with it)",
+        "without it the time grows by 12.6 % (the rate here is chosen for at least that; asked for: more than with it)",
     ];
     let found = [format!("{with:+.1} %."), format!("{without:+.1} %.")];
     let saturated = percent(Way::Stack, paper::MOST).is_some_and(|percent| percent >= SATURATED);
