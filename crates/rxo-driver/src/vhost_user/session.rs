@@ -7,7 +7,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::features::{
-    DEVICE_OFFERS, DEVICE_OFFERS_PROTOCOL, PROTOCOL_FEATURES, PROTOCOL_MEM_SLOTS, PROTOCOL_MTU,
+    DEVICE_OFFERS, DEVICE_OFFERS_PROTOCOL, MQ, PROTOCOL_FEATURES, PROTOCOL_MEM_SLOTS, PROTOCOL_MTU,
     PROTOCOL_RARP, PROTOCOL_REPLY_ACK, PROTOCOL_RESET_DEVICE, PROTOCOL_STATUS, RING_PACKED,
 };
 use super::{
@@ -195,17 +195,26 @@ impl Session {
         Ok(Change::None)
     }
 
+    /// QEMU before 8.2 adds and removes each region once for each pair of queues. What is done already changes nothing.
     fn apply_to_memory(&mut self, request: Request) -> Result<Change, Wrong> {
+        let is_for_pairs = self.features & MQ != 0;
         match request {
             Request::SetMemTable(table) => {
                 self.regions.clear();
                 table.into_iter().try_for_each(|shared| self.add(shared))?;
             }
-            Request::AddMemRegion(shared) => self.add(shared)?,
+            Request::AddMemRegion(shared) => {
+                if is_for_pairs && self.regions.iter().any(|it| it.region == shared.region) {
+                    return Ok(Change::None);
+                }
+                self.add(shared)?;
+            }
             Request::RemoveMemRegion(region) => {
-                let is_it = |shared: &SharedRegion<_>| shared.region.is_at(&region);
-                let at = self.regions.iter().position(is_it);
-                self.regions.remove(at.ok_or(Wrong::NoSuchRegion(region))?);
+                match self.regions.iter().position(|shared| shared.region.is_at(&region)) {
+                    Some(at) => _ = self.regions.remove(at),
+                    None if is_for_pairs => return Ok(Change::None),
+                    None => return Err(Wrong::NoSuchRegion(region)),
+                }
             }
             _ => return Ok(Change::None),
         }

@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use super::*;
-use crate::vhost_user::features::{CSUM, GUEST_CSUM, VERSION_1};
+use crate::vhost_user::features::{CSUM, GUEST_CSUM, MQ, VERSION_1};
 use crate::vhost_user::{HEADER_BYTES, Header, Region};
 
 fn file() -> OwnedFd {
@@ -173,6 +173,22 @@ fn memory_comes_and_goes_by_regions() {
     let gone = region(10, 10).region;
     let again = told(&mut session, &Request::RemoveMemRegion(gone));
     assert_eq!(again, Err(Wrong::NoSuchRegion(gone)));
+}
+
+/// QEMU 7.2 says it for each pair of queues. A region that only overlaps is still wrong.
+#[test]
+fn with_several_pairs_a_region_may_be_added_and_removed_again() {
+    let mut session = agreed();
+    told(&mut session, &Request::SetFeatures(AGREED | MQ)).unwrap();
+    let mut changes = |request| told(&mut session, &request).map(|done| done.change);
+    assert_eq!(changes(Request::AddMemRegion(region(0, 10))), Ok(Change::Memory));
+    assert_eq!(changes(Request::AddMemRegion(region(0, 10))), Ok(Change::None));
+    let overlap = region(0, 11);
+    let wrong = Wrong::Overlap(overlap.region);
+    assert_eq!(changes(Request::AddMemRegion(overlap)), Err(wrong));
+    assert_eq!(changes(Request::RemoveMemRegion(region(0, 10).region)), Ok(Change::Memory));
+    assert_eq!(changes(Request::RemoveMemRegion(region(0, 10).region)), Ok(Change::None));
+    assert!(session.regions().is_empty());
 }
 
 #[test]
