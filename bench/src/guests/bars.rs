@@ -14,34 +14,75 @@ use super::together::Together;
 pub(super) struct Bar {
     what: &'static str,
     measured: f64,
-    bound: f64,
-    is_least: bool,
-    holds: bool,
+    least: Option<f64>,
+    most: Option<f64>,
+    /// Whether it depends on time, which other processes take.
+    is_timed: bool,
+    /// `None` if nothing can be said.
+    holds: Option<bool>,
 }
 
 impl Bar {
-    fn at_most(what: &'static str, measured: f64, bound: f64) -> Self {
-        Self { what, measured, bound, is_least: false, holds: measured <= bound }
+    /// Of a count.
+    fn at_most(what: &'static str, measured: f64, most: f64) -> Self {
+        let holds = Some(measured <= most);
+        Self { what, measured, least: None, most: Some(most), is_timed: false, holds }
     }
 
-    fn at_least(what: &'static str, measured: f64, bound: f64) -> Self {
-        Self { what, measured, bound, is_least: true, holds: measured >= bound }
+    /// Of a count.
+    fn at_least(what: &'static str, measured: f64, least: f64) -> Self {
+        let holds = Some(measured >= least);
+        Self { what, measured, least: Some(least), most: None, is_timed: false, holds }
+    }
+
+    /// Of times, whose median is between `bounds` as far as chance permits to say. There is a verdict if it is the same
+    /// wherever the median is between them.
+    fn within(
+        what: &'static str,
+        measured: f64,
+        bounds: Option<(f64, f64)>,
+        [least, most]: [f64; 2],
+    ) -> Self {
+        let holds = bounds.and_then(|(low, high)| match () {
+            () if low >= least && high <= most => Some(true),
+            () if high < least || low > most => Some(false),
+            () => None,
+        });
+        Self { what, measured, least: Some(least), most: Some(most), is_timed: true, holds }
+    }
+
+    const fn timed(self) -> Self {
+        Self { is_timed: true, ..self }
+    }
+
+    /// Takes the verdict back if it depends on time.
+    pub(super) const fn withhold(&mut self) {
+        if self.is_timed {
+            self.holds = None;
+        }
     }
 }
 
 impl fmt::Display for Bar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = if self.is_least { "at least" } else { "at most" };
-        let verdict = if self.holds { "holds" } else { "MISSED" };
-        write!(f, "{}: {:.2}, {word} {:.2}: {verdict}", self.what, self.measured, self.bound)
+        let verdict = match self.holds {
+            Some(true) => "holds",
+            Some(false) => "MISSED",
+            None => "no verdict",
+        };
+        write!(f, "{}: {:.2}", self.what, self.measured)?;
+        for (word, bound) in [("at least", self.least), ("at most", self.most)] {
+            bound.map_or(Ok(()), |bound| write!(f, ", {word} {bound:.2}"))?;
+        }
+        write!(f, ": {verdict}")
     }
 }
 
 /// Frames a packet from which on a driver domain coalesces: one that passes frames on is no comparison.
 const COALESCES: f64 = 1.5;
 
-/// Requests with adaptive hold for one without coalescing.
-pub(super) const LEAST_REQUESTS: f64 = 0.98;
+/// Requests with adaptive hold for one without coalescing: within 2 %.
+pub(super) const REQUESTS: [f64; 2] = [0.98, 1.02];
 
 /// The bars for which there are figures. There are none with a testpmd that coalesced nothing.
 pub(super) fn hold(
@@ -67,17 +108,16 @@ pub(super) fn hold(
             .map(|ratio| Bar::at_most("guest without GRO, of one without coalescing", ratio, 0.68)),
         ratio(plain(false), merged(false), instructions)
             .map(|ratio| Bar::at_least("bytes an instruction of Linux's own stack", ratio, 1.86)),
-        ratio(merged(true), Domain::TAP, cost)
-            .map(|ratio| Bar::at_least("goodput a CPU second, vhost: over tap:", ratio, 1.5)),
+        ratio(merged(true), Domain::TAP, cost).map(|ratio| {
+            Bar::at_least("goodput a CPU second, vhost: over tap:", ratio, 1.5).timed()
+        }),
         testpmd(instructions).map(|ratio| Bar::at_most("guest, of one behind testpmd", ratio, 1.0)),
-        testpmd(cost)
-            .map(|ratio| Bar::at_least("goodput a CPU second, rxo over testpmd", ratio, 1.0)),
+        testpmd(cost).map(|ratio| {
+            Bar::at_least("goodput a CPU second, rxo over testpmd", ratio, 1.0).timed()
+        }),
         requests.filter(|requests| requests.tells()).map(|requests| {
-            Bar::at_least(
-                "requests a second, --hold auto over no coalescing",
-                requests.ratio(),
-                LEAST_REQUESTS,
-            )
+            let what = "requests a second, --hold auto over no coalescing";
+            Bar::within(what, requests.ratio(), requests.bounds(), REQUESTS)
         }),
         together.map(|it| {
             Bar::at_most("guests at once without the right file", it.broken() as f64, 0.0)
@@ -120,5 +160,33 @@ mod tests {
         let rows = [row(Domain::plain(true), 1_000.0), row(Domain::coalescing(true), 310.0)];
         let bars: Vec<String> = hold(&rows, None, None).iter().map(Bar::to_string).collect();
         assert_eq!(bars, ["guest, of its own GRO: 0.31, at most 0.30: MISSED"]);
+    }
+
+    #[test]
+    fn requests_have_a_verdict_only_where_chance_cannot_decide_it() {
+        let rows = [
+            (Some((0.985, 1.01)), "holds"),
+            (Some((0.97, 0.979)), "MISSED"),
+            (Some((1.021, 1.05)), "MISSED"),
+            (Some((0.97, 0.99)), "no verdict"),
+            (Some((0.99, 1.03)), "no verdict"),
+            (Some((0.5, 2.0)), "no verdict"),
+            (None, "no verdict"),
+        ];
+        for (bounds, verdict) in rows {
+            let bar = Bar::within("requests", 1.0, bounds, REQUESTS);
+            let expected = format!("requests: 1.00, at least 0.98, at most 1.02: {verdict}");
+            assert_eq!(bar.to_string(), expected, "{bounds:?}");
+        }
+    }
+
+    #[test]
+    fn a_busy_machine_takes_back_what_depends_on_time() {
+        let [mut counted, mut timed] =
+            [false, true].map(|is_timed| Bar { is_timed, ..Bar::at_least("goodput", 2.0, 1.5) });
+        counted.withhold();
+        timed.withhold();
+        assert_eq!((counted.holds, timed.holds), (Some(true), None));
+        assert_eq!(timed.to_string(), "goodput: 2.00, at least 1.50: no verdict");
     }
 }

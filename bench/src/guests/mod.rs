@@ -3,21 +3,23 @@
 //! Every system is a driver domain (`domain.rs`), a network and a Linux guest in an emulated machine
 //! (`system.rs`). All are up at the same time and are measured in turn. `requests.rs` compares requests with
 //! and without adaptive hold, `together.rs` gives several guests a file each at the same time, `bars.rs` holds
-//! the figures against what is promised.
+//! the figures against what is promised, as far as the other load of the machine permits (`load.rs`).
 
 mod bars;
 mod domain;
+mod load;
 mod requests;
 mod system;
 mod together;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rxo_lab::GuestImage;
+use rxo_lab::{GuestImage, MachineReading};
 use serde::Serialize;
 
 use self::bars::Bar;
 use self::domain::Domain;
+use self::load::Load;
 use self::requests::Requests;
 pub(crate) use self::system::{GUEST_PROCESSOR, processor_time};
 use self::system::{Span, System};
@@ -66,6 +68,7 @@ struct Report {
     requests: Option<Requests>,
     together: Together,
     bars: Vec<Bar>,
+    load: Load,
     rounds: u32,
 }
 
@@ -78,12 +81,17 @@ pub(crate) fn run(args: &GuestsArgs) -> Result<()> {
     let image = GuestImage::find()?;
     rxo_lab::become_root_in_user_namespace()?;
     let rxo = args.subject.path()?;
+    let before = MachineReading::now()?;
     let rows = rows(&image, &rxo, args.rounds)?;
     let requests =
         (args.pairs > 0).then(|| requests::measure(&image, &rxo, args.pairs)).transpose()?;
     let together = together::measure(&rxo)?;
-    let bars = bars::hold(&rows, requests.as_ref(), Some(&together));
-    let report = Report { rows, requests, together, bars, rounds: args.rounds };
+    let load = Load::of(MachineReading::now()?.since(&before));
+    let mut bars = bars::hold(&rows, requests.as_ref(), Some(&together));
+    if !load.permits_verdict() {
+        bars.iter_mut().for_each(Bar::withhold);
+    }
+    let report = Report { rows, requests, together, bars, load, rounds: args.rounds };
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -154,6 +162,7 @@ fn show(report: &Report) {
     if let Some(requests) = &report.requests {
         println!("{requests}");
     }
+    println!("{}", report.load);
     for bar in &report.bars {
         println!("{bar}");
     }

@@ -10,10 +10,10 @@ use anyhow::Result;
 use rxo_lab::GuestImage;
 use serde::Serialize;
 
-use super::bars::LEAST_REQUESTS;
+use super::bars::REQUESTS;
 use super::domain::Domain;
 use super::system::System;
-use crate::stats::Summary;
+use crate::stats::{Summary, median_bounds};
 
 const PORT: u16 = 7_000;
 /// Requests of one turn.
@@ -29,6 +29,8 @@ pub(super) struct Requests {
     auto_a_second: f64,
     /// Rate with adaptive hold over the rate without, by round: lower quartile, median, upper quartile.
     ratio: [f64; 3],
+    /// Between what the median of the ratios is at 95 %; `None` if there were too few.
+    bounds: Option<(f64, f64)>,
     /// The same of a second measurement without coalescing over the first: what a ratio is worth here.
     control: [f64; 3],
     /// How long the first segment of a delivery was held, in microseconds.
@@ -38,7 +40,12 @@ pub(super) struct Requests {
 impl Requests {
     /// Whether the ratio tells something: two halves that both had no coalescing differ by less than is asked for.
     pub(super) fn tells(&self) -> bool {
-        (self.control[1] - 1.0).abs() <= 1.0 - LEAST_REQUESTS
+        (REQUESTS[0]..=REQUESTS[1]).contains(&self.control[1])
+    }
+
+    /// Between what the median of the ratios is, as far as chance permits to say.
+    pub(super) fn bounds(&self) -> Option<(f64, f64)> {
+        self.bounds
     }
 
     /// The median of the ratios.
@@ -51,11 +58,13 @@ impl fmt::Display for Requests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ([low, median, high], [control_low, control, control_high]) =
             (self.ratio, self.control);
+        let bounds =
+            self.bounds.map_or("not known".to_owned(), |(a, b)| format!("{a:.3} to {b:.3}"));
         let hold = self.hold_p99_us.map_or("unknown".to_owned(), |hold| format!("{hold} us"));
         write!(
             f,
             "requests a second: {:.0} without coalescing, {:.0} with adaptive hold; ratio of {} pairs \
-             {median:.3} ({low:.3} to {high:.3}), of as many without coalescing in both halves {control:.3} \
+             {median:.3} ({low:.3} to {high:.3}; the median at 95 % {bounds}), of as many without coalescing in both halves {control:.3} \
              ({control_low:.3} to {control_high:.3}); hold p99 {hold}",
             self.plain_a_second, self.auto_a_second, self.pairs
         )?;
@@ -86,17 +95,21 @@ pub(super) fn measure(image: &GuestImage, rxo: &Path, rounds: u32) -> Result<Req
         turn(&mut stream)?;
         rates[part].push(turn(&mut stream)?);
     }
-    let over_plain = |part: usize| {
-        let ratios = rates[part].iter().zip(&rates[0]).map(|(rate, plain)| rate / plain);
-        let Summary { low, median, high } = Summary::of(&ratios.collect::<Vec<f64>>());
+    let over_plain = |part: usize| -> Vec<f64> {
+        rates[part].iter().zip(&rates[0]).map(|(rate, plain)| rate / plain).collect()
+    };
+    let summary = |ratios: &[f64]| {
+        let Summary { low, median, high } = Summary::of(ratios);
         [low, median, high]
     };
+    let ratios = over_plain(1);
     Ok(Requests {
         pairs: rounds,
         plain_a_second: Summary::of(&rates[0]).median,
         auto_a_second: Summary::of(&rates[1]).median,
-        ratio: over_plain(1),
-        control: over_plain(2),
+        ratio: summary(&ratios),
+        bounds: median_bounds(&ratios),
+        control: summary(&over_plain(2)),
         hold_p99_us,
     })
 }
