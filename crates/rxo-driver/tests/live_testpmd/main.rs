@@ -1,7 +1,7 @@
 //! `virtio:PATH` against another's device side: a vhost port of DPDK's `testpmd`, which sends back what it
 //! gets, or sends it on by a second port.
 //!
-//! Needs the program `dpdk-testpmd` (Debian: `dpdk`); `cargo xtask test --guests` runs it. No huge pages and
+//! Needs the program `dpdk-testpmd` (Debian: `dpdk-dev`); `cargo xtask test --guests` runs it. No huge pages and
 //! no card.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -204,7 +204,7 @@ impl Testpmd {
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         match command.spawn() {
             Ok(child) => Self(child),
-            Err(error) => panic!("cannot run dpdk-testpmd ({error}): install the package dpdk"),
+            Err(error) => panic!("cannot run dpdk-testpmd ({error}): install the package dpdk-dev"),
         }
     }
 }
