@@ -94,7 +94,7 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
         format!(
             "Guests: Linux in QEMU's emulation, one processor, its GRO on unless said; a plugin counts. \
              Transfers of {} and {} KiB from Linux, the difference counts; the program reads 64 KiB at a \
-             time. Linux is the guest on the card's own ring, without a driver domain. What is derived is min(link, C / \
+             time. Linux is a guest whose card gives it the same polls, and which has no driver domain. What is derived is min(link, C / \
              instructions a byte), C such that Linux has 721.1 Mbit/s.",
             plan.guest_bytes / 4096,
             plan.guest_bytes / 1024

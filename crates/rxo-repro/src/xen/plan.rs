@@ -128,7 +128,7 @@ fn paced() -> Vec<PacedCase> {
 }
 
 /// Guests whose instructions are counted. Their kernel coalesces as it does today, and at the paper's frames a
-/// poll also does not, as the paper's did not. Last is the guest that has the card itself, for which no poll is made.
+/// poll also does not, as the paper's did not. Last is the guest that has the card itself, at the paper's frames a poll only.
 fn guests(quick: bool) -> Vec<GuestCase> {
     let of_today = if quick { &QUICK_SYSTEMS[..] } else { &System::SWEPT };
     let polls = if quick { &QUICK_POLLS[..] } else { &COUNTED_POLLS };

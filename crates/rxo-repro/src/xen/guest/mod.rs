@@ -1,7 +1,9 @@
 //! What a byte costs a guest: the instructions of a real Linux in emulation, counted by the emulator.
 //!
 //! A Linux sender's frames cross rxo's worker, whose polls have so many frames, and reach the guest through
-//! `vhost:`. Under Linux the card is the guest's own, and its polls are the guest's. Two transfers of different size are counted; their difference has nothing of starting a program or a connection.
+//! `vhost:`. Under Linux the worker stands for the guest's own card, which gives it frames in the same polls: from a ring
+//! that nothing holds back an emulated guest takes far more at once, and its GRO then has other work than the paper's
+//! receiver. Two transfers of different size are counted; their difference has nothing of starting a program or a connection.
 //!
 //! What single requests take on the paper's [`machine`] is in [`exchange`], what it carries in [`rate`], several guests
 //! at once in [`several`]. All have rxo on a thread, as [`domain`] starts it.
@@ -24,7 +26,6 @@ use serde::Serialize;
 pub(super) use self::alignment::Alignment;
 use super::plan::GuestCase;
 use super::system::System;
-use crate::card;
 use crate::folder::Folder;
 use crate::guests::{boot, receive};
 use crate::running::Running;
@@ -33,7 +34,7 @@ use crate::running::Running;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct GuestCost {
     pub(super) system: System,
-    /// The most frames of a poll. Under Linux polls are the guest's, and this only says with what it is compared.
+    /// The most frames of a poll.
     pub(super) frames_a_poll: f64,
     /// Whether the guest's kernel coalesces, too; the paper's did not.
     pub(super) gro: bool,
@@ -61,10 +62,7 @@ pub(super) fn cost(case: GuestCase, bytes: usize) -> Result<GuestCost> {
     let socket = folder.guest(0);
     // The device is on a thread that may outlive this call, if that fails; it has few hundred bytes.
     let places: &'static PayloadPlaces = Box::leak(Box::default());
-    let domain = match system {
-        System::Linux => card::start(&lab, (socket.clone(), Duration::ZERO), None)?,
-        _ => Running::polling(&lab, system, frames_a_poll, (&socket, places))?,
-    };
+    let domain = Running::polling(&lab, system, frames_a_poll, (&socket, places))?;
     let mut guest = boot(&image, Processor::Counted, &socket, 0)?;
     guest.set_coalescing(gro)?;
     let symbols = guest.symbols()?;
