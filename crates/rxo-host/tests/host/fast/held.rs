@@ -3,28 +3,54 @@
 
 use std::time::Duration;
 
+use proptest::prelude::*;
 use rxo_device::{MemoryLink, MemoryOptions};
 use rxo_frame::{ChecksumStatus, Frame};
 use rxo_host::{FallbackReason, FastCounters, FastModules, TcpStream};
-use rxo_tcp::{AckPolicy, Statistics};
+use rxo_tcp::{AckPolicy, Algorithm, Statistics};
 
 use crate::world::{World, drain, fill, options, pattern};
 
 /// What arrives while the lock is held.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Course {
-    /// Segments that are acknowledged meanwhile, two by one ACK.
-    segments: usize,
+    /// Bytes that arrive before, which decide how large the congestion window is.
+    warm: usize,
+    /// Segments that are acknowledged meanwhile, two by one ACK. `None` for as many as the congestion window lets leave,
+    /// which lets it grow.
+    segments: Option<usize>,
     sack: bool,
-    /// Whether the first of them is lost, so that the ACKs of the others repeat one number.
-    is_one_lost: bool,
+    /// Which of them is lost, so that the ACKs of those behind it repeat one number.
+    lost: Option<usize>,
+    /// How many ACKs arrive at once.
+    batch: usize,
+    /// How many of them arrive before, when the lock is free and the delay is still as it was.
+    prompt: usize,
+    /// How much later than those before the others arrive.
+    delay: Duration,
+    algorithm: Algorithm,
 }
+
+const PLAIN: Course = Course {
+    warm: WARM_BYTES,
+    segments: Some(12),
+    sack: true,
+    lost: None,
+    batch: 3,
+    prompt: 0,
+    delay: Duration::ZERO,
+    algorithm: Algorithm::Cubic,
+};
 
 struct Outcome {
     /// Once the lock is free.
     seen: Statistics,
     /// What left then, and until all had arrived.
     sent: Vec<Vec<u8>>,
+    /// Segments that the ACKs were of.
+    flight: usize,
+    /// Segments that were sent again, to the end.
+    resent: u32,
     fast: FastCounters,
 }
 
@@ -32,10 +58,12 @@ impl Course {
     fn run(self, modules: FastModules) -> Outcome {
         let mut scene = Scene::new(self, modules);
         scene.send(self);
-        scene.arrive_while_held();
+        scene.arrive_while_held(self);
         let seen = scene.stream.statistics();
         let sent = scene.finish();
-        Outcome { seen, sent, fast: scene.world.client.counters().fast }
+        let resent = scene.stream.statistics().recovery.resent_segments;
+        let flight = scene.flight;
+        Outcome { seen, sent, flight, resent, fast: scene.world.client.counters().fast }
     }
 
     /// On the fast path, and on the ordinary way.
@@ -53,6 +81,8 @@ struct Scene {
     written: usize,
     read: usize,
     acks: Vec<Vec<u8>>,
+    /// Segments that the ACKs are of.
+    flight: usize,
 }
 
 impl Scene {
@@ -60,15 +90,17 @@ impl Scene {
         let mut world = World::with(MemoryOptions { gso_bytes: 0, ..options() }, |config| {
             config.tcp.acks = AckPolicy::EverySecondSegment;
             config.tcp.sack = course.sack;
+            config.tcp.congestion = course.algorithm;
             config.fast_path.modules = modules;
         });
         let listener = world.listen(1);
         let (stream, accepted) = world.connected(&listener);
         assert_eq!(fill(&accepted, b"to be looked at"), 15);
         let (data, acks) = (pattern(400_000), Vec::new());
-        let mut scene = Self { world, stream, accepted, data, written: 0, read: 0, acks };
-        while scene.read < WARM_BYTES {
-            scene.write(WARM_BYTES);
+        let mut scene =
+            Self { world, stream, accepted, data, written: 0, read: 0, acks, flight: 0 };
+        while scene.read < course.warm {
+            scene.write(course.warm);
             scene.turn();
         }
         (0..3).for_each(|_| scene.turn());
@@ -98,12 +130,13 @@ impl Scene {
     fn send(&mut self, course: Course) {
         let _earlier = self.world.back.take_all();
         let mss = self.stream.statistics().mss as usize;
-        self.write(self.written + course.segments * mss);
+        self.write(course.segments.map_or(self.data.len(), |it| self.written + it * mss));
         self.world.client.turn(self.world.now).unwrap();
         let mut sent = taken(&self.world.there);
-        assert_eq!(sent.len(), course.segments, "they leave at once");
-        if course.is_one_lost {
-            sent.remove(0);
+        self.flight = sent.len();
+        assert!(course.segments.is_none_or(|it| it == self.flight), "they leave at once");
+        if let Some(lost) = course.lost.filter(|lost| *lost < sent.len()) {
+            sent.remove(lost);
         }
         for segment in sent {
             // One by one, as a receiver does that is not busy.
@@ -114,10 +147,15 @@ impl Scene {
     }
 
     /// The ACKs arrive, in several batches, while the application has the lock.
-    fn arrive_while_held(&mut self) {
+    fn arrive_while_held(&mut self, course: Course) {
         let Self { world, stream, acks, .. } = self;
+        for ack in acks.drain(..course.prompt.min(acks.len())) {
+            push(world, &world.back, &ack);
+            world.client.turn(world.now).unwrap();
+        }
+        world.now = world.now + course.delay;
         let shown = stream.read_in_place(|_| {
-            for batch in acks.chunks(3) {
+            for batch in acks.chunks(course.batch) {
                 batch.iter().for_each(|ack| push(world, &world.back, ack));
                 world.client.turn(world.now).unwrap();
                 world.now = world.now + Duration::from_micros(10);
@@ -156,7 +194,7 @@ fn push(world: &World, link: &MemoryLink, bytes: &[u8]) {
 /// Nothing is overwritten: everything is the same, the congestion window too.
 #[test]
 fn what_fits_into_the_ring_changes_nothing() {
-    let [fast, slow] = Course { segments: 12, sack: true, is_one_lost: false }.both();
+    let [fast, slow] = PLAIN.both();
     assert_eq!(fast.seen, slow.seen);
     assert!(fast.sent == slow.sent, "every packet");
     let FastCounters { ring_pushed, ring_overwritten, ring_most, .. } = fast.fast;
@@ -164,22 +202,95 @@ fn what_fits_into_the_ring_changes_nothing() {
     assert_eq!(slow.fast.ring_pushed, 0);
 }
 
-/// The same bytes are acknowledged, the window and the retransmissions are the same; the congestion window is not
-/// larger (docs/host.md).
+/// The same bytes are acknowledged, the window and the retransmissions are the same; the congestion window is within its
+/// bound (docs/host.md).
+fn is_like_loss_of_acks([fast, slow]: &[Outcome; 2]) -> Result<(), TestCaseError> {
+    let of = |it: &Statistics| {
+        let resent = (it.recovery.resent_segments, it.recovery.phase, it.recovery.lost);
+        (it.snd_una, it.snd_nxt, it.snd_wnd, it.bytes_acked, resent)
+    };
+    prop_assert_eq!(of(&fast.seen), of(&slow.seen));
+    let differ = fast.seen.cwnd.abs_diff(slow.seen.cwnd);
+    prop_assert!(
+        differ <= fast.flight as u32 * fast.seen.mss,
+        "{} and {}",
+        fast.seen.cwnd,
+        slow.seen.cwnd
+    );
+    Ok(())
+}
+
 #[test]
 fn what_is_overwritten_is_like_an_ack_that_was_lost() {
-    let [fast, slow] = Course { segments: 36, sack: true, is_one_lost: false }.both();
-    let of = |it: &Statistics| (it.snd_una, it.snd_nxt, it.snd_wnd, it.recovery.resent_segments);
-    assert_eq!(of(&fast.seen), of(&slow.seen));
-    assert!(fast.seen.cwnd <= slow.seen.cwnd, "{} and {}", fast.seen.cwnd, slow.seen.cwnd);
-    let FastCounters { ring_pushed, ring_overwritten, ring_refused, .. } = fast.fast;
+    let both = Course { segments: Some(36), ..PLAIN }.both();
+    is_like_loss_of_acks(&both).unwrap();
+    let FastCounters { ring_pushed, ring_overwritten, ring_refused, .. } = both[0].fast;
     assert_eq!((ring_pushed, ring_overwritten, ring_refused), (18, 10, 0));
+}
+
+/// The congestion windows of both ways for one flight after the other, beginning with small ones.
+fn windows(delay: Duration) -> Vec<[u32; 2]> {
+    let warm = (20_000..WARM_BYTES).step_by(10_000);
+    warm.map(|warm| {
+        let both = Course { segments: None, warm, prompt: 1, delay, ..PLAIN }.both();
+        is_like_loss_of_acks(&both).unwrap();
+        both.map(|it| it.seen.cwnd)
+    })
+    .collect()
+}
+
+/// A large acknowledgement counts for less than several small ones in slow start.
+#[test]
+fn what_is_overwritten_may_let_the_window_grow_less() {
+    let windows = windows(Duration::ZERO);
+    assert!(windows.iter().any(|[fast, slow]| fast < slow), "{windows:?}");
+}
+
+/// HyStart++ needs eight samples to see that the delay has risen, and then lets the window grow more slowly. So the window
+/// may be larger where samples are missing.
+#[test]
+fn what_is_overwritten_may_hide_that_the_delay_has_risen() {
+    let windows = windows(Duration::from_millis(8));
+    assert!(windows.iter().any(|[fast, slow]| fast > slow), "{windows:?}");
+}
+
+fn courses() -> impl Strategy<Value = Course> {
+    let algorithm = prop::sample::select(&[Algorithm::Cubic, Algorithm::Reno]);
+    let lost = prop_oneof![2 => Just(None), 1 => (0_usize..40).prop_map(Some)];
+    let segments = prop_oneof![Just(None), (2_usize..37).prop_map(Some)];
+    let rest = (any::<bool>(), lost, 1_usize..25, 0_usize..3, 0_u64..40_000, algorithm);
+    (20_000..WARM_BYTES, segments, rest).prop_map(
+        |(warm, segments, (sack, lost, batch, prompt, micros, algorithm))| {
+            // A smaller window may not let so many leave.
+            let warm = if segments.is_some() { WARM_BYTES } else { warm };
+            let delay = Duration::from_micros(micros);
+            Course { warm, segments, sack, lost, batch, prompt, delay, algorithm }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Where nothing was overwritten all is the same; otherwise it is as if the network had lost these ACKs. All text
+    /// arrives (`finish`).
+    #[test]
+    fn whatever_waits_in_the_ring_is_like_the_ordinary_way_or_a_lost_ack(course in courses()) {
+        let both = course.both();
+        is_like_loss_of_acks(&both)?;
+        let [fast, slow] = both;
+        if fast.fast.ring_overwritten == 0 {
+            prop_assert_eq!(fast.seen, slow.seen);
+            prop_assert!(fast.sent == slow.sent, "every packet");
+        }
+        prop_assert_eq!(fast.resent, slow.resent, "to the end");
+    }
 }
 
 /// Without SACK each of them counts: what does not fit waits in the backlog, behind the ring.
 #[test]
 fn duplicates_are_never_overwritten() {
-    let [fast, slow] = Course { segments: 16, sack: false, is_one_lost: true }.both();
+    let [fast, slow] = Course { segments: Some(16), sack: false, lost: Some(0), ..PLAIN }.both();
     assert_eq!(fast.seen, slow.seen);
     assert!(fast.sent == slow.sent, "every packet, what is sent again too");
     let FastCounters { ring_pushed, ring_overwritten, ring_refused, .. } = fast.fast;
