@@ -218,3 +218,6 @@ impl<S: Side> Descriptors for RingSource<S> {
 }
 
 impl<S: Side> SystemSource for RingSource<S> {}
+
+#[cfg(test)]
+mod tests;
