@@ -340,8 +340,14 @@ impl<B: AsRef<[u8]>> Cell<B> {
         is_free && inner.share.is_at_rest() && !inner.lacks_memory
     }
 
+    /// Takes back the memory of a connection that is over, but for text that can still be read.
+    pub(crate) fn take_back_all(&self, inner: &mut Inner<B>) {
+        self.take_back(inner);
+        self.rest(inner);
+    }
+
     /// Takes back the memory that the connection holds no more.
-    pub(crate) fn take_back(&self, inner: &mut Inner<B>) {
+    fn take_back(&self, inner: &mut Inner<B>) {
         self.post.memory().shrink(&mut inner.share, inner.connection.buffers());
     }
 

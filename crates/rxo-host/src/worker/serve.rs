@@ -129,8 +129,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             }
             let (poll_at, is_over) = (connection.poll_at(), is_over(connection.state()));
             if is_over {
-                cell.take_back(inner);
-                cell.rest(inner);
+                cell.take_back_all(inner);
             }
             // A closed connection is served no more, but its text may still be read.
             let keeps =
