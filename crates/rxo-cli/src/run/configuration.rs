@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::card::CardPlan;
 use super::copying::Copying;
-use super::guest::{Guest, GuestConfiguration};
+use super::guest::{Guest, GuestConfiguration, qemu_lines};
 use super::plan::Plan;
 use super::survey::{Survey, carries};
 use crate::policies;
@@ -144,7 +144,7 @@ impl Configuration {
         lines.push(pair("policy", &format!("{policy} ({paper})")));
         let settings = self.settings.iter();
         lines.extend(settings.map(|(name, value)| pair(&format!("  {name}"), &shown(name, value))));
-        lines.extend(self.guests.iter().map(GuestConfiguration::qemu_line));
+        lines.extend(qemu_lines(&self.guests));
         lines.join("\n")
     }
 
@@ -160,7 +160,7 @@ impl Configuration {
             1 => "1 guest".to_owned(),
             count => format!("{count} guests"),
         };
-        let guests = self.guests.iter().map(|guest| format!("\n{}", guest.qemu_line()));
+        let guests = qemu_lines(&self.guests).map(|line| format!("\n{line}"));
         let guests = guests.collect::<String>();
         format!(
             "{nic} <-> {host}, MTU {mtu}, policy {policy} (at most {} segments, {} bytes), \

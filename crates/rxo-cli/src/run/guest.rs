@@ -127,6 +127,16 @@ fn qemu_id(name: &str) -> String {
     format!("{prefix}{id}")
 }
 
+/// What the lines do not have, because it costs guests with KVM interrupts of their own for each queue.
+const WITHOUT_KVM: &str =
+    "without KVM, end each line with ,vectors=0 because QEMU 7.2 crashes otherwise";
+
+/// QEMU's line for each guest, and what to know of them. Nothing if there are no guests.
+pub(super) fn qemu_lines(guests: &[GuestConfiguration]) -> impl Iterator<Item = String> {
+    let note = (!guests.is_empty()).then(|| WITHOUT_KVM.to_owned());
+    guests.iter().map(GuestConfiguration::qemu_line).chain(note)
+}
+
 impl GuestConfiguration {
     /// The guest's line of the configuration.
     pub(super) fn text(&self) -> String {
@@ -139,7 +149,7 @@ impl GuestConfiguration {
         format!("{} at {}, address {mac}, {vlan}", self.name, self.socket)
     }
 
-    pub(super) fn qemu_line(&self) -> String {
+    fn qemu_line(&self) -> String {
         format!("{}: qemu-system-x86_64 … {}", self.name, self.qemu)
     }
 }

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 mod carried;
+mod front_ends;
 mod killed;
 mod menon;
 mod printed;
@@ -25,6 +26,9 @@ use start::{Test, start};
 
 const TESTS: &[Test] = &[
     ("adaptive_hold_carries_a_file_into_a_linux_guest_and_back", || carried("--hold auto")),
+    ("packed_rings_carry_a_file", front_ends::packed_rings),
+    ("several_queues_carry_a_file", front_ends::several_queues),
+    ("single_chains_of_buffers_carry_a_file", front_ends::no_mergeable_buffers),
     ("a_transfer_survives_rxo_being_killed", killed::a_transfer_survives_rxo_being_killed),
     (
         "the_next_guest_is_served_after_qemu_was_killed",

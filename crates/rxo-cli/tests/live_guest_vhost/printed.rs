@@ -5,7 +5,8 @@ use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
 use super::carried::{Folder, GUEST, PATIENCE, content};
 use super::process::{Rxo, run};
 
-/// The line is used word for word. QEMU would refuse the guest's name as an identifier.
+/// The line is used word for word, with what is to be added without KVM. QEMU would refuse the guest's name as an
+/// identifier.
 pub(crate) fn the_line_that_rxo_prints_starts_a_guest() {
     let image = GuestImage::find().unwrap();
     let (lab, folder, content) = (Lab::through().unwrap(), Folder::new(), content());
@@ -15,8 +16,10 @@ pub(crate) fn the_line_that_rxo_prints_starts_a_guest() {
     let shown = run(lab.host(), &format!("guest {flags} --dry-run"));
     let text = String::from_utf8(shown.stdout).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("7/web: ")).unwrap();
+    let note = text.lines().find(|line| line.starts_with("without KVM")).unwrap();
+    let added = note.split(' ').find(|word| word.starts_with(',')).unwrap();
     let (rxo, _) = Rxo::guests(lab.host(), &flags);
-    let net = GuestNet::Line(line.to_owned());
+    let net = GuestNet::Line(format!("{line}{added}"));
     let options =
         GuestOptions { net, address: (GUEST, 24), number: 2, processor: Processor::Emulated };
     let mut guest = Guest::boot(&image, &options).unwrap();

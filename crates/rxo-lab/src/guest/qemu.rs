@@ -25,6 +25,7 @@ pub(super) fn command(
     let mut rest = rest(image, options, system, counter);
     rest.extend((at_reboot == AtReboot::End).then(|| "-no-reboot".to_owned()));
     let (netdev, chardev) = match &options.net {
+        // The line itself has what its card needs.
         GuestNet::Line(line) => return of_line(line, &rest),
         GuestNet::Tap(name) => {
             (format!("tap,id=net,ifname={name},script=no,downscript=no,vhost=off"), None)
@@ -47,7 +48,9 @@ pub(super) fn command(
     if let Some(chardev) = chardev {
         command.args(["-chardev", &chardev]);
     }
-    let device = format!("virtio-net-pci,netdev=net,mac=52:54:00:00:00:{:02x}", options.number);
+    // QEMU 7.2 crashes with vhost-user and MSI-X under emulation: no vectors.
+    let device =
+        format!("virtio-net-pci,netdev=net,mac=52:54:00:00:00:{:02x},vectors=0", options.number);
     command.args(["-netdev", &netdev, "-device", &device]);
     command
 }
@@ -72,8 +75,7 @@ fn rest(
         // A machine that can never have a second processor gets no memory barriers from the emulator;
         // a vhost-user server in another process needs them.
         "-smp 1,maxcpus=2",
-        // QEMU 7.2 crashes with vhost-user and MSI-X under emulation: no vectors.
-        "-global virtio-net-pci.vectors=0 -global virtio-net-pci.romfile=",
+        "-global virtio-net-pci.romfile=",
     ];
     let mut rest: Vec<String> =
         fixed.iter().flat_map(|part| part.split(' ')).map(str::to_owned).collect();
