@@ -47,7 +47,7 @@ pub(crate) struct HostFlags {
 
     /// What looks at frames before the stack: on (the same as pure-ack), off, or a list of pure-ack, which takes
     /// acknowledgements without a buffer; syn-flood, which counts half-open connections; accounting, which counts what
-    /// arrives. The totals say what it did, and why other frames took the ordinary way.
+    /// arrives; filter, which --filter turns on. The totals say what it did, and why other frames took the ordinary way.
     #[arg(long, value_name = "MODULES", default_value = "off")]
     pub(crate) fast_path: String,
 
@@ -56,7 +56,7 @@ pub(crate) struct HostFlags {
     #[arg(long, value_name = "RULE")]
     pub(crate) filter: Vec<String>,
 
-    /// What the accounts of --fast-path accounting are of.
+    /// What the accounts of --fast-path accounting are of. Other than the default it needs that module.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = AccountFlag::Network)]
     pub(crate) account_by: AccountFlag,
 

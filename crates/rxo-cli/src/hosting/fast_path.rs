@@ -1,5 +1,7 @@
 //! `--fast-path`, `--filter` and `--account-by`: what they mean, and what the totals say.
 
+use std::net::SocketAddr;
+
 use anyhow::Result;
 use rxo_console::numbers::grouped;
 use rxo_host::{
@@ -14,7 +16,7 @@ use crate::flags::{AccountFlag, HostFlags};
 /// The fast path that the flags ask for. Rules turn the filter on.
 ///
 /// # Errors
-/// If a module or a rule is invalid.
+/// If a module or a rule is invalid, or a flag would be without effect.
 pub(super) fn from_flags(flags: &HostFlags) -> Result<FastPath> {
     let mut modules = flags
         .fast_path
@@ -27,14 +29,25 @@ pub(super) fn from_flags(flags: &HostFlags) -> Result<FastPath> {
     if !filter.is_empty() {
         modules = modules.with(FastModule::Filter);
     }
+    if modules.has(FastModule::Filter) && filter.is_empty() {
+        return Err(usage(format!(
+            "--fast-path {}: the filter has no rule; add one, such as --filter \"drop from 10.0.0.0/8\"",
+            flags.fast_path
+        )));
+    }
     let account_by = match flags.account_by {
         AccountFlag::Network => AccountBy::Network,
-        AccountFlag::Flow => AccountBy::Flow,
+        AccountFlag::Flow if modules.has(FastModule::Accounting) => AccountBy::Flow,
+        AccountFlag::Flow => {
+            return Err(usage(
+                "--account-by flow: nothing has accounts; add --fast-path accounting",
+            ));
+        }
     };
     Ok(FastPath { modules, filter, account_by, one_by_one: false })
 }
 
-/// What the fast path did, as it is written in JSON.
+/// What the fast path did, as it is written in JSON: in totals, and in answers of `rxo ctl`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FastTotals {
     /// The modules that are on.
@@ -43,7 +56,7 @@ pub(crate) struct FastTotals {
     duplicates: u64,
     /// Calls of connections for the consumed ACKs.
     calls: u64,
-    /// Slots of the device that were given back without a buffer for the frame.
+    /// Slots of the device that were given back without a buffer for the ACK.
     unseen: u64,
     /// Frames that took the ordinary way, by reason.
     fallback: serde_json::Map<String, serde_json::Value>,
@@ -68,7 +81,14 @@ struct SynFlood {
     syns: u64,
     half_open: u64,
     alarms: u64,
-    worst: Option<String>,
+    /// The network with the most half-open connections now.
+    worst: Option<Worst>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Worst {
+    network: String,
+    half_open: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -83,12 +103,17 @@ struct OneAccount {
 impl FastTotals {
     /// `None` if no module was ever on.
     pub(crate) fn of(counters: &FastCounters) -> Option<Self> {
+        let looked = counters.consumed + counters.filtered + counters.fallbacks();
+        (!counters.modules.is_off() || looked > 0).then(|| Self::shown(counters))
+    }
+
+    /// Also if no module was ever on.
+    pub(crate) fn shown(counters: &FastCounters) -> Self {
         let FastCounters { modules, consumed, duplicates, calls, unseen, filtered, .. } = *counters;
-        let is_used = !modules.is_off() || consumed + filtered + counters.fallbacks() > 0;
         let reason =
             |reason: FallbackReason| (reason.name().to_owned(), counters.fallback(reason).into());
         let others = Some(counters.unaccounted).filter(|others| others.frames > 0);
-        is_used.then(|| Self {
+        Self {
             modules: modules.to_string(),
             consumed,
             duplicates,
@@ -104,12 +129,12 @@ impl FastTotals {
             filtered,
             syn_flood: SynFlood::of(&counters.half_open),
             accounts: counters.accounts.iter().copied().chain(others).map(OneAccount::of).collect(),
-        })
+        }
     }
 
     /// As lines of text.
     pub(crate) fn text(&self) -> String {
-        let Self { modules, consumed, calls, unseen, fallback, ring, .. } = self;
+        let Self { modules, consumed, duplicates, calls, unseen, fallback, ring, .. } = self;
         let reasons: Vec<_> = fallback
             .iter()
             .filter_map(|(name, count)| count.as_u64().filter(|count| *count > 0).zip(Some(name)))
@@ -117,8 +142,9 @@ impl FastTotals {
             .collect();
         let others = if reasons.is_empty() { "none".to_owned() } else { reasons.join(", ") };
         let mut text = format!(
-            "fast path ({modules}): {} ACKs in {} calls, {} without a buffer; the ordinary way: {others}",
+            "fast path ({modules}): {} ACKs ({} duplicates) in {} calls, {} without a buffer; the ordinary way: {others}",
             grouped(*consumed),
+            grouped(*duplicates),
             grouped(*calls),
             grouped(*unseen),
         );
@@ -150,7 +176,10 @@ impl FastTotals {
 
 impl SynFlood {
     fn of(found: &HalfOpen) -> Self {
-        let worst = found.worst.map(|(network, bits, count)| format!("{network}/{bits}: {count}"));
+        let worst = found.worst.map(|(network, bits, half_open)| Worst {
+            network: format!("{network}/{bits}"),
+            half_open,
+        });
         Self { syns: found.syns, half_open: found.now, alarms: found.alarms, worst }
     }
 }
@@ -161,7 +190,10 @@ impl OneAccount {
         let of = match name {
             None => "others".to_owned(),
             Some(AccountName::Network(network, bits)) => format!("{network}/{bits}"),
-            Some(AccountName::Flow(key)) => format!("{key:?}"),
+            Some(AccountName::Flow(key)) => {
+                let from = SocketAddr::new(key.source(), key.source_port());
+                format!("{from} to {}", SocketAddr::new(key.destination(), key.destination_port()))
+            }
         };
         Self { of, frames, bytes, acks }
     }
@@ -173,6 +205,26 @@ mod tests {
 
     use super::*;
 
+    /// What these flags are refused for.
+    fn refused(flags: HostFlags) -> String {
+        let fast_path = if flags.fast_path.is_empty() { "off" } else { &flags.fast_path };
+        let flags = HostFlags { fast_path: fast_path.to_owned(), ..flags };
+        from_flags(&flags).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_flag_without_effect_is_refused_with_its_remedy() {
+        let filter = HostFlags { fast_path: "pure-ack,filter".to_owned(), ..HostFlags::default() };
+        assert!(refused(filter).contains("add one, such as --filter"));
+        let by_flow = HostFlags { account_by: AccountFlag::Flow, ..HostFlags::default() };
+        assert!(refused(by_flow.clone()).contains("add --fast-path accounting"));
+        let accounting = HostFlags { fast_path: "accounting".to_owned(), ..by_flow };
+        assert_eq!(from_flags(&accounting).unwrap().account_by, AccountBy::Flow);
+        let (fast_path, filter) = ("off".to_owned(), vec!["drop from port 53".to_owned()]);
+        let rules = HostFlags { fast_path, filter, ..HostFlags::default() };
+        assert!(from_flags(&rules).unwrap().modules.has(FastModule::Filter), "rules turn it on");
+    }
+
     #[test]
     fn what_was_never_on_is_not_mentioned() {
         assert!(FastTotals::of(&FastCounters::default()).is_none());
@@ -183,6 +235,7 @@ mod tests {
         let mut counters = FastCounters {
             modules: FastModules::ON,
             consumed: 12_000,
+            duplicates: 3,
             calls: 300,
             unseen: 12_000,
             ..FastCounters::default()
@@ -191,7 +244,7 @@ mod tests {
         let totals = FastTotals::of(&counters).unwrap();
         assert_eq!(
             totals.text(),
-            "fast path (pure-ack): 12,000 ACKs in 300 calls, 12,000 without a buffer; the ordinary way: 7 order"
+            "fast path (pure-ack): 12,000 ACKs (3 duplicates) in 300 calls, 12,000 without a buffer; the ordinary way: 7 order"
         );
         let json = serde_json::to_value(&totals).unwrap();
         assert_eq!((&json["fallback"]["order"], &json["ring"]["pushed"]), (&7.into(), &0.into()));

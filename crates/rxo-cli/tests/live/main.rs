@@ -11,6 +11,7 @@ mod control;
 mod demo;
 mod ending;
 mod endpoint;
+mod fast_path;
 mod guests;
 mod isolation;
 mod kernel_udp;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         demo::TESTS,
         ending::TESTS,
         endpoint::TESTS,
+        fast_path::TESTS,
         guests::TESTS,
         isolation::TESTS,
         kernel_udp::TESTS,

@@ -1,15 +1,11 @@
 //! `fast-path`: switches the modules that look at frames before the engine.
 
-use std::net::SocketAddr;
-
 use rxo_control::{Entry, Refusal, Request};
-use rxo_host::{
-    Account, AccountName, FallbackReason, FastCounters, FastModule, FastModules, FastSwitches,
-    HalfOpen,
-};
+use rxo_host::{FastModule, FastModules, FastSwitches};
 use serde_json::{Map, Value, json};
 
 use super::{Process, takes_only};
+use crate::hosting::FastTotals;
 
 pub(super) const ENTRY: Entry<Process> = Entry {
     name: "fast-path",
@@ -34,7 +30,7 @@ fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
         answer["takes_effect"] = "with the next batch".into();
     } else {
         let counters = asker.counters().ok_or("the host does not answer; it is ending")?;
-        answer["counters"] = counted(&counters.fast);
+        answer["counters"] = json!(FastTotals::shown(&counters.fast));
     }
     Ok(answer)
 }
@@ -69,47 +65,4 @@ fn shown(modules: FastModules) -> Value {
     let word = |module| if modules.has(module) { "on" } else { "off" };
     let row = |module: FastModule| (module.name().to_owned(), word(module).into());
     Value::Object(FastModule::ALL.into_iter().map(row).collect::<Map<_, _>>())
-}
-
-fn counted(of: &FastCounters) -> Value {
-    let reasons = FallbackReason::ALL.iter().map(|&why| (why.name(), of.fallback(why)));
-    let fallback: Map<_, _> = reasons
-        .filter(|(_, count)| *count > 0)
-        .map(|(name, count)| (name.to_owned(), count.into()))
-        .collect();
-    json!({
-        "consumed": of.consumed,
-        "duplicates": of.duplicates,
-        "calls": of.calls,
-        "unseen": of.unseen,
-        "fallback": fallback,
-        "ring": {
-            "pushed": of.ring_pushed,
-            "overwritten": of.ring_overwritten,
-            "refused": of.ring_refused,
-            "most": of.ring_most,
-        },
-        "filtered": of.filtered,
-        "half_open": half_open(&of.half_open),
-        "accounts": of.accounts.iter().map(account).collect::<Vec<_>>(),
-        "unaccounted": account(&of.unaccounted),
-    })
-}
-
-fn half_open(of: &HalfOpen) -> Value {
-    let worst = of
-        .worst
-        .map(|(network, bits, now)| json!({ "network": format!("{network}/{bits}"), "now": now }));
-    json!({ "syns": of.syns, "now": of.now, "alarms": of.alarms, "worst": worst })
-}
-
-fn account(of: &Account) -> Value {
-    let name = of.name.map(|name| match name {
-        AccountName::Network(network, bits) => format!("{network}/{bits}"),
-        AccountName::Flow(key) => {
-            let from = SocketAddr::new(key.source(), key.source_port());
-            format!("{from} to {}", SocketAddr::new(key.destination(), key.destination_port()))
-        }
-    });
-    json!({ "of": name, "frames": of.frames, "bytes": of.bytes, "acks": of.acks })
 }
