@@ -207,6 +207,18 @@ mod tests {
         }
     }
 
+    /// QEMU 7.2 crashes otherwise.
+    #[test]
+    fn what_qemu_needs_without_kvm_is_said_once_below_the_lines() {
+        let lines = |texts: &[&str]| {
+            let guests: Vec<_> = all(texts).unwrap().iter().map(Guest::configuration).collect();
+            qemu_lines(&guests).collect::<Vec<_>>()
+        };
+        let shown = lines(&["web=/run/web.sock", "db=/run/db.sock"]);
+        assert_eq!((shown.len(), &shown[2][..]), (3, WITHOUT_KVM));
+        assert!(WITHOUT_KVM.contains(" ,vectors=0 "));
+    }
+
     #[test]
     fn qemu_gets_the_memory_that_both_share() {
         let line = all(&["web=/run/web.sock"]).unwrap()[0].configuration().qemu_line();
