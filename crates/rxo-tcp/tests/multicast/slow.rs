@@ -56,7 +56,7 @@ fn whoever_holds_all_to_less_than_is_asked_for_is_ejected() {
     assert_eq!(room.done(), 9, "{:?}", room.outcomes());
 }
 
-/// Nor is anybody who is as fast as is asked for, pauses of the application included.
+/// Whoever is as fast as is asked for stays, whatever is lost meanwhile.
 #[test]
 fn whoever_is_fast_enough_stays() {
     let (time, bytes) = (Duration::from_secs(1), 100_000);
