@@ -5,7 +5,6 @@ use rxo_frame::Frame;
 use rxo_wire::tcp::AckRecord;
 use rxo_wire::{Offsets, class_and_length};
 
-
 /// The records of the pure ACKs in frames whose headers begin at the same places. The frames stay in the
 /// engine.
 #[derive(Debug)]

@@ -22,12 +22,8 @@ use self::segments::Segments;
 use crate::buffer::Buffer;
 
 /// What one delivery of the engine brings for a connection.
-pub(crate) type Delivered<'a, B> = Arrival<
-    Buffer<B>,
-    Lent<'a, B>,
-    AckRecords<'a, B>,
-    Segments<Lent<'a, B>>,
->;
+pub(crate) type Delivered<'a, B> =
+    Arrival<Buffer<B>, Lent<'a, B>, AckRecords<'a, B>, Segments<Lent<'a, B>>>;
 
 /// What the frames of a delivery are. The headers of all of them are at the same places, which are said once;
 /// where each frame ends is read from its own header.
