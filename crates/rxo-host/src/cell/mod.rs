@@ -324,8 +324,15 @@ impl<B: AsRef<[u8]>> Cell<B> {
         if connection.unacknowledged_bytes() == 0 { MEAGER_BYTES } else { 0 }
     }
 
-    /// Frees what holds nothing, and gives back what was reserved for it. Tells an application that waits for memory
-    /// when there is some. Returns whether the connection is at rest.
+    /// Tells an application that waits for memory to send when there is some.
+    pub(crate) fn offer_memory(&self, inner: &mut Inner<B>) {
+        if inner.lacks_memory && self.post.memory().wake_sending(&mut inner.share) {
+            inner.lacks_memory = false;
+            self.signal.notify();
+        }
+    }
+
+    /// Frees what holds nothing, and gives back what was reserved for it. Returns whether the connection is at rest.
     pub(crate) fn rest(&self, inner: &mut Inner<B>) -> bool {
         let is_free = inner.connection.free_unused();
         let in_use = Directions {
@@ -333,10 +340,6 @@ impl<B: AsRef<[u8]>> Cell<B> {
             receiving: inner.connection.holds_received_text(),
         };
         self.post.memory().rest(&mut inner.share, in_use);
-        if inner.lacks_memory && self.post.memory().wake_sending(&mut inner.share) {
-            inner.lacks_memory = false;
-            self.signal.notify();
-        }
         is_free && inner.share.is_at_rest() && !inner.lacks_memory
     }
 

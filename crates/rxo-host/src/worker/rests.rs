@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use rxo_frame::{Duration, Instant};
 
 use super::core::Core;
+use crate::cell::Inner;
 
 /// The places that are to be looked at, and since when, those that are due first in front. One entry for each place at most.
 #[derive(Debug, Default)]
@@ -53,7 +54,12 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             let Some(slot) = self.slots.get(place) else { continue };
             let (cell, is_idle) = (&slot.cell, now.since(slot.served_at) >= REST);
             let may_rest = is_idle || is_short;
-            let is_at_rest = may_rest && cell.serve(|inner| cell.rest(inner)) == Some(true);
+            let look = |inner: &mut Inner<B>| {
+                let is_at_rest = may_rest && cell.rest(inner);
+                cell.offer_memory(inner);
+                is_at_rest
+            };
+            let is_at_rest = cell.serve(look) == Some(true);
             if !is_at_rest {
                 self.rests.look_at(place, now);
             }
