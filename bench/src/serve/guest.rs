@@ -5,7 +5,7 @@
 //! of the server and of QEMU without the thread that is the guest's processor.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -137,7 +137,7 @@ fn fetch(bytes: usize, to: &str) -> String {
     format!("wget -q -O {to} http://{}/{bytes}", Lab::PEER_ADDRESSES.0)
 }
 
-fn wait_for(socket: &PathBuf) -> Result<()> {
+fn wait_for(socket: &Path) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while !socket.exists() {
         if Instant::now() > deadline {
