@@ -114,10 +114,10 @@ impl Memory {
         share.holds.receiving || self.hold(share, Directions { receiving: true, ..share.holds })
     }
 
-    /// Whether a connection that has no memory for received text may take a segment with `text_bytes`. It may while
-    /// all of its text, with `held_bytes` that it has, finds room in its place. Counts what is refused.
-    pub(crate) fn admits(&self, share: &mut Share, held_bytes: usize, text_bytes: usize) -> bool {
-        let is_admitted = self.wake_receiving(share) || held_bytes + text_bytes <= MEAGER_BYTES;
+    /// Whether a connection may take a segment with text: if there is memory for it, or the text `fits` into its
+    /// place. Counts what is refused.
+    pub(crate) fn admits(&self, share: &mut Share, fits: bool) -> bool {
+        let is_admitted = self.wake_receiving(share) || fits;
         self.refused.fetch_add(u64::from(!is_admitted), Ordering::Relaxed);
         is_admitted
     }
@@ -378,15 +378,15 @@ mod tests {
         let woken = shares.iter_mut().map(|it| memory.wake_receiving(it)).filter(|it| *it).count();
         assert!((2_000..3_000).contains(&woken), "{woken} of {}", shares.len());
         let (awake, asleep) = (0, shares.len() - 1);
-        assert!(memory.admits(&mut shares[awake], 50_000, 10_000));
+        assert!(memory.admits(&mut shares[awake], false));
         assert_eq!(memory.refused(), 0);
-        assert!(memory.admits(&mut shares[asleep], 0, MEAGER_BYTES), "a little is always taken");
-        assert!(!memory.admits(&mut shares[asleep], 1, MEAGER_BYTES));
+        assert!(memory.admits(&mut shares[asleep], true), "a little is always taken");
+        assert!(!memory.admits(&mut shares[asleep], false));
         assert_eq!(memory.refused(), 1);
         let nothing = Directions::default();
         shares.iter_mut().for_each(|share| memory.rest(share, nothing));
         assert_eq!(memory.left(), left);
-        assert!(memory.admits(&mut shares[asleep], 1, MEAGER_BYTES));
+        assert!(memory.admits(&mut shares[asleep], false));
         shares.into_iter().for_each(|share| memory.give_back(share));
         assert_eq!(memory.left(), 2 << 30);
     }

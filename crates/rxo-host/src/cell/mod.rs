@@ -471,18 +471,24 @@ impl<B: AsRef<[u8]>> Cell<B> {
     }
 }
 
-/// Which segments a connection takes, whose memory is `share`: those without text, and those whose text finds room.
+/// Which segments a connection takes, whose memory is `share`: those without text, and those whose text finds room. Without
+/// memory that is a little of what follows, so that no text behind a gap takes the room of the text that fills it.
 fn admission<'a, B: AsRef<[u8]>>(
     memory: &'a Memory,
     share: &'a mut Share,
     connection: &Connection<Buffer<B>>,
 ) -> impl FnMut(&Segment<Buffer<B>>) -> bool + use<'a, B> {
-    let is_empty = !connection.holds_received_text();
-    let mut held_bytes = if is_empty { 0 } else { MEAGER_BYTES };
+    let mut room_bytes = if connection.holds_received_text() { 0 } else { MEAGER_BYTES as u32 };
+    let mut next = connection.received_to();
     move |segment| {
-        let text_bytes = segment.text_bytes() as usize;
-        let is_admitted = text_bytes == 0 || memory.admits(share, held_bytes, text_bytes);
-        held_bytes += text_bytes;
+        let text_bytes = segment.text_bytes();
+        let fits = text_bytes <= room_bytes && !next.is_before(segment.seq);
+        let is_admitted = text_bytes == 0 || memory.admits(share, fits);
+        if is_admitted && fits {
+            let end = segment.seq + text_bytes;
+            next = if next.is_before(end) { end } else { next };
+            room_bytes -= text_bytes;
+        }
         is_admitted
     }
 }

@@ -3,6 +3,7 @@
 use std::net::Shutdown;
 use std::time::Duration;
 
+use rxo_device::FrameSource as _;
 use rxo_host::{Host, HostConfig, Readiness, TcpListener, TcpStream};
 
 use crate::counting::held_bytes;
@@ -173,6 +174,25 @@ fn windows_of_all_are_more_than_the_memory() {
     }
     assert!(got.iter().all(|got| *got == text));
     carry_all(&mut world, ends.iter().map(|(client, accepted)| (client, accepted)), &text);
+}
+
+/// Text behind a gap takes no room from the text that fills it: there is only room for a little.
+#[test]
+fn a_gap_is_filled_without_memory() {
+    let (mut world, ends) = crowded();
+    let (text, (last, others)) = (pattern(30_000), ends.split_last().unwrap());
+    others.iter().for_each(|(client, _)| assert_eq!(fill(client, &text), text.len()));
+    world.pass(Duration::from_secs(3));
+    let (client, accepted) = last;
+    let mut lost = Vec::new();
+    assert_eq!(fill(client, &text[..500]), 500);
+    world.client.turn(world.now).unwrap();
+    world.there.source().receive(&mut lost, 64).unwrap();
+    assert!(!lost.is_empty());
+    assert_eq!(fill(client, &text[500..1_000]), 500);
+    world.pass(Duration::from_secs(10));
+    assert_eq!(drain(accepted).unwrap().0, text[..1_000]);
+    assert!(world.server.counters().texts_without_memory > 0);
 }
 
 /// Writing waits for memory, a little excepted, and goes on when there is some.
