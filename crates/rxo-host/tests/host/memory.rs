@@ -232,9 +232,10 @@ fn whoever_waits_for_memory_is_told() {
     told.clear();
     let last = &ends[99].1;
     assert_eq!(fill(last, &text), 0, "no memory");
-    // The client does not acknowledge anything meanwhile.
+    // It is told within a second or so. Nothing else can tell it: the client does not acknowledge meanwhile, and the
+    // timeout that would comes later.
     ends[..99].iter().for_each(|(_, accepted)| accepted.abort());
-    for _ in 0..40 {
+    for _ in 0..24 {
         world.server.turn(world.now).unwrap();
         world.now = world.now + Duration::from_millis(50);
     }
