@@ -17,6 +17,12 @@ use crate::held::Held;
 use crate::refused::flow;
 use crate::{FlushReason, Kind};
 
+/// Where the IP header most often begins.
+const ETHERNET: usize = ETHERNET_HEADER_BYTES;
+const RAW_IP: usize = 0;
+/// It begins elsewhere.
+const ANYWHERE: usize = usize::MAX;
+
 /// The TCP checksum of expected segments, which the compare leaves out.
 #[derive(Clone, Copy)]
 pub(super) struct Verification {
@@ -110,41 +116,21 @@ impl<B: FrameBuffer> Engine<B> {
     fn run_from<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
         let network = usize::from(self.store.held[usize::from(place)].at.network());
         match network {
-            ETHERNET_HEADER_BYTES => self.run_ethernet::<S>(batch, place, slot),
-            0 => self.run_ip::<S>(batch, place, slot),
-            _ => self.run_elsewhere::<S>(batch, place, slot, network),
+            ETHERNET => self.run_at::<S, ETHERNET>(batch, place, slot, network),
+            RAW_IP => self.run_at::<S, RAW_IP>(batch, place, slot, network),
+            _ => self.run_at::<S, ANYWHERE>(batch, place, slot, network),
         }
     }
 
     #[inline(never)]
-    fn run_ethernet<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
-        self.run_at::<S>(batch, place, slot, ETHERNET_HEADER_BYTES)
-    }
-
-    #[inline(never)]
-    fn run_ip<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
-        self.run_at::<S>(batch, place, slot, 0)
-    }
-
-    #[inline(never)]
-    fn run_elsewhere<S: Shape>(
+    fn run_at<S: Shape, const NETWORK: usize>(
         &mut self,
         batch: Batch<'_, B>,
         place: u16,
         slot: u32,
         network: usize,
     ) -> u32 {
-        self.run_at::<S>(batch, place, slot, network)
-    }
-
-    #[inline(always)]
-    fn run_at<S: Shape>(
-        &mut self,
-        batch: Batch<'_, B>,
-        place: u16,
-        slot: u32,
-        network: usize,
-    ) -> u32 {
+        let network = if NETWORK == ANYWHERE { network } else { NETWORK };
         let Some(ran) = self.run_over::<S, false>(batch, place, slot, network) else {
             return slot;
         };
@@ -222,51 +208,26 @@ impl<B: FrameBuffer> Engine<B> {
         let after = slot + 1;
         Some(if is_held && is_run {
             match network {
-                ETHERNET_HEADER_BYTES => self.run_of_ethernet_acks::<S>(batch, place, after),
-                0 => self.run_of_ip_acks::<S>(batch, place, after),
-                _ => self.run_of_acks::<S>(batch, place, after, network),
+                ETHERNET => self.run_of_acks::<S, ETHERNET>(batch, place, after, network),
+                RAW_IP => self.run_of_acks::<S, RAW_IP>(batch, place, after, network),
+                _ => self.run_of_acks::<S, ANYWHERE>(batch, place, after, network),
             }
         } else {
             after
         })
     }
 
+    /// Appends the pure ACKs from `slot` on that may follow those held at `place`. Returns the slot after the last. A
+    /// call, so that ACKs of many flows in turn spare no registers for it.
     #[inline(never)]
-    fn run_of_ethernet_acks<S: Shape>(
-        &mut self,
-        batch: Batch<'_, B>,
-        place: u16,
-        slot: u32,
-    ) -> u32 {
-        self.run_of_acks_at::<S>(batch, place, slot, ETHERNET_HEADER_BYTES)
-    }
-
-    #[inline(never)]
-    fn run_of_ip_acks<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
-        self.run_of_acks_at::<S>(batch, place, slot, 0)
-    }
-
-    #[inline(never)]
-    fn run_of_acks<S: Shape>(
+    fn run_of_acks<S: Shape, const NETWORK: usize>(
         &mut self,
         batch: Batch<'_, B>,
         place: u16,
         slot: u32,
         network: usize,
     ) -> u32 {
-        self.run_of_acks_at::<S>(batch, place, slot, network)
-    }
-
-    /// Appends the pure ACKs from `slot` on that may follow those held at `place`. Returns the slot after the last. Its
-    /// callers are calls, so that ACKs of many flows in turn spare no registers for it.
-    #[inline(always)]
-    fn run_of_acks_at<S: Shape>(
-        &mut self,
-        batch: Batch<'_, B>,
-        place: u16,
-        slot: u32,
-        network: usize,
-    ) -> u32 {
+        let network = if NETWORK == ANYWHERE { network } else { NETWORK };
         let held = &self.store.held[usize::from(place)];
         // The frame before `slot` is taken but not yet counted.
         let most = (self.ack_limit - held.segments).min(self.packets_left - 1);
