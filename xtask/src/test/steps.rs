@@ -51,7 +51,7 @@ pub(super) const STEPS: &[Step] = &[
     ),
     step("build", "every test that the steps below run, at once", build),
     step("test", "unit, integration and documentation tests, with debug assertions", test),
-    long(step("test-release", "unit and integration tests, as released", test_release)),
+    long(step("test-release", "integration tests, as released", test_release)),
     step(
         "tools",
         "what others read of ours: the HTML report in a browser, captures in tshark",
@@ -127,17 +127,26 @@ impl Scene {
     /// Cargo's arguments for the unit tests and for all integration tests except live tests and those
     /// that need a program: cargo can choose test targets by name, not leave some out.
     fn chosen_targets(&self) -> String {
-        self.targets(|name| !is_live(name) && !needs_tool(name))
+        self.targets(is_chosen)
     }
 
     /// Cargo's arguments for the unit tests and for the integration tests whose name `is_chosen`.
     fn targets(&self, is_chosen: impl Fn(&str) -> bool) -> String {
+        format!("--workspace --lib --bins{}", self.integration(is_chosen))
+    }
+
+    /// Cargo's arguments for the integration tests whose name `is_chosen`.
+    fn integration(&self, is_chosen: impl Fn(&str) -> bool) -> String {
         let names = self.workspace.packages.iter().flat_map(|package| &package.tests);
         let chosen: BTreeSet<&str> =
             names.map(String::as_str).filter(|name| is_chosen(name)).collect();
-        let tests: String = chosen.into_iter().map(|name| format!(" --test {name}")).collect();
-        format!("--workspace --lib --bins{tests}")
+        chosen.into_iter().map(|name| format!(" --test {name}")).collect()
     }
+}
+
+/// Neither a live test nor one that needs a program.
+fn is_chosen(test: &str) -> bool {
+    !is_live(test) && !needs_tool(test)
 }
 
 /// First, so that a missing package is known before anything takes time.
@@ -196,10 +205,11 @@ fn test(scene: &Scene, report: &mut Report) -> Result<()> {
     scene.test(&format!("test {CHECKED} --workspace --no-fail-fast --doc"), report)
 }
 
-/// With the examples, which have no tests but are linked as they are released.
+/// With the examples, which have no tests but are linked as they are released. Without unit tests: each crate would
+/// be optimised once more for them, which takes longer than all that runs.
 fn test_release(scene: &Scene, report: &mut Report) -> Result<()> {
-    let targets = scene.chosen_targets();
-    scene.test(&format!("test {RELEASED} --no-fail-fast {targets} --examples"), report)
+    let tests = scene.integration(is_chosen);
+    scene.test(&format!("test {RELEASED} --no-fail-fast --workspace{tests} --examples"), report)
 }
 
 /// The project's own runner has them in `test`, on every machine.
