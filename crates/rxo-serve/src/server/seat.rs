@@ -69,7 +69,7 @@ pub(super) struct Seat<C> {
     opened: Option<Opened>,
     /// When the reader must be done.
     errand: Option<Instant>,
-    /// The page that it sends now, and its number; not kept while the client is waited for.
+    /// The page of this answer that it sends now, and its number; not kept while the client is waited for.
     page: Option<(u64, Page)>,
     /// Its entry among the deadlines.
     pub(super) deadline: Option<Instant>,
@@ -200,6 +200,8 @@ impl<C: Client> Seat<C> {
             Step::List => Errand::List,
             Step::Answered(exchange) => {
                 opened.close();
+                // The next answer may be of another file, whose pages have the same numbers.
+                self.page = None;
                 if !exchange.is_complete {
                     self.client.reset();
                 }

@@ -204,6 +204,28 @@ fn two_requests_over_one_connection_and_a_proper_end() {
     assert_eq!(hall.logged.len(), 2);
 }
 
+/// All is asked for at once and taken at once, so nothing is waited for between two answers.
+#[test]
+fn files_that_are_asked_for_behind_each_other_are_not_mixed() {
+    let files =
+        [("long", &large(3)[..]), ("small", b"hello"), ("large", &large(5)), ("least", b"x")];
+    let scratch = Scratch::new(&files);
+    let mut hall = Hall::new(&scratch, RULES);
+    let asked: String =
+        files.map(|(name, _)| format!("GET /{name} HTTP/1.1\nHost: x\n\n")).concat();
+    let guest = hall.comes(&asked, MUCH);
+    hall.settle();
+    let heard = guest.end.borrow().heard.clone();
+    let mut rest = &heard[..];
+    for (name, content) in files {
+        let head = rest.windows(4).position(|four| four == b"\r\n\r\n").expect(name) + 4;
+        let (body, behind) = rest[head..].split_at(content.len());
+        assert!(body == content, "{name}: {:?}", String::from_utf8_lossy(&body[..1]));
+        rest = behind;
+    }
+    assert!(rest.is_empty() && hall.logged.len() == 4);
+}
+
 #[test]
 fn a_large_file_comes_whole_however_slowly_it_is_taken() {
     let scratch = Scratch::new(&[("file", &large(3))]);
