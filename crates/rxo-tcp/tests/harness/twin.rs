@@ -40,7 +40,7 @@ pub(crate) fn run(data: &[u8]) -> u64 {
     (twins.has_gso, twins.transmits_between) = (has_gso, transmits_between);
     while script.has_more() {
         twins.play(&mut script);
-        if twins.resent_between {
+        if twins.fin_between {
             // That FIN had an acknowledgement with it, which only one of them has sent.
             assert_eq!(twins.fast.state(), twins.slow.state());
             break;
@@ -84,8 +84,8 @@ struct Twins {
     has_gso: bool,
     /// The slow one transmits after each segment; then nobody sends text.
     transmits_between: bool,
-    /// Whether the slow one sent its FIN again between two segments.
-    resent_between: bool,
+    /// Whether the slow one sent its FIN between two segments: again, or because the first of them opened the window.
+    fin_between: bool,
     /// What has left that one since all was compared.
     left: Vec<String>,
     /// How many each got.
@@ -109,7 +109,7 @@ impl Twins {
             has_timestamps,
             has_gso: false,
             transmits_between: false,
-            resent_between: false,
+            fin_between: false,
             left: Vec::new(),
             segments: 1,
         };

@@ -3,7 +3,7 @@
 
 use rxo_frame::Instant;
 use rxo_tcp::{Arrival, Connection, Segment, Transmit};
-use rxo_wire::TcpFlags;
+use rxo_wire::{SeqNumber, TcpFlags};
 
 use super::super::LARGEST_BUFFERS;
 use super::{Twins, clock};
@@ -17,12 +17,12 @@ impl Twins {
             self.slow.on_arrival(self.now, Arrival::segments(segments));
             return;
         }
-        let resent = resent_segments(&self.slow);
+        let before = fins(&self.slow);
         for segment in segments {
             self.slow.on_arrival(self.now, segment.into());
             self.left.extend(leaving(&mut self.slow, self.now));
         }
-        self.resent_between |= resent_segments(&self.slow) != resent;
+        self.fin_between |= fins(&self.slow) != before;
     }
 
     /// Whether a peer may send it that has seen only what has left both: inside the window, or far behind
@@ -52,8 +52,10 @@ impl Twins {
     }
 }
 
-fn resent_segments(connection: &Connection<Vec<u8>>) -> u32 {
-    connection.statistics().recovery.resent_segments
+/// What changes when a FIN leaves, for the first time or again: nobody sends text.
+fn fins(connection: &Connection<Vec<u8>>) -> (SeqNumber, u32) {
+    let statistics = connection.statistics();
+    (statistics.snd_nxt, statistics.recovery.resent_segments)
 }
 
 /// All that leaves now.
