@@ -117,10 +117,18 @@ fn stream(frames: &[Frame<DeviceBuf>], bytes: usize) -> Vec<u8> {
 
 fn partial_checksums() {
     let pair = Pair::addressed();
-    let frames = pair.far.run(|| statuses(transfer(&pair, 1_000))).unwrap();
-    assert!(frames.len() >= 3);
+    // A late ACK may be of no socket, and Linux completes the checksums of those.
+    let is_of_socket = |frame: &Frame<DeviceBuf>| {
+        let bytes = frame.bytes();
+        bytes.get(47).is_some_and(|flags| flags & SYN_OR_FIN != 0) || bytes.len() > 200
+    };
+    let of_sockets = || transfer(&pair, 1_000).into_iter().filter(is_of_socket).collect();
+    let frames = pair.far.run(|| statuses(of_sockets())).unwrap();
+    assert!(frames.len() >= 2);
     assert!(frames.iter().all(|&status| status == TCP_PARTIAL), "{frames:?}");
 }
+
+const SYN_OR_FIN: u8 = 0b11;
 
 fn complete_checksums() {
     let pair = Pair::addressed();
