@@ -7,13 +7,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use rxo_lab::GuestImage;
+use rxo_lab::{GuestImage, median_bounds};
 use serde::Serialize;
 
 use super::bars::REQUESTS;
 use super::domain::Domain;
 use super::system::System;
-use crate::stats::{Summary, median_bounds};
+use crate::stats::Summary;
 
 const PORT: u16 = 7_000;
 /// Requests of one turn.

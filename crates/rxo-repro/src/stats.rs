@@ -61,20 +61,6 @@ pub(crate) fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
     Some((at(0.25), at(0.75)))
 }
 
-/// Between which two of `values` the median of their distribution lies, at 95 % (sign test). `None` for fewer than
-/// [`LEAST_BOUNDED`].
-pub(crate) fn median_bounds(values: &[f64]) -> Option<(f64, f64)> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let count = sorted.len();
-    // The normal approximation: 1.96 standard deviations of a count with chance one half, corrected for continuity.
-    let beyond = ((count as f64 - 1.0) / 2.0 - 0.98 * (count as f64).sqrt()).max(0.0) as usize;
-    (count >= LEAST_BOUNDED).then(|| (sorted[beyond], sorted[count - 1 - beyond]))
-}
-
-/// Of fewer values not even the least and the most are far enough apart.
-const LEAST_BOUNDED: usize = 6;
-
 /// A transfer's bytes are counted in reads of up to 128 KiB. From so many on, that is 3 %. A time in
 /// which less arrived says nothing about the cost of a byte.
 pub(crate) const LEAST_BYTES: u64 = 4 << 20;
@@ -89,14 +75,6 @@ pub(crate) fn share_of(ours: f64, theirs: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_of_twenty_one_lies_between_the_sixth_from_either_end() {
-        let values: Vec<_> = (1..=21).rev().map(f64::from).collect();
-        assert_eq!(median_bounds(&values), Some((6.0, 16.0)));
-        assert_eq!(median_bounds(&values[..6]), Some((16.0, 21.0)), "the least and the most");
-        assert_eq!(median_bounds(&values[..5]), None);
-    }
 
     #[test]
     fn no_share_is_much_larger_than_the_whole() {

@@ -1,4 +1,4 @@
-//! Who has come to a cast, and how it ended with them: whether the command has done what it was asked for.
+//! The receivers of a cast: who has come, and what became of each. They decide whether the command has failed.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -52,14 +52,15 @@ impl Tally {
         self.refused.len()
     }
 
-    /// Why the cast has not reached the `expected` receivers, in one line; `None` if it has, and everybody else who asked
-    /// to join.
+    /// Why the cast has not reached the `expected` receivers, in one line; `None` if it has. A refused host only explains
+    /// that one is missing: anybody can ask to join.
     pub(super) fn shortfall(&self, expected: usize, wait: Duration) -> Option<String> {
         let Self { joined, failed, .. } = *self;
         let absent = (joined < expected)
             .then(|| format!("{joined} of {expected} receivers came within {wait:?}"));
         let failed = (failed > 0).then(|| format!("{failed} of {joined} receivers failed"));
-        let refused = self.refused.first_key_value().map(|(peer, why)| match self.refused.len() {
+        let first = self.refused.first_key_value().filter(|_| absent.is_some());
+        let refused = first.map(|(peer, why)| match self.refused.len() {
             1 => format!("1 was refused: {peer}, {why}"),
             count => format!("{count} were refused, one of them {peer}: {why}"),
         });
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_who_was_expected_or_asked_must_have_the_file() {
+    fn everybody_who_was_expected_must_have_the_file() {
         assert_eq!(said(|tally| done(tally, 0..3)), None);
         assert_eq!(said(|tally| done(tally, 0..4)), None, "one came late");
         let few = said(|tally| done(tally, 0..2));
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_hosts_count_until_they_join() {
+    fn refused_hosts_explain_who_is_missing_until_they_join() {
         let no_sack = Refusal::NoSack.to_string();
         let refused = said(|tally| {
             tally.refuse(peer(9), no_sack.clone());
@@ -119,16 +120,21 @@ mod tests {
         let expected = "2 of 3 receivers came within 30s; 1 was refused: 10.0.0.9, it has no SACK; switch that on";
         assert_eq!(refused.unwrap(), expected);
         let also = said(|tally| {
-            done(tally, 0..3);
+            done(tally, 0..1);
             tally.refuse(peer(9), no_sack.clone());
             tally.refuse(peer(8), Refusal::Late.to_string());
         });
-        let expected = "2 were refused, one of them 10.0.0.8: it came after the first byte; --late catch-up admits it";
+        let expected = "1 of 3 receivers came within 30s; 2 were refused, one of them 10.0.0.8: it came after the first byte; --late catch-up admits it";
         assert_eq!(also.unwrap(), expected);
         let again = said(|tally| {
-            tally.refuse(peer(1), no_sack);
-            done(tally, 0..3);
+            tally.refuse(peer(1), no_sack.clone());
+            done(tally, 0..2);
         });
-        assert_eq!(again, None, "it came again, with SACK");
+        assert_eq!(again.unwrap(), "2 of 3 receivers came within 30s", "it came again, with SACK");
+        let stranger = said(|tally| {
+            done(tally, 0..3);
+            tally.refuse(peer(9), no_sack);
+        });
+        assert_eq!(stranger, None, "whoever asks fails nothing");
     }
 }

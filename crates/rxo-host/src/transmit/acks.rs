@@ -61,8 +61,7 @@ impl Outbox {
         Some(())
     }
 
-    /// Expands the template of which the last packet is the first ACK; `None`, and changes nothing, if that is no
-    /// template.
+    /// Expands the template whose first ACK is the last packet. `None` if it is no template; then nothing changes.
     fn expand(&mut self, transmit: &Transmit<'_>, start: usize) -> Option<()> {
         self.watch.switch(Stage::Expand);
         let done = self.write_like(transmit, start);

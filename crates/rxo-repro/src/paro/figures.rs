@@ -1,6 +1,7 @@
 //! The paper's tables and figures, with verdicts. A verdict is worked out, never written down.
 
 use rxo_console::numbers::ratio;
+use rxo_lab::median_bounds;
 
 use super::case::{AckRate, Case, Way, size};
 use super::category::Component;
@@ -13,7 +14,7 @@ use super::paper::{
 };
 use crate::figure::{Figure, Series};
 use crate::statement::Statement;
-use crate::stats::{Spread, median_bounds};
+use crate::stats::Spread;
 
 /// The live server's figure, which depends on time.
 pub(super) const LIVE: &str = "live";

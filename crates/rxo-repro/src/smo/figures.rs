@@ -270,8 +270,7 @@ fn cycles(costs: &[Cost]) -> Option<Figure> {
     })
 }
 
-/// How often an acknowledgement misses the second cache. The paper says this of one core and several, of which there
-/// is only one here.
+/// How often an acknowledgement misses the second cache. The paper compares one core with several; here there is one.
 fn misses(costs: &[Cost]) -> Option<Figure> {
     let grown = |of: fn(&Cost) -> Option<f64>| {
         [Way::Stack, Way::Fast].map(|way| {

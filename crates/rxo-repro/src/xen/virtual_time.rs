@@ -92,7 +92,7 @@ pub(super) fn paced(
     pass((system, frames_a_poll), guest, (traffic, FAST_FRAME_TIME))
 }
 
-/// Sends `traffic`, of which each frame takes `frame_time`. Between polls the domain looks at the time when it must.
+/// Sends `traffic`, a frame in each `frame_time`. Between polls the domain wakes when a deadline is due.
 fn pass(
     (system, frames_a_poll): (System, f64),
     guest: Reader,

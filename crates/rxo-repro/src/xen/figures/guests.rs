@@ -1,9 +1,11 @@
 //! Figures of live guests: what their requests take, and how several fare at once.
 
+use rxo_lab::median_bounds;
+
 use super::{OF_GUESTS, colour, shown};
 use crate::figure::{Figure, Series};
 use crate::statement::Statement;
-use crate::stats::{Spread, median_bounds};
+use crate::stats::Spread;
 use crate::xen::guest::exchange::{Latency, Requests, Turn};
 use crate::xen::guest::several::Several;
 use crate::xen::paper;

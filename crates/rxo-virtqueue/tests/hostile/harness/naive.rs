@@ -258,7 +258,7 @@ impl View<'_> {
     }
 }
 
-/// What of a chain is to be read, and what is to be written.
+/// The readable part of a chain, and the writable part.
 fn parts(chain: &[Descriptor]) -> Option<(&[Descriptor], &[Descriptor])> {
     let is_writable = |descriptor: &Descriptor| descriptor.flags & 2 != 0;
     let all: u64 = chain.iter().map(|descriptor| descriptor.bytes).sum();

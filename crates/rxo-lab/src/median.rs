@@ -1,0 +1,26 @@
+//! Where the median of what is measured lies.
+
+/// Between which two of `values` the median of their distribution lies, at 95 % (sign test). `None` for fewer than six:
+/// of these not even the least and the most are far enough apart.
+#[must_use]
+pub fn median_bounds(values: &[f64]) -> Option<(f64, f64)> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let count = sorted.len();
+    // The normal approximation: 1.96 standard deviations of a count with chance one half, corrected for continuity.
+    let beyond = ((count as f64 - 1.0) / 2.0 - 0.98 * (count as f64).sqrt()).max(0.0) as usize;
+    (count >= 6).then(|| (sorted[beyond], sorted[count - 1 - beyond]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median_bounds;
+
+    #[test]
+    fn the_median_of_twenty_one_lies_between_the_sixth_from_either_end() {
+        let values: Vec<_> = (1..=21).rev().map(f64::from).collect();
+        assert_eq!(median_bounds(&values), Some((6.0, 16.0)));
+        assert_eq!(median_bounds(&values[..6]), Some((16.0, 21.0)), "the least and the most");
+        assert_eq!(median_bounds(&values[..5]), None);
+    }
+}
