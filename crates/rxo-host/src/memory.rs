@@ -52,10 +52,10 @@ pub(crate) struct Directions {
 }
 
 impl Memory {
-    /// A frame of so many `bytes` has come from the device.
+    /// The device's queue.
     #[inline]
-    pub(crate) fn came(&self, bytes: usize) {
-        self.queue.came(bytes);
+    pub(crate) const fn queue(&self) -> &Queue {
+        &self.queue
     }
 
     /// So many `bytes`, for connections over a device with `queue`.

@@ -43,6 +43,13 @@ impl Queue {
         }
     }
 
+    /// How many frames are a batch: `most`, or as many as a cache holds if GSO frames come. A device copies each into a
+    /// buffer of 64 KiB, and the application reads it from there after the whole batch was received.
+    pub(crate) fn batch_frames(&self, most: usize) -> usize {
+        let bytes = self.frame_bytes.load(Ordering::Relaxed);
+        if bytes <= self.mtu { most } else { most.min((BATCH_BYTES / bytes).max(1) as usize) }
+    }
+
     /// Bytes of text that may be on their way to it; `u64::MAX` if it has no limit.
     fn room(&self) -> u64 {
         // Half of it is for what comes beside text, for text that is read late, and for the least windows of many.
@@ -88,6 +95,8 @@ impl Queue {
 /// RFC 6928, section 2: what a peer may send before the first acknowledgement.
 const LEAST_WINDOW_BYTES: u32 = 16 << 10;
 const PARTS: u64 = 64;
+/// As much as 256 frames with an MTU of 1,500: less than the second level of cache of any server.
+const BATCH_BYTES: u64 = 384 << 10;
 /// Of an IP packet.
 const LARGEST_FRAME_BYTES: u64 = 1 << 16;
 /// Frames that are larger than a slot wait in a socket's queue, whose 32 MiB also count what the kernel needs for each.
@@ -132,6 +141,16 @@ mod tests {
         assert_eq!(queue.room(), slots, "never less than for full frames");
         let larger = Queue::new(Some(1 << 20), 1_500);
         assert!(larger.room() > MOST_LARGE_BYTES);
+    }
+
+    #[test]
+    fn a_batch_of_gso_frames_fits_a_cache() {
+        let queue = ring();
+        assert_eq!(queue.batch_frames(256), 256);
+        (0..100).for_each(|_| queue.came(1 << 16));
+        assert_eq!((queue.batch_frames(256), queue.batch_frames(4)), (6, 4));
+        (0..100).for_each(|_| queue.came(66));
+        assert_eq!(queue.batch_frames(256), 256);
     }
 
     #[test]

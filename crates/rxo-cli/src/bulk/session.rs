@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::mem;
 use std::net::{Shutdown, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -101,11 +101,18 @@ impl Session<'_> {
         self.close()
     }
 
+    /// Without a timeout, because hundreds of threads that look for a signal now and then take a core's time.
     fn await_end(&self) -> Result<()> {
-        match self.read(&mut [0])? {
-            Some(_) => bail!("text has passed the reader by"),
-            None => Ok(()),
+        self.stream.set_nonblocking(true)?;
+        while !self.endpoint.is_over() {
+            match (&mut &*self.stream).read(&mut [0]) {
+                Ok(0) => break,
+                Ok(_) => bail!("text has passed the reader by"),
+                Err(error) if is_wait(&error) => self.endpoint.await_readable(self.stream)?,
+                Err(error) => return Err(incomplete("cannot receive", &error)),
+            }
         }
+        Ok(self.stream.set_nonblocking(false)?)
     }
 
     /// Receives until the peer closes, and sends everything back.
@@ -122,7 +129,7 @@ impl Session<'_> {
     }
 
     fn send(&mut self, amount: Amount) -> Result<()> {
-        let pattern = pattern();
+        let pattern = &PATTERN[..];
         let end = Instant::now() + amount.time();
         let mut at = 0;
         while self.counted.bytes < amount.bytes()
@@ -141,7 +148,7 @@ impl Session<'_> {
     fn ask(&mut self, bytes: usize, amount: Amount) -> Result<Histogram<u64>> {
         self.stream.set_nodelay(true)?;
         let mut round_trips = Histogram::new_with_bounds(LEAST_NS, MOST_NS, SIGNIFICANT_DIGITS)?;
-        let (request, mut response) = (&pattern()[..bytes], vec![0; bytes]);
+        let (request, mut response) = (&PATTERN[..bytes], vec![0; bytes]);
         let end = Instant::now() + amount.time();
         while self.counted.bytes < amount.bytes() && Instant::now() < end {
             let sent_at = Instant::now();
@@ -244,10 +251,8 @@ fn closed_is_fine(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotConnected { Ok(()) } else { Err(error) }
 }
 
-/// Pseudo-random bytes with a period that is no power of two.
-fn pattern() -> Vec<u8> {
-    Pattern::of_port(0).file(PATTERN_BYTES)
-}
+/// Pseudo-random bytes with a period that is no power of two. All connections send the same memory.
+static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| Pattern::of_port(0).file(PATTERN_BYTES));
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -23,6 +24,8 @@ pub(crate) struct Endpoint {
     host: Running,
     other: Other,
     stop: Arc<AtomicBool>,
+    /// Readable once a signal has come.
+    requests: UnixStream,
 }
 
 impl Endpoint {
@@ -31,9 +34,9 @@ impl Endpoint {
     /// # Errors
     /// If the device cannot be opened, or does not fit the host.
     pub(crate) fn start(plan: &EndpointPlan) -> Result<Self> {
-        let stop = stop::on_request()?;
+        let (stop, requests) = (stop::on_request()?, stop::requests()?);
         let host = plan.host.start_with(|config| plan.configure(config))?;
-        Ok(Self { host, other: plan.other.clone(), stop })
+        Ok(Self { host, other: plan.other.clone(), stop, requests })
     }
 
     /// Who asks the host while it runs.
@@ -112,6 +115,15 @@ impl Endpoint {
         stream.set_nonblocking(false)?;
         limit_waits(&stream)?;
         Ok(stream)
+    }
+
+    /// Waits, however long, until `stream` may be readable, a signal has come, or the host has ended.
+    ///
+    /// # Errors
+    /// If the system fails to wait.
+    pub(crate) fn await_readable(&self, stream: &TcpStream) -> Result<()> {
+        wait_readable(&[stream.as_fd(), self.requests.as_fd()], None)?;
+        Ok(())
     }
 
     /// Stops the host; returns its counters.

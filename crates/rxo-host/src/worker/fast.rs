@@ -44,7 +44,7 @@ where
     pub(super) fn receive_past(&mut self, now: Instant) -> Result<usize, DeviceError> {
         let Self { source, engine, core, received, .. } = self;
         let mut look = |frame: Frame<&[u8]>| core.look(engine, now, &frame);
-        let looked = source.receive_past(received, self.budget_frames, &mut look);
+        let looked = source.receive_past(received, self.batch_frames, &mut look);
         // Also if the device has failed: what was consumed is nowhere else.
         core.give_acks(now);
         let looked = looked?;

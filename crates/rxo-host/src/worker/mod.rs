@@ -62,6 +62,8 @@ pub struct Host<I: FrameSource, O> {
     received: Vec<Frame<I::Buffer>>,
     core: Core<I::Buffer>,
     budget_frames: usize,
+    /// The most frames of this turn: the budget, or fewer if they are large.
+    batch_frames: usize,
     is_busy: bool,
     pause: Pause,
     shares: Shares,
@@ -152,9 +154,10 @@ where
             received: Vec::with_capacity(budget_frames),
             core: Core::new(config, settings, to, kept, seat)?,
             budget_frames,
+            batch_frames: budget_frames,
             is_busy: config.busy,
             pause: config.pause,
-            shares: Shares::new(budget_frames),
+            shares: Shares::new(),
             false_alarms: 0,
             starved_since: None,
             next_policy: None,
@@ -196,7 +199,8 @@ where
         self.core.reclaim(now);
         self.core.free_idle(now);
         self.watch().switch(Stage::Serve);
-        let most = self.shares.next(frames, self.core.dirty.len());
+        let is_full = frames >= self.batch_frames;
+        let most = self.shares.next(is_full, self.core.dirty.len());
         let served = self.core.serve_some(most, now, &mut self.sink)?;
         self.core.kept.count(frames);
         self.watch().end();
@@ -263,8 +267,9 @@ where
             self.change_policy(policy, now);
         }
         self.core.give_back(false);
+        self.batch_frames = self.core.post().memory().queue().batch_frames(self.budget_frames);
         let received = match self.core.fast.begin() {
-            false => self.source.receive(&mut self.received, self.budget_frames),
+            false => self.source.receive(&mut self.received, self.batch_frames),
             true => self.receive_past(now),
         };
         self.watch().switch(Stage::Coalesce);

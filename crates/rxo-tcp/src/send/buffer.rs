@@ -4,15 +4,15 @@ use core::fmt;
 
 use rxo_frame::SharedBytes;
 
+use super::chunks::Chunks;
 use super::lent::Lent;
-use super::ring::Ring;
 
-/// Text from SND.UNA on. What is written is copied into a ring; what is lent stays where it is, with a place in
+/// Text from SND.UNA on. What is written is copied; what is lent stays where it is, with a place in
 /// the order. Both count against one size. Allocates memory when it is used.
 ///
 /// Public so that owners can make a [`Transmit`](crate::Transmit) of their own for tests.
 pub struct SendBuffer {
-    ring: Ring,
+    copied: Chunks,
     lent: Lent,
     size: u32,
 }
@@ -21,18 +21,18 @@ impl SendBuffer {
     /// An empty buffer for at most `bytes` of text.
     #[must_use]
     pub fn with_capacity(bytes: u32) -> Self {
-        Self { ring: Ring::with_capacity(bytes), lent: Lent::default(), size: bytes }
+        Self { copied: Chunks::with_capacity(bytes), lent: Lent::default(), size: bytes }
     }
 
     /// Changes the size to `bytes`, or to the length of the text if that is more.
     pub(crate) fn resize(&mut self, bytes: u32) {
         self.size = bytes.max(self.len());
-        self.ring.resize(self.size);
+        self.copied.resize(self.size);
     }
 
     /// Frees the memory that holds no text. It is allocated again when it is used.
     pub(crate) fn free_unused(&mut self) {
-        self.ring.free_unused();
+        self.copied.free_unused();
         self.lent.free_unused();
     }
 
@@ -43,7 +43,7 @@ impl SendBuffer {
 
     /// The length of the text, in bytes.
     pub(crate) fn len(&self) -> u32 {
-        self.ring.len() + self.lent.bytes()
+        self.copied.len() + self.lent.bytes()
     }
 
     /// The free room, in bytes.
@@ -53,27 +53,27 @@ impl SendBuffer {
 
     /// Appends as much of `data` as fits, by a copy. Returns how many bytes.
     pub fn write(&mut self, data: &[u8]) -> usize {
-        self.ring.write(&data[..data.len().min(self.room() as usize)])
+        self.copied.write(&data[..data.len().min(self.room() as usize)])
     }
 
     /// Appends as much of `text` as fits, and takes it off `text`. Returns how many bytes. Copies only a part that is
     /// shorter than 2 KiB and does not continue the last one, so that the number of parts is bounded by the size.
     pub fn lend(&mut self, text: &mut SharedBytes) -> usize {
         let fits = text.len().min(self.room() as usize);
-        if fits >= LEAST_LENT_BYTES || self.lent.is_continued_by(text, self.ring.len()) {
-            self.lent.push(text.split_to(fits), self.ring.len());
+        if fits >= LEAST_LENT_BYTES || self.lent.is_continued_by(text, self.copied.len()) {
+            self.lent.push(text.split_to(fits), self.copied.len());
             return fits;
         }
         let bytes = text.as_ref();
-        let taken = self.ring.write(&bytes[..fits.min(bytes.len())]);
+        let taken = self.copied.write(&bytes[..fits.min(bytes.len())]);
         text.advance(taken);
         taken
     }
 
     /// Removes the first `bytes`, or all if there are fewer. Drops what was lent and is used up.
     pub fn advance(&mut self, bytes: u32) {
-        let from_ring = if self.lent.is_empty() { bytes } else { self.lent.advance(bytes) };
-        self.ring.advance(from_ring);
+        let from_copied = if self.lent.is_empty() { bytes } else { self.lent.advance(bytes) };
+        self.copied.advance(from_copied);
     }
 
     /// The text from the index `from` up to `to`, as far as there is such.
@@ -88,11 +88,11 @@ impl SendBuffer {
     #[inline(never)]
     fn slice(&self, from: u32, to: u32) -> &[u8] {
         if self.lent.is_empty() {
-            return self.ring.slice(from, to);
+            return self.copied.slice(from, to);
         }
         match self.lent.find(from, to) {
             Place::Lent(bytes) => bytes,
-            Place::Ring { from, to } => self.ring.slice(from, to),
+            Place::Copied { from, to } => self.copied.slice(from, to),
         }
     }
 }
@@ -101,8 +101,8 @@ impl SendBuffer {
 pub(super) enum Place<'a> {
     /// In memory that was lent.
     Lent(&'a [u8]),
-    /// In the ring, between these indices.
-    Ring { from: u32, to: u32 },
+    /// Among what was copied, between these indices.
+    Copied { from: u32, to: u32 },
 }
 
 impl fmt::Debug for SendBuffer {

@@ -1,4 +1,4 @@
-//! Text that the application has lent, and where it stands among what is in the ring.
+//! Text that the application has lent, and where it stands among what is copied.
 
 use alloc::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use rxo_frame::SharedBytes;
 
 use super::buffer::Place;
 
-/// Parts of the send buffer's text that are not in its ring, in order. Every index counts from the first byte of
+/// Parts of the send buffer's text that are not copied, in order. Every index counts from the first byte of
 /// the send buffer, which moves; positions in the stream do not. They wrap around.
 #[derive(Default)]
 pub(super) struct Lent {
@@ -54,15 +54,15 @@ impl Lent {
         self.bytes
     }
 
-    /// Whether `text` would make the last part longer. `ring_bytes` are in the ring.
-    pub(super) fn is_continued_by(&self, text: &SharedBytes, ring_bytes: u32) -> bool {
-        let at = self.end(ring_bytes);
+    /// Whether `text` would make the last part longer. `copied` bytes are copied.
+    pub(super) fn is_continued_by(&self, text: &SharedBytes, copied: u32) -> bool {
+        let at = self.end(copied);
         self.parts.back().is_some_and(|last| last.end() == at && last.text.is_followed_by(text))
     }
 
-    /// Appends `text` behind everything else. It is not empty; the ring has `ring_bytes`.
-    pub(super) fn push(&mut self, text: SharedBytes, ring_bytes: u32) {
-        let (at, bytes) = (self.end(ring_bytes), text.len() as u32);
+    /// Appends `text` behind everything else. It is not empty; `copied` bytes are copied.
+    pub(super) fn push(&mut self, text: SharedBytes, copied: u32) {
+        let (at, bytes) = (self.end(copied), text.len() as u32);
         let joined = match self.parts.back_mut() {
             Some(last) if last.end() == at => last.text.join(text),
             _ => Err(text),
@@ -75,19 +75,19 @@ impl Lent {
     }
 
     /// The position after everything.
-    fn end(&self, ring_bytes: u32) -> u32 {
-        self.start.wrapping_add(ring_bytes).wrapping_add(self.bytes)
+    fn end(&self, copied: u32) -> u32 {
+        self.start.wrapping_add(copied).wrapping_add(self.bytes)
     }
 
-    /// Removes the first `bytes` of the send buffer. Returns how many of these are in the ring, or beyond the end.
+    /// Removes the first `bytes` of the send buffer. Returns how many of these are copied, or beyond the end.
     pub(super) fn advance(&mut self, bytes: u32) -> u32 {
-        let (mut left, mut from_ring) = (bytes, 0);
+        let (mut left, mut from_copied) = (bytes, 0);
         while let Some(part) = self.parts.front_mut().filter(|_| left > 0) {
             let before = part.at.wrapping_sub(self.start).min(left);
             let taken = part.len().min(left - before);
             self.start = self.start.wrapping_add(before + taken);
             self.bytes -= taken;
-            (left, from_ring) = (left - before - taken, from_ring + before);
+            (left, from_copied) = (left - before - taken, from_copied + before);
             if taken == part.len() {
                 self.parts.pop_front();
             } else {
@@ -99,7 +99,7 @@ impl Lent {
         if self.parts.is_empty() {
             self.parts.shrink_to(KEPT_PARTS);
         }
-        from_ring + left
+        from_copied + left
     }
 
     /// Finds the text from the index `from` on, as far as it is in one place and before `to`. There is a part.
@@ -117,7 +117,7 @@ impl Lent {
             lent_before = part.before.wrapping_add(part.len()).wrapping_sub(first);
         }
         let to = self.parts.get(next).map_or(to, |part| index_of(part).min(to));
-        Place::Ring { from: from - lent_before, to: to - lent_before }
+        Place::Copied { from: from - lent_before, to: to - lent_before }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The send sequence variables (RFC 9293, section 3.3.1) and what is sent when.
 
 mod buffer;
+mod chunks;
 mod lent;
-mod ring;
 mod sizing;
 
 use rxo_frame::Instant;
