@@ -49,6 +49,9 @@ pub(crate) struct LiveTcpArgs {
     /// otherwise only if nothing is chosen.
     #[arg(long, value_name = "WORDS", value_delimiter = ',', conflicts_with = "all")]
     only: Vec<String>,
+    /// Leaves GRO off on rxo's interface, as a veth begins. Linux's has it on.
+    #[arg(long)]
+    without_gro: bool,
     /// Prints a JSON document.
     #[arg(long)]
     json: bool,
@@ -111,7 +114,7 @@ pub(crate) fn run(args: &LiveTcpArgs) -> Result<()> {
     let cases = cases(args)?;
     let rows = rows(&cases, &rxo, args);
     let has_memory = args.only.is_empty() || args.only.iter().any(|word| word == MEMORY);
-    let memory = if has_memory { memory(&rxo)? } else { Vec::new() };
+    let memory = if has_memory { memory(&rxo, args)? } else { Vec::new() };
     let report = Report {
         machine: Machine::read(),
         rounds: args.rounds,
@@ -146,7 +149,7 @@ fn rows(cases: &[Case], rxo: &Path, args: &LiveTcpArgs) -> Vec<Row> {
     let mut rows = Vec::new();
     for cases in cases.chunk_by(|one, next| one.net == next.net) {
         let Some(first) = cases.first() else { continue };
-        let places = places(&first.net, rxo, args.congestion);
+        let places = places(&first.net, rxo, args);
         for case in cases {
             eprintln!("live-tcp: {case}");
             let measured = match &places {
@@ -163,10 +166,12 @@ fn rows(cases: &[Case], rxo: &Path, args: &LiveTcpArgs) -> Vec<Row> {
     rows
 }
 
-fn places(net: &Net, rxo: &Path, congestion: Congestion) -> Result<[Place; 2]> {
-    let place = |stack| Ok(Place::new(stack, net, rxo)?.with_congestion(congestion));
+fn places(net: &Net, rxo: &Path, args: &LiveTcpArgs) -> Result<[Place; 2]> {
+    let place = |stack| Ok(Place::new(stack, net, rxo)?.with_congestion(args.congestion));
     let linux: Result<_> = place(Stack::Linux);
-    Ok([linux.context("Linux's place")?, place(Stack::Rxo).context("rxo's place")?])
+    let own =
+        place(Stack::Rxo).and_then(|it| if args.without_gro { it.without_gro() } else { Ok(it) });
+    Ok([linux.context("Linux's place")?, own.context("rxo's place")?])
 }
 
 fn measured(places: &[Place; 2], case: &Case, rounds: u32) -> Result<Measured> {
@@ -200,9 +205,9 @@ fn spread(costs: &[Cost]) -> Spread {
     }
 }
 
-fn memory(rxo: &Path) -> Result<Vec<Memory>> {
+fn memory(rxo: &Path, args: &LiveTcpArgs) -> Result<Vec<Memory>> {
     eprintln!("live-tcp: memory");
-    let places = places(&memory::NET, rxo, Congestion::default())?;
+    let places = places(&memory::NET, rxo, args)?;
     places.iter().map(memory::measure).collect::<Result<_>>().context("memory")
 }
 

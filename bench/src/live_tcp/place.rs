@@ -54,9 +54,10 @@ impl Place {
             place.end = Some(place.far_end(net)?);
             place.path = Some(place.start_path(net)?);
         }
+        let nic = place.namespace().interface(Lab::NIC);
+        // As on a card, whose driver has it on; a veth begins without.
+        nic.set_offload(Offload::GenericReceive, true)?;
         if stack == Stack::Linux {
-            let nic = place.namespace().interface(Lab::NIC);
-            nic.set_offload(Offload::GenericReceive, true)?;
             nic.add_address(Lab::HOST_ADDRESSES.0.into(), 24)?;
         }
         Ok(place)
@@ -65,6 +66,12 @@ impl Place {
     /// Has `congestion` instead of the default.
     pub(super) fn with_congestion(self, congestion: Congestion) -> Self {
         Self { congestion, ..self }
+    }
+
+    /// Has GRO off, as a veth begins.
+    pub(super) fn without_gro(self) -> Result<Self> {
+        self.namespace().interface(Lab::NIC).set_offload(Offload::GenericReceive, false)?;
+        Ok(self)
     }
 
     /// The namespace that the stack is in.

@@ -52,7 +52,7 @@ pub struct HostConfig {
     /// text in a direction reserves the buffer of that direction; it is given back when the connection has been idle for a
     /// second, or at once while memory is short. The buffers of a new connection have 1/1,024 of what is left, at most
     /// what [`HostConfig::tcp`] asks for and at least 32 KiB in each direction: with the buffers of 64 KiB that a host
-    /// begins with, 106 KiB are reserved while something is sent, and 161 KiB while something is received.
+    /// begins with, 122 KiB are reserved while something is sent, and 161 KiB while something is received.
     /// They grow with the path: three quarters of the memory are for growth, the last quarter is for new
     /// connections and for those that wake. When these begin to use it, buffers that have grown are halved: free send
     /// memory comes back at once, receive memory as the peer fills the window that was offered.

@@ -4,7 +4,7 @@ use core::fmt;
 
 use rxo_frame::SharedBytes;
 
-use super::chunks::Chunks;
+use super::chunks::{CHUNK_BYTES, Chunks};
 use super::lent::Lent;
 
 /// Text from SND.UNA on. What is written is copied; what is lent stays where it is, with a place in
@@ -18,6 +18,9 @@ pub struct SendBuffer {
 }
 
 impl SendBuffer {
+    /// What text that was written takes beside its bytes, at most: room in its first chunk and in its last.
+    pub const BESIDE_BYTES: u32 = CHUNK_BYTES as u32;
+
     /// An empty buffer for at most `bytes` of text.
     #[must_use]
     pub fn with_capacity(bytes: u32) -> Self {

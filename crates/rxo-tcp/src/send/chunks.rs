@@ -96,7 +96,7 @@ impl Chunks {
 }
 
 /// A piece of 16 KiB is one place in a gathered write, and small beside a buffer of 64 KiB.
-const CHUNK_BYTES: usize = 16 << 10;
+pub(super) const CHUNK_BYTES: usize = 16 << 10;
 
 #[cfg(test)]
 mod tests {
