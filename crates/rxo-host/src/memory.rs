@@ -306,7 +306,7 @@ fn text_bytes(buffers: Buffers) -> u64 {
 /// 2,048 that is lent.
 fn sent_bytes(buffers: Buffers) -> u64 {
     let bytes = u64::from(buffers.send_bytes);
-    bytes + u64::from(SendBuffer::BESIDE_BYTES) + PLACE_BYTES * (bytes / 512 + bytes / 2_048)
+    SendBuffer::most_memory(buffers.send_bytes) + PLACE_BYTES * (bytes / 512 + bytes / 2_048)
 }
 
 /// The memory of received text. It stays in buffers of its own, and small pieces are moved into a ring with room for

@@ -4,7 +4,7 @@ use core::fmt;
 
 use rxo_frame::SharedBytes;
 
-use super::chunks::{CHUNK_BYTES, Chunks};
+use super::chunks::{CHUNK_BYTES, Chunks, most_chunks};
 use super::lent::Lent;
 
 /// Text from SND.UNA on. What is written is copied; what is lent stays where it is, with a place in
@@ -18,8 +18,11 @@ pub struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// What text that was written takes beside its bytes, at most: room in its first chunk and in its last.
-    pub const BESIDE_BYTES: u32 = CHUNK_BYTES as u32;
+    /// The most memory that a buffer for `bytes` of text takes, in bytes, if nothing is lent: whole chunks.
+    #[must_use]
+    pub const fn most_memory(bytes: u32) -> u64 {
+        most_chunks(bytes as usize) as u64 * CHUNK_BYTES as u64
+    }
 
     /// An empty buffer for at most `bytes` of text.
     #[must_use]

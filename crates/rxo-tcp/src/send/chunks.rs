@@ -19,7 +19,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// A queue of at most `bytes`. It never takes more memory than that and one chunk.
+    /// A queue of at most `bytes`, in at most [`most_chunks`] of that.
     pub(super) const fn with_capacity(bytes: u32) -> Self {
         let size = bytes as usize;
         Self { used: VecDeque::new(), free: Vec::new(), size, head: 0, length: 0 }
@@ -28,7 +28,7 @@ impl Chunks {
     /// Changes the size to `bytes`, or to the length of the data if that is more.
     pub(super) fn resize(&mut self, bytes: u32) {
         self.size = self.length.max(bytes as usize);
-        self.free.truncate((self.size / CHUNK_BYTES + 1).saturating_sub(self.used.len()));
+        self.free.truncate(most_chunks(self.size).saturating_sub(self.used.len()));
     }
 
     /// Frees the memory that holds no text. It is allocated again when it is used.
@@ -93,6 +93,11 @@ impl Chunks {
         let ahead = chunk.get(at % CHUNK_BYTES..).unwrap_or_default();
         ahead.get(..(to - from) as usize).unwrap_or(ahead)
     }
+}
+
+/// The most chunks that hold `bytes`: they may begin and end within one.
+pub(super) const fn most_chunks(bytes: usize) -> usize {
+    bytes.div_ceil(CHUNK_BYTES) + 1
 }
 
 /// A piece of 16 KiB is one place in a gathered write, and small beside a buffer of 64 KiB.
@@ -179,7 +184,7 @@ mod tests {
                     seen.extend_from_slice(chunks.slice(seen.len() as u32, end));
                 }
                 prop_assert!(queue.iter().eq(&seen));
-                prop_assert!(chunks.memory() <= most.max(size + CHUNK_BYTES));
+                prop_assert!(chunks.memory() <= most.max(most_chunks(size) * CHUNK_BYTES));
             }
         }
     }
