@@ -41,6 +41,9 @@ pub(crate) struct LiveTcpArgs {
     /// The congestion control of whoever sends, with Linux and with rxo.
     #[arg(long, default_value_t)]
     congestion: Congestion,
+    /// What rxo begins with where it sends: rfc6928, or a number of segments. Linux begins with 10.
+    #[arg(long, value_name = "SEGMENTS", default_value = RFC_6928)]
+    initial_window: String,
     /// Every combination: MTU 1,500 and 9,000, TSO, 0 and 40 ms, 0 and 1 % loss, 1, 16 and 400 connections.
     #[arg(long)]
     all: bool,
@@ -60,6 +63,7 @@ struct Report {
     machine: Machine,
     rounds: u32,
     congestion: Congestion,
+    initial_window: String,
     rows: Vec<Row>,
     memory: Vec<Memory>,
 }
@@ -116,6 +120,7 @@ pub(crate) fn run(args: &LiveTcpArgs) -> Result<()> {
         machine: Machine::read(),
         rounds: args.rounds,
         congestion: args.congestion,
+        initial_window: args.initial_window.clone(),
         rows,
         memory,
     };
@@ -146,7 +151,7 @@ fn rows(cases: &[Case], rxo: &Path, args: &LiveTcpArgs) -> Vec<Row> {
     let mut rows = Vec::new();
     for cases in cases.chunk_by(|one, next| one.net == next.net) {
         let Some(first) = cases.first() else { continue };
-        let places = places(&first.net, rxo, args.congestion);
+        let places = places(&first.net, rxo, args.congestion, &args.initial_window);
         for case in cases {
             eprintln!("live-tcp: {case}");
             let measured = match &places {
@@ -163,8 +168,16 @@ fn rows(cases: &[Case], rxo: &Path, args: &LiveTcpArgs) -> Vec<Row> {
     rows
 }
 
-fn places(net: &Net, rxo: &Path, congestion: Congestion) -> Result<[Place; 2]> {
-    let place = |stack| Ok(Place::new(stack, net, rxo)?.with_congestion(congestion));
+fn places(
+    net: &Net,
+    rxo: &Path,
+    congestion: Congestion,
+    initial_window: &str,
+) -> Result<[Place; 2]> {
+    let place = |stack| {
+        let place = Place::new(stack, net, rxo)?.with_congestion(congestion);
+        Ok(place.beginning_with(initial_window))
+    };
     let linux: Result<_> = place(Stack::Linux);
     Ok([linux.context("Linux's place")?, place(Stack::Rxo).context("rxo's place")?])
 }
@@ -202,9 +215,11 @@ fn spread(costs: &[Cost]) -> Spread {
 
 fn memory(rxo: &Path) -> Result<Vec<Memory>> {
     eprintln!("live-tcp: memory");
-    let places = places(&memory::NET, rxo, Congestion::default())?;
+    let places = places(&memory::NET, rxo, Congestion::default(), RFC_6928)?;
     places.iter().map(memory::measure).collect::<Result<_>>().context("memory")
 }
 
 /// The word that chooses what a connection holds.
 const MEMORY: &str = "memory";
+/// The initial window of a host that is given none, as `--initial-window` names it.
+const RFC_6928: &str = "rfc6928";
