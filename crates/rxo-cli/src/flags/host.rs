@@ -8,7 +8,8 @@ use clap::{Args, ValueEnum};
 pub(crate) struct HostFlags {
     /// Device of the host: packet:IFNAME for an interface without an address of the system's own;
     /// tap:NAME or tun:NAME for a new interface whose other end is the system; virtio:PATH for a guest of
-    /// the process that listens on this unix socket, such as rxo run --host vhost:PATH.
+    /// the process that listens on this unix socket, such as rxo run --host vhost:PATH; vhost:PATH for a
+    /// virtual machine that connects to this unix socket, which the host creates.
     #[arg(long, value_name = "DEVICE")]
     pub(crate) nic: String,
 
