@@ -41,6 +41,12 @@ pub(crate) struct HostFlags {
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) congestion: String,
 
+    /// What a connection may send before the first acknowledgement: rfc6928, which is ten segments but at most 14,600 bytes
+    /// or two segments; or a number of segments of any size, 1 to 64. Linux begins with 10. What is more than RFC 6928
+    /// allows is paced over half a round trip.
+    #[arg(long, value_name = "SEGMENTS", default_value = "rfc6928")]
+    pub(crate) initial_window: String,
+
     /// Most orphans, 1 to 1048576: connections that were closed here and still have data to send. Beyond
     /// that, the oldest is reset.
     #[arg(long, value_name = "N", default_value_t = 1_024)]
