@@ -139,7 +139,7 @@ impl HostPlan {
             None => host::start(&self.nic, options, config),
         };
         let host = started.map_err(|error| whose_fault(error, &self.nic))?;
-        Ok(Running { host, capture })
+        Ok(Running { host, capture, has_rules: !self.fast_path.filter.is_empty() })
     }
 
     fn capture(&self) -> Result<Option<Capture>> {
