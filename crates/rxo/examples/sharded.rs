@@ -47,7 +47,7 @@ fn run(
 ) -> Outcome<()> {
     // The sockets of a group, among which the kernel divides the connections.
     let sources = PacketSource::open_shards(interface, PacketOptions::default(), shards)?;
-    config.mac = sources[0].interface().hardware_address();
+    config.mac = Some(sources[0].interface().hardware_address()?);
     // The kernel itself would answer with resets.
     let addresses: Vec<_> = config.addresses.iter().map(|cidr| cidr.address()).collect();
     let _isolation = Isolation::of_addresses(interface, &addresses);
