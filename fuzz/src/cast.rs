@@ -2,6 +2,9 @@
 //!
 //! It runs the room of the endpoint's own stories, which its property test runs too.
 
+#[path = "../../crates/rxo-tcp/tests/multicast/links.rs"]
+#[expect(dead_code, reason = "the stories use all of it")]
+mod links;
 #[path = "../../crates/rxo-tcp/tests/multicast/room.rs"]
 #[expect(dead_code, reason = "the stories use all of it")]
 mod room;

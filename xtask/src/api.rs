@@ -2,7 +2,7 @@
 //!
 //! A change of the interface is thus a diff that its reviewer sees. The lines come from rustdoc's JSON, which
 //! the pinned compiler writes if it is told to (`RUSTC_BOOTSTRAP`); `public-api` is pinned to its format.
-//! Features are the default ones; impls that the compiler derives are left out.
+//! All features are on, because what a feature adds is for programs as well; impls that the compiler derives are left out.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,12 +61,14 @@ fn listing(workspace: &Workspace, package: &Package) -> Result<String> {
     read(&document(&workspace.root, &workspace.target, &package.name, "")?)
 }
 
-/// Documents the library `name` of the workspace in `root` as JSON, with further `flags` of rustdoc; the file, below `target`.
+/// Documents the library `name` of the workspace in `root` as JSON, with all its features and further `flags` of rustdoc; the
+/// file, below `target`.
 ///
 /// # Errors
 /// The library does not build.
 pub(crate) fn document(root: &Path, target: &Path, name: &str, flags: &str) -> Result<PathBuf> {
-    let json = format!("rustdoc {CHECKED} -p {name} --lib --quiet -- -Zunstable-options");
+    let json =
+        format!("rustdoc {CHECKED} -p {name} --lib --all-features --quiet -- -Zunstable-options");
     Program::cargo(root, &format!("{json} --output-format json --cap-lints allow {flags}"))
         .env("RUSTC_BOOTSTRAP", "1")
         .env("CARGO_TARGET_DIR", &target.to_string_lossy())

@@ -1,4 +1,4 @@
-//! Code that README.md shows, kept equal to the file it comes from.
+//! Code that README.md and documents show, kept equal to the file it comes from.
 //!
 //! Between `<!-- quote PATH -->` and `<!-- /quote -->` stands the file at `PATH`, or what it has
 //! between `// quote:begin` and `// quote:end`. Code in a document that nobody compiles is wrong
@@ -10,37 +10,44 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::Workspace;
 
-const DOCUMENT: &str = "README.md";
+const DOCUMENTS: [&str; 2] = ["README.md", "docs/host.md"];
 
 /// `cargo xtask quotes`: writes the quoted code anew.
 pub(crate) fn write() -> Result<()> {
-    let (workspace, now, wanted) = both()?;
-    if now != wanted {
-        fs::write(workspace.root.join(DOCUMENT), wanted)?;
-        println!("{DOCUMENT}: the quoted code is written anew");
+    let workspace = Workspace::load()?;
+    for document in DOCUMENTS {
+        let (now, wanted) = both(&workspace, document)?;
+        if now != wanted {
+            fs::write(workspace.root.join(document), wanted)?;
+            println!("{document}: the quoted code is written anew");
+        }
     }
     Ok(())
 }
 
 /// Fails when the quoted code is not what the files say.
 pub(crate) fn check() -> Result<()> {
-    let (_, now, wanted) = both()?;
-    if now != wanted {
-        bail!("{DOCUMENT} quotes code that has changed since: `cargo xtask quotes` writes it anew");
+    let workspace = Workspace::load()?;
+    for document in DOCUMENTS {
+        let (now, wanted) = both(&workspace, document)?;
+        if now != wanted {
+            bail!(
+                "{document} quotes code that has changed since: `cargo xtask quotes` writes it anew"
+            );
+        }
     }
     Ok(())
 }
 
 /// The document as it is and as it should be.
-fn both() -> Result<(Workspace, String, String)> {
-    let workspace = Workspace::load()?;
+fn both(workspace: &Workspace, document: &str) -> Result<(String, String)> {
     let read = |path: &str| {
         let full = workspace.root.join(path);
         fs::read_to_string(&full).with_context(|| format!("cannot read {}", full.display()))
     };
-    let now = read(DOCUMENT)?;
+    let now = read(document)?;
     let wanted = quoted(&now, read)?;
-    Ok((workspace, now, wanted))
+    Ok((now, wanted))
 }
 
 /// `document` with every quotation replaced by what `read` says of its path.

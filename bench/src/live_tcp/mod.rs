@@ -41,6 +41,9 @@ pub(crate) struct LiveTcpArgs {
     /// The congestion control of whoever sends, with Linux and with rxo.
     #[arg(long, default_value_t)]
     congestion: Congestion,
+    /// What rxo begins with where it sends: rfc6928, or a number of segments. Linux begins with 10.
+    #[arg(long, value_name = "SEGMENTS", default_value = RFC_6928)]
+    initial_window: String,
     /// Every combination: MTU 1,500 and 9,000, TSO, 0 and 40 ms, 0 and 1 % loss, 1, 16 and 400 connections.
     #[arg(long)]
     all: bool,
@@ -63,6 +66,7 @@ struct Report {
     machine: Machine,
     rounds: u32,
     congestion: Congestion,
+    initial_window: String,
     rows: Vec<Row>,
     memory: Vec<Memory>,
 }
@@ -119,6 +123,7 @@ pub(crate) fn run(args: &LiveTcpArgs) -> Result<()> {
         machine: Machine::read(),
         rounds: args.rounds,
         congestion: args.congestion,
+        initial_window: args.initial_window.clone(),
         rows,
         memory,
     };
@@ -167,7 +172,10 @@ fn rows(cases: &[Case], rxo: &Path, args: &LiveTcpArgs) -> Vec<Row> {
 }
 
 fn places(net: &Net, rxo: &Path, args: &LiveTcpArgs) -> Result<[Place; 2]> {
-    let place = |stack| Ok(Place::new(stack, net, rxo)?.with_congestion(args.congestion));
+    let place = |stack| {
+        let place = Place::new(stack, net, rxo)?.with_congestion(args.congestion);
+        Ok(place.beginning_with(&args.initial_window))
+    };
     let linux: Result<_> = place(Stack::Linux);
     let own =
         place(Stack::Rxo).and_then(|it| if args.without_gro { it.without_gro() } else { Ok(it) });
@@ -213,3 +221,5 @@ fn memory(rxo: &Path, args: &LiveTcpArgs) -> Result<Vec<Memory>> {
 
 /// The word that chooses what a connection holds.
 const MEMORY: &str = "memory";
+/// The initial window of a host that is given none, as `--initial-window` names it.
+const RFC_6928: &str = "rfc6928";

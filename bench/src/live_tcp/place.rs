@@ -16,6 +16,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use rxo_lab::{Interface, Lab, LabOptions, Namespace, Offload, create_veth};
 use serde::Serialize;
 
+use super::RFC_6928;
 use super::case::Net;
 use super::congestion::Congestion;
 
@@ -33,6 +34,8 @@ pub(crate) struct Place {
     pub(crate) rxo: PathBuf,
     /// Of Linux at both ends, and of rxo.
     pub(super) congestion: Congestion,
+    /// Of rxo, as its command takes it.
+    pub(super) initial_window: String,
     /// Delays and loses; ends with the place.
     path: Option<Process>,
     end: Option<Namespace>,
@@ -48,8 +51,15 @@ impl Place {
         let lab = Lab::with_bare_nic(LabOptions { mtu: net.mtu, ..LabOptions::default() })?;
         let wire = [lab.peer().interface(Lab::PEER_INTERFACE), lab.host().interface(Lab::NIC)];
         wire.iter().try_for_each(|end| set_segmentation(end, net.tso))?;
-        let congestion = Congestion::default();
-        let mut place = Self { stack, rxo: rxo.to_owned(), congestion, path: None, end: None, lab };
+        let mut place = Self {
+            stack,
+            rxo: rxo.to_owned(),
+            congestion: Congestion::default(),
+            initial_window: RFC_6928.to_owned(),
+            path: None,
+            end: None,
+            lab,
+        };
         if !net.is_wire() {
             place.end = Some(place.far_end(net)?);
             place.path = Some(place.start_path(net)?);
@@ -66,6 +76,11 @@ impl Place {
     /// Has `congestion` instead of the default.
     pub(super) fn with_congestion(self, congestion: Congestion) -> Self {
         Self { congestion, ..self }
+    }
+
+    /// rxo begins with `initial_window` instead of the default.
+    pub(super) fn beginning_with(self, initial_window: &str) -> Self {
+        Self { initial_window: initial_window.to_owned(), ..self }
     }
 
     /// Has GRO off, as a veth begins.

@@ -3,7 +3,7 @@
 use super::case::Case;
 use super::memory::Memory;
 use super::place::Stack;
-use super::{Measured, Report, Row, Spread};
+use super::{Measured, RFC_6928, Report, Row, Spread};
 
 /// Prints everything as tables.
 pub(super) fn table(report: &Report) {
@@ -30,11 +30,21 @@ pub(super) fn table(report: &Report) {
         show_memory(memory);
     }
     println!(
-        "\nMedians of {} rounds, quartiles in brackets. Whoever sends has {}. CPU: of the whole machine, Linux and rxo, to 10 ms. Own CPU: of those that take \
+        "\nMedians of {} rounds, quartiles in brackets. Whoever sends has {}; rxo begins with {}. CPU: of the whole machine, Linux and rxo, to 10 ms. Own CPU: of those that take \
          part, where the machine does other things, too. To peer: \
          frames that the peer has received, with Linux and with rxo.\n{}",
-        report.rounds, report.congestion, report.machine
+        report.rounds,
+        report.congestion,
+        begins_with(&report.initial_window),
+        report.machine
     );
+}
+
+fn begins_with(initial_window: &str) -> String {
+    match initial_window {
+        RFC_6928 => "the initial window of RFC 6928".to_owned(),
+        segments => format!("{segments} segments"),
+    }
 }
 
 fn show_row(row: &Row) {

@@ -121,6 +121,7 @@ impl Place {
         if case.direction == Direction::Sending {
             command.args(["--bytes", &case.each().to_string()]);
             command.args(["--congestion", &self.congestion.to_string()]);
+            command.args(["--initial-window", &self.initial_window]);
         }
         command
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Error, Result};
 use rxo::live::DeviceOptions;
 use rxo::live::host::{self, StartError};
-use rxo::tcp::{Algorithm, Buffers};
+use rxo::tcp::{Algorithm, Buffers, InitialWindow};
 use rxo_driver::{DeviceName, Interface, LinkWatch};
 use rxo_frame::LinkKind;
 use rxo_host::{FastPath, HostConfig, HostError, IDLE_CONNECTION_BYTES, IpCidr, Route};
@@ -47,6 +47,7 @@ struct Limits {
     /// The largest buffers of a connection; `None` for the host's own.
     largest_buffers: Option<Buffers>,
     congestion: Algorithm,
+    initial_window: InitialWindow,
 }
 
 impl Limits {
@@ -70,7 +71,16 @@ impl Limits {
         let memory_bytes = memory_bytes.max(1 << 20);
         let largest_buffers = flags.max_buffer.as_deref().map(largest_buffers).transpose()?;
         let congestion = congestion(&flags.congestion)?;
-        Ok(Self { neighbours, memory_bytes, orphans, time_waits, largest_buffers, congestion })
+        let initial_window = initial_window(&flags.initial_window)?;
+        Ok(Self {
+            neighbours,
+            memory_bytes,
+            orphans,
+            time_waits,
+            largest_buffers,
+            congestion,
+            initial_window,
+        })
     }
 
     fn apply(self, config: &mut HostConfig) {
@@ -78,6 +88,7 @@ impl Limits {
         (config.neighbours, config.memory_bytes) = (neighbours, memory_bytes);
         (config.orphans, config.time_waits) = (orphans, time_waits);
         config.tcp.congestion = self.congestion;
+        config.tcp.initial_window = self.initial_window;
         if self.largest_buffers.is_some() {
             config.tcp.largest_buffers = self.largest_buffers;
         }
@@ -128,7 +139,7 @@ impl HostPlan {
             None => host::start(&self.nic, options, config),
         };
         let host = started.map_err(|error| whose_fault(error, &self.nic))?;
-        Ok(Running { host, capture })
+        Ok(Running { host, capture, has_rules: !self.fast_path.filter.is_empty() })
     }
 
     fn capture(&self) -> Result<Option<Capture>> {
@@ -210,8 +221,21 @@ fn congestion(name: &str) -> Result<Algorithm> {
     }
 }
 
+fn initial_window(text: &str) -> Result<InitialWindow> {
+    if text == "rfc6928" {
+        return Ok(InitialWindow::Rfc6928);
+    }
+    let segments = text.parse().ok().filter(|segments| INITIAL_SEGMENTS.contains(segments));
+    let refused = || {
+        let (least, most) = INITIAL_SEGMENTS.into_inner();
+        usage(format!("--initial-window {text}: choose rfc6928, or {least} to {most} segments"))
+    };
+    segments.map(InitialWindow::Segments).ok_or_else(refused)
+}
+
 /// The least leaves room beside one gateway of each version.
 const NEIGHBOURS: RangeInclusive<usize> = 16..=1 << 20;
+const INITIAL_SEGMENTS: RangeInclusive<u8> = 1..=64;
 const BUFFER: RangeInclusive<u64> = 64 << 10..=1_000_000_000;
 const MEMORY: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 

@@ -23,7 +23,8 @@ pub struct HostConfig {
     pub neighbours: usize,
     /// Settings of every connection. Segment size and GSO frames are limited to what the device takes. By
     /// default the largest segment that the MTU allows is announced, 1,460 bytes for 1,500 and 8,960 for 9,000,
-    /// and text in order is acknowledged once a turn.
+    /// and text in order is acknowledged once a turn. [`rxo_tcp::Config::initial_window`] is that of RFC 6928 by default; its
+    /// first flight is limited by the send buffer of 64 KiB, too.
     pub tcp: rxo_tcp::Config,
     /// Settings of the receive engine, without link kind and batch size, which the host sets. The default
     /// policy is `remember`: every segment of an aggregate counts by itself.
@@ -59,7 +60,9 @@ pub struct HostConfig {
     ///
     /// So all windows together can be more than the memory. What finds none is dropped and counted
     /// ([`HostCounters::texts_without_memory`](crate::HostCounters::texts_without_memory)); its sender retransmits it,
-    /// and no window is taken back. Writing then waits for memory. A connection without any gets on nevertheless, 2 KiB
+    /// and no window is taken back. Writing then waits for memory, and those who have waited longest get it first. Lent text
+    /// ([`TcpStream::write_shared`](crate::TcpStream::write_shared)) then is not counted: a connection that has nothing
+    /// unacknowledged may lend what its send buffer takes, because that is in the application's memory whether it waits or not. A connection without any gets on nevertheless, 2 KiB
     /// at a time. If there is not enough for both directions of one more connection, a SYN is dropped, and a call
     /// that opens a connection fails.
     pub memory_bytes: u64,

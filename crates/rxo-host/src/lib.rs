@@ -58,6 +58,72 @@
 //! assert_eq!(&hello, b"hello");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Tasks
+//! With the feature `tokio` a [`TcpStream`] has tokio's `AsyncRead` and `AsyncWrite`, which copy, and beside them what does
+//! not copy: `write_shared_async` lends text, `read_in_place_async` reads it where it arrived. Each call has a form to
+//! poll. `connect_async` and `accept_async` open connections. No runtime is needed, and none is brought.
+//!
+//! # Several cores
+//! A connection stays with one worker, so a host on several cores is several workers: *shards*, each with a device queue, a
+//! thread and connections of its own. They share no lock on the way of a packet, and applications see one host: a
+//! [`Handle`] opens connections on the shards in turn, and a [`TcpListener`] accepts from all.
+//!
+//! What it needs: a device that gives queue `n` the connections for which [`shard_of`](rxo_wire::shard_of()) says `n`, in both
+//! directions; a SYN on another queue is ignored ([`HostCounters::misplaced`]). Queues of hardware that hash otherwise do
+//! not. On Linux `PacketSource::open_shards` of `rxo-driver` opens such
+//! queues on any interface: the kernel asks a filter of ours (`PACKET_FANOUT`) which socket gets a frame.
+//!
+//! What it costs: a few dozen instructions of that filter for each frame, in the kernel. Each shard has an equal part of the
+//! limits ([`HostConfig::memory_bytes`], sockets, orphans), which the others cannot use. A connection that this host opens tries
+//! as many local ports as there are shards, on average. What is about neighbours and paths is copied to every shard; what is not
+//! a whole TCP packet comes to the first one.
+//!
+//! What it does not do: move a connection, or balance them; one connection never gets more than one core. A cast, and joining a
+//! group, need a host with one worker. Counters are those of each shard. No command of `rxo` uses it.
+//!
+//! [`ShardedHost`] takes all queues at once. If a queue belongs to the thread that opened it, as those of `rxo-driver` do, each
+//! thread gets a [`ShardSeat`]:
+//! ```no_run
+//! use std::sync::atomic::AtomicBool;
+//! use std::thread;
+//!
+//! use rxo_device::{FrameSink, FrameSource};
+//! use rxo_host::{Handle, HostConfig, HostError, ShardSeat, Waiter};
+//!
+//! /// Runs a host on `cores` threads until `stop`; `work` gets its handle.
+//! fn run<I, O, W>(
+//!     (config, cores): (&HostConfig, usize),
+//!     open_queue: impl Fn(u32) -> (I, O) + Sync,
+//!     waiter: impl Fn() -> W + Sync,
+//!     stop: &AtomicBool,
+//!     work: impl Fn(Handle) + Sync,
+//! ) -> Result<(), HostError>
+//! where
+//!     I: FrameSource,
+//!     I::Buffer: Default + Send + Sync + 'static,
+//!     O: FrameSink,
+//!     W: Waiter<I>,
+//! {
+//!     let run_shard = |seat: ShardSeat<I::Buffer>| {
+//!         let index = seat.index();
+//!         let (source, sink) = open_queue(index);
+//!         // Waits until all shards are there.
+//!         let Ok((mut shard, handle)) = seat.open(source, sink) else { return Ok(()) };
+//!         if index == 0 {
+//!             work(handle);
+//!         }
+//!         shard.run(&mut waiter(), stop, |_, _| {})
+//!     };
+//!     let seats = ShardSeat::all(cores, config)?;
+//!     thread::scope(|scope| {
+//!         for seat in seats {
+//!             scope.spawn(|| run_shard(seat));
+//!         }
+//!     });
+//!     Ok(())
+//! }
+//! ```
 
 mod buffer;
 mod cast;

@@ -12,12 +12,15 @@
 //! grown are halved, and directions rest as soon as they are empty. The windows are counted for the device's queue,
 //! too (`queue.rs`).
 
+mod waiting;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rxo_frame::Duration;
 use rxo_tcp::{Algorithm, Buffers, Config, SendBuffer};
 
+use self::waiting::Waiting;
 use crate::queue::Queue;
 
 /// The memory of all connections, in bytes.
@@ -28,6 +31,8 @@ pub(crate) struct Memory {
     for_new: u64,
     /// Segments with text that found no memory.
     refused: AtomicU64,
+    /// Who waits for memory to send.
+    waiting: Waiting,
     queue: Queue,
 }
 
@@ -61,7 +66,7 @@ impl Memory {
     /// So many `bytes`, for connections over a device with `queue`.
     pub(crate) const fn new(bytes: u64, queue: Queue) -> Self {
         let (left, refused) = (AtomicU64::new(bytes), AtomicU64::new(0));
-        Self { left, for_new: bytes / 4, refused, queue }
+        Self { left, for_new: bytes / 4, refused, waiting: Waiting::new(), queue }
     }
 
     /// Whether buffers that have grown are to shrink.
@@ -107,6 +112,22 @@ impl Memory {
     /// Whether `share` has memory for text to be sent; reserves it if not.
     pub(crate) fn wake_sending(&self, share: &mut Share) -> bool {
         share.holds.sending || self.hold(share, Directions { sending: true, ..share.holds })
+    }
+
+    /// The cell at `place`, whose memory is `share`, waits for memory to send.
+    pub(crate) fn wait_to_send(&self, place: u32, share: &Share) {
+        let awake = Share { holds: Directions { sending: true, ..share.holds }, ..*share };
+        self.waiting.push(place, awake.bytes() - share.bytes());
+    }
+
+    /// Whether there is memory for the cell that has waited longest.
+    pub(crate) fn serves_waiting(&self) -> bool {
+        self.waiting.is_served_by(self.left())
+    }
+
+    /// The place of the cell that has waited longest, if there is memory for it. It waits no more.
+    pub(crate) fn take_waiting(&self) -> Option<u32> {
+        self.waiting.take(self.left())
     }
 
     /// Whether `share` has memory for received text; reserves it if not.

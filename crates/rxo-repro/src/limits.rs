@@ -36,8 +36,8 @@ impl Limits {
     /// # Errors
     /// When a value is out of its range; the message names the range.
     pub(crate) fn effort(&self, flags: &MeasureFlags) -> Result<Effort> {
-        let kind = usize::from(flags.quick);
-        let rounds = flags.rounds.unwrap_or(self.rounds[kind]);
+        let kind = usize::from(flags.extent.quick);
+        let rounds = flags.extent.rounds.unwrap_or(self.rounds[kind]);
         within("--rounds", rounds, 1..=self.most_rounds)?;
         let text = flags.seconds.as_deref();
         let duration =
@@ -79,6 +79,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::ExtentFlags;
 
     const LIMITS: Limits = Limits {
         rounds: [5, 1],
@@ -89,10 +90,12 @@ mod tests {
 
     #[test]
     fn quick_is_less_unless_more_was_typed() {
-        let quick = MeasureFlags { quick: true, ..MeasureFlags::default() };
+        let extent = ExtentFlags { quick: true, ..ExtentFlags::default() };
+        let quick = MeasureFlags { extent: extent.clone(), seconds: None };
         let effort = LIMITS.effort(&quick).unwrap();
         assert_eq!((effort.rounds, effort.duration.as_millis()), (1, 300));
-        let typed = MeasureFlags { rounds: Some(7), seconds: Some("1.5s".into()), ..quick };
+        let extent = ExtentFlags { rounds: Some(7), ..extent };
+        let typed = MeasureFlags { extent, seconds: Some("1.5s".into()) };
         let effort = LIMITS.effort(&typed).unwrap();
         assert_eq!((effort.rounds, effort.duration.as_millis()), (7, 1_500));
         assert_eq!(LIMITS.effort(&MeasureFlags::default()).unwrap().rounds, 5);
@@ -101,8 +104,8 @@ mod tests {
     #[test]
     fn what_is_out_of_range_is_refused_with_the_range() {
         let refused = |rounds, seconds: &str| {
-            let flags =
-                MeasureFlags { rounds, seconds: Some(seconds.into()), ..MeasureFlags::default() };
+            let extent = ExtentFlags { rounds, ..ExtentFlags::default() };
+            let flags = MeasureFlags { extent, seconds: Some(seconds.into()) };
             LIMITS.effort(&flags).unwrap_err().to_string()
         };
         assert_eq!(refused(Some(0), "1s"), "--rounds 0: choose 1 to 100");

@@ -52,6 +52,8 @@ pub struct Config {
     pub ecn: bool,
     /// The congestion control.
     pub congestion: Algorithm,
+    /// How much may leave before the first acknowledgement.
+    pub initial_window: InitialWindow,
     /// Whether slow start begins again after an idle time longer than the retransmission timeout (RFC 5681,
     /// section 4.1). Otherwise the window stays for five minutes, and what leaves after such a time is paced
     /// (RFC 7661); on a path too short for pacing slow start begins again all the same.
@@ -96,6 +98,7 @@ impl Default for Config {
             sack: true,
             ecn: true,
             congestion: Algorithm::Cubic,
+            initial_window: InitialWindow::Rfc6928,
             restart_after_idle: false,
             min_rto: Duration::from_millis(200),
             user_timeout: Duration::from_secs(300),
@@ -159,6 +162,19 @@ pub enum Algorithm {
     /// BBR, version 1: sends at the rate at which data arrives, whatever is lost, and fills no queue. ECN is not
     /// used, because it does not answer marks.
     Bbr,
+}
+
+/// The congestion window of a new connection, and the least to which idle time lowers one. A SYN that had to be repeated leaves
+/// one segment (RFC 5681, section 3.1), and send buffer and peer may allow less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InitialWindow {
+    /// Ten segments, but at most 14,600 bytes or two segments (RFC 6928, section 2).
+    #[default]
+    Rfc6928,
+    /// So many segments, whatever their size: 1 to 64. Linux begins with ten, so with 8,948 bytes each a path of long
+    /// round trips is filled two round trips earlier than RFC 6928 lets it. What is more than RFC 6928 allows does not leave at
+    /// once: it is paced over half of the round trip that the handshake has shown, unless that is below 4 ms.
+    Segments(u8),
 }
 
 /// How an idle peer is probed (RFC 9293, section 3.8.4).
@@ -229,6 +245,10 @@ impl Config {
         let KeepAlive { idle, interval, probes } = self.keep_alive.unwrap_or_default();
         let largest = self.largest_buffers.unwrap_or(self.initial_buffers());
         let least_received = least_receive_bytes(self).into();
+        let initial_segments = match self.initial_window {
+            InitialWindow::Rfc6928 => 1,
+            InitialWindow::Segments(segments) => segments.into(),
+        };
         let rows = [
             ("send_buffer_bytes", self.send_buffer_bytes.into(), 1, MAX_WINDOW_BYTES),
             (
@@ -243,6 +263,7 @@ impl Config {
             ("sent_ranges", self.sent_ranges as u64, 32, MAX_PLACES),
             ("maximum_segment_size", self.maximum_segment_size.into(), 64, u16::MAX.into()),
             ("large_send_bytes", self.large_send_bytes.into(), 0, MAX_LARGE_SEND_BYTES),
+            ("initial_window in segments", initial_segments, 1, MOST_INITIAL_SEGMENTS),
             ("delayed_ack in ms", millis(self.delayed_ack), 0, 499),
             ("min_rto in ms", millis(self.min_rto), 1, 60_000),
             ("keep_alive.idle in ms", millis(idle), 1, MAX_IDLE_MS),
@@ -261,6 +282,8 @@ impl Config {
 /// The largest window that can be offered (RFC 7323, section 2.3).
 const MAX_WINDOW_BYTES: u64 = (1 << 30) - 1;
 const MAX_PLACES: u64 = 1 << 20;
+/// Half a megabyte of the largest Ethernet frames; what begins with more gets no answer before it has filled a queue.
+const MOST_INITIAL_SEGMENTS: u64 = 64;
 /// A year.
 const MAX_IDLE_MS: u64 = 365 * 24 * 3600 * 1000;
 /// The longest IP packet without the longest IPv6 and TCP headers, extensions left out.
@@ -313,5 +336,17 @@ mod tests {
         };
         assert_eq!(config.check(), Ok(()));
         assert_eq!(config.largest_buffers(), Buffers { send_bytes: 8 << 20, ..largest });
+    }
+
+    #[test]
+    fn an_initial_window_has_1_to_64_segments() {
+        let check = |segments| {
+            let initial_window = InitialWindow::Segments(segments);
+            Config { initial_window, ..Config::default() }.check()
+        };
+        assert_eq!([check(1), check(64)], [Ok(()); 2]);
+        let error = check(0).unwrap_err().to_string();
+        assert_eq!(error, "initial_window in segments is 0; choose 1 to 64");
+        assert!(check(65).is_err());
     }
 }

@@ -85,7 +85,7 @@ mod transmit;
 
 pub use arrival::Arrival;
 pub use arrives::GroupCounts;
-pub use config::{AckPolicy, Algorithm, Buffers, Config, ConfigError, KeepAlive};
+pub use config::{AckPolicy, Algorithm, Buffers, Config, ConfigError, InitialWindow, KeepAlive};
 pub use connection::{CallError, Connection, GroupEdge, GroupSeed, Reuse, Statistics};
 pub use cookie::SynCookies;
 pub use events::Events;

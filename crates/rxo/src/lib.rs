@@ -31,7 +31,7 @@
 //! the rules are data, in a [`Policy`].
 //!
 //! # Features
-//! All are on by default. `default-features = false` leaves the engine, the endpoint's state machine
+//! All but `tokio` are on by default. `default-features = false` leaves the engine, the endpoint's state machine
 //! and the worker, without a decompressor and without the operating system.
 //!
 //! # Examples

@@ -42,7 +42,7 @@ fn run(command: &'static str, plan: &Plan) -> Result<()> {
     let socket = control::bind(plan.control.as_deref())?;
     let endpoint = Endpoint::start(&plan.endpoint)?;
     let stats: Box<dyn Stats> = Box::new(Lines(Arc::clone(&plan.interval)));
-    let process = host_process(command, endpoint.asker(), Some(stats));
+    let process = host_process(command, endpoint.host(), Some(stats));
     let _served = control::serve(socket, process)?;
     let watched = watch::until_done(plan, &endpoint)?;
     let outcome = endpoint.finish()?;

@@ -8,6 +8,8 @@ use rxo_coalesce::Policy;
 use rxo_control::Refusal;
 use serde_json::{Value, to_value};
 
+use crate::hosting::Running;
+
 /// What a command has. A request about a part that is `None` is not known there.
 pub(crate) struct Process {
     /// The command, such as `rxo serve`.
@@ -18,6 +20,8 @@ pub(crate) struct Process {
     pub(crate) engines: Option<Box<dyn Engines>>,
     /// The connections of its host.
     pub(crate) connections: Option<HostAsker>,
+    /// Whether the filter of its fast path has a rule.
+    pub(crate) has_rules: bool,
     /// Its lines of figures.
     pub(crate) stats: Option<Box<dyn Stats>>,
 }
@@ -66,9 +70,10 @@ pub(crate) trait Stats: Send {
 /// What a command on a host of rxo's own has.
 pub(crate) fn host_process(
     command: &'static str,
-    asker: HostAsker,
+    host: &Running,
     stats: Option<Box<dyn Stats>>,
 ) -> Process {
+    let asker = host.asker();
     let counting = asker.clone();
     let counters = move || {
         let counters = counting.counters().ok_or(HAS_ENDED)?;
@@ -79,6 +84,7 @@ pub(crate) fn host_process(
         counters: Box::new(counters),
         engines: Some(Box::new(HostEngine(asker.clone()))),
         connections: Some(asker),
+        has_rules: host.has_rules(),
         stats,
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
-use rxo::live::host::{self, HostAsker, Listeners, Outcome};
+use rxo::live::host::{self, Listeners, Outcome};
 use rxo_driver::wait::wait_readable;
 use rxo_host::TcpStream;
 
@@ -39,9 +39,9 @@ impl Endpoint {
         Ok(Self { host, other: plan.other.clone(), stop, requests })
     }
 
-    /// Who asks the host while it runs.
-    pub(crate) fn asker(&self) -> HostAsker {
-        self.host.asker()
+    /// The host while it runs.
+    pub(crate) const fn host(&self) -> &Running {
+        &self.host
     }
 
     /// Whether a signal has come, or the host has ended.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::ControlFlags;
+use super::LiveFlags;
 
 #[derive(Args, Debug)]
 pub(crate) struct CardFlags {
@@ -35,18 +35,6 @@ pub(crate) struct CardFlags {
     #[arg(long)]
     pub(crate) no_isolation: bool,
 
-    /// Time between two lines of figures, 100ms to 3600s; 0s prints only the totals.
-    #[arg(long, value_name = "TIME", default_value = "1s")]
-    pub(crate) stats: String,
-
     #[command(flatten)]
-    pub(crate) control: ControlFlags,
-
-    /// Print JSON, one value a line.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Check everything, print the effective configuration and exit; change nothing.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub(crate) live: LiveFlags,
 }

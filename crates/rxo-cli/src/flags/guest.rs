@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use rxo_repro::flags::TryFlags;
 
-use super::{ChecksumFlag, ControlFlags, CopyingFlags, PolicyFlags};
+use super::{LiveFlags, PolicyFlags, WayFlags};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -38,36 +38,15 @@ pub(crate) struct GuestFlags {
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,
 
-    /// Split the guests' stretch ACKs: insert one ACK for every N segments (1 to 64; 2 is what a guest
-    /// without coalescing sends). For peers that count ACKs; Linux counts bytes and gains nothing.
-    #[arg(long, value_name = "2|N|off", default_value = "off")]
-    pub(crate) ack_split: String,
-
-    /// TCP checksums that the nic has not verified.
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = ChecksumFlag::Verify)]
-    pub(crate) checksum: ChecksumFlag,
-
     #[command(flatten)]
-    pub(crate) copying: CopyingFlags,
-
-    /// Time between two lines of figures, 100ms to 3600s; 0s prints only the totals.
-    #[arg(long, value_name = "TIME", default_value = "1s")]
-    pub(crate) stats: String,
+    pub(crate) way: WayFlags,
 
     /// Write all traffic to this pcapng file, as it is at the nic and at each guest.
     #[arg(long, value_name = "FILE")]
     pub(crate) tap: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) control: ControlFlags,
-
-    /// Print JSON, one value a line.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Check everything, print the effective configuration and exit; change nothing.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub(crate) live: LiveFlags,
 }
 
 #[derive(Debug, Subcommand)]

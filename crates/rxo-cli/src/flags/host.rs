@@ -8,7 +8,8 @@ use clap::{Args, ValueEnum};
 pub(crate) struct HostFlags {
     /// Device of the host: packet:IFNAME for an interface without an address of the system's own;
     /// tap:NAME or tun:NAME for a new interface whose other end is the system; virtio:PATH for a guest of
-    /// the process that listens on this unix socket, such as rxo run --host vhost:PATH.
+    /// the process that listens on this unix socket, such as rxo run --host vhost:PATH; vhost:PATH for a
+    /// virtual machine that connects to this unix socket, which the host creates.
     #[arg(long, value_name = "DEVICE")]
     pub(crate) nic: String,
 
@@ -39,6 +40,12 @@ pub(crate) struct HostFlags {
     /// Congestion control: cubic; reno; or bbr, which sends at the rate at which data arrives, whatever is lost.
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) congestion: String,
+
+    /// What a connection may send before the first acknowledgement: rfc6928, which is ten segments but at most 14,600 bytes
+    /// or two segments; or a number of segments of any size, 1 to 64. Linux begins with 10. What is more than RFC 6928
+    /// allows is paced over half a round trip.
+    #[arg(long, value_name = "SEGMENTS", default_value = "rfc6928")]
+    pub(crate) initial_window: String,
 
     /// Most orphans, 1 to 1048576: connections that were closed here and still have data to send. Beyond
     /// that, the oldest is reset.

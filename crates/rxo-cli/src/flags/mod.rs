@@ -17,6 +17,7 @@ mod endpoint;
 mod expand;
 mod guest;
 mod host;
+mod live;
 mod policies;
 mod policy;
 mod run;
@@ -39,9 +40,10 @@ pub(crate) use endpoint::{AcksFlag, EndpointFlags};
 pub(crate) use expand::ExpandFlags;
 pub(crate) use guest::{GuestCommand, GuestFlags};
 pub(crate) use host::{AccountFlag, HostFlags};
+pub(crate) use live::{ChecksumFlag, LiveFlags, WayFlags};
 pub(crate) use policies::PoliciesFlags;
 pub(crate) use policy::{PolicyFlags, ReplayFlags};
-pub(crate) use run::{ChecksumFlag, RunFlags};
+pub(crate) use run::RunFlags;
 pub(crate) use serve::ServeFlags;
 pub(crate) use verify::VerifyFlags;
 
@@ -109,6 +111,7 @@ mod tests {
         let cli = Cli::try_parse_from(line.split_whitespace()).unwrap();
         let Command::Run(flags) = cli.command else { panic!("{cli:?}") };
         assert_eq!(flags.policy.set, ["flows=8", "max_bytes=9000", "psh=keep"]);
-        assert!(flags.json && !flags.dry_run && flags.checksum == ChecksumFlag::Trust);
+        let LiveFlags { json, dry_run, .. } = flags.live;
+        assert!(json && !dry_run && flags.way.checksum == ChecksumFlag::Trust);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use super::{ControlFlags, CopyingFlags, PolicyFlags};
+use super::{LiveFlags, PolicyFlags, WayFlags};
 
 #[derive(Args, Debug)]
 pub(crate) struct RunFlags {
@@ -46,21 +46,8 @@ pub(crate) struct RunFlags {
     #[arg(long)]
     pub(crate) ack_aggregate: bool,
 
-    /// Split the host's stretch ACKs: insert one ACK for every N segments (1 to 64; 2 is what a host
-    /// without coalescing sends). For peers that count ACKs; Linux counts bytes and gains nothing.
-    #[arg(long, value_name = "2|N|off", default_value = "off")]
-    pub(crate) ack_split: String,
-
-    /// TCP checksums that the device has not verified.
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = ChecksumFlag::Verify)]
-    pub(crate) checksum: ChecksumFlag,
-
     #[command(flatten)]
-    pub(crate) copying: CopyingFlags,
-
-    /// Time between two lines of figures, 100ms to 3600s; 0s prints only the totals.
-    #[arg(long, value_name = "TIME", default_value = "1s")]
-    pub(crate) stats: String,
+    pub(crate) way: WayFlags,
 
     /// Write all traffic to this pcapng file, as it is at the nic and at the host's device.
     #[arg(long, value_name = "FILE")]
@@ -77,21 +64,5 @@ pub(crate) struct RunFlags {
     pub(crate) impair_back: Option<String>,
 
     #[command(flatten)]
-    pub(crate) control: ControlFlags,
-
-    /// Print JSON, one value a line.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Check everything, print the effective configuration and exit; change nothing.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ChecksumFlag {
-    /// Take them as correct.
-    Trust,
-    /// Verify them before coalescing.
-    Verify,
+    pub(crate) live: LiveFlags,
 }

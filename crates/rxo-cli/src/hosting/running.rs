@@ -14,9 +14,16 @@ use crate::tap::Capture;
 pub(crate) struct Running {
     pub(super) host: RunningHost,
     pub(super) capture: Option<Capture>,
+    /// Whether the fast path's filter has a rule. Without one, turning it on would have no effect.
+    pub(super) has_rules: bool,
 }
 
 impl Running {
+    /// Whether the fast path's filter has a rule.
+    pub(crate) const fn has_rules(&self) -> bool {
+        self.has_rules
+    }
+
     /// Stops the host as soon as no peer needs its last acknowledgement again, or `stop` is set; completes the capture.
     ///
     /// # Errors

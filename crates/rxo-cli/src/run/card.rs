@@ -51,14 +51,14 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
         policy: Policy::none(),
         ack_split: None,
         trust_checksums: false,
-        stats: plan::stats(&flags.stats)?,
+        stats: plan::stats(&flags.live.stats)?,
         tap: None,
         impair: [None, None],
         take_over: false,
         wait_for_nic: flags.wait_for_nic,
         isolates: !flags.no_isolation,
-        control: flags.control.control.clone(),
-        json: flags.json,
+        control: flags.live.control.control.clone(),
+        json: flags.live.json,
     })
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
     if flags.restore {
         return restore(flags);
     }
-    execute(Plan::from_flags(flags)?, flags.dry_run)
+    execute(Plan::from_flags(flags)?, flags.live.dry_run)
 }
 
 /// Plays a network card until a signal, and prints the totals. A dry run only checks.
@@ -46,7 +46,7 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
 /// # Errors
 /// As [`command`].
 pub(crate) fn card(flags: &CardFlags) -> Result<()> {
-    execute(card::plan(flags)?, flags.dry_run)
+    execute(card::plan(flags)?, flags.live.dry_run)
 }
 
 /// Serves guests until a signal, and prints the totals. A dry run only checks.
@@ -54,7 +54,7 @@ pub(crate) fn card(flags: &CardFlags) -> Result<()> {
 /// # Errors
 /// As [`command`].
 pub(crate) fn guests(flags: &GuestFlags) -> Result<()> {
-    execute(Plan::of_guests(flags)?, flags.dry_run)
+    execute(Plan::of_guests(flags)?, flags.live.dry_run)
 }
 
 fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {

@@ -76,19 +76,19 @@ impl Plan {
             nic,
             card: None,
             host: first.device.clone(),
-            copying: Copying::of(flags.copying, &first.device)?,
+            copying: Copying::of(flags.way.copying, &first.device)?,
             guests,
             policy: policy_for_guests(&flags.policy)?,
-            ack_split: ack_split(&flags.ack_split)?,
-            trust_checksums: flags.checksum == ChecksumFlag::Trust,
-            stats: stats(&flags.stats)?,
+            ack_split: ack_split(&flags.way.ack_split)?,
+            trust_checksums: flags.way.checksum == ChecksumFlag::Trust,
+            stats: stats(&flags.live.stats)?,
             tap: flags.tap.clone(),
             impair: [None, None],
             take_over: false,
             wait_for_nic: flags.wait_for_nic,
             isolates: !flags.no_isolation,
-            control: flags.control.control.clone(),
-            json: flags.json,
+            control: flags.live.control.control.clone(),
+            json: flags.live.json,
         })
     }
 
@@ -134,14 +134,14 @@ impl Plan {
         Ok(Self {
             flags: ["--nic", "--host"],
             nic,
-            copying: Copying::of(flags.copying, &host)?,
+            copying: Copying::of(flags.way.copying, &host)?,
             host,
             card: None,
             guests: Vec::new(),
             policy: if flags.ack_aggregate { acks::aggregated(policy)? } else { policy },
-            ack_split: ack_split(&flags.ack_split)?,
-            trust_checksums: flags.checksum == ChecksumFlag::Trust,
-            stats: stats(&flags.stats)?,
+            ack_split: ack_split(&flags.way.ack_split)?,
+            trust_checksums: flags.way.checksum == ChecksumFlag::Trust,
+            stats: stats(&flags.live.stats)?,
             tap: flags.tap.clone(),
             impair: [
                 impairment("--impair", flags.impair.as_deref())?,
@@ -150,8 +150,8 @@ impl Plan {
             take_over: flags.take_over,
             wait_for_nic: flags.wait_for_nic,
             isolates: !flags.no_isolation,
-            control: flags.control.control.clone(),
-            json: flags.json,
+            control: flags.live.control.control.clone(),
+            json: flags.live.json,
         })
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     let listeners = Listeners::open(&host.handle(), plan.addresses(), backlog)?;
     let mut work = Loop::new(&plan, root, listeners)?;
     allow_files(plan.clients);
-    let _served = control::serve(socket, host_process("rxo serve", host.asker(), None))?;
+    let _served = control::serve(socket, host_process("rxo serve", &host, None))?;
     plan.memory_note().iter().for_each(|note| output::note(note));
     announce(&plan)?;
     let skipped = if plan.json { access::skipped_json } else { access::skipped_text };

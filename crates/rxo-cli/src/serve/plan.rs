@@ -153,6 +153,11 @@ mod tests {
             ("--ip 10.0.0.2/24 --max-buffer 5", "--max-buffer 5: choose 64KiB to 1000M"),
             ("--ip 10.0.0.2/24 --max-buffer x", "--max-buffer x: choose 64KiB to 1000M"),
             ("--ip 10.0.0.2/24 --congestion x", "--congestion x: choose cubic, reno or bbr"),
+            (
+                "--ip 10.0.0.2/24 --initial-window 65",
+                "--initial-window 65: choose rfc6928, or 1 to 64 segments",
+            ),
+            ("--ip 10.0.0.2/24 --initial-window 0", "--initial-window 0: choose rfc6928"),
             ("--ip 10.0.0.2/24 --idle 1ms", "--idle 1ms: choose 1s to 1000s"),
             ("--ip 10.0.0.2", "--ip 10.0.0.2: "),
             ("--ip 10.0.0.2/24 --gateway x", "--gateway x: "),

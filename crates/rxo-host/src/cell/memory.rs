@@ -2,6 +2,8 @@
 //!
 //! The sums are `crate::memory`'s; here they meet the connection.
 
+use std::sync::atomic::Ordering;
+
 use rxo_frame::Instant;
 use rxo_tcp::{Connection, Segment};
 
@@ -28,15 +30,29 @@ impl<B: AsRef<[u8]>> Cell<B> {
         if share.sends() || connection.send_room() == 0 || self.post.memory().wake_sending(share) {
             return usize::MAX;
         }
-        if connection.unacknowledged_bytes() == 0 { MEAGER_BYTES } else { 0 }
+        if connection.unacknowledged_bytes() == 0 {
+            return MEAGER_BYTES;
+        }
+        // A connection that sends no more waits for nothing.
+        if connection.send(&[]).is_ok() && !std::mem::replace(&mut inner.lacks_memory, true) {
+            self.wait_for_memory(inner);
+        }
+        0
     }
 
-    /// Tells an application that waits for memory to send when there is some.
-    pub(crate) fn offer_memory(&self, inner: &mut Inner<B>) {
+    /// Tells an application that waits for memory to send, if there is some now. Returns whether it waits on.
+    pub(crate) fn offer_memory(&self, inner: &mut Inner<B>) -> bool {
         if inner.lacks_memory && self.post.memory().wake_sending(&mut inner.share) {
             inner.lacks_memory = false;
             self.signal.notify();
         }
+        inner.lacks_memory
+    }
+
+    /// Has the worker offer memory as soon as there is some.
+    pub(crate) fn wait_for_memory(&self, inner: &Inner<B>) {
+        let place = self.place.load(Ordering::Relaxed);
+        self.post.memory().wait_to_send(place, &inner.share);
     }
 
     /// Frees what holds nothing, and gives back what was reserved for it. Returns whether the connection is at rest.

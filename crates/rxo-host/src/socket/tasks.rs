@@ -3,13 +3,17 @@
 //! Separate because nothing here waits: a call that would block leaves the task's waker at the cell. Of the tasks
 //! that read from one connection only the last that asked is woken, likewise of those that write, and of those that
 //! accept from one listener. Whether a socket is nonblocking means nothing here.
+//!
+//! Tokio's traits copy. What does not copy stands beside them, once to poll and once to await, under the name of the call
+//! that blocks a thread.
 
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use rxo_frame::SharedBytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{Handle, TcpListener, TcpStream};
@@ -37,6 +41,124 @@ impl TcpStream {
             true => Ok(()),
             false => Err(io::ErrorKind::WouldBlock.into()),
         })
+    }
+
+    /// Writes without a copy, as [`TcpStream::write_shared`] does. While there is no room, `from` is unchanged and the task
+    /// is woken when there is.
+    ///
+    /// # Errors
+    /// As [`TcpStream::write_shared`].
+    pub fn poll_write_shared(
+        &self,
+        context: &mut Context<'_>,
+        from: &mut SharedBytes,
+    ) -> Poll<io::Result<usize>> {
+        let write = || self.socket.write_shared(from);
+        poll(self.socket.signal(), Wish::Write, context, write)
+    }
+
+    /// Waits for room, and writes without a copy as much as there is room for, as [`TcpStream::write_shared`] does. May be
+    /// cancelled: either nothing was taken off `from`, or what was taken is written.
+    ///
+    /// # Errors
+    /// As [`TcpStream::write_shared`].
+    ///
+    /// # Examples
+    /// A head that is copied, and a page that is lent:
+    /// ```
+    /// use rxo_host::{SharedBytes, TcpStream};
+    /// use tokio::io::AsyncWriteExt;
+    ///
+    /// async fn answer(stream: &mut TcpStream, mut page: SharedBytes) -> std::io::Result<()> {
+    ///     stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+    ///     while !page.is_empty() {
+    ///         stream.write_shared_async(&mut page).await?;
+    ///     }
+    ///     stream.shutdown().await
+    /// }
+    /// ```
+    pub async fn write_shared_async(&self, from: &mut SharedBytes) -> io::Result<usize> {
+        poll_fn(|context| self.poll_write_shared(context, from)).await
+    }
+
+    /// Writes a copy of `head`, and `text` behind it without a copy, as [`TcpStream::write_both`] does. While there is no
+    /// room, `text` is unchanged and the task is woken when there is.
+    ///
+    /// # Errors
+    /// As [`TcpStream::write_both`].
+    pub fn poll_write_both(
+        &self,
+        context: &mut Context<'_>,
+        head: &[u8],
+        text: &mut SharedBytes,
+    ) -> Poll<io::Result<usize>> {
+        let write = || self.socket.write_both(head, text);
+        poll(self.socket.signal(), Wish::Write, context, write)
+    }
+
+    /// Waits for room, and writes both as [`TcpStream::write_both`] does. May be cancelled, as
+    /// [`TcpStream::write_shared_async`].
+    ///
+    /// # Errors
+    /// As [`TcpStream::write_both`].
+    pub async fn write_both_async(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize> {
+        poll_fn(|context| self.poll_write_both(context, head, text)).await
+    }
+
+    /// Reads in place, as [`TcpStream::read_in_place`] does. While there is no text, `read` is not called and the task is
+    /// woken when there is.
+    ///
+    /// # Errors
+    /// As [`TcpStream::read_in_place`].
+    pub fn poll_read_in_place(
+        &self,
+        context: &mut Context<'_>,
+        read: impl FnOnce(&[IoSlice<'_>]) -> usize,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_show(context, &mut Some(read))
+    }
+
+    /// Waits for text, and reads it in place as [`TcpStream::read_in_place`] does. `read` is called once at most, by the
+    /// thread that polls, and must not wait. May be cancelled: then `read` was not called.
+    ///
+    /// # Errors
+    /// As [`TcpStream::read_in_place`].
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_host::TcpStream;
+    ///
+    /// /// How many lines the peer sends; no byte of them is copied.
+    /// async fn lines(stream: TcpStream) -> std::io::Result<usize> {
+    ///     let mut lines = 0;
+    ///     let newlines = |piece: &[u8]| piece.iter().filter(|byte| **byte == b'\n').count();
+    ///     while 0 < stream
+    ///         .read_in_place_async(|pieces| {
+    ///             lines += pieces.iter().map(|piece| newlines(piece)).sum::<usize>();
+    ///             pieces.iter().map(|piece| piece.len()).sum()
+    ///         })
+    ///         .await?
+    ///     {}
+    ///     Ok(lines)
+    /// }
+    /// ```
+    pub async fn read_in_place_async(
+        &self,
+        read: impl FnOnce(&[IoSlice<'_>]) -> usize,
+    ) -> io::Result<usize> {
+        let mut read = Some(read);
+        poll_fn(|context| self.poll_show(context, &mut read)).await
+    }
+
+    /// Takes `read` when there is text to show it.
+    fn poll_show(
+        &self,
+        context: &mut Context<'_>,
+        read: &mut Option<impl FnOnce(&[IoSlice<'_>]) -> usize>,
+    ) -> Poll<io::Result<usize>> {
+        let mut show = |pieces: &[IoSlice<'_>]| read.take().map_or(0, |read| read(pieces));
+        let attempt = || self.socket.read_in_place(&mut show);
+        poll(self.socket.signal(), Wish::Read, context, attempt)
     }
 }
 

@@ -142,7 +142,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             self.timers.next(),
             self.link.poll_at(),
             self.time_waits.next_at(),
-            self.rests.next_at(self.post.memory().is_short()),
+            self.rests.next_at(self.post.memory()),
             self.cast.as_ref().and_then(|cast| cast.poll_at()),
         ];
         deadlines.into_iter().flatten().min()

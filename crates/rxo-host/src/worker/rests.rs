@@ -4,7 +4,8 @@
 //! next use: that is right for a connection that goes on, and too much for 100,000 that do not. A connection that was
 //! served is looked at a second later. If nothing has happened to it meanwhile, what is empty is freed, and it is
 //! not looked at again before something happens. While the host is short of memory, it looks sooner, and directions that
-//! are empty give their memory back although the connection is in use.
+//! are empty give their memory back although the connection is in use. Memory that comes back goes to those that wait for
+//! some to send in the same turn or the next, some of them in each turn; whoever was missed is offered some a second later.
 
 use std::collections::VecDeque;
 
@@ -12,6 +13,7 @@ use rxo_frame::{Duration, Instant};
 
 use super::core::Core;
 use crate::cell::Inner;
+use crate::memory::Memory;
 
 /// The places that are to be looked at, and since when, those that are due first in front. One entry for each place at most.
 #[derive(Debug, Default)]
@@ -32,9 +34,12 @@ impl Rests {
         }
     }
 
-    /// When the first is due.
-    pub(super) fn next_at(&self, is_short: bool) -> Option<Instant> {
-        self.queue.front().map(|(since, _)| *since + rest(is_short))
+    /// When the first is due; at once if there is `memory` for somebody who waits for it.
+    pub(super) fn next_at(&self, memory: &Memory) -> Option<Instant> {
+        if memory.serves_waiting() {
+            return Some(Instant::ZERO);
+        }
+        self.queue.front().map(|(since, _)| *since + rest(memory.is_short()))
     }
 
     fn take_due(&mut self, now: Instant, is_short: bool) -> Option<u32> {
@@ -46,8 +51,25 @@ impl Rests {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
-    /// Frees the empty buffers of some connections to which nothing happens, or of any while memory is short.
+    /// Frees the empty buffers of some connections to which nothing happens, or of any while memory is short, and offers
+    /// memory to some that wait for it.
     pub(super) fn free_idle(&mut self, now: Instant) {
+        self.look_at_idle(now);
+        for _ in 0..CELLS_A_TURN {
+            let Some(place) = self.post.memory().take_waiting() else { return };
+            let Some(slot) = self.slots.get(place) else { continue };
+            let cell = &slot.cell;
+            let offer = |inner: &mut Inner<B>| {
+                if cell.offer_memory(inner) {
+                    cell.wait_for_memory(inner);
+                }
+            };
+            // An application that has the lock is not asleep; if it does not write now, it is offered some later.
+            _ = cell.serve(offer);
+        }
+    }
+
+    fn look_at_idle(&mut self, now: Instant) {
         let is_short = self.post.memory().is_short();
         for _ in 0..CELLS_A_TURN {
             let Some(place) = self.rests.take_due(now, is_short) else { return };

@@ -30,6 +30,8 @@ mod readiness;
 mod shards;
 mod shares;
 mod slots;
+#[cfg(feature = "tokio")]
+mod tasks;
 mod threads;
 mod time_waits;
 mod transfers;

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use rxo_frame::Duration;
-use rxo_tcp::{AckPolicy, Algorithm, Config, KeepAlive};
+use rxo_tcp::{AckPolicy, Algorithm, Config, InitialWindow, KeepAlive};
 
 /// The settings of a host.
 #[derive(Clone, Debug)]
@@ -87,6 +87,7 @@ impl Settings {
             "wscale" => config.window_scaling = switch(value)?,
             "nagle" => config.nagle = switch(value)?,
             "congestion" => config.congestion = algorithm(value)?,
+            "initial_window" => config.initial_window = initial_window(value)?,
             "acks" => config.acks = acks(value)?,
             "mtu" => self.mtu = value.parse().ok().filter(|mtu| *mtu >= LEAST_MTU)?,
             "rcvbuf" => config.receive_buffer_bytes = value.parse().ok()?,
@@ -120,6 +121,13 @@ pub(super) fn algorithm(name: &str) -> Option<Algorithm> {
     }
 }
 
+fn initial_window(value: &str) -> Option<InitialWindow> {
+    match value {
+        "rfc6928" => Some(InitialWindow::Rfc6928),
+        _ => value.parse().ok().map(InitialWindow::Segments),
+    }
+}
+
 fn acks(value: &str) -> Option<AckPolicy> {
     match value {
         "each" => Some(AckPolicy::EverySecondSegment),
@@ -145,8 +153,8 @@ pub(super) const RING_BYTES: u32 = 1 << 20;
 /// Room for headers and a segment of 64 bytes.
 const LEAST_MTU: u16 = 128;
 const ACCEPTED: &str = "known are ecn (on, off, accept), sack, timestamps, wscale, nagle (on, off), \
-     congestion (cubic, reno, bbr), acks (each, one), mtu, rcvbuf, sndbuf, large_send (bytes), \
-     quick_acks (segments), min_rto, delayed_ack, user_timeout, handshake_timeout, time_wait (ms)";
+     congestion (cubic, reno, bbr), initial_window (rfc6928, segments), acks (each, one), mtu, \
+     rcvbuf, sndbuf, large_send (bytes), quick_acks (segments), min_rto, delayed_ack, user_timeout, handshake_timeout, time_wait (ms)";
 
 #[cfg(test)]
 mod tests {

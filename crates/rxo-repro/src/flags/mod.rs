@@ -5,6 +5,7 @@
 
 mod calibrate;
 mod demo;
+mod measure;
 mod repro;
 mod smo;
 mod trial;
@@ -14,9 +15,10 @@ pub use demo::DemoFlags;
 pub use repro::ReproFlags;
 pub use trial::TryFlags;
 
+pub(crate) use measure::{ExtentFlags, MeasureFlags};
 pub(crate) use repro::{
-    AcksExperiment, AcksFlags, CardExperiment, CardFlags, GallatinFlags, MeasureFlags, MenonPart,
-    Paper, ParoFlags, ParoPart, ParoStep, ReceiveExperiment, ReceiveFlags, RscFlags, RscPart,
+    AcksExperiment, AcksFlags, CardExperiment, CardFlags, GallatinFlags, MenonPart, Paper,
+    ParoFlags, ParoPart, ParoStep, ReceiveExperiment, ReceiveFlags, RscFlags, RscPart,
     XenDriverFlags, XenFlags, XenPart, XenStep,
 };
 pub(crate) use smo::{SmoFlags, SmoPart, SmoRackFlags, SmoSenderFlags, SmoStep};

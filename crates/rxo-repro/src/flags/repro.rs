@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::smo::SmoFlags;
+use super::{ExtentFlags, MeasureFlags};
 use crate::menon::card::linux::domain::DomainFlags;
 use crate::menon::card::receiver::ReceiverFlags;
 use crate::paro::server::ServerFlags;
@@ -38,26 +39,6 @@ pub(crate) enum Paper {
     /// Reliable multicast with a fast path for its ACKs (Chan and Cheriton 2013, section 4): what an ACK costs the
     /// sender, and times for 88 to 168 receivers. Needs valgrind.
     Smo(SmoFlags),
-}
-
-/// How much is measured, and how it is printed.
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct MeasureFlags {
-    /// A small version of everything, in less than a minute: to see that it works.
-    #[arg(long)]
-    pub(crate) quick: bool,
-
-    /// How often everything is measured; the tables show medians.
-    #[arg(long, value_name = "N")]
-    pub(crate) rounds: Option<usize>,
-
-    /// How long one measurement takes, such as 1s.
-    #[arg(long, value_name = "TIME")]
-    pub(crate) seconds: Option<String>,
-
-    /// Print JSON instead of tables.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]
@@ -145,17 +126,8 @@ pub(crate) enum MenonPart {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CardFlags {
-    /// A small version, in less than a minute: to see that it works.
-    #[arg(long)]
-    pub(crate) quick: bool,
-
-    /// How often everything is measured; the tables show medians.
-    #[arg(long, value_name = "N")]
-    pub(crate) rounds: Option<usize>,
-
-    /// Print JSON instead of tables.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) extent: ExtentFlags,
 
     /// Only these experiments.
     #[arg(long, value_name = "EXPERIMENT", value_enum, value_delimiter = ',')]
@@ -304,21 +276,12 @@ pub(crate) struct ParoFlags {
     #[command(subcommand)]
     pub(crate) step: Option<ParoStep>,
 
+    #[command(flatten)]
+    pub(crate) extent: ExtentFlags,
+
     /// Only these parts.
     #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
     pub(crate) only: Vec<ParoPart>,
-
-    /// A small version, in about a minute: to see that it works.
-    #[arg(long)]
-    pub(crate) quick: bool,
-
-    /// Rounds of the live server; the tables show medians.
-    #[arg(long, value_name = "N")]
-    pub(crate) rounds: Option<usize>,
-
-    /// Print JSON instead of tables.
-    #[arg(long)]
-    pub(crate) json: bool,
 
     /// Where the figures are written as SVG.
     #[arg(long, value_name = "DIR", default_value = "repro/paro")]

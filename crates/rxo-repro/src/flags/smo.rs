@@ -4,27 +4,20 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::ExtentFlags;
+
 #[derive(Args, Clone, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct SmoFlags {
     #[command(subcommand)]
     pub(crate) step: Option<SmoStep>,
 
+    #[command(flatten)]
+    pub(crate) extent: ExtentFlags,
+
     /// Only these parts.
     #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
     pub(crate) only: Vec<SmoPart>,
-
-    /// A small version of everything: to see that it works.
-    #[arg(long)]
-    pub(crate) quick: bool,
-
-    /// How often what takes real time is measured; the paper did so 50 times.
-    #[arg(long, value_name = "N")]
-    pub(crate) rounds: Option<usize>,
-
-    /// Print JSON instead of tables.
-    #[arg(long)]
-    pub(crate) json: bool,
 
     /// Where the figures are written as SVG.
     #[arg(long, value_name = "DIR", default_value = "repro/smo")]

@@ -31,7 +31,7 @@ impl Plan {
         Ok(Self {
             connections: *connections,
             effort: LIMITS.effort(measure)?,
-            output: Output::drawn(measure.json, out)?,
+            output: Output::drawn(measure.extent.json, out)?,
         })
     }
 

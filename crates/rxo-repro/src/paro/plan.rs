@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::case::{AckRate, Case, Way};
 use super::paper::{PROFILED_BYTES, SIZES};
 use crate::experiment::Output;
-use crate::flags::{ParoFlags, ParoPart};
+use crate::flags::{ExtentFlags, ParoFlags, ParoPart};
 use crate::limits::within;
 use crate::machine::Cores;
 
@@ -57,7 +57,7 @@ impl Plan {
     /// # Errors
     /// When a number is invalid; the message says what would be accepted.
     pub(crate) fn from_flags(flags: &ParoFlags) -> Result<Self> {
-        let ParoFlags { only, quick, rounds, json, out, .. } = flags;
+        let ParoFlags { only, extent: ExtentFlags { quick, rounds, json }, out, .. } = flags;
         let wanted = |part| only.is_empty() || only.contains(&part);
         let rounds = rounds.unwrap_or(if *quick { 1 } else { ROUNDS });
         within("--rounds", rounds, 1..=MOST_ROUNDS)?;

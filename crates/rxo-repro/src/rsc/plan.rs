@@ -73,21 +73,22 @@ impl Plan {
         Ok(Self {
             captures: wanted(RscPart::Captures).then_some(captures),
             cpu: (wanted(RscPart::Cpu) && !brought).then_some(cpu),
-            output: Output::drawn(flags.measure.json, &flags.out)?,
+            output: Output::drawn(flags.measure.extent.json, &flags.out)?,
         })
     }
 }
 
 impl CapturePlan {
     fn from_flags(flags: &RscFlags) -> Result<Self> {
-        let packets = flags.packets.unwrap_or(if flags.measure.quick { 2_000 } else { 10_000 });
+        let packets =
+            flags.packets.unwrap_or(if flags.measure.extent.quick { 2_000 } else { 10_000 });
         within("--packets", packets, PACKETS)?;
         within("--rate", flags.rate, RATES_MBIT_PER_S)?;
         within("--burst", flags.burst, BURSTS)?;
         if let Some(directory) = &flags.captures {
             return Ok(Self::Directory(directory.clone()));
         }
-        let (connections, payloads): (&[_], &[_]) = if flags.measure.quick {
+        let (connections, payloads): (&[_], &[_]) = if flags.measure.extent.quick {
             (&[4, 16], &[2, 8, 64])
         } else {
             (&CONNECTIONS, &PAYLOADS_KB)
@@ -111,7 +112,7 @@ impl CpuPlan {
     fn from_flags(flags: &RscFlags) -> Result<Self> {
         let effort = LIMITS.effort(&flags.measure)?;
         Ok(Self {
-            payloads_kb: if flags.measure.quick { vec![8] } else { PAYLOADS_KB.to_vec() },
+            payloads_kb: if flags.measure.extent.quick { vec![8] } else { PAYLOADS_KB.to_vec() },
             warm_up: WARM_UP.min(effort.duration),
             effort,
             cores: Cores::choose(),

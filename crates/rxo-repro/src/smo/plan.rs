@@ -6,7 +6,7 @@ use super::cost;
 use super::paper;
 use super::sender::Way;
 use crate::experiment::Output;
-use crate::flags::{SmoFlags, SmoPart};
+use crate::flags::{ExtentFlags, SmoFlags, SmoPart};
 use crate::limits::within;
 use crate::machine::Cores;
 
@@ -42,7 +42,7 @@ impl Plan {
     /// # Errors
     /// If a number is invalid, or `--out` cannot be a directory.
     pub(crate) fn from_flags(flags: &SmoFlags) -> Result<Self> {
-        let SmoFlags { only, quick, rounds, json, out, .. } = flags;
+        let SmoFlags { only, extent: ExtentFlags { quick, rounds, json }, out, .. } = flags;
         let rounds = rounds.unwrap_or(if *quick { 1 } else { ROUNDS });
         within("--rounds", rounds, 1..=MOST_ROUNDS)?;
         let wanted = |part| only.is_empty() || only.contains(&part);

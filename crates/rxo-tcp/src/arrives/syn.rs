@@ -22,7 +22,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.path.start(self.snd.mss);
         self.begin_on_known_path();
         self.recovery.start(self.uses_sack, self.snd.mss);
-        self.congestion = Congestion::new(self.config.congestion, self.snd.mss);
+        self.congestion = Congestion::new(&self.config, self.snd.mss);
         // The window of a SYN is never scaled (RFC 7323, section 2.2).
         self.snd.set_window(segment.seq, segment.ack, segment.window.into());
     }

@@ -13,7 +13,7 @@ use rxo_frame::{Duration, Instant};
 
 use self::pacer::Pacer;
 use self::samples::{NANOS_PER_SECOND, Sample, Samples};
-use super::{MAX_WINDOW_BYTES, Window, initial_window};
+use super::{MAX_WINDOW_BYTES, Window};
 
 /// The model of the path, and what to do next to learn more of it.
 #[derive(Debug)]
@@ -88,7 +88,8 @@ pub(crate) struct Delivery {
 }
 
 impl Bbr {
-    pub(super) fn new(mss: u32) -> Self {
+    /// With a first window of `cwnd` bytes and segments of `mss`.
+    pub(super) fn new(cwnd: u32, mss: u32) -> Self {
         Self {
             mode: Mode::Startup,
             samples: Samples::new(),
@@ -98,7 +99,7 @@ impl Bbr {
             round: 0,
             round_end: 0,
             full: FullPipe::default(),
-            window: initial_window(mss),
+            window: cwnd,
             window_before: 0,
             after_idle: false,
         }
@@ -284,7 +285,7 @@ impl Bbr {
         let of = |rate: u64| rate.saturating_mul(gain.into()) / 100;
         let mut rate = of(self.bandwidth.highest());
         if !self.full.is_full {
-            let bytes = u128::from(initial_window(window.mss)) * NANOS_PER_SECOND;
+            let bytes = u128::from(window.first()) * NANOS_PER_SECOND;
             let first = self.least_rtt.map(|least| bytes / u128::from(least.ns.max(LEAST_RTT_NS)));
             let first = u64::try_from(first.unwrap_or(0)).unwrap_or(u64::MAX);
             rate = rate.max(of(first)).max(self.pacer.rate());
@@ -303,7 +304,7 @@ impl Bbr {
     fn in_flight_for(&self, gain: u32, window: &Window) -> u32 {
         let highest = self.bandwidth.highest();
         let Some(LeastRtt { ns, .. }) = self.least_rtt.filter(|_| highest > 0) else {
-            return initial_window(window.mss).saturating_mul(gain) / 100;
+            return window.first().saturating_mul(gain) / 100;
         };
         let product = u128::from(highest) * u128::from(ns) / NANOS_PER_SECOND;
         let bytes = product * u128::from(gain) / 100;
@@ -313,7 +314,7 @@ impl Bbr {
     }
 
     fn set_window(&mut self, window: &mut Window, news: &Delivery) {
-        let (least, initial) = (LEAST_SEGMENTS * window.mss, initial_window(window.mss));
+        let (least, initial) = (LEAST_SEGMENTS * window.mss, window.first());
         let target = self.in_flight_for(self.gains().1, window).max(least);
         let cwnd = if news.is_recovering { self.window } else { window.cwnd };
         let more = cwnd.saturating_add(news.bytes);

@@ -176,6 +176,7 @@ const MAX_BYTES: i128 = 1 << 40;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::InitialWindow;
 
     #[test]
     fn cube_roots_are_exact() {
@@ -189,7 +190,8 @@ mod tests {
     /// RFC 9438, section 4.2: with W_max = 100 segments and cwnd = 70, K = (30 / 0.4)^(1/3) s.
     #[test]
     fn the_window_is_back_after_k() {
-        let window = Window { cwnd: 70_000, ssthresh: 70_000, mss: 1000 };
+        let initial = InitialWindow::default();
+        let window = Window { cwnd: 70_000, ssthresh: 70_000, mss: 1000, initial };
         let epoch = Epoch::new(Instant::ZERO, &window, 100_000);
         assert_eq!(epoch.k_ms, 4217);
         let at = |seconds: f64| epoch.cubic(millis(Duration::from_secs_f64(seconds)), 1000);
@@ -204,7 +206,8 @@ mod tests {
     #[test]
     fn fast_convergence_lowers_w_max() {
         let mut cubic = Cubic::default();
-        let window = |cwnd| Window { cwnd, ssthresh: 0, mss: 1000 };
+        let initial = InitialWindow::default();
+        let window = |cwnd| Window { cwnd, ssthresh: 0, mss: 1000, initial };
         assert_eq!(cubic.threshold(&window(100_000), 100_000), 70_000);
         assert_eq!(cubic.w_max, 100_000);
         assert_eq!(cubic.threshold(&window(80_000), 80_000), 56_000);

@@ -88,6 +88,7 @@ const CSS_ROUNDS: u32 = 5;
 mod tests {
     use super::super::MAX_WINDOW_BYTES;
     use super::*;
+    use crate::InitialWindow;
 
     const MSS: u32 = 1_000;
 
@@ -98,7 +99,8 @@ mod tests {
 
     impl Path {
         fn new() -> Self {
-            let window = Window { cwnd: 10 * MSS, ssthresh: MAX_WINDOW_BYTES, mss: MSS };
+            let initial = InitialWindow::default();
+            let window = Window { cwnd: 10 * MSS, ssthresh: MAX_WINDOW_BYTES, mss: MSS, initial };
             Self { hystart: HyStart::default(), window }
         }
 

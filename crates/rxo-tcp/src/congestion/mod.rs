@@ -7,6 +7,7 @@
 mod bbr;
 mod cubic;
 mod hystart;
+mod initial;
 mod reno;
 mod slow_start;
 mod tokens;
@@ -19,10 +20,11 @@ use rxo_wire::SeqNumber;
 use self::bbr::Bbr;
 pub(crate) use self::bbr::Delivery;
 use self::cubic::Cubic;
+use self::initial::at_once;
 use self::reno::Reno;
 use self::slow_start::SlowStart;
 use self::tokens::Tokens;
-use crate::Algorithm;
+use crate::{Algorithm, Config, InitialWindow};
 
 /// The part in which congestion controls differ.
 trait Control {
@@ -43,9 +45,15 @@ pub(crate) struct Window {
     pub(crate) ssthresh: u32,
     /// SMSS.
     pub(crate) mss: u32,
+    pub(crate) initial: InitialWindow,
 }
 
 impl Window {
+    /// The initial window, in bytes.
+    fn first(&self) -> u32 {
+        self.initial.bytes(self.mss)
+    }
+
     fn grow(&mut self, bytes: u32) {
         self.cwnd = self.cwnd.saturating_add(bytes).min(MAX_WINDOW_BYTES);
     }
@@ -102,17 +110,18 @@ pub(crate) struct Congestion {
 }
 
 impl Congestion {
-    /// With the initial window of RFC 6928, section 2.
-    pub(crate) fn new(algorithm: Algorithm, mss: u32) -> Self {
+    /// With the initial window.
+    pub(crate) fn new(config: &Config, mss: u32) -> Self {
+        let (algorithm, initial) = (config.congestion, config.initial_window);
         let chosen = match algorithm {
             Algorithm::Cubic => Chosen::Cubic(Cubic::default()),
             Algorithm::Reno | Algorithm::Bbr => Chosen::Reno(Reno::default()),
         };
-        let bbr = (algorithm == Algorithm::Bbr).then(|| Box::new(Bbr::new(mss)));
-        let cwnd = initial_window(mss);
+        let cwnd = initial.bytes(mss);
+        let bbr = (algorithm == Algorithm::Bbr).then(|| Box::new(Bbr::new(cwnd, mss)));
         // BBR sets both with each acknowledgement; a recovery before the first keeps to the initial window.
         let ssthresh = if bbr.is_some() { cwnd } else { MAX_WINDOW_BYTES };
-        let window = Window { cwnd, ssthresh, mss };
+        let window = Window { cwnd, ssthresh, mss, initial };
         let (slow_start, tokens) = (SlowStart::default(), Tokens::default());
         Self {
             window,
@@ -145,10 +154,7 @@ impl Congestion {
     /// When [`Congestion::release`] lets more leave; `None` if the window is all that limits it.
     #[inline]
     pub(crate) fn release_at(&self) -> Option<Instant> {
-        match &self.bbr {
-            None => self.tokens.due(),
-            Some(bbr) => bbr.release_at(),
-        }
+        self.bbr.as_ref().and_then(|bbr| bbr.release_at()).or_else(|| self.tokens.due())
     }
 
     /// Lets leave what is due at `now`.
@@ -300,21 +306,33 @@ impl Congestion {
         }
     }
 
+    /// Prepares for the first flight, which the first window allows. What is more than RFC 6928 lets leave at once is paced
+    /// over half a `round_trip`: as fast as slow start goes on, and as Linux paces it where it does (`tcp_pacing_ss_ratio`).
+    pub(crate) fn begin(&mut self, now: Instant, round_trip: Option<Duration>) {
+        let at_once = at_once(self.window.mss);
+        if let Some(time) = long_enough(round_trip).filter(|_| self.window.cwnd > at_once) {
+            self.tokens = Tokens::spread(now, &self.window, at_once, time / 2);
+        }
+    }
+
     /// Prepares for the first segment after idle time that was longer than a timeout. The window is the first one
-    /// again (RFC 5681, section 4.1). With a `round_trip` that is long enough for pacing it stays, and what is more
-    /// than the first window is paced over a round trip (RFC 7661, section 4.4.2).
-    pub(crate) fn resume(&mut self, now: Instant, round_trip: Option<Duration>) {
+    /// again if it `restarts` (RFC 5681, section 4.1). With a `round_trip` that is long enough for pacing it stays
+    /// otherwise, and what is more than may leave at once is paced over a round trip (RFC 7661, section 4.4.2).
+    pub(crate) fn resume(&mut self, now: Instant, round_trip: Option<Duration>, restarts: bool) {
         if self.bbr.is_some() {
             return;
         }
         self.lower_unused(now);
-        let first = initial_window(self.window.mss);
-        match round_trip.filter(|time| *time >= SHORTEST_PACED) {
-            Some(time) if self.window.cwnd > first => {
-                self.tokens = Tokens::after_idle(now, &self.window, first, time);
+        let first = self.window.first();
+        match long_enough(round_trip) {
+            Some(time) if !restarts && self.window.cwnd > first => {
+                let at_once = at_once(self.window.mss);
+                self.tokens = Tokens::after_idle(now, &self.window, at_once, time);
             }
-            Some(_) => {}
-            None => self.set_cwnd(self.window.cwnd.min(first)),
+            _ => {
+                self.set_cwnd(self.window.cwnd.min(first));
+                self.begin(now, round_trip);
+            }
         }
     }
 
@@ -323,7 +341,7 @@ impl Congestion {
         if now.nanos_since(self.filled_at) <= UNUSED_LASTS_NS {
             return;
         }
-        let first = initial_window(self.window.mss);
+        let first = self.window.first();
         if self.filled_at != Instant::ZERO && self.window.cwnd > first && self.bbr.is_none() {
             let Window { cwnd, ssthresh, .. } = self.window;
             self.window.ssthresh = ssthresh.max(cwnd / 4 * 3);
@@ -338,9 +356,9 @@ impl Congestion {
     }
 }
 
-/// RFC 6928, section 2: ten segments, at most 14600 bytes or two segments.
-fn initial_window(mss: u32) -> u32 {
-    (10 * mss).min((2 * mss).max(14_600))
+/// The round trip, if timers can pace what leaves in it.
+fn long_enough(round_trip: Option<Duration>) -> Option<Duration> {
+    round_trip.filter(|time| *time >= SHORTEST_PACED)
 }
 
 /// RFC 7661, section 4.4.3: how long a window stays that is not used.

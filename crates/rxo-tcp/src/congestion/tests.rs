@@ -7,8 +7,12 @@ use super::*;
 const MSS: u32 = 1000;
 const RTT: Duration = Duration::from_millis(100);
 
+fn new(algorithm: Algorithm) -> Congestion {
+    Congestion::new(&Config { congestion: algorithm, ..Config::default() }, MSS)
+}
+
 fn limited(algorithm: Algorithm) -> Congestion {
-    Congestion { is_limiting: true, ..Congestion::new(algorithm, MSS) }
+    Congestion { is_limiting: true, ..new(algorithm) }
 }
 
 /// A round trip: every segment of the window is acknowledged by itself.
@@ -23,14 +27,6 @@ fn round_trip(congestion: &mut Congestion, now: &mut Instant) {
 fn acked(now: Instant, bytes: u32) -> Acked {
     let (ack, nxt) = (SeqNumber(0), SeqNumber(0));
     Acked { now, bytes, rtt: RTT, ack, nxt, sample_ns: None, after_timeout: false }
-}
-
-/// RFC 6928, section 2 (a).
-#[test]
-fn the_initial_window_is_ten_segments() {
-    assert_eq!(initial_window(1460), 14_600);
-    assert_eq!(initial_window(536), 5_360);
-    assert_eq!(initial_window(8960), 17_920);
 }
 
 /// RFC 5681, section 3.1: slow start doubles the window each round trip.
@@ -178,7 +174,7 @@ fn cubic_is_friendly_to_reno() {
 /// RFC 9438, section 5.8: a window that nobody fills does not grow.
 #[test]
 fn an_unused_window_does_not_grow() {
-    let mut congestion = Congestion::new(Algorithm::Cubic, MSS);
+    let mut congestion = new(Algorithm::Cubic);
     congestion.on_ack(&acked(Instant::ZERO, MSS));
     assert_eq!(congestion.cwnd(), 10 * MSS);
 }
@@ -188,7 +184,7 @@ fn an_unused_window_does_not_grow() {
 fn an_idle_window_starts_again() {
     let mut congestion = limited(Algorithm::Reno);
     congestion.set_cwnd(100 * MSS);
-    congestion.resume(Instant::ZERO, None);
+    congestion.resume(Instant::ZERO, None, true);
     assert_eq!((congestion.cwnd(), congestion.allowed(0)), (10 * MSS, 10 * MSS));
 }
 
@@ -198,7 +194,7 @@ fn an_idle_window_is_paced() {
     let mut congestion = limited(Algorithm::Reno);
     congestion.set_cwnd(100 * MSS);
     let start = Instant::from_micros(5_000_000);
-    congestion.resume(start, Some(RTT));
+    congestion.resume(start, Some(RTT), false);
     assert_eq!((congestion.cwnd(), congestion.allowed(0)), (100 * MSS, 10 * MSS));
     // It is not full before all of it may leave, so it does not grow.
     congestion.on_held(start, true, 10 * MSS);
@@ -212,7 +208,7 @@ fn an_idle_window_is_paced() {
     }
     assert_eq!(congestion.release_at(), None);
     // Timers do not pace on a short path.
-    congestion.resume(start, Some(Duration::from_millis(1)));
+    congestion.resume(start, Some(Duration::from_millis(1)), false);
     assert_eq!((congestion.cwnd(), congestion.release_at()), (10 * MSS, None));
 }
 
@@ -240,7 +236,7 @@ fn a_long_pause_halves_the_window_first() {
     let start = Instant::from_micros(5_000_000);
     congestion.on_held(start, true, 80 * MSS);
     let later = start + Duration::from_secs(301);
-    congestion.resume(later, Some(RTT));
+    congestion.resume(later, Some(RTT), false);
     assert_eq!((congestion.cwnd(), congestion.allowed(0)), (40 * MSS, 10 * MSS));
     congestion.on_held(later, true, 10 * MSS);
     congestion.release(later + RTT);

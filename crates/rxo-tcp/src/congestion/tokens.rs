@@ -3,8 +3,8 @@
 //! An acknowledgement of many segments lets as many leave at once: as large a group as the peer has made of
 //! them. What slow start adds to that would make each group twice as large as the last. It is held, and
 //! released in tokens of the size of the peer's aggregate, at the rate of two windows a round trip, which is
-//! twice the rate at which the window left. After idle time there are no acknowledgements to pace what leaves: all
-//! but the first window is held, and released over a round trip.
+//! twice the rate at which the window left. Before the first acknowledgement, and after idle time, there are none to pace
+//! what leaves: all but what may leave at once is held, and released over a time.
 
 use rxo_frame::{Duration, Instant};
 
@@ -35,27 +35,31 @@ impl Tokens {
         (self.held_bytes > 0).then_some(self.due)
     }
 
-    /// Holds all but the `first` bytes of `window`, and releases them in the `round_trip` from `now` on.
+    /// Holds all but the bytes of `window` that may leave `at_once`, and releases them in the `round_trip` from `now` on.
     pub(super) fn after_idle(
         now: Instant,
         window: &Window,
-        first: u32,
+        at_once: u32,
         round_trip: Duration,
     ) -> Self {
-        let held_bytes = window.cwnd.saturating_sub(first);
-        let round_trip_ns = u64::try_from(round_trip.as_nanos()).unwrap_or(u64::MAX);
-        let share = |bytes: u32| {
-            u128::from(round_trip_ns) * u128::from(bytes) / u128::from(window.cwnd.max(1))
-        };
-        let interval_ns = share(first).max(LEAST_INTERVAL_NS.into());
-        let token = u128::from(window.cwnd) * interval_ns / u128::from(round_trip_ns.max(1));
+        Self { follow_idle: true, ..Self::spread(now, window, at_once, round_trip) }
+    }
+
+    /// Lets `at_once` bytes of `window` leave, and holds the rest, which is released in the `time` from `now` on.
+    pub(super) fn spread(now: Instant, window: &Window, at_once: u32, time: Duration) -> Self {
+        let held_bytes = window.cwnd.saturating_sub(at_once);
+        let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let share =
+            |bytes: u32| u128::from(time_ns) * u128::from(bytes) / u128::from(window.cwnd.max(1));
+        let interval_ns = share(at_once).max(LEAST_INTERVAL_NS.into());
+        let token = u128::from(window.cwnd) * interval_ns / u128::from(time_ns.max(1));
         let interval_ns = u64::try_from(interval_ns).unwrap_or(u64::MAX);
         Self {
             held_bytes,
             token_bytes: u32::try_from(token).unwrap_or(u32::MAX),
             interval_ns,
             due: now + Duration::from_nanos(interval_ns),
-            follow_idle: true,
+            follow_idle: false,
         }
     }
 
@@ -104,12 +108,18 @@ mod tests {
     use rxo_wire::SeqNumber;
 
     use super::*;
+    use crate::InitialWindow;
 
     const MSS: u32 = 1_000;
 
     fn held(rtt: Duration) -> Tokens {
         let mut tokens = Tokens::default();
-        let window = Window { cwnd: 20 * MSS, ssthresh: u32::MAX, mss: MSS };
+        let window = Window {
+            cwnd: 20 * MSS,
+            ssthresh: u32::MAX,
+            mss: MSS,
+            initial: InitialWindow::default(),
+        };
         let acked = Acked {
             now: Instant::ZERO,
             bytes: 10 * MSS,

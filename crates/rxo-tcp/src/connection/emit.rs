@@ -52,8 +52,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some(Transmit { payload, ..transmit.segment })
     }
 
-    /// The next step. The first new text after an idle time is planned with the window that it leaves (RFC 5681,
-    /// section 4.1; RFC 7661).
+    /// The next step. The first new text, and the first after an idle time, is planned with the window that it leaves
+    /// (RFC 6928; RFC 5681, section 4.1; RFC 7661).
     fn plan_after_pause(&mut self, now: Instant) -> Result<Plan, Held> {
         let plan = self.plan();
         let is_new_text = matches!(plan, Ok(Plan::Text(_, Why::New | Why::Trial)));
@@ -62,10 +62,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
         let idle = now.since(self.snd.last_sent_at);
         self.congestion.was_idle(idle);
-        if idle > self.recovery.rtt.timeout() {
-            let restarts = self.config.restart_after_idle;
-            let round_trip = self.recovery.rtt.smoothed().filter(|_| !restarts);
-            self.congestion.resume(now, round_trip);
+        let round_trip = self.recovery.rtt.smoothed();
+        if self.snd.una == self.snd.iss + 1 {
+            self.congestion.begin(now, round_trip);
+            self.pace();
+        } else if idle > self.recovery.rtt.timeout() {
+            self.congestion.resume(now, round_trip, self.config.restart_after_idle);
             self.pace();
         }
         self.plan()

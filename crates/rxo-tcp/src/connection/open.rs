@@ -108,7 +108,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             read_rate: None,
             acks: Acks::new(config.quick_acks, config.acks),
             recovery: Recovery::new(&config),
-            congestion: Congestion::new(config.congestion, mss),
+            congestion: Congestion::new(&config, mss),
             timestamps: Timestamps::new(isn::timestamp_offset(secret, &pair)),
             ecn: EcnState::default(),
             uses_sack: false,

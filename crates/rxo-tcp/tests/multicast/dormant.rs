@@ -30,7 +30,7 @@ fn dormant_members_hold_the_group_as_all_do() {
 fn cast(is_sleepless: bool, loss: u64, pause: Duration, seed: u64) -> Room {
     let mut room = Room::new(group_config(), 20, 3_000_000);
     room.is_sleepless = is_sleepless;
-    (room.loss, room.random) = (loss, 1_000_003 * seed);
+    (room.links.loss, room.links.random) = (loss, 1_000_003 * seed);
     room.begin();
     if !pause.is_zero() {
         room.run_until(|room| room.group.progress().slowest > 100_000);
@@ -111,7 +111,7 @@ fn nobody_sleeps_for_ever_whatever_is_lost() {
         let slow = Slow::Wait;
         let config = rxo_tcp::GroupConfig { slow, ..group_config() };
         let mut room = Room::new(config, 1 + seed as usize % 6, 1_500_000);
-        (room.random, room.loss) = (seed, [5, 10, 50][seed as usize % 3]);
+        (room.links.random, room.links.loss) = (seed, [5, 10, 50][seed as usize % 3]);
         let began_at = room.now;
         room.run();
         assert_eq!(room.done(), room.sides.len(), "seed {seed}: {:?}", room.outcomes());

@@ -46,7 +46,7 @@ fn acknowledging_what_was_never_sent_changes_nothing() {
 #[test]
 fn acknowledging_what_did_not_arrive_harms_nobody_else() {
     let mut room = Room::new(group_config(), 5, 1_000_000);
-    room.loss = 20;
+    room.links.loss = 20;
     room.begin();
     while room.sides.iter().any(|side| side.outcome.is_none()) {
         let sent = room.sides[2].tcp.statistics().snd_nxt;

@@ -3,7 +3,8 @@
 use rxo_frame::Duration;
 use rxo_tcp::{GroupConfig, Late, Outcome, Refusal};
 
-use crate::room::{FOR_EVER, ISS, ROUND_TRIP, Room, group_config, receiver_config, spread_config};
+use crate::links::ROUND_TRIP;
+use crate::room::{FOR_EVER, ISS, Room, group_config, receiver_config, spread_config};
 
 fn room(late: Late, bytes: usize) -> Room {
     begun(GroupConfig { late, ..group_config() }, bytes)
@@ -31,7 +32,7 @@ fn who_comes_late_is_refused() {
 fn who_comes_late_catches_up() {
     for loss in [0, 10] {
         let mut room = room(Late::CatchUp, 6_000_000);
-        room.loss = loss;
+        room.links.loss = loss;
         room.receivers[0].absent_until = room.now + Duration::from_secs(3);
         let late = room.come(receiver_config());
         room.run_until(|room| room.group.progress().catching_up == 1);
@@ -70,7 +71,7 @@ fn who_comes_late_and_reads_nothing_does_not_keep_the_sender_busy() {
 fn catches_up_and_stops() -> (Room, usize) {
     let config = GroupConfig { late: Late::CatchUp, ..group_config() };
     let mut room = Room::new(config, 5, 20_000_000);
-    room.byte_time = Duration::from_nanos(800);
+    room.links.byte_time = Duration::from_nanos(800);
     room.begin();
     room.run_until(|room| room.group.progress().slowest > 2_000_000);
     let late = room.come(spread_config(3));
@@ -111,7 +112,7 @@ fn who_is_ejected_while_it_catches_up_is_told_at_once() {
 fn who_comes_late_gets_what_follows_from_now_on() {
     for loss in [0, 10] {
         let mut room = room(Late::FromNow, 6_000_000);
-        room.loss = loss;
+        room.links.loss = loss;
         let late = room.come(receiver_config());
         let start = room.receivers[late].start;
         assert!(start > 2_000_000, "it starts at {start}");

@@ -4,6 +4,7 @@
 mod dormant;
 mod forged;
 mod late;
+mod links;
 mod room;
 mod script;
 mod settings;

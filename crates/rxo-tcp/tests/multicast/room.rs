@@ -1,4 +1,4 @@
-//! A sender and its receivers in one room: a link to each that loses segments, and virtual time.
+//! A sender and its receivers in one room, and virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +9,7 @@ use rxo_tcp::{
 };
 use rxo_wire::FlowKey;
 
+use super::links::{ByGroup, Links, To};
 pub(crate) use super::settings::*;
 use super::wire::{Wire, cut};
 
@@ -39,15 +40,6 @@ pub(crate) struct Receiver {
     pub(crate) last_acks_lost: u32,
 }
 
-/// Whom a segment is for.
-#[derive(Clone, Copy)]
-enum To {
-    Sender(usize),
-    Receiver(usize, ByGroup),
-}
-
-type ByGroup = bool;
-
 pub(crate) struct Room {
     pub(crate) now: Instant,
     pub(crate) group: Group,
@@ -55,19 +47,11 @@ pub(crate) struct Room {
     pub(crate) receivers: Vec<Receiver>,
     pub(crate) stream: SharedBytes,
     written: usize,
-    /// Of 1000 segments to a receiver, and from it.
-    pub(crate) loss: u64,
-    /// How long the sender's link needs for a byte; zero if it does not limit.
-    pub(crate) byte_time: Duration,
-    link_free_at: Instant,
+    pub(crate) links: Links,
     /// What each receiver says takes so much longer than what the one before it says.
     pub(crate) stagger: Duration,
     /// This segment to the group, counted from 0, reaches nobody.
     pub(crate) lost_by_all: Option<u64>,
-    /// The seed of what is lost.
-    pub(crate) random: u64,
-    flights: BTreeMap<(Instant, u64), (To, Wire)>,
-    carried: u64,
     dirty: BTreeSet<usize>,
     /// Segments to the group: new text, and repairs.
     pub(crate) to_group: [u64; 2],
@@ -89,14 +73,9 @@ impl Room {
             receivers: Vec::new(),
             stream: stream(bytes),
             written: 0,
-            loss: 0,
-            byte_time: Duration::ZERO,
-            link_free_at: Instant::ZERO,
+            links: Links::new(),
             stagger: Duration::ZERO,
             lost_by_all: None,
-            random: 1,
-            flights: BTreeMap::new(),
-            carried: 0,
             dirty: BTreeSet::new(),
             to_group: [0, 0],
             to_one: 0,
@@ -205,7 +184,7 @@ impl Room {
     }
 
     fn step(&mut self) -> bool {
-        let arrival = self.flights.keys().next().map(|(at, _)| *at);
+        let arrival = self.links.next_at();
         let sides = self.sides.iter().filter_map(|side| side.tcp.poll_at());
         let present = self.receivers.iter().filter(|it| it.absent_until <= self.now);
         let receivers = present.filter_map(|it| it.tcp.poll_at());
@@ -227,8 +206,8 @@ impl Room {
 
     fn deliver(&mut self) {
         let mut come: BTreeMap<usize, Vec<(ByGroup, Wire)>> = BTreeMap::new();
-        while let Some(entry) = self.flights.first_entry().filter(|it| it.key().0 <= self.now) {
-            match entry.remove() {
+        while let Some(arrived) = self.links.arrived(self.now) {
+            match arrived {
                 (To::Sender(number), wire) => self.arrives(number, wire),
                 (To::Receiver(number, by_group), wire) => {
                     let receiver = &self.receivers[number];
@@ -371,8 +350,8 @@ impl Room {
             group.after(id, &mut side.tcp, now);
         }
         for wire in leaving {
-            let at = self.has_left(&wire);
-            self.carry(To::Receiver(number, false), wire, at);
+            let at = self.links.has_left(self.now, &wire);
+            self.links.carry(To::Receiver(number, false), wire, at);
         }
     }
 
@@ -413,11 +392,12 @@ impl Room {
             }
         }
         for (number, wire) in leaving {
-            let at = self.has_left(&wire);
+            let at = self.links.has_left(self.now, &wire);
             match number {
-                Some(number) => self.carry(To::Receiver(number, false), wire, at),
-                None => (0..self.receivers.len())
-                    .for_each(|number| self.carry(To::Receiver(number, true), wire.clone(), at)),
+                Some(number) => self.links.carry(To::Receiver(number, false), wire, at),
+                None => (0..self.receivers.len()).for_each(|number| {
+                    self.links.carry(To::Receiver(number, true), wire.clone(), at)
+                }),
             }
         }
     }
@@ -464,45 +444,15 @@ impl Room {
             return;
         }
         let at = self.now + self.stagger * number as u32;
-        leaving.into_iter().for_each(|wire| self.carry(To::Sender(number), wire, at));
+        leaving.into_iter().for_each(|wire| self.links.carry(To::Sender(number), wire, at));
     }
 
     /// When the sender's link is through with all that has left.
     pub(crate) fn leaves_after(&self) -> Instant {
-        self.link_free_at.max(self.now)
-    }
-
-    /// When the sender's link is through with `wire`, which it carries after all before.
-    fn has_left(&mut self, wire: &Wire) -> Instant {
-        let time = self.byte_time * (wire.text.len() as u32 + HEADER_BYTES);
-        self.link_free_at = self.link_free_at.max(self.now) + time;
-        self.link_free_at
-    }
-
-    /// Brings `wire`, which leaves at `at`.
-    fn carry(&mut self, to: To, wire: Wire, at: Instant) {
-        if self.happens(self.loss) {
-            return;
-        }
-        // Receivers and sender look ten thousand times a second.
-        let at = (at + DELAY).as_nanos().div_ceil(TICK_NS) * TICK_NS;
-        self.carried += 1;
-        self.flights.insert((Instant::from_nanos(at), self.carried), (to, wire));
-    }
-
-    fn happens(&mut self, share: u64) -> bool {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % 1000 < share
+        self.links.leaves_after(self.now)
     }
 }
 
 pub(crate) const FOR_EVER: Instant = Instant::from_nanos(u64::MAX);
 /// More often than this nothing is served at one time.
 const MOST_ROUNDS: u32 = 10_000;
-const DELAY: Duration = Duration::from_micros(200);
-pub(crate) const ROUND_TRIP: Duration = Duration::from_micros(400);
-const HEADER_BYTES: u32 = 66;
-const TICK_NS: u64 = 100_000;

@@ -34,13 +34,13 @@ pub(crate) fn run(data: &[u8]) {
                 let stops = if step % 8 == 2 { stop_reading } else { stay_away };
                 stops(&mut room, number, time);
             }
-            4 => room.loss = u64::from(script.byte()) % MOST_LOSS,
+            4 => room.links.loss = u64::from(script.byte()) % MOST_LOSS,
             5 if room.receivers.len() < MOST_RECEIVERS => _ = room.come(receiver_config()),
             _ => pass(&mut room, script.time()),
         }
         check_bounds(&room);
     }
-    room.loss = 0;
+    room.links.loss = 0;
     room.finish();
     check_bounds(&room);
     let keeps_to_the_rules = |number: &usize| !is_hostile[*number] && away[*number] < PATIENCE / 10;
@@ -61,7 +61,7 @@ fn open(script: &mut Script<'_>) -> (Room, usize) {
     let receivers = 1 + usize::from(settings >> 5);
     let mut room = Room::new(config, receivers, usize::from(script.byte()) * 2_000);
     room.is_sleepless = settings & 8 != 0;
-    room.random = script.byte().into();
+    room.links.random = script.byte().into();
     (room, receivers)
 }
 

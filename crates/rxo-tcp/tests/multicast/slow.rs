@@ -63,9 +63,9 @@ fn whoever_is_fast_enough_stays() {
     for loss in [0, 5] {
         let slow = Slow::EjectBelow { time, bytes };
         let mut room = Room::new(GroupConfig { slow, ..group_config() }, 10, 3_000_000);
-        room.loss = loss;
+        room.links.loss = loss;
         // 1.6 Mbit/s: a round of the buffer takes seconds.
-        room.byte_time = Duration::from_micros(5);
+        room.links.byte_time = Duration::from_micros(5);
         room.run();
         assert_eq!(room.done(), 10, "loss {loss}: {:?}", room.outcomes());
     }

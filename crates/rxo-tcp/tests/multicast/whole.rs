@@ -25,7 +25,7 @@ fn an_empty_stream_ends() {
 fn what_is_lost_is_repaired_each_by_itself_or_for_all() {
     for repairs in [Repairs::Each, Repairs::Group { least: 2 }] {
         let mut room = Room::new(GroupConfig { repairs, ..group_config() }, 30, 400_000);
-        room.loss = 20;
+        room.links.loss = 20;
         room.run();
         assert_eq!(room.done(), 30, "{repairs:?}: {:?}", room.outcomes());
         assert_eq!(room.to_group[1] > 0, repairs != Repairs::Each, "{repairs:?}");
@@ -36,7 +36,7 @@ fn what_is_lost_is_repaired_each_by_itself_or_for_all() {
 #[test]
 fn a_thousand_receivers() {
     let mut room = Room::new(group_config(), 1_000, 100_000);
-    room.loss = 2;
+    room.links.loss = 2;
     room.run();
     assert_eq!(room.done(), 1_000);
     let sent: u64 = room.to_group.iter().sum();
@@ -48,7 +48,7 @@ fn a_thousand_receivers() {
 #[test]
 fn a_hundred_and_sixty_eight_receivers() {
     let mut room = Room::new(group_config(), 168, 500_000);
-    room.loss = 10;
+    room.links.loss = 10;
     room.begin();
     room.run_until(|room| room.group.progress().slowest > 100_000);
     let begun = room.now;
@@ -71,7 +71,7 @@ fn nothing_is_repeated_that_is_only_slow() {
         let mut room = Room::new(group_config(), 0, 2_000_000);
         room.is_sleepless = is_sleepless;
         // 40 Mbit/s.
-        room.byte_time = Duration::from_nanos(200);
+        room.links.byte_time = Duration::from_nanos(200);
         for number in 0..60 {
             room.come(spread_config(number % 16));
         }

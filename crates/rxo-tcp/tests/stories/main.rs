@@ -19,6 +19,7 @@ mod handshake;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod header;
+mod initial_window;
 mod injection;
 mod link;
 mod network;

@@ -21,6 +21,9 @@ fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     takes_only(request, true, &names)?;
     let switches = asker.fast_path();
     let wanted = wanted(switches.modules(), request)?;
+    if wanted.has(FastModule::Filter) && !process.has_rules {
+        return Err(without_rule(process.command));
+    }
     let is_change = request.value.is_some() || !request.with.is_empty();
     if is_change {
         switch(&switches, wanted);
@@ -50,6 +53,13 @@ fn wanted(now: FastModules, request: &Request) -> Result<FastModules, Refusal> {
         };
     }
     Ok(wanted)
+}
+
+/// Why the filter cannot be turned on: rules come with the start.
+fn without_rule(command: &str) -> Refusal {
+    Refusal(format!(
+        "the filter has no rule; start {command} with one, such as --filter \"drop from 10.0.0.0/8\""
+    ))
 }
 
 /// Switches what differs.

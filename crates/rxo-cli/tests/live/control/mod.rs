@@ -261,7 +261,8 @@ fn toggled_host() {
 }
 
 /// What to switch, again and again.
-const MODULES: [&str; 6] = ["on", "off", "pure-ack,accounting", "accounting", "pure-ack", "filter"];
+const MODULES: [&str; 6] =
+    ["on", "off", "pure-ack,accounting", "accounting", "pure-ack", "syn-flood"];
 
 /// Pure ACKs come to a sender: they are what the fast path consumes.
 fn toggled_fast_path() {
@@ -280,6 +281,13 @@ fn toggled_fast_path() {
     wait_until("it can be asked", || Session::open(&socket).is_ok());
     let mut session = Session::open(&socket).unwrap();
     let one = Request { name: "fast-path".into(), ..Request::default() };
+    for (value, with) in [(Some("pure-ack,filter"), None), (None, Some("filter"))] {
+        let value = value.map(str::to_owned);
+        let with = with.map(|module| (module.to_owned(), "on".to_owned())).into_iter().collect();
+        let said =
+            session.ask(&Request { value, with, ..one.clone() }).unwrap().result.unwrap_err();
+        assert!(said.contains("the filter has no rule; start rxo source with one"), "{said}");
+    }
     let refused = Request { with: [("acks".into(), "on".into())].into(), ..one.clone() };
     let said = session.ask(&refused).unwrap().result.unwrap_err();
     assert!(said.contains("fast-path has no field acks; it has pure-ack, syn-flood"), "{said}");

@@ -37,7 +37,7 @@ impl Plan {
     pub(crate) fn from_flags(flags: &AcksFlags) -> Result<Self> {
         let AcksFlags { measure, only, out, rate } = flags;
         let wanted = |part| only.is_empty() || only.contains(&part);
-        let quick = measure.quick;
+        let quick = measure.extent.quick;
         let senders: &[Sender] =
             if quick { &[Sender::Counting, Sender::Cubic] } else { &Sender::ALL };
         let linux: &[Sender] = if quick { &[Sender::Cubic] } else { &Sender::LINUX };
@@ -54,7 +54,7 @@ impl Plan {
             effort: LIMITS.effort(measure)?,
             bytes_per_s: bytes_per_s(rate)?,
             cores: Cores::choose(),
-            output: Output::drawn(measure.json, out)?,
+            output: Output::drawn(measure.extent.json, out)?,
         })
     }
 

@@ -7,7 +7,7 @@ use super::case::Case;
 use super::linux::Feed;
 use super::prefetch::Prefetch;
 use crate::experiment::Output;
-use crate::flags::{CardExperiment, CardFlags};
+use crate::flags::{CardExperiment, CardFlags, ExtentFlags};
 use crate::guests;
 use crate::limits::within;
 use crate::machine::Cores;
@@ -58,7 +58,7 @@ impl Plan {
     /// # Errors
     /// When a number is invalid; the message says what would be accepted.
     pub(crate) fn from_flags(flags: &CardFlags) -> Result<Self> {
-        let CardFlags { quick, rounds, json, only, out } = flags;
+        let CardFlags { extent: ExtentFlags { quick, rounds, json }, only, out } = flags;
         let rounds = rounds.unwrap_or(if *quick { 1 } else { ROUNDS });
         within("--rounds", rounds, 1..=MOST_ROUNDS)?;
         let [timed_bytes, counted_bytes] = if *quick { QUICK_BYTES } else { BYTES };

@@ -31,7 +31,7 @@ impl Plan {
     /// When a number or a time is invalid; the message says what would be accepted.
     pub(crate) fn from_flags(flags: &ReceiveFlags) -> Result<Self> {
         let ReceiveFlags { measure, only, out } = flags;
-        let quick = measure.quick;
+        let quick = measure.extent.quick;
         let wanted = |one| only.is_empty() || only.contains(&one);
         let exchange = if wanted(ReceiveExperiment::Exchange) {
             vec![Stack::ORIGINAL, Stack::OPTIMIZED]
@@ -44,7 +44,7 @@ impl Plan {
             effort: LIMITS.effort(measure)?,
             warm_up: if quick { QUICK_WARM_UP } else { WARM_UP },
             cores: Cores::choose(),
-            output: Output::drawn(measure.json, out)?,
+            output: Output::drawn(measure.extent.json, out)?,
         })
     }
 }

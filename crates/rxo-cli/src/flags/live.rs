@@ -1,0 +1,48 @@
+//! Flags of the commands that move frames between devices until they are ended: `rxo run`, `rxo guest`, `rxo card`.
+
+use clap::{Args, ValueEnum};
+
+use super::{ControlFlags, CopyingFlags};
+
+/// What happens to frames on their way, beside coalescing: of `rxo run` and `rxo guest`.
+#[derive(Args, Debug)]
+pub(crate) struct WayFlags {
+    /// Split stretch ACKs on their way to the nic: insert one ACK for every N segments (1 to 64; 2 is what a
+    /// host without coalescing sends). For peers that count ACKs; Linux counts bytes and gains nothing.
+    #[arg(long, value_name = "2|N|off", default_value = "off")]
+    pub(crate) ack_split: String,
+
+    /// TCP checksums that the nic has not verified.
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = ChecksumFlag::Verify)]
+    pub(crate) checksum: ChecksumFlag,
+
+    #[command(flatten)]
+    pub(crate) copying: CopyingFlags,
+}
+
+/// What the command says, and who may ask it.
+#[derive(Args, Debug)]
+pub(crate) struct LiveFlags {
+    /// Time between two lines of figures, 100ms to 3600s; 0s prints only the totals.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub(crate) stats: String,
+
+    #[command(flatten)]
+    pub(crate) control: ControlFlags,
+
+    /// Print JSON, one value a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Check everything, print the effective configuration and exit; change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ChecksumFlag {
+    /// Take them as correct.
+    Trust,
+    /// Verify them before coalescing.
+    Verify,
+}

@@ -1,0 +1,75 @@
+//! Which cells wait for memory to send, the first that asked first.
+//!
+//! Separate because threads of applications ask and the worker answers (`worker/rests.rs`). Looking whether somebody waits
+//! takes no lock.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The places of cells, with the bytes that each needs.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    queue: Mutex<VecDeque<(u32, u64)>>,
+    count: AtomicUsize,
+}
+
+impl Waiting {
+    /// An empty queue.
+    pub(super) const fn new() -> Self {
+        Self { queue: Mutex::new(VecDeque::new()), count: AtomicUsize::new(0) }
+    }
+
+    /// The cell at `place` waits for `bytes`. Those for whom there is no room are not forgotten: the worker looks at each
+    /// within a second.
+    pub(super) fn push(&self, place: u32, bytes: u64) {
+        let mut queue = self.queue();
+        if queue.len() < MOST_WAITING {
+            queue.push_back((place, bytes));
+            self.count.store(queue.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the first needs no more than `left` bytes.
+    pub(super) fn is_served_by(&self, left: u64) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+            && self.queue().front().is_some_and(|(_, bytes)| *bytes <= left)
+    }
+
+    /// Takes the first, if it needs no more than `left` bytes.
+    pub(super) fn take(&self, left: u64) -> Option<u32> {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut queue = self.queue();
+        let (place, _) = queue.pop_front_if(|(_, bytes)| *bytes <= left)?;
+        self.count.store(queue.len(), Ordering::Relaxed);
+        Some(place)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, VecDeque<(u32, u64)>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A megabyte of places.
+const MOST_WAITING: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_is_served_first_and_nobody_overtakes() {
+        let waiting = Waiting::new();
+        assert!(!waiting.is_served_by(u64::MAX));
+        waiting.push(7, 100);
+        waiting.push(8, 10);
+        assert!(!waiting.is_served_by(99) && waiting.take(99).is_none());
+        assert!(waiting.is_served_by(100));
+        assert_eq!(
+            [waiting.take(100), waiting.take(100), waiting.take(100)],
+            [Some(7), Some(8), None]
+        );
+    }
+}

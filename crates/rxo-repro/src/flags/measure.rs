@@ -1,0 +1,30 @@
+//! How much an experiment measures, and how it prints that.
+
+use clap::Args;
+
+/// For every experiment that is repeated.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ExtentFlags {
+    /// A small version of everything, in about a minute: to see that it works.
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// How often what takes real time is measured; the tables show medians.
+    #[arg(long, value_name = "N")]
+    pub(crate) rounds: Option<usize>,
+
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// For those of which a measurement may take longer.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct MeasureFlags {
+    #[command(flatten)]
+    pub(crate) extent: ExtentFlags,
+
+    /// How long one measurement takes, such as 1s.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) seconds: Option<String>,
+}
