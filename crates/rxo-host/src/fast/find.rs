@@ -8,7 +8,7 @@ use rxo_wire::tcp::AckRecord;
 use rxo_wire::{FlowKey, SeqNumber};
 
 use super::gather::told;
-use super::order::{Known, spot};
+use super::order::Known;
 use super::parse::PureAck;
 use super::{FallbackReason, Fast, FastModule};
 use crate::cell::AckTerms;
@@ -29,6 +29,12 @@ impl AckState {
         Self { is_admitted, ..Self::default() }
     }
 
+    /// Whether the connection is open, and packets of its flow pass the gate.
+    #[inline]
+    const fn takes_acks(&self) -> bool {
+        self.terms.is_synchronized && self.is_admitted
+    }
+
     /// Remembers the last ACK that was consumed, beside which the next may be a duplicate.
     #[inline]
     pub(crate) fn remember(&mut self, record: &AckRecord) {
@@ -40,6 +46,9 @@ impl AckState {
 pub(crate) trait Connections {
     /// The place of the connection of the flow `key`.
     fn find(&mut self, key: &FlowKey) -> Option<u32>;
+
+    /// Whether the connection of the flow `key` is at `place`.
+    fn is_at(&self, place: u32, key: &FlowKey) -> bool;
 
     /// What is known of the connection at `place`.
     fn state(&mut self, place: u32) -> Option<&mut AckState>;
@@ -58,16 +67,31 @@ impl Fast {
         now: Instant,
         frame: &Frame<&[u8]>,
     ) -> Verdict {
-        if self.on.has_observers() && self.is_filtered(now, frame) {
-            return Verdict::Consumed;
+        if self.on.has_observers() {
+            // They come before all else, so they have not seen it if it was expected.
+            if self.is_filtered(now, frame) || self.takes_next(frame) {
+                return Verdict::Consumed;
+            }
         }
+        self.take_or_pass(connections, is_held, frame)
+    }
+
+    /// Gathers the ACK in `frame` if it is the expected one and no module is to see it first. Returns whether it has. Calls
+    /// nothing, so that it costs the caller few registers.
+    #[inline(always)]
+    pub(crate) fn takes_expected(&mut self, frame: &Frame<&[u8]>) -> bool {
+        !self.on.has_observers() && self.takes_next(frame)
+    }
+
+    #[inline(always)]
+    fn takes_next(&mut self, frame: &Frame<&[u8]>) -> bool {
         if let Some((run, record)) = self.expected.read(frame)
             && let Some(is_duplicate) = self.gathered.append_within_capacity(run, record)
         {
             self.note(is_duplicate);
-            return Verdict::Consumed;
+            return true;
         }
-        self.take_or_pass(connections, is_held, frame)
+        false
     }
 
     /// Shows the frame to the modules that see all frames. Returns whether one of them drops it.
@@ -107,8 +131,7 @@ impl Fast {
         if !self.on.has(FastModule::PureAck) {
             return Err(FallbackReason::Off);
         }
-        let PureAck { key, record } = self.expect.read(frame)?;
-        let spot = spot(self.expect.link, frame.bytes).ok_or(FallbackReason::Ip)?;
+        let PureAck { key, spot, record } = self.expect.read(frame)?;
         let known = self.flows.known(spot);
         let run = match known {
             Known::Run(number) => self.gathered.run(number as usize).map(|run| (number, run)),
@@ -131,7 +154,15 @@ impl Fast {
                 state.remember(&last);
             }
         }
-        let place = find(connections, &key)?;
+        let place = match self.flows.last_place(spot) {
+            last if connections.is_at(last, &key) => last,
+            _ => connections.find(&key).ok_or(FallbackReason::NoConnection)?,
+        };
+        let state = connections.state(place).ok_or(FallbackReason::NoConnection)?;
+        if !state.takes_acks() {
+            return Err(FallbackReason::NotSynchronized);
+        }
+        let is_duplicate = state.last == told(&record);
         if known == Known::Blocked || is_held(&key) {
             return Err(FallbackReason::Order);
         }
@@ -140,9 +171,8 @@ impl Fast {
             return Err(FallbackReason::Backlog);
         }
         let run = self.gathered.begin(key, place, record);
-        self.flows.set(spot, run);
-        let before = connections.state(place).map(|state| state.last);
-        self.note(before.is_some_and(|last| last == told(&record)));
+        self.flows.set(spot, run, place);
+        self.note(is_duplicate);
         Ok(())
     }
 
@@ -158,17 +188,6 @@ impl Fast {
     fn note(&mut self, is_duplicate: bool) {
         self.counters.consumed += 1;
         self.counters.duplicates += u64::from(is_duplicate);
-    }
-}
-
-/// The place of the connection of the flow `key`, if it can take ACKs.
-#[inline]
-fn find(connections: &mut impl Connections, key: &FlowKey) -> Result<u32, FallbackReason> {
-    let place = connections.find(key).ok_or(FallbackReason::NoConnection)?;
-    let state = connections.state(place).ok_or(FallbackReason::NoConnection)?;
-    match state.terms.is_synchronized && state.is_admitted {
-        true => Ok(place),
-        false => Err(FallbackReason::NotSynchronized),
     }
 }
 

@@ -3,15 +3,16 @@
 //! Separate from everything that knows connections: it looks at bytes only. It reads from fixed offsets, as the
 //! engine's tier for plain segments does; what is not plain is classified out of line, to count a reason.
 
-use rxo_frame::{Frame, LinkKind};
+use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::checksum::{Summer, verify_tcp};
 use rxo_wire::tcp::{AckRecord, FixedHeader};
 use rxo_wire::{
-    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Offsets, Plain, TcpFlags,
-    Transport, class_and_length, ethertype, parse_ip, plain_v4, plain_v4_checksum, plain_v6,
+    ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Offsets, Plain, SeqNumber,
+    TcpFlags, Transport, class_and_length, ethertype, parse_ip, plain_v4, plain_v4_checksum, plain_v6,
 };
 
 use super::FallbackReason;
+use super::order::spot_of_plain;
 
 /// What is looked for on a link.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Expect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PureAck {
     pub(crate) key: FlowKey,
+    /// The spot of its flow.
+    pub(crate) spot: usize,
     pub(crate) record: AckRecord,
 }
 
@@ -57,10 +60,11 @@ impl Expect {
         if payload_bytes != 0 {
             return Err(FallbackReason::Flags);
         }
-        let segment = packet.get(transport as usize..header_bytes as usize);
+        let segment = packet.get(transport as usize..header_bytes as usize).unwrap_or_default();
         let class = class_and_length(packet).map_or(0, |(class, _)| class);
-        let record = segment.and_then(|it| AckRecord::read(it, class, frame.arrived_at.as_nanos()));
-        record.map(|record| PureAck { key, record }).ok_or(FallbackReason::Options)
+        let record = record_of_plain(segment, class, frame.arrived_at).ok_or(FallbackReason::Options)?;
+        let spot = spot_of_plain(packet, is_v4).ok_or(FallbackReason::Ip)?;
+        Ok(PureAck { key, spot, record })
     }
 
     /// The packet in a frame that has the length of a pure ACK and is for this station, and whether it is IPv4.
@@ -85,6 +89,30 @@ impl Expect {
         };
         Some((bytes.get(ETHERNET_HEADER_BYTES..)?, is_v4))
     }
+}
+
+/// The fields of a plain segment: no flag but ACK, and a timestamp if there is any option.
+#[inline(always)]
+fn record_of_plain(tcp: &[u8], class: u8, arrived_at: Instant) -> Option<AckRecord> {
+    let header: &[u8; 20] = tcp.first_chunk()?;
+    let options: Option<&[u8; 12]> = tcp.get(header.len()..)?.first_chunk();
+    let word = |at: usize| {
+        u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
+    let stamp = |at: usize| {
+        options.map_or(0, |it| u32::from_be_bytes([it[at], it[at + 1], it[at + 2], it[at + 3]]))
+    };
+    Some(AckRecord {
+        arrived_at_ns: arrived_at.as_nanos(),
+        seq: SeqNumber(word(4)),
+        ack: SeqNumber(word(8)),
+        ts_value: stamp(4),
+        ts_echo: stamp(8),
+        window: u16::from_be_bytes([header[14], header[15]]),
+        flags: TcpFlags::ACK,
+        ecn: class & 3,
+        has_timestamp: options.is_some(),
+    })
 }
 
 /// Why a packet that is not plain is no pure ACK.

@@ -25,6 +25,11 @@ impl<B: AsRef<[u8]>> Connections for Cells<'_, B> {
     }
 
     #[inline]
+    fn is_at(&self, place: u32, key: &FlowKey) -> bool {
+        self.slots.get(place).is_some_and(|slot| slot.cell.pair.reversed() == *key)
+    }
+
+    #[inline]
     fn state(&mut self, place: u32) -> Option<&mut AckState> {
         self.slots.get_mut(place).map(|slot| &mut slot.acks)
     }
@@ -43,7 +48,10 @@ where
     /// Receives a batch, without what the fast path consumes. Returns how many frames there were.
     pub(super) fn receive_past(&mut self, now: Instant) -> Result<usize, DeviceError> {
         let Self { source, engine, core, received, .. } = self;
-        let mut look = |frame: Frame<&[u8]>| core.look(engine, now, &frame);
+        let mut look = |frame: Frame<&[u8]>| match core.fast.takes_expected(&frame) {
+            true => Verdict::Consumed,
+            false => core.look(engine, now, &frame),
+        };
         let looked = source.receive_past(received, self.budget_frames, &mut look);
         // Also if the device has failed: what was consumed is nowhere else.
         core.give_acks(now);
@@ -54,7 +62,8 @@ where
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
-    #[inline(always)]
+    /// Out of line, so that an expected ACK needs few registers.
+    #[inline(never)]
     fn look(&mut self, engine: &Engine<B>, now: Instant, frame: &Frame<&[u8]>) -> Verdict
     where
         B: FrameBuffer,

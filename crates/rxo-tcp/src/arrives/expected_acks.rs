@@ -13,6 +13,7 @@ use crate::segment::{Ecn, Segment};
 use crate::{Connection, Events, State};
 
 /// Expected ACKs that come together.
+#[derive(Clone, Copy)]
 struct Run {
     /// What recovery knows, SND.UNA among it.
     acks: AckRun,
@@ -32,18 +33,21 @@ struct Run {
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Takes pure ACKs by their records, each counted by itself.
-    pub(super) fn take_acks(&mut self, now: Instant, records: impl Iterator<Item = AckRecord>) {
+    pub(super) fn take_acks(&mut self, now: Instant, mut records: impl Iterator<Item = AckRecord>) {
         let mut run = self.begin_expected_acks(now);
-        for record in records {
+        let mut next = records.next();
+        while let Some(record) = next {
             if let Some(run) = &mut run
                 && self.expects_ack(run, &record)
             {
                 self.take_expected_ack(run, now, &record);
+                next = self.take_samples(run, now, &mut records);
                 continue;
             }
             self.end_expected_acks(now, run.as_ref());
             self.take_segment(now, Segment::from(&record));
             run = self.begin_expected_acks(now);
+            next = records.next();
         }
         self.end_expected_acks(now, run.as_ref());
     }
@@ -79,13 +83,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     #[inline(always)]
     fn expects_ack(&self, run: &Run, record: &AckRecord) -> bool {
         let is_new = run.acks.una().is_before(record.ack) && !self.snd.nxt.is_before(record.ack);
-        let is_timely = run.recent.is_none_or(|recent| {
-            record.has_timestamp && record.ts_value.wrapping_sub(recent) as i32 >= 0
-        });
         is_new
-            && is_timely
-            && record.window != 0
-            && has_only_ack(record)
+            && run.is_only_ack(record)
             && record.seq == self.rcv.nxt
             && self.recovery.expects_ack(&run.acks, record.ack)
     }
@@ -100,14 +99,41 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     #[inline(always)]
     fn take_expected_ack(&mut self, run: &mut Run, now: Instant, record: &AckRecord) {
-        run.arrived_at = Instant::from_nanos(record.arrived_at_ns).min(now);
+        run.note(now, record);
         let at = (now, run.arrived_at);
         self.recovery.take_ack(&mut run.acks, at, record.ack, &mut self.congestion);
-        if let Some(recent) = run.recent.as_mut().filter(|_| run.covers) {
-            *recent = record.ts_value;
+    }
+
+    /// Takes expected ACKs for as long as each acknowledges a part of the first range, and congestion control asks for
+    /// none: then each is a sample of the round trip and no more. Returns the first ACK that is something else.
+    #[inline(always)]
+    fn take_samples(
+        &mut self,
+        run: &mut Run,
+        now: Instant,
+        records: &mut impl Iterator<Item = AckRecord>,
+    ) -> Option<AckRecord> {
+        let mut record = records.next()?;
+        if self.congestion.asks_for_each() {
+            return Some(record);
         }
-        (run.window, run.echo) = (record.window, record.ts_echo);
-        run.largest_window = run.largest_window.max(record.window);
+        // By value, so that they stay in registers.
+        let (mut noted, mut samples) = (*run, self.recovery.begin_samples(&run.acks));
+        let seq = self.rcv.nxt;
+        let next = loop {
+            if !(samples.expects(record.ack) && noted.is_only_ack(&record) && record.seq == seq) {
+                break Some(record);
+            }
+            noted.note(now, &record);
+            samples.take(noted.arrived_at, record.ack);
+            match records.next() {
+                Some(next) => record = next,
+                None => break None,
+            }
+        };
+        self.recovery.end_samples(&mut noted.acks, samples);
+        *run = noted;
+        next
     }
 
     /// Takes the fields of an expected ACK, but for what it says of the path.
@@ -142,6 +168,29 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.events |= Events::WRITABLE;
         self.made_progress(now);
         self.heard_of_peer(now);
+    }
+}
+
+impl Run {
+    /// Whether the ACK has no congestion mark, leaves the window open, and has a timestamp that is not old if there is to
+    /// be one.
+    #[inline(always)]
+    fn is_only_ack(&self, record: &AckRecord) -> bool {
+        let is_timely = self.recent.is_none_or(|recent| {
+            record.has_timestamp && record.ts_value.wrapping_sub(recent) as i32 >= 0
+        });
+        is_timely && record.window != 0 && has_only_ack(record)
+    }
+
+    /// Takes note of what the last ACK of a run decides.
+    #[inline(always)]
+    fn note(&mut self, now: Instant, record: &AckRecord) {
+        self.arrived_at = Instant::from_nanos(record.arrived_at_ns).min(now);
+        if let Some(recent) = self.recent.as_mut().filter(|_| self.covers) {
+            *recent = record.ts_value;
+        }
+        (self.window, self.echo) = (record.window, record.ts_echo);
+        self.largest_window = self.largest_window.max(record.window);
     }
 }
 

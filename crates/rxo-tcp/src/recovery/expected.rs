@@ -9,6 +9,7 @@ use rxo_wire::SeqNumber;
 
 use super::Recovery;
 use super::rack::Arrival;
+use super::rtt::RoundTrip;
 use super::scoreboard::{Fate, Sent};
 use crate::congestion::{Acked, Congestion, Delivery};
 use crate::sequence::distance;
@@ -30,8 +31,35 @@ impl AckRun {
     }
 }
 
+/// Acknowledgements of parts of the first range of a run, each of which is a sample of the round trip and no more.
+#[derive(Debug)]
+pub(crate) struct Samples {
+    /// SND.UNA.
+    una: SeqNumber,
+    /// The end of the range.
+    end: SeqNumber,
+    sent_at: Instant,
+    rtt: RoundTrip,
+}
+
+impl Samples {
+    /// Whether `ack` acknowledges a part of what is left of the range.
+    #[inline(always)]
+    pub(crate) fn expects(&self, ack: SeqNumber) -> bool {
+        self.una.is_before(ack) && ack.is_before(self.end)
+    }
+
+    /// Takes an acknowledgement that is expected, whose frame arrived at `arrived_at`.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, arrived_at: Instant, ack: SeqNumber) {
+        self.rtt.sample_ns(arrived_at.nanos_since(self.sent_at));
+        self.una = ack;
+    }
+}
+
 impl Recovery {
     /// Whether acknowledgements can take the fast path at all. No expected acknowledgement changes that.
+    #[inline]
     pub(crate) fn may_expect_acks(&self) -> bool {
         self.is_calm() && self.suspect.is_none()
     }
@@ -55,6 +83,21 @@ impl Recovery {
     /// sent again.
     pub(crate) fn forget_sent(&mut self) -> bool {
         self.board.forget_sent_once()
+    }
+
+    /// Begins with acknowledgements of what is left of the first range of `run`.
+    #[inline(always)]
+    pub(crate) fn begin_samples(&self, run: &AckRun) -> Samples {
+        let Sent { start, end, sent_at, .. } = run.left;
+        Samples { una: start, end, sent_at, rtt: self.rtt.clone() }
+    }
+
+    /// Takes note of all that `samples` has taken of `run`.
+    #[inline(always)]
+    pub(crate) fn end_samples(&mut self, run: &mut AckRun, samples: Samples) {
+        run.in_flight -= distance(run.left.start, samples.una);
+        run.left.start = samples.una;
+        self.rtt = samples.rtt;
     }
 
     /// Takes an expected acknowledgement of `run`, whose frame arrived at `arrived_at`.
