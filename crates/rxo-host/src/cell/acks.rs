@@ -10,9 +10,9 @@ use super::ack_ring::{AckTerms, ENTRIES, Pushed};
 use super::{Cell, Given};
 use crate::buffer::Buffer;
 
-/// What became of the ACKs of one connection in a batch.
+/// What became of the ACKs of one connection in a batch that found the cell locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GivenAcks {
+pub(crate) struct WaitingAcks {
     pub(crate) given: Given,
     /// ACKs that were put into the ring.
     pub(crate) pushed: u64,
@@ -24,21 +24,16 @@ pub(crate) struct GivenAcks {
     pub(crate) refused: u64,
 }
 
-impl GivenAcks {
-    /// The connection has taken all of them.
-    pub(crate) const TAKEN: Self =
-        Self { given: Given::Taken, pushed: 0, overwritten: 0, most: 0, refused: 0 };
-}
-
 impl<B: AsRef<[u8]>> Cell<B> {
-    /// Gives pure ACKs to the connection in one call, or to the ring if an application holds the lock.
+    /// Gives pure ACKs to the connection in one call, or to the ring if an application holds the lock: then says what became
+    /// of them.
     #[inline]
     pub(crate) fn on_acks(
         &self,
         now: Instant,
         records: impl Iterator<Item = AckRecord>,
         terms: AckTerms,
-    ) -> GivenAcks {
+    ) -> Option<WaitingAcks> {
         match self.try_lock() {
             Some(mut inner) => {
                 if self.run_backlog(&mut inner) {
@@ -46,9 +41,9 @@ impl<B: AsRef<[u8]>> Cell<B> {
                     Self::read_out(&mut inner);
                 }
                 inner.connection.on_arrival(now, Arrival::acks(records));
-                GivenAcks::TAKEN
+                None
             }
-            None => self.put_off_acks(now, records, terms),
+            None => Some(self.put_off_acks(now, records, terms)),
         }
     }
 
@@ -64,8 +59,9 @@ impl<B: AsRef<[u8]>> Cell<B> {
         now: Instant,
         records: impl Iterator<Item = AckRecord>,
         terms: AckTerms,
-    ) -> GivenAcks {
-        let mut outcome = GivenAcks { given: Given::Waits, ..GivenAcks::TAKEN };
+    ) -> WaitingAcks {
+        let given = Given::Waits;
+        let mut outcome = WaitingAcks { given, pushed: 0, overwritten: 0, most: 0, refused: 0 };
         for record in records {
             let pushed = match self.backlog.is_empty() {
                 true => self.ring.push(now, record, terms),
@@ -101,7 +97,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
     }
 }
 
-impl GivenAcks {
+impl WaitingAcks {
     fn note(&mut self, pushed: Pushed) {
         match pushed {
             Pushed::Waits(waiting) => {

@@ -47,23 +47,31 @@ pub(crate) trait Connections {
     /// The place of the connection of the flow `key`.
     fn find(&mut self, key: &FlowKey) -> Option<u32>;
 
-    /// Whether the connection of the flow `key` is at `place`.
-    fn is_at(&self, place: u32, key: &FlowKey) -> bool;
+    /// What is at `place` now, if that is the connection of the flow `key`.
+    fn at(&self, place: u32, key: &FlowKey) -> Option<Seen>;
 
     /// What is known of the connection at `place`.
     fn state(&mut self, place: u32) -> Option<&mut AckState>;
 
-    /// Whether segments wait in the backlog of the connection at `place`.
-    fn has_backlog(&self, place: u32) -> bool;
+    /// Whether the engine holds anything of the flow `key`.
+    fn is_held(&self, key: &FlowKey) -> bool;
+}
+
+/// A connection, as it is before an ACK of it is gathered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) place: u32,
+    pub(crate) state: AckState,
+    /// Whether segments wait in its backlog.
+    pub(crate) has_backlog: bool,
 }
 
 impl Fast {
-    /// Decides about one frame of a batch. `is_held` says whether the engine holds anything of a flow.
+    /// Decides about one frame of a batch that [`Fast::takes_expected`] has not taken.
     #[inline(always)]
     pub(crate) fn look(
         &mut self,
         connections: &mut impl Connections,
-        is_held: impl Fn(&FlowKey) -> bool,
         now: Instant,
         frame: &Frame<&[u8]>,
     ) -> Verdict {
@@ -73,7 +81,13 @@ impl Fast {
                 return Verdict::Consumed;
             }
         }
-        self.take_or_pass(connections, is_held, frame)
+        match self.take(connections, frame) {
+            Ok(()) => Verdict::Consumed,
+            Err(reason) => {
+                self.pass(reason, frame);
+                Verdict::Fallback
+            }
+        }
     }
 
     /// Gathers the ACK in `frame` if it is the expected one and no module is to see it first. Returns whether it has. Calls
@@ -102,30 +116,18 @@ impl Fast {
         is_filtered
     }
 
-    /// Takes a frame by all checks. Out of line, so that an expected ACK needs few registers.
-    #[inline(never)]
-    fn take_or_pass(
-        &mut self,
-        connections: &mut impl Connections,
-        is_held: impl Fn(&FlowKey) -> bool,
-        frame: &Frame<&[u8]>,
-    ) -> Verdict {
-        match self.take(connections, is_held, frame) {
-            Ok(()) => Verdict::Consumed,
-            Err(reason) => {
-                self.counters.fallbacks[reason as usize] += 1;
-                self.expected.forget();
-                self.flows.pass(self.expect.link, frame);
-                Verdict::Fallback
-            }
-        }
+    /// Takes note that `frame` takes the ordinary way.
+    fn pass(&mut self, reason: FallbackReason, frame: &Frame<&[u8]>) {
+        self.counters.fallbacks[reason as usize] += 1;
+        self.expected.forget();
+        self.flows.pass(self.expect.link, frame);
     }
 
     /// Gathers the ACK in `frame`, or says why not.
+    #[inline(always)]
     fn take(
         &mut self,
         connections: &mut impl Connections,
-        is_held: impl Fn(&FlowKey) -> bool,
         frame: &Frame<&[u8]>,
     ) -> Result<(), FallbackReason> {
         if !self.on.has(FastModule::PureAck) {
@@ -138,7 +140,7 @@ impl Fast {
             Known::Nothing | Known::Blocked => None,
         };
         if let Some((number, run)) = run {
-            if run.key == key && !self.one_by_one {
+            if !self.one_by_one && connections.at(run.place, &key).is_some() {
                 if self.gathered.is_last(number) {
                     self.expected.learn(self.expect.link, frame, &record, number);
                 }
@@ -151,28 +153,26 @@ impl Fast {
             if let (Some(last), Some(state)) =
                 (self.gathered.last(run), connections.state(run.place))
             {
-                state.remember(&last);
+                state.remember(last);
             }
         }
-        let place = match self.flows.last_place(spot) {
-            last if connections.is_at(last, &key) => last,
-            _ => connections.find(&key).ok_or(FallbackReason::NoConnection)?,
+        let seen = match connections.at(self.flows.last_place(spot), &key) {
+            Some(seen) => seen,
+            None => find(connections, &key).ok_or(FallbackReason::NoConnection)?,
         };
-        let state = connections.state(place).ok_or(FallbackReason::NoConnection)?;
-        if !state.takes_acks() {
+        if !seen.state.takes_acks() {
             return Err(FallbackReason::NotSynchronized);
         }
-        let is_duplicate = state.last == told(&record);
-        if known == Known::Blocked || is_held(&key) {
+        if known == Known::Blocked || connections.is_held(&key) {
             return Err(FallbackReason::Order);
         }
         // The worker alone fills the backlog, so while this batch is looked at it stays empty.
-        if connections.has_backlog(place) {
+        if seen.has_backlog {
             return Err(FallbackReason::Backlog);
         }
-        let run = self.gathered.begin(key, place, record);
-        self.flows.set(spot, run, place);
-        self.note(is_duplicate);
+        let run = self.gathered.begin(seen.place, record);
+        self.flows.set(spot, run, seen.place);
+        self.note(seen.state.last == told(&record));
         Ok(())
     }
 
@@ -183,12 +183,26 @@ impl Fast {
         self.note(is_duplicate);
     }
 
-    /// Counts a consumed ACK, and whether it repeats the one before.
+    /// Counts an ACK that repeats the one before, if it does.
     #[inline]
     fn note(&mut self, is_duplicate: bool) {
-        self.counters.consumed += 1;
-        self.counters.duplicates += u64::from(is_duplicate);
+        if is_duplicate {
+            self.counters.duplicates += 1;
+        }
     }
+
+    /// Ends a batch: counts what was gathered, and forgets it.
+    pub(crate) fn end(&mut self) {
+        self.counters.consumed += self.gathered.acks() as u64;
+        self.gathered.clear();
+    }
+}
+
+/// Looks for the connection of the flow `key`.
+#[inline(never)]
+fn find(connections: &mut impl Connections, key: &FlowKey) -> Option<Seen> {
+    let place = connections.find(key)?;
+    connections.at(place, key)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use rxo_wire::checksum::{Summer, verify_tcp};
 use rxo_wire::tcp::{AckRecord, FixedHeader};
 use rxo_wire::{
     ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Offsets, Plain, SeqNumber,
-    TcpFlags, Transport, class_and_length, ethertype, parse_ip, plain_v4, plain_v4_checksum, plain_v6,
+    TcpFlags, Transport, class_and_length, ethertype, parse_ip, plain_v4, plain_v4_checksum,
+    plain_v6,
 };
 
 use super::FallbackReason;
@@ -62,7 +63,8 @@ impl Expect {
         }
         let segment = packet.get(transport as usize..header_bytes as usize).unwrap_or_default();
         let class = class_and_length(packet).map_or(0, |(class, _)| class);
-        let record = record_of_plain(segment, class, frame.arrived_at).ok_or(FallbackReason::Options)?;
+        let record =
+            record_of_plain(segment, class, frame.arrived_at).ok_or(FallbackReason::Options)?;
         let spot = spot_of_plain(packet, is_v4).ok_or(FallbackReason::Ip)?;
         Ok(PureAck { key, spot, record })
     }
@@ -94,24 +96,27 @@ impl Expect {
 /// The fields of a plain segment: no flag but ACK, and a timestamp if there is any option.
 #[inline(always)]
 fn record_of_plain(tcp: &[u8], class: u8, arrived_at: Instant) -> Option<AckRecord> {
-    let header: &[u8; 20] = tcp.first_chunk()?;
-    let options: Option<&[u8; 12]> = tcp.get(header.len()..)?.first_chunk();
+    let (header, options) = tcp.split_first_chunk::<20>()?;
+    let timestamp = options.first_chunk::<12>();
     let word = |at: usize| {
         u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
     };
-    let stamp = |at: usize| {
-        options.map_or(0, |it| u32::from_be_bytes([it[at], it[at + 1], it[at + 2], it[at + 3]]))
+    let (ts_value, ts_echo) = match timestamp {
+        Some([_, _, _, _, a, b, c, d, e, f, g, h]) => {
+            (u32::from_be_bytes([*a, *b, *c, *d]), u32::from_be_bytes([*e, *f, *g, *h]))
+        }
+        None => (0, 0),
     };
     Some(AckRecord {
         arrived_at_ns: arrived_at.as_nanos(),
         seq: SeqNumber(word(4)),
         ack: SeqNumber(word(8)),
-        ts_value: stamp(4),
-        ts_echo: stamp(8),
+        ts_value,
+        ts_echo,
         window: u16::from_be_bytes([header[14], header[15]]),
         flags: TcpFlags::ACK,
         ecn: class & 3,
-        has_timestamp: options.is_some(),
+        has_timestamp: timestamp.is_some(),
     })
 }
 

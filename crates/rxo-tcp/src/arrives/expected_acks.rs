@@ -4,6 +4,8 @@
 //! here. Each ACK is counted by itself (round trip, congestion window). What the last ACK decides is done once:
 //! the scoreboard, the peer's window, the timestamp, the timers, and freeing the send buffer.
 
+use core::iter::once;
+
 use rxo_frame::Instant;
 use rxo_wire::tcp::{AckRecord, Timestamp};
 use rxo_wire::{SeqNumber, TcpFlags};
@@ -13,12 +15,17 @@ use crate::segment::{Ecn, Segment};
 use crate::{Connection, Events, State};
 
 /// Expected ACKs that come together.
-#[derive(Clone, Copy)]
 struct Run {
     /// What recovery knows, SND.UNA among it.
     acks: AckRun,
     /// SND.UNA before the run.
     from: SeqNumber,
+    noted: Noted,
+}
+
+/// What the ACKs of a run say beside their numbers, as far as it decides something.
+#[derive(Clone, Copy)]
+struct Noted {
     /// TS.Recent, if timestamps are agreed on.
     recent: Option<u32>,
     /// Whether the timestamp of an ACK is recorded.
@@ -34,22 +41,34 @@ struct Run {
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Takes pure ACKs by their records, each counted by itself.
     pub(super) fn take_acks(&mut self, now: Instant, mut records: impl Iterator<Item = AckRecord>) {
-        let mut run = self.begin_expected_acks(now);
         let mut next = records.next();
         while let Some(record) = next {
-            if let Some(run) = &mut run
-                && self.expects_ack(run, &record)
-            {
-                self.take_expected_ack(run, now, &record);
-                next = self.take_samples(run, now, &mut records);
-                continue;
+            next = self.take_expected_acks(now, record, &mut records);
+            if let Some(record) = next {
+                self.take_segment(now, Segment::from(&record));
+                next = records.next();
             }
-            self.end_expected_acks(now, run.as_ref());
-            self.take_segment(now, Segment::from(&record));
-            run = self.begin_expected_acks(now);
-            next = records.next();
         }
-        self.end_expected_acks(now, run.as_ref());
+    }
+
+    /// Takes `record` and those that follow, as far as they are expected. Returns the first that is not.
+    #[inline(always)]
+    fn take_expected_acks(
+        &mut self,
+        now: Instant,
+        record: AckRecord,
+        records: &mut impl Iterator<Item = AckRecord>,
+    ) -> Option<AckRecord> {
+        let mut next = Some(record);
+        let Some(mut run) = self.begin_expected_acks(now) else { return next };
+        while let Some(record) = next.filter(|record| self.expects_ack(&run, record)) {
+            self.take_expected_ack(&mut run, now, &record);
+            next = self.take_samples(&mut run, now, records);
+        }
+        if run.acks.una() != run.from {
+            self.end_expected_acks(now, &run);
+        }
+        next
     }
 
     /// Whether the connection can take the fast path for pure ACKs at all. No expected ACK changes that.
@@ -60,7 +79,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Begins a run, if the connection can take the fast path now.
-    #[inline]
+    #[inline(always)]
     fn begin_expected_acks(&self, now: Instant) -> Option<Run> {
         // What an ACK says of the path may change the size of segments, which the next depends on.
         if !self.may_expect_acks() || self.is_window_closed() || self.path.is_watching() {
@@ -69,12 +88,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some(Run {
             acks: self.recovery.begin_acks()?,
             from: self.snd.una,
-            recent: self.timestamps.is_agreed.then(|| self.timestamps.recent()),
-            covers: self.timestamps.covers(self.rcv.nxt),
-            largest_window: 0,
-            window: 0,
-            echo: 0,
-            arrived_at: now,
+            noted: Noted {
+                recent: self.timestamps.is_agreed.then(|| self.timestamps.recent()),
+                covers: self.timestamps.covers(self.rcv.nxt),
+                largest_window: 0,
+                window: 0,
+                echo: 0,
+                arrived_at: now,
+            },
         })
     }
 
@@ -84,7 +105,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     fn expects_ack(&self, run: &Run, record: &AckRecord) -> bool {
         let is_new = run.acks.una().is_before(record.ack) && !self.snd.nxt.is_before(record.ack);
         is_new
-            && run.is_only_ack(record)
+            && run.noted.is_only_ack(record)
             && record.seq == self.rcv.nxt
             && self.recovery.expects_ack(&run.acks, record.ack)
     }
@@ -99,8 +120,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     #[inline(always)]
     fn take_expected_ack(&mut self, run: &mut Run, now: Instant, record: &AckRecord) {
-        run.note(now, record);
-        let at = (now, run.arrived_at);
+        run.noted.note(now, record);
+        let at = (now, run.noted.arrived_at);
         self.recovery.take_ack(&mut run.acks, at, record.ack, &mut self.congestion);
     }
 
@@ -113,26 +134,24 @@ impl<B: AsRef<[u8]>> Connection<B> {
         now: Instant,
         records: &mut impl Iterator<Item = AckRecord>,
     ) -> Option<AckRecord> {
-        let mut record = records.next()?;
+        let first = records.next()?;
         if self.congestion.asks_for_each() {
-            return Some(record);
+            return Some(first);
         }
         // By value, so that they stay in registers.
-        let (mut noted, mut samples) = (*run, self.recovery.begin_samples(&run.acks));
+        let (mut noted, mut samples) = (run.noted, self.recovery.begin_samples(&run.acks));
         let seq = self.rcv.nxt;
-        let next = loop {
-            if !(samples.expects(record.ack) && noted.is_only_ack(&record) && record.seq == seq) {
-                break Some(record);
+        let next = once(first).chain(records).find(|record| {
+            let is_sample =
+                samples.expects(record.ack) && noted.is_only_ack(record) && record.seq == seq;
+            if is_sample {
+                noted.note(now, record);
+                samples.take(noted.arrived_at, record.ack);
             }
-            noted.note(now, &record);
-            samples.take(noted.arrived_at, record.ack);
-            match records.next() {
-                Some(next) => record = next,
-                None => break None,
-            }
-        };
-        self.recovery.end_samples(&mut noted.acks, samples);
-        *run = noted;
+            !is_sample
+        });
+        self.recovery.end_samples(&mut run.acks, &samples);
+        run.noted = noted;
         next
     }
 
@@ -150,17 +169,17 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
     }
 
-    /// Ends a run. We have not sent a FIN.
-    fn end_expected_acks(&mut self, now: Instant, run: Option<&Run>) {
-        let Some(run) = run.filter(|run| run.acks.una() != run.from) else { return };
-        self.recovery.end_acks(&run.acks, run.arrived_at);
+    /// Ends a run of at least one ACK. We have not sent a FIN.
+    fn end_expected_acks(&mut self, now: Instant, run: &Run) {
+        let noted = &run.noted;
+        self.recovery.end_acks(&run.acks, noted.arrived_at);
         // First. Each was not older than the one before.
-        if let Some(value) = run.recent.filter(|_| run.covers) {
-            self.timestamps.record(Timestamp { value, echo: run.echo }, now);
+        if let Some(value) = noted.recent.filter(|_| noted.covers) {
+            self.timestamps.record(Timestamp { value, echo: noted.echo }, now);
         }
         // Fifth.
         let [window, largest] =
-            [run.window, run.largest_window].map(|window| u32::from(window) << self.snd.scale);
+            [noted.window, noted.largest_window].map(|window| u32::from(window) << self.snd.scale);
         self.snd.una = run.acks.una();
         self.snd.update_window(self.rcv.nxt, self.snd.una, window);
         self.snd.max_wnd = self.snd.max_wnd.max(largest);
@@ -171,7 +190,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-impl Run {
+impl Noted {
     /// Whether the ACK has no congestion mark, leaves the window open, and has a timestamp that is not old if there is to
     /// be one.
     #[inline(always)]
@@ -182,7 +201,7 @@ impl Run {
         is_timely && record.window != 0 && has_only_ack(record)
     }
 
-    /// Takes note of what the last ACK of a run decides.
+    /// Takes note of the next ACK of the run.
     #[inline(always)]
     fn note(&mut self, now: Instant, record: &AckRecord) {
         self.arrived_at = Instant::from_nanos(record.arrived_at_ns).min(now);

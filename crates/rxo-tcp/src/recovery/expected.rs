@@ -9,7 +9,7 @@ use rxo_wire::SeqNumber;
 
 use super::Recovery;
 use super::rack::Arrival;
-use super::rtt::RoundTrip;
+use super::rtt::Measured;
 use super::scoreboard::{Fate, Sent};
 use crate::congestion::{Acked, Congestion, Delivery};
 use crate::sequence::distance;
@@ -39,7 +39,7 @@ pub(crate) struct Samples {
     /// The end of the range.
     end: SeqNumber,
     sent_at: Instant,
-    rtt: RoundTrip,
+    rtt: Measured,
 }
 
 impl Samples {
@@ -76,7 +76,7 @@ impl Recovery {
     /// Whether all that `ack` acknowledges was sent once. It acknowledges something, and nothing that was not sent.
     #[inline(always)]
     pub(crate) fn expects_ack(&self, run: &AckRun, ack: SeqNumber) -> bool {
-        ack.is_before(run.left.end) || self.board.was_sent_once(ack)
+        run.left.end.is_at_or_after(ack) || self.board.was_sent_once(ack)
     }
 
     /// Forgets what is in flight, which the owner remembers. Returns `false`, and changes nothing, if a part of it was
@@ -89,15 +89,15 @@ impl Recovery {
     #[inline(always)]
     pub(crate) fn begin_samples(&self, run: &AckRun) -> Samples {
         let Sent { start, end, sent_at, .. } = run.left;
-        Samples { una: start, end, sent_at, rtt: self.rtt.clone() }
+        Samples { una: start, end, sent_at, rtt: self.rtt.measured() }
     }
 
     /// Takes note of all that `samples` has taken of `run`.
     #[inline(always)]
-    pub(crate) fn end_samples(&mut self, run: &mut AckRun, samples: Samples) {
+    pub(crate) fn end_samples(&mut self, run: &mut AckRun, samples: &Samples) {
         run.in_flight -= distance(run.left.start, samples.una);
         run.left.start = samples.una;
-        self.rtt = samples.rtt;
+        self.rtt.set_measured(samples.rtt);
     }
 
     /// Takes an expected acknowledgement of `run`, whose frame arrived at `arrived_at`.
@@ -132,7 +132,9 @@ impl Recovery {
         let bytes = distance(run.left.start, ack);
         let sent_at = self.write_ranges(arrived_at, ack);
         run.in_flight = self.board.in_flight();
-        run.left = self.board.first_range().copied().unwrap_or(Sent { end: ack, ..run.left });
+        // Of a range that was sent again nothing is expected.
+        let first = self.board.first_range().filter(|first| !first.was_retransmitted);
+        run.left = first.copied().unwrap_or(Sent { end: ack, ..run.left });
         run.left.start = ack;
         (bytes, sent_at)
     }

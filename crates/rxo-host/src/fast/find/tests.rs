@@ -24,15 +24,16 @@ impl Connections for All {
         Some(key.source_port().into())
     }
 
-    fn is_at(&self, place: u32, key: &FlowKey) -> bool {
-        place == key.source_port().into()
+    fn at(&self, place: u32, key: &FlowKey) -> Option<Seen> {
+        let is_it = place == key.source_port().into();
+        is_it.then_some(Seen { place, state: self.0, has_backlog: false })
     }
 
     fn state(&mut self, _place: u32) -> Option<&mut AckState> {
         Some(&mut self.0)
     }
 
-    fn has_backlog(&self, _place: u32) -> bool {
+    fn is_held(&self, _key: &FlowKey) -> bool {
         false
     }
 }
@@ -74,7 +75,7 @@ fn given(batch: impl IntoIterator<Item = (u16, u8)>) -> Vec<(u32, u32)> {
         let frame =
             Frame { checksum: ChecksumStatus::Verified, ..Frame::new(&bytes[..], Instant::ZERO) };
         let is_consumed = fast.takes_expected(&frame)
-            || fast.look(&mut connections, |_| false, Instant::ZERO, &frame) == Verdict::Consumed;
+            || fast.look(&mut connections, Instant::ZERO, &frame) == Verdict::Consumed;
         assert!(is_consumed, "number {number}");
     }
     let runs = (0..fast.gathered.runs()).filter_map(|number| fast.gathered.run(number));
