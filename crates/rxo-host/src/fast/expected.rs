@@ -42,17 +42,18 @@ impl Expected {
         self.layout = NOTHING;
     }
 
-    /// Expects what follows `frame`, which is a pure ACK with the fields `record` that was gathered in `run`.
+    /// Expects what follows `frame`, which is a pure ACK that was gathered in `run`. `shape` is whether it has a timestamp, and
+    /// the ECN field of its IP header.
     pub(super) fn learn(
         &mut self,
         link: LinkKind,
         frame: &Frame<&[u8]>,
-        record: &AckRecord,
+        (has_timestamp, ecn): (bool, u8),
         run: u32,
     ) {
         self.forget();
         let bytes = frame.bytes;
-        let Some(number) = Layout::of(link, bytes, record.has_timestamp) else { return };
+        let Some(number) = Layout::of(link, bytes, has_timestamp) else { return };
         let layout = &LAYOUTS[number];
         if layout.has_timestamp && !has_usual_timestamp(layout, bytes) {
             return;
@@ -61,7 +62,7 @@ impl Expected {
         self.before[..bytes.len()].copy_from_slice(bytes);
         self.ip_sum = layout.ip_sum(bytes);
         self.tcp_sum = (!frame.checksum.is_trusted()).then(|| layout.tcp_sum(bytes));
-        (self.ecn, self.run) = (record.ecn, run);
+        (self.ecn, self.run) = (ecn, run);
     }
 
     /// The fields of `frame` if it is what is expected, and the run to which it belongs.

@@ -142,7 +142,8 @@ impl Fast {
         if let Some((number, run)) = run {
             if !self.one_by_one && connections.at(run.place, &key).is_some() {
                 if self.gathered.is_last(number) {
-                    self.expected.learn(self.expect.link, frame, &record, number);
+                    let shape = (record.has_timestamp, record.ecn);
+                    self.expected.learn(self.expect.link, frame, shape, number);
                 }
                 self.append(number, record);
                 return Ok(());
@@ -158,7 +159,7 @@ impl Fast {
         }
         let seen = match connections.at(self.flows.last_place(spot), &key) {
             Some(seen) => seen,
-            None => find(connections, &key).ok_or(FallbackReason::NoConnection)?,
+            None => find(connections, key).ok_or(FallbackReason::NoConnection)?,
         };
         if !seen.state.takes_acks() {
             return Err(FallbackReason::NotSynchronized);
@@ -198,11 +199,12 @@ impl Fast {
     }
 }
 
-/// Looks for the connection of the flow `key`.
+/// Looks for the connection of the flow `key`: by value, so that it need not be in memory where the last one is found.
+#[cold]
 #[inline(never)]
-fn find(connections: &mut impl Connections, key: &FlowKey) -> Option<Seen> {
-    let place = connections.find(key)?;
-    connections.at(place, key)
+fn find(connections: &mut impl Connections, key: FlowKey) -> Option<Seen> {
+    let place = connections.find(&key)?;
+    connections.at(place, &key)
 }
 
 #[cfg(test)]

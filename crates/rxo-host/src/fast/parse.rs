@@ -43,17 +43,30 @@ impl Expect {
     #[inline(always)]
     pub(crate) fn read(&self, frame: &Frame<&[u8]>) -> Result<PureAck, FallbackReason> {
         let (packet, is_v4) = self.packet(frame).ok_or(FallbackReason::Length)?;
-        let plain = if is_v4 { plain_v4(packet, 0) } else { plain_v6(packet, 0) };
+        match is_v4 {
+            true => self.read_plain::<V4_BYTES>(frame, packet, plain_v4(packet, 0)),
+            false => self.read_plain::<V6_BYTES>(frame, packet, plain_v6(packet, 0)),
+        }
+    }
+
+    /// [`Expect::read`] of a packet whose IP header has `TRANSPORT` bytes, if it is plain.
+    #[inline(always)]
+    fn read_plain<const TRANSPORT: u32>(
+        &self,
+        frame: &Frame<&[u8]>,
+        packet: &[u8],
+        plain: Option<Plain>,
+    ) -> Result<PureAck, FallbackReason> {
+        let is_v4 = TRANSPORT == V4_BYTES;
         let Some(Plain { key, header_bytes, payload_bytes, .. }) = plain else {
             return Err(reason_of_unusual(packet));
         };
         if is_v4 && !plain_v4_checksum(packet) {
             return Err(FallbackReason::Ip);
         }
-        let transport = if is_v4 { V4_BYTES } else { V6_BYTES };
         if !frame.checksum.is_trusted() {
             let end = header_bytes + payload_bytes;
-            let at = Offsets { network: 0, transport, payload: header_bytes, end };
+            let at = Offsets { network: 0, transport: TRANSPORT, payload: header_bytes, end };
             if !verify_tcp(&key, at, packet, self.summer) {
                 return Err(FallbackReason::Checksum);
             }
@@ -61,10 +74,11 @@ impl Expect {
         if payload_bytes != 0 {
             return Err(FallbackReason::Flags);
         }
-        let segment = packet.get(transport as usize..header_bytes as usize).unwrap_or_default();
+        let tcp = packet.get(TRANSPORT as usize..).unwrap_or_default();
+        let has_timestamp = header_bytes > TRANSPORT + 20;
         let class = class_and_length(packet).map_or(0, |(class, _)| class);
-        let record =
-            record_of_plain(segment, class, frame.arrived_at).ok_or(FallbackReason::Options)?;
+        let record = record_of_plain(tcp, has_timestamp, class, frame.arrived_at);
+        let record = record.ok_or(FallbackReason::Options)?;
         let spot = spot_of_plain(packet, is_v4).ok_or(FallbackReason::Ip)?;
         Ok(PureAck { key, spot, record })
     }
@@ -93,11 +107,16 @@ impl Expect {
     }
 }
 
-/// The fields of a plain segment: no flag but ACK, and a timestamp if there is any option.
+/// The fields of a plain segment: it has no flag but ACK, and a timestamp in its usual place or no option.
 #[inline(always)]
-fn record_of_plain(tcp: &[u8], class: u8, arrived_at: Instant) -> Option<AckRecord> {
+fn record_of_plain(
+    tcp: &[u8],
+    has_timestamp: bool,
+    class: u8,
+    arrived_at: Instant,
+) -> Option<AckRecord> {
     let (header, options) = tcp.split_first_chunk::<20>()?;
-    let timestamp = options.first_chunk::<12>();
+    let timestamp = options.first_chunk::<12>().filter(|_| has_timestamp);
     let word = |at: usize| {
         u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
     };
@@ -136,5 +155,6 @@ fn reason_of_unusual(packet: &[u8]) -> FallbackReason {
     }
 }
 
+/// Bytes of the IP header of a plain packet.
 const V4_BYTES: u32 = 20;
 const V6_BYTES: u32 = 40;

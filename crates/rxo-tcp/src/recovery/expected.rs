@@ -17,8 +17,12 @@ use crate::sequence::distance;
 /// A run of expected acknowledgements that come together. What only the last of them decides is written at its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckRun {
-    /// What is left of the first range. In the scoreboard it begins where it began before.
-    left: Sent,
+    /// SND.UNA. In the scoreboard the first range begins where it began before.
+    una: SeqNumber,
+    /// The end of the first range, and when it was sent. It was sent once, or nothing of it is expected: then it ends at
+    /// SND.UNA.
+    end: SeqNumber,
+    sent_at: Instant,
     /// What is in flight, in bytes.
     in_flight: u32,
 }
@@ -27,7 +31,7 @@ impl AckRun {
     /// SND.UNA.
     #[inline(always)]
     pub(crate) fn una(&self) -> SeqNumber {
-        self.left.start
+        self.una
     }
 }
 
@@ -70,13 +74,14 @@ impl Recovery {
     pub(crate) fn begin_acks(&self) -> Option<AckRun> {
         let first = self.board.first_range().filter(|first| !first.was_retransmitted)?;
         let begins = self.rack.has_nothing_beyond(first.start);
-        begins.then(|| AckRun { left: *first, in_flight: self.board.in_flight() })
+        let Sent { start, end, sent_at, .. } = *first;
+        begins.then(|| AckRun { una: start, end, sent_at, in_flight: self.board.in_flight() })
     }
 
     /// Whether all that `ack` acknowledges was sent once. It acknowledges something, and nothing that was not sent.
     #[inline(always)]
     pub(crate) fn expects_ack(&self, run: &AckRun, ack: SeqNumber) -> bool {
-        run.left.end.is_at_or_after(ack) || self.board.was_sent_once(ack)
+        run.end.is_at_or_after(ack) || self.board.was_sent_once(ack)
     }
 
     /// Forgets what is in flight, which the owner remembers. Returns `false`, and changes nothing, if a part of it was
@@ -88,15 +93,15 @@ impl Recovery {
     /// Begins with acknowledgements of what is left of the first range of `run`.
     #[inline(always)]
     pub(crate) fn begin_samples(&self, run: &AckRun) -> Samples {
-        let Sent { start, end, sent_at, .. } = run.left;
-        Samples { una: start, end, sent_at, rtt: self.rtt.measured() }
+        let AckRun { una, end, sent_at, .. } = *run;
+        Samples { una, end, sent_at, rtt: self.rtt.measured() }
     }
 
     /// Takes note of all that `samples` has taken of `run`.
     #[inline(always)]
     pub(crate) fn end_samples(&mut self, run: &mut AckRun, samples: &Samples) {
-        run.in_flight -= distance(run.left.start, samples.una);
-        run.left.start = samples.una;
+        run.in_flight -= distance(run.una, samples.una);
+        run.una = samples.una;
         self.rtt.set_measured(samples.rtt);
     }
 
@@ -109,11 +114,11 @@ impl Recovery {
         ack: SeqNumber,
         congestion: &mut Congestion,
     ) {
-        let delivered = if ack.is_before(run.left.end) {
-            let bytes = distance(run.left.start, ack);
-            run.left.start = ack;
+        let delivered = if ack.is_before(run.end) {
+            let bytes = distance(run.una, ack);
+            run.una = ack;
             run.in_flight -= bytes;
-            (bytes, run.left.sent_at)
+            (bytes, run.sent_at)
         } else {
             self.take_ranges(run, arrived_at, ack)
         };
@@ -129,13 +134,13 @@ impl Recovery {
         arrived_at: Instant,
         ack: SeqNumber,
     ) -> (u32, Instant) {
-        let bytes = distance(run.left.start, ack);
+        let bytes = distance(run.una, ack);
         let sent_at = self.write_ranges(arrived_at, ack);
         run.in_flight = self.board.in_flight();
-        // Of a range that was sent again nothing is expected.
-        let first = self.board.first_range().filter(|first| !first.was_retransmitted);
-        run.left = first.copied().unwrap_or(Sent { end: ack, ..run.left });
-        run.left.start = ack;
+        (run.una, run.end) = (ack, ack);
+        if let Some(first) = self.board.first_range().filter(|first| !first.was_retransmitted) {
+            (run.end, run.sent_at) = (first.end, first.sent_at);
+        }
         (bytes, sent_at)
     }
 
