@@ -31,20 +31,19 @@ impl<B: AsRef<[u8]>> Cell<B> {
     pub(crate) fn on_acks(
         &self,
         now: Instant,
-        records: impl Iterator<Item = AckRecord>,
+        records: impl Iterator<Item = AckRecord> + Clone,
         terms: AckTerms,
     ) -> Option<WaitingAcks> {
-        match self.try_lock() {
-            Some(mut inner) => {
-                if self.run_backlog(&mut inner) {
-                    // As with every arrival: until the cell is served, the text would fill the device.
-                    Self::read_out(&mut inner);
-                }
-                inner.connection.on_arrival(now, Arrival::acks(records));
-                None
-            }
-            None => Some(self.put_off_acks(now, records, terms)),
+        let Some(mut inner) = self.try_lock() else {
+            // A copy, so that what is not put off stays in registers.
+            return Some(self.put_off_acks(now, records.clone(), terms));
+        };
+        if self.run_backlog(&mut inner) {
+            // As with every arrival: until the cell is served, the text would fill the device.
+            Self::read_out(&mut inner);
         }
+        inner.connection.on_arrival(now, Arrival::acks(records));
+        None
     }
 
     /// Whether segments wait in the backlog. It stays as it is while the worker gives nothing, or becomes empty.

@@ -35,10 +35,10 @@ impl AckState {
         self.terms.is_synchronized && self.is_admitted
     }
 
-    /// Remembers the last ACK that was consumed, beside which the next may be a duplicate.
+    /// Remembers what the last ACK that was consumed has told: if the next tells the same, it is a duplicate.
     #[inline]
-    pub(crate) fn remember(&mut self, record: &AckRecord) {
-        self.last = told(record);
+    pub(crate) fn remember(&mut self, told: (SeqNumber, u16)) {
+        self.last = told;
     }
 }
 
@@ -152,7 +152,7 @@ impl Fast {
             // would then be given before the ACKs of the flow's next one.
             self.expected.forget();
             if let (Some(last), Some(state)) =
-                (self.gathered.last(run), connections.state(run.place))
+                (self.gathered.last_told(run), connections.state(run.place))
             {
                 state.remember(last);
             }
@@ -195,6 +195,7 @@ impl Fast {
     /// Ends a batch: counts what was gathered, and forgets it.
     pub(crate) fn end(&mut self) {
         self.counters.consumed += self.gathered.acks() as u64;
+        self.counters.calls += self.gathered.runs() as u64;
         self.gathered.clear();
     }
 }

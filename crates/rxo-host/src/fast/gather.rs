@@ -88,10 +88,10 @@ impl Gathered {
         run.is_some_and(|run| run.last as usize + 1 == self.acks.len())
     }
 
-    /// The last ACK of `run`.
+    /// What the last ACK of `run` tells.
     #[inline]
-    pub(crate) fn last(&self, run: Run) -> Option<&AckRecord> {
-        self.acks.get(run.last as usize).map(|ack| &ack.record)
+    pub(crate) fn last_told(&self, run: Run) -> Option<(SeqNumber, u16)> {
+        self.acks.get(run.last as usize).map(|ack| told(&ack.record))
     }
 
     #[inline]
@@ -125,9 +125,10 @@ impl Iterator for Records<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<AckRecord> {
-        let Chained { record, next } = *self.acks.get(self.next as usize)?;
-        self.next = next;
-        Some(record)
+        let Chained { record, next } = self.acks.get(self.next as usize)?;
+        self.next = *next;
+        // The flag by itself, which shows the compiler that this is no `None`.
+        Some(AckRecord { has_timestamp: record.has_timestamp, ..*record })
     }
 }
 

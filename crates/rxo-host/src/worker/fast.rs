@@ -89,10 +89,9 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         let Some(run) = fast.gathered.run(number) else { return };
         let Some(slot) = slots.get_mut(run.place) else { return };
         slot.is_heard = true;
-        if let Some(last) = fast.gathered.last(run) {
+        if let Some(last) = fast.gathered.last_told(run) {
             slot.acks.remember(last);
         }
-        fast.counters.calls += 1;
         let records = fast.gathered.records(run);
         if let Some((cast, id)) = cast.as_deref_mut().and_then(|it| it.with_member_at(run.place)) {
             let mut is_to_be_served = true;

@@ -170,6 +170,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Ends a run of at least one ACK. We have not sent a FIN.
+    #[inline(always)]
     fn end_expected_acks(&mut self, now: Instant, run: &Run) {
         let noted = &run.noted;
         self.recovery.end_acks(&run.acks, noted.arrived_at);
