@@ -46,26 +46,34 @@ impl Timer {
     ];
 }
 
-/// When each timer fires.
-#[derive(Clone, Debug, Default)]
+/// When each timer fires; [`NEVER`] if it does not run, so that stopping one and looking for the first take no branch.
+#[derive(Clone, Debug)]
 pub(crate) struct Timers {
-    at: [Option<Instant>; Timer::COUNT],
+    at: [Instant; Timer::COUNT],
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self { at: [NEVER; Timer::COUNT] }
+    }
 }
 
 impl Timers {
     /// Starts `timer`, or restarts it.
     pub(crate) fn arm(&mut self, timer: Timer, at: Instant) {
-        self.at[timer as usize] = Some(at);
+        self.at[timer as usize] = at;
     }
 
     /// Starts `timer` unless it runs.
     pub(crate) fn arm_if_idle(&mut self, timer: Timer, at: Instant) {
-        self.at[timer as usize].get_or_insert(at);
+        if self.when(timer).is_none() {
+            self.arm(timer, at);
+        }
     }
 
     /// Stops `timer`.
     pub(crate) fn stop(&mut self, timer: Timer) {
-        self.at[timer as usize] = None;
+        self.at[timer as usize] = NEVER;
     }
 
     /// Stops all timers.
@@ -75,12 +83,12 @@ impl Timers {
 
     /// When `timer` fires; `None` if it does not run.
     pub(crate) fn when(&self, timer: Timer) -> Option<Instant> {
-        self.at[timer as usize]
+        running(self.at[timer as usize])
     }
 
     /// When the first timer fires; `None` if none runs.
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.at.iter().flatten().min().copied()
+        running(self.at.iter().fold(NEVER, |first, at| first.min(*at)))
     }
 
     /// Stops the first timer that is due at `now`, and returns it.
@@ -91,3 +99,10 @@ impl Timers {
         Some(timer)
     }
 }
+
+fn running(at: Instant) -> Option<Instant> {
+    (at < NEVER).then_some(at)
+}
+
+/// The clock ends here, after 584 years.
+const NEVER: Instant = Instant::from_nanos(u64::MAX);

@@ -66,6 +66,7 @@ impl AckRing {
     }
 
     /// Whether no record waits.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.head.load(Ordering::SeqCst) == self.tail.load(Ordering::SeqCst)
     }

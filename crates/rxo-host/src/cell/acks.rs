@@ -10,9 +10,9 @@ use super::ack_ring::{AckTerms, ENTRIES, Pushed};
 use super::{Cell, Given};
 use crate::buffer::Buffer;
 
-/// What became of the ACKs of one connection in a batch.
+/// What became of the ACKs of one connection in a batch that found the cell locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GivenAcks {
+pub(crate) struct WaitingAcks {
     pub(crate) given: Given,
     /// ACKs that were put into the ring.
     pub(crate) pushed: u64,
@@ -24,32 +24,26 @@ pub(crate) struct GivenAcks {
     pub(crate) refused: u64,
 }
 
-impl GivenAcks {
-    /// The connection has taken all of them.
-    pub(crate) const TAKEN: Self =
-        Self { given: Given::Taken, pushed: 0, overwritten: 0, most: 0, refused: 0 };
-}
-
 impl<B: AsRef<[u8]>> Cell<B> {
-    /// Gives pure ACKs to the connection in one call, or to the ring if an application holds the lock.
+    /// Gives pure ACKs to the connection in one call, or to the ring if an application holds the lock: then says what became
+    /// of them.
     #[inline]
     pub(crate) fn on_acks(
         &self,
         now: Instant,
-        records: impl Iterator<Item = AckRecord>,
+        records: impl Iterator<Item = AckRecord> + Clone,
         terms: AckTerms,
-    ) -> GivenAcks {
-        match self.try_lock() {
-            Some(mut inner) => {
-                if self.run_backlog(&mut inner) {
-                    // As with every arrival: until the cell is served, the text would fill the device.
-                    Self::read_out(&mut inner);
-                }
-                inner.connection.on_arrival(now, Arrival::acks(records));
-                GivenAcks::TAKEN
-            }
-            None => self.put_off_acks(now, records, terms),
+    ) -> Option<WaitingAcks> {
+        let Some(mut inner) = self.try_lock() else {
+            // A copy, so that what is not put off stays in registers.
+            return Some(self.put_off_acks(now, records.clone(), terms));
+        };
+        if self.run_backlog(&mut inner) {
+            // As with every arrival: until the cell is served, the text would fill the device.
+            Self::read_out(&mut inner);
         }
+        inner.connection.on_arrival(now, Arrival::acks(records));
+        None
     }
 
     /// Whether segments wait in the backlog. It stays as it is while the worker gives nothing, or becomes empty.
@@ -64,8 +58,9 @@ impl<B: AsRef<[u8]>> Cell<B> {
         now: Instant,
         records: impl Iterator<Item = AckRecord>,
         terms: AckTerms,
-    ) -> GivenAcks {
-        let mut outcome = GivenAcks { given: Given::Waits, ..GivenAcks::TAKEN };
+    ) -> WaitingAcks {
+        let given = Given::Waits;
+        let mut outcome = WaitingAcks { given, pushed: 0, overwritten: 0, most: 0, refused: 0 };
         for record in records {
             let pushed = match self.backlog.is_empty() {
                 true => self.ring.push(now, record, terms),
@@ -101,7 +96,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
     }
 }
 
-impl GivenAcks {
+impl WaitingAcks {
     fn note(&mut self, pushed: Pushed) {
         match pushed {
             Pushed::Waits(waiting) => {

@@ -37,7 +37,7 @@ use rxo_wire::tcp::AckRecord;
 
 use self::ack_ring::AckRing;
 pub(crate) use self::ack_ring::AckTerms;
-pub(crate) use self::acks::GivenAcks;
+pub(crate) use self::acks::WaitingAcks;
 use self::backlog::Backlog;
 pub(crate) use self::calls::{Bound, Socket, local, peer};
 pub(crate) use self::group::GroupFlow;

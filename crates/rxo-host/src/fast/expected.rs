@@ -9,38 +9,29 @@
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::tcp::AckRecord;
-use rxo_wire::{ETHERNET_HEADER_BYTES, SeqNumber};
+use rxo_wire::{ETHERNET_HEADER_BYTES, SeqNumber, TcpFlags};
 
 /// What is expected. By default nothing.
 #[derive(Debug)]
 pub(super) struct Expected {
-    /// `None` if nothing is expected.
-    layout: Option<&'static Layout>,
-    /// The first bytes of the ACK before.
-    head: [u8; HEAD_BYTES],
-    /// Its last bytes.
-    tail: [u8; TAIL_BYTES],
+    /// Which of [`LAYOUTS`] the ACK before has; another number if nothing is expected.
+    layout: usize,
+    /// The ACK before.
+    before: [u8; MOST_BYTES],
     /// What its IPv4 identification and checksum add up to.
     ip_sum: u16,
     /// What its TCP header adds up to; `None` if nobody has verified its checksum.
     tcp_sum: Option<u16>,
-    /// Its fields. Those that are not read of the next ACK are the same.
-    record: AckRecord,
+    /// The ECN field of its IP header, which is the same in the next.
+    ecn: u8,
     /// The run in which it was gathered.
     run: u32,
 }
 
 impl Default for Expected {
     fn default() -> Self {
-        Self {
-            layout: None,
-            head: [0; HEAD_BYTES],
-            tail: [0; TAIL_BYTES],
-            ip_sum: 0,
-            tcp_sum: None,
-            record: AckRecord::default(),
-            run: 0,
-        }
+        let before = [0; MOST_BYTES];
+        Self { layout: NOTHING, before, ip_sum: 0, tcp_sum: None, ecn: 0, run: 0 }
     }
 }
 
@@ -48,56 +39,64 @@ impl Expected {
     /// Expects nothing.
     #[inline]
     pub(super) fn forget(&mut self) {
-        self.layout = None;
+        self.layout = NOTHING;
     }
 
-    /// Expects what follows `frame`, which is a pure ACK with the fields `record` that was gathered in `run`.
+    /// Expects what follows `frame`, which is a pure ACK that was gathered in `run`. `shape` is whether it has a timestamp, and
+    /// the ECN field of its IP header.
     pub(super) fn learn(
         &mut self,
         link: LinkKind,
         frame: &Frame<&[u8]>,
-        record: &AckRecord,
+        (has_timestamp, ecn): (bool, u8),
         run: u32,
     ) {
-        let bytes = frame.bytes;
         self.forget();
-        let layout = Layout::of(link, bytes, record.has_timestamp);
-        let (Some(layout), Some(head), Some(tail)) =
-            (layout, bytes.first_chunk(), bytes.last_chunk())
-        else {
-            return;
-        };
-        if layout.has_timestamp && !has_usual_timestamp(timestamped(tail)) {
+        let bytes = frame.bytes;
+        let Some(number) = Layout::of(link, bytes, has_timestamp) else { return };
+        let layout = &LAYOUTS[number];
+        if layout.has_timestamp && !has_usual_timestamp(layout, bytes) {
             return;
         }
-        self.layout = Some(layout);
-        (self.head, self.tail) = (*head, *tail);
-        self.ip_sum = layout.ip_sum(head);
-        self.tcp_sum = (!frame.checksum.is_trusted()).then(|| layout.tcp_sum(tail));
-        (self.record, self.run) = (*record, run);
+        self.layout = number;
+        self.before[..bytes.len()].copy_from_slice(bytes);
+        self.ip_sum = layout.ip_sum(bytes);
+        self.tcp_sum = (!frame.checksum.is_trusted()).then(|| layout.tcp_sum(bytes));
+        (self.ecn, self.run) = (ecn, run);
     }
 
     /// The fields of `frame` if it is what is expected, and the run to which it belongs.
     #[inline(always)]
     pub(super) fn read(&self, frame: &Frame<&[u8]>) -> Option<(u32, AckRecord)> {
-        let layout = self.layout?;
-        if frame.bytes.len() != layout.bytes || frame.gso.is_some() || frame.vlan.is_some() {
-            return None;
+        match self.layout {
+            0 => self.read_as::<0>(frame),
+            1 => self.read_as::<1>(frame),
+            2 => self.read_as::<2>(frame),
+            3 => self.read_as::<3>(frame),
+            4 => self.read_as::<4>(frame),
+            5 => self.read_as::<5>(frame),
+            6 => self.read_as::<6>(frame),
+            7 => self.read_as::<7>(frame),
+            8 => self.read_as::<8>(frame),
+            _ => None,
         }
-        let (head, tail) = (frame.bytes.first_chunk()?, frame.bytes.last_chunk()?);
-        let is_like = is_equal(head, &self.head, &layout.head)
-            && is_equal(tail, &self.tail, &layout.tail)
-            && layout.ip_sum(head) == self.ip_sum;
-        if !is_like || !self.is_sum_right(layout, frame, tail) {
-            return None;
-        }
-        let arrived_at_ns = frame.arrived_at.as_nanos();
-        Some((self.run, layout.read(tail, AckRecord { arrived_at_ns, ..self.record })))
     }
 
+    /// [`Expected::read`] of a layout that is known where it is compiled, so that only what must be equal is compared.
     #[inline(always)]
-    fn is_sum_right(&self, layout: &Layout, frame: &Frame<&[u8]>, tail: &[u8; TAIL_BYTES]) -> bool {
-        frame.checksum.is_trusted() || Some(layout.tcp_sum(tail)) == self.tcp_sum
+    fn read_as<const LAYOUT: usize>(&self, frame: &Frame<&[u8]>) -> Option<(u32, AckRecord)> {
+        let layout = const { &LAYOUTS[LAYOUT] };
+        let bytes = frame.bytes;
+        if bytes.len() != layout.bytes || frame.gso.is_some() || frame.vlan.is_some() {
+            return None;
+        }
+        if !layout.is_like(bytes, &self.before) || layout.ip_sum(bytes) != self.ip_sum {
+            return None;
+        }
+        if !frame.checksum.is_trusted() && Some(layout.tcp_sum(bytes)) != self.tcp_sum {
+            return None;
+        }
+        Some((self.run, layout.read(bytes, self.ecn, frame.arrived_at.as_nanos())))
     }
 }
 
@@ -105,28 +104,27 @@ impl Expected {
 #[derive(Debug)]
 struct Layout {
     /// Ones where bytes must be equal.
-    head: [u8; HEAD_BYTES],
-    tail: [u8; TAIL_BYTES],
+    fixed: [u8; MOST_BYTES],
     /// The length of the frame.
     bytes: usize,
-    /// Where the IPv4 identification and checksum begin; both at 0 for IPv6.
-    ipv4: [usize; 2],
-    /// Where the TCP header begins in the tail.
+    /// Where the IPv4 header begins; `None` for IPv6.
+    ipv4: Option<usize>,
+    /// Where the TCP header begins.
     tcp: usize,
     has_timestamp: bool,
 }
 
 impl Layout {
-    /// The layout of a pure ACK, if it is one of the usual.
-    fn of(link: LinkKind, frame: &[u8], has_timestamp: bool) -> Option<&'static Self> {
+    /// The number of the layout of a pure ACK, if it is one of the usual.
+    fn of(link: LinkKind, frame: &[u8], has_timestamp: bool) -> Option<usize> {
         let network = if link == LinkKind::RawIp { 0 } else { ETHERNET_HEADER_BYTES };
         let is_v4 = frame.get(network)? >> 4 == 4;
-        let is_it = |layout: &&Self| {
+        let is_it = |layout: &Self| {
             layout.bytes == frame.len()
                 && layout.has_timestamp == has_timestamp
-                && (layout.ipv4[0] != 0) == is_v4
+                && layout.ipv4.is_some() == is_v4
         };
-        LAYOUTS.iter().find(is_it)
+        LAYOUTS.iter().position(is_it)
     }
 
     const fn new(network: usize, is_v4: bool, has_timestamp: bool, bytes: usize) -> Self {
@@ -143,82 +141,76 @@ impl Layout {
             fixed[at] = if may_differ { 0 } else { 0xff };
             at += 1;
         }
-        let (mut head, mut tail) = ([0; HEAD_BYTES], [0; TAIL_BYTES]);
-        head.copy_from_slice(fixed.split_at(HEAD_BYTES).0);
-        let tail_at = bytes - TAIL_BYTES;
-        tail.copy_from_slice(fixed.split_at(tail_at).1.split_at(TAIL_BYTES).0);
-        let ipv4 = if is_v4 { [network + 4, network + 10] } else { [0, 0] };
-        Self { head, tail, bytes, ipv4, tcp: tcp - tail_at, has_timestamp }
+        let ipv4 = if is_v4 { Some(network) } else { None };
+        Self { fixed, bytes, ipv4, tcp, has_timestamp }
     }
 
-    /// The record of an ACK that is like the one with the record `before`.
+    /// Whether a frame of this layout is like the one before, where it must be.
     #[inline(always)]
-    fn read(&self, tail: &[u8; TAIL_BYTES], before: AckRecord) -> AckRecord {
-        if self.has_timestamp {
-            let tcp = timestamped(tail);
-            let (ts_value, ts_echo) = (word32(tcp, 24), word32(tcp, 28));
-            return AckRecord { ts_value, ts_echo, ..said(tcp, before) };
-        }
-        match tail.get(self.tcp..).and_then(|tcp| tcp.first_chunk::<20>()) {
-            Some(tcp) => said(tcp, before),
-            None => before,
+    fn is_like(&self, frame: &[u8], before: &[u8; MOST_BYTES]) -> bool {
+        // The last word may begin in the one before it.
+        let words = (0..self.bytes.div_ceil(8)).map(|number| (number * 8).min(self.bytes - 8));
+        let differs = |at| (word64(frame, at) ^ word64(before, at)) & word64(&self.fixed, at);
+        words.fold(0, |differing, at| differing | differs(at)) == 0
+    }
+
+    /// The record of an ACK that is like the one before, which had the same `ecn`.
+    #[inline(always)]
+    fn read(&self, frame: &[u8], ecn: u8, arrived_at_ns: u64) -> AckRecord {
+        let word = |at: usize| u32::from_be(word32(frame, self.tcp + at));
+        let stamp = |at: usize| if self.has_timestamp { word(at) } else { 0 };
+        AckRecord {
+            arrived_at_ns,
+            seq: SeqNumber(word(4)),
+            ack: SeqNumber(word(8)),
+            ts_value: stamp(24),
+            ts_echo: stamp(28),
+            window: u16::from_be(word16(frame, self.tcp + 14)),
+            flags: TcpFlags::ACK,
+            ecn,
+            has_timestamp: self.has_timestamp,
         }
     }
 
     /// What the fields of an IPv4 header add up to that may differ. The same for all of IPv6.
     #[inline(always)]
-    fn ip_sum(&self, head: &[u8; HEAD_BYTES]) -> u16 {
-        let word = |at: usize| {
-            let word = head.get(at..).and_then(|it| it.first_chunk());
-            u32::from(word.map_or(0, |it| u16::from_ne_bytes(*it)))
-        };
-        let sum = word(self.ipv4[0]) + word(self.ipv4[1]);
-        ((sum >> 16) + (sum & 0xffff)) as u16
+    fn ip_sum(&self, frame: &[u8]) -> u16 {
+        let Some(ipv4) = self.ipv4 else { return 0 };
+        let (sum, carries) = word16(frame, ipv4 + 4).overflowing_add(word16(frame, ipv4 + 10));
+        sum + u16::from(carries)
     }
 
     /// What the TCP header adds up to. The pseudo-header is the same for all.
     #[inline(always)]
-    fn tcp_sum(&self, tail: &[u8; TAIL_BYTES]) -> u16 {
+    fn tcp_sum(&self, frame: &[u8]) -> u16 {
         let bytes = if self.has_timestamp { 32 } else { 20 };
-        let header = tail.get(self.tcp..self.tcp + bytes).unwrap_or_default();
-        let words = header.as_chunks::<4>().0.iter();
-        folded(words.map(|word| u64::from(u32::from_ne_bytes(*word))).sum())
+        let words = (0..bytes / 4).map(|number| u64::from(word32(frame, self.tcp + 4 * number)));
+        folded(words.sum())
     }
 }
 
-/// `before` with the sequence and ACK number and the window of the TCP header `tcp`.
-#[inline(always)]
-fn said<const N: usize>(tcp: &[u8; N], before: AckRecord) -> AckRecord {
-    let (seq, ack) = (SeqNumber(word32(tcp, 4)), SeqNumber(word32(tcp, 8)));
-    AckRecord { seq, ack, window: u16::from_be_bytes([tcp[14], tcp[15]]), ..before }
-}
-
-/// The TCP header at the end of a frame, if it has a timestamp and no other option: nothing is padded then.
-#[inline(always)]
-fn timestamped(tail: &[u8; TAIL_BYTES]) -> &[u8; TIMESTAMPED_BYTES] {
-    tail.last_chunk().unwrap_or(&[0; TIMESTAMPED_BYTES])
-}
-
 /// Whether the timestamp is in its usual place (RFC 7323, appendix A).
-fn has_usual_timestamp(tcp: &[u8; TIMESTAMPED_BYTES]) -> bool {
-    word32(tcp, 20) == 0x0101_080a
+fn has_usual_timestamp(layout: &Layout, frame: &[u8]) -> bool {
+    u32::from_be(word32(frame, layout.tcp + 20)) == 0x0101_080a
+}
+
+/// The word at `at` as it lies; 0 behind the end.
+#[inline(always)]
+fn word64(bytes: &[u8], at: usize) -> u64 {
+    let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
+    word.map_or(0, |word| u64::from_ne_bytes(*word))
 }
 
 #[inline(always)]
-fn word32<const N: usize>(header: &[u8; N], at: usize) -> u32 {
-    u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-}
-
-/// Whether `a` and `b` are equal where `fixed` has ones. `N` is a multiple of 8.
-#[inline(always)]
-fn is_equal<const N: usize>(a: &[u8; N], b: &[u8; N], fixed: &[u8; N]) -> bool {
-    let differs = |at| (word(a, at) ^ word(b, at)) & word(fixed, at);
-    (0..N / 8).fold(0, |differing, at| differing | differs(at)) == 0
+fn word32(bytes: &[u8], at: usize) -> u32 {
+    let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
+    word.map_or(0, |word| u32::from_ne_bytes(*word))
 }
 
 #[inline(always)]
-fn word<const N: usize>(bytes: &[u8; N], at: usize) -> u64 {
-    u64::from_ne_bytes(bytes[..].as_chunks().0[at])
+fn word16(bytes: &[u8], at: usize) -> u16 {
+    let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
+    word.map_or(0, |word| u16::from_ne_bytes(*word))
 }
 
 /// The sum of 16-bit words in ones' complement. Zero only if all of them are.
@@ -234,9 +226,8 @@ const fn is_in(at: usize, start: usize, bytes: usize) -> bool {
     at >= start && at < start + bytes
 }
 
-/// Every length is another, but for IPv4 with padding beside IPv6 on raw IP. Raw IPv4 without a timestamp is shorter
-/// than the tail, and never expected.
-static LAYOUTS: [Layout; 8] = {
+/// Every length is another, but for IPv4 with padding beside IPv6 on raw IP.
+const LAYOUTS: [Layout; 9] = {
     const E: usize = ETHERNET_HEADER_BYTES;
     [
         Layout::new(E, true, true, 66),
@@ -247,15 +238,13 @@ static LAYOUTS: [Layout; 8] = {
         Layout::new(E, false, false, 74),
         Layout::new(0, true, true, 52),
         Layout::new(0, false, true, 72),
+        Layout::new(0, true, false, 40),
         Layout::new(0, false, false, 60),
     ]
 };
 
-/// Head and tail together cover every layout.
-const HEAD_BYTES: usize = 40;
-const TAIL_BYTES: usize = 48;
-/// A TCP header with a timestamp.
-const TIMESTAMPED_BYTES: usize = 32;
+/// The number of no layout.
+const NOTHING: usize = usize::MAX;
 /// An ACK over Ethernet and IPv6 with a timestamp.
 const MOST_BYTES: usize = 86;
 

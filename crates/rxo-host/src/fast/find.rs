@@ -8,7 +8,7 @@ use rxo_wire::tcp::AckRecord;
 use rxo_wire::{FlowKey, SeqNumber};
 
 use super::gather::told;
-use super::order::{Known, spot};
+use super::order::Known;
 use super::parse::PureAck;
 use super::{FallbackReason, Fast, FastModule};
 use crate::cell::AckTerms;
@@ -29,10 +29,16 @@ impl AckState {
         Self { is_admitted, ..Self::default() }
     }
 
-    /// Remembers the last ACK that was consumed, beside which the next may be a duplicate.
+    /// Whether the connection is open, and packets of its flow pass the gate.
     #[inline]
-    pub(crate) fn remember(&mut self, record: &AckRecord) {
-        self.last = told(record);
+    const fn takes_acks(&self) -> bool {
+        self.terms.is_synchronized && self.is_admitted
+    }
+
+    /// Remembers what the last ACK that was consumed has told: if the next tells the same, it is a duplicate.
+    #[inline]
+    pub(crate) fn remember(&mut self, told: (SeqNumber, u16)) {
+        self.last = told;
     }
 }
 
@@ -41,33 +47,65 @@ pub(crate) trait Connections {
     /// The place of the connection of the flow `key`.
     fn find(&mut self, key: &FlowKey) -> Option<u32>;
 
+    /// What is at `place` now, if that is the connection of the flow `key`.
+    fn at(&self, place: u32, key: &FlowKey) -> Option<Seen>;
+
     /// What is known of the connection at `place`.
     fn state(&mut self, place: u32) -> Option<&mut AckState>;
 
-    /// Whether segments wait in the backlog of the connection at `place`.
-    fn has_backlog(&self, place: u32) -> bool;
+    /// Whether the engine holds anything of the flow `key`.
+    fn is_held(&self, key: &FlowKey) -> bool;
+}
+
+/// A connection, as it is before an ACK of it is gathered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) place: u32,
+    pub(crate) state: AckState,
+    /// Whether segments wait in its backlog.
+    pub(crate) has_backlog: bool,
 }
 
 impl Fast {
-    /// Decides about one frame of a batch. `is_held` says whether the engine holds anything of a flow.
+    /// Decides about one frame of a batch that [`Fast::takes_expected`] has not taken.
     #[inline(always)]
     pub(crate) fn look(
         &mut self,
         connections: &mut impl Connections,
-        is_held: impl Fn(&FlowKey) -> bool,
         now: Instant,
         frame: &Frame<&[u8]>,
     ) -> Verdict {
-        if self.on.has_observers() && self.is_filtered(now, frame) {
-            return Verdict::Consumed;
+        if self.on.has_observers() {
+            // They come before all else, so they have not seen it if it was expected.
+            if self.is_filtered(now, frame) || self.takes_next(frame) {
+                return Verdict::Consumed;
+            }
         }
+        match self.take(connections, frame) {
+            Ok(()) => Verdict::Consumed,
+            Err(reason) => {
+                self.pass(reason, frame);
+                Verdict::Fallback
+            }
+        }
+    }
+
+    /// Gathers the ACK in `frame` if it is the expected one and no module is to see it first. Returns whether it has. Calls
+    /// nothing, so that it costs the caller few registers.
+    #[inline(always)]
+    pub(crate) fn takes_expected(&mut self, frame: &Frame<&[u8]>) -> bool {
+        !self.on.has_observers() && self.takes_next(frame)
+    }
+
+    #[inline(always)]
+    fn takes_next(&mut self, frame: &Frame<&[u8]>) -> bool {
         if let Some((run, record)) = self.expected.read(frame)
             && let Some(is_duplicate) = self.gathered.append_within_capacity(run, record)
         {
             self.note(is_duplicate);
-            return Verdict::Consumed;
+            return true;
         }
-        self.take_or_pass(connections, is_held, frame)
+        false
     }
 
     /// Shows the frame to the modules that see all frames. Returns whether one of them drops it.
@@ -78,46 +116,34 @@ impl Fast {
         is_filtered
     }
 
-    /// Takes a frame by all checks. Out of line, so that an expected ACK needs few registers.
-    #[inline(never)]
-    fn take_or_pass(
-        &mut self,
-        connections: &mut impl Connections,
-        is_held: impl Fn(&FlowKey) -> bool,
-        frame: &Frame<&[u8]>,
-    ) -> Verdict {
-        match self.take(connections, is_held, frame) {
-            Ok(()) => Verdict::Consumed,
-            Err(reason) => {
-                self.counters.fallbacks[reason as usize] += 1;
-                self.expected.forget();
-                self.flows.pass(self.expect.link, frame);
-                Verdict::Fallback
-            }
-        }
+    /// Takes note that `frame` takes the ordinary way.
+    fn pass(&mut self, reason: FallbackReason, frame: &Frame<&[u8]>) {
+        self.counters.fallbacks[reason as usize] += 1;
+        self.expected.forget();
+        self.flows.pass(self.expect.link, frame);
     }
 
     /// Gathers the ACK in `frame`, or says why not.
+    #[inline(always)]
     fn take(
         &mut self,
         connections: &mut impl Connections,
-        is_held: impl Fn(&FlowKey) -> bool,
         frame: &Frame<&[u8]>,
     ) -> Result<(), FallbackReason> {
         if !self.on.has(FastModule::PureAck) {
             return Err(FallbackReason::Off);
         }
-        let PureAck { key, record } = self.expect.read(frame)?;
-        let spot = spot(self.expect.link, frame.bytes).ok_or(FallbackReason::Ip)?;
+        let PureAck { key, spot, record } = self.expect.read(frame)?;
         let known = self.flows.known(spot);
         let run = match known {
             Known::Run(number) => self.gathered.run(number as usize).map(|run| (number, run)),
             Known::Nothing | Known::Blocked => None,
         };
         if let Some((number, run)) = run {
-            if run.key == key && !self.one_by_one {
+            if !self.one_by_one && connections.at(run.place, &key).is_some() {
                 if self.gathered.is_last(number) {
-                    self.expected.learn(self.expect.link, frame, &record, number);
+                    let shape = (record.has_timestamp, record.ecn);
+                    self.expected.learn(self.expect.link, frame, shape, number);
                 }
                 self.append(number, record);
                 return Ok(());
@@ -126,23 +152,28 @@ impl Fast {
             // would then be given before the ACKs of the flow's next one.
             self.expected.forget();
             if let (Some(last), Some(state)) =
-                (self.gathered.last(run), connections.state(run.place))
+                (self.gathered.last_told(run), connections.state(run.place))
             {
-                state.remember(&last);
+                state.remember(last);
             }
         }
-        let place = find(connections, &key)?;
-        if known == Known::Blocked || is_held(&key) {
+        let seen = match connections.at(self.flows.last_place(spot), &key) {
+            Some(seen) => seen,
+            None => find(connections, key).ok_or(FallbackReason::NoConnection)?,
+        };
+        if !seen.state.takes_acks() {
+            return Err(FallbackReason::NotSynchronized);
+        }
+        if known == Known::Blocked || connections.is_held(&key) {
             return Err(FallbackReason::Order);
         }
         // The worker alone fills the backlog, so while this batch is looked at it stays empty.
-        if connections.has_backlog(place) {
+        if seen.has_backlog {
             return Err(FallbackReason::Backlog);
         }
-        let run = self.gathered.begin(key, place, record);
-        self.flows.set(spot, run);
-        let before = connections.state(place).map(|state| state.last);
-        self.note(before.is_some_and(|last| last == told(&record)));
+        let run = self.gathered.begin(seen.place, record);
+        self.flows.set(spot, run, seen.place);
+        self.note(seen.state.last == told(&record));
         Ok(())
     }
 
@@ -153,23 +184,28 @@ impl Fast {
         self.note(is_duplicate);
     }
 
-    /// Counts a consumed ACK, and whether it repeats the one before.
+    /// Counts an ACK that repeats the one before, if it does.
     #[inline]
     fn note(&mut self, is_duplicate: bool) {
-        self.counters.consumed += 1;
-        self.counters.duplicates += u64::from(is_duplicate);
+        if is_duplicate {
+            self.counters.duplicates += 1;
+        }
+    }
+
+    /// Ends a batch: counts what was gathered, and forgets it.
+    pub(crate) fn end(&mut self) {
+        self.counters.consumed += self.gathered.acks() as u64;
+        self.counters.calls += self.gathered.runs() as u64;
+        self.gathered.clear();
     }
 }
 
-/// The place of the connection of the flow `key`, if it can take ACKs.
-#[inline]
-fn find(connections: &mut impl Connections, key: &FlowKey) -> Result<u32, FallbackReason> {
-    let place = connections.find(key).ok_or(FallbackReason::NoConnection)?;
-    let state = connections.state(place).ok_or(FallbackReason::NoConnection)?;
-    match state.terms.is_synchronized && state.is_admitted {
-        true => Ok(place),
-        false => Err(FallbackReason::NotSynchronized),
-    }
+/// Looks for the connection of the flow `key`: by value, so that it need not be in memory where the last one is found.
+#[cold]
+#[inline(never)]
+fn find(connections: &mut impl Connections, key: FlowKey) -> Option<Seen> {
+    let place = connections.find(&key)?;
+    connections.at(place, &key)
 }
 
 #[cfg(test)]

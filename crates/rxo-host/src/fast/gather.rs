@@ -4,8 +4,8 @@
 //! runs only if another flow shares its spot ([`super::order`]) or ACKs are not to be gathered; they are given to it
 //! in order. Nothing allocates once a batch has been as large as it gets.
 
+use rxo_wire::SeqNumber;
 use rxo_wire::tcp::AckRecord;
-use rxo_wire::{FlowKey, SeqNumber};
 
 /// The ACKs of a batch.
 #[derive(Debug, Default)]
@@ -17,7 +17,6 @@ pub(crate) struct Gathered {
 /// ACKs of one connection, in order of arrival.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
-    pub(crate) key: FlowKey,
     /// The place of the connection's cell.
     pub(crate) place: u32,
     first: u32,
@@ -36,6 +35,11 @@ impl Gathered {
         self.runs.len()
     }
 
+    /// The number of ACKs.
+    pub(super) fn acks(&self) -> usize {
+        self.acks.len()
+    }
+
     /// A run.
     #[inline]
     pub(crate) fn run(&self, number: usize) -> Option<Run> {
@@ -44,9 +48,9 @@ impl Gathered {
 
     /// Begins a run with one ACK. Returns its number.
     #[inline]
-    pub(super) fn begin(&mut self, key: FlowKey, place: u32, record: AckRecord) -> u32 {
+    pub(super) fn begin(&mut self, place: u32, record: AckRecord) -> u32 {
         let ack = self.push(record);
-        self.runs.push(Run { key, place, first: ack, last: ack });
+        self.runs.push(Run { place, first: ack, last: ack });
         (self.runs.len() - 1) as u32
     }
 
@@ -84,10 +88,10 @@ impl Gathered {
         run.is_some_and(|run| run.last as usize + 1 == self.acks.len())
     }
 
-    /// The last ACK of `run`.
+    /// What the last ACK of `run` tells.
     #[inline]
-    pub(crate) fn last(&self, run: Run) -> Option<AckRecord> {
-        self.acks.get(run.last as usize).map(|ack| ack.record)
+    pub(crate) fn last_told(&self, run: Run) -> Option<(SeqNumber, u16)> {
+        self.acks.get(run.last as usize).map(|ack| told(&ack.record))
     }
 
     #[inline]
@@ -121,9 +125,10 @@ impl Iterator for Records<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<AckRecord> {
-        let Chained { record, next } = *self.acks.get(self.next as usize)?;
-        self.next = next;
-        Some(record)
+        let Chained { record, next } = self.acks.get(self.next as usize)?;
+        self.next = *next;
+        // The flag by itself, which shows the compiler that this is no `None`.
+        Some(AckRecord { has_timestamp: record.has_timestamp, ..*record })
     }
 }
 

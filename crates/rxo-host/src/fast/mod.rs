@@ -31,7 +31,7 @@ use rxo_wire::checksum::Summer;
 
 pub use self::counters::FastCounters;
 use self::expected::Expected;
-pub(crate) use self::find::{AckState, Connections};
+pub(crate) use self::find::{AckState, Connections, Seen};
 use self::gather::Gathered;
 use self::modules::Modules;
 pub use self::modules::{Account, AccountBy, AccountName, FilterRule, HalfOpen, RuleError};

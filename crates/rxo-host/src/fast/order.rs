@@ -24,6 +24,8 @@ struct Spot {
     batch: u32,
     /// The run in which the ACKs of the last flow at this spot are gathered, or [`BLOCKED`].
     run: u32,
+    /// The place of the connection whose ACK was gathered here last, in whatever batch. It may be there no more.
+    place: u32,
 }
 
 /// What is known of the flows at a spot in this batch.
@@ -55,7 +57,7 @@ impl Flows {
     /// What is known of the flows at `spot`.
     #[inline]
     pub(super) fn known(&self, spot: usize) -> Known {
-        let Spot { batch, run } = self.spots[spot % SPOTS];
+        let Spot { batch, run, .. } = self.spots[spot % SPOTS];
         match run {
             _ if self.is_all_blocked => Known::Blocked,
             _ if batch != self.batch => Known::Nothing,
@@ -64,17 +66,26 @@ impl Flows {
         }
     }
 
-    /// Gathers the next ACKs at `spot` in `run`.
+    /// Gathers the next ACKs at `spot` in `run`, which is of the connection at `place`.
     #[inline]
-    pub(super) fn set(&mut self, spot: usize, run: u32) {
-        self.spots[spot % SPOTS] = Spot { batch: self.batch, run };
+    pub(super) fn set(&mut self, spot: usize, run: u32, place: u32) {
+        self.spots[spot % SPOTS] = Spot { batch: self.batch, run, place };
+    }
+
+    /// The place of the connection whose ACK was gathered last at `spot`, if it is still there: most often that of the next.
+    #[inline]
+    pub(super) fn last_place(&self, spot: usize) -> u32 {
+        self.spots[spot % SPOTS].place
     }
 
     /// Takes note that `frame` takes the ordinary way.
     #[inline]
     pub(super) fn pass(&mut self, link: LinkKind, frame: &Frame<&[u8]>) {
         match whose(link, frame.bytes) {
-            Whose::Flow(spot) => self.set(spot, BLOCKED),
+            Whose::Flow(spot) => {
+                let Spot { batch, run, .. } = &mut self.spots[spot % SPOTS];
+                (*batch, *run) = (self.batch, BLOCKED);
+            }
             Whose::Nobody => {}
             Whose::Unknown => self.is_all_blocked = true,
         }
@@ -127,13 +138,10 @@ fn whose_v6(packet: &[u8]) -> Whose {
     }
 }
 
-/// The spot of the flow of a packet that begins with its IP header, if it is TCP at the usual place.
-#[inline]
-pub(super) fn spot(link: LinkKind, frame: &[u8]) -> Option<usize> {
-    match whose(link, frame) {
-        Whose::Flow(spot) => Some(spot),
-        Whose::Nobody | Whose::Unknown => None,
-    }
+/// The spot of the flow of a plain packet: the one that every other packet of the flow has.
+#[inline(always)]
+pub(super) fn spot_of_plain(packet: &[u8], is_v4: bool) -> Option<usize> {
+    Some(if is_v4 { spot_v4(packet.first_chunk()?) } else { spot_v6(packet.first_chunk()?) })
 }
 
 #[inline]

@@ -229,9 +229,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
 
     /// Marks the cell at `place` as to be served.
     pub(super) fn touch(&mut self, place: u32) {
-        if let Some(slot) = self.slots.get_mut(place).filter(|slot| !slot.is_dirty) {
-            slot.is_dirty = true;
-            self.dirty.push_back(place);
+        if let Some(slot) = self.slots.get_mut(place) {
+            slot.touch(place, &mut self.dirty);
         }
     }
 

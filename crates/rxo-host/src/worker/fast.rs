@@ -8,20 +8,27 @@ use rxo_wire::FlowKey;
 use super::Host;
 use super::core::Core;
 use super::slots::Slots;
-use crate::cell::{Given, GivenAcks};
+use crate::cell::{Given, WaitingAcks};
 use crate::demux::Demux;
-use crate::fast::{AckState, Connections};
+use crate::fast::{AckState, Connections, Seen};
 
 /// The connections of a worker, as the fast path sees them.
 struct Cells<'a, B> {
     demux: &'a mut Demux,
     slots: &'a mut Slots<B>,
+    engine: &'a Engine<B>,
 }
 
-impl<B: AsRef<[u8]>> Connections for Cells<'_, B> {
+impl<B: FrameBuffer> Connections for Cells<'_, B> {
     #[inline]
     fn find(&mut self, key: &FlowKey) -> Option<u32> {
         self.demux.find(key)
+    }
+
+    #[inline(always)]
+    fn at(&self, place: u32, key: &FlowKey) -> Option<Seen> {
+        let slot = self.slots.get(place).filter(|slot| slot.cell.pair.reversed() == *key)?;
+        Some(Seen { place, state: slot.acks, has_backlog: slot.cell.has_backlog() })
     }
 
     #[inline]
@@ -29,9 +36,10 @@ impl<B: AsRef<[u8]>> Connections for Cells<'_, B> {
         self.slots.get_mut(place).map(|slot| &mut slot.acks)
     }
 
-    #[inline]
-    fn has_backlog(&self, place: u32) -> bool {
-        self.slots.get(place).is_some_and(|slot| slot.cell.has_backlog())
+    #[inline(always)]
+    fn is_held(&self, key: &FlowKey) -> bool {
+        // The key is copied, so that it need not be in memory where nothing is held.
+        !self.engine.is_idle() && is_held(self.engine, *key)
     }
 }
 
@@ -43,7 +51,10 @@ where
     /// Receives a batch, without what the fast path consumes. Returns how many frames there were.
     pub(super) fn receive_past(&mut self, now: Instant) -> Result<usize, DeviceError> {
         let Self { source, engine, core, received, .. } = self;
-        let mut look = |frame: Frame<&[u8]>| core.look(engine, now, &frame);
+        let mut look = |frame: Frame<&[u8]>| match core.fast.takes_expected(&frame) {
+            true => Verdict::Consumed,
+            false => core.look(engine, now, &frame),
+        };
         let looked = source.receive_past(received, self.batch_frames, &mut look);
         // Also if the device has failed: what was consumed is nowhere else.
         core.give_acks(now);
@@ -54,13 +65,14 @@ where
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
-    #[inline(always)]
+    /// Out of line, so that an expected ACK needs few registers.
+    #[inline(never)]
     fn look(&mut self, engine: &Engine<B>, now: Instant, frame: &Frame<&[u8]>) -> Verdict
     where
         B: FrameBuffer,
     {
         let Self { demux, slots, fast, .. } = self;
-        fast.look(&mut Cells { demux, slots }, |key| engine.holds(key), now, frame)
+        fast.look(&mut Cells { demux, slots, engine }, now, frame)
     }
 
     /// Gives each connection its ACKs of this batch.
@@ -68,7 +80,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         for number in 0..self.fast.gathered.runs() {
             self.give_run(now, number);
         }
-        self.fast.gathered.clear();
+        self.fast.end();
     }
 
     #[inline]
@@ -77,43 +89,47 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         let Some(run) = fast.gathered.run(number) else { return };
         let Some(slot) = slots.get_mut(run.place) else { return };
         slot.is_heard = true;
-        if let Some(last) = fast.gathered.last(run) {
-            slot.acks.remember(&last);
+        if let Some(last) = fast.gathered.last_told(run) {
+            slot.acks.remember(last);
         }
-        let mut is_to_be_served = true;
         let records = fast.gathered.records(run);
-        let given = match cast.as_deref_mut().and_then(|cast| cast.with_member_at(run.place)) {
+        if let Some((cast, id)) = cast.as_deref_mut().and_then(|it| it.with_member_at(run.place)) {
+            let mut is_to_be_served = true;
             // Never by the ring: the group must tell the connection what it has sent.
-            Some((cast, id)) => {
-                slot.cell.prepare(|connection| {
-                    is_to_be_served = cast.on_acks(id, connection, records, now);
-                });
-                GivenAcks::TAKEN
-            }
-            None => slot.cell.on_acks(now, records, slot.acks.terms),
-        };
-        fast.counters.calls += 1;
-        match given.given {
-            Given::Taken if !is_to_be_served => {}
-            Given::Taken => self.touch(run.place),
-            // The thread that holds the lock marks the cell.
-            Given::Waits => {}
-            Given::Dropped => {
-                self.counters.backlog_drops += 1;
+            slot.cell.prepare(|connection| {
+                is_to_be_served = cast.on_acks(id, connection, records, now);
+            });
+            if is_to_be_served {
                 self.touch(run.place);
             }
+            return;
         }
-        if given.pushed + given.refused > 0 {
-            self.note_ring(given);
+        match slot.cell.on_acks(now, records, slot.acks.terms) {
+            None => slot.touch(run.place, &mut self.dirty),
+            Some(waiting) => self.note_waiting(run.place, waiting),
         }
     }
 
     #[cold]
-    fn note_ring(&mut self, given: GivenAcks) {
+    fn note_waiting(&mut self, place: u32, given: WaitingAcks) {
+        match given.given {
+            Given::Taken => self.touch(place),
+            // The thread that holds the lock marks the cell.
+            Given::Waits => {}
+            Given::Dropped => {
+                self.counters.backlog_drops += 1;
+                self.touch(place);
+            }
+        }
         let counters = &mut self.fast.counters;
         counters.ring_pushed += given.pushed;
         counters.ring_overwritten += given.overwritten;
         counters.ring_refused += given.refused;
         counters.ring_most = counters.ring_most.max(given.most);
     }
+}
+
+#[cold]
+fn is_held<B: FrameBuffer>(engine: &Engine<B>, key: FlowKey) -> bool {
+    engine.holds(&key)
 }

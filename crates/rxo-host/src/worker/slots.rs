@@ -1,5 +1,6 @@
 //! The cells of the worker. A place is an index, and is reused.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rxo_frame::Instant;
@@ -40,6 +41,17 @@ pub(crate) struct Slot<B> {
     pub(crate) is_active: bool,
     /// What the fast path must know of it.
     pub(crate) acks: AckState,
+}
+
+impl<B> Slot<B> {
+    /// Puts its `place` into the queue `dirty` of those that are to be served, unless it is there.
+    #[inline]
+    pub(crate) fn touch(&mut self, place: u32, dirty: &mut VecDeque<u32>) {
+        if !self.is_dirty {
+            self.is_dirty = true;
+            dirty.push_back(place);
+        }
+    }
 }
 
 /// All cells.

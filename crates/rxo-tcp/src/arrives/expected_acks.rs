@@ -4,6 +4,8 @@
 //! here. Each ACK is counted by itself (round trip, congestion window). What the last ACK decides is done once:
 //! the scoreboard, the peer's window, the timestamp, the timers, and freeing the send buffer.
 
+use core::iter::once;
+
 use rxo_frame::Instant;
 use rxo_wire::tcp::{AckRecord, Timestamp};
 use rxo_wire::{SeqNumber, TcpFlags};
@@ -18,6 +20,12 @@ struct Run {
     acks: AckRun,
     /// SND.UNA before the run.
     from: SeqNumber,
+    noted: Noted,
+}
+
+/// What the ACKs of a run say beside their numbers, as far as it decides something.
+#[derive(Clone, Copy)]
+struct Noted {
     /// TS.Recent, if timestamps are agreed on.
     recent: Option<u32>,
     /// Whether the timestamp of an ACK is recorded.
@@ -32,20 +40,35 @@ struct Run {
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Takes pure ACKs by their records, each counted by itself.
-    pub(super) fn take_acks(&mut self, now: Instant, records: impl Iterator<Item = AckRecord>) {
-        let mut run = self.begin_expected_acks(now);
-        for record in records {
-            if let Some(run) = &mut run
-                && self.expects_ack(run, &record)
-            {
-                self.take_expected_ack(run, now, &record);
-                continue;
+    pub(super) fn take_acks(&mut self, now: Instant, mut records: impl Iterator<Item = AckRecord>) {
+        let mut next = records.next();
+        while let Some(record) = next {
+            next = self.take_expected_acks(now, record, &mut records);
+            if let Some(record) = next {
+                self.take_segment(now, Segment::from(&record));
+                next = records.next();
             }
-            self.end_expected_acks(now, run.as_ref());
-            self.take_segment(now, Segment::from(&record));
-            run = self.begin_expected_acks(now);
         }
-        self.end_expected_acks(now, run.as_ref());
+    }
+
+    /// Takes `record` and those that follow, as far as they are expected. Returns the first that is not.
+    #[inline(always)]
+    fn take_expected_acks(
+        &mut self,
+        now: Instant,
+        record: AckRecord,
+        records: &mut impl Iterator<Item = AckRecord>,
+    ) -> Option<AckRecord> {
+        let mut next = Some(record);
+        let Some(mut run) = self.begin_expected_acks(now) else { return next };
+        while let Some(record) = next.filter(|record| self.expects_ack(&run, record)) {
+            self.take_expected_ack(&mut run, now, &record);
+            next = self.take_samples(&mut run, now, records);
+        }
+        if run.acks.una() != run.from {
+            self.end_expected_acks(now, &run);
+        }
+        next
     }
 
     /// Whether the connection can take the fast path for pure ACKs at all. No expected ACK changes that.
@@ -56,7 +79,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Begins a run, if the connection can take the fast path now.
-    #[inline]
+    #[inline(always)]
     fn begin_expected_acks(&self, now: Instant) -> Option<Run> {
         // What an ACK says of the path may change the size of segments, which the next depends on.
         if !self.may_expect_acks() || self.is_window_closed() || self.path.is_watching() {
@@ -65,12 +88,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some(Run {
             acks: self.recovery.begin_acks()?,
             from: self.snd.una,
-            recent: self.timestamps.is_agreed.then(|| self.timestamps.recent()),
-            covers: self.timestamps.covers(self.rcv.nxt),
-            largest_window: 0,
-            window: 0,
-            echo: 0,
-            arrived_at: now,
+            noted: Noted {
+                recent: self.timestamps.is_agreed.then(|| self.timestamps.recent()),
+                covers: self.timestamps.covers(self.rcv.nxt),
+                largest_window: 0,
+                window: 0,
+                echo: 0,
+                arrived_at: now,
+            },
         })
     }
 
@@ -79,13 +104,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     #[inline(always)]
     fn expects_ack(&self, run: &Run, record: &AckRecord) -> bool {
         let is_new = run.acks.una().is_before(record.ack) && !self.snd.nxt.is_before(record.ack);
-        let is_timely = run.recent.is_none_or(|recent| {
-            record.has_timestamp && record.ts_value.wrapping_sub(recent) as i32 >= 0
-        });
         is_new
-            && is_timely
-            && record.window != 0
-            && has_only_ack(record)
+            && run.noted.is_only_ack(record)
             && record.seq == self.rcv.nxt
             && self.recovery.expects_ack(&run.acks, record.ack)
     }
@@ -100,14 +120,39 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     #[inline(always)]
     fn take_expected_ack(&mut self, run: &mut Run, now: Instant, record: &AckRecord) {
-        run.arrived_at = Instant::from_nanos(record.arrived_at_ns).min(now);
-        let at = (now, run.arrived_at);
+        run.noted.note(now, record);
+        let at = (now, run.noted.arrived_at);
         self.recovery.take_ack(&mut run.acks, at, record.ack, &mut self.congestion);
-        if let Some(recent) = run.recent.as_mut().filter(|_| run.covers) {
-            *recent = record.ts_value;
+    }
+
+    /// Takes expected ACKs for as long as each acknowledges a part of the first range, and congestion control asks for
+    /// none: then each is a sample of the round trip and no more. Returns the first ACK that is something else.
+    #[inline(always)]
+    fn take_samples(
+        &mut self,
+        run: &mut Run,
+        now: Instant,
+        records: &mut impl Iterator<Item = AckRecord>,
+    ) -> Option<AckRecord> {
+        let first = records.next()?;
+        if self.congestion.asks_for_each() {
+            return Some(first);
         }
-        (run.window, run.echo) = (record.window, record.ts_echo);
-        run.largest_window = run.largest_window.max(record.window);
+        // By value, so that they stay in registers.
+        let (mut noted, mut samples) = (run.noted, self.recovery.begin_samples(&run.acks));
+        let seq = self.rcv.nxt;
+        let next = once(first).chain(records).find(|record| {
+            let is_sample =
+                samples.expects(record.ack) && noted.is_only_ack(record) && record.seq == seq;
+            if is_sample {
+                noted.note(now, record);
+                samples.take(noted.arrived_at, record.ack);
+            }
+            !is_sample
+        });
+        self.recovery.end_samples(&mut run.acks, &samples);
+        run.noted = noted;
+        next
     }
 
     /// Takes the fields of an expected ACK, but for what it says of the path.
@@ -124,17 +169,18 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
     }
 
-    /// Ends a run. We have not sent a FIN.
-    fn end_expected_acks(&mut self, now: Instant, run: Option<&Run>) {
-        let Some(run) = run.filter(|run| run.acks.una() != run.from) else { return };
-        self.recovery.end_acks(&run.acks, run.arrived_at);
+    /// Ends a run of at least one ACK. We have not sent a FIN.
+    #[inline(always)]
+    fn end_expected_acks(&mut self, now: Instant, run: &Run) {
+        let noted = &run.noted;
+        self.recovery.end_acks(&run.acks, noted.arrived_at);
         // First. Each was not older than the one before.
-        if let Some(value) = run.recent.filter(|_| run.covers) {
-            self.timestamps.record(Timestamp { value, echo: run.echo }, now);
+        if let Some(value) = noted.recent.filter(|_| noted.covers) {
+            self.timestamps.record(Timestamp { value, echo: noted.echo }, now);
         }
         // Fifth.
         let [window, largest] =
-            [run.window, run.largest_window].map(|window| u32::from(window) << self.snd.scale);
+            [noted.window, noted.largest_window].map(|window| u32::from(window) << self.snd.scale);
         self.snd.una = run.acks.una();
         self.snd.update_window(self.rcv.nxt, self.snd.una, window);
         self.snd.max_wnd = self.snd.max_wnd.max(largest);
@@ -142,6 +188,29 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.events |= Events::WRITABLE;
         self.made_progress(now);
         self.heard_of_peer(now);
+    }
+}
+
+impl Noted {
+    /// Whether the ACK has no congestion mark, leaves the window open, and has a timestamp that is not old if there is to
+    /// be one.
+    #[inline(always)]
+    fn is_only_ack(&self, record: &AckRecord) -> bool {
+        let is_timely = self.recent.is_none_or(|recent| {
+            record.has_timestamp && record.ts_value.wrapping_sub(recent) as i32 >= 0
+        });
+        is_timely && record.window != 0 && has_only_ack(record)
+    }
+
+    /// Takes note of the next ACK of the run.
+    #[inline(always)]
+    fn note(&mut self, now: Instant, record: &AckRecord) {
+        self.arrived_at = Instant::from_nanos(record.arrived_at_ns).min(now);
+        if let Some(recent) = self.recent.as_mut().filter(|_| self.covers) {
+            *recent = record.ts_value;
+        }
+        (self.window, self.echo) = (record.window, record.ts_echo);
+        self.largest_window = self.largest_window.max(record.window);
     }
 }
 

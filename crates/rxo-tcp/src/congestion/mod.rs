@@ -224,6 +224,12 @@ impl Congestion {
         self.window.ssthresh
     }
 
+    /// Whether each acknowledgement of new data is to be told: the window may grow, or BBR measures.
+    #[inline]
+    pub(crate) fn asks_for_each(&self) -> bool {
+        self.is_limiting || self.bbr.is_some()
+    }
+
     /// Takes an acknowledgement of new data outside recovery.
     #[inline]
     pub(crate) fn on_ack(&mut self, acked: &Acked) {

@@ -125,6 +125,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// later than the retransmission timeout that it is to avoid.
     pub(crate) fn restart_tail_probe(&mut self, now: Instant) {
         self.timers.stop(Timer::TailLoss);
+        if self.snd.outstanding() == 0 {
+            return;
+        }
         if let Some(timeout_ns) = self.recovery.probe_timeout_ns() {
             let least = if self.is_led() { RECEIVER_WAITS } else { Duration::ZERO };
             let timeout_ns = timeout_ns.max(least.as_nanos() as u64);
@@ -167,10 +170,16 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     fn update_send_timers(&mut self, now: Instant) {
-        let is_outstanding = self.state.sends_text() && self.snd.outstanding() > 0;
+        let sends_text = self.state.sends_text();
+        let is_outstanding = sends_text && self.snd.outstanding() > 0;
+        let has_new = sends_text && self.snd.unsent() > 0;
+        if !is_outstanding && !has_new {
+            self.persist = Persist::default();
+            self.stop_send_timers();
+            return;
+        }
         // In a group new text may wait for another receiver, which says nothing of this one.
         let waits_for_peer = !self.is_led() || self.is_held_by_window();
-        let has_new = self.state.sends_text() && self.snd.unsent() > 0;
         let is_waiting = is_outstanding || has_new && waits_for_peer;
         let persists = is_waiting && self.is_held_by_window();
         if !persists {
@@ -184,6 +193,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.keep(Timer::GiveUp, is_waiting, |tcp| now + tcp.config.user_timeout);
         if !is_outstanding || !self.recovery.may_probe() {
             self.timers.stop(Timer::TailLoss);
+        }
+    }
+
+    /// Stops what only runs while something is outstanding or to be sent.
+    fn stop_send_timers(&mut self) {
+        for timer in [Timer::Retransmit, Timer::Persist, Timer::GiveUp, Timer::TailLoss] {
+            self.timers.stop(timer);
         }
     }
 

@@ -9,6 +9,7 @@ use rxo_wire::SeqNumber;
 
 use super::Recovery;
 use super::rack::Arrival;
+use super::rtt::Measured;
 use super::scoreboard::{Fate, Sent};
 use crate::congestion::{Acked, Congestion, Delivery};
 use crate::sequence::distance;
@@ -16,8 +17,12 @@ use crate::sequence::distance;
 /// A run of expected acknowledgements that come together. What only the last of them decides is written at its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckRun {
-    /// What is left of the first range. In the scoreboard it begins where it began before.
-    left: Sent,
+    /// SND.UNA. In the scoreboard the first range begins where it began before.
+    una: SeqNumber,
+    /// The end of the first range, and when it was sent. It was sent once, or nothing of it is expected: then it ends at
+    /// SND.UNA.
+    end: SeqNumber,
+    sent_at: Instant,
     /// What is in flight, in bytes.
     in_flight: u32,
 }
@@ -26,12 +31,39 @@ impl AckRun {
     /// SND.UNA.
     #[inline(always)]
     pub(crate) fn una(&self) -> SeqNumber {
-        self.left.start
+        self.una
+    }
+}
+
+/// Acknowledgements of parts of the first range of a run, each of which is a sample of the round trip and no more.
+#[derive(Debug)]
+pub(crate) struct Samples {
+    /// SND.UNA.
+    una: SeqNumber,
+    /// The end of the range.
+    end: SeqNumber,
+    sent_at: Instant,
+    rtt: Measured,
+}
+
+impl Samples {
+    /// Whether `ack` acknowledges a part of what is left of the range.
+    #[inline(always)]
+    pub(crate) fn expects(&self, ack: SeqNumber) -> bool {
+        self.una.is_before(ack) && ack.is_before(self.end)
+    }
+
+    /// Takes an acknowledgement that is expected, whose frame arrived at `arrived_at`.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, arrived_at: Instant, ack: SeqNumber) {
+        self.rtt.sample_ns(arrived_at.nanos_since(self.sent_at));
+        self.una = ack;
     }
 }
 
 impl Recovery {
     /// Whether acknowledgements can take the fast path at all. No expected acknowledgement changes that.
+    #[inline]
     pub(crate) fn may_expect_acks(&self) -> bool {
         self.is_calm() && self.suspect.is_none()
     }
@@ -42,19 +74,35 @@ impl Recovery {
     pub(crate) fn begin_acks(&self) -> Option<AckRun> {
         let first = self.board.first_range().filter(|first| !first.was_retransmitted)?;
         let begins = self.rack.has_nothing_beyond(first.start);
-        begins.then(|| AckRun { left: *first, in_flight: self.board.in_flight() })
+        let Sent { start, end, sent_at, .. } = *first;
+        begins.then(|| AckRun { una: start, end, sent_at, in_flight: self.board.in_flight() })
     }
 
     /// Whether all that `ack` acknowledges was sent once. It acknowledges something, and nothing that was not sent.
     #[inline(always)]
     pub(crate) fn expects_ack(&self, run: &AckRun, ack: SeqNumber) -> bool {
-        ack.is_before(run.left.end) || self.board.was_sent_once(ack)
+        run.end.is_at_or_after(ack) || self.board.was_sent_once(ack)
     }
 
     /// Forgets what is in flight, which the owner remembers. Returns `false`, and changes nothing, if a part of it was
     /// sent again.
     pub(crate) fn forget_sent(&mut self) -> bool {
         self.board.forget_sent_once()
+    }
+
+    /// Begins with acknowledgements of what is left of the first range of `run`.
+    #[inline(always)]
+    pub(crate) fn begin_samples(&self, run: &AckRun) -> Samples {
+        let AckRun { una, end, sent_at, .. } = *run;
+        Samples { una, end, sent_at, rtt: self.rtt.measured() }
+    }
+
+    /// Takes note of all that `samples` has taken of `run`.
+    #[inline(always)]
+    pub(crate) fn end_samples(&mut self, run: &mut AckRun, samples: &Samples) {
+        run.in_flight -= distance(run.una, samples.una);
+        run.una = samples.una;
+        self.rtt.set_measured(samples.rtt);
     }
 
     /// Takes an expected acknowledgement of `run`, whose frame arrived at `arrived_at`.
@@ -66,11 +114,11 @@ impl Recovery {
         ack: SeqNumber,
         congestion: &mut Congestion,
     ) {
-        let delivered = if ack.is_before(run.left.end) {
-            let bytes = distance(run.left.start, ack);
-            run.left.start = ack;
+        let delivered = if ack.is_before(run.end) {
+            let bytes = distance(run.una, ack);
+            run.una = ack;
             run.in_flight -= bytes;
-            (bytes, run.left.sent_at)
+            (bytes, run.sent_at)
         } else {
             self.take_ranges(run, arrived_at, ack)
         };
@@ -86,11 +134,13 @@ impl Recovery {
         arrived_at: Instant,
         ack: SeqNumber,
     ) -> (u32, Instant) {
-        let bytes = distance(run.left.start, ack);
+        let bytes = distance(run.una, ack);
         let sent_at = self.write_ranges(arrived_at, ack);
         run.in_flight = self.board.in_flight();
-        run.left = self.board.first_range().copied().unwrap_or(Sent { end: ack, ..run.left });
-        run.left.start = ack;
+        (run.una, run.end) = (ack, ack);
+        if let Some(first) = self.board.first_range().filter(|first| !first.was_retransmitted) {
+            (run.end, run.sent_at) = (first.end, first.sent_at);
+        }
         (bytes, sent_at)
     }
 

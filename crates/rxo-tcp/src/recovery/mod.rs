@@ -131,6 +131,7 @@ impl Recovery {
 
     /// Whether nothing is lost, held out of order, or being recovered, and no probe is out. Then an
     /// acknowledgement of nothing new has no effect here.
+    #[inline]
     pub(crate) fn is_calm(&self) -> bool {
         self.phase == Phase::Open
             && self.board.sacked() == 0

@@ -8,9 +8,7 @@ use rxo_frame::Duration;
 /// Round-trip estimate and timeout.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrip {
-    estimate: Option<Estimate>,
-    /// The least sample since the connection opened; `u64::MAX` before the first.
-    least_ns: u64,
+    measured: Measured,
     min_rto_ns: u64,
     /// How often the timeout was doubled since it was last answered.
     backoff: u32,
@@ -18,44 +16,15 @@ pub(crate) struct RoundTrip {
     is_slow_start: bool,
 }
 
+/// What samples have shown.
 #[derive(Clone, Copy, Debug)]
-struct Estimate {
-    srtt_ns: u64,
-    rttvar_ns: u64,
+pub(crate) struct Measured {
+    estimate: Option<Estimate>,
+    /// The least sample since the connection opened; `u64::MAX` before the first.
+    least_ns: u64,
 }
 
-impl RoundTrip {
-    pub(crate) fn new(min_rto: Duration) -> Self {
-        let min_rto_ns = nanos(min_rto);
-        Self { estimate: None, least_ns: u64::MAX, min_rto_ns, backoff: 0, is_slow_start: false }
-    }
-
-    /// SRTT; `None` before the first sample.
-    pub(crate) fn smoothed(&self) -> Option<Duration> {
-        self.smoothed_ns().map(Duration::from_nanos)
-    }
-
-    /// SRTT in nanoseconds; `None` before the first sample.
-    #[inline]
-    pub(crate) fn smoothed_ns(&self) -> Option<u64> {
-        self.estimate.map(|estimate| estimate.srtt_ns)
-    }
-
-    /// RTTVAR; `None` before the first sample.
-    pub(crate) fn variation(&self) -> Option<Duration> {
-        self.estimate.map(|estimate| Duration::from_nanos(estimate.rttvar_ns))
-    }
-
-    /// The least sample; zero before the first.
-    pub(crate) fn least(&self) -> Duration {
-        Duration::from_nanos(if self.estimate.is_some() { self.least_ns } else { 0 })
-    }
-
-    /// Takes a sample of a segment that was sent once (Karn's rule: section 3).
-    pub(crate) fn sample(&mut self, sample: Duration) {
-        self.sample_ns(nanos(sample));
-    }
-
+impl Measured {
     /// Takes a sample in nanoseconds.
     #[inline]
     pub(crate) fn sample_ns(&mut self, sample: u64) {
@@ -69,6 +38,66 @@ impl RoundTrip {
             },
         };
         self.estimate = Some(next);
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Estimate {
+    srtt_ns: u64,
+    rttvar_ns: u64,
+}
+
+impl RoundTrip {
+    pub(crate) fn new(min_rto: Duration) -> Self {
+        let min_rto_ns = nanos(min_rto);
+        let measured = Measured { estimate: None, least_ns: u64::MAX };
+        Self { measured, min_rto_ns, backoff: 0, is_slow_start: false }
+    }
+
+    /// SRTT; `None` before the first sample.
+    pub(crate) fn smoothed(&self) -> Option<Duration> {
+        self.smoothed_ns().map(Duration::from_nanos)
+    }
+
+    /// SRTT in nanoseconds; `None` before the first sample.
+    #[inline]
+    pub(crate) fn smoothed_ns(&self) -> Option<u64> {
+        self.measured.estimate.map(|estimate| estimate.srtt_ns)
+    }
+
+    /// RTTVAR; `None` before the first sample.
+    pub(crate) fn variation(&self) -> Option<Duration> {
+        self.measured.estimate.map(|estimate| Duration::from_nanos(estimate.rttvar_ns))
+    }
+
+    /// The least sample; zero before the first.
+    pub(crate) fn least(&self) -> Duration {
+        let Measured { estimate, least_ns } = self.measured;
+        Duration::from_nanos(if estimate.is_some() { least_ns } else { 0 })
+    }
+
+    /// Takes a sample of a segment that was sent once (Karn's rule: section 3).
+    pub(crate) fn sample(&mut self, sample: Duration) {
+        self.sample_ns(nanos(sample));
+    }
+
+    /// Takes a sample in nanoseconds.
+    #[inline]
+    pub(crate) fn sample_ns(&mut self, sample: u64) {
+        self.measured.sample_ns(sample);
+        self.backoff = 0;
+    }
+
+    /// What samples have shown so far.
+    #[inline]
+    pub(crate) fn measured(&self) -> Measured {
+        self.measured
+    }
+
+    /// Takes what more samples have shown, which began with [`RoundTrip::measured`].
+    #[inline]
+    pub(crate) fn set_measured(&mut self, measured: Measured) {
+        self.measured = measured;
         self.backoff = 0;
     }
 
@@ -87,7 +116,7 @@ impl RoundTrip {
     /// RTO before any backing off.
     #[inline]
     fn base_ns(&self) -> u64 {
-        match self.estimate {
+        match self.measured.estimate {
             None if self.is_slow_start => AFTER_SLOW_HANDSHAKE_NS,
             None => INITIAL_RTO_NS,
             Some(Estimate { srtt_ns, rttvar_ns }) => {

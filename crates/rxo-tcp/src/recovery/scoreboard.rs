@@ -138,16 +138,16 @@ impl Scoreboard {
     /// As [`Scoreboard::acknowledge`], while everything that is out is in flight and was sent once as far as `ack`.
     #[inline]
     pub(crate) fn acknowledge_in_flight(&mut self, ack: SeqNumber, mut gone: impl FnMut(&Sent)) {
-        if let Some(first) = self.ranges.front_mut()
-            && ack.is_before(first.end)
-        {
-            let fate = Fate::InFlight;
-            let part = Sent { end: ack, was_retransmitted: false, fate, ..*first };
-            first.start = ack;
+        while let Some(first) = self.ranges.front_mut().filter(|it| it.start.is_before(ack)) {
+            let end = earlier(first.end, ack);
+            let part = Sent { end, was_retransmitted: false, fate: Fate::InFlight, ..*first };
+            let is_all = end == first.end;
+            first.start = end;
+            if is_all {
+                self.ranges.pop_front();
+            }
             self.in_flight -= part.bytes();
             gone(&part);
-        } else {
-            self.acknowledge(ack, gone);
         }
     }
 
