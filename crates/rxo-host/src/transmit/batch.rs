@@ -129,6 +129,26 @@ impl<'a, T: FnMut(&Planned) -> Text<'a>> Iterator for Packets<'a, T> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.left, Some(self.left))
     }
+
+    /// A loop for packets that are alike: what they share stays in registers. Those without text, which are
+    /// acknowledgements, have their own.
+    #[inline]
+    fn fold<A, F: FnMut(A, Packet<'a>) -> A>(mut self, first: A, mut then: F) -> A {
+        let (mut all, mut now) = (first, Some(std::mem::take(&mut self.now)));
+        while let Some(Now { heads, head_bytes, mut text, size, offload, whole }) = now {
+            let mut heads = heads.chunks_exact(head_bytes.max(1));
+            if text.is_empty() {
+                let packet = |head| Packet { head, text: Text::EMPTY, offload, whole };
+                all = heads.by_ref().fold(all, |all, head| then(all, packet(head)));
+            }
+            for head in heads {
+                let text = text.split_to(size);
+                all = then(all, Packet { head, text, offload, whole });
+            }
+            now = self.begin();
+        }
+        all
+    }
 }
 
 impl<'a, T: FnMut(&Planned) -> Text<'a>> ExactSizeIterator for Packets<'a, T> {}
