@@ -89,7 +89,7 @@ impl HostConfig {
             mac: None,
             neighbours: DEFAULT_NEIGHBOURS,
             tcp: tcp(),
-            engine: EngineConfig::new(Policy::remember()),
+            engine: EngineConfig::new(Policy::remember().for_records()),
             budget_frames: 256,
             busy: false,
             pause: Pause::default(),
