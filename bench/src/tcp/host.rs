@@ -323,13 +323,13 @@ impl FrameSink for Device {
             port.send_each(batch, |packet, buffer| fill(packet, buffer.room(packet.byte_len())));
             return Ok(());
         }
-        for packet in batch {
+        batch.for_each(|packet| {
             let write = |to: &mut [u8]| fill(packet, to);
             match packet.offload().gso {
                 Some(gso) => port.send_large(packet.byte_len(), gso, write),
                 None => port.send(packet.byte_len(), write),
             }
-        }
+        });
         Ok(())
     }
 
