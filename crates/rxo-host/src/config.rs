@@ -26,7 +26,7 @@ pub struct HostConfig {
     /// and text in order is acknowledged once a turn.
     pub tcp: rxo_tcp::Config,
     /// Settings of the receive engine, without link kind and batch size, which the host sets. The default
-    /// policy is `remember`: every segment of an aggregate counts by itself.
+    /// policy is `remember`: every segment of an aggregate counts by itself. Aggregates may be longer than an IP packet.
     pub engine: EngineConfig,
     /// The most frames received in one turn, 1 to 32,768.
     pub budget_frames: usize,
