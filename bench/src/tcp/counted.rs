@@ -1,7 +1,7 @@
 //! What `instructions` counts of the endpoint: the turns of a stack, per segment.
 
 use super::lane::Lane;
-use super::lineup::{Contender, Kind, Race};
+use super::lineup::{Contender, Kind, Name, Race};
 use super::peer::RUN_SEGMENTS;
 use super::rxo::Variant;
 use super::stack::Reading;
@@ -76,6 +76,7 @@ impl Counted {
     /// two stacks only the sender is counted.
     pub(crate) fn run(self, passes: u32, mut count: impl FnMut(&mut dyn FnMut())) -> usize {
         let race = Race {
+            name: Name::Receive,
             kind: self.kind,
             checksums: false,
             timestamps: true,

@@ -319,23 +319,31 @@ impl FrameSink for Device {
         batch: impl ExactSizeIterator<Item = G>,
     ) -> Result<(), DeviceError> {
         let mut port = self.port.borrow_mut();
-        for packet in batch {
-            let write = |mut to: &mut [u8]| {
-                packet.for_each_slice(|piece| {
-                    let (place, rest) = std::mem::take(&mut to).split_at_mut(piece.len());
-                    place.copy_from_slice(piece);
-                    to = rest;
-                });
-            };
+        if !self.takes_large {
+            port.send_each(batch, |packet, buffer| fill(packet, buffer.room(packet.byte_len())));
+            return Ok(());
+        }
+        batch.for_each(|packet| {
+            let write = |to: &mut [u8]| fill(packet, to);
             match packet.offload().gso {
                 Some(gso) => port.send_large(packet.byte_len(), gso, write),
                 None => port.send(packet.byte_len(), write),
             }
-        }
+        });
         Ok(())
     }
 
     fn counters(&self) -> SinkCounters {
         SinkCounters::default()
     }
+}
+
+/// Copies all slices of `packet`.
+#[inline]
+fn fill<'a>(packet: impl Gather<'a>, mut to: &mut [u8]) {
+    packet.for_each_slice(|piece| {
+        let (place, rest) = std::mem::take(&mut to).split_at_mut(piece.len());
+        place.copy_from_slice(piece);
+        to = rest;
+    });
 }

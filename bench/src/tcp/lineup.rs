@@ -1,5 +1,6 @@
 //! The races: which contenders, on which setting.
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 use super::floor::Floor;
@@ -18,9 +19,26 @@ pub(crate) enum Kind {
     EndToEnd,
 }
 
+/// The name of a race on the command line; `-checked` has checksums in software, `-seen` reads in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Name {
+    Receive,
+    ReceiveChecked,
+    ReceiveSeen,
+    ReceiveSeenChecked,
+    Send,
+    SendChecked,
+    SendLarge,
+    SendLargeSeen,
+    /// With 400 or 10,000 connections, and beside Menon 2008.
+    Shards,
+    Menon,
+}
+
 /// A comparison of contenders on one setting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Race {
+    pub(crate) name: Name,
     pub(crate) kind: Kind,
     pub(crate) checksums: bool,
     pub(crate) timestamps: bool,
@@ -110,6 +128,7 @@ const STEPS: &[Contender] = &[
 ];
 
 const ALONE: Race = Race {
+    name: Name::Receive,
     kind: Kind::Receive,
     checksums: false,
     timestamps: false,
@@ -118,24 +137,24 @@ const ALONE: Race = Race {
     takes_large: false,
     contenders: WITH_FLOOR,
 };
-const SEEN: Race = Race { reading: Reading::InPlace, ..ALONE };
-const PAIR: Race = Race { kind: Kind::EndToEnd, contenders: SENDING, ..ALONE };
+const SEEN: Race = Race { name: Name::ReceiveSeen, reading: Reading::InPlace, ..ALONE };
+const PAIR: Race = Race { name: Name::Send, kind: Kind::EndToEnd, contenders: SENDING, ..ALONE };
 /// Between guests: nothing segments GSO frames.
-const GUESTS: Race = Race { takes_large: true, ..PAIR };
-const MENON: Race = Race { timestamps: true, contenders: STEPS, ..ALONE };
+const GUESTS: Race = Race { name: Name::SendLarge, takes_large: true, ..PAIR };
+const MENON: Race = Race { name: Name::Menon, timestamps: true, contenders: STEPS, ..ALONE };
 
 /// All races.
 pub(crate) const RACES: [Race; 15] = [
     ALONE,
-    Race { checksums: true, contenders: STACKS, ..ALONE },
+    Race { name: Name::ReceiveChecked, checksums: true, contenders: STACKS, ..ALONE },
     SEEN,
-    Race { checksums: true, contenders: STACKS, ..SEEN },
+    Race { name: Name::ReceiveSeenChecked, checksums: true, contenders: STACKS, ..SEEN },
     PAIR,
-    Race { checksums: true, contenders: SENDING_CHECKED, ..PAIR },
+    Race { name: Name::SendChecked, checksums: true, contenders: SENDING_CHECKED, ..PAIR },
     GUESTS,
-    Race { reading: Reading::InPlace, contenders: STACKS, ..GUESTS },
-    Race { connections: 400, contenders: SHARDS, ..ALONE },
-    Race { connections: 400, contenders: SHARDS, ..PAIR },
+    Race { name: Name::SendLargeSeen, reading: Reading::InPlace, contenders: STACKS, ..GUESTS },
+    Race { name: Name::Shards, connections: 400, contenders: SHARDS, ..ALONE },
+    Race { name: Name::Shards, connections: 400, contenders: SHARDS, ..PAIR },
     MENON,
     Race { checksums: true, ..MENON },
     Race { connections: 400, ..MENON },

@@ -72,25 +72,29 @@ impl Port {
         result
     }
 
-    /// Sends a frame of `bytes` bytes for each of `items`, which `write` fills. All buffers are taken first, so that
-    /// the loop that fills them has the registers for itself.
+    /// Sends a frame for each of `items`, which `write` fills. All buffers are taken first, at once, so that the loop
+    /// that fills them has the registers for itself.
     #[inline]
     pub(crate) fn send_each<T>(
         &mut self,
-        bytes: usize,
-        mut items: impl ExactSizeIterator<Item = T>,
-        mut write: impl FnMut(T, &mut [u8]),
+        items: impl ExactSizeIterator<Item = T>,
+        mut write: impl FnMut(T, &mut Buffer),
     ) {
         let from = self.sent.len();
-        let empty = |_| Sent { buffer: Buffer::take(bytes), gso: None };
-        self.sent.extend((0..items.len()).map(empty));
+        take_each(items.len(), &mut self.sent);
+        // The places are asked, not the queue, whose end may be anywhere.
         let (front, back) = self.sent.as_mut_slices();
-        let (in_front, in_back) = (from.min(front.len()), from.saturating_sub(front.len()));
-        for part in [&mut front[in_front..], &mut back[in_back..]] {
-            for (sent, item) in part.iter_mut().zip(items.by_ref()) {
-                write(item, sent.buffer.bytes_mut());
+        let places = match from.checked_sub(front.len()) {
+            Some(from) => &mut back[from..],
+            None if back.is_empty() => &mut front[from..],
+            None => &mut self.sent.make_contiguous()[from..],
+        };
+        let mut places = places.iter_mut();
+        items.for_each(|item| {
+            if let Some(sent) = places.next() {
+                write(item, &mut sent.buffer);
             }
-        }
+        });
     }
 
     /// Sends a GSO frame, which `write` fills.
@@ -127,6 +131,16 @@ impl Buffer {
         assert!(length <= BUFFER_BYTES, "{length} bytes in a frame");
         let free = FREE.with_borrow_mut(|free| free[0].pop());
         Self { memory: Some(free.unwrap_or_else(|| vec![0; BUFFER_BYTES].into())), length }
+    }
+
+    /// Makes room for a packet of `length` bytes, to be filled.
+    ///
+    /// # Panics
+    /// If `length` exceeds the size of the buffer.
+    #[inline(always)]
+    pub(crate) fn room(&mut self, length: usize) -> &mut [u8] {
+        self.length = length;
+        self.bytes_mut()
     }
 
     /// Takes a free buffer for a GSO frame of `length` bytes.
@@ -172,6 +186,18 @@ impl Drop for Buffer {
             give_back(memory);
         }
     }
+}
+
+/// Takes `count` free buffers for packets, as a ring's descriptors are taken: all at once.
+#[inline(never)]
+fn take_each(count: usize, to: &mut VecDeque<Sent>) {
+    let sent = |memory| Sent { buffer: Buffer { memory: Some(memory), length: 0 }, gso: None };
+    FREE.with_borrow_mut(|free| {
+        let kept = free[0].len().saturating_sub(count);
+        let lacking = count.saturating_sub(free[0].len());
+        to.extend(free[0].drain(kept..).rev().map(sent));
+        to.extend((0..lacking).map(|_| sent(vec![0; BUFFER_BYTES].into())));
+    });
 }
 
 /// Neither grows a list nor panics, so that no register is saved.

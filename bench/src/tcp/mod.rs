@@ -28,7 +28,7 @@ use clap::Args;
 use serde::Serialize;
 
 use self::lane::Lane;
-use self::lineup::{Contender, Kind, RACES, Race};
+use self::lineup::{Contender, Kind, Name, RACES, Race};
 use self::memory::Memory;
 use self::peer::RUN_SEGMENTS;
 use self::stack::Reading;
@@ -45,6 +45,12 @@ pub(crate) use self::counted::Counted;
 pub(crate) struct TcpArgs {
     #[command(flatten)]
     rounds: Rounds,
+    /// Only these races.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Name>,
+    /// Only this contender, by its name in the table, or these if it is said again; a profiler needs one alone.
+    #[arg(long = "contender")]
+    contenders: Vec<String>,
 }
 
 const ROUNDS: u32 = 41;
@@ -61,7 +67,8 @@ const BYTES_PER_NS: f64 = 0.125;
 #[derive(Debug, Serialize)]
 struct Report {
     rows: Vec<Row>,
-    memory: Memory,
+    /// Not measured if only some races run.
+    memory: Option<Memory>,
     machine: Machine,
     rounds: u32,
 }
@@ -91,16 +98,20 @@ struct Row {
 pub(crate) fn run(args: &TcpArgs) -> Result<()> {
     let rounds = args.rounds.number(ROUNDS);
     // First: what the races free stays with the allocator.
-    let memory = memory::measure(IDLE_CONNECTIONS);
-    let rows = RACES.iter().flat_map(|race| run_race(race, rounds)).collect();
+    let memory = args.only.is_empty().then(|| memory::measure(IDLE_CONNECTIONS));
+    let races = RACES.iter().filter(|race| args.only.is_empty() || args.only.contains(&race.name));
+    let rows = races.flat_map(|race| run_race(race, rounds, &args.contenders)).collect();
     let report = Report { rows, memory, machine: Machine::read(), rounds };
     args.rounds.print(&report, show::table)
 }
 
-/// Runs every contender in turn, round after round.
-fn run_race(race: &Race, rounds: u32) -> Vec<Row> {
+/// Runs every contender of `names` in turn, all if there are none, round after round.
+fn run_race(race: &Race, rounds: u32, names: &[String]) -> Vec<Row> {
+    let is_asked = |contender: &&Contender| {
+        names.is_empty() || names.iter().any(|name| name == contender.name())
+    };
     let lane = |contender: &Contender| (*contender, Lane::new(race, *contender), Vec::new());
-    let mut lanes: Vec<_> = race.contenders.iter().map(lane).collect();
+    let mut lanes: Vec<_> = race.contenders.iter().filter(is_asked).map(lane).collect();
     for (_, lane, _) in &mut lanes {
         let lap = usize::from(race.connections) * RUN_SEGMENTS * lane.segment_bytes();
         lane.read(WARM_BYTES.max(lap as u64), &mut |stack, now| stack.turn(now));
@@ -161,7 +172,7 @@ mod tests {
     #[test]
     fn every_contender_finishes_every_race() {
         for race in &RACES {
-            let rows = run_race(race, 1);
+            let rows = run_race(race, 1, &[]);
             assert_eq!(rows.len(), race.contenders.len());
             assert!(rows.iter().all(|row| row.gbit > 0.0), "{rows:?}");
         }

@@ -25,7 +25,9 @@ pub(super) fn table(report: &Report) -> String {
         }
         let _ = writeln!(text, "{}", line(row));
     }
-    let _ = writeln!(text, "\n{}", memory(report.memory));
+    if let Some(measured) = report.memory {
+        let _ = writeln!(text, "\n{}", memory(measured));
+    }
     text
 }
 

@@ -42,7 +42,8 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         Self { slots, held, header }
     }
 
-    /// Link, network and transport header of the merged packet, checksums in the engine's form.
+    /// Link, network and transport header of the merged packet, checksums in the engine's form. The length in the IP
+    /// header is 0 if the packet is longer than that can say; see [`Policy::for_records`](crate::Policy::for_records).
     #[inline]
     #[must_use]
     pub fn header(&self) -> &'a [u8] {

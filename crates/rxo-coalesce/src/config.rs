@@ -68,7 +68,7 @@ impl Config {
         let ranges = [
             ("flows", u64::from(policy.flows), 1, 4_096),
             ("max_segments", u64::from(policy.max_segments), 1, 65_535),
-            ("max_bytes", u64::from(policy.max_bytes), 576, 65_535),
+            ("max_bytes", u64::from(policy.max_bytes), 576, policy.most_bytes().into()),
             ("batch_frames", self.batch_frames as u64, 1, MAX_BATCH_FRAMES),
             ("hold", u64::from(hold_count), 1, u64::from(hold_most)),
         ];

@@ -2,7 +2,8 @@
 //!
 //! It is the header of the last segment, with the sequence number and the IP ID of the first, the lengths of
 //! the aggregate, and the flags of all segments. So it has the last acknowledgement number, window and
-//! timestamp. That of datagrams has the length of all. It is written once, into a buffer of its own. The original frames do not change.
+//! timestamp. That of datagrams has the length of all. A length that IP cannot say, which only a receiver of records is
+//! given, is 0, as in Linux's BIG TCP. It is written once, into a buffer of its own. The original frames do not change.
 
 use rxo_frame::Frame;
 use rxo_wire::checksum::Sum;
@@ -147,7 +148,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         let packet = self.held.packet_bytes();
         let Some(ip) = field_mut::<20>(merged, network) else { return };
         if self.held.version == IpVersion::V6 {
-            [ip[4], ip[5]] = ((packet - 40) as u16).to_be_bytes();
+            [ip[4], ip[5]] = said(packet - 40).to_be_bytes();
             return;
         }
         // The last header's checksum is right, so it is updated by what changes (RFC 1624).
@@ -157,8 +158,8 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         let unchanged = Sum::word(!u16::from_be_bytes([ip[10], ip[11]]))
             + Sum::word(!u16::from_be_bytes([ip[2], ip[3]]))
             + Sum::word(!u16::from_be_bytes([ip[4], ip[5]]));
-        let sum = unchanged + Sum::word(packet as u16) + Sum::word(id);
-        [ip[2], ip[3]] = (packet as u16).to_be_bytes();
+        let sum = unchanged + Sum::word(said(packet)) + Sum::word(id);
+        [ip[2], ip[3]] = said(packet).to_be_bytes();
         [ip[4], ip[5]] = id.to_be_bytes();
         [ip[10], ip[11]] = sum.checksum().to_be_bytes();
     }
@@ -224,6 +225,12 @@ fn field_mut<const N: usize>(
     at: usize,
 ) -> Option<&mut [u8; N]> {
     bytes.get_mut(at..at + N)?.first_chunk_mut()
+}
+
+/// What the IP header says of a length of `bytes`.
+#[inline(always)]
+fn said(bytes: u32) -> u16 {
+    u16::try_from(bytes).unwrap_or(0)
 }
 
 /// The length in the IP header, in bytes.

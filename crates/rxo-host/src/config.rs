@@ -27,7 +27,7 @@ pub struct HostConfig {
     /// first flight is limited by the send buffer of 64 KiB, too.
     pub tcp: rxo_tcp::Config,
     /// Settings of the receive engine, without link kind and batch size, which the host sets. The default
-    /// policy is `remember`: every segment of an aggregate counts by itself.
+    /// policy is `remember`: every segment of an aggregate counts by itself. Aggregates may be longer than an IP packet.
     pub engine: EngineConfig,
     /// The most frames received in one turn, 1 to 32,768.
     pub budget_frames: usize,
@@ -92,7 +92,7 @@ impl HostConfig {
             mac: None,
             neighbours: DEFAULT_NEIGHBOURS,
             tcp: tcp(),
-            engine: EngineConfig::new(Policy::remember()),
+            engine: EngineConfig::new(Policy::remember().for_records()),
             budget_frames: 256,
             busy: false,
             pause: Pause::default(),

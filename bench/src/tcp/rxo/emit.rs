@@ -4,12 +4,12 @@
 use std::num::NonZeroU16;
 
 use rxo_ack::{AckNumbers, AckWriter, IdRule};
-use rxo_frame::{Frame, Gso, GsoKind, Instant, LinkKind};
+use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, Instant, LinkKind};
 use rxo_tcp::{Text, Transmit};
 use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
 use rxo_wire::checksum::Summer;
 use rxo_wire::segmentation::{Checksums, Part, Segmenter, parts};
-use rxo_wire::tcp::Timestamp;
+use rxo_wire::tcp::{CHECKSUM_AT, Timestamp};
 use rxo_wire::{FlowKey, Offsets, PROTOCOL_TCP};
 
 use crate::tcp::link::Port;
@@ -104,15 +104,23 @@ impl Emitter {
         let first = &first[..bytes];
         port.send(bytes, |to| to.copy_from_slice(first));
         let value = clock(header.options);
-        let frame = Frame::new(first, Instant::ZERO);
+        let frame = Frame { checksum: self.checksum(), ..Frame::new(first, Instant::ZERO) };
         let mut writer =
             AckWriter::new(frame, LinkKind::RawIp, IdRule::Increment).expect("a pure ACK");
-        port.send_each(bytes, transmit.later_acks.iter(), |owed, to| {
+        port.send_each(transmit.later_acks.iter(), |owed, buffer| {
             let timestamp = Timestamp { value, echo: owed.echo };
             let numbers = AckNumbers { ack: owed.ack, window: owed.window, timestamp };
-            writer.write(&numbers, to);
+            writer.write(&numbers, buffer.room(bytes));
         });
         self.id = self.id.wrapping_add(transmit.later_acks.len() as u16);
+    }
+
+    /// That of an acknowledgement: left to a device unless software computes it.
+    fn checksum(&self) -> ChecksumStatus {
+        match self.summer {
+            Some(_) => ChecksumStatus::Verified,
+            None => ChecksumStatus::Partial { start: IP_BYTES as u16, offset: CHECKSUM_AT as u16 },
+        }
     }
 
     fn send(&mut self, pair: &FlowKey, tcp: &TcpHeader<'_>, port: &mut Port) {

@@ -37,7 +37,9 @@ impl Variant {
         match self {
             Self::Original => Policy::none(),
             Self::LimitOne => Policy { max_segments: 1, ..Policy::remember() },
-            Self::Aggregation | Self::Offload | Self::Stretch | Self::Lent => Policy::remember(),
+            Self::Aggregation | Self::Offload | Self::Stretch | Self::Lent => {
+                Policy::remember().for_records()
+            }
         }
     }
 

@@ -37,7 +37,7 @@ pub struct Policy {
     pub coalesce: bool,
     /// Most segments in an aggregate, 1 to 65,535.
     pub max_segments: u16,
-    /// Most bytes of an aggregate's IP packet, headers included, up to 65,535.
+    /// Most bytes of an aggregate's IP packet, headers included, up to [`Policy::most_bytes`].
     pub max_bytes: u32,
     /// Most payload bytes of an aggregate: the receive buffer of a device that fills one.
     pub buffer_bytes: u32,
@@ -223,6 +223,10 @@ impl Hold {
 }
 
 const AUTO_POLLS: u32 = 8;
+/// The largest IP packet.
+const MOST_IP_BYTES: u32 = 65_535;
+/// The longest aggregate of records: more than `max_segments` of any profile that has some, in jumbo frames.
+const MOST_RECORDED_BYTES: u32 = 1 << 20;
 /// Most datagrams that Linux coalesces (`UDP_GRO_CNT_MAX`); a kernel refuses larger ones to segment.
 const MOST_DATAGRAMS: u32 = 64;
 
@@ -239,6 +243,23 @@ impl Policy {
         match self.name {
             "linux-gro" => Self { max_segments: Self::LIVE_MAX_SEGMENTS, ..self },
             _ => self,
+        }
+    }
+
+    /// This policy for a receiver that reads records, such as a TCP endpoint: aggregates may be longer than an IP packet.
+    #[must_use]
+    pub const fn for_records(mut self) -> Self {
+        self.max_bytes = self.most_bytes();
+        self
+    }
+
+    /// The most that `max_bytes` may be. Only a receiver of records does without the length in the merged IP header,
+    /// and datagrams have no records.
+    #[must_use]
+    pub const fn most_bytes(&self) -> u32 {
+        match (self.needs_records, self.udp) {
+            (true, UdpRule::Off) => MOST_RECORDED_BYTES,
+            _ => MOST_IP_BYTES,
         }
     }
 

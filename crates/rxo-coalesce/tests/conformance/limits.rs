@@ -1,8 +1,9 @@
 //! How much fits: the largest packet, the number of flows.
 
+use rxo_testkit::script::{Script, Setup};
 use rxo_testkit::{Packet, seg};
 
-use crate::{arrives, deliver_under, groups};
+use crate::{arrives, deliver_under, groups, payload_lengths, run_all_forms};
 
 const SEGMENT_BYTES: usize = 1460;
 const MAX_PACKET_BYTES: usize = 65_535;
@@ -40,6 +41,18 @@ fn more_than_fits_goes_on_in_the_next() {
     let packets: Vec<_> =
         (0..100).map(|number| seg().seq(100 + number * 1448).len(1448).id(number as u16)).collect();
     arrives(&packets, &[45 * 1448, 45 * 1448, 10 * 1448]);
+}
+
+/// A receiver of records reads no length, so that one aggregate may be more than an IP packet.
+#[test]
+fn records_go_beyond_the_largest_packet() {
+    for base in [seg(), seg().v6(), seg().ts(1, 2)] {
+        let packets = (0..64).map(|number| base.clone().seq(100 + number * 1448).len(1448));
+        let setup = Setup { max_bytes: Some(1 << 20), ..Setup::new("remember") };
+        let script = Script::one_poll(setup, packets.map(|packet| packet.frame()).collect());
+        let observed = run_all_forms(script.clone());
+        assert_eq!(payload_lengths(&script, &observed), [64 * 1448]);
+    }
 }
 
 #[test]

@@ -129,6 +129,56 @@ impl<'a, T: FnMut(&Planned) -> Text<'a>> Iterator for Packets<'a, T> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.left, Some(self.left))
     }
+
+    /// A loop for packets that are alike: what they share stays in registers. Those without text, which are
+    /// acknowledgements, have their own.
+    #[inline]
+    fn fold<A, F: FnMut(A, Packet<'a>) -> A>(mut self, first: A, mut then: F) -> A {
+        let (mut all, mut now) = (first, Some(std::mem::take(&mut self.now)));
+        while let Some(Now { heads, head_bytes, mut text, size, offload, whole }) = now {
+            let mut heads = heads.chunks_exact(head_bytes.max(1));
+            if text.is_empty() {
+                let packet = |head| Packet { head, text: Text::EMPTY, offload, whole };
+                all = heads.by_ref().fold(all, |all, head| then(all, packet(head)));
+            }
+            for head in heads {
+                let text = text.split_to(size);
+                all = then(all, Packet { head, text, offload, whole });
+            }
+            now = self.begin();
+        }
+        all
+    }
 }
 
 impl<'a, T: FnMut(&Planned) -> Text<'a>> ExactSizeIterator for Packets<'a, T> {}
+
+#[cfg(test)]
+mod tests {
+    use rxo_frame::Gather;
+    use rxo_tcp::SendBuffer;
+
+    use super::*;
+
+    fn bytes_of(packet: Packet<'_>) -> String {
+        let mut bytes = Vec::new();
+        packet.for_each_slice(|piece| bytes.extend_from_slice(piece));
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn packets_by_one_loop_are_those_one_by_one() {
+        let mut buffer = SendBuffer::with_capacity(7);
+        buffer.write(b"0123456");
+        let acks = Planned::new(3, 2, Offload::default());
+        let segments = Planned { borrowed_bytes: 7, size: 3, ..Planned::new(3, 1, acks.offload) };
+        let planned = [acks, segments];
+        for taken in 0..=6 {
+            let text_of = |_: &Planned| buffer.text(0, 7);
+            let mut packets = Packets::new((b"aabbccXYZ", &planned), (&[], &[]), 6, text_of);
+            let mut all: Vec<_> = (0..taken).map_while(|_| packets.next().map(bytes_of)).collect();
+            packets.for_each(|packet| all.push(bytes_of(packet)));
+            assert_eq!(all, ["aa", "bb", "cc", "X012", "Y345", "Z6"]);
+        }
+    }
+}

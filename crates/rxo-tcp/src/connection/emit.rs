@@ -223,9 +223,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let fin = if carries_fin { TcpFlags::FIN } else { TcpFlags::default() };
         let empties = end.is_at_or_after(before(self.snd.end(), u32::from(carries_fin)));
         let is_large = bytes > self.snd.mss && why != Why::Trial;
-        // A receiver that aggregates flushes at PSH and holds without it. A GSO frame is all there is for
-        // now.
-        let ends = empties || is_large && is_new;
+        // A receiver that aggregates flushes at PSH and holds without it. A GSO frame behind which no text can leave is
+        // all there is for now.
+        let ends = empties || is_large && is_new && self.new_text().is_err();
         let psh = if bytes > 0 && ends { TcpFlags::PSH } else { TcpFlags::default() };
         let ecn_flags = self.ecn.flags(is_new && bytes > 0);
         let mut segment = self.segment(start, TcpFlags::ACK | fin | psh | ecn_flags, now);

@@ -141,7 +141,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         may_leave.then(|| (self.snd.nxt, self.snd.nxt + bytes))
     }
 
-    fn new_text(&self) -> Result<Range, Held> {
+    /// The next new text, as far as both windows allow.
+    pub(super) fn new_text(&self) -> Result<Range, Held> {
         if self.is_led() {
             return Err(Held::Nothing);
         }

@@ -37,6 +37,14 @@ fn a_large_send_leaves_as_one() {
     assert_eq!(scene.sends(4_500), ["P. 4501:9001 ack 1 gso 1000"]);
 }
 
+/// A receiver that aggregates goes on with the next: text behind which more leaves at once has no PSH.
+#[test]
+fn the_last_of_several_large_sends_has_psh() {
+    let mut scene = Scene::established(Config { large_send_bytes: 2_000, ..plain() });
+    let expected = [". 1:2001 ack 1 gso 1000", "P. 2001:4001 ack 1 gso 1000"];
+    assert_eq!(scene.sends(4_500), expected);
+}
+
 /// RFC 5681, section 3.1 (a): here the congestion window is the smaller, whatever the peer allows.
 #[test]
 fn no_more_leaves_than_the_congestion_window() {

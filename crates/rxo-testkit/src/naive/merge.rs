@@ -108,13 +108,18 @@ fn write_lengths(packet: &mut [u8], shape: &Segment) {
         packet[at..at + 2].copy_from_slice(&(length as u16).to_be_bytes());
     }
     if shape.v6 {
-        packet[ip + 4..ip + 6].copy_from_slice(&((length - 40) as u16).to_be_bytes());
+        packet[ip + 4..ip + 6].copy_from_slice(&said(length - 40));
         return;
     }
-    packet[ip + 2..ip + 4].copy_from_slice(&(length as u16).to_be_bytes());
+    packet[ip + 2..ip + 4].copy_from_slice(&said(length));
     packet[ip + 10..ip + 12].copy_from_slice(&[0, 0]);
     let checksum = internet_checksum(&packet[ip..shape.transport_at]);
     packet[ip + 10..ip + 12].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// A length that IP cannot say is 0.
+fn said(bytes: usize) -> [u8; 2] {
+    u16::try_from(bytes).unwrap_or(0).to_be_bytes()
 }
 
 fn write_checksum(packet: &mut [u8], shape: &Segment) {
