@@ -48,14 +48,14 @@ where
     I: FrameSource,
     I::Buffer: Default + Send + Sync + 'static,
 {
-    /// Receives a batch, without what the fast path consumes. Returns how many frames there were.
-    pub(super) fn receive_past(&mut self, now: Instant) -> Result<usize, DeviceError> {
+    /// Receives a batch of at most `most` frames, without what the fast path consumes. Returns how many there were.
+    pub(super) fn receive_past(&mut self, most: usize, now: Instant) -> Result<usize, DeviceError> {
         let Self { source, engine, core, received, .. } = self;
         let mut look = |frame: Frame<&[u8]>| match core.fast.takes_expected(&frame) {
             true => Verdict::Consumed,
             false => core.look(engine, now, &frame),
         };
-        let looked = source.receive_past(received, self.batch_frames, &mut look);
+        let looked = source.receive_past(received, most, &mut look);
         // Also if the device has failed: what was consumed is nowhere else.
         core.give_acks(now);
         let looked = looked?;

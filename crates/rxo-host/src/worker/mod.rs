@@ -62,8 +62,6 @@ pub struct Host<I: FrameSource, O> {
     received: Vec<Frame<I::Buffer>>,
     core: Core<I::Buffer>,
     budget_frames: usize,
-    /// The most frames of this turn: the budget, or fewer if they are large.
-    batch_frames: usize,
     is_busy: bool,
     pause: Pause,
     shares: Shares,
@@ -154,10 +152,9 @@ where
             received: Vec::with_capacity(budget_frames),
             core: Core::new(config, settings, to, kept, seat)?,
             budget_frames,
-            batch_frames: budget_frames,
             is_busy: config.busy,
             pause: config.pause,
-            shares: Shares::new(),
+            shares: Shares::new(budget_frames),
             false_alarms: 0,
             starved_since: None,
             next_policy: None,
@@ -199,8 +196,7 @@ where
         self.core.reclaim(now);
         self.core.free_idle(now);
         self.watch().switch(Stage::Serve);
-        let is_full = frames >= self.batch_frames;
-        let most = self.shares.next(is_full, self.core.dirty.len());
+        let most = self.shares.next(frames, self.core.dirty.len());
         let served = self.core.serve_some(most, now, &mut self.sink)?;
         self.core.kept.count(frames);
         self.watch().end();
@@ -258,8 +254,8 @@ where
         _ = self.engine.change_policy(policy, now, deliver);
     }
 
-    /// Receives a batch from the device, coalesces it, and gives the deliveries to the cells. A call of its own, so
-    /// that its instructions can be counted.
+    /// Receives the frames of a turn, coalesces them, and gives the deliveries to the cells: as one batch, or as several
+    /// if the frames are large. A call of its own, so that its instructions can be counted.
     #[inline(never)]
     fn receive(&mut self, now: Instant) -> Result<usize, DeviceError> {
         self.watch().switch(Stage::Receive);
@@ -267,10 +263,25 @@ where
             self.change_policy(policy, now);
         }
         self.core.give_back(false);
-        self.batch_frames = self.core.post().memory().queue().batch_frames(self.budget_frames);
+        let batch = self.core.post().memory().queue().batch_frames(self.budget_frames);
+        let mut frames = 0;
+        loop {
+            let most = batch.min(self.budget_frames - frames);
+            let received = self.receive_batch(most, now)?;
+            frames += received;
+            if received < most || frames >= self.budget_frames {
+                return Ok(frames);
+            }
+            self.watch().switch(Stage::Receive);
+        }
+    }
+
+    /// Receives a batch of at most `most` frames. What came before the device failed is delivered.
+    #[inline(always)]
+    fn receive_batch(&mut self, most: usize, now: Instant) -> Result<usize, DeviceError> {
         let received = match self.core.fast.begin() {
-            false => self.source.receive(&mut self.received, self.batch_frames),
-            true => self.receive_past(now),
+            false => self.source.receive(&mut self.received, most),
+            true => self.receive_past(most, now),
         };
         self.watch().switch(Stage::Coalesce);
         let core = &mut self.core;

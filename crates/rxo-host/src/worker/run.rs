@@ -89,7 +89,7 @@ where
 
     /// Pauses after a batch that shows a sender at full speed, so that frames gather.
     fn gather<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant, turn: Turn) {
-        let has_more = turn.frames >= self.batch_frames || self.core.has_more_to_serve();
+        let has_more = turn.frames >= self.budget_frames || self.core.has_more_to_serve();
         if self.is_busy || has_more {
             return;
         }

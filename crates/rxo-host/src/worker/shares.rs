@@ -8,22 +8,24 @@
 /// Whose turn it is: the device's, or the cells'.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
+    /// A batch of so many frames does not show that the device has no more.
+    full: usize,
     /// Turns in a row that have only received.
     put_off: u32,
 }
 
 impl Shares {
-    pub(super) const fn new() -> Self {
-        Self { put_off: 0 }
+    pub(super) const fn new(budget_frames: usize) -> Self {
+        Self { full: budget_frames, put_off: 0 }
     }
 
-    /// How many of `cells` a turn serves. `is_full`: its batch was full, so the device may have more.
-    pub(super) const fn next(&mut self, is_full: bool, cells: usize) -> usize {
+    /// How many of `cells` a turn serves that has received `frames`.
+    pub(super) const fn next(&mut self, frames: usize, cells: usize) -> usize {
         if cells <= SHARE {
             self.put_off = 0;
             return usize::MAX;
         }
-        if is_full && self.put_off < MOST_PUT_OFF {
+        if frames >= self.full && self.put_off < MOST_PUT_OFF {
             self.put_off += 1;
             return 0;
         }
@@ -44,24 +46,24 @@ mod tests {
 
     #[test]
     fn a_few_cells_are_served_at_once() {
-        let mut shares = Shares::new();
-        assert_eq!([false, true].map(|is_full| shares.next(is_full, SHARE)), [usize::MAX; 2]);
+        let mut shares = Shares::new(256);
+        assert_eq!([0, 255, 256].map(|frames| shares.next(frames, SHARE)), [usize::MAX; 3]);
     }
 
     #[test]
     fn many_cells_are_served_in_shares_and_wait_for_the_device() {
-        let mut shares = Shares::new();
-        assert_eq!(shares.next(false, 400), SHARE);
-        assert_eq!(shares.next(true, 400), 0);
-        assert_eq!(shares.next(false, 400), SHARE);
+        let mut shares = Shares::new(256);
+        assert_eq!(shares.next(255, 400), SHARE);
+        assert_eq!(shares.next(256, 400), 0);
+        assert_eq!(shares.next(10, 400), SHARE);
     }
 
     #[test]
     fn a_flood_does_not_keep_them_waiting_for_ever() {
-        let mut shares = Shares::new();
+        let mut shares = Shares::new(256);
         for _ in 0..3 {
-            assert!((0..MOST_PUT_OFF).all(|_| shares.next(true, 400) == 0));
-            assert_eq!(shares.next(true, 400), SHARE);
+            assert!((0..MOST_PUT_OFF).all(|_| shares.next(256, 400) == 0));
+            assert_eq!(shares.next(256, 400), SHARE);
         }
     }
 }
