@@ -47,7 +47,12 @@ impl Queue {
     /// buffer of 64 KiB, and the application reads it from there after the whole batch was received.
     pub(crate) fn batch_frames(&self, most: usize) -> usize {
         let bytes = self.frame_bytes.load(Ordering::Relaxed);
-        if bytes <= self.mtu { most } else { most.min((BATCH_BYTES / bytes).max(1) as usize) }
+        if self.has_gso() { most.min((BATCH_BYTES / bytes).max(1) as usize) } else { most }
+    }
+
+    /// Whether GSO frames come.
+    pub(crate) fn has_gso(&self) -> bool {
+        self.frame_bytes.load(Ordering::Relaxed) > self.mtu
     }
 
     /// Bytes of text that may be on their way to it; `u64::MAX` if it has no limit.
