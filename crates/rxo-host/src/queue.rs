@@ -100,8 +100,8 @@ impl Queue {
 /// RFC 6928, section 2: what a peer may send before the first acknowledgement.
 const LEAST_WINDOW_BYTES: u32 = 16 << 10;
 const PARTS: u64 = 64;
-/// As much as 256 frames with an MTU of 1,500: less than the second level of cache of any server.
-const BATCH_BYTES: u64 = 384 << 10;
+/// Two of the largest frames: half of the second level of cache of small processors.
+const BATCH_BYTES: u64 = 128 << 10;
 /// Of an IP packet.
 const LARGEST_FRAME_BYTES: u64 = 1 << 16;
 /// Frames that are larger than a slot wait in a socket's queue, whose 32 MiB also count what the kernel needs for each.
@@ -153,7 +153,7 @@ mod tests {
         let queue = ring();
         assert_eq!(queue.batch_frames(256), 256);
         (0..100).for_each(|_| queue.came(1 << 16));
-        assert_eq!((queue.batch_frames(256), queue.batch_frames(4)), (6, 4));
+        assert_eq!((queue.batch_frames(256), queue.batch_frames(1)), (2, 1));
         (0..100).for_each(|_| queue.came(66));
         assert_eq!(queue.batch_frames(256), 256);
     }

@@ -68,19 +68,25 @@ impl Chunks {
     }
 
     /// Removes the first `bytes`, or all if there are fewer.
+    #[inline]
     pub(super) fn advance(&mut self, bytes: u32) {
         let gone = self.length.min(bytes as usize);
         self.length -= gone;
         self.head += gone;
-        while self.head >= CHUNK_BYTES || self.length == 0 {
-            // An empty queue begins anew, so that little data uses little memory.
-            let Some(mut chunk) = self.used.pop_front() else {
-                self.head = 0;
-                return;
-            };
-            chunk.clear();
-            self.free.push(chunk);
+        if self.length == 0 || self.head >= CHUNK_BYTES {
+            self.free_used_up();
+        }
+    }
+
+    /// Frees the chunks before the text. An empty queue begins anew, so that little data uses little memory.
+    fn free_used_up(&mut self) {
+        while self.used.len() > 1 && (self.length == 0 || self.head >= CHUNK_BYTES) {
+            self.free.extend(self.used.pop_front().map(emptied));
             self.head = self.head.saturating_sub(CHUNK_BYTES);
+        }
+        if self.length == 0 {
+            self.head = 0;
+            self.used.iter_mut().for_each(Vec::clear);
         }
     }
 
@@ -93,6 +99,11 @@ impl Chunks {
         let ahead = chunk.get(at % CHUNK_BYTES..).unwrap_or_default();
         ahead.get(..(to - from) as usize).unwrap_or(ahead)
     }
+}
+
+fn emptied(mut chunk: Vec<u8>) -> Vec<u8> {
+    chunk.clear();
+    chunk
 }
 
 /// The most chunks that hold `bytes`: they may begin and end within one.
