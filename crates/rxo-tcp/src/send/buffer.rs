@@ -77,6 +77,7 @@ impl SendBuffer {
     }
 
     /// Removes the first `bytes`, or all if there are fewer. Drops what was lent and is used up.
+    #[inline]
     pub fn advance(&mut self, bytes: u32) {
         let from_copied = if self.lent.is_empty() { bytes } else { self.lent.advance(bytes) };
         self.copied.advance(from_copied);

@@ -73,20 +73,24 @@ impl Chunks {
         let gone = self.length.min(bytes as usize);
         self.length -= gone;
         self.head += gone;
-        if self.length == 0 || self.head >= CHUNK_BYTES {
+        if self.used.len() > 1 && (self.length == 0 || self.head >= CHUNK_BYTES) {
             self.free_used_up();
+        }
+        if self.length == 0 {
+            // An empty queue begins anew, so that little data uses little memory.
+            self.head = 0;
+            if let Some(chunk) = self.used.front_mut() {
+                chunk.clear();
+            }
         }
     }
 
-    /// Frees the chunks before the text. An empty queue begins anew, so that little data uses little memory.
+    /// Frees the chunks before the text, but for the last.
+    #[inline(never)]
     fn free_used_up(&mut self) {
         while self.used.len() > 1 && (self.length == 0 || self.head >= CHUNK_BYTES) {
             self.free.extend(self.used.pop_front().map(emptied));
             self.head = self.head.saturating_sub(CHUNK_BYTES);
-        }
-        if self.length == 0 {
-            self.head = 0;
-            self.used.iter_mut().for_each(Vec::clear);
         }
     }
 

@@ -137,6 +137,7 @@ impl Send {
     }
 
     /// Frees the text of the buffer from `from`, which SND.UNA was, to `to`, which it is now.
+    #[inline]
     pub(crate) fn free(&mut self, from: SeqNumber, to: SeqNumber) {
         if comes_round(self.iss + 1, from, to) {
             self.acked_rounds = self.acked_rounds.wrapping_add(1);
