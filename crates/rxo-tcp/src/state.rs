@@ -77,11 +77,22 @@ pub(crate) struct Syn {
     pub(crate) retransmissions: u32,
     /// When it was first sent.
     pub(crate) sent_at: Option<Instant>,
+    /// Whether it was sent anew because an old connection of the peer's was in its way.
+    pub(crate) is_anew: bool,
+}
+
+impl Syn {
+    /// Sends it anew, once, if it was not retransmitted: no timeout is waited for.
+    pub(crate) fn begin_anew(&mut self) {
+        if !self.is_anew && self.retransmissions == 0 {
+            *self = Self { is_anew: true, ..Self::default() };
+        }
+    }
 }
 
 impl Default for Syn {
     fn default() -> Self {
-        Self { is_due: true, retransmissions: 0, sent_at: None }
+        Self { is_due: true, retransmissions: 0, sent_at: None, is_anew: false }
     }
 }
 

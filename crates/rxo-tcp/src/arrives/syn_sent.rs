@@ -14,6 +14,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let has_ack = segment.has(TcpFlags::ACK);
         if has_ack && segment.ack != self.snd.nxt {
             self.reset = Reset::answer(&segment);
+            self.send_syn_behind_reset();
             return;
         }
         if segment.has(TcpFlags::RST) {
@@ -30,6 +31,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
             } else {
                 self.open_simultaneously(now)
             }
+        }
+    }
+
+    /// Section 3.5.1, figure 9: the peer still has an old connection with our ports, whose ACK came in place of a
+    /// SYN-ACK. Our reset ends it, and the SYN that follows finds a listener.
+    fn send_syn_behind_reset(&mut self) {
+        if let (Some(_), Some(syn)) = (self.reset, self.state.syn()) {
+            syn.begin_anew();
         }
     }
 

@@ -38,13 +38,26 @@ fn both_sides_may_open_at_once() {
     assert_eq!(scene.tcp.state(), State::Established);
 }
 
-/// RFC 9293, section 3.10.7.3: an ACK of something that was not sent.
+/// RFC 9293, section 3.10.7.3: an ACK of something that was not sent; and section 3.5.1, figure 9: it is of an old
+/// connection of the peer's, as after a restart with the same ports. The SYN follows the reset that ends it.
 #[test]
-fn a_wrong_answer_is_reset() {
+fn a_wrong_answer_is_reset_and_the_syn_sent_anew() {
     let mut scene = Scene::active(plain());
     scene.out();
-    assert_eq!(scene.answers(seg().ack(7)), ["R 7:7"]);
+    assert_eq!(scene.answers(seg().ack(7)), ["R 7:7", "S 0:0"]);
     assert!(matches!(scene.tcp.state(), State::SynSent(_)));
+    // Once: whoever sends wrong answers gets no more out of it than a reset for each.
+    assert_eq!(scene.answers(seg().ack(7)), ["R 7:7"]);
+    assert_eq!(scene.answers(syn().ack(1)), [". 1:1 ack 1"]);
+    assert_eq!(scene.tcp.state(), State::Established);
+}
+
+/// A reset is not answered, so it brings no SYN either.
+#[test]
+fn a_wrong_reset_brings_no_syn() {
+    let mut scene = Scene::active(plain());
+    scene.out();
+    assert_eq!(scene.answers(seg().flags(TcpFlags::RST).ack(7)), [""; 0]);
 }
 
 #[test]
