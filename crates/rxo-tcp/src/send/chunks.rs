@@ -55,7 +55,8 @@ impl Chunks {
         let mut left = &data[..taken];
         while !left.is_empty() {
             let Some(chunk) = self.used.back_mut().filter(|chunk| chunk.len() < CHUNK_BYTES) else {
-                self.used.push_back(self.free.pop().unwrap_or_default());
+                let chunk = self.free.pop().unwrap_or_else(|| self.new_chunk());
+                self.used.push_back(chunk);
                 continue;
             };
             let (now, later) = left.split_at(left.len().min(CHUNK_BYTES - chunk.len()));
@@ -65,6 +66,11 @@ impl Chunks {
         }
         self.length += taken;
         taken
+    }
+
+    /// The first of a queue grows with what is written; a queue that needs another one has much.
+    fn new_chunk(&self) -> Vec<u8> {
+        if self.used.is_empty() { Vec::new() } else { Vec::with_capacity(CHUNK_BYTES) }
     }
 
     /// Removes the first `bytes`, or all if there are fewer.
