@@ -18,7 +18,7 @@ pub(crate) struct ExtentFlags {
     pub(crate) json: bool,
 }
 
-/// For those of which a measurement may take longer.
+/// For experiments whose measurements take as long as the user wants.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct MeasureFlags {
     #[command(flatten)]

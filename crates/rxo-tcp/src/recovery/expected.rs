@@ -35,7 +35,7 @@ impl AckRun {
     }
 }
 
-/// Acknowledgements of parts of the first range of a run, each of which is a sample of the round trip and no more.
+/// Acknowledgements of parts of the first range of a run. Each is a sample of the round trip and nothing else.
 #[derive(Debug)]
 pub(crate) struct Samples {
     /// SND.UNA.

@@ -1,4 +1,4 @@
-//! What leaves before the first acknowledgement, with segments of 8,948 bytes, of which RFC 6928 allows two.
+//! What leaves before the first acknowledgement. Segments have 8,948 bytes, and RFC 6928 allows two of them.
 
 use rxo_frame::Duration;
 use rxo_tcp::{Algorithm, Config, InitialWindow};
