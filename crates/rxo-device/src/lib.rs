@@ -34,6 +34,7 @@ mod look;
 mod memory;
 pub mod middleware;
 mod pause;
+mod recent;
 mod sink;
 mod source;
 
@@ -44,5 +45,6 @@ pub use error::DeviceError;
 pub use look::{Look, Looked, Verdict};
 pub use memory::{MemoryLink, MemoryOptions, MemorySink, MemorySource, Sent};
 pub use pause::Pause;
+pub use recent::RecentFrames;
 pub use sink::{FrameSink, SinkCounters};
 pub use source::{FrameSource, SourceCounters};

@@ -9,6 +9,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rxo_device::RecentFrames;
 use rxo_frame::Duration;
 
 /// The queue of one device.
@@ -16,9 +17,8 @@ use rxo_frame::Duration;
 pub(crate) struct Queue {
     /// Frames that it keeps; `None` if it has no limit.
     frames: Option<u64>,
-    mtu: u64,
-    /// Bytes of a frame as they came lately, from `mtu` to [`LARGEST_FRAME_BYTES`]. Only the worker writes it.
-    frame_bytes: AtomicU64,
+    mtu: u32,
+    recent: RecentFrames,
     /// The windows of all connections, in bytes. Only a guide: two threads may both take the last of it.
     offered: AtomicU64,
 }
@@ -26,41 +26,21 @@ pub(crate) struct Queue {
 impl Queue {
     /// The queue of a device that keeps `frames` frames with up to `mtu` bytes; `None` if that is not known.
     pub(crate) fn new(frames: Option<usize>, mtu: u32) -> Self {
-        let (frames, mtu) = (frames.map(|frames| frames as u64), u64::from(mtu));
-        Self { frames, mtu, frame_bytes: AtomicU64::new(mtu), offered: AtomicU64::new(0) }
+        let (frames, recent) = (frames.map(|frames| frames as u64), RecentFrames::new(mtu));
+        Self { frames, mtu, recent, offered: AtomicU64::new(0) }
     }
 
-    /// A frame of so many `bytes` has come, by itself or with others like it.
-    #[inline]
-    pub(crate) fn came(&self, bytes: usize) {
-        let bytes = (bytes as u64).min(LARGEST_FRAME_BYTES).max(self.mtu);
-        let before = self.frame_bytes.load(Ordering::Relaxed);
-        if bytes != before {
-            // Rounded away from `before`, so that frames that are all alike are soon the measure.
-            let step = bytes.abs_diff(before).div_ceil(8);
-            let now = if bytes > before { before + step } else { before - step };
-            self.frame_bytes.store(now, Ordering::Relaxed);
-        }
-    }
-
-    /// How many frames are a batch: `most`, or as many as a cache holds if GSO frames come. A device copies each into a
-    /// buffer of 64 KiB, and the application reads it from there after the whole batch was received.
-    pub(crate) fn batch_frames(&self, most: usize) -> usize {
-        let bytes = self.frame_bytes.load(Ordering::Relaxed);
-        if self.has_gso() { most.min((BATCH_BYTES / bytes).max(1) as usize) } else { most }
-    }
-
-    /// Whether GSO frames come.
-    pub(crate) fn has_gso(&self) -> bool {
-        self.frame_bytes.load(Ordering::Relaxed) > self.mtu
+    /// How large its frames have been lately.
+    pub(crate) const fn recent(&self) -> &RecentFrames {
+        &self.recent
     }
 
     /// Bytes of text that may be on their way to it; `u64::MAX` if it has no limit.
     fn room(&self) -> u64 {
         // Half of it is for what comes beside text, for text that is read late, and for the least windows of many.
-        let of = |frames: u64, bytes: u64| frames * bytes / 2;
+        let of = |frames: u64, bytes: u32| frames * u64::from(bytes) / 2;
         let Some(frames) = self.frames else { return u64::MAX };
-        let room = of(frames, self.frame_bytes.load(Ordering::Relaxed));
+        let room = of(frames, self.recent.bytes());
         room.min(MOST_LARGE_BYTES.max(of(frames, self.mtu)))
     }
 
@@ -100,10 +80,6 @@ impl Queue {
 /// RFC 6928, section 2: what a peer may send before the first acknowledgement.
 const LEAST_WINDOW_BYTES: u32 = 16 << 10;
 const PARTS: u64 = 64;
-/// Two of the largest frames: half of the second level of cache of small processors.
-const BATCH_BYTES: u64 = 128 << 10;
-/// Of an IP packet.
-const LARGEST_FRAME_BYTES: u64 = 1 << 16;
 /// Frames that are larger than a slot wait in a socket's queue, whose 32 MiB also count what the kernel needs for each.
 const MOST_LARGE_BYTES: u64 = 16 << 20;
 /// Of 10 Gbit/s.
@@ -111,11 +87,21 @@ const BYTES_IN_EIGHT_NS: u128 = 10;
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU16;
+
+    use rxo_frame::{Frame, Gso, GsoKind, Instant};
+
     use super::*;
 
     /// What a packet socket's ring has by default.
     fn ring() -> Queue {
         Queue::new(Some(8_192), 1_500)
+    }
+
+    fn gso_frame(bytes: usize) -> Frame<Vec<u8>> {
+        let size = NonZeroU16::new(1_448).unwrap();
+        let gso = Some(Gso { kind: GsoKind::TcpV4, ecn: false, size });
+        Frame { gso, ..Frame::new(vec![0; bytes], Instant::ZERO) }
     }
 
     #[test]
@@ -138,24 +124,14 @@ mod tests {
     fn where_gso_frames_come_there_is_room_for_more() {
         let queue = ring();
         let slots = queue.room();
-        (0..100).for_each(|_| queue.came(4 * 1_500));
+        (0..100).for_each(|_| queue.recent.came(&gso_frame(4 * 1_500)));
         assert_eq!(queue.room(), MOST_LARGE_BYTES);
-        (0..100).for_each(|_| queue.came(2 * 1_500));
+        (0..100).for_each(|_| queue.recent.came(&gso_frame(2 * 1_500)));
         assert_eq!(queue.room(), 2 * slots);
-        (0..100).for_each(|_| queue.came(66));
+        (0..100).for_each(|_| queue.recent.came(&Frame::new(vec![0; 66], Instant::ZERO)));
         assert_eq!(queue.room(), slots, "never less than for full frames");
         let larger = Queue::new(Some(1 << 20), 1_500);
         assert!(larger.room() > MOST_LARGE_BYTES);
-    }
-
-    #[test]
-    fn a_batch_of_gso_frames_fits_a_cache() {
-        let queue = ring();
-        assert_eq!(queue.batch_frames(256), 256);
-        (0..100).for_each(|_| queue.came(1 << 16));
-        assert_eq!((queue.batch_frames(256), queue.batch_frames(1)), (2, 1));
-        (0..100).for_each(|_| queue.came(66));
-        assert_eq!(queue.batch_frames(256), 256);
     }
 
     #[test]

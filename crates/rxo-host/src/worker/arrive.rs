@@ -33,7 +33,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         };
         // Other single frames are few, or ACKs.
         if first.gso.is_some() || matches!(delivery, Delivery::Aggregate(_)) {
-            self.post.memory().queue().came(first.bytes().len());
+            self.post.memory().queue().recent().came(first);
         }
         let at = delivery.offsets()?;
         let is_admitted = self.link.admits(first, &key, at, taken.is_intact());

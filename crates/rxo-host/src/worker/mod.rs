@@ -263,7 +263,7 @@ where
             self.change_policy(policy, now);
         }
         self.core.give_back(false);
-        let batch = self.core.post().memory().queue().batch_frames(self.budget_frames);
+        let batch = self.core.post().memory().queue().recent().batch_frames(self.budget_frames);
         let mut frames = 0;
         loop {
             let most = batch.min(self.budget_frames - frames);

@@ -90,7 +90,7 @@ where
     /// Pauses after a batch that shows a sender at full speed, so that frames gather. GSO frames have gathered before.
     fn gather<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant, turn: Turn) {
         let has_more = turn.frames >= self.budget_frames || self.core.has_more_to_serve();
-        if self.is_busy || has_more || self.core.post().memory().queue().has_gso() {
+        if self.is_busy || has_more || self.core.post().memory().queue().recent().has_gso() {
             return;
         }
         if let Some(time) = self.pause.after(turn.frames) {

@@ -2,16 +2,17 @@
 
 use rxo_coalesce::{Deliveries, Engine, Hold, Policy};
 use rxo_device::{DeviceError, FrameSink, FrameSource};
-use rxo_frame::{Frame, Instant};
+use rxo_frame::Instant;
 
 use super::WorkerConfig;
+use super::inlet::{Inlet, Taken};
 use super::outlet::Outlet;
 use super::overload::CoDel;
 use super::splitting::Splitting;
 
 /// The direction that coalesces.
 pub(super) struct ToHost<S: FrameSource, K> {
-    pub(super) source: S,
+    pub(super) inlet: Inlet<S>,
     pub(super) engine: Engine<S::Buffer>,
     pub(super) outlet: Outlet<K>,
     /// Frames dropped because more arrived than the worker could take.
@@ -19,8 +20,6 @@ pub(super) struct ToHost<S: FrameSource, K> {
     /// What the engine is to follow as soon as the sink takes packets.
     pub(super) next_policy: Option<Policy>,
     codel: Option<CoDel>,
-    batch: Vec<Frame<S::Buffer>>,
-    budget: usize,
 }
 
 impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
@@ -30,20 +29,17 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         sink: K,
         config: &WorkerConfig,
     ) -> Self {
-        let budget = config.budget_frames;
         Self {
-            source,
+            inlet: Inlet::new(source, config.budget_frames),
             engine,
             outlet: Outlet::new(sink),
             overload_drops: 0,
             next_policy: None,
             codel: config.overload.map(CoDel::new),
-            batch: Vec::with_capacity(budget),
-            budget,
         }
     }
 
-    /// Takes a batch, coalesces it and sends the deliveries. Returns how many frames the batch had.
+    /// Takes a batch, coalesces it and sends the deliveries. Returns what it took.
     /// Reads `clock` once, after it took the batch, so that no frame arrives after the poll. Takes no
     /// batch while the sink is blocked. Without `is_worth_a_look` it takes only frames that the source
     /// has delayed.
@@ -55,37 +51,32 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         is_worth_a_look: bool,
         mut splitting: Option<&mut Splitting>,
         clock: impl FnOnce() -> Instant,
-    ) -> Result<usize, DeviceError> {
+    ) -> Result<Taken, DeviceError> {
         let resumed = self.outlet.resume();
-        let is_worth_a_look = is_worth_a_look || self.source.poll_at().is_some();
-        let received = if is_worth_a_look && !self.outlet.is_blocked() {
-            self.source.receive(&mut self.batch, self.budget)
-        } else {
-            self.source.attend();
-            Ok(0)
-        };
+        let received = self.inlet.take(is_worth_a_look, !self.outlet.is_blocked());
+        let batch = &mut self.inlet.batch;
         let now = clock();
         if let Some(codel) = &mut self.codel {
-            let is_all = self.batch.len() < self.budget;
-            self.overload_drops += codel.drop_from(&mut self.batch, is_all, now);
+            self.overload_drops += codel.drop_from(batch, !self.inlet.taken.is_full, now);
         }
         let changed = match self.next_policy {
             None => Ok(()),
             Some(policy) => self.change_policy(policy, now, splitting.as_deref_mut()),
         };
+        let batch = &mut self.inlet.batch;
         let load = self.outlet.sink.load();
         let mut sent = Sent { sink: &mut self.outlet.sink, splitting, result: Ok(()) };
-        if self.batch.is_empty() {
+        if batch.is_empty() {
             // An empty batch is not a poll: policies that count polls count those with frames.
             self.engine.on_timeout_under(load, now, |deliveries| sent.transmit(&deliveries));
         } else {
             let deliver = |deliveries: Deliveries<'_, _>| sent.transmit(&deliveries);
-            self.engine.poll_under(load, &mut self.batch, now, deliver);
+            self.engine.poll_under(load, batch, now, deliver);
         }
         let sent = changed.and(sent.result);
-        let frames = resumed.and(received).and_then(|frames| sent.map(|()| frames))?;
+        resumed.and(received).and(sent)?;
         // A blocked sink wants no more, however much there is.
-        Ok(if self.outlet.is_blocked() { 0 } else { frames })
+        Ok(if self.outlet.is_blocked() { Taken::default() } else { self.inlet.taken })
     }
 
     /// Sends everything that the engine holds, and lets it follow `policy` from now on. A blocked sink might have no
@@ -105,7 +96,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         }
         self.next_policy = None;
         if policy.hold != Hold::EndOfPoll {
-            self.source.expect_holds();
+            self.inlet.source.expect_holds();
         }
         let mut sent = Sent { sink: &mut self.outlet.sink, splitting, result: Ok(()) };
         // Its numbers were checked when it was asked for.
