@@ -201,7 +201,7 @@ impl Sender<'_> {
         let mut is_all_written = false;
         while self.tally.ended() < self.tally.joined {
             if self.stop.load(Ordering::Relaxed) {
-                bail!("interrupted; the receivers that are not done have no file");
+                return self.interrupted(begun.elapsed(), self.carried().since(before));
             }
             is_all_written = is_all_written || self.feed()?;
             let pause = if is_all_written { PAUSE } else { SHORT };
@@ -340,25 +340,33 @@ impl Sender<'_> {
         }
     }
 
+    /// A signal has come: says how far it was.
+    fn interrupted(&self, time: Duration, carried: Carried) -> Result<()> {
+        self.clear();
+        let sent = self.tally.progress.group.sent.min(self.outgoing.bytes);
+        self.say_total(&self.figures(sent, time, carried))?;
+        bail!("interrupted; the receivers that are not done have no file")
+    }
+
+    fn say_total(&self, total: &Total) -> Result<()> {
+        if self.plan.json { output::json_line(total) } else { output::text(&total.text()) }
+    }
+
     fn total(&self, time: Duration, carried: Carried) -> Result<()> {
-        let total = self.figures(time, carried);
-        if self.plan.json {
-            output::json_line(&total)?;
-        } else {
-            output::text(&total.text())?;
-        }
+        self.say_total(&self.figures(self.outgoing.bytes, time, carried))?;
         match self.tally.shortfall(self.plan.receivers, self.plan.wait) {
             Some(why) => bail!(why),
             None => Ok(()),
         }
     }
 
-    fn figures(&self, time: Duration, carried: Carried) -> Total {
+    /// The figures of a cast of so many bytes.
+    fn figures(&self, bytes: u64, time: Duration, carried: Carried) -> Total {
         let Tally { joined, done, failed, progress, .. } = self.tally;
         Total {
-            bytes: self.outgoing.bytes,
+            bytes,
             seconds: rounded(time.as_secs_f64(), 3),
-            gbit_per_s: rounded(gbit_per_s(self.outgoing.bytes, time), 3),
+            gbit_per_s: rounded(gbit_per_s(bytes, time), 3),
             expected: self.plan.receivers,
             receivers: joined,
             done,
@@ -366,7 +374,7 @@ impl Sender<'_> {
             refused: self.tally.refused(),
             group_repairs: progress.group_repairs,
             own_repairs: progress.own_repairs,
-            return_share: rounded(carried.return_share(self.outgoing.bytes), 4),
+            return_share: rounded(carried.return_share(bytes), 4),
             acks_a_segment: rounded(carried.acks_a_segment(), 3),
             sha256: self.outgoing.sha256().unwrap_or_default(),
             fast_path: self.host.counters().and_then(|seen| FastTotals::of(&seen.fast)),

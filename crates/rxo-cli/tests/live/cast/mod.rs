@@ -1,5 +1,6 @@
 //! Receivers of a cast, each in a network of its own, behind a bridge that forwards a group to its members only.
 
+mod endings;
 mod sender;
 
 use std::cell::RefCell;
@@ -29,6 +30,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_terminal_shows_a_cast_that_linux_receives_beside_cast_join", on_a_terminal),
     ("without_a_sender_there_is_no_file", no_sender),
     ("a_receiver_whose_sender_is_killed_fails_and_leaves_no_file", killed_sender),
+    ("receivers_of_a_cast_that_cannot_write_fail_alone", endings::cannot_write),
+    ("a_signal_ends_a_cast_at_the_sender", endings::signalled_sender),
+    ("a_signal_ends_one_receiver_of_a_cast", endings::signalled_receiver),
+    ("rxo_cast_without_privileges_says_which_it_needs", endings::without_privileges),
 ];
 
 /// Hosts with one interface each, eth0, without an address of the system's.
