@@ -83,9 +83,7 @@ impl Group {
         }
         let limit = una + u64::from(connection.dormant_allowance(nxt));
         tree.set(id as usize, Least { limit, una });
-        if !member.is_late {
-            late.set_other(id, Least { limit, una });
-        }
+        late.set(id, member.is_late, Least { limit, una });
         text.advance(tree.least().una);
         if una < all {
             // The connection's own timers are off. The last check may be over, and no further send may start one.

@@ -22,10 +22,10 @@ pub(super) struct Latecomers {
 }
 
 impl Latecomers {
-    /// Takes note of what a receiver that came in time allows and has.
+    /// Takes note of what a receiver allows and has, unless it `is_late`.
     #[inline]
-    pub(super) fn set_other(&mut self, id: MemberId, value: Least) {
-        if let Some(others) = &mut self.others {
+    pub(super) fn set(&mut self, id: MemberId, is_late: bool, value: Least) {
+        if let Some(others) = self.others.as_mut().filter(|_| !is_late) {
             others.set(id as usize, value);
         }
     }
@@ -68,9 +68,8 @@ impl Group {
     /// Sets what a member allows and has.
     pub(super) fn set_least(&mut self, id: MemberId, value: Least) {
         self.tree.set(id as usize, value);
-        if self.is_in_time(id as usize) {
-            self.late.set_other(id, value);
-        }
+        let is_late = !self.is_in_time(id as usize);
+        self.late.set(id, is_late, value);
     }
 
     fn is_in_time(&self, id: usize) -> bool {
@@ -78,7 +77,14 @@ impl Group {
     }
 
     /// Starts or stops the clock. `waits` says whether something waits for receivers.
+    #[inline]
     pub(super) fn run_late_clock(&mut self, waits: bool, now: Instant) {
+        if self.late.others.is_some() {
+            self.set_late_clock(waits, now);
+        }
+    }
+
+    fn set_late_clock(&mut self, waits: bool, now: Instant) {
         let Some(most) = self.config.late_time else { return };
         let runs = self.late.present > 0 && self.is_for_latecomers(waits);
         if runs && self.late.runs_since.is_none() {
