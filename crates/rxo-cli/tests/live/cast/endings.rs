@@ -57,14 +57,16 @@ impl Halfway {
         assert!(fs::read(self.folder(index).join("image.img")).unwrap() == self.file);
     }
 
-    /// The receiver ended with `code` and one line that begins with `start`, and left nothing in its folder.
-    fn assert_failed(&self, index: usize, child: Child, code: i32, start: &str) {
+    /// The receiver ended with `code` and one line that begins with `start`, and left nothing in its folder. Returns the
+    /// line.
+    fn assert_failed(&self, index: usize, child: Child, code: i32, start: &str) -> String {
         let output = child.wait_with_output().unwrap();
         let said = said(&output);
         assert_eq!((output.status.code(), said.lines().count()), (Some(code), 1), "{said}");
         assert!(said.starts_with(start), "{said}");
         assert!(output.stdout.is_empty(), "{said}");
         assert_eq!(names(&self.folder(index)), [""; 0], "{said}");
+        said
     }
 }
 
@@ -103,6 +105,21 @@ pub(crate) fn cannot_write() {
     let output = cast.sender.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert_eq!(counts(&total(&output)), [3, 1, 2]);
+}
+
+/// The sender is killed half way. Nobody answers the receivers' probes (docs/cast.md: they notice within 20 s).
+pub(crate) fn killed_sender() {
+    let mut cast = Halfway::new("cast-killed", 2, "");
+    let children = [0, 1].map(|index| cast.receiver(index));
+    cast.wait_for_a_part();
+    cast.sender.kill().unwrap();
+    cast.sender.wait().unwrap();
+    for (index, child) in children.into_iter().enumerate() {
+        let said =
+            cast.assert_failed(index, child, 3, "rxo: the cast of 10.0.0.1:7000 failed after ");
+        let parts = [" of 15,000,000 bytes: ", "no file was written"];
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    }
 }
 
 /// Both signals: the sender says how far it was and ends; its receivers fail at once, without a file.
