@@ -57,6 +57,7 @@ impl Scene {
             most_receivers: receivers as usize,
             slow: Slow::Eject(Duration::from_secs(10)),
             late: Late::Refuse,
+            late_time: None,
             repairs: Repairs::Group { least: 2 },
         });
         let mut scene = Self {

@@ -72,6 +72,42 @@ fn what_is_typed_wrong_is_one_line_and_code_2() {
     }
 }
 
+/// What a cast is called with wrongly: the option, its value, and what would do.
+#[test]
+fn a_cast_that_cannot_be_is_one_line_and_code_2() {
+    let host = "--nic packet:lo --ip 192.0.2.1/24";
+    let group = "--group 232.1.1.1:7000";
+    let rows: [(String, &[&str]); 6] = [
+        (
+            format!("cast send x {host} --receivers 1 --group 192.0.2.9:7000"),
+            &["--group 192.0.2.9:7000", "is no group"],
+        ),
+        (
+            format!("cast receive 192.0.2.9:7000 {host} --group 232.1.1.1"),
+            &["--group 232.1.1.1", "such as 232.1.1.1:7000"],
+        ),
+        (
+            format!("cast receive 192.0.2.9:7000 {host} --group [ff3e::8000:1]:7000"),
+            &["--group [ff3e::8000:1]:7000", "cannot send"],
+        ),
+        (
+            format!("cast send x {host} {group} --receivers 0"),
+            &["--receivers 0", "choose 1 to 65536"],
+        ),
+        (
+            format!("cast send x {host} {group} --receivers 1 --late catch-up:soon"),
+            &["--late catch-up:soon", "catch-up:600s"],
+        ),
+        (
+            format!("cast send x {host} {group} --receivers 1 --late from-now:5s"),
+            &["--late from-now:5s", "--raw"],
+        ),
+    ];
+    for (line, parts) in rows {
+        fails(&line, 2, parts);
+    }
+}
+
 #[test]
 fn an_interface_that_does_not_exist_is_named() {
     for dry in ["", "--dry-run"] {

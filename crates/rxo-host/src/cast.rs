@@ -30,6 +30,9 @@ pub struct CastConfig {
     pub slow: Slow,
     /// What happens to a receiver that comes after the first byte.
     pub late: Late,
+    /// The most time that those who do so add, all together, while the others wait for them alone, and when no others are
+    /// left. Then they are reset, and whoever comes later is refused. `None`: without end.
+    pub late_time: Option<Duration>,
     /// How lost text is repaired.
     pub repairs: Repairs,
     /// The most text that not all receivers have, in bytes; 64 KiB to 1 GiB.

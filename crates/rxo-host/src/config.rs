@@ -61,8 +61,7 @@ pub struct HostConfig {
     /// So all windows together can be more than the memory. What finds none is dropped and counted
     /// ([`HostCounters::texts_without_memory`](crate::HostCounters::texts_without_memory)); its sender retransmits it,
     /// and no window is taken back. Writing then waits for memory, and those who have waited longest get it first. Lent text
-    /// ([`TcpStream::write_shared`](crate::TcpStream::write_shared)) then is not counted: a connection that has nothing
-    /// unacknowledged may lend what its send buffer takes, because that is in the application's memory whether it waits or not. A connection without any gets on nevertheless, 2 KiB
+    /// ([`TcpStream::write_shared`](crate::TcpStream::write_shared)) counts as written text does, until the peer has acknowledged it. A connection without any gets on nevertheless, 2 KiB
     /// at a time. If there is not enough for both directions of one more connection, a SYN is dropped, and a call
     /// that opens a connection fails.
     pub memory_bytes: u64,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use rxo::live::host::{self, RunningHost, cast_receiver};
 use rxo::tcp::Statistics;
 use rxo_console::output_file::OutputFile;
@@ -130,7 +130,14 @@ impl Receiver<'_> {
         let (output, mut file) = OutputFile::create(&path, &[])?;
         let mut come = 0;
         let hash = stream::copy(&mut incoming, &mut file, head.bytes, |bytes| come = bytes)
-            .map_err(|error| self.failed(error, come, Some(head.bytes)))?;
+            .map_err(|error| match error {
+                // The sender and the others have done nothing wrong.
+                StreamError::Write(error) => anyhow!(
+                    "{} cannot be written: {error}; no file was written, and the others go on",
+                    path.display()
+                ),
+                error => self.failed(error, come, Some(head.bytes)),
+            })?;
         let report = output.complete(&file)?;
         let figures = self.figures(&head, begun.elapsed(), &hash, &stream.statistics());
         stream.shutdown(Shutdown::Write)?;
@@ -225,12 +232,12 @@ impl Read for Incoming<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let mut stream = self.stream;
         loop {
+            // Also while text keeps coming.
+            if self.receiver.is_over() {
+                return Err(io::Error::other("interrupted"));
+            }
             match stream.read(to) {
-                Err(error) if crate::endpoint::is_wait(&error) => {
-                    if self.receiver.is_over() {
-                        return Err(io::Error::other("interrupted"));
-                    }
-                }
+                Err(error) if crate::endpoint::is_wait(&error) => {}
                 read => return read,
             }
         }

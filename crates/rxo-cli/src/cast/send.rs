@@ -26,8 +26,9 @@ use crate::{output, stop};
 /// # Errors
 /// If a flag is invalid, the file cannot be read, or a receiver failed, was refused, or did not come.
 pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
-    let plan = Plan::from_flags(flags)?;
+    let mut plan = Plan::from_flags(flags)?;
     let outgoing = Outgoing::open(&flags.file, flags.raw)?;
+    plan.config.late_time.get_or_insert(late_time(outgoing.bytes));
     let stop = stop::on_request()?;
     let host = plan.host.start_with(|config| plan.configure(config))?;
     let cast = host.handle().cast(plan.config)?;
@@ -64,7 +65,8 @@ impl Plan {
         let (local, group) = addresses::channel(&source, &flags.group)?;
         let wait = parse_time(&flags.wait)
             .ok_or_else(|| usage(format!("--wait {}: give a time such as 30s", flags.wait)))?;
-        let (receivers, late) = (receivers(flags.receivers)?, late(&flags.late, flags.raw)?);
+        let receivers = receivers(flags.receivers)?;
+        let (late, late_time) = late(&flags.late, flags.raw)?;
         // One that restarts comes again before it is known that it has gone.
         let at_a_time = if late == Late::Refuse { receivers } else { 2 * receivers };
         let config = CastConfig {
@@ -73,6 +75,7 @@ impl Plan {
             receivers: at_a_time.min(MOST_RECEIVERS),
             slow: slow(&flags.slow)?,
             late,
+            late_time,
             repairs: repairs(&flags.repair)?,
             buffer_bytes: CAST_BUFFER_BYTES,
         };
@@ -109,14 +112,29 @@ fn slow(text: &str) -> Result<Slow> {
     }
 }
 
-fn late(text: &str, is_raw: bool) -> Result<Late> {
-    match text {
-        "refuse" => Ok(Late::Refuse),
-        "catch-up" => Ok(Late::CatchUp),
-        "from-now" if is_raw => Ok(Late::FromNow),
-        "from-now" => Err(usage("--late from-now: a part is no file; use it with --raw")),
-        _ => Err(usage(format!("--late {text}: choose refuse, catch-up or from-now"))),
+/// What happens to late receivers, and how much time they have together, if that is said.
+fn late(text: &str, is_raw: bool) -> Result<(Late, Option<Duration>)> {
+    let (how, time) =
+        text.split_once(':').map_or((text, None), |(how, time)| (how, Some(parse_time(time))));
+    match (how, time) {
+        ("from-now", None | Some(Some(_))) if !is_raw => {
+            Err(usage(format!("--late {text}: a part is no file; use it with --raw")))
+        }
+        ("refuse", None) => Ok((Late::Refuse, None)),
+        ("catch-up", None) => Ok((Late::CatchUp, None)),
+        ("catch-up", Some(Some(time))) => Ok((Late::CatchUp, Some(time))),
+        ("from-now", None) => Ok((Late::FromNow, None)),
+        ("from-now", Some(Some(time))) => Ok((Late::FromNow, Some(time))),
+        _ => Err(usage(format!(
+            "--late {text}: choose refuse, catch-up or from-now, or catch-up:TIME such as catch-up:600s"
+        ))),
     }
+}
+
+/// How much time late receivers have together if nothing else is said: enough for one to get a file of so many bytes by
+/// itself, over a link that is not the fastest.
+fn late_time(bytes: u64) -> Duration {
+    Duration::from_secs(60 + bytes / LATE_BYTES_A_SECOND)
 }
 
 fn repairs(text: &str) -> Result<Repairs> {
@@ -183,7 +201,7 @@ impl Sender<'_> {
         let mut is_all_written = false;
         while self.tally.ended() < self.tally.joined {
             if self.stop.load(Ordering::Relaxed) {
-                bail!("interrupted; the receivers that are not done have no file");
+                return self.interrupted(begun.elapsed(), self.carried().since(before));
             }
             is_all_written = is_all_written || self.feed()?;
             let pause = if is_all_written { PAUSE } else { SHORT };
@@ -322,25 +340,33 @@ impl Sender<'_> {
         }
     }
 
+    /// A signal has come: says how far it was.
+    fn interrupted(&self, time: Duration, carried: Carried) -> Result<()> {
+        self.clear();
+        let sent = self.tally.progress.group.sent.min(self.outgoing.bytes);
+        self.say_total(&self.figures(sent, time, carried))?;
+        bail!("interrupted; the receivers that are not done have no file")
+    }
+
+    fn say_total(&self, total: &Total) -> Result<()> {
+        if self.plan.json { output::json_line(total) } else { output::text(&total.text()) }
+    }
+
     fn total(&self, time: Duration, carried: Carried) -> Result<()> {
-        let total = self.figures(time, carried);
-        if self.plan.json {
-            output::json_line(&total)?;
-        } else {
-            output::text(&total.text())?;
-        }
+        self.say_total(&self.figures(self.outgoing.bytes, time, carried))?;
         match self.tally.shortfall(self.plan.receivers, self.plan.wait) {
             Some(why) => bail!(why),
             None => Ok(()),
         }
     }
 
-    fn figures(&self, time: Duration, carried: Carried) -> Total {
+    /// The figures of a cast of so many bytes.
+    fn figures(&self, bytes: u64, time: Duration, carried: Carried) -> Total {
         let Tally { joined, done, failed, progress, .. } = self.tally;
         Total {
-            bytes: self.outgoing.bytes,
+            bytes,
             seconds: rounded(time.as_secs_f64(), 3),
-            gbit_per_s: rounded(gbit_per_s(self.outgoing.bytes, time), 3),
+            gbit_per_s: rounded(gbit_per_s(bytes, time), 3),
             expected: self.plan.receivers,
             receivers: joined,
             done,
@@ -348,7 +374,7 @@ impl Sender<'_> {
             refused: self.tally.refused(),
             group_repairs: progress.group_repairs,
             own_repairs: progress.own_repairs,
-            return_share: rounded(carried.return_share(self.outgoing.bytes), 4),
+            return_share: rounded(carried.return_share(bytes), 4),
             acks_a_segment: rounded(carried.acks_a_segment(), 3),
             sha256: self.outgoing.sha256().unwrap_or_default(),
             fast_path: self.host.counters().and_then(|seen| FastTotals::of(&seen.fast)),
@@ -408,6 +434,8 @@ impl Total {
 const MOST_RECEIVERS: usize = 65_536;
 /// For receivers that are opening, refused, or ended a moment ago.
 const MORE_SOCKETS: usize = 1_024;
+/// What late receivers get at least if there is one at a time.
+const LATE_BYTES_A_SECOND: u64 = 10_000_000;
 const PAUSE: Duration = Duration::from_millis(50);
 /// While there is more to send than there is room for.
 const SHORT: Duration = Duration::from_millis(1);
@@ -480,8 +508,19 @@ mod tests {
     fn words_are_read_and_mistakes_named() {
         assert_eq!(slow("wait").unwrap(), Slow::Wait);
         assert_eq!(slow("eject:3s").unwrap(), Slow::Eject(Duration::from_secs(3)));
-        assert_eq!(late("catch-up", false).unwrap(), Late::CatchUp);
-        assert_eq!(late("from-now", true).unwrap(), Late::FromNow);
+        assert_eq!(late("catch-up", false).unwrap(), (Late::CatchUp, None));
+        assert_eq!(late("from-now", true).unwrap(), (Late::FromNow, None));
+        let said = Some(Duration::from_secs(600));
+        assert_eq!(late("catch-up:600s", false).unwrap(), (Late::CatchUp, said));
+        assert_eq!(late("from-now:600", true).unwrap(), (Late::FromNow, said));
+        assert_eq!(late_time(10_000_000_000), Duration::from_secs(1_060));
+        for wrong in ["refuse:5s", "catch-up:", "catch-up:-1s", "from-now:soon", "never"] {
+            let said = late(wrong, true).unwrap_err().to_string();
+            assert!(
+                said.starts_with(&format!("--late {wrong}: choose refuse, catch-up")),
+                "{said}"
+            );
+        }
         assert_eq!(repairs("each").unwrap(), Repairs::Each);
         assert_eq!(repairs("group:3").unwrap(), Repairs::Group { least: 3 });
         let least = Slow::EjectBelow { time: Duration::from_secs(5), bytes: 500_000 };

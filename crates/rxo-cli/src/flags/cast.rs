@@ -55,7 +55,9 @@ pub(crate) struct CastSendFlags {
     pub(crate) slow: String,
 
     /// What happens to a receiver that comes after the first byte: refuse; catch-up, which sends it what it missed by
-    /// unicast; or, with --raw, from-now.
+    /// unicast; or, with --raw, from-now. With catch-up:TIME or from-now:TIME all late receivers together make the cast
+    /// at most TIME longer; without TIME, a minute and a second for each 10 MB of the file. Then they are reset, and
+    /// whoever comes later is refused.
     #[arg(long, value_name = "HOW", default_value = "refuse")]
     pub(crate) late: String,
 

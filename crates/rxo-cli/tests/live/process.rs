@@ -118,7 +118,7 @@ impl Drop for Rxo {
     }
 }
 
-fn signal(name: &str, process: u32) {
+pub(crate) fn signal(name: &str, process: u32) {
     let command = format!("kill -{name} {process}");
     assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
 }

@@ -53,7 +53,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Bound<B> {
 }
 
 impl<B: AsRef<[u8]>> Bound<B> {
-    /// Writes by `write`, which gets the number of bytes that may be copied at most.
+    /// Writes by `write`, which gets the number of bytes that it may take at most.
     fn write_with(
         &self,
         write: impl FnOnce(&mut Connection<Buffer<B>>, usize) -> Result<usize, CallError>,
@@ -161,18 +161,18 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     }
 
     fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize> {
-        // Lent text is the application's memory, however much it is.
-        self.write_with(|connection, _| connection.send_shared(from))
+        self.write_with(|connection, most| lend(connection, from, most))
     }
 
     fn write_both(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize> {
         self.write_with(|connection, most| {
             if head.is_empty() {
-                return connection.send_shared(text);
+                return lend(connection, text, most);
             }
             let written = connection.send(&head[..head.len().min(most)])?;
             // Whatever becomes of the text, the head was taken.
-            let lent = if written < head.len() { Ok(0) } else { connection.send_shared(text) };
+            let is_all = written == head.len();
+            let lent = if is_all { lend(connection, text, most - written) } else { Ok(0) };
             Ok(written + lent.unwrap_or(0))
         })
     }
@@ -244,6 +244,21 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     fn pair(&self) -> FlowKey {
         self.0.pair
     }
+}
+
+/// Lends `most` bytes of `text`, if there is room, and takes them off it. What is lent stays in memory until the peer has
+/// it, perhaps for nobody else, so it counts as what is copied does.
+fn lend<B: AsRef<[u8]>>(
+    connection: &mut Connection<Buffer<B>>,
+    text: &mut SharedBytes,
+    most: usize,
+) -> Result<usize, CallError> {
+    if text.len() <= most {
+        return connection.send_shared(text);
+    }
+    let lent = connection.send_shared(&mut text.first(most))?;
+    text.advance(lent);
+    Ok(lent)
 }
 
 /// More than the frames of an aggregate. The pieces stand on the stack: 1 KiB.

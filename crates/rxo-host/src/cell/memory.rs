@@ -23,7 +23,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.take_back(inner);
     }
 
-    /// How many bytes an application may have copied to be sent, beside the limit of the send buffer. Reserves the memory,
+    /// How many bytes an application may write or lend to be sent, beside the limit of the send buffer. Reserves the memory,
     /// if there is some.
     pub(super) fn most_to_send(&self, inner: &mut Inner<B>) -> usize {
         let Inner { connection, share, .. } = inner;

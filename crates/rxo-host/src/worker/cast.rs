@@ -232,6 +232,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             most_receivers: config.receivers,
             slow: config.slow,
             late: config.late,
+            late_time: config.late_time,
             repairs: config.repairs,
         });
         let mut cast = Cast {

@@ -4,7 +4,7 @@ use std::net::Shutdown;
 use std::time::Duration;
 
 use rxo_device::FrameSource as _;
-use rxo_host::{Host, HostConfig, Readiness, TcpListener, TcpStream};
+use rxo_host::{Host, HostConfig, Readiness, SharedBytes, TcpListener, TcpStream};
 
 use crate::counting::held_bytes;
 use crate::world::{World, config, drain, fill, pattern};
@@ -217,6 +217,46 @@ fn what_all_send_is_more_than_the_memory() {
     assert_eq!(world.server.counters().memory_left_bytes, LITTLE_BYTES);
 }
 
+/// Lends as much of `text` as there is room for. Returns how many bytes.
+fn lend(stream: &TcpStream, text: &[u8]) -> usize {
+    let mut rest = SharedBytes::from(text.to_vec());
+    while !rest.is_empty() && stream.write_shared(&mut rest).is_ok() {}
+    text.len() - rest.len()
+}
+
+/// Lends as much of `text` as there is room for, behind a head that is written. Returns how many bytes of both.
+fn write_and_lend(stream: &TcpStream, text: &[u8]) -> usize {
+    let (head, text) = text.split_at(text.len().min(100));
+    let mut rest = SharedBytes::from(text.to_vec());
+    stream.write_both(head, &mut rest).map_or(0, |taken| taken + lend(stream, &rest))
+}
+
+/// Lent text waits for memory as written text does: all that is lent and not acknowledged is no more than there is.
+#[test]
+fn what_all_lend_is_more_than_the_memory() {
+    for lend in [lend, write_and_lend] {
+        let (mut world, ends) = crowded();
+        let text = pattern(30_000);
+        let lent: Vec<_> = ends.iter().map(|(_, accepted)| lend(accepted, &text)).collect();
+        let all: usize = lent.iter().sum();
+        assert!(all < LITTLE_BYTES as usize, "{all} bytes");
+        assert!(lent.contains(&text.len()) && lent.contains(&2_048), "{lent:?}");
+        assert!(lent.iter().all(|lent| *lent >= 2_048), "everybody gets on: {lent:?}");
+        let mut carried: Vec<_> = lent.iter().map(|lent| (*lent, Vec::new())).collect();
+        for _ in 0..3_000 {
+            world.pass(Duration::from_millis(20));
+            for ((client, accepted), (lent, got)) in ends.iter().zip(&mut carried) {
+                *lent += lend(accepted, &text[*lent..]);
+                got.extend(drain(client).unwrap().0);
+            }
+        }
+        assert!(carried.iter().all(|(_, got)| *got == text), "everybody gets all");
+        drop(ends);
+        world.pass(Duration::from_secs(200));
+        assert_eq!(world.server.counters().memory_left_bytes, LITTLE_BYTES);
+    }
+}
+
 /// A thread that waits for memory to send goes on when others give it back.
 #[test]
 fn whoever_waits_for_memory_is_told() {
@@ -231,7 +271,7 @@ fn whoever_waits_for_memory_is_told() {
     readiness.wait(&mut told, Some(Duration::ZERO));
     told.clear();
     let last = &ends[99].1;
-    assert_eq!(fill(last, &text), 0, "no memory");
+    assert_eq!((fill(last, &text), lend(last, &text)), (0, 0), "no memory");
     // It is told at once. Nothing else can tell it: no time passes, and the client acknowledges nothing.
     ends[..99].iter().for_each(|(_, accepted)| accepted.abort());
     while world.server.poll_at().is_some_and(|at| at <= world.now)

@@ -77,6 +77,7 @@ where
             receivers,
             slow: Slow::Eject(Duration::from_secs(10)),
             late: Late::Refuse,
+            late_time: None,
             repairs: Repairs::Group { least: 2 },
             buffer_bytes: CAST_BUFFER_BYTES,
         })?;

@@ -65,7 +65,7 @@ impl Group {
             return false;
         }
         let Some(una) = self.position(record.ack, all) else { return false };
-        let Self { members, sends, tree, text, mss, .. } = self;
+        let Self { members, sends, tree, late, text, mss, .. } = self;
         let Some(Some(member)) = members.get_mut(id as usize) else { return false };
         // Who has caught up may have text outstanding that the group no longer has.
         let may_sleep = member.is_led && una >= text.first();
@@ -83,6 +83,7 @@ impl Group {
         }
         let limit = una + u64::from(connection.dormant_allowance(nxt));
         tree.set(id as usize, Least { limit, una });
+        late.set(id, member.is_late, Least { limit, una });
         text.advance(tree.least().una);
         if una < all {
             // The connection's own timers are off. The last check may be over, and no further send may start one.

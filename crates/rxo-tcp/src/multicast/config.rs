@@ -21,6 +21,9 @@ pub struct GroupConfig {
     pub slow: Slow,
     /// What happens to a receiver that comes after the first byte.
     pub late: Late,
+    /// The most time that all receivers together that come after the first byte add: while the others wait for them alone,
+    /// and when no others are left. Then they are ejected, and whoever comes later is refused. `None`: without end.
+    pub late_time: Option<Duration>,
     /// How lost text is repaired.
     pub repairs: Repairs,
 }

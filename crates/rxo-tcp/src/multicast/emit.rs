@@ -40,7 +40,9 @@ impl Group {
     /// until it returns `None` after everything that happened; the segment counts as sent.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
         let Some((bytes, ends)) = self.next_send() else {
-            if self.waits() {
+            let waits = self.waits();
+            self.run_late_clock(waits, now);
+            if waits {
                 self.wait_for(now);
             } else {
                 self.wait_no_more();
@@ -49,6 +51,7 @@ impl Group {
             return None;
         };
         self.wait_no_more();
+        self.run_late_clock(false, now);
         let (start, end) = (self.nxt, self.nxt + u64::from(bytes));
         self.nxt = end + u64::from(ends);
         self.sends.push(self.nxt, now);

@@ -24,6 +24,8 @@ pub(super) struct Member {
     pub(super) sleep: Sleep,
     /// Whether the group sends it all new text.
     pub(super) is_led: bool,
+    /// Whether it came after the first byte.
+    pub(super) is_late: bool,
     /// The payload of its full segments, in bytes.
     mss: u32,
     /// Whether its connection has been closed for sending.
@@ -68,11 +70,11 @@ impl Group {
         GroupSeed { iss: iss + from, timestamp_offset }
     }
 
-    /// Whether whoever comes now is refused because it comes after the first byte ([`Late::Refuse`]). Its connection is
-    /// then to be given no seed: who has the group's numbers can forge what is sent to the group.
+    /// Whether whoever comes now is refused because it comes after the first byte ([`Late::Refuse`]), or because others that
+    /// did so have used up the time for that ([`GroupConfig::late_time`](super::GroupConfig::late_time)). Its connection is then to be given no seed: who has the group's numbers can forge what is sent to the group.
     #[must_use]
     pub fn is_too_late(&self) -> bool {
-        self.config.late == Late::Refuse && self.nxt > 0
+        self.lateness().is_some()
     }
 
     /// Makes the receiver behind `connection`, which has just been opened, a member.
@@ -91,6 +93,7 @@ impl Group {
             send: self.sends.next(),
             sleep: Sleep::Awake,
             is_led: false,
+            is_late: self.nxt > 0,
             mss: u32::MAX,
             is_shut: false,
             has_asked: false,
@@ -108,6 +111,9 @@ impl Group {
             (self.members.len() - 1) as MemberId
         });
         self.members[id as usize] = Some(member);
+        if self.nxt > 0 {
+            self.count_latecomer();
+        }
         self.wait_for(now);
         self.before(id, connection, now);
         self.after(id, connection, now);
@@ -116,8 +122,8 @@ impl Group {
 
     /// The position at which the stream begins for a receiver that may join.
     fn admit<B: AsRef<[u8]>>(&self, connection: &Connection<B>) -> Result<u64, Refusal> {
-        if self.is_too_late() {
-            return Err(Refusal::Late);
+        if let Some(why) = self.lateness() {
+            return Err(why);
         }
         let start = connection.group_iss().and_then(|iss| self.position(iss + 1, self.nxt));
         let start = match self.config.late {
@@ -229,10 +235,10 @@ impl Group {
         }
         if is_led && !has_all && !connection.is_closed() {
             let limit = self.position(edge.limit, una).unwrap_or(una);
-            self.tree.set(id as usize, Least { limit, una });
+            self.set_least(id, Least { limit, una });
             self.limit_segments(id, edge.mss);
         } else if is_led {
-            self.tree.set(id as usize, Least::NONE);
+            self.set_least(id, Least::NONE);
         } else if nxt == Some(self.nxt) {
             self.lead(id, connection, now);
         } else {
@@ -256,7 +262,7 @@ impl Group {
         let una = self.position(edge.una, self.nxt).unwrap_or(self.nxt);
         let limit = self.position(edge.limit, una).unwrap_or(una);
         let has_all = self.text.length().is_some_and(|all| una > all);
-        self.tree.set(id as usize, if has_all { Least::NONE } else { Least { limit, una } });
+        self.set_least(id, if has_all { Least::NONE } else { Least { limit, una } });
         self.limit_segments(id, edge.mss);
     }
 
@@ -372,11 +378,14 @@ impl Group {
 
     /// The slowest no longer counts, nor the one with the smallest segments.
     fn remove(&mut self, id: MemberId) {
+        self.set_least(id, Least::NONE);
         if let Some(member) = self.members[id as usize].take() {
             self.change_segments(member.mss, u32::MAX);
+            if member.is_late {
+                self.forget_latecomer();
+            }
         }
         self.free.push(id);
-        self.tree.set(id as usize, Least::NONE);
         self.touched.retain(|touched| *touched != id);
         self.wanted.retain(|wanted| wanted.id != id);
         self.text.advance(self.tree.least().una.min(self.nxt));

@@ -16,15 +16,18 @@
 //! * `emit.rs`: what leaves next, to the group.
 //! * `repair.rs`: what is missing at several receivers is repaired once.
 //! * `slow.rs`: who holds the others up for too long.
+//! * `late.rs`: how much longer those who come late may make it.
 //!
 //! Contract: nothing that a receiver sends makes it panic, and nobody who does not know the group's initial sequence number,
 //! which whoever asks to join in time is told, can change what it does.
 //! A receiver can hold the others up for the time of [`Slow::Eject`] at most, or to a segment in each such time. With
-//! [`Slow::EjectBelow`] it cannot hold them to less than was asked for.
+//! [`Slow::EjectBelow`] it cannot hold them to less than was asked for. Those who come late hold them up for
+//! [`GroupConfig::late_time`] at most, all together.
 
 mod acks;
 mod config;
 mod emit;
+mod late;
 mod member;
 mod outcome;
 mod repair;
@@ -40,6 +43,7 @@ use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
 
 pub use self::config::{GroupConfig, Late, Repairs, Slow};
+use self::late::Latecomers;
 use self::member::Member;
 pub use self::member::MemberId;
 pub use self::outcome::{GroupEvent, Outcome, Progress, Refusal};
@@ -70,6 +74,7 @@ pub struct Group {
     repairs: VecDeque<Repair>,
     repaired: Repaired,
     patience: Patience,
+    late: Latecomers,
     /// Members to whose connections something is to happen though nothing arrived.
     touched: VecDeque<MemberId>,
     events: VecDeque<GroupEvent>,
@@ -93,6 +98,7 @@ impl Group {
     ///     most_receivers: 100,
     ///     slow: Slow::Wait,
     ///     late: Late::Refuse,
+    ///     late_time: None,
     ///     repairs: Repairs::Each,
     /// });
     /// let mut text = SharedBytes::from(b"to all".to_vec());
@@ -116,6 +122,7 @@ impl Group {
             repairs: VecDeque::new(),
             repaired: Repaired::default(),
             patience: Patience::default(),
+            late: Latecomers::default(),
             touched: VecDeque::new(),
             events: VecDeque::new(),
             config,
@@ -174,6 +181,7 @@ impl Group {
         }
         if self.patience.take_due(now) {
             self.eject_slow(now);
+            self.end_late_time(now);
         }
     }
 

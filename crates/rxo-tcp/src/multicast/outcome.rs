@@ -20,6 +20,8 @@ pub enum Refusal {
     SmallSegments(u32),
     /// It came after the first byte.
     Late,
+    /// It came after the first byte, and others that did so have used up the time for that.
+    LateTimeOver,
     /// The group is full.
     Full,
 }
@@ -37,6 +39,9 @@ impl fmt::Display for Refusal {
                 )
             }
             Self::Late => f.write_str("it came after the first byte; --late catch-up admits it"),
+            Self::LateTimeOver => f.write_str(
+                "the time for receivers that come after the first byte is used up; --late catch-up:TIME gives more",
+            ),
             Self::Full => f.write_str("there are as many receivers as were expected"),
         }
     }
@@ -53,6 +58,8 @@ pub enum Outcome {
     TooSlow(u64, Duration),
     /// It has received everything, but has not confirmed it in so long a time.
     Unconfirmed(Duration),
+    /// It came after the first byte, and all that did so together have used up this time.
+    LateTimeOver(Duration),
     /// Its connection failed.
     Failed(Failure),
 }
@@ -66,6 +73,12 @@ impl fmt::Display for Outcome {
                 write!(f, "ejected: all got less than {bytes} bytes in {time:?} because of it")
             }
             Self::Unconfirmed(time) => write!(f, "everything sent, no confirmation for {time:?}"),
+            Self::LateTimeOver(time) => {
+                write!(
+                    f,
+                    "ejected: it came after the first byte, and the {time:?} for that are used up"
+                )
+            }
             Self::Failed(failure) => write!(f, "failed: {failure}"),
         }
     }

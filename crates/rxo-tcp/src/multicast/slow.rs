@@ -61,7 +61,10 @@ impl Group {
             let Some((since, outcome)) = self.waits_since(id) else { continue };
             let patience = match outcome {
                 Outcome::Ejected(time) | Outcome::Unconfirmed(time) => time,
-                Outcome::Done | Outcome::Failed(_) | Outcome::TooSlow(..) => continue,
+                Outcome::Done
+                | Outcome::Failed(_)
+                | Outcome::TooSlow(..)
+                | Outcome::LateTimeOver(_) => continue,
             };
             if now.since(since) >= patience {
                 self.eject(id, outcome);

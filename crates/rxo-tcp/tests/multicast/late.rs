@@ -139,3 +139,94 @@ fn who_asks_before_the_first_byte_gets_all_from_now_on() {
     room.finish();
     assert_eq!((room.receivers[early].start, room.done()), (0, 6), "{:?}", room.outcomes());
 }
+
+/// All receivers together that come late have a minute here.
+const LATE_TIME: Duration = Duration::from_secs(60);
+
+/// Lets `time` pass, or less if everybody has ended.
+fn pass(room: &mut Room, time: Duration) {
+    let until = room.now + time;
+    let has_ended = |room: &Room| room.sides.iter().all(|it| it.id.is_none());
+    room.run_until(|room| room.now >= until || has_ended(room));
+}
+
+/// Those that came in time have the stream. Strangers come one after the other, before the last has ended, and read as
+/// little as `--slow` permits. Together they keep the sender for the time of all late receivers, whatever their number.
+#[test]
+fn who_keeps_coming_late_keeps_the_sender_for_a_bounded_time() {
+    let mut room = room(Late::CatchUp, 4_000_000);
+    let mut strangers = Vec::new();
+    let begun = room.now;
+    while room.group.receivers() > 0 {
+        let stranger = room.come(receiver_config());
+        room.receivers[stranger].reads_at_most = 0;
+        strangers.push(stranger);
+        for _ in 0..4 {
+            pass(&mut room, Duration::from_secs(1));
+            room.receivers[stranger].reads_at_most += 3_000;
+            room.read_again(stranger);
+        }
+        let kept = room.now - begun;
+        assert!(kept < LATE_TIME + Duration::from_secs(15), "{kept:?}");
+    }
+    assert!(strangers.len() >= 10, "{} came", strangers.len());
+    assert!((0..5).all(|number| room.is_done(number)), "{:?}", room.outcomes());
+    let cut = Some(Outcome::LateTimeOver(LATE_TIME));
+    assert!(strangers.iter().any(|it| room.sides[*it].outcome == cut), "{:?}", room.outcomes());
+    // Whoever comes now is told none of the group's numbers, and why in the end.
+    assert!(room.group.is_too_late());
+    let refused = room.come(receiver_config());
+    room.finish();
+    assert_eq!(room.sides[refused].refused, Some(Refusal::LateTimeOver));
+    room.run_until(|room| room.receivers[refused].tcp.is_closed());
+    assert!(room.receivers[refused].tcp.is_closed());
+}
+
+/// A late receiver is where the group is, and from then on takes a segment now and then, for which all wait.
+#[test]
+fn who_comes_late_and_trickles_holds_the_others_up_for_a_bounded_time() {
+    for late in [Late::CatchUp, Late::FromNow] {
+        let mut room = room(late, 6_000_000);
+        let trickles = room.come(receiver_config());
+        room.receivers[trickles].reads_at_most = room.receivers[trickles].start + 3_000_000;
+        let begun = room.now;
+        while room.group.receivers() > 0 {
+            pass(&mut room, Duration::from_secs(2));
+            room.receivers[trickles].reads_at_most += 3_000;
+            room.read_again(trickles);
+            let held = room.now - begun;
+            assert!(held < LATE_TIME + Duration::from_secs(15), "{late:?}: {held:?}");
+        }
+        let cut = Some(Outcome::LateTimeOver(LATE_TIME));
+        assert_eq!((room.sides[trickles].outcome, room.done()), (cut, 5), "{late:?}");
+    }
+}
+
+/// While somebody who came in time holds the group up, the clock of the late ones stands.
+#[test]
+fn time_in_which_the_others_are_slow_is_not_counted() {
+    let slow = rxo_tcp::Slow::Wait;
+    let mut room = begun(GroupConfig { late: Late::CatchUp, slow, ..group_config() }, 8_000_000);
+    room.receivers[2].reads_at_most = room.receivers[2].read;
+    let late = room.come(receiver_config());
+    pass(&mut room, LATE_TIME * 3);
+    assert!(room.sides[late].id.is_some(), "{:?}", room.outcomes());
+    room.receivers[2].reads_at_most = usize::MAX;
+    room.read_again(2);
+    room.finish();
+    assert_eq!(room.done(), 6, "{:?}", room.outcomes());
+}
+
+/// The only receiver restarts just before its end, and has the time of late receivers to get everything again.
+#[test]
+fn a_receiver_that_restarts_near_the_end_gets_everything() {
+    let mut room = Room::new(GroupConfig { late: Late::CatchUp, ..group_config() }, 1, 8_000_000);
+    room.begin();
+    room.run_until(|room| room.group.progress().slowest > 6_500_000);
+    room.receivers[0].absent_until = FOR_EVER;
+    pass(&mut room, Duration::from_secs(8));
+    let again = room.come(receiver_config());
+    room.finish();
+    assert_eq!(room.sides[0].outcome, Some(Outcome::Ejected(Duration::from_secs(10))));
+    assert_eq!(room.sides[again].outcome, Some(Outcome::Done));
+}

@@ -15,6 +15,7 @@ pub(crate) fn group_config() -> GroupConfig {
         most_receivers: 2_000,
         slow: Slow::Eject(Duration::from_secs(10)),
         late: Late::Refuse,
+        late_time: Some(Duration::from_secs(60)),
         repairs: Repairs::Group { least: 2 },
     }
 }

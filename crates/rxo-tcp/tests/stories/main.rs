@@ -21,6 +21,7 @@ mod harness;
 mod header;
 mod initial_window;
 mod injection;
+mod karn;
 mod link;
 mod network;
 mod owed;

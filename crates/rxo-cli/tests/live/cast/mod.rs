@@ -1,5 +1,6 @@
 //! Receivers of a cast, each in a network of its own, behind a bridge that forwards a group to its members only.
 
+mod endings;
 mod sender;
 
 use std::cell::RefCell;
@@ -28,7 +29,11 @@ pub(crate) const TESTS: &[Test] = &[
     ("linux_behind_an_interface_of_cast_join_receives_a_cast", linux_behind),
     ("a_terminal_shows_a_cast_that_linux_receives_beside_cast_join", on_a_terminal),
     ("without_a_sender_there_is_no_file", no_sender),
-    ("a_receiver_whose_sender_is_killed_fails_and_leaves_no_file", killed_sender),
+    ("receivers_of_a_cast_whose_sender_is_killed_fail_and_leave_no_file", endings::killed_sender),
+    ("receivers_of_a_cast_that_cannot_write_fail_alone", endings::cannot_write),
+    ("a_signal_ends_a_cast_at_the_sender", endings::signalled_sender),
+    ("a_signal_ends_one_receiver_of_a_cast", endings::signalled_receiver),
+    ("rxo_cast_without_privileges_says_which_it_needs", endings::without_privileges),
 ];
 
 /// Hosts with one interface each, eth0, without an address of the system's.
@@ -318,33 +323,4 @@ fn no_sender() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.starts_with("rxo: cannot join the cast of 10.0.0.1:7000: "), "{said}");
     assert_eq!((said.lines().count(), names(&folder).len()), (1, 0), "{said}");
-}
-
-/// The sender is killed half way. Nobody answers the receiver's probes (docs/cast.md: it notices within 20 s).
-fn killed_sender() {
-    let (rack, scratch) = (Rack::new(2), Scratch::new("cast-killed"));
-    let original = scratch.file("image.img");
-    fs::write(&original, pattern(30_000_000)).unwrap();
-    // Slowly enough that there is a half.
-    rack.hosts[0].interface("eth0").limit_rate(RateLimit::new(5_000_000)).unwrap();
-    let line = format!(
-        "cast send {} --nic packet:eth0 --ip {SENDER}/24 {GROUP} --receivers 1",
-        original.display()
-    );
-    let mut sender = rack.hosts[0].run(|| command(&line).spawn()).unwrap().unwrap();
-    let folder = scratch.file("r");
-    let receiver = receive(&rack.hosts[1], 10, &folder);
-    let sent = || rack.hosts[0].interface("eth0").counters().unwrap().sent_bytes;
-    wait_until("a part of the file is sent", || sent() > 2_000_000);
-    sender.kill().unwrap();
-    sender.wait().unwrap();
-    let output = receiver.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!((output.status.code(), said.lines().count()), (Some(3), 1), "{said}");
-    assert!(said.starts_with("rxo: the cast of 10.0.0.1:7000 failed after "), "{said}");
-    assert!(
-        said.contains(" of 30,000,000 bytes: ") && said.contains("no file was written"),
-        "{said}"
-    );
-    assert!(output.stdout.is_empty() && names(&folder).is_empty(), "{:?}", names(&folder));
 }

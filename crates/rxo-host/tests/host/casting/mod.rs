@@ -30,6 +30,7 @@ fn cast_config() -> CastConfig {
         receivers: 50,
         slow: Slow::Eject(Duration::from_secs(10)),
         late: Late::Refuse,
+        late_time: Some(Duration::from_secs(60)),
         repairs: Repairs::Group { least: 2 },
         buffer_bytes: 1 << 20,
     }

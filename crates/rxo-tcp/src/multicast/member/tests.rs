@@ -17,6 +17,7 @@ fn group() -> Group {
         most_receivers: 2,
         slow: Slow::Wait,
         late: Late::CatchUp,
+        late_time: None,
         repairs: Repairs::Each,
     })
 }

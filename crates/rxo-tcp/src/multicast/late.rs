@@ -1,0 +1,128 @@
+//! How much longer the receivers that come late may make a cast.
+//!
+//! Separate from `slow.rs`, which judges one receiver at a time: whoever keeps coming could hold a group up for ever,
+//! each for less than that. Here one clock counts for all of them. It runs while the group waits for late receivers
+//! alone, and when nobody else is left.
+
+use rxo_frame::{Duration, Instant};
+
+use super::tree::{Least, Tree};
+use super::{Group, Late, MemberId, Outcome, Refusal};
+
+/// The receivers that came after the first byte, and the time that they have.
+#[derive(Debug, Default)]
+pub(super) struct Latecomers {
+    /// How many are members.
+    present: usize,
+    /// What all others allow and have; `None` until somebody comes late.
+    others: Option<Tree>,
+    /// How long the clock has run before `runs_since`.
+    used: Duration,
+    runs_since: Option<Instant>,
+}
+
+impl Latecomers {
+    /// Takes note of what a receiver allows and has, unless it `is_late`.
+    #[inline]
+    pub(super) fn set(&mut self, id: MemberId, is_late: bool, value: Least) {
+        if let Some(others) = self.others.as_mut().filter(|_| !is_late) {
+            others.set(id as usize, value);
+        }
+    }
+
+    fn used(&self, now: Instant) -> Duration {
+        self.used + self.runs_since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+}
+
+impl Group {
+    /// Why whoever asks to join now comes too late; `None` if it does not.
+    pub(super) fn lateness(&self) -> Option<Refusal> {
+        match self.config.late {
+            _ if self.nxt == 0 => None,
+            Late::Refuse => Some(Refusal::Late),
+            Late::CatchUp | Late::FromNow => {
+                let is_over = self.config.late_time.is_some_and(|most| self.late.used >= most);
+                is_over.then_some(Refusal::LateTimeOver)
+            }
+        }
+    }
+
+    /// A member comes late. The first one costs O(n).
+    pub(super) fn count_latecomer(&mut self) {
+        self.late.present += 1;
+        if self.late.others.is_none() {
+            let mut others = Tree::new(self.config.most_receivers);
+            for id in (0..self.members.len()).filter(|id| self.is_in_time(*id)) {
+                others.set(id, self.tree.get(id));
+            }
+            self.late.others = Some(others);
+        }
+    }
+
+    /// A member that came late has ended.
+    pub(super) fn forget_latecomer(&mut self) {
+        self.late.present -= 1;
+    }
+
+    /// Sets what a member allows and has.
+    pub(super) fn set_least(&mut self, id: MemberId, value: Least) {
+        self.tree.set(id as usize, value);
+        let is_late = !self.is_in_time(id as usize);
+        self.late.set(id, is_late, value);
+    }
+
+    fn is_in_time(&self, id: usize) -> bool {
+        self.members.get(id).is_some_and(|it| it.as_ref().is_some_and(|it| !it.is_late))
+    }
+
+    /// Starts or stops the clock. `waits` says whether something waits for receivers.
+    #[inline]
+    pub(super) fn run_late_clock(&mut self, waits: bool, now: Instant) {
+        if self.late.others.is_some() {
+            self.set_late_clock(waits, now);
+        }
+    }
+
+    fn set_late_clock(&mut self, waits: bool, now: Instant) {
+        let Some(most) = self.config.late_time else { return };
+        let runs = self.late.present > 0 && self.is_for_latecomers(waits);
+        if runs && self.late.runs_since.is_none() {
+            self.late.runs_since = Some(now);
+            self.patience.look_at(now + most.saturating_sub(self.late.used));
+        } else if !runs {
+            self.late.used = self.late.used(now);
+            self.late.runs_since = None;
+        }
+    }
+
+    /// Whether only late receivers are left, or only they hold the group up.
+    fn is_for_latecomers(&self, waits: bool) -> bool {
+        if self.receivers() == self.late.present {
+            return true;
+        }
+        let Some(others) = self.late.others.as_ref().map(Tree::least).filter(|_| waits) else {
+            return false;
+        };
+        if self.has_sent_all() {
+            others.una >= self.nxt
+        } else {
+            others.limit >= self.nxt + u64::from(self.mss)
+        }
+    }
+
+    /// Ejects all late receivers once their time is over.
+    pub(super) fn end_late_time(&mut self, now: Instant) {
+        let (Some(most), Some(_)) = (self.config.late_time, self.late.runs_since) else { return };
+        let used = self.late.used(now);
+        if used < most {
+            return self.patience.look_at(now + most.saturating_sub(used));
+        }
+        (self.late.used, self.late.runs_since) = (used, Some(now));
+        for id in 0..self.members.len() {
+            if self.members[id].as_ref().is_some_and(|member| member.is_late) {
+                self.eject(id as MemberId, Outcome::LateTimeOver(most));
+            }
+        }
+    }
+}
