@@ -17,8 +17,12 @@ use super::gather::Told;
 /// What is expected. By default nothing.
 #[derive(Debug)]
 pub(super) struct Expected {
-    /// Which of [`LAYOUTS`] the ACK before has.
+    /// Which of [`LAYOUTS`] the ACK before has, if it has no mark of ECN, as nearly all.
     layout: Number,
+    /// Which it has otherwise.
+    marked: Number,
+    /// The ECN field of its IP header.
+    ecn: u8,
     /// The ACK before.
     before: Before,
     /// What its IPv4 identification and checksum add up to.
@@ -35,7 +39,8 @@ struct Before([u8; MOST_BYTES]);
 impl Default for Expected {
     fn default() -> Self {
         let before = Before([0; MOST_BYTES]);
-        Self { layout: Number::Nothing, before, ip_sum: 0, tcp_sum: None }
+        let (layout, marked) = (Number::Nothing, Number::Nothing);
+        Self { layout, marked, ecn: 0, before, ip_sum: 0, tcp_sum: None }
     }
 }
 
@@ -43,11 +48,17 @@ impl Expected {
     /// Expects nothing.
     #[inline]
     pub(super) fn forget(&mut self) {
-        self.layout = Number::Nothing;
+        (self.layout, self.marked) = (Number::Nothing, Number::Nothing);
+    }
+
+    /// Whether what is expected has a mark of ECN.
+    #[inline]
+    pub(super) fn is_marked(&self) -> bool {
+        self.marked != Number::Nothing
     }
 
     /// Expects what follows `frame`, which is the pure ACK that was gathered last. `shape` is whether it has a timestamp, and
-    /// the ECN field of its IP header. That of a pure ACK is zero (RFC 3168, section 6.1.4): nothing is expected after another.
+    /// the ECN field of its IP header, which is the same in the next.
     pub(super) fn learn(
         &mut self,
         link: LinkKind,
@@ -58,20 +69,43 @@ impl Expected {
         let bytes = frame.bytes;
         let Some(number) = Layout::of(link, bytes, has_timestamp) else { return };
         let layout = &LAYOUTS[number];
-        if ecn != 0 || layout.has_timestamp && !has_usual_timestamp(layout, bytes) {
+        if layout.has_timestamp && !has_usual_timestamp(layout, bytes) {
             return;
         }
-        self.layout = Number::ALL.get(number).copied().unwrap_or(Number::Nothing);
+        let number = Number::ALL.get(number).copied().unwrap_or(Number::Nothing);
+        if ecn == 0 {
+            self.layout = number;
+        } else {
+            (self.marked, self.ecn) = (number, ecn);
+        }
         self.before.0[..bytes.len()].copy_from_slice(bytes);
         self.ip_sum = layout.ip_sum(bytes);
         self.tcp_sum = (!frame.checksum.is_trusted()).then(|| layout.tcp_sum(bytes));
     }
 
-    /// Writes the fields of `frame` into `record` if it is what is expected. Returns what it tells. If it is not, `record` is
-    /// as before.
+    /// Writes the fields of `frame` into `record` if it is what is expected after an ACK without a mark. Returns what it
+    /// tells. If it is not, `record` is as before.
     #[inline(always)]
     pub(super) fn read(&self, frame: &Frame<&[u8]>, record: &mut AckRecord) -> Option<Told> {
-        match self.layout {
+        self.read_like(self.layout, frame, record)
+    }
+
+    /// [`Expected::read`] after an ACK with a mark. Apart from it, so that the mark is a constant there.
+    #[inline(never)]
+    pub(super) fn read_marked(&self, frame: &Frame<&[u8]>, record: &mut AckRecord) -> Option<Told> {
+        let told = self.read_like(self.marked, frame, record)?;
+        record.ecn = self.ecn;
+        Some(told)
+    }
+
+    #[inline(always)]
+    fn read_like(
+        &self,
+        layout: Number,
+        frame: &Frame<&[u8]>,
+        record: &mut AckRecord,
+    ) -> Option<Told> {
+        match layout {
             Number::N0 => self.read_as::<0>(frame, record),
             Number::N1 => self.read_as::<1>(frame, record),
             Number::N2 => self.read_as::<2>(frame, record),
@@ -165,7 +199,7 @@ impl Layout {
         differing == 0
     }
 
-    /// Writes the record of an ACK that is like the one before. Returns what it tells. Field by field, so that it takes few
+    /// Writes the record of an ACK that is like the one before, without its mark of ECN. Returns what it tells. Field by field, so that it takes few
     /// registers.
     #[inline(always)]
     fn read(&self, frame: &[u8], arrived_at_ns: u64, record: &mut AckRecord) -> Told {
@@ -254,7 +288,7 @@ const LAYOUTS: [Layout; 9] = {
 };
 
 /// A number in [`LAYOUTS`], or nothing that is expected. An enum, so that its range needs no check.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Number {
     N0,
     N1,

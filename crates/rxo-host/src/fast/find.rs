@@ -7,7 +7,7 @@ use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::AckRecord;
 use rxo_wire::{FlowKey, SeqNumber};
 
-use super::gather::told;
+use super::gather::{Told, told};
 use super::order::Known;
 use super::parse::{V4_BYTES, V6_BYTES};
 use super::{FallbackReason, Fast, FastModule};
@@ -81,6 +81,9 @@ impl Fast {
                 return Verdict::Consumed;
             }
         }
+        if self.expected.is_marked() && self.takes_marked(frame) {
+            return Verdict::Consumed;
+        }
         match self.take(connections, frame) {
             Ok(()) => Verdict::Consumed,
             Err(reason) => {
@@ -101,6 +104,19 @@ impl Fast {
     #[inline(always)]
     pub(crate) fn takes_expected(&mut self, frame: &Frame<&[u8]>) -> bool {
         let told = self.gathered.room().and_then(|room| self.expected.read(frame, room));
+        self.gather_expected(told)
+    }
+
+    /// [`Fast::takes_expected`] for an ACK with a mark of ECN.
+    #[inline]
+    fn takes_marked(&mut self, frame: &Frame<&[u8]>) -> bool {
+        let told = self.gathered.room().and_then(|room| self.expected.read_marked(frame, room));
+        self.gather_expected(told)
+    }
+
+    /// Gathers the ACK that was written into the room, if one was.
+    #[inline(always)]
+    fn gather_expected(&mut self, told: Option<Told>) -> bool {
         if let Some(told) = told {
             let is_duplicate = self.gathered.append_written(told);
             self.note(is_duplicate);

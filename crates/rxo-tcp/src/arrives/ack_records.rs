@@ -12,8 +12,25 @@ use crate::recovery::Samples;
 
 /// Records of pure ACKs.
 pub(super) trait AckRecords: Iterator<Item = AckRecord> {
-    /// Takes records for as long as each is a sample and nothing else. Returns the first that is not.
-    fn take_samples<const IS_RECORDED: bool>(&mut self, run: &mut SampleRun) -> Option<AckRecord>;
+    /// What is known of the next one before samples are taken.
+    fn look_ahead(&mut self) -> Ahead;
+
+    /// Takes records for as long as each is a sample and nothing else, from what [`AckRecords::look_ahead`] has taken on.
+    /// Returns the first that is not.
+    fn take_samples<const IS_RECORDED: bool>(
+        &mut self,
+        taken: Option<AckRecord>,
+        run: &mut SampleRun,
+    ) -> Option<AckRecord>;
+}
+
+/// What comes next.
+pub(super) enum Ahead {
+    Nothing,
+    /// There is a record, which is still to be taken.
+    Some,
+    /// This one, which was taken: whether there is one was not known before.
+    Taken(AckRecord),
 }
 
 /// Expected ACKs of a part of one range, of which each is a sample of the round trip and no more.
@@ -77,22 +94,28 @@ impl<I: Iterator<Item = AckRecord>> Iterator for OneByOne<I> {
     fn next(&mut self) -> Option<AckRecord> {
         self.0.next()
     }
-
-    #[inline(always)]
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
 }
 
 impl<I: Iterator<Item = AckRecord>> AckRecords for OneByOne<I> {
     #[inline(always)]
-    fn take_samples<const IS_RECORDED: bool>(&mut self, run: &mut SampleRun) -> Option<AckRecord> {
+    fn look_ahead(&mut self) -> Ahead {
+        self.0.next().map_or(Ahead::Nothing, Ahead::Taken)
+    }
+
+    #[inline(always)]
+    fn take_samples<const IS_RECORDED: bool>(
+        &mut self,
+        taken: Option<AckRecord>,
+        run: &mut SampleRun,
+    ) -> Option<AckRecord> {
+        let mut next = taken;
         loop {
-            let record = self.0.next()?;
+            let record = next?;
             if !run.takes::<IS_RECORDED>(&record) {
                 return Some(record);
             }
             run.note_last(&record);
+            next = self.0.next();
         }
     }
 }
@@ -107,16 +130,20 @@ impl Iterator for SideBySide<'_> {
     fn next(&mut self) -> Option<AckRecord> {
         self.0.next().copied()
     }
-
-    #[inline(always)]
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
 }
 
 impl AckRecords for SideBySide<'_> {
     #[inline(always)]
-    fn take_samples<const IS_RECORDED: bool>(&mut self, run: &mut SampleRun) -> Option<AckRecord> {
+    fn look_ahead(&mut self) -> Ahead {
+        if self.0.as_slice().is_empty() { Ahead::Nothing } else { Ahead::Some }
+    }
+
+    #[inline(always)]
+    fn take_samples<const IS_RECORDED: bool>(
+        &mut self,
+        _taken: Option<AckRecord>,
+        run: &mut SampleRun,
+    ) -> Option<AckRecord> {
         self.0 = rest_behind_samples::<IS_RECORDED>(self.0.as_slice(), run).iter();
         self.next()
     }

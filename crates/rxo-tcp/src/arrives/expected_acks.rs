@@ -8,7 +8,7 @@ use rxo_frame::Instant;
 use rxo_wire::tcp::{AckRecord, Timestamp};
 use rxo_wire::{SeqNumber, TcpFlags};
 
-use super::ack_records::{AckRecords, SampleRun, shape};
+use super::ack_records::{AckRecords, Ahead, SampleRun, shape};
 use crate::recovery::AckRun;
 use crate::segment::{Ecn, Segment};
 use crate::{Connection, Events, State};
@@ -147,14 +147,16 @@ impl<B: AsRef<[u8]>> Connection<B> {
         records: &mut impl AckRecords,
     ) -> Option<AckRecord> {
         let Noted { recent, covers, largest_window, window, echo, arrived_at } = run.noted;
-        if records.size_hint().1 == Some(0) {
-            return None;
-        }
+        let first = match records.look_ahead() {
+            Ahead::Nothing => return None,
+            Ahead::Some => None,
+            Ahead::Taken(record) => Some(record),
+        };
         if self.congestion.asks_for_each() || recent.is_some() && !covers {
-            return records.next();
+            return first.or_else(|| records.next());
         }
         let Some(samples) = self.recovery.begin_samples(&run.acks, now) else {
-            return records.next();
+            return first.or_else(|| records.next());
         };
         let mut taken = SampleRun {
             samples,
@@ -167,8 +169,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             arrived_at_ns: arrived_at.as_nanos(),
         };
         let next = match recent {
-            Some(_) => records.take_samples::<true>(&mut taken),
-            None => records.take_samples::<false>(&mut taken),
+            Some(_) => records.take_samples::<true>(first, &mut taken),
+            None => records.take_samples::<false>(first, &mut taken),
         };
         self.recovery.end_samples(&mut run.acks, &taken.samples);
         let SampleRun { largest_window, window, echo, arrived_at_ns, .. } = taken;

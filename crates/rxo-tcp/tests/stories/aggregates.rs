@@ -143,8 +143,7 @@ fn acknowledgements_inside_an_aggregate_are_counted() {
 /// A pure ACK does the same as its record, and ten records the same as ten ACKs, also side by side.
 #[test]
 fn a_record_is_a_pure_ack() {
-    let [mut whole, mut record, mut side_by_side] =
-        [(); 3].map(|()| Scene::established(plain()));
+    let [mut whole, mut record, mut side_by_side] = [(); 3].map(|()| Scene::established(plain()));
     let first_out = whole.sends(30_000);
     assert_eq!(first_out, record.sends(30_000));
     assert_eq!(first_out, side_by_side.sends(30_000));

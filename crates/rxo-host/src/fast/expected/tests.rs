@@ -28,16 +28,16 @@ fn fields() -> impl Strategy<Value = Fields> {
     fields.prop_map(|(id, seq, ack, window, timestamp)| Fields { id, seq, ack, window, timestamp })
 }
 
-/// A kind of frame: its link, whether it is IPv4, whether it has a timestamp.
-type Kind = (LinkKind, bool, bool);
+/// A kind of frame: its link, whether it is IPv4, whether it has a timestamp, whether ECN marks it.
+type Kind = (LinkKind, bool, bool, bool);
 
 fn kind() -> impl Strategy<Value = Kind> {
     let link = prop_oneof![Just(LinkKind::Ethernet), Just(LinkKind::RawIp)];
-    (link, any::<bool>(), any::<bool>())
+    (link, any::<bool>(), any::<bool>(), any::<bool>())
 }
 
 /// An ACK, byte by byte, with right checksums.
-fn ack((link, is_v4, has_timestamp): Kind, it: Fields) -> Vec<u8> {
+fn ack((link, is_v4, has_timestamp, is_marked): Kind, it: Fields) -> Vec<u8> {
     let mut tcp =
         [&[0x1f, 0x90, 0xc3, 0x50][..], &it.seq.to_be_bytes(), &it.ack.to_be_bytes()].concat();
     tcp.extend([if has_timestamp { 0x80 } else { 0x50 }, 0x10]);
@@ -48,14 +48,16 @@ fn ack((link, is_v4, has_timestamp): Kind, it: Fields) -> Vec<u8> {
         tcp.extend(it.timestamp.iter().flat_map(|value| value.to_be_bytes()));
     }
     let length = tcp.len() as u16;
+    let ecn = if is_marked { 2 } else { 0 };
     let (mut ip, addresses) = if is_v4 {
-        let mut ip = [&[0x45, 2][..], &(20 + length).to_be_bytes(), &it.id.to_be_bytes()].concat();
+        let mut ip =
+            [&[0x45, ecn][..], &(20 + length).to_be_bytes(), &it.id.to_be_bytes()].concat();
         ip.extend([0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
         let sum = checksum(&ip);
         ip[10..12].copy_from_slice(&sum.to_be_bytes());
         (ip, 12)
     } else {
-        let mut ip = [&[0x60, 0x20, 0, 7][..], &length.to_be_bytes(), &[6, 64]].concat();
+        let mut ip = [&[0x60, ecn << 4, 0, 7][..], &length.to_be_bytes(), &[6, 64]].concat();
         ip.extend((1..=32).map(|byte| byte * 7));
         (ip, 8)
     };
@@ -105,6 +107,7 @@ fn read(expected: &Expected, frame: &Frame<&[u8]>) -> Option<AckRecord> {
     let before = AckRecord { ecn: 3, flags: TcpFlags::SYN, ..AckRecord::default() };
     let mut record = before;
     let told = expected.read(frame, &mut record);
+    let told = told.or_else(|| expected.read_marked(frame, &mut record));
     match told {
         Some(told) => assert_eq!(told, (record.ack, record.window)),
         None => assert_eq!(record, before),
@@ -167,7 +170,7 @@ proptest! {
 }
 
 /// Makes the checksums right for whatever the headers say now.
-fn repair((link, is_v4, _): Kind, frame: &mut [u8]) {
+fn repair((link, is_v4, ..): Kind, frame: &mut [u8]) {
     let at = if link == LinkKind::RawIp { 0 } else { 14 };
     let (ip, tcp) = frame[at..].split_at_mut(if is_v4 { 20 } else { 40 });
     if is_v4 {
@@ -184,7 +187,7 @@ fn repair((link, is_v4, _): Kind, frame: &mut [u8]) {
 
 #[test]
 fn nothing_is_expected_at_first_and_after_it_was_forgotten() {
-    let kind = (LinkKind::Ethernet, true, true);
+    let kind = (LinkKind::Ethernet, true, true, false);
     let it = Fields { id: 1, seq: 2, ack: 3, window: 4, timestamp: [5, 6] };
     let bytes = ack(kind, it);
     let frame =
@@ -199,7 +202,7 @@ fn nothing_is_expected_at_first_and_after_it_was_forgotten() {
 /// A device that says that it has verified a wrong checksum teaches nothing about checksums.
 #[test]
 fn a_checksum_that_nobody_has_verified_is_not_compared_with() {
-    let kind = (LinkKind::Ethernet, true, true);
+    let kind = (LinkKind::Ethernet, true, true, false);
     let it = Fields { id: 1, seq: 2, ack: 3, window: 4, timestamp: [5, 6] };
     let mut bytes = ack(kind, it);
     bytes[50] ^= 1;
