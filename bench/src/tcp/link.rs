@@ -200,6 +200,13 @@ fn take_each(count: usize, to: &mut VecDeque<Sent>) {
     });
 }
 
+/// Gives back the memory of `buffers`, as a ring does: all at once. Each is of a packet, and nobody has taken its bytes.
+#[inline(never)]
+pub(super) fn give_back_all(buffers: impl Iterator<Item = Buffer>) {
+    let memory = |mut buffer: Buffer| buffer.memory.take().unwrap_or_default();
+    FREE.with_borrow_mut(|free| free[0].extend(buffers.map(memory)));
+}
+
 /// Neither grows a list nor panics, so that no register is saved.
 #[inline(never)]
 fn give_back(memory: Box<[u8]>) {

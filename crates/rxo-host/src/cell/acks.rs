@@ -9,6 +9,7 @@ use rxo_wire::tcp::AckRecord;
 use super::ack_ring::{AckTerms, ENTRIES, Pushed};
 use super::{Cell, Given};
 use crate::buffer::Buffer;
+use crate::fast::Records;
 
 /// What became of the ACKs of one connection in a batch that found the cell locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,18 +32,20 @@ impl<B: AsRef<[u8]>> Cell<B> {
     pub(crate) fn on_acks(
         &self,
         now: Instant,
-        records: impl Iterator<Item = AckRecord> + Clone,
+        mut records: Records<'_>,
         terms: AckTerms,
     ) -> Option<WaitingAcks> {
         let Some(mut inner) = self.try_lock() else {
-            // A copy, so that what is not put off stays in registers.
-            return Some(self.put_off_acks(now, records.clone(), terms));
+            return Some(self.put_off_acks(now, records.flatten().copied(), terms));
         };
         if self.run_backlog(&mut inner) {
             // As with every arrival: until the cell is served, the text would fill the device.
             Self::read_out(&mut inner);
         }
-        inner.connection.on_arrival(now, Arrival::acks(records));
+        // Most often there is one, which takes no loop.
+        while let Some(stretch) = records.next() {
+            inner.connection.on_pure_acks(now, stretch);
+        }
         None
     }
 

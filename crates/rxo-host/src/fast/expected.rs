@@ -5,33 +5,42 @@
 //! and both checksums are right, all checks give the same answers as for the ACK before. So none is made again. The engine does the same for data (`rxo-coalesce/src/engine/expected.rs`).
 //!
 //! Contract: what passes between two ACKs may change the answers, so whoever passes a frame on calls
-//! [`Expected::forget`]; a batch begins with nothing expected.
+//! [`Expected::forget`], and so does whoever gathers the ACK of another connection: what is expected belongs to the run of the
+//! ACK gathered last. A batch begins with nothing expected.
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::tcp::AckRecord;
 use rxo_wire::{ETHERNET_HEADER_BYTES, SeqNumber, TcpFlags};
 
+use super::gather::Told;
+
 /// What is expected. By default nothing.
 #[derive(Debug)]
 pub(super) struct Expected {
-    /// Which of [`LAYOUTS`] the ACK before has; another number if nothing is expected.
-    layout: usize,
+    /// Which of [`LAYOUTS`] the ACK before has, if it has no mark of ECN, as nearly all.
+    layout: Number,
+    /// Which it has otherwise.
+    marked: Number,
+    /// The ECN field of its IP header.
+    ecn: u8,
     /// The ACK before.
-    before: [u8; MOST_BYTES],
+    before: Before,
     /// What its IPv4 identification and checksum add up to.
     ip_sum: u16,
     /// What its TCP header adds up to; `None` if nobody has verified its checksum.
     tcp_sum: Option<u16>,
-    /// The ECN field of its IP header, which is the same in the next.
-    ecn: u8,
-    /// The run in which it was gathered.
-    run: u32,
 }
+
+/// A frame that begins where a word of vectors does, which then is an operand that needs no load.
+#[derive(Debug)]
+#[repr(align(16))]
+struct Before([u8; MOST_BYTES]);
 
 impl Default for Expected {
     fn default() -> Self {
-        let before = [0; MOST_BYTES];
-        Self { layout: NOTHING, before, ip_sum: 0, tcp_sum: None, ecn: 0, run: 0 }
+        let before = Before([0; MOST_BYTES]);
+        let (layout, marked) = (Number::Nothing, Number::Nothing);
+        Self { layout, marked, ecn: 0, before, ip_sum: 0, tcp_sum: None }
     }
 }
 
@@ -39,17 +48,22 @@ impl Expected {
     /// Expects nothing.
     #[inline]
     pub(super) fn forget(&mut self) {
-        self.layout = NOTHING;
+        (self.layout, self.marked) = (Number::Nothing, Number::Nothing);
     }
 
-    /// Expects what follows `frame`, which is a pure ACK that was gathered in `run`. `shape` is whether it has a timestamp, and
-    /// the ECN field of its IP header.
+    /// Whether what is expected has a mark of ECN.
+    #[inline]
+    pub(super) fn is_marked(&self) -> bool {
+        self.marked != Number::Nothing
+    }
+
+    /// Expects what follows `frame`, which is the pure ACK that was gathered last. `shape` is whether it has a timestamp, and
+    /// the ECN field of its IP header, which is the same in the next.
     pub(super) fn learn(
         &mut self,
         link: LinkKind,
         frame: &Frame<&[u8]>,
         (has_timestamp, ecn): (bool, u8),
-        run: u32,
     ) {
         self.forget();
         let bytes = frame.bytes;
@@ -58,45 +72,72 @@ impl Expected {
         if layout.has_timestamp && !has_usual_timestamp(layout, bytes) {
             return;
         }
-        self.layout = number;
-        self.before[..bytes.len()].copy_from_slice(bytes);
+        let number = Number::ALL.get(number).copied().unwrap_or(Number::Nothing);
+        if ecn == 0 {
+            self.layout = number;
+        } else {
+            (self.marked, self.ecn) = (number, ecn);
+        }
+        self.before.0[..bytes.len()].copy_from_slice(bytes);
         self.ip_sum = layout.ip_sum(bytes);
         self.tcp_sum = (!frame.checksum.is_trusted()).then(|| layout.tcp_sum(bytes));
-        (self.ecn, self.run) = (ecn, run);
     }
 
-    /// The fields of `frame` if it is what is expected, and the run to which it belongs.
+    /// Writes the fields of `frame` into `record` if it is what is expected after an ACK without a mark. Returns what it
+    /// tells. If it is not, `record` is as before.
     #[inline(always)]
-    pub(super) fn read(&self, frame: &Frame<&[u8]>) -> Option<(u32, AckRecord)> {
-        match self.layout {
-            0 => self.read_as::<0>(frame),
-            1 => self.read_as::<1>(frame),
-            2 => self.read_as::<2>(frame),
-            3 => self.read_as::<3>(frame),
-            4 => self.read_as::<4>(frame),
-            5 => self.read_as::<5>(frame),
-            6 => self.read_as::<6>(frame),
-            7 => self.read_as::<7>(frame),
-            8 => self.read_as::<8>(frame),
-            _ => None,
+    pub(super) fn read(&self, frame: &Frame<&[u8]>, record: &mut AckRecord) -> Option<Told> {
+        self.read_like(self.layout, frame, record)
+    }
+
+    /// [`Expected::read`] after an ACK with a mark. Apart from it, so that the mark is a constant there.
+    #[inline(never)]
+    pub(super) fn read_marked(&self, frame: &Frame<&[u8]>, record: &mut AckRecord) -> Option<Told> {
+        let told = self.read_like(self.marked, frame, record)?;
+        record.ecn = self.ecn;
+        Some(told)
+    }
+
+    #[inline(always)]
+    fn read_like(
+        &self,
+        layout: Number,
+        frame: &Frame<&[u8]>,
+        record: &mut AckRecord,
+    ) -> Option<Told> {
+        match layout {
+            Number::N0 => self.read_as::<0>(frame, record),
+            Number::N1 => self.read_as::<1>(frame, record),
+            Number::N2 => self.read_as::<2>(frame, record),
+            Number::N3 => self.read_as::<3>(frame, record),
+            Number::N4 => self.read_as::<4>(frame, record),
+            Number::N5 => self.read_as::<5>(frame, record),
+            Number::N6 => self.read_as::<6>(frame, record),
+            Number::N7 => self.read_as::<7>(frame, record),
+            Number::N8 => self.read_as::<8>(frame, record),
+            Number::Nothing => None,
         }
     }
 
     /// [`Expected::read`] of a layout that is known where it is compiled, so that only what must be equal is compared.
     #[inline(always)]
-    fn read_as<const LAYOUT: usize>(&self, frame: &Frame<&[u8]>) -> Option<(u32, AckRecord)> {
+    fn read_as<const LAYOUT: usize>(
+        &self,
+        frame: &Frame<&[u8]>,
+        record: &mut AckRecord,
+    ) -> Option<Told> {
         let layout = const { &LAYOUTS[LAYOUT] };
         let bytes = frame.bytes;
         if bytes.len() != layout.bytes || frame.gso.is_some() || frame.vlan.is_some() {
             return None;
         }
-        if !layout.is_like(bytes, &self.before) || layout.ip_sum(bytes) != self.ip_sum {
+        if !layout.is_like(bytes, &self.before.0) || layout.ip_sum(bytes) != self.ip_sum {
             return None;
         }
         if !frame.checksum.is_trusted() && Some(layout.tcp_sum(bytes)) != self.tcp_sum {
             return None;
         }
-        Some((self.run, layout.read(bytes, self.ecn, frame.arrived_at.as_nanos())))
+        Some(layout.read(bytes, frame.arrived_at.as_nanos(), record))
     }
 }
 
@@ -148,28 +189,31 @@ impl Layout {
     /// Whether a frame of this layout is like the one before, where it must be.
     #[inline(always)]
     fn is_like(&self, frame: &[u8], before: &[u8; MOST_BYTES]) -> bool {
-        // The last word may begin in the one before it.
-        let words = (0..self.bytes.div_ceil(8)).map(|number| (number * 8).min(self.bytes - 8));
-        let differs = |at| (word64(frame, at) ^ word64(before, at)) & word64(&self.fixed, at);
-        words.fold(0, |differing, at| differing | differs(at)) == 0
+        let (mut differing, mut start) = (0, 0);
+        while start < self.bytes {
+            // The last word may begin in the one before it.
+            let at = start.min(self.bytes - 8);
+            differing |= (word64(frame, at) ^ word64(before, at)) & word64(&self.fixed, at);
+            start += 8;
+        }
+        differing == 0
     }
 
-    /// The record of an ACK that is like the one before, which had the same `ecn`.
+    /// Writes the record of an ACK that is like the one before, without its mark of ECN. Returns what it tells. Field by field, so that it takes few
+    /// registers.
     #[inline(always)]
-    fn read(&self, frame: &[u8], ecn: u8, arrived_at_ns: u64) -> AckRecord {
+    fn read(&self, frame: &[u8], arrived_at_ns: u64, record: &mut AckRecord) -> Told {
         let word = |at: usize| u32::from_be(word32(frame, self.tcp + at));
         let stamp = |at: usize| if self.has_timestamp { word(at) } else { 0 };
-        AckRecord {
-            arrived_at_ns,
-            seq: SeqNumber(word(4)),
-            ack: SeqNumber(word(8)),
-            ts_value: stamp(24),
-            ts_echo: stamp(28),
-            window: u16::from_be(word16(frame, self.tcp + 14)),
-            flags: TcpFlags::ACK,
-            ecn,
-            has_timestamp: self.has_timestamp,
-        }
+        (record.flags, record.ecn) = (TcpFlags::ACK, 0);
+        record.has_timestamp = self.has_timestamp;
+        record.arrived_at_ns = arrived_at_ns;
+        record.seq = SeqNumber(word(4));
+        record.ts_value = stamp(24);
+        record.ts_echo = stamp(28);
+        let (ack, window) = (word(8), u16::from_be(word16(frame, self.tcp + 14)));
+        (record.ack, record.window) = (SeqNumber(ack), window);
+        (SeqNumber(ack), window)
     }
 
     /// What the fields of an IPv4 header add up to that may differ. The same for all of IPv6.
@@ -243,8 +287,26 @@ const LAYOUTS: [Layout; 9] = {
     ]
 };
 
-/// The number of no layout.
-const NOTHING: usize = usize::MAX;
+/// A number in [`LAYOUTS`], or nothing that is expected. An enum, so that its range needs no check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Number {
+    N0,
+    N1,
+    N2,
+    N3,
+    N4,
+    N5,
+    N6,
+    N7,
+    N8,
+    Nothing,
+}
+
+impl Number {
+    const ALL: [Self; LAYOUTS.len()] =
+        [Self::N0, Self::N1, Self::N2, Self::N3, Self::N4, Self::N5, Self::N6, Self::N7, Self::N8];
+}
+
 /// An ACK over Ethernet and IPv6 with a timestamp.
 const MOST_BYTES: usize = 86;
 

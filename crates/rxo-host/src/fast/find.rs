@@ -7,9 +7,9 @@ use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::AckRecord;
 use rxo_wire::{FlowKey, SeqNumber};
 
-use super::gather::told;
+use super::gather::{Told, told};
 use super::order::Known;
-use super::parse::PureAck;
+use super::parse::{V4_BYTES, V6_BYTES};
 use super::{FallbackReason, Fast, FastModule};
 use crate::cell::AckTerms;
 
@@ -77,9 +77,12 @@ impl Fast {
     ) -> Verdict {
         if self.on.has_observers() {
             // They come before all else, so they have not seen it if it was expected.
-            if self.is_filtered(now, frame) || self.takes_next(frame) {
+            if self.is_filtered(now, frame) || self.takes_expected(frame) {
                 return Verdict::Consumed;
             }
+        }
+        if self.expected.is_marked() && self.takes_marked(frame) {
+            return Verdict::Consumed;
         }
         match self.take(connections, frame) {
             Ok(()) => Verdict::Consumed,
@@ -90,22 +93,35 @@ impl Fast {
         }
     }
 
-    /// Gathers the ACK in `frame` if it is the expected one and no module is to see it first. Returns whether it has. Calls
-    /// nothing, so that it costs the caller few registers.
-    #[inline(always)]
-    pub(crate) fn takes_expected(&mut self, frame: &Frame<&[u8]>) -> bool {
-        !self.on.has_observers() && self.takes_next(frame)
+    /// Whether modules are to see every frame first: then [`Fast::takes_expected`] is not called for it.
+    #[inline]
+    pub(crate) fn has_observers(&self) -> bool {
+        self.on.has_observers()
     }
 
+    /// Gathers the ACK in `frame` if it is the expected one. Returns whether it has. Calls nothing, so that it costs the
+    /// caller few registers.
     #[inline(always)]
-    fn takes_next(&mut self, frame: &Frame<&[u8]>) -> bool {
-        if let Some((run, record)) = self.expected.read(frame)
-            && let Some(is_duplicate) = self.gathered.append_within_capacity(run, record)
-        {
+    pub(crate) fn takes_expected(&mut self, frame: &Frame<&[u8]>) -> bool {
+        let told = self.gathered.room().and_then(|room| self.expected.read(frame, room));
+        self.gather_expected(told)
+    }
+
+    /// [`Fast::takes_expected`] for an ACK with a mark of ECN.
+    #[inline]
+    fn takes_marked(&mut self, frame: &Frame<&[u8]>) -> bool {
+        let told = self.gathered.room().and_then(|room| self.expected.read_marked(frame, room));
+        self.gather_expected(told)
+    }
+
+    /// Gathers the ACK that was written into the room, if one was.
+    #[inline(always)]
+    fn gather_expected(&mut self, told: Option<Told>) -> bool {
+        if let Some(told) = told {
+            let is_duplicate = self.gathered.append_written(told);
             self.note(is_duplicate);
-            return true;
         }
-        false
+        told.is_some()
     }
 
     /// Shows the frame to the modules that see all frames. Returns whether one of them drops it.
@@ -133,26 +149,44 @@ impl Fast {
         if !self.on.has(FastModule::PureAck) {
             return Err(FallbackReason::Off);
         }
-        let PureAck { key, spot, record } = self.expect.read(frame)?;
+        let (packet, is_v4) = self.expect.packet(frame).ok_or(FallbackReason::Length)?;
+        match is_v4 {
+            true => self.take_packet::<V4_BYTES>(connections, frame, packet),
+            false => self.take_packet::<V6_BYTES>(connections, frame, packet),
+        }
+    }
+
+    /// [`Fast::take`] of a packet whose IP header has `TRANSPORT` bytes. One for each version, so that what was read need not
+    /// be in memory where both meet.
+    #[inline(always)]
+    fn take_packet<const TRANSPORT: u32>(
+        &mut self,
+        connections: &mut impl Connections,
+        frame: &Frame<&[u8]>,
+        packet: &[u8],
+    ) -> Result<(), FallbackReason> {
+        let ack = self.expect.read_plain::<TRANSPORT>(frame, packet)?;
+        let (key, spot) = (ack.key, ack.spot);
         let known = self.flows.known(spot);
         let run = match known {
-            Known::Run(number) => self.gathered.run(number as usize).map(|run| (number, run)),
+            Known::Run(number) => self.gathered.place(number).map(|place| (number, place)),
             Known::Nothing | Known::Blocked => None,
         };
-        if let Some((number, run)) = run {
-            if !self.one_by_one && connections.at(run.place, &key).is_some() {
-                if self.gathered.is_last(number) {
-                    let shape = (record.has_timestamp, record.ecn);
-                    self.expected.learn(self.expect.link, frame, shape, number);
+        if let Some((number, place)) = run {
+            if !self.one_by_one && connections.at(place, &key).is_some() {
+                match self.gathered.is_last(number) {
+                    true => {
+                        let shape = (ack.timestamp.is_some(), ack.ecn);
+                        self.expected.learn(self.expect.link, frame, shape);
+                    }
+                    false => self.expected.forget(),
                 }
-                self.append(number, record);
+                self.append(number, ack.record());
                 return Ok(());
             }
-            // Another flow takes the spot, or the run ends with each ACK. What is expected may belong to this run, and
-            // would then be given before the ACKs of the flow's next one.
-            self.expected.forget();
+            // Another flow takes the spot, or the run ends with each ACK.
             if let (Some(last), Some(state)) =
-                (self.gathered.last_told(run), connections.state(run.place))
+                (self.gathered.last_told(number), connections.state(place))
             {
                 state.remember(last);
             }
@@ -171,6 +205,8 @@ impl Fast {
         if seen.has_backlog {
             return Err(FallbackReason::Backlog);
         }
+        self.expected.forget();
+        let record = ack.record();
         let run = self.gathered.begin(seen.place, record);
         self.flows.set(spot, run, seen.place);
         self.note(seen.state.last == told(&record));

@@ -33,6 +33,7 @@ pub use self::counters::FastCounters;
 use self::expected::Expected;
 pub(crate) use self::find::{AckState, Connections, Seen};
 use self::gather::Gathered;
+pub(crate) use self::gather::Records;
 use self::modules::Modules;
 pub use self::modules::{Account, AccountBy, AccountName, FilterRule, HalfOpen, RuleError};
 use self::order::Flows;

@@ -25,39 +25,34 @@ pub(crate) struct Expect {
 }
 
 /// A pure ACK.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PureAck {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PureAck<'a> {
     pub(crate) key: FlowKey,
     /// The spot of its flow.
     pub(crate) spot: usize,
-    pub(crate) record: AckRecord,
+    /// The ECN field of its IP header.
+    pub(crate) ecn: u8,
+    /// Its TCP header without options, and the option with its padding if there is one.
+    header: &'a [u8; 20],
+    pub(crate) timestamp: Option<&'a [u8; 12]>,
+    arrived_at: Instant,
 }
 
 impl Expect {
-    /// Reads `frame` if it is a pure ACK: with right checksums, no flag but ACK, no text, and no option but the
-    /// timestamp.
+    /// Reads `packet`, whose IP header has `TRANSPORT` bytes, if it is a pure ACK: with right checksums, no flag but ACK, no
+    /// text, and no option but the timestamp. It is that of `frame`.
     ///
     /// # Errors
     /// The first check that fails. The TCP checksum of a frame that is not plain is not verified: it falls back anyhow,
     /// and the ordinary way verifies it.
     #[inline(always)]
-    pub(crate) fn read(&self, frame: &Frame<&[u8]>) -> Result<PureAck, FallbackReason> {
-        let (packet, is_v4) = self.packet(frame).ok_or(FallbackReason::Length)?;
-        match is_v4 {
-            true => self.read_plain::<V4_BYTES>(frame, packet, plain_v4(packet, 0)),
-            false => self.read_plain::<V6_BYTES>(frame, packet, plain_v6(packet, 0)),
-        }
-    }
-
-    /// [`Expect::read`] of a packet whose IP header has `TRANSPORT` bytes, if it is plain.
-    #[inline(always)]
-    fn read_plain<const TRANSPORT: u32>(
+    pub(crate) fn read_plain<'a, const TRANSPORT: u32>(
         &self,
         frame: &Frame<&[u8]>,
-        packet: &[u8],
-        plain: Option<Plain>,
-    ) -> Result<PureAck, FallbackReason> {
+        packet: &'a [u8],
+    ) -> Result<PureAck<'a>, FallbackReason> {
         let is_v4 = TRANSPORT == V4_BYTES;
+        let plain = if is_v4 { plain_v4(packet, 0) } else { plain_v6(packet, 0) };
         let Some(Plain { key, header_bytes, payload_bytes, .. }) = plain else {
             return Err(reason_of_unusual(packet));
         };
@@ -67,6 +62,8 @@ impl Expect {
         if !frame.checksum.is_trusted() {
             let end = header_bytes + payload_bytes;
             let at = Offsets { network: 0, transport: TRANSPORT, payload: header_bytes, end };
+            // A copy, so that the key need not be in memory where nothing is to be verified.
+            let key = key;
             if !verify_tcp(&key, at, packet, self.summer) {
                 return Err(FallbackReason::Checksum);
             }
@@ -75,17 +72,22 @@ impl Expect {
             return Err(FallbackReason::Flags);
         }
         let tcp = packet.get(TRANSPORT as usize..).unwrap_or_default();
-        let has_timestamp = header_bytes > TRANSPORT + 20;
-        let class = class_and_length(packet).map_or(0, |(class, _)| class);
-        let record = record_of_plain(tcp, has_timestamp, class, frame.arrived_at);
-        let record = record.ok_or(FallbackReason::Options)?;
+        let (header, options) = tcp.split_first_chunk().ok_or(FallbackReason::Options)?;
+        let timestamp = match header_bytes > TRANSPORT + 20 {
+            true => Some(options.first_chunk().ok_or(FallbackReason::Options)?),
+            false => None,
+        };
+        let ecn = match is_v4 {
+            true => packet.get(1).map_or(0, |class| class & 3),
+            false => class_and_length(packet).map_or(0, |(class, _)| class & 3),
+        };
         let spot = spot_of_plain(packet, is_v4).ok_or(FallbackReason::Ip)?;
-        Ok(PureAck { key, spot, record })
+        Ok(PureAck { key, spot, ecn, header, timestamp, arrived_at: frame.arrived_at })
     }
 
     /// The packet in a frame that has the length of a pure ACK and is for this station, and whether it is IPv4.
     #[inline(always)]
-    fn packet<'a>(&self, frame: &Frame<&'a [u8]>) -> Option<(&'a [u8], bool)> {
+    pub(crate) fn packet<'a>(&self, frame: &Frame<&'a [u8]>) -> Option<(&'a [u8], bool)> {
         if frame.gso.is_some() || frame.vlan.is_some() {
             return None;
         }
@@ -107,36 +109,32 @@ impl Expect {
     }
 }
 
-/// The fields of a plain segment: it has no flag but ACK, and a timestamp in its usual place or no option.
-#[inline(always)]
-fn record_of_plain(
-    tcp: &[u8],
-    has_timestamp: bool,
-    class: u8,
-    arrived_at: Instant,
-) -> Option<AckRecord> {
-    let (header, options) = tcp.split_first_chunk::<20>()?;
-    let timestamp = options.first_chunk::<12>().filter(|_| has_timestamp);
-    let word = |at: usize| {
-        u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-    };
-    let (ts_value, ts_echo) = match timestamp {
-        Some([_, _, _, _, a, b, c, d, e, f, g, h]) => {
-            (u32::from_be_bytes([*a, *b, *c, *d]), u32::from_be_bytes([*e, *f, *g, *h]))
+impl PureAck<'_> {
+    /// Its fields. A method, so that they are read when there is a place for them.
+    #[inline(always)]
+    pub(crate) fn record(&self) -> AckRecord {
+        let header = self.header;
+        let word = |at: usize| {
+            u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
+        let (ts_value, ts_echo) = match self.timestamp {
+            Some([_, _, _, _, a, b, c, d, e, f, g, h]) => {
+                (u32::from_be_bytes([*a, *b, *c, *d]), u32::from_be_bytes([*e, *f, *g, *h]))
+            }
+            None => (0, 0),
+        };
+        AckRecord {
+            arrived_at_ns: self.arrived_at.as_nanos(),
+            seq: SeqNumber(word(4)),
+            ack: SeqNumber(word(8)),
+            ts_value,
+            ts_echo,
+            window: u16::from_be_bytes([header[14], header[15]]),
+            flags: TcpFlags::ACK,
+            ecn: self.ecn,
+            has_timestamp: self.timestamp.is_some(),
         }
-        None => (0, 0),
-    };
-    Some(AckRecord {
-        arrived_at_ns: arrived_at.as_nanos(),
-        seq: SeqNumber(word(4)),
-        ack: SeqNumber(word(8)),
-        ts_value,
-        ts_echo,
-        window: u16::from_be_bytes([header[14], header[15]]),
-        flags: TcpFlags::ACK,
-        ecn: class & 3,
-        has_timestamp: timestamp.is_some(),
-    })
+    }
 }
 
 /// Why a packet that is not plain is no pure ACK.
@@ -156,5 +154,5 @@ fn reason_of_unusual(packet: &[u8]) -> FallbackReason {
 }
 
 /// Bytes of the IP header of a plain packet.
-const V4_BYTES: u32 = 20;
-const V6_BYTES: u32 = 40;
+pub(crate) const V4_BYTES: u32 = 20;
+pub(crate) const V6_BYTES: u32 = 40;

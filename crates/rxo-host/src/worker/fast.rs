@@ -51,11 +51,18 @@ where
     /// Receives a batch of at most `most` frames, without what the fast path consumes. Returns how many there were.
     pub(super) fn receive_past(&mut self, most: usize, now: Instant) -> Result<usize, DeviceError> {
         let Self { source, engine, core, received, .. } = self;
-        let mut look = |frame: Frame<&[u8]>| match core.fast.takes_expected(&frame) {
-            true => Verdict::Consumed,
-            false => core.look(engine, now, &frame),
+        let looked = match core.fast.has_observers() {
+            true => {
+                source.receive_past(received, most, &mut |frame| core.look(engine, now, &frame))
+            }
+            false => source.receive_past(received, most, &mut |frame| match core
+                .fast
+                .takes_expected(&frame)
+            {
+                true => Verdict::Consumed,
+                false => core.look(engine, now, &frame),
+            }),
         };
-        let looked = source.receive_past(received, most, &mut look);
         // Also if the device has failed: what was consumed is nowhere else.
         core.give_acks(now);
         let looked = looked?;
@@ -77,7 +84,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
 
     /// Gives each connection its ACKs of this batch.
     fn give_acks(&mut self, now: Instant) {
-        for number in 0..self.fast.gathered.runs() {
+        for number in 0..self.fast.gathered.numbers() {
             self.give_run(now, number);
         }
         self.fast.end();
@@ -86,27 +93,26 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     #[inline]
     fn give_run(&mut self, now: Instant, number: usize) {
         let Self { fast, slots, cast, .. } = self;
-        let Some(run) = fast.gathered.run(number) else { return };
-        let Some(slot) = slots.get_mut(run.place) else { return };
+        let Some((place, records)) = fast.gathered.run(number) else { return };
+        let Some(slot) = slots.get_mut(place) else { return };
         slot.is_heard = true;
-        if let Some(last) = fast.gathered.last_told(run) {
+        if let Some(last) = records.last_told() {
             slot.acks.remember(last);
         }
-        let records = fast.gathered.records(run);
-        if let Some((cast, id)) = cast.as_deref_mut().and_then(|it| it.with_member_at(run.place)) {
+        if let Some((cast, id)) = cast.as_deref_mut().and_then(|it| it.with_member_at(place)) {
             let mut is_to_be_served = true;
             // Never by the ring: the group must tell the connection what it has sent.
             slot.cell.prepare(|connection| {
-                is_to_be_served = cast.on_acks(id, connection, records, now);
+                is_to_be_served = cast.on_acks(id, connection, records.flatten().copied(), now);
             });
             if is_to_be_served {
-                self.touch(run.place);
+                self.touch(place);
             }
             return;
         }
         match slot.cell.on_acks(now, records, slot.acks.terms) {
-            None => slot.touch(run.place, &mut self.dirty),
-            Some(waiting) => self.note_waiting(run.place, waiting),
+            None => slot.touch(place, &mut self.dirty),
+            Some(waiting) => self.note_waiting(place, waiting),
         }
     }
 

@@ -4,12 +4,11 @@
 //! here. Each ACK is counted by itself (round trip, congestion window). What the last ACK decides is done once:
 //! the scoreboard, the peer's window, the timestamp, the timers, and freeing the send buffer.
 
-use core::iter::once;
-
 use rxo_frame::Instant;
 use rxo_wire::tcp::{AckRecord, Timestamp};
 use rxo_wire::{SeqNumber, TcpFlags};
 
+use super::ack_records::{AckRecords, Ahead, SampleRun, shape};
 use crate::recovery::AckRun;
 use crate::segment::{Ecn, Segment};
 use crate::{Connection, Events, State};
@@ -40,7 +39,7 @@ struct Noted {
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Takes pure ACKs by their records, each counted by itself.
-    pub(super) fn take_acks(&mut self, now: Instant, mut records: impl Iterator<Item = AckRecord>) {
+    pub(super) fn take_acks(&mut self, now: Instant, mut records: impl AckRecords) {
         let mut next = records.next();
         while let Some(record) = next {
             next = self.take_expected_acks(now, record, &mut records);
@@ -51,19 +50,30 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
+    /// [`Connection::take_acks`] of one ACK.
+    #[inline(always)]
+    pub(super) fn take_only_ack(&mut self, now: Instant, record: &AckRecord) {
+        let run = self.begin_expected_acks(now);
+        let Some(mut run) = run.filter(|run| self.expects_ack(run, record)) else {
+            return self.take_segment(now, Segment::from(record));
+        };
+        self.take_expected_ack(&mut run, now, record);
+        self.end_expected_acks(now, &run);
+    }
+
     /// Takes `record` and those that follow, as far as they are expected. Returns the first that is not.
     #[inline(always)]
     fn take_expected_acks(
         &mut self,
         now: Instant,
         record: AckRecord,
-        records: &mut impl Iterator<Item = AckRecord>,
+        records: &mut impl AckRecords,
     ) -> Option<AckRecord> {
         let mut next = Some(record);
         let Some(mut run) = self.begin_expected_acks(now) else { return next };
         while let Some(record) = next.filter(|record| self.expects_ack(&run, record)) {
             self.take_expected_ack(&mut run, now, &record);
-            next = self.take_samples(&mut run, now, records);
+            next = self.take_samples(&mut run, now, shape(&record), records);
         }
         if run.acks.una() != run.from {
             self.end_expected_acks(now, &run);
@@ -125,33 +135,53 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.recovery.take_ack(&mut run.acks, at, record.ack, &mut self.congestion);
     }
 
-    /// Takes expected ACKs for as long as each acknowledges a part of the first range, and congestion control asks for
-    /// none: then each is a sample of the round trip and no more. Returns the first ACK that is something else.
+    /// Takes expected ACKs for as long as each acknowledges a part of the first range, has the `shape` of the one before, and
+    /// congestion control asks for none: then each is a sample of the round trip and no more. Returns the first ACK that is
+    /// something else.
     #[inline(always)]
     fn take_samples(
         &mut self,
         run: &mut Run,
         now: Instant,
-        records: &mut impl Iterator<Item = AckRecord>,
+        shape: u32,
+        records: &mut impl AckRecords,
     ) -> Option<AckRecord> {
-        let first = records.next()?;
-        if self.congestion.asks_for_each() {
-            return Some(first);
+        let Noted { recent, covers, largest_window, window, echo, arrived_at } = run.noted;
+        let first = match records.look_ahead() {
+            Ahead::Nothing => return None,
+            Ahead::Some => None,
+            Ahead::Taken(record) => Some(record),
+        };
+        if self.congestion.asks_for_each() || recent.is_some() && !covers {
+            return first.or_else(|| records.next());
         }
-        // By value, so that they stay in registers.
-        let (mut noted, mut samples) = (run.noted, self.recovery.begin_samples(&run.acks));
-        let seq = self.rcv.nxt;
-        let next = once(first).chain(records).find(|record| {
-            let is_sample =
-                samples.expects(record.ack) && noted.is_only_ack(record) && record.seq == seq;
-            if is_sample {
-                noted.note(now, record);
-                samples.take(noted.arrived_at, record.ack);
-            }
-            !is_sample
-        });
-        self.recovery.end_samples(&mut run.acks, &samples);
-        run.noted = noted;
+        let Some(samples) = self.recovery.begin_samples(&run.acks, now) else {
+            return first.or_else(|| records.next());
+        };
+        let mut taken = SampleRun {
+            samples,
+            seq: self.rcv.nxt,
+            shape,
+            recent: recent.unwrap_or_default(),
+            largest_window,
+            window,
+            echo,
+            arrived_at_ns: arrived_at.as_nanos(),
+        };
+        let next = match recent {
+            Some(_) => records.take_samples::<true>(first, &mut taken),
+            None => records.take_samples::<false>(first, &mut taken),
+        };
+        self.recovery.end_samples(&mut run.acks, &taken.samples);
+        let SampleRun { largest_window, window, echo, arrived_at_ns, .. } = taken;
+        run.noted = Noted {
+            recent: recent.map(|_| taken.recent),
+            covers,
+            largest_window,
+            window,
+            echo,
+            arrived_at: Instant::from_nanos(arrived_at_ns).min(now),
+        };
         next
     }
 

@@ -10,6 +10,7 @@
 //! is obsolete, and the sixth (URG) does nothing: urgent data is plain data here. `group.rs` is a second way in,
 //! for what the peer has sent to a multicast group; it leads into the same steps.
 
+mod ack_records;
 mod closed;
 mod eighth_fin;
 mod expected_acks;
@@ -35,6 +36,7 @@ use rxo_frame::{Frames, Instant};
 use rxo_wire::TcpFlags;
 use rxo_wire::tcp::{AckRecord, Timestamp};
 
+use self::ack_records::{OneByOne, SideBySide};
 use crate::options::SegmentOptions;
 use crate::segment::{Ecn, Segment};
 use crate::{AckPolicy, Arrival, Connection, State};
@@ -55,9 +57,31 @@ impl<B: AsRef<[u8]>> Connection<B> {
         match arrival {
             Arrival::Run(segments) => self.take_run(now, segments),
             Arrival::Gso(segment) => self.take_gso(now, segment),
-            Arrival::Acks(records) => self.take_acks(now, records),
+            Arrival::Acks(records) => self.take_acks(now, OneByOne(records)),
             Arrival::Segments(segments) => segments.for_each(|it| self.take_one(now, it)),
         }
+        self.end_arrival(now);
+    }
+
+    /// [`Connection::on_arrival`] of [`Arrival::Acks`] with `records`, which costs less if they lie side by side.
+    #[inline]
+    pub fn on_pure_acks(&mut self, now: Instant, records: &[AckRecord]) {
+        match records {
+            [record] => self.on_only_ack(now, record),
+            _ => self.on_acks_side_by_side(now, records),
+        }
+    }
+
+    /// Out of line: one that comes alone needs no loop, and so little state that it stays in registers.
+    #[inline(never)]
+    fn on_only_ack(&mut self, now: Instant, record: &AckRecord) {
+        self.take_only_ack(now, record);
+        self.end_arrival(now);
+    }
+
+    #[inline(never)]
+    fn on_acks_side_by_side(&mut self, now: Instant, records: &[AckRecord]) {
+        self.take_acks(now, SideBySide(records.iter()));
         self.end_arrival(now);
     }
 
@@ -84,7 +108,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Out of line: inlined it would cost every segment with text registers and copies.
     #[inline(never)]
     fn take_lone_ack(&mut self, now: Instant, ack: &Segment<B>) {
-        self.take_acks(now, once(ack.ack_record()));
+        self.take_acks(now, OneByOne(once(ack.ack_record())));
     }
 
     /// The slow path: takes one segment by the steps.

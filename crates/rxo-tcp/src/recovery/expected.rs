@@ -9,7 +9,7 @@ use rxo_wire::SeqNumber;
 
 use super::Recovery;
 use super::rack::Arrival;
-use super::rtt::Measured;
+use super::rtt::{Estimate, MOST_SAMPLE_NS};
 use super::scoreboard::{Fate, Sent};
 use crate::congestion::{Acked, Congestion, Delivery};
 use crate::sequence::distance;
@@ -36,14 +36,17 @@ impl AckRun {
 }
 
 /// Acknowledgements of parts of the first range of a run. Each is a sample of the round trip and nothing else.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Samples {
     /// SND.UNA.
     una: SeqNumber,
     /// The end of the range.
     end: SeqNumber,
-    sent_at: Instant,
-    rtt: Measured,
+    /// When it was sent, in nanoseconds.
+    sent_at_ns: u64,
+    /// No sample is longer: no frame arrived after now.
+    most_ns: u64,
+    rtt: Estimate,
 }
 
 impl Samples {
@@ -53,10 +56,10 @@ impl Samples {
         self.una.is_before(ack) && ack.is_before(self.end)
     }
 
-    /// Takes an acknowledgement that is expected, whose frame arrived at `arrived_at`.
+    /// Takes an acknowledgement that is expected, whose frame arrived at `arrived_at_ns` or, if that is to come, now.
     #[inline(always)]
-    pub(crate) fn take(&mut self, arrived_at: Instant, ack: SeqNumber) {
-        self.rtt.sample_ns(arrived_at.nanos_since(self.sent_at));
+    pub(crate) fn take(&mut self, arrived_at_ns: u64, ack: SeqNumber) {
+        self.rtt.take(arrived_at_ns.saturating_sub(self.sent_at_ns).min(self.most_ns));
         self.una = ack;
     }
 }
@@ -90,11 +93,15 @@ impl Recovery {
         self.board.forget_sent_once()
     }
 
-    /// Begins with acknowledgements of what is left of the first range of `run`.
+    /// Begins with acknowledgements of what is left of the first range of `run`. `None` if nothing is left, or before the
+    /// first sample.
     #[inline(always)]
-    pub(crate) fn begin_samples(&self, run: &AckRun) -> Samples {
+    pub(crate) fn begin_samples(&self, run: &AckRun, now: Instant) -> Option<Samples> {
         let AckRun { una, end, sent_at, .. } = *run;
-        Samples { una, end, sent_at, rtt: self.rtt.measured() }
+        let most_ns = now.nanos_since(sent_at).min(MOST_SAMPLE_NS);
+        let sent_at_ns = sent_at.as_nanos();
+        let rtt = self.rtt.estimate().filter(|_| una != end);
+        rtt.map(|rtt| Samples { una, end, sent_at_ns, most_ns, rtt })
     }
 
     /// Takes note of all that `samples` has taken of `run`.
@@ -102,7 +109,7 @@ impl Recovery {
     pub(crate) fn end_samples(&mut self, run: &mut AckRun, samples: &Samples) {
         run.in_flight -= distance(run.una, samples.una);
         run.una = samples.una;
-        self.rtt.set_measured(samples.rtt);
+        self.rtt.set_estimate(samples.rtt);
     }
 
     /// Takes an expected acknowledgement of `run`, whose frame arrived at `arrived_at`.

@@ -21,7 +21,7 @@ mod tail_probe;
 use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
 
-pub(crate) use self::expected::AckRun;
+pub(crate) use self::expected::{AckRun, Samples};
 use self::f_rto::Frto;
 use self::newreno::Duplicates;
 pub(crate) use self::on_ack::AckNews;

@@ -8,7 +8,8 @@ use rxo_frame::Duration;
 /// Round-trip estimate and timeout.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrip {
-    measured: Measured,
+    /// What samples have shown; `None` before the first.
+    estimate: Option<Estimate>,
     min_rto_ns: u64,
     /// How often the timeout was doubled since it was last answered.
     backoff: u32,
@@ -18,40 +19,30 @@ pub(crate) struct RoundTrip {
 
 /// What samples have shown.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Measured {
-    estimate: Option<Estimate>,
-    /// The least sample since the connection opened; `u64::MAX` before the first.
+pub(crate) struct Estimate {
+    srtt_ns: u64,
+    rttvar_ns: u64,
+    /// The least sample since the connection opened.
     least_ns: u64,
 }
 
-impl Measured {
-    /// Takes a sample in nanoseconds.
-    #[inline]
-    pub(crate) fn sample_ns(&mut self, sample: u64) {
-        let r = sample.min(MOST_NS);
-        self.least_ns = self.least_ns.min(r);
-        let next = match self.estimate {
-            None => Estimate { srtt_ns: r, rttvar_ns: r / 2 },
-            Some(Estimate { srtt_ns, rttvar_ns }) => Estimate {
-                rttvar_ns: (rttvar_ns * 3 + srtt_ns.abs_diff(r)) / 4,
-                srtt_ns: (srtt_ns * 7 + r) / 8,
-            },
+impl Estimate {
+    /// Takes the next sample, of at most [`MOST_SAMPLE_NS`] nanoseconds.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, r: u64) {
+        let Self { srtt_ns, rttvar_ns, least_ns } = *self;
+        *self = Self {
+            rttvar_ns: (rttvar_ns * 3 + srtt_ns.abs_diff(r)) / 4,
+            srtt_ns: (srtt_ns * 7 + r) / 8,
+            least_ns: least_ns.min(r),
         };
-        self.estimate = Some(next);
     }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Estimate {
-    srtt_ns: u64,
-    rttvar_ns: u64,
 }
 
 impl RoundTrip {
     pub(crate) fn new(min_rto: Duration) -> Self {
         let min_rto_ns = nanos(min_rto);
-        let measured = Measured { estimate: None, least_ns: u64::MAX };
-        Self { measured, min_rto_ns, backoff: 0, is_slow_start: false }
+        Self { estimate: None, min_rto_ns, backoff: 0, is_slow_start: false }
     }
 
     /// SRTT; `None` before the first sample.
@@ -62,18 +53,17 @@ impl RoundTrip {
     /// SRTT in nanoseconds; `None` before the first sample.
     #[inline]
     pub(crate) fn smoothed_ns(&self) -> Option<u64> {
-        self.measured.estimate.map(|estimate| estimate.srtt_ns)
+        self.estimate.map(|estimate| estimate.srtt_ns)
     }
 
     /// RTTVAR; `None` before the first sample.
     pub(crate) fn variation(&self) -> Option<Duration> {
-        self.measured.estimate.map(|estimate| Duration::from_nanos(estimate.rttvar_ns))
+        self.estimate.map(|estimate| Duration::from_nanos(estimate.rttvar_ns))
     }
 
     /// The least sample; zero before the first.
     pub(crate) fn least(&self) -> Duration {
-        let Measured { estimate, least_ns } = self.measured;
-        Duration::from_nanos(if estimate.is_some() { least_ns } else { 0 })
+        Duration::from_nanos(self.estimate.map_or(0, |estimate| estimate.least_ns))
     }
 
     /// Takes a sample of a segment that was sent once (Karn's rule: section 3).
@@ -84,20 +74,24 @@ impl RoundTrip {
     /// Takes a sample in nanoseconds.
     #[inline]
     pub(crate) fn sample_ns(&mut self, sample: u64) {
-        self.measured.sample_ns(sample);
+        let r = sample.min(MOST_SAMPLE_NS);
+        match &mut self.estimate {
+            Some(estimate) => estimate.take(r),
+            None => self.estimate = Some(Estimate { srtt_ns: r, rttvar_ns: r / 2, least_ns: r }),
+        }
         self.backoff = 0;
     }
 
-    /// What samples have shown so far.
+    /// What samples have shown so far; `None` before the first.
     #[inline]
-    pub(crate) fn measured(&self) -> Measured {
-        self.measured
+    pub(crate) fn estimate(&self) -> Option<Estimate> {
+        self.estimate
     }
 
-    /// Takes what more samples have shown, which began with [`RoundTrip::measured`].
+    /// Takes what more samples have shown, which began with [`RoundTrip::estimate`].
     #[inline]
-    pub(crate) fn set_measured(&mut self, measured: Measured) {
-        self.measured = measured;
+    pub(crate) fn set_estimate(&mut self, estimate: Estimate) {
+        self.estimate = Some(estimate);
         self.backoff = 0;
     }
 
@@ -116,10 +110,10 @@ impl RoundTrip {
     /// RTO before any backing off.
     #[inline]
     fn base_ns(&self) -> u64 {
-        match self.measured.estimate {
+        match self.estimate {
             None if self.is_slow_start => AFTER_SLOW_HANDSHAKE_NS,
             None => INITIAL_RTO_NS,
-            Some(Estimate { srtt_ns, rttvar_ns }) => {
+            Some(Estimate { srtt_ns, rttvar_ns, .. }) => {
                 (srtt_ns + (rttvar_ns * 4).max(GRANULARITY_NS)).max(self.min_rto_ns)
             }
         }
@@ -161,7 +155,7 @@ const MAX_RTO_NS: u64 = 120 * SECOND_NS;
 /// G: the caller's clock counts nanoseconds, its timers milliseconds.
 const GRANULARITY_NS: u64 = 1_000_000;
 /// A year: no sample is longer, and eight of them are still a number.
-const MOST_NS: u64 = 365 * 24 * 3600 * SECOND_NS;
+pub(crate) const MOST_SAMPLE_NS: u64 = 365 * 24 * 3600 * SECOND_NS;
 const MAX_BACKOFF: u32 = 16;
 
 #[cfg(test)]

@@ -286,8 +286,9 @@ impl Twins {
             (0..1 + script.byte() % 12).map(|_| self.ack(script, &mut ack)).collect();
         let segments: Vec<_> = records.iter().map(of_record).collect();
         self.step(segments.clone());
-        match script.byte() & 1 {
+        match script.byte() & 3 {
             0 => self.fast.on_arrival(self.now, Arrival::acks(records)),
+            2 => self.fast.on_pure_acks(self.now, &records),
             _ => self.fast.on_arrival(self.now, Arrival::segments(segments)),
         }
     }

@@ -140,12 +140,13 @@ fn acknowledgements_inside_an_aggregate_are_counted() {
     assert_eq!(scene.cwnd_segments(), 20);
 }
 
-/// A pure ACK does the same as its record, and ten records the same as ten ACKs.
+/// A pure ACK does the same as its record, and ten records the same as ten ACKs, also side by side.
 #[test]
 fn a_record_is_a_pure_ack() {
-    let (mut whole, mut record) = (Scene::established(plain()), Scene::established(plain()));
-    let first_out = (whole.sends(30_000), record.sends(30_000));
-    assert_eq!(first_out.0, first_out.1);
+    let [mut whole, mut record, mut side_by_side] = [(); 3].map(|()| Scene::established(plain()));
+    let first_out = whole.sends(30_000);
+    assert_eq!(first_out, record.sends(30_000));
+    assert_eq!(first_out, side_by_side.sends(30_000));
     let acks = (1..=10).map(|n| seg().ack(1 + n * MSS).win(40_000 + n as u16));
     let records: Vec<AckRecord> = acks
         .clone()
@@ -162,9 +163,13 @@ fn a_record_is_a_pure_ack() {
         })
         .collect();
     acks.for_each(|peer| whole.gets(peer));
+    side_by_side.tcp.on_pure_acks(side_by_side.now, &records);
     record.tcp.on_arrival(record.now, Arrival::acks(records));
     assert_eq!(whole.tcp.statistics(), record.tcp.statistics());
-    assert_eq!(whole.out(), record.out());
+    assert_eq!(whole.tcp.statistics(), side_by_side.tcp.statistics());
+    let out = whole.out();
+    assert_eq!(out, record.out());
+    assert_eq!(out, side_by_side.out());
     assert_eq!(whole.cwnd_segments(), 20);
     assert_ne!(whole.tcp.statistics().snd_una, SeqNumber(0));
 }

@@ -78,9 +78,12 @@ fn given(batch: impl IntoIterator<Item = (u16, u8)>) -> Vec<(u32, u32)> {
             || fast.look(&mut connections, Instant::ZERO, &frame) == Verdict::Consumed;
         assert!(is_consumed, "number {number}");
     }
-    let runs = (0..fast.gathered.runs()).filter_map(|number| fast.gathered.run(number));
-    let records = |run| fast.gathered.records(run).map(move |record| (run.place, record.ack.0));
-    runs.flat_map(records).collect()
+    let mut given = Vec::new();
+    let runs = (0..fast.gathered.numbers()).filter_map(|number| fast.gathered.run(number));
+    for (place, records) in runs {
+        given.extend(records.flatten().map(|record| (place, record.ack.0)));
+    }
+    given
 }
 
 fn of_place(given: &[(u32, u32)], place: u16) -> Vec<u32> {
