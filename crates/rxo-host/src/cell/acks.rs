@@ -32,7 +32,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
     pub(crate) fn on_acks(
         &self,
         now: Instant,
-        mut records: Records<'_>,
+        records: Records<'_>,
         terms: AckTerms,
     ) -> Option<WaitingAcks> {
         let Some(mut inner) = self.try_lock() else {
@@ -42,8 +42,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
             // As with every arrival: until the cell is served, the text would fill the device.
             Self::read_out(&mut inner);
         }
-        // Most often there is one, which takes no loop.
-        while let Some(stretch) = records.next() {
+        // Most often it is one.
+        for stretch in records {
             inner.connection.on_pure_acks(now, stretch);
         }
         None

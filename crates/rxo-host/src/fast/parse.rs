@@ -63,8 +63,8 @@ impl Expect {
             let end = header_bytes + payload_bytes;
             let at = Offsets { network: 0, transport: TRANSPORT, payload: header_bytes, end };
             // A copy, so that the key need not be in memory where nothing is to be verified.
-            let key = key;
-            if !verify_tcp(&key, at, packet, self.summer) {
+            let verified = key;
+            if !verify_tcp(&verified, at, packet, self.summer) {
                 return Err(FallbackReason::Checksum);
             }
         }
