@@ -34,7 +34,6 @@ mod look;
 mod memory;
 pub mod middleware;
 mod pause;
-mod recent;
 mod sink;
 mod source;
 
@@ -45,6 +44,5 @@ pub use error::DeviceError;
 pub use look::{Look, Looked, Verdict};
 pub use memory::{MemoryLink, MemoryOptions, MemorySink, MemorySource, Sent};
 pub use pause::Pause;
-pub use recent::RecentFrames;
 pub use sink::{FrameSink, SinkCounters};
 pub use source::{FrameSource, SourceCounters};

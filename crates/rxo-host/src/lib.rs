@@ -137,6 +137,7 @@ mod ports;
 mod post;
 mod queue;
 mod receive;
+mod recent;
 mod seats;
 mod settings;
 mod shards;

@@ -9,8 +9,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rxo_device::RecentFrames;
 use rxo_frame::Duration;
+
+use crate::recent::RecentFrames;
 
 /// The queue of one device.
 #[derive(Debug)]

@@ -24,7 +24,6 @@
 mod config;
 mod fit;
 mod guests;
-mod inlet;
 mod next;
 mod outlet;
 mod overload;
@@ -53,7 +52,6 @@ pub use readings::Readings;
 pub use rxo_device::Pause;
 pub use waiter::{Awake, Waiter, Wanted, WantedHost};
 
-use inlet::Taken;
 use next::{Turn, next};
 use reading::{Due, Times};
 use splitting::Splitting;
@@ -181,9 +179,9 @@ where
         Reading {
             elapsed: self.times.elapsed(),
             cpu: self.times.cpu(),
-            nic_in: self.to_host.inlet.source.counters(),
+            nic_in: self.to_host.source.counters(),
             host_out: self.to_host.outlet.sink.counters(),
-            host_in: self.to_nic.inlet.source.counters(),
+            host_in: self.to_nic.source.counters(),
             nic_out: self.to_nic.outlet.sink.counters(),
             engine: self.to_host.engine.counters().clone(),
             overload: self.to_host.overload_drops,
@@ -194,8 +192,8 @@ where
     /// Gives the devices back.
     #[must_use]
     pub fn into_devices(self) -> (Duplex<NI, NO>, Duplex<HI, HO>) {
-        let nic = Duplex { source: self.to_host.inlet.source, sink: self.to_nic.outlet.sink };
-        (nic, Duplex { source: self.to_nic.inlet.source, sink: self.to_host.outlet.sink })
+        let nic = Duplex { source: self.to_host.source, sink: self.to_nic.outlet.sink };
+        (nic, Duplex { source: self.to_nic.source, sink: self.to_host.outlet.sink })
     }
 
     fn work<W: Waiter<NI, NO, HI, HO>>(
@@ -217,7 +215,7 @@ where
         }
         for _ in 0..LAST_ROUNDS {
             let turn = self.turn(|| waiter.now(), Awake::ALL)?;
-            if turn.from_nic.frames + turn.from_host.frames == 0 {
+            if turn.from_nic + turn.from_host == 0 {
                 break;
             }
         }
@@ -235,14 +233,14 @@ where
         let from_nic = if directions.to_host() {
             self.to_host.turn(awake.nic, self.splitting.as_mut(), || *now.insert(clock()))
         } else {
-            self.to_host.inlet.source.attend();
-            Ok(Taken::default())
+            self.to_host.source.attend();
+            Ok(0)
         };
         let from_host = if directions.to_nic() {
             self.to_nic.turn(awake.host(0), self.splitting.as_mut())
         } else {
-            self.to_nic.inlet.source.attend();
-            Ok(Taken::default())
+            self.to_nic.source.attend();
+            Ok(0)
         };
         let (from_nic, from_host) = (from_nic?, from_host?);
         Ok(Turn { from_nic, from_host, now: now.unwrap_or_else(clock) })
@@ -308,8 +306,8 @@ where
         let gives_host = config.directions.to_host() && !to_host.outlet.is_blocked();
         let gives_nic = config.directions.to_nic() && !to_nic.outlet.is_blocked();
         let held_back = [
-            gives_host.then(|| to_host.inlet.source.poll_at()).flatten(),
-            gives_nic.then(|| to_nic.inlet.source.poll_at()).flatten(),
+            gives_host.then(|| to_host.source.poll_at()).flatten(),
+            gives_nic.then(|| to_nic.source.poll_at()).flatten(),
         ];
         let deadlines = [to_host.engine.poll_at(), self.times.due_at()];
         deadlines.into_iter().chain(held_back).flatten().min()
@@ -322,18 +320,18 @@ where
         timeout: Duration,
     ) -> Result<Awake, DeviceError> {
         let Self { to_host, to_nic, config, .. } = self;
-        let is_nic_starved = to_host.inlet.source.is_starved();
+        let is_nic_starved = to_host.source.is_starved();
         let reads_nic =
             config.directions.to_host() && !to_host.outlet.is_blocked() && !is_nic_starved;
         let wanted = Wanted {
-            nic_source: reads_nic.then_some(&to_host.inlet.source),
+            nic_source: reads_nic.then_some(&to_host.source),
             nic_sink: to_nic.outlet.wanted(),
             hosts: &[self.wanted_host()],
         };
         let is_brief = self.waits_for_time() || is_nic_starved;
         let mut awake = wait(waiter, wanted, timeout, is_brief)?;
         awake.nic |= is_nic_starved;
-        awake.set_host(0, to_nic.inlet.source.is_starved());
+        awake.set_host(0, to_nic.source.is_starved());
         Ok(awake)
     }
 
@@ -342,15 +340,13 @@ where
         let Self { to_host, to_nic, config, .. } = self;
         let reads = config.directions.to_nic()
             && !to_nic.outlet.is_blocked()
-            && !to_nic.inlet.source.is_starved();
-        WantedHost { source: reads.then_some(&to_nic.inlet.source), sink: to_host.outlet.wanted() }
+            && !to_nic.source.is_starved();
+        WantedHost { source: reads.then_some(&to_nic.source), sink: to_host.outlet.wanted() }
     }
 
     /// Whether a sink may have room, or the host's source memory, before the system says so.
     fn waits_for_time(&self) -> bool {
         let Self { to_host, to_nic, .. } = self;
-        to_host.outlet.is_blocked()
-            || to_nic.outlet.is_blocked()
-            || to_nic.inlet.source.is_starved()
+        to_host.outlet.is_blocked() || to_nic.outlet.is_blocked() || to_nic.source.is_starved()
     }
 }

@@ -5,15 +5,14 @@ use std::time::Duration;
 use rxo_frame::Instant;
 
 use super::WorkerConfig;
-use super::inlet::Taken;
 
 /// The outcome of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
-    /// What was taken from the nic; nothing if the host's sink is blocked.
-    pub(super) from_nic: Taken,
-    /// What was taken from the host; nothing if the nic's sink is blocked.
-    pub(super) from_host: Taken,
+    /// Frames taken from the nic; 0 if the host's sink is blocked.
+    pub(super) from_nic: usize,
+    /// Frames taken from the host; 0 if the nic's sink is blocked.
+    pub(super) from_host: usize,
     /// When the nic's batch was taken.
     pub(super) now: Instant,
 }
@@ -34,13 +33,14 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 /// Decides what comes after `turn`. `deadline` is when a turn is due even if nothing arrives.
 pub(super) fn next(config: &WorkerConfig, turn: Turn, deadline: Option<Instant>) -> Next {
-    let has_more = turn.from_nic.is_full || turn.from_host.is_full;
+    // After a full batch there is probably more.
+    let has_more =
+        turn.from_nic >= config.budget_frames || turn.from_host >= config.host_budget_frames;
     let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.since(turn.now));
     if has_more || left.is_zero() {
         return Next::Again;
     }
-    let pause = config.pause.after(turn.from_nic.frames);
-    match pause.filter(|_| !turn.from_nic.has_gathered) {
+    match config.pause.after(turn.from_nic) {
         Some(time) => Next::Pause(time.min(left)),
         None => Next::Wait(left.min(LONGEST_WAIT)),
     }
@@ -55,18 +55,9 @@ mod tests {
     const NOW: Instant = Instant::from_micros(1_000);
 
     fn after(from_nic: usize, from_host: usize, deadline_us: Option<u64>) -> Next {
-        let taken = |frames, most| Taken { frames, is_full: frames >= most, has_gathered: false };
-        next_after(taken(from_nic, 256), taken(from_host, 64), deadline_us)
-    }
-
-    fn next_after(from_nic: Taken, from_host: Taken, deadline_us: Option<u64>) -> Next {
         let config = WorkerConfig::new(Policy::linux_gro());
         let turn = Turn { from_nic, from_host, now: NOW };
         next(&config, turn, deadline_us.map(|us| NOW + Duration::from_micros(us)))
-    }
-
-    fn gso_frames(frames: usize, is_full: bool) -> Next {
-        next_after(Taken { frames, is_full, has_gathered: true }, Taken::default(), None)
     }
 
     fn micros(us: u64) -> Duration {
@@ -92,9 +83,6 @@ mod tests {
             (after(0, 64, None), Next::Again),
             (after(0, 0, Some(0)), Next::Again),
             (after(100, 0, Some(0)), Next::Again),
-            // A batch of GSO frames is small, and none is waited for.
-            (gso_frames(2, true), Next::Again),
-            (gso_frames(20, false), Next::Wait(LONGEST_WAIT)),
         ];
         for (row, (seen, expected)) in rows.into_iter().enumerate() {
             assert_eq!(seen, expected, "row {row}");

@@ -2,17 +2,16 @@
 
 use rxo_coalesce::{Deliveries, Engine, Hold, Policy};
 use rxo_device::{DeviceError, FrameSink, FrameSource};
-use rxo_frame::Instant;
+use rxo_frame::{Frame, Instant};
 
 use super::WorkerConfig;
-use super::inlet::{Inlet, Taken};
 use super::outlet::Outlet;
 use super::overload::CoDel;
 use super::splitting::Splitting;
 
 /// The direction that coalesces.
 pub(super) struct ToHost<S: FrameSource, K> {
-    pub(super) inlet: Inlet<S>,
+    pub(super) source: S,
     pub(super) engine: Engine<S::Buffer>,
     pub(super) outlet: Outlet<K>,
     /// Frames dropped because more arrived than the worker could take.
@@ -20,6 +19,8 @@ pub(super) struct ToHost<S: FrameSource, K> {
     /// What the engine is to follow as soon as the sink takes packets.
     pub(super) next_policy: Option<Policy>,
     codel: Option<CoDel>,
+    batch: Vec<Frame<S::Buffer>>,
+    budget: usize,
 }
 
 impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
@@ -29,17 +30,20 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         sink: K,
         config: &WorkerConfig,
     ) -> Self {
+        let budget = config.budget_frames;
         Self {
-            inlet: Inlet::new(source, config.budget_frames),
+            source,
             engine,
             outlet: Outlet::new(sink),
             overload_drops: 0,
             next_policy: None,
             codel: config.overload.map(CoDel::new),
+            batch: Vec::with_capacity(budget),
+            budget,
         }
     }
 
-    /// Takes a batch, coalesces it and sends the deliveries. Returns what it took.
+    /// Takes a batch, coalesces it and sends the deliveries. Returns how many frames the batch had.
     /// Reads `clock` once, after it took the batch, so that no frame arrives after the poll. Takes no
     /// batch while the sink is blocked. Without `is_worth_a_look` it takes only frames that the source
     /// has delayed.
@@ -51,32 +55,37 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         is_worth_a_look: bool,
         mut splitting: Option<&mut Splitting>,
         clock: impl FnOnce() -> Instant,
-    ) -> Result<Taken, DeviceError> {
+    ) -> Result<usize, DeviceError> {
         let resumed = self.outlet.resume();
-        let received = self.inlet.take(is_worth_a_look, !self.outlet.is_blocked());
-        let batch = &mut self.inlet.batch;
+        let is_worth_a_look = is_worth_a_look || self.source.poll_at().is_some();
+        let received = if is_worth_a_look && !self.outlet.is_blocked() {
+            self.source.receive(&mut self.batch, self.budget)
+        } else {
+            self.source.attend();
+            Ok(0)
+        };
         let now = clock();
         if let Some(codel) = &mut self.codel {
-            self.overload_drops += codel.drop_from(batch, !self.inlet.taken.is_full, now);
+            let is_all = self.batch.len() < self.budget;
+            self.overload_drops += codel.drop_from(&mut self.batch, is_all, now);
         }
         let changed = match self.next_policy {
             None => Ok(()),
             Some(policy) => self.change_policy(policy, now, splitting.as_deref_mut()),
         };
-        let batch = &mut self.inlet.batch;
         let load = self.outlet.sink.load();
         let mut sent = Sent { sink: &mut self.outlet.sink, splitting, result: Ok(()) };
-        if batch.is_empty() {
+        if self.batch.is_empty() {
             // An empty batch is not a poll: policies that count polls count those with frames.
             self.engine.on_timeout_under(load, now, |deliveries| sent.transmit(&deliveries));
         } else {
             let deliver = |deliveries: Deliveries<'_, _>| sent.transmit(&deliveries);
-            self.engine.poll_under(load, batch, now, deliver);
+            self.engine.poll_under(load, &mut self.batch, now, deliver);
         }
         let sent = changed.and(sent.result);
-        resumed.and(received).and(sent)?;
+        let frames = resumed.and(received).and_then(|frames| sent.map(|()| frames))?;
         // A blocked sink wants no more, however much there is.
-        Ok(if self.outlet.is_blocked() { Taken::default() } else { self.inlet.taken })
+        Ok(if self.outlet.is_blocked() { 0 } else { frames })
     }
 
     /// Sends everything that the engine holds, and lets it follow `policy` from now on. A blocked sink might have no
@@ -96,7 +105,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         }
         self.next_policy = None;
         if policy.hold != Hold::EndOfPoll {
-            self.inlet.source.expect_holds();
+            self.source.expect_holds();
         }
         let mut sent = Sent { sink: &mut self.outlet.sink, splitting, result: Ok(()) };
         // Its numbers were checked when it was asked for.

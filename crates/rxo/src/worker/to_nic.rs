@@ -6,22 +6,23 @@
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Frame;
 
-use super::inlet::{Inlet, Taken};
 use super::outlet::Outlet;
 use super::splitting::Splitting;
 
 /// The direction that passes frames on.
 pub(super) struct ToNic<S: FrameSource, K> {
-    pub(super) inlet: Inlet<S>,
+    pub(super) source: S,
     pub(super) outlet: Outlet<K>,
+    batch: Vec<Frame<S::Buffer>>,
+    budget: usize,
 }
 
 impl<S: FrameSource, K: FrameSink> ToNic<S, K> {
     pub(super) fn new(source: S, sink: K, budget: usize) -> Self {
-        Self { inlet: Inlet::new(source, budget), outlet: Outlet::new(sink) }
+        Self { source, outlet: Outlet::new(sink), batch: Vec::with_capacity(budget), budget }
     }
 
-    /// Takes a batch and sends it. Returns what it took. Takes no batch while the sink is
+    /// Takes a batch and sends it. Returns how many frames it had. Takes no batch while the sink is
     /// blocked. Without `is_worth_a_look` it takes only frames that the source has delayed.
     ///
     /// # Errors
@@ -30,20 +31,26 @@ impl<S: FrameSource, K: FrameSink> ToNic<S, K> {
         &mut self,
         is_worth_a_look: bool,
         splitting: Option<&mut Splitting>,
-    ) -> Result<Taken, DeviceError> {
+    ) -> Result<usize, DeviceError> {
         let resumed = self.outlet.resume();
-        let received = self.inlet.take(is_worth_a_look, !self.outlet.is_blocked());
-        let (batch, sink) = (&mut self.inlet.batch, &mut self.outlet.sink);
-        let sent = if batch.is_empty() {
+        let is_worth_a_look = is_worth_a_look || self.source.poll_at().is_some();
+        let received = if is_worth_a_look && !self.outlet.is_blocked() {
+            self.source.receive(&mut self.batch, self.budget)
+        } else {
+            self.source.attend();
+            Ok(0)
+        };
+        let sink = &mut self.outlet.sink;
+        let sent = if self.batch.is_empty() {
             Ok(())
         } else if let Some(splitting) = splitting {
-            splitting.transmit(batch, sink)
+            splitting.transmit(&self.batch, sink)
         } else {
-            sink.transmit(batch.iter().map(Frame::borrowed))
+            sink.transmit(self.batch.iter().map(Frame::borrowed))
         };
-        batch.clear();
-        resumed.and(received).and(sent)?;
+        self.batch.clear();
+        let frames = resumed.and(received).and_then(|frames| sent.map(|()| frames))?;
         // A blocked sink wants no more, however much there is.
-        Ok(if self.outlet.is_blocked() { Taken::default() } else { self.inlet.taken })
+        Ok(if self.outlet.is_blocked() { 0 } else { frames })
     }
 }

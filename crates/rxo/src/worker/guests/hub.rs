@@ -14,7 +14,6 @@ use super::memory::{Memory, tagged, tagged_copy};
 use super::queue::Queue;
 use crate::switch::{Forward, Port, PortSet, Switch};
 use crate::worker::WorkerConfig;
-use crate::worker::inlet::{Inlet, Taken};
 use crate::worker::outlet::Outlet;
 use crate::worker::overload::CoDel;
 
@@ -22,7 +21,7 @@ use crate::worker::overload::CoDel;
 pub(super) const NIC: Port = Port::new(0);
 
 pub(super) struct Hub<I: FrameSource, O> {
-    pub(super) inlet: Inlet<I>,
+    pub(super) source: I,
     pub(super) outlet: Outlet<O>,
     pub(super) switch: Switch,
     /// One for each guest.
@@ -30,6 +29,8 @@ pub(super) struct Hub<I: FrameSource, O> {
     /// Frames dropped because more arrived than the guests' workers could take.
     pub(super) overload_drops: u64,
     codel: Option<CoDel>,
+    batch: Vec<Frame<I::Buffer>>,
+    budget: usize,
     now: Instant,
 }
 
@@ -47,18 +48,20 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
     pub(super) fn new((source, sink): (I, O), switch: Switch, config: &WorkerConfig) -> Self {
         let guests = switch.port_count() - 1;
         Self {
-            inlet: Inlet::new(source, config.budget_frames),
+            source,
             outlet: Outlet::new(sink),
             switch,
             queues: (0..guests).map(|_| Queue::new()).collect(),
             overload_drops: 0,
             codel: config.overload.map(CoDel::new),
+            batch: Vec::with_capacity(config.budget_frames),
+            budget: config.budget_frames,
             now: Instant::ZERO,
         }
     }
 
-    /// Takes a batch of the nic and puts each frame into the queues of its guests. Returns what it took.
-    /// Without `is_worth_a_look` it takes only frames that the source has delayed.
+    /// Takes a batch of the nic and puts each frame into the queues of its guests. Returns how many frames
+    /// the batch had. Without `is_worth_a_look` it takes only frames that the source has delayed.
     ///
     /// # Errors
     /// If the nic failed. What was received before that is in the queues.
@@ -66,18 +69,20 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         &mut self,
         is_worth_a_look: bool,
         clock: impl FnOnce() -> Instant,
-    ) -> Result<Taken, DeviceError> {
+    ) -> Result<usize, DeviceError> {
         let resumed = self.outlet.resume();
-        let received = self.inlet.take(is_worth_a_look, true);
+        let is_worth_a_look = is_worth_a_look || self.source.poll_at().is_some();
+        let received =
+            if is_worth_a_look { self.source.receive(&mut self.batch, self.budget) } else { Ok(0) };
         self.now = clock();
         if let Some(codel) = &mut self.codel {
-            let is_all = !self.inlet.taken.is_full;
-            self.overload_drops += codel.drop_from(&mut self.inlet.batch, is_all, self.now);
+            let is_all = self.batch.len() < self.budget;
+            self.overload_drops += codel.drop_from(&mut self.batch, is_all, self.now);
         }
-        let mut batch = std::mem::take(&mut self.inlet.batch);
+        let mut batch = std::mem::take(&mut self.batch);
         batch.drain(..).for_each(|frame| self.distribute(frame));
-        self.inlet.batch = batch;
-        resumed.and(received).map(|()| self.inlet.taken)
+        self.batch = batch;
+        resumed.and(received)
     }
 
     /// Puts a frame of the nic into the queues of its guests.

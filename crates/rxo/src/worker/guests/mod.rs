@@ -29,7 +29,6 @@ use rxo_coalesce::Policy;
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
-use super::inlet::Taken;
 use super::next::{Turn, next};
 use super::reading::{Due, Times};
 use super::waiter::{rest, wait};
@@ -154,7 +153,7 @@ where
         GuestsReading {
             elapsed,
             cpu,
-            nic_in: hub.inlet.source.counters(),
+            nic_in: hub.source.counters(),
             nic_out: hub.outlet.sink.counters(),
             overload: hub.overload_drops,
             switch: *hub.switch.counters(),
@@ -184,7 +183,7 @@ where
         }
         for _ in 0..LAST_ROUNDS {
             let turn = self.turn(waiter, Awake::ALL)?;
-            if turn.from_nic.frames + turn.from_host.frames == 0 {
+            if turn.from_nic + turn.from_host == 0 {
                 break;
             }
         }
@@ -254,12 +253,12 @@ where
         awake: Awake,
     ) -> Result<Turn, DeviceError> {
         let received = self.hub.borrow_mut().receive(awake.nic, || waiter.now());
-        let (mut from_host, mut result) = (Taken::default(), Ok(()));
+        let (mut from_host, mut result) = (0, Ok(()));
         for (n, worker) in self.workers.iter_mut().enumerate() {
             let mut awake_here = Awake { nic: true, hosts: 0 };
             awake_here.set_host(0, awake.host(n));
             match worker.turn(|| waiter.now(), awake_here) {
-                Ok(turn) => from_host = from_host.and(turn.from_host),
+                Ok(turn) => from_host = turn.from_host.max(from_host),
                 Err(error) => result = result.and(Err(error)),
             }
             self.hub.borrow_mut().queues[n].set_blocked(worker.to_host.outlet.is_blocked());
@@ -272,7 +271,7 @@ where
     /// When a turn is due even if nothing arrives.
     fn deadline(&self) -> Option<Instant> {
         let guests = self.workers.iter().filter_map(Worker::deadline);
-        let nic = self.hub.borrow().inlet.source.poll_at();
+        let nic = self.hub.borrow().source.poll_at();
         guests.chain(nic).chain(self.times.due_at()).min()
     }
 
@@ -287,9 +286,9 @@ where
         for (wanted, worker) in hosts.iter_mut().zip(&self.workers) {
             *wanted = worker.wanted_host();
         }
-        let is_nic_starved = hub.inlet.source.is_starved();
+        let is_nic_starved = hub.source.is_starved();
         let wanted = Wanted {
-            nic_source: (!is_nic_starved).then_some(&hub.inlet.source),
+            nic_source: (!is_nic_starved).then_some(&hub.source),
             nic_sink: hub.outlet.wanted(),
             hosts: &hosts[..self.workers.len()],
         };
@@ -297,7 +296,7 @@ where
         let mut awake = wait(waiter, wanted, timeout, is_brief)?;
         awake.nic |= is_nic_starved;
         for (n, worker) in self.workers.iter().enumerate() {
-            awake.set_host(n, worker.to_nic.inlet.source.is_starved());
+            awake.set_host(n, worker.to_nic.source.is_starved());
         }
         Ok(awake)
     }

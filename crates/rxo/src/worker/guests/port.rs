@@ -40,7 +40,7 @@ impl<I: FrameSource, O> FrameSource for PortSource<I, O> {
 
     /// Other guests give GSO frames and say what they know of checksums, whatever the nic does.
     fn capabilities(&self) -> SourceCapabilities {
-        let nic = self.hub.borrow().inlet.source.capabilities();
+        let nic = self.hub.borrow().source.capabilities();
         SourceCapabilities { says_checksum: true, gives_gso: true, ..nic }
     }
 
@@ -57,7 +57,7 @@ impl<I: FrameSource, O> FrameSource for PortSource<I, O> {
     }
 
     fn expect_holds(&mut self) {
-        self.hub.borrow_mut().inlet.source.expect_holds();
+        self.hub.borrow_mut().source.expect_holds();
     }
 
     /// At once, if frames wait: no event of the system comes for them.

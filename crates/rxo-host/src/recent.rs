@@ -1,9 +1,6 @@
 //! How large the frames of a device have been lately, and so how many of them are a batch.
-//!
-//! It is in this crate because every worker above a device needs it, and workers do not know each
-//! other.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rxo_frame::Frame;
 
@@ -11,25 +8,22 @@ use rxo_frame::Frame;
 ///
 /// A source that copies puts each GSO frame into a buffer of 64 KiB. A whole batch of them is many megabytes: when
 /// the last was copied, the first has left the caches. So a batch is as many as a cache holds. Frames of one segment
-/// gather in a [`Pause`](crate::Pause); the segments of a GSO frame have gathered before.
-///
-/// Allocates nothing. Any thread may read it.
+/// gather in a pause; the segments of a GSO frame have gathered before.
 #[derive(Debug)]
-pub struct RecentFrames {
+pub(crate) struct RecentFrames {
     mtu: u32,
     bytes: AtomicU32,
 }
 
 impl RecentFrames {
     /// Of a source whose largest packet on the wire has `mtu` bytes. None has come.
-    #[must_use]
-    pub const fn new(mtu: u32) -> Self {
+    pub(crate) const fn new(mtu: u32) -> Self {
         Self { mtu, bytes: AtomicU32::new(mtu) }
     }
 
     /// `frame` has come, by itself or with others like it. Only one thread may say so.
     #[inline]
-    pub fn came<B: AsRef<[u8]>>(&self, frame: &Frame<B>) {
+    pub(crate) fn came<B: AsRef<[u8]>>(&self, frame: &Frame<B>) {
         // With its link's header a frame is longer than the MTU, so its length alone does not tell.
         let bytes = frame.gso.map_or(0, |_| frame.bytes().len() as u32);
         let bytes = bytes.min(LARGEST_FRAME_BYTES).max(self.mtu);
@@ -43,20 +37,17 @@ impl RecentFrames {
     }
 
     /// Bytes of a frame as they came lately, from the MTU to 65,536.
-    #[must_use]
-    pub fn bytes(&self) -> u32 {
+    pub(crate) fn bytes(&self) -> u32 {
         self.bytes.load(Ordering::Relaxed)
     }
 
     /// Whether GSO frames come.
-    #[must_use]
-    pub fn has_gso(&self) -> bool {
+    pub(crate) fn has_gso(&self) -> bool {
         self.bytes() > self.mtu
     }
 
     /// How many frames are a batch: `most`, or as many as a cache holds if GSO frames come; at least one if `most` is.
-    #[must_use]
-    pub fn batch_frames(&self, most: usize) -> usize {
+    pub(crate) fn batch_frames(&self, most: usize) -> usize {
         if self.has_gso() { most.min((BATCH_BYTES / self.bytes()).max(1) as usize) } else { most }
     }
 }
@@ -68,7 +59,7 @@ const LARGEST_FRAME_BYTES: u32 = 1 << 16;
 
 #[cfg(test)]
 mod tests {
-    use core::num::NonZeroU16;
+    use std::num::NonZeroU16;
 
     use rxo_frame::{Gso, GsoKind, Instant};
 
