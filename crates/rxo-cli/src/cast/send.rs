@@ -197,6 +197,7 @@ impl Sender<'_> {
         self.gather()?;
         let before = self.carried();
         let begun = Instant::now();
+        self.tally.begin();
         self.cast.start();
         let mut is_all_written = false;
         while self.tally.ended() < self.tally.joined {
@@ -281,7 +282,7 @@ impl Sender<'_> {
                 self.cast.lend(id, self.outgoing.earlier(from, bytes)?);
             }
             CastEvent::Ended { peer, outcome, bytes, repaired_bytes, time } => {
-                self.tally.end(outcome);
+                self.tally.end(peer, outcome);
                 self.clear();
                 let seconds = rounded(time.as_secs_f64(), 3);
                 let (receiver, outcome) = (peer.to_string(), outcome.to_string());

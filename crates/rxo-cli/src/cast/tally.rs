@@ -1,6 +1,6 @@
 //! The receivers of a cast: who has come, and what became of each. They decide whether the command has failed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -13,15 +13,31 @@ pub(super) struct Tally {
     pub(super) joined: usize,
     pub(super) done: usize,
     pub(super) failed: usize,
+    /// Whether the first byte has left, so that whoever comes now comes late.
+    has_begun: bool,
+    /// Receivers that came late and have not ended.
+    late: BTreeSet<SocketAddr>,
+    /// How many receivers of a host failed that had come in time.
+    lost: BTreeMap<IpAddr, usize>,
+    /// How many of a host came late and have the file.
+    caught_up: BTreeMap<IpAddr, usize>,
     /// Why hosts were refused that have not joined since.
     refused: BTreeMap<IpAddr, String>,
     pub(super) progress: CastProgress,
 }
 
 impl Tally {
+    /// The first byte leaves.
+    pub(super) fn begin(&mut self) {
+        self.has_begun = true;
+    }
+
     /// `peer` is a receiver.
     pub(super) fn join(&mut self, peer: SocketAddr) {
         self.joined += 1;
+        if self.has_begun {
+            self.late.insert(peer);
+        }
         self.refused.remove(&peer.ip());
     }
 
@@ -32,10 +48,26 @@ impl Tally {
         }
     }
 
-    pub(super) fn end(&mut self, outcome: Outcome) {
-        let is_done = outcome == Outcome::Done;
+    /// The receiver `peer` has ended.
+    pub(super) fn end(&mut self, peer: SocketAddr, outcome: Outcome) {
+        let (is_done, is_late) = (outcome == Outcome::Done, self.late.remove(&peer));
         self.done += usize::from(is_done);
         self.failed += usize::from(!is_done);
+        match (is_done, is_late) {
+            (false, false) => *self.lost.entry(peer.ip()).or_default() += 1,
+            (true, true) => *self.caught_up.entry(peer.ip()).or_default() += 1,
+            _ => {}
+        }
+    }
+
+    /// How many receivers lack the file: those that came in time and failed, unless their host came again and has it. If
+    /// that many were not expected, a late one that failed is a stranger.
+    fn lacking(&self, expected: usize) -> usize {
+        if self.done < expected {
+            return self.failed;
+        }
+        let caught_up = |host| self.caught_up.get(host).copied().unwrap_or_default();
+        self.lost.iter().map(|(host, &lost)| lost.saturating_sub(caught_up(host))).sum()
     }
 
     pub(super) fn ended(&self) -> usize {
@@ -53,12 +85,12 @@ impl Tally {
     }
 
     /// Why the cast has not reached the `expected` receivers, in one line; `None` if it has. A refused host only explains
-    /// that one is missing: anybody can ask to join.
+    /// that one is missing: anybody can ask to join. A receiver that restarted and has the file is not missing.
     pub(super) fn shortfall(&self, expected: usize, wait: Duration) -> Option<String> {
-        let Self { joined, failed, .. } = *self;
+        let (joined, lacking) = (self.joined, self.lacking(expected));
         let absent = (joined < expected)
             .then(|| format!("{joined} of {expected} receivers came within {wait:?}"));
-        let failed = (failed > 0).then(|| format!("{failed} of {joined} receivers failed"));
+        let failed = (lacking > 0).then(|| format!("{lacking} of {joined} receivers failed"));
         let first = self.refused.first_key_value().filter(|_| absent.is_some());
         let refused = first.map(|(peer, why)| match self.refused.len() {
             1 => format!("1 was refused: {peer}, {why}"),
@@ -88,10 +120,17 @@ mod tests {
         tally.shortfall(3, Duration::from_secs(30))
     }
 
+    const RESET: Outcome = Outcome::Failed(Failure::Reset);
+
+    fn fail(tally: &mut Tally, number: u8) {
+        tally.join(peer(number));
+        tally.end(peer(number), RESET);
+    }
+
     fn done(tally: &mut Tally, numbers: std::ops::Range<u8>) {
         for number in numbers {
             tally.join(peer(number));
-            tally.end(Outcome::Done);
+            tally.end(peer(number), Outcome::Done);
         }
     }
 
@@ -103,10 +142,53 @@ mod tests {
         assert_eq!(few.unwrap(), "2 of 3 receivers came within 30s");
         let failed = said(|tally| {
             done(tally, 0..2);
-            tally.join(peer(9));
-            tally.end(Outcome::Failed(Failure::Reset));
+            fail(tally, 9);
         });
         assert_eq!(failed.unwrap(), "1 of 3 receivers failed");
+    }
+
+    /// The one that it was may fail before or after it has the file.
+    #[test]
+    fn a_host_that_restarts_and_has_the_file_has_not_failed() {
+        for fails_first in [true, false] {
+            let again = said(|tally| {
+                (1..=3).for_each(|number| tally.join(peer(number)));
+                tally.begin();
+                let once_more = SocketAddr::new(peer(1).ip(), 50_001);
+                tally.join(once_more);
+                let mut ends = [(peer(1), RESET), (once_more, Outcome::Done)];
+                if !fails_first {
+                    ends.reverse();
+                }
+                ends.into_iter().for_each(|(peer, outcome)| tally.end(peer, outcome));
+                [2, 3].into_iter().for_each(|number| tally.end(peer(number), Outcome::Done));
+                assert_eq!((tally.done, tally.failed), (3, 1));
+            });
+            assert_eq!(again, None);
+        }
+    }
+
+    #[test]
+    fn a_late_stranger_neither_fails_a_cast_nor_saves_it() {
+        let fails = said(|tally| {
+            done(tally, 0..3);
+            tally.begin();
+            fail(tally, 9);
+        });
+        assert_eq!(fails, None);
+        let has_it = said(|tally| {
+            done(tally, 0..2);
+            fail(tally, 2);
+            tally.begin();
+            done(tally, 9..10);
+        });
+        assert_eq!(has_it.unwrap(), "1 of 4 receivers failed");
+        let few = said(|tally| {
+            done(tally, 0..2);
+            tally.begin();
+            fail(tally, 9);
+        });
+        assert_eq!(few.unwrap(), "1 of 3 receivers failed", "it may be the third");
     }
 
     #[test]
