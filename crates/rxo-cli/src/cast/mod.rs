@@ -1,12 +1,13 @@
 //! `rxo cast`: one file to many hosts.
 //!
 //! `addresses.rs` reads what both sides are called with, `stream.rs` is the layout of the stream that every receiver
-//! gets and `outgoing.rs` writes it, `send.rs` sends it to a group and `tally.rs` counts who has it, `receive.rs` receives it on a host
+//! gets and `outgoing.rs` writes it, `plan.rs` reads what the sender is to do, `send.rs` sends to a group and `tally.rs` counts who has it, `receive.rs` receives it on a host
 //! of rxo's own, and `join/` makes a receiver of a host that knows nothing of groups.
 
 mod addresses;
 mod join;
 mod outgoing;
+mod plan;
 mod receive;
 mod send;
 mod stream;

@@ -33,7 +33,8 @@ pub(super) enum Ahead {
     Taken(AckRecord),
 }
 
-/// Expected ACKs of a part of one range, of which each is a sample of the round trip and no more.
+/// A run of expected ACKs that acknowledge parts of one range. Each gives a sample of the round trip, and nothing else
+/// changes before the last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SampleRun {
     pub(super) samples: Samples,

@@ -148,20 +148,7 @@ fn a_record_is_a_pure_ack() {
     assert_eq!(first_out, record.sends(30_000));
     assert_eq!(first_out, side_by_side.sends(30_000));
     let acks = (1..=10).map(|n| seg().ack(1 + n * MSS).win(40_000 + n as u16));
-    let records: Vec<AckRecord> = acks
-        .clone()
-        .map(|peer| {
-            let segment = record.segment(peer);
-            AckRecord {
-                arrived_at_ns: segment.arrived_at.as_nanos(),
-                seq: segment.seq,
-                ack: segment.ack,
-                window: segment.window,
-                flags: segment.flags,
-                ..AckRecord::default()
-            }
-        })
-        .collect();
+    let records: Vec<AckRecord> = acks.clone().map(|peer| record.record(peer)).collect();
     acks.for_each(|peer| whole.gets(peer));
     side_by_side.tcp.on_pure_acks(side_by_side.now, &records);
     record.tcp.on_arrival(record.now, Arrival::acks(records));

@@ -5,7 +5,7 @@ use rxo_tcp::{
     Arrival, Config, Connection, Ecn, Payload, SackBlock, Secret, Segment, SegmentOptions, State,
     Transmit,
 };
-use rxo_wire::tcp::Timestamp;
+use rxo_wire::tcp::{AckRecord, Timestamp};
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
 use crate::harness::run::run;
@@ -197,6 +197,23 @@ impl Scene {
     /// After the connection was exchanged for one in SYN-SENT.
     pub(crate) fn learn_iss_of_ours(&mut self) {
         self.iss = self.tcp.statistics().snd_una;
+    }
+
+    /// The record of a pure ACK.
+    pub(crate) fn record(&self, peer: Peer) -> AckRecord {
+        let segment = self.segment(peer);
+        let timestamp = segment.options.timestamp;
+        AckRecord {
+            arrived_at_ns: segment.arrived_at.as_nanos(),
+            seq: segment.seq,
+            ack: segment.ack,
+            window: segment.window,
+            flags: segment.flags,
+            has_timestamp: timestamp.is_some(),
+            ts_value: timestamp.map_or(0, |it| it.value),
+            ts_echo: timestamp.map_or(0, |it| it.echo),
+            ..AckRecord::default()
+        }
     }
 
     pub(crate) fn segment(&self, peer: Peer) -> Segment<Vec<u8>> {

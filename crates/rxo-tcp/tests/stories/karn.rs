@@ -7,7 +7,6 @@
 use proptest::prelude::*;
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{Arrival, Config, RecoveryPhase};
-use rxo_wire::tcp::AckRecord;
 
 use crate::dsl::*;
 
@@ -18,22 +17,6 @@ enum Way {
     Run,
     /// One segment after the other.
     Single,
-}
-
-fn record(scene: &Scene, peer: Peer) -> AckRecord {
-    let segment = scene.segment(peer);
-    let timestamp = segment.options.timestamp;
-    AckRecord {
-        arrived_at_ns: segment.arrived_at.as_nanos(),
-        seq: segment.seq,
-        ack: segment.ack,
-        window: segment.window,
-        flags: segment.flags,
-        has_timestamp: timestamp.is_some(),
-        ts_value: timestamp.map_or(0, |it| it.value),
-        ts_echo: timestamp.map_or(0, |it| it.echo),
-        ..AckRecord::default()
-    }
 }
 
 /// A connection, and a naive account of what it has sent: when each byte was first sent, and whether it was sent again.
@@ -149,7 +132,7 @@ impl Watched {
         match self.way {
             Way::Single => peers.into_iter().for_each(|peer| self.scene.gets(peer)),
             Way::Run => {
-                let records = peers.into_iter().map(|peer| record(&self.scene, peer));
+                let records = peers.into_iter().map(|peer| self.scene.record(peer));
                 let arrival = Arrival::acks(records.collect::<Vec<_>>());
                 self.scene.tcp.on_arrival(self.scene.now, arrival);
             }
