@@ -61,5 +61,5 @@ fn refuse(verdict: &Verdict) -> Result<()> {
     for violation in &verdict.violations {
         eprintln!("rfc: {violation}");
     }
-    bail!("{} violations of xtask/src/rfc/requirements", verdict.violations.len())
+    bail!("{} violations of lab/xtask/src/rfc/requirements", verdict.violations.len())
 }

@@ -11,7 +11,7 @@ pub mod checksum;
 pub mod corpus;
 pub mod engine;
 pub mod expand;
-#[path = "../../crates/rxo-coalesce/tests/harness/mod.rs"]
+#[path = "../../../crates/rxo-coalesce/tests/harness/mod.rs"]
 mod harness;
 pub mod host;
 pub mod http;
@@ -25,7 +25,7 @@ pub mod pcapng;
 pub mod resegment;
 pub mod rings;
 pub mod split;
-#[path = "../../crates/rxo-ack/tests/harness/mod.rs"]
+#[path = "../../../crates/rxo-ack/tests/harness/mod.rs"]
 mod split_harness;
 pub mod tcp;
 pub mod template;

@@ -6,7 +6,7 @@ use flate2::write::GzEncoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use rxo_testkit::seg;
 
-#[path = "../../../crates/rxo-capture/tests/files/mod.rs"]
+#[path = "../../../../crates/rxo-capture/tests/files/mod.rs"]
 mod files;
 
 use files::{Clock, MICROS, MODIFIED, NANOS, ORDERS, Order, PcapFile, PcapNgFile, option};

@@ -1,4 +1,4 @@
-//! Writes the kept corpus to `fuzz/corpus`.
+//! Writes the kept corpus to `lab/fuzz/corpus`.
 //!
 //! An example and not a binary, because a build with coverage must leave it out: only the targets
 //! can be linked with it.

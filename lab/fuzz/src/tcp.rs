@@ -5,7 +5,7 @@
 //!
 //! They run the endpoint's own test harness, which its property tests run too.
 
-#[path = "../../crates/rxo-tcp/tests/harness/mod.rs"]
+#[path = "../../../crates/rxo-tcp/tests/harness/mod.rs"]
 pub(crate) mod harness;
 
 /// The first bytes select settings and a state; the others are segments, calls and time.

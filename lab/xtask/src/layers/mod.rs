@@ -47,7 +47,7 @@ pub(crate) fn run() -> Result<()> {
     for violation in &violations {
         println!("layers: {violation}");
     }
-    bail!("{} violations of xtask/src/layers/table.rs", violations.len())
+    bail!("{} violations of lab/xtask/src/layers/table.rs", violations.len())
 }
 
 fn read(path: &Path) -> Result<String> {

@@ -3,7 +3,7 @@
 //!
 //! They run the crate's own test harness, which its property tests run too.
 
-#[path = "../../crates/rxo-virtqueue/tests/hostile/harness/mod.rs"]
+#[path = "../../../crates/rxo-virtqueue/tests/hostile/harness/mod.rs"]
 mod harness;
 
 /// The first two bytes choose the ring; the others are what the driver writes and the device does.

@@ -4,7 +4,7 @@ use super::table::{FOR_TESTS, IMPORTED_BY_NOBODY, Layer, NEVER};
 use crate::workspace::{Dependency, Kind, Package};
 
 /// Where the remedy of most violations is.
-const TABLE: &str = "xtask/src/layers/table.rs";
+const TABLE: &str = "lab/xtask/src/layers/table.rs";
 
 /// What is wrong with the table itself: an edge that does not point down, or to no row.
 pub(crate) fn flaws(layers: &[Layer]) -> Vec<String> {

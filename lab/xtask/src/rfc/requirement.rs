@@ -43,7 +43,7 @@ impl fmt::Display for Requirement {
 pub(super) fn all() -> Result<Vec<Requirement>> {
     let mut all = Vec::new();
     for (name, text) in FILES {
-        all.extend(read(text).with_context(|| format!("xtask/src/rfc/requirements/{name}"))?);
+        all.extend(read(text).with_context(|| format!("lab/xtask/src/rfc/requirements/{name}"))?);
     }
     Ok(all)
 }

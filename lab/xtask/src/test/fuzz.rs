@@ -30,7 +30,7 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// Builds and runs every target of `fuzz/targets`.
+/// Builds and runs every target of `lab/fuzz/targets`.
 ///
 /// # Errors
 /// libFuzzer cannot be compiled, or a target found something: the input and how to run it again.
@@ -64,7 +64,7 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
 
 /// The names of the targets: one file each.
 fn targets(scene: &Scene) -> Result<Vec<String>> {
-    let folder = scene.workspace.root.join("fuzz/targets");
+    let folder = scene.workspace.root.join("lab/fuzz/targets");
     let mut names = Vec::new();
     for entry in fs::read_dir(&folder).with_context(|| format!("{}", folder.display()))? {
         let path = entry?.path();
@@ -108,7 +108,7 @@ impl Fuzzer {
     fn run(&self, target: &str) -> Result<String> {
         let finds = self.finds.join(target);
         fs::create_dir_all(&finds).with_context(|| format!("{}", finds.display()))?;
-        let kept = self.root.join("fuzz/corpus").join(target);
+        let kept = self.root.join("lab/fuzz/corpus").join(target);
         let binary = self.binary(target);
         let mut arguments = vec![
             format!("-max_total_time={}", self.seconds),

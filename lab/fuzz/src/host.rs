@@ -3,10 +3,10 @@
 //!
 //! Both run a test harness of `rxo-host`, which its property tests run too.
 
-#[path = "../../crates/rxo-host/tests/link/harness.rs"]
+#[path = "../../../crates/rxo-host/tests/link/harness.rs"]
 mod harness;
 
-#[path = "../../crates/rxo-host/tests/fast_path/harness.rs"]
+#[path = "../../../crates/rxo-host/tests/fast_path/harness.rs"]
 mod twins;
 
 /// The first byte selects the kind of link; the others are frames, questions and time.

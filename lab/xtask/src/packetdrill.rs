@@ -76,7 +76,7 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
 
 /// Every script of the project, in order.
 fn own_scripts(workspace: &Workspace) -> Result<Vec<PathBuf>> {
-    files::below(&workspace.root.join("crates/rxo-packetdrill/scripts"), "pkt")
+    files::below(&workspace.root.join("lab/rxo-packetdrill/scripts"), "pkt")
 }
 
 fn run_all(workspace: &Workspace, object: &Path, scripts: &[PathBuf]) -> Result<()> {

@@ -2,15 +2,15 @@
 //!
 //! It runs the room of the endpoint's own stories, which its property test runs too.
 
-#[path = "../../crates/rxo-tcp/tests/multicast/links.rs"]
+#[path = "../../../crates/rxo-tcp/tests/multicast/links.rs"]
 #[expect(dead_code, reason = "the stories use all of it")]
 mod links;
-#[path = "../../crates/rxo-tcp/tests/multicast/room.rs"]
+#[path = "../../../crates/rxo-tcp/tests/multicast/room.rs"]
 #[expect(dead_code, reason = "the stories use all of it")]
 mod room;
-#[path = "../../crates/rxo-tcp/tests/multicast/script.rs"]
+#[path = "../../../crates/rxo-tcp/tests/multicast/script.rs"]
 mod script;
-#[path = "../../crates/rxo-tcp/tests/multicast/settings.rs"]
+#[path = "../../../crates/rxo-tcp/tests/multicast/settings.rs"]
 #[expect(dead_code, reason = "the stories use all of it")]
 mod settings;
 
