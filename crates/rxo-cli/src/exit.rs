@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 use rxo_console::fault::UsageError;
 use rxo_console::output;
 use rxo_device::DeviceError;
-use rxo_lab::LabError;
+use rxo_testbed::LabError;
 use thiserror::Error;
 
 pub(crate) use rxo_console::fault::{PartialError, partial, usage};
@@ -33,7 +33,7 @@ pub(crate) fn as_ended(code: Option<i32>) -> Result<()> {
 }
 
 /// Ends the process after a command.
-pub(crate) fn of_result(result: Result<()>) -> ExitCode {
+pub fn of_result(result: Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     if let Some(SaidError(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
@@ -46,8 +46,8 @@ pub(crate) fn of_result(result: Result<()>) -> ExitCode {
     ExitCode::from(code(&error))
 }
 
-/// Ends the process when the flags were not understood, or asked for help or the version.
-pub(crate) fn of_flags(error: &clap::Error) -> ExitCode {
+/// Ends the process when the flags of `program` were not understood, or asked for help or the version.
+pub fn of_flags(program: &str, error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // If standard output is closed, nothing can be done.
@@ -55,11 +55,11 @@ pub(crate) fn of_flags(error: &clap::Error) -> ExitCode {
             ExitCode::SUCCESS
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            output::note(&missing_line(&error.to_string()));
+            output::note(&missing_line(program, &error.to_string()));
             ExitCode::from(USAGE)
         }
         _ => {
-            output::note(&flags_line(&error.to_string()));
+            output::note(&flags_line(program, &error.to_string()));
             ExitCode::from(USAGE)
         }
     }
@@ -100,20 +100,21 @@ fn one_line(error: &Error) -> String {
 }
 
 /// The line for a missing subcommand. The usage in the rendered help names the command before it.
-fn missing_line(rendered: &str) -> String {
+fn missing_line(program: &str, rendered: &str) -> String {
     let usage = rendered.lines().find_map(|line| line.strip_prefix("Usage: "));
-    let before = usage.and_then(|usage| usage.split_once(" <")).map_or("rxo", |(before, _)| before);
+    let before =
+        usage.and_then(|usage| usage.split_once(" <")).map_or(program, |(before, _)| before);
     format!("a command is missing after `{before}`; `{before} --help` lists them")
 }
 
 /// The paragraphs of clap as one line: what is wrong, what would be accepted, and where the rest is
 /// explained.
-fn flags_line(rendered: &str) -> String {
+fn flags_line(program: &str, rendered: &str) -> String {
     let told = rendered.split("\n\nUsage:").next().unwrap_or(rendered);
     let told = told.split("\n\nFor more").next().unwrap_or(told);
     let lines: Vec<&str> = told.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let line = lines.join(" ").replace(" tip: ", "; ");
-    format!("{}; `rxo --help` explains", line.trim_start_matches("error: "))
+    format!("{}; `{program} --help` explains", line.trim_start_matches("error: "))
 }
 
 #[cfg(test)]
@@ -157,10 +158,10 @@ mod tests {
 
     #[test]
     fn a_missing_command_is_looked_up_where_it_is_missing() {
-        let help = "Repeat the papers' experiments\n\nUsage: rxo repro <COMMAND>\n\nCommands:\n";
-        let line = "a command is missing after `rxo repro`; `rxo repro --help` lists them";
-        assert_eq!(missing_line(help), line);
-        assert!(missing_line("").contains("`rxo --help`"));
+        let help = "Send one file to many\n\nUsage: rxo cast <COMMAND>\n\nCommands:\n";
+        let line = "a command is missing after `rxo cast`; `rxo cast --help` lists them";
+        assert_eq!(missing_line("rxo", help), line);
+        assert!(missing_line("rxo-lab", "").contains("`rxo-lab --help`"));
     }
 
     #[test]
@@ -168,14 +169,14 @@ mod tests {
         let said = "error: invalid value 'maybe' for '--checksum <HOW>'\n  [possible values: trust, \
                     verify]\n\nFor more information, try '--help'.\n";
         assert_eq!(
-            flags_line(said),
+            flags_line("rxo", said),
             "invalid value 'maybe' for '--checksum <HOW>' [possible values: trust, verify]; \
              `rxo --help` explains"
         );
         let said = "error: unexpected argument '--jsn' found\n\n  tip: a similar argument exists: \
                     '--json'\n\nUsage: rxo policies --json\n";
         assert_eq!(
-            flags_line(said),
+            flags_line("rxo", said),
             "unexpected argument '--jsn' found; a similar argument exists: '--json'; `rxo --help` \
              explains"
         );

@@ -70,11 +70,11 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn page_tables_and_projection_come_with_one_run() {
+fn page_and_projection_come_with_one_run() {
     let folder = Folder::new("all");
-    let (page, tables) = (folder.path("r.html"), folder.path("tables"));
+    let page = folder.path("r.html");
     let costs = "packet=800ns,byte=0.3ns,coalesce=30ns,device=100ns";
-    let more = ["--checksum", "trust", "--html", &page, "--parquet", &tables, "--costs", costs];
+    let more = ["--checksum", "trust", "--html", &page, "--costs", costs];
     let output = folder.analyze(&more);
     assert!(output.status.success(), "{}", said(&output));
     let text = String::from_utf8(output.stdout).unwrap();
@@ -82,17 +82,12 @@ fn page_tables_and_projection_come_with_one_run() {
     let page = fs::read_to_string(&page).unwrap();
     assert!(page.contains("fewer packets for the host") && page.contains("At other rates"));
     assert!(page.contains("a &#60;b&#62;.pcap") && !page.contains("a <b>"), "the name is escaped");
-    for name in ["flows", "settings", "reasons"] {
-        let table = fs::read(folder.path(&format!("tables/{name}.parquet"))).unwrap();
-        assert!(table.starts_with(b"PAR1") && table.ends_with(b"PAR1"), "{name}");
-    }
 }
 
 #[test]
 fn the_json_has_the_projection_and_no_more_flows_than_asked_for() {
     let folder = Folder::new("json");
-    let tables = folder.path("tables");
-    let more = ["--json", "--top", "0", "--parquet", &tables, "--costs", "packet=1us,byte=1ns"];
+    let more = ["--json", "--top", "0", "--costs", "packet=1us,byte=1ns"];
     let output = folder.analyze(&more);
     assert!(output.status.success(), "{}", said(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -113,6 +108,34 @@ fn without_costs_nothing_is_projected() {
 }
 
 #[test]
+fn a_build_without_parquet_names_those_that_have_it() {
+    if cfg!(feature = "parquet") {
+        return tables_come_with_the_same_run();
+    }
+    let folder = Folder::new("refused");
+    let output = folder.analyze(&["--parquet", &folder.path("tables")]);
+    let said = said(&output);
+    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    for part in ["--parquet ", "/tables", "`--features parquet`", "`pip install`"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(output.stdout.is_empty() && !fs::exists(folder.path("tables")).unwrap());
+}
+
+/// Also if no flow is listed.
+fn tables_come_with_the_same_run() {
+    let folder = Folder::new("tables");
+    let output = folder.analyze(&["--json", "--top", "0", "--parquet", &folder.path("tables")]);
+    assert!(output.status.success(), "{}", said(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["flows"].as_array().unwrap().len(), 0);
+    for name in ["flows", "settings", "reasons"] {
+        let table = fs::read(folder.path(&format!("tables/{name}.parquet"))).unwrap();
+        assert!(table.starts_with(b"PAR1") && table.ends_with(b"PAR1"), "{name}");
+    }
+    a_place_that_cannot_be_written_costs_no_result();
+}
+
 fn a_place_that_cannot_be_written_costs_no_result() {
     let folder = Folder::new("full");
     // Full only when written to, so nothing can know it before.

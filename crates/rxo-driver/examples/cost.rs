@@ -10,14 +10,14 @@ use std::time::Duration;
 use rxo_device::{FrameSink, FrameSource};
 use rxo_driver::{DeviceSink, PacketOptions, PacketSource, SubmitMode, Tap, TapKind, clock, wait};
 use rxo_frame::{ChecksumStatus, Frame, Gather, Gso, GsoKind, Instant, Offload, VlanTag};
-use rxo_lab::{Namespace, create_veth};
+use rxo_testbed::{Namespace, create_veth};
 
 const ROUNDS: usize = 15;
 const PAYLOAD_BYTES: usize = 1_448;
 const HEADER_BYTES: usize = 66;
 
 fn main() {
-    rxo_lab::become_root_in_user_namespace().unwrap();
+    rxo_testbed::become_root_in_user_namespace().unwrap();
     let lab = Namespace::new("cost").unwrap();
     lab.run(|| {
         ring(&lab);

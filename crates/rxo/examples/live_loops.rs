@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use rxo::driver::{DeviceSink, SubmitMode, Tap, TapKind};
 use rxo::{FrameSink, Gather};
-use rxo_lab::{Namespace, become_root_in_user_namespace};
+use rxo_testbed::{Namespace, become_root_in_user_namespace};
 
 use crate::tun::{Tun, decrypted};
 

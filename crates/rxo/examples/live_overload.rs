@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rxo::worker::{Overload, WorkerConfig};
 use rxo::{Policy, Reading};
-use rxo_lab::{CpuMeter, Lab, become_root_in_user_namespace};
+use rxo_testbed::{CpuMeter, Lab, become_root_in_user_namespace};
 
 use crate::common::{Result, through, transfer};
 

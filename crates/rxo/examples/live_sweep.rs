@@ -11,8 +11,8 @@ use std::time::Duration;
 use rxo::Policy;
 use rxo::coalesce::FlushReason;
 use rxo::worker::{Pause, WorkerConfig};
-use rxo_lab::traffic::{PingPongConfig, ping_pong};
-use rxo_lab::{CpuMeter, KernelGro, Lab, become_root_in_user_namespace};
+use rxo_testbed::traffic::{PingPongConfig, ping_pong};
+use rxo_testbed::{CpuMeter, KernelGro, Lab, become_root_in_user_namespace};
 
 use crate::common::{HOST_CORE, Result, SENDER_CORE, through, transfer, wire};
 

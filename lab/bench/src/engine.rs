@@ -1,4 +1,4 @@
-//! `rxo-bench engine`: nanoseconds per packet of every engine over every workload.
+//! `rxo-lab bench engine`: nanoseconds per packet of every engine over every workload.
 
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -15,7 +15,7 @@ use crate::rounds::Rounds;
 
 /// The options.
 #[derive(Args, Debug)]
-pub(crate) struct EngineArgs {
+pub struct EngineArgs {
     #[command(flatten)]
     rounds: Rounds,
     /// Only these workloads: W1 to W9, mixed, bad-case, U1, U2, many-flows.

@@ -1,4 +1,4 @@
-//! `rxo-bench instructions`: instructions per packet, counted by callgrind.
+//! `rxo-lab bench instructions`: instructions per packet, counted by callgrind.
 //!
 //! Time varies with the machine and its neighbours, but the number of instructions does not. This
 //! program runs itself under `valgrind --tool=callgrind`, which counts inside [`counted_pass`]
@@ -26,7 +26,7 @@ use crate::tcp::{AckCase, CastCase, Counted};
 
 /// The options.
 #[derive(Args, Debug)]
-pub(crate) struct InstructionsArgs {
+pub struct InstructionsArgs {
     /// Keep the new counts instead of comparing them.
     #[arg(long)]
     update: bool,
@@ -40,7 +40,7 @@ pub(crate) struct InstructionsArgs {
 
 /// What to run under callgrind.
 #[derive(Args, Debug)]
-pub(crate) struct CountedArgs {
+pub struct CountedArgs {
     /// The workload, or the case of ACK offload.
     #[arg(value_parser = subject)]
     subject: Subject,
@@ -243,9 +243,9 @@ fn profiles(subjects: &[Subject]) -> Vec<(Subject, Result<(String, f64)>)> {
 fn profile(subject: Subject) -> Result<(String, f64)> {
     let name = subject.name();
     let out = PathBuf::from(format!("{}/rxo-callgrind-{}-{name}", tmp(), std::process::id()));
-    let output = rxo_lab::callgrind("counted_pass", &out)
+    let output = rxo_testbed::callgrind("counted_pass", &out)
         .arg(std::env::current_exe().context("the path of this program")?)
-        .args(["counted", &name])
+        .args(["bench", "counted", &name])
         .output()
         .context("valgrind does not start: install it (apt-get install valgrind)")?;
     let profile = std::fs::read_to_string(&out).unwrap_or_default();

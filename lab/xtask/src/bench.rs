@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 const ALL: &str =
     "acks, analyze, bindings, engine, guests, instructions, live-tcp, serve, tcp, tunnel";
 
-/// Runs `rxo-bench` in release with `arguments` as they are, and gives back its exit code. Standard
+/// Runs `rxo-lab bench` in release with `arguments` as they are, and gives back its exit code. Standard
 /// output is the benchmark's alone.
 ///
 /// # Errors
@@ -48,9 +48,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     }
     let workspace = Workspace::load()?;
     let status = Command::new("cargo")
-        .args(["run", "--quiet", "--release", "--package", "rxo-bench"])
+        .args(["run", "--quiet", "--release", "--package", "rxo-lab"])
         .args(dpdk_feature().split_whitespace())
-        .arg("--")
+        .args(["--", "bench"])
         .args(arguments)
         .current_dir(&workspace.root)
         .status()

@@ -1,9 +1,11 @@
 //! The outputs of the report beside its text: projection, Parquet tables, HTML page.
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
+use rxo_trace::html;
 use rxo_trace::projection::Projection;
 use rxo_trace::report::Report;
-use rxo_trace::{html, parquet};
 
 use super::plan::Plan;
 
@@ -16,13 +18,22 @@ pub(super) fn write(plan: &Plan, report: &mut Report) -> Result<()> {
     report.projection = plan.costs.as_ref().and_then(|given| {
         Projection::of(&given.costs, &given.from, &report.traffic, &report.outcome)
     });
-    let tables = plan.parquet.as_deref().map_or(Ok(()), |folder| {
-        parquet::write(report, folder).context("the Parquet tables were not written")
-    });
+    let tables = plan.parquet.as_deref().map_or(Ok(()), |folder| tables(report, folder));
     report.flows.truncate(plan.listed_flows);
     let page = plan.html.as_deref().map_or(Ok(()), |path| {
         html::write(report, path)
             .with_context(|| format!("--html {}: the page was not written", path.display()))
     });
     tables.and(page)
+}
+
+#[cfg(feature = "parquet")]
+fn tables(report: &Report, folder: &Path) -> Result<()> {
+    rxo_trace::parquet::write(report, folder).context("the Parquet tables were not written")
+}
+
+/// The plan has refused it.
+#[cfg(not(feature = "parquet"))]
+fn tables(_: &Report, folder: &Path) -> Result<()> {
+    super::plan::can_write_parquet(folder)
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use rxo_repro::costs::{self, Given};
+use rxo_demo::costs::{self, Given};
 use rxo_trace::projection::{ASSUMED_FROM, Costs};
 use rxo_trace::study::{Filter, MAX_FLOWS, Part, Point, Settings};
 use rxo_trace::sweep::{Grid, SweepAxis};
@@ -73,7 +73,10 @@ impl Plan {
             listed_flows: flags.top,
             costs,
             html: to(flags.html.as_deref(), |path| paths::for_file("--html", path))?,
-            parquet: to(flags.parquet.as_deref(), |path| paths::for_folder("--parquet", path))?,
+            parquet: to(flags.parquet.as_deref(), |path| {
+                can_write_parquet(path)?;
+                paths::for_folder("--parquet", path)
+            })?,
         })
     }
 }
@@ -188,6 +191,21 @@ fn sweep(chosen: &Point, texts: &[String]) -> Result<Option<Grid>> {
     axes.and_then(|axes| Grid::new(chosen, axes))
         .map(Some)
         .map_err(|error| usage(format!("--sweep {error}")))
+}
+
+/// Refuses `--parquet` in a build without it.
+///
+/// # Errors
+/// In such a build always; the message names what has it.
+pub(super) fn can_write_parquet(folder: &Path) -> Result<()> {
+    if cfg!(feature = "parquet") {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "--parquet {}: this build has no Parquet; build rxo with `--features parquet`, or `pip install` the \
+         Python package, whose studies write the same tables",
+        folder.display()
+    )))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crc32fast::Hasher;
 use hdrhistogram::Histogram;
 use rxo_host::TcpStream;
-use rxo_lab::traffic::Pattern;
+use rxo_testbed::traffic::Pattern;
 
 use super::meter::Meter;
 use super::plan::{Amount, Plan, Work};

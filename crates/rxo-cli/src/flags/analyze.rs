@@ -44,7 +44,8 @@ pub(crate) struct AnalyzeFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
-    /// Write all flows and all tried settings as Parquet tables into a directory.
+    /// Write all flows and all tried settings as Parquet tables into a directory. Needs a build with
+    /// --features parquet.
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
 

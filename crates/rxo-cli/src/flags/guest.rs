@@ -2,20 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
-use rxo_repro::flags::TryFlags;
+use clap::Args;
 
 use super::{LiveFlags, PolicyFlags, WayFlags};
 
 #[derive(Args, Debug)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct GuestFlags {
-    #[command(subcommand)]
-    pub(crate) command: Option<GuestCommand>,
-
     /// Device on the network side, such as packet:eth1.
-    #[arg(long, value_name = "DEVICE", required = true)]
-    pub(crate) nic: Option<String>,
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) nic: String,
 
     /// A guest: its name, the unix socket on which rxo waits for its virtual machine, and what its port of
     /// the switch carries. mac=52:54:00:00:00:02 fixes its only address; without it the address is
@@ -47,12 +42,4 @@ pub(crate) struct GuestFlags {
 
     #[command(flatten)]
     pub(crate) live: LiveFlags,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum GuestCommand {
-    /// Boot small Linux guests in a private network, transfer a file into each and back, and compare
-    /// hashes. Needs QEMU and busybox, which it installs as root, and Debian's kernel for clouds, which it
-    /// downloads once.
-    Try(TryFlags),
 }

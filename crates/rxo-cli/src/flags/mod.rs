@@ -2,7 +2,7 @@
 //!
 //! Separate from their meaning: help and parsing come from these definitions alone. Each command makes
 //! its plan from them and refuses an invalid value there, naming what would be accepted. The
-//! flags of `rxo demo`, `rxo calibrate`, `rxo repro` and `rxo guest try` are in [`rxo_repro::flags`].
+//! flags of `rxo demo` and `rxo calibrate` are in [`rxo_demo::flags`].
 
 mod analyze;
 mod bulk;
@@ -25,7 +25,7 @@ mod serve;
 mod verify;
 
 use clap::{Parser, Subcommand};
-use rxo_repro::flags::{CalibrateFlags, DemoFlags, ReproFlags};
+use rxo_demo::flags::{CalibrateFlags, DemoFlags};
 
 pub(crate) use analyze::AnalyzeFlags;
 pub(crate) use bulk::{MeterFlags, SinkFlags, SourceFlags};
@@ -38,7 +38,7 @@ pub(crate) use copying::{CopyingFlags, LayoutFlag, PathFlag};
 pub(crate) use ctl::CtlFlags;
 pub(crate) use endpoint::{AcksFlag, EndpointFlags};
 pub(crate) use expand::ExpandFlags;
-pub(crate) use guest::{GuestCommand, GuestFlags};
+pub(crate) use guest::GuestFlags;
 pub(crate) use host::{AccountFlag, HostFlags};
 pub(crate) use live::{ChecksumFlag, LiveFlags, WayFlags};
 pub(crate) use policies::PoliciesFlags;
@@ -47,9 +47,16 @@ pub(crate) use run::RunFlags;
 pub(crate) use serve::ServeFlags;
 pub(crate) use verify::VerifyFlags;
 
+/// The version, and the features that this build has.
+const VERSION: &str = if cfg!(feature = "parquet") {
+    concat!(env!("CARGO_PKG_VERSION"), " (features: parquet)")
+} else {
+    concat!(env!("CARGO_PKG_VERSION"), " (features: none)")
+};
+
 /// TCP receive coalescing in user space: the stack processes one large packet instead of many small ones.
 #[derive(Debug, Parser)]
-#[command(name = "rxo", version)]
+#[command(name = "rxo", version = VERSION)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -89,8 +96,6 @@ pub(crate) enum Command {
     Ctl(CtlFlags),
     /// List the coalescing policies, their rules and their sources.
     Policies(PoliciesFlags),
-    /// Repeat the papers' experiments, and show the results beside theirs.
-    Repro(ReproFlags),
 }
 
 #[cfg(test)]

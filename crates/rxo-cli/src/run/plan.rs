@@ -63,7 +63,7 @@ impl Plan {
     /// # Errors
     /// If a name, a number or a time is invalid; the message says what would be accepted.
     pub(super) fn of_guests(flags: &GuestFlags) -> Result<Self> {
-        let nic = device("--nic", flags.nic.as_deref().unwrap_or_default())?;
+        let nic = device("--nic", &flags.nic)?;
         can_wait_for(flags.wait_for_nic, "--nic", &nic)?;
         let guests = Guest::all(&flags.vhost)?;
         let Some(first) = guests.first() else {

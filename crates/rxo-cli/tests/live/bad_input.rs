@@ -1,6 +1,6 @@
 //! What the system does not let us do: one line, the right exit code, nothing left behind.
 
-use rxo_lab::{Lab, LabOptions, Namespace, create_veth};
+use rxo_testbed::{Lab, LabOptions, Namespace, create_veth};
 
 use crate::Test;
 use crate::process::{Rxo, run};

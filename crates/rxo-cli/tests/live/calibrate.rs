@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use rxo_lab::Namespace;
+use rxo_testbed::Namespace;
 use serde_json::Value;
 
 use crate::Test;
 use crate::process::run_within;
-use crate::repro::permits_verdicts;
+use crate::report::permits_verdicts;
 
 pub(crate) const TESTS: &[Test] =
     &[("the_calibration_finds_costs_and_saves_them", the_calibration_finds_costs_and_saves_them)];

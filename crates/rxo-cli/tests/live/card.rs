@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::net::Shutdown;
 
-use rxo_lab::Lab;
+use rxo_testbed::Lab;
 use serde_json::Value;
 
 use crate::Test;

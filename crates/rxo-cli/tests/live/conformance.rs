@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rxo_device::{FrameSink, FrameSource};
 use rxo_driver::{DeviceSink, PacketOptions, PacketSource, wait};
 use rxo_frame::{ChecksumStatus, Frame, GsoKind, LinkKind};
-use rxo_lab::{Lab, LabOptions};
+use rxo_testbed::{Lab, LabOptions};
 use rxo_testkit::Packet;
 use rxo_testkit::cases::{self, Case};
 use rxo_testkit::naive::{ChecksumField, Reading, Segment, merge, read};
@@ -107,7 +107,7 @@ fn markers(burst: &[Packet]) -> Vec<Vec<u8>> {
 /// Sends them and their markers, and says how long the packets took.
 fn send(packets: &[Packet]) -> Duration {
     // Whoever is moved to another core there overtakes itself on the veth.
-    rxo_lab::pin_to_core(0).unwrap();
+    rxo_testbed::pin_to_core(0).unwrap();
     let mut sink = DeviceSink::packet(Lab::PEER_INTERFACE).unwrap();
     let frames: Vec<Frame<Vec<u8>>> = packets.iter().map(Packet::frame).collect();
     let begin = Instant::now();

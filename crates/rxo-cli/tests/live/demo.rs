@@ -2,12 +2,12 @@
 
 use std::process::{Child, Command, Stdio};
 
-use rxo_lab::Namespace;
+use rxo_testbed::Namespace;
 use serde_json::Value;
 
 use crate::Test;
 use crate::process::run_within;
-use crate::repro::{LONG, assert_sentence, report};
+use crate::report::{LONG, assert_sentence, report};
 
 pub(crate) const TESTS: &[Test] = &[
     ("the_demo_measures_five_paths", the_demo_measures_five_paths),

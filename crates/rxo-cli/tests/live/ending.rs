@@ -1,7 +1,7 @@
 //! What is said while it runs, how it ends, and what is left afterwards.
 
-use rxo_lab::traffic::{BulkConfig, BulkTransfer};
-use rxo_lab::{Lab, Offload};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::{Lab, Offload};
 use serde_json::Value;
 
 use crate::Test;

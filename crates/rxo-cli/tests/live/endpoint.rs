@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rxo_lab::{Deaf, Lab, Namespace};
+use rxo_testbed::{Deaf, Lab, Namespace};
 use serde_json::Value;
 
 use crate::Test;
@@ -443,7 +443,7 @@ fn lone() {
     let (lone, other) = (Namespace::new("lone").unwrap(), Namespace::new("other").unwrap());
     lone.interface("lo").down().unwrap();
     let wire = lone.interface("wire0");
-    rxo_lab::create_veth(&wire, &other.interface("peer0")).unwrap();
+    rxo_testbed::create_veth(&wire, &other.interface("peer0")).unwrap();
     wire.up().unwrap();
     other.interface("peer0").up().unwrap();
     let output = run(&lone, &format!("cat {HOST} {AT_PEER}"));

@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::Command;
 
 use rxo_capture::{Capture, Record};
-use rxo_lab::{Lab, Namespace};
+use rxo_testbed::{Lab, Namespace};
 use serde_json::Value;
 
 use crate::Test;
 use crate::endpoint::{connect, pattern};
 use crate::process::command;
-use crate::repro::Scratch;
+use crate::report::Scratch;
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_server_filters_counts_taps_and_consumes_at_once", all_modules),

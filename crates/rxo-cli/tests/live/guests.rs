@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use std::path::PathBuf;
 use std::thread;
 
-use rxo_lab::Lab;
+use rxo_testbed::Lab;
 use serde_json::Value;
 
 use crate::Test;

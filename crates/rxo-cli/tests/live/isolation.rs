@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use rxo_lab::{Lab, LabOptions, Namespace, Offload, create_veth};
+use rxo_testbed::{Lab, LabOptions, Namespace, Offload, create_veth};
 
 use crate::Test;
 use crate::process::{Rxo, run, wait_until};

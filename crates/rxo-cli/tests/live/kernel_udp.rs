@@ -9,7 +9,7 @@ use rxo_coalesce::{Config, Delivery, Engine, Policy, UdpRule};
 use rxo_device::{FrameSink, FrameSource};
 use rxo_driver::{DeviceSink, PacketOptions, PacketSource, wait};
 use rxo_frame::{Frame, Instant};
-use rxo_lab::{Namespace, Offload, RateLimit, create_veth};
+use rxo_testbed::{Namespace, Offload, RateLimit, create_veth};
 use rxo_testkit::{Packet, Random, udp};
 
 use crate::Test;
@@ -224,7 +224,7 @@ impl Wire {
 
     /// Behind a token bucket that is empty the packets wait; once it is large, the next frame takes them all along.
     fn send(&self, packets: &[Packet]) {
-        rxo_lab::pin_to_core(0).unwrap();
+        rxo_testbed::pin_to_core(0).unwrap();
         let near = self.near.interface(NEAR);
         near.limit_rate(RateLimit { bytes_per_s: 1, burst_bytes: 1_514, queue_bytes: 1 << 20 })
             .unwrap();

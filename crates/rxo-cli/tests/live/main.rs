@@ -16,16 +16,14 @@ mod guests;
 mod isolation;
 mod kernel_udp;
 mod marks;
-mod menon;
 mod owed;
 mod pausing;
 mod prediction;
 mod process;
 mod readme;
-mod repro;
+mod report;
 mod sending;
 mod setup;
-mod smo;
 mod switch;
 mod takeover;
 mod traffic;
@@ -34,6 +32,9 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_rxo");
+
 /// A test: it panics when it fails.
 type Test = (&'static str, fn());
 
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores with the kernel's side of the traffic.
     arguments.test_threads = Some(1);
-    if let Err(error) = rxo_lab::become_root_in_user_namespace() {
+    if let Err(error) = rxo_testbed::become_root_in_user_namespace() {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
@@ -60,14 +61,11 @@ fn main() -> ExitCode {
         isolation::TESTS,
         kernel_udp::TESTS,
         marks::TESTS,
-        menon::TESTS,
         owed::TESTS,
         pausing::TESTS,
         readme::TESTS,
         prediction::TESTS,
-        repro::TESTS,
         sending::TESTS,
-        smo::TESTS,
         switch::TESTS,
         takeover::TESTS,
         traffic::TESTS,

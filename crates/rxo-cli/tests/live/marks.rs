@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rxo_device::FrameSink;
 use rxo_driver::DeviceSink;
 use rxo_frame::Frame;
-use rxo_lab::{KernelGro, Lab, LabOptions};
+use rxo_testbed::{KernelGro, Lab, LabOptions};
 use rxo_testkit::seg;
 use serde_json::Value;
 
@@ -103,7 +103,7 @@ fn wait_until_heard(lab: &Lab) {
     }
 }
 
-fn send(to: rxo_lab::Mac, is_v6: bool, count: u32) {
+fn send(to: rxo_testbed::Mac, is_v6: bool, count: u32) {
     let mut sink = DeviceSink::packet(Lab::PEER_INTERFACE).unwrap();
     let segment = |number: u32| {
         let (flow, place) = (number / SEGMENTS_EACH, number % SEGMENTS_EACH);

@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rxo_lab::{Lab, LabOptions};
+use rxo_testbed::{Lab, LabOptions};
 
 use crate::Test;
 use crate::process::{Rxo, command, spawn, wait_until};
-use crate::repro::Scratch;
+use crate::report::Scratch;
 use crate::setup::SetUp;
 use crate::takeover::{becomes, facts, shell, sorted};
 

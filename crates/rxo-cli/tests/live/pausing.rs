@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rxo_lab::traffic::{BulkConfig, BulkTransfer};
-use rxo_lab::{Lab, LabOptions, Offload};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::{Lab, LabOptions, Offload};
 use serde_json::Value;
 
 use crate::Test;

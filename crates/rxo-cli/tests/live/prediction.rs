@@ -10,13 +10,13 @@ use rxo_capture::{Capture, CaptureWriter, Interface, LinkType, Packet, Record};
 use rxo_device::FrameSink;
 use rxo_driver::DeviceSink;
 use rxo_frame::Frame;
-use rxo_lab::{Lab, Namespace};
+use rxo_testbed::{Lab, Namespace};
 use rxo_testkit::{Random, seg};
 use serde_json::Value;
 
 use crate::Test;
 use crate::process::{Rxo, run_within};
-use crate::repro::Scratch;
+use crate::report::Scratch;
 use crate::traffic::totals;
 
 pub(crate) const TESTS: &[Test] = &[("what_is_predicted_of_captures_happens", what_is_predicted)];

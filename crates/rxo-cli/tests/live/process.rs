@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rxo_lab::Namespace;
+use rxo_testbed::Namespace;
 use serde_json::Value;
 
 /// How long a process may take to do what it was told, on a machine that does much else.
@@ -170,7 +170,7 @@ pub(crate) fn spawn(namespace: &Namespace, line: &str) -> Child {
 }
 
 pub(crate) fn command(line: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
+    let mut command = Command::new(crate::PROGRAM);
     command.args(line.split_whitespace()).stdin(Stdio::piped());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command

@@ -12,13 +12,13 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use rxo_lab::traffic::{BulkConfig, BulkTransfer};
-use rxo_lab::{Lab, LabOptions, Namespace};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::{Lab, LabOptions, Namespace};
 
 use crate::Test;
 use crate::isolation::{DATAGRAMS, received};
 use crate::process::wait_until;
-use crate::repro::Scratch;
+use crate::report::Scratch;
 
 pub(crate) const TESTS: &[Test] = &[
     ("every_documented_command_is_run_or_says_why_not", every_command),
@@ -87,7 +87,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("sudo ./target/release/rxo cast join", "needs a sender; tests/live/cast runs it with one"),
     ("sudo ip address add 10.0.0.6/24 dev cast0", "is of cast join; tests/live/cast does it"),
     ("nc 10.0.0.1 7000 > image.img", "needs a cast; tests/live/cast receives with a plain socket"),
-    ("rxo guest try", "boots guests; tests/live_guest_vhost runs it"),
+    ("rxo-lab guests", "boots guests; tests/live_guest_vhost runs it"),
     ("rxo sink --nic virtio:/run/vm.sock", "needs a device; tests/live/guests.rs runs it with one"),
     ("rxo demo --reverse", "half a minute each; tests/live/sending.rs runs them with fewer rounds"),
     ("rxo calibrate", "half a minute; tests/live/calibrate.rs runs it with less"),
@@ -95,10 +95,10 @@ const NOT_HERE: &[(&str, &str)] = &[
         "rxo analyze a.pcapng",
         "needs the costs of rxo calibrate; tests/report.rs runs it with others",
     ),
-    ("rxo repro rsc", "minutes; tests/live/repro.rs runs it with --quick"),
-    ("rxo repro gallatin", "minutes; tests/live/sending.rs runs it small"),
-    ("rxo repro menon", "minutes; tests/live/menon.rs runs it small"),
-    ("rxo repro paro", "minutes; tests/live/repro.rs runs it with --quick"),
+    ("rxo-lab rsc", "minutes; tests/live/repro.rs runs it with --quick"),
+    ("rxo-lab gallatin", "minutes; tests/live/sending.rs runs it small"),
+    ("rxo-lab menon", "minutes; tests/live/menon.rs runs it small"),
+    ("rxo-lab paro", "minutes; tests/live/repro.rs runs it with --quick"),
     ("cargo build --release -p rxo-tunnel", "builds the tunnel; its tests/live_tunnel runs it"),
     ("wg genkey > a.key; wg pubkey < a.key", "is of the tunnel; its tests make keys"),
     ("target/release/rxo-tunnel", "needs a peer; tests/live_tunnel of the tunnel runs it with one"),
@@ -114,8 +114,8 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("rxo analyze p1.rxo p2.rxo p3.rxo", "tests/analyze merges parts"),
     ("cargo xtask capi --prefix", "the step c of cargo xtask test installs it elsewhere"),
     ("cc example.c $(pkg-config", "the step c of cargo xtask test compiles it"),
-    ("rxo repro smo", "minutes; tests/live/smo.rs runs it with --quick"),
-    ("rxo repro xen", "minutes, and a guest; tests/live_guest_vhost runs it with --quick"),
+    ("rxo-lab smo", "minutes; tests/live/smo.rs runs it with --quick"),
+    ("rxo-lab xen", "minutes, and a guest; tests/live_guest_vhost runs it with --quick"),
     ("sudo install -d -m 2770 -g kvm /run/vms", "needs the group of libvirt; tried by hand"),
     ("sudo sh -c 'umask 007; exec rxo run", "needs libvirt; tried by hand with a guest of it"),
 ];

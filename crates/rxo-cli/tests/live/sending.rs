@@ -1,17 +1,16 @@
 //! The sender's side: pure ACKs aggregated on their way to a bulk sender. Asserted are counts, never
 //! times.
 
-use std::fs;
 use std::net::IpAddr;
 
-use rxo_lab::traffic::{BulkConfig, BulkTransfer};
-use rxo_lab::{AckRate, Lab, LabOptions, Namespace};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::{AckRate, Lab, LabOptions, Namespace};
 use serde_json::Value;
 
 use crate::Test;
 use crate::demo::demo;
 use crate::process::{Rxo, run, wait_until};
-use crate::repro::{Scratch, assert_sentence, report};
+use crate::report::assert_sentence;
 use crate::traffic::totals;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -21,7 +20,6 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_packet_socket_carries_aggregated_acks", a_packet_socket_carries_aggregated_acks),
     ("what_reads_no_records_is_given_none", what_reads_no_records_is_given_none),
     ("the_demo_shows_the_senders_side", the_demo_shows_the_senders_side),
-    ("the_gallatin_experiment_is_repeated", the_gallatin_experiment_is_repeated),
 ];
 
 const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0";
@@ -102,7 +100,7 @@ fn pure_acks_of_ipv6_are_aggregated_too() {
 fn a_packet_socket_carries_aggregated_acks() {
     let lab = lab();
     let outer = lab.host().interface("outer0");
-    rxo_lab::create_veth(&lab.host().interface("inner0"), &outer).unwrap();
+    rxo_testbed::create_veth(&lab.host().interface("inner0"), &outer).unwrap();
     outer.set_arp(false).unwrap();
     lab.host().set_sysctl("net.ipv6.conf.outer0.disable_ipv6", "1").unwrap();
     outer.up().unwrap();
@@ -173,28 +171,4 @@ fn the_demo_shows_the_senders_side() {
     let namespace = Namespace::new("reverse").unwrap();
     let alone = run(&namespace, "demo --peer-acks 2");
     assert_eq!(alone.status.code(), Some(2), "--peer-acks is for --reverse");
-}
-
-fn the_gallatin_experiment_is_repeated() {
-    let scratch = Scratch::new("gallatin");
-    let out = scratch.file("figures").display().to_string();
-    let line = |seconds| format!("repro gallatin --quick {seconds} --out {out} --json");
-    let report = report(["", "--seconds 2s", "--seconds 10s"].map(line), |_| true);
-    let tables = report["tables"].as_array().unwrap();
-    let peers: Vec<_> = tables.iter().map(|table| table["peer"].as_str().unwrap()).collect();
-    assert_eq!(peers, ["rarely", "every-eight", "each-segment"]);
-    for table in tables {
-        assert_eq!(table["rows"].as_array().unwrap().len(), 3, "{table}");
-        assert!(table["saving_percent"].is_f64(), "{table}");
-    }
-    // The receivers acknowledge as their names say.
-    let rate =
-        |table: usize| tables[table]["rows"][1]["acks_per_segment"]["median"].as_f64().unwrap();
-    assert!(rate(0) < rate(1) && rate(1) < rate(2), "{report}");
-    assert!(rate(1) > 0.05 && rate(1) < 0.3, "{report}");
-    assert_eq!(report["statements"].as_array().unwrap().len(), 5);
-    for file in report["files"].as_array().unwrap() {
-        assert!(fs::read_to_string(file.as_str().unwrap()).unwrap().starts_with("<svg "));
-    }
-    assert_eq!(report["files"].as_array().unwrap().len(), 3);
 }

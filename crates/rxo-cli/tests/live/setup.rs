@@ -1,6 +1,6 @@
 //! Host and rxo, put together in every way that a user can.
 
-use rxo_lab::{Lab, LabOptions};
+use rxo_testbed::{Lab, LabOptions};
 use serde_json::Value;
 
 use crate::process::Rxo;

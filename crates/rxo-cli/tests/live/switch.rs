@@ -14,7 +14,7 @@ use rxo::live::run_guests;
 use rxo::switch::{PortSettings, Switch, SwitchOptions, Vlans};
 use rxo::{Policy, WorkerConfig};
 use rxo_driver::{Device, DeviceOptions};
-use rxo_lab::{Lab, Namespace};
+use rxo_testbed::{Lab, Namespace};
 use serde_json::Value;
 
 use crate::Test;

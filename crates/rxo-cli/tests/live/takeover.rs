@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rxo_lab::{Lab, LabOptions, Namespace, Offload};
+use rxo_testbed::{Lab, LabOptions, Namespace, Offload};
 
 use crate::Test;
 use crate::owed::{Place, kill_both};

@@ -4,13 +4,13 @@ use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rxo_lab::traffic::{BulkConfig, BulkTransfer};
-use rxo_lab::{Lab, LabOptions, Namespace};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::{Lab, LabOptions, Namespace};
 use serde_json::Value;
 
 use crate::Test;
 use crate::process::Rxo;
-use crate::repro::Scratch;
+use crate::report::Scratch;
 use crate::setup::{self, SetUp};
 
 pub(crate) const TESTS: &[Test] = &[
@@ -218,7 +218,7 @@ fn packets_by_interface(file: &Path) -> [u64; 2] {
 fn a_packet_socket_carries_aggregates_too() {
     let lab = Lab::through().unwrap();
     let (inner, outer) = (lab.host().interface("inner0"), lab.host().interface("outer0"));
-    rxo_lab::create_veth(&inner, &outer).unwrap();
+    rxo_testbed::create_veth(&inner, &outer).unwrap();
     outer.set_arp(false).unwrap();
     lab.host().set_sysctl("net.ipv6.conf.outer0.disable_ipv6", "1").unwrap();
     outer.up().unwrap();

@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use rxo_lab::Lab;
-use rxo_lab::traffic::Pattern;
+use rxo_testbed::Lab;
+use rxo_testbed::traffic::Pattern;
 use serde_json::Value;
 
 /// The server on the lab's wire. Dropping it kills it and removes its directory.

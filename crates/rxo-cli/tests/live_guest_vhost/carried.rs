@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rxo_lab::traffic::Pattern;
-use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
+use rxo_testbed::traffic::Pattern;
+use rxo_testbed::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
 
 use super::process::Rxo;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rxo_lab::{Guest, GuestNet};
+use rxo_testbed::{Guest, GuestNet};
 
 use super::carried::{PATIENCE, carried_by};
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
+use rxo_testbed::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
 
 use super::carried::{Folder, GUEST, PATIENCE, content};
 use super::process::{Rxo, wait_until};

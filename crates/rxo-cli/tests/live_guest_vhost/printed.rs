@@ -1,6 +1,6 @@
 //! QEMU started by the line that `rxo guest` prints.
 
-use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
+use rxo_testbed::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
 
 use super::carried::{Folder, GUEST, PATIENCE, content};
 use super::process::{Rxo, run};

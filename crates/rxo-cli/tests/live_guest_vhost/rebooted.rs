@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor};
+use rxo_testbed::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor};
 use serde_json::Value;
 
 use super::carried::{Folder, GUEST, PATIENCE, content};

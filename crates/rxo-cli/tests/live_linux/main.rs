@@ -9,13 +9,16 @@ mod carried;
 #[allow(dead_code, reason = "the other live tests use the rest")]
 #[path = "../live/process.rs"]
 mod process;
-#[path = "../../../rxo-lab/tests/live_guest/start.rs"]
+#[path = "../../../rxo-testbed/tests/live_guest/start.rs"]
 mod start;
 
 use std::process::ExitCode;
 
 use carried::carried;
 use start::{Test, start};
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_rxo");
 
 const TESTS: &[Test] = &[("a_hashed_file_crosses_rxo_into_a_linux_guest_and_back", || carried(""))];
 

@@ -22,7 +22,7 @@ type Test = (&'static str, fn());
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    if let Err(error) = rxo_lab::become_root_in_user_namespace() {
+    if let Err(error) = rxo_testbed::become_root_in_user_namespace() {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }

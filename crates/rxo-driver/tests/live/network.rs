@@ -7,7 +7,7 @@ use std::time::Duration;
 use rxo_device::FrameSource;
 use rxo_driver::{clock, wait};
 use rxo_frame::Frame;
-use rxo_lab::{Namespace, create_veth};
+use rxo_testbed::{Namespace, create_veth};
 
 /// How long a test waits for what must come.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -85,7 +85,7 @@ pub(crate) fn await_drops(source: &mut impl FrameSource, count: u64) {
 /// Keeps the calling thread on one core. What a veth is sent waits on the core that sent it; a
 /// sender that is moved meanwhile overtakes itself on the other core.
 pub(crate) fn stay_on_one_core() {
-    rxo_lab::pin_to_core(0).unwrap();
+    rxo_testbed::pin_to_core(0).unwrap();
 }
 
 /// Receives exactly `count` frames.

@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 use rxo_device::{DeviceError, FrameSink};
 use rxo_driver::{DeviceSink, PacketOptions, PacketSource};
 use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, Offload, VlanTag};
-use rxo_lab::Offload as Feature;
+use rxo_testbed::Offload as Feature;
 
 use crate::Test;
 use crate::network::{FAR, NEAR, Pair, receive, stay_on_one_core};

@@ -9,7 +9,7 @@ use std::thread;
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_driver::{DeviceBuf, DeviceSink, PacketOptions, PacketSource, clock, wait};
 use rxo_frame::{ChecksumStatus, Frame, GsoKind, Offload, VlanTag};
-use rxo_lab::Offload as Feature;
+use rxo_testbed::Offload as Feature;
 
 use crate::Test;
 use crate::network::{
@@ -17,7 +17,7 @@ use crate::network::{
     stay_on_one_core,
 };
 use crate::packets::{Pieces, TCP_PARTIAL, number_of, numbered, plain, tcp_gso, tcp_header};
-use rxo_lab::create_veth;
+use rxo_testbed::create_veth;
 
 pub(crate) const TESTS: &[Test] = &[
     ("partial_checksums_arrive_as_partial", partial_checksums),

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_driver::{SubmitMode, Tap, TapKind};
 use rxo_frame::{GsoKind, LinkKind};
-use rxo_lab::create_veth;
+use rxo_testbed::create_veth;
 
 use crate::Test;
 use crate::network::{quiet_namespace, receive, receive_until};
@@ -66,7 +66,7 @@ fn set_persistent(tap: &Tap) {
 }
 
 /// What opening `name` says inside `host`.
-fn refusal(host: &rxo_lab::Namespace, name: &str, kind: TapKind) -> String {
+fn refusal(host: &rxo_testbed::Namespace, name: &str, kind: TapKind) -> String {
     let error = host.run(|| Tap::open(name, kind).map(|_| ()).unwrap_err()).unwrap();
     let line = error.to_string();
     assert!(!line.contains('\n'));

@@ -32,7 +32,7 @@ fn what_is_lost_is_repaired_each_by_itself_or_for_all() {
     }
 }
 
-/// Six times the paper's largest group. `rxo-bench instructions` counts what an ACK costs in one.
+/// Six times the paper's largest group. `rxo-lab bench instructions` counts what an ACK costs in one.
 #[test]
 fn a_thousand_receivers() {
     let mut room = Room::new(group_config(), 1_000, 100_000);

@@ -69,6 +69,7 @@ use self::part::Recipe;
 use self::point::FlowBytes;
 use self::points::Points;
 use self::seen::{Seen, Segment};
+#[cfg(feature = "arrow")]
 pub(crate) use self::time::parse_time;
 use crate::projection::{ASSUMED_FROM, Costs};
 use crate::report::{Report, Source};

@@ -4,4 +4,5 @@
 #[path = "../fixture/mod.rs"]
 mod fixture;
 mod page;
+#[cfg(feature = "parquet")]
 mod parquet;

@@ -8,8 +8,8 @@ use std::thread;
 use rxo::driver::{Tap, TapKind};
 use rxo::live::{self, Device, DeviceOptions, Outcome};
 use rxo::worker::WorkerConfig;
-use rxo_lab::traffic::{BulkConfig, BulkTransfer};
-use rxo_lab::{Lab, LabOptions, pin_to_core};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::{Lab, LabOptions, pin_to_core};
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 

@@ -13,7 +13,7 @@ use rxo::host::{Handle, HostConfig};
 use rxo::live::host::{self, RunningHost};
 use rxo::live::{self, Device, DeviceOptions, Middleware};
 use rxo::worker::WorkerConfig;
-use rxo_lab::{Lab, LabOptions};
+use rxo_testbed::{Lab, LabOptions};
 
 use crate::network::{SHORT_TIME_WAIT, becomes_empty};
 

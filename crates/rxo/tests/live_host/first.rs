@@ -8,7 +8,7 @@ use std::time::Duration;
 use rxo::driver::{Tap, TapKind};
 use rxo::live::host;
 use rxo::live::{Device, DeviceOptions};
-use rxo_lab::{Lab, LabOptions, Namespace};
+use rxo_testbed::{Lab, LabOptions, Namespace};
 
 use crate::Test;
 use crate::network::Network;

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share two cores.
     arguments.test_threads = Some(1);
-    if let Err(error) = rxo_lab::become_root_in_user_namespace() {
+    if let Err(error) = rxo_testbed::become_root_in_user_namespace() {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use rxo::device::middleware::{Displacement, ImpairmentSettings};
-use rxo_lab::{Lab, LabOptions, Namespace};
+use rxo_testbed::{Lab, LabOptions, Namespace};
 
 use crate::Test;
 use crate::bad_network::BadNetwork;

@@ -8,7 +8,7 @@ use rxo::driver::DeviceName;
 use rxo::host::{Handle, HostConfig};
 use rxo::live::DeviceOptions;
 use rxo::live::host::{self, Outcome, RunningHost};
-use rxo_lab::{Lab, LabOptions};
+use rxo_testbed::{Lab, LabOptions};
 
 /// The network, and the host in it.
 pub(crate) struct Network {

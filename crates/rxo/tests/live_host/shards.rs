@@ -10,7 +10,7 @@ use std::time::Duration;
 use rxo::driver::{DeviceBuf, DeviceSink, PacketOptions, PacketSource, clock, wait};
 use rxo::host::{Handle, HostCounters, ShardSeat};
 use rxo::live::host;
-use rxo_lab::{Lab, LabOptions};
+use rxo_testbed::{Lab, LabOptions};
 
 use crate::Test;
 

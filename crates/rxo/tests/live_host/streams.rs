@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
 use rxo::host::Handle;
-use rxo_lab::Namespace;
+use rxo_testbed::Namespace;
 
 /// What both kinds of streams can do.
 pub(crate) trait Stream: Send + Sync {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use rxo::host::{HostConfig, Route};
 use rxo::live::host::{self, RunningHost};
 use rxo::live::{Device, DeviceOptions};
-use rxo_lab::{Namespace, create_veth};
+use rxo_testbed::{Namespace, create_veth};
 
 pub(crate) struct Row {
     pub(crate) peer: Namespace,

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use rxo::Policy;
 use rxo::worker::WorkerConfig;
-use rxo_lab::traffic::{BulkConfig, BulkTransfer, PingPongConfig, ping_pong};
-use rxo_lab::{Lab, LabOptions, RateLimit};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer, PingPongConfig, ping_pong};
+use rxo_testbed::{Lab, LabOptions, RateLimit};
 
 use crate::Test;
 use crate::path::{Stopper, through};

@@ -15,7 +15,7 @@ use rxo::{
     DeviceError, Duplex, Frame, FrameSink, FrameSource, Instant, Policy, Reading, Worker,
     WorkerConfig,
 };
-use rxo_lab::{Namespace, create_veth};
+use rxo_testbed::{Namespace, create_veth};
 use rxo_testkit::seg;
 
 use crate::Test;

@@ -12,7 +12,7 @@ use rxo::capture::Capture;
 use rxo::driver::{PacketOptions, PacketSource};
 use rxo::tracer::{TracePoint, Tracer};
 use rxo::{FrameSource, LinkKind};
-use rxo_lab::{Lab, Namespace};
+use rxo_testbed::{Lab, Namespace};
 use rxo_wire::{Parsed, TcpSegment, Transport, parse};
 
 use crate::path::Stopper;

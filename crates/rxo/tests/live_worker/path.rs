@@ -9,7 +9,7 @@ use rxo::driver::{SubmitMode, Tap, TapKind};
 use rxo::live::{self, Device, DeviceOptions, Event, Middleware, Outcome};
 use rxo::tracer::TracePoint;
 use rxo::worker::WorkerConfig;
-use rxo_lab::{Lab, LabOptions};
+use rxo_testbed::{Lab, LabOptions};
 
 const TAP: &str = "rxo0";
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rxo::Policy;
 use rxo::worker::{Reading, WorkerConfig};
-use rxo_lab::LabOptions;
-use rxo_lab::traffic::BulkConfig;
+use rxo_testbed::LabOptions;
+use rxo_testbed::traffic::BulkConfig;
 use rxo_wire::{SeqNumber, TcpFlags};
 
 use crate::Test;

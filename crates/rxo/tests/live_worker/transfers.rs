@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rxo::Policy;
 use rxo::worker::{Reading, WorkerConfig};
-use rxo_lab::traffic::{BulkConfig, BulkTransfer, PingPongConfig, ping_pong};
-use rxo_lab::{Lab, LabOptions, Offload};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer, PingPongConfig, ping_pong};
+use rxo_testbed::{Lab, LabOptions, Offload};
 
 use crate::Test;
 use crate::path::{Ran, through};

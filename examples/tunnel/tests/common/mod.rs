@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use libtest_mimic::{Arguments, Trial};
 use rxo::driver::udp::{Outbox, UdpOptions, UdpSocket};
 use rxo::driver::wait;
-use rxo_lab::traffic::{BulkConfig, BulkTransfer};
-use rxo_lab::{Namespace, Tunnel, TunnelProgram};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::{Namespace, Tunnel, TunnelProgram};
 
 /// How long a test waits for what must come.
 const LONG: Duration = Duration::from_secs(60);
@@ -18,7 +18,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// Runs the tests `trials`, which make networks.
 pub(crate) fn run(trials: Vec<Trial>) -> ExitCode {
     let arguments = Arguments::from_args();
-    if let Err(error) = rxo_lab::become_root_in_user_namespace() {
+    if let Err(error) = rxo_testbed::become_root_in_user_namespace() {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }

@@ -1,4 +1,4 @@
-//! `rxo-bench acks`: nanoseconds per ACK for `rxo-ack`.
+//! `rxo-lab bench acks`: nanoseconds per ACK for `rxo-ack`.
 //!
 //! There is no rival, so the cases take turns with each other: disturbances of the machine affect
 //! all of them alike.
@@ -22,7 +22,7 @@ pub(crate) use split::Split;
 
 /// The options.
 #[derive(Args, Debug)]
-pub(crate) struct AcksArgs {
+pub struct AcksArgs {
     #[command(flatten)]
     rounds: Rounds,
 }

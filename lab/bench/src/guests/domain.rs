@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use rxo_lab::{GuestNet, Lab};
+use rxo_testbed::{GuestNet, Lab};
 
 use super::system::wait_until;
 

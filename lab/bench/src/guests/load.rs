@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rxo_lab::MachineUse;
+use rxo_testbed::MachineUse;
 use serde::Serialize;
 
 /// What other programs and the hypervisor took of the cores, in percent of all.
@@ -26,7 +26,7 @@ impl Load {
     }
 }
 
-/// As in experiments (`rxo-repro`): from here on a difference between two systems may be one between two moments.
+/// As in experiments (`rxo-lab`): from here on a difference between two systems may be one between two moments.
 const MOST_PERCENT: f64 = 10.0;
 
 impl fmt::Display for Load {

@@ -1,4 +1,4 @@
-//! `rxo-bench guests`: what coalescing before a guest saves the guest, and what it costs the machine.
+//! `rxo-lab bench guests`: what coalescing before a guest saves the guest, and what it costs the machine.
 //!
 //! Every system is a driver domain (`domain.rs`), a network and a Linux guest in an emulated machine
 //! (`system.rs`). All are up at the same time and are measured in turn. `requests.rs` compares requests with
@@ -14,7 +14,7 @@ mod together;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rxo_lab::{GuestImage, MachineReading};
+use rxo_testbed::{GuestImage, MachineReading};
 use serde::Serialize;
 
 use self::bars::Bar;
@@ -29,7 +29,7 @@ use crate::subject::Subject;
 
 /// The options.
 #[derive(Args, Debug)]
-pub(crate) struct GuestsArgs {
+pub struct GuestsArgs {
     #[command(flatten)]
     subject: Subject,
     /// Rounds over all systems.
@@ -79,7 +79,7 @@ struct Report {
 pub(crate) fn run(args: &GuestsArgs) -> Result<()> {
     // Before the user namespace, whose root cannot download a kernel.
     let image = GuestImage::find()?;
-    rxo_lab::become_root_in_user_namespace()?;
+    rxo_testbed::become_root_in_user_namespace()?;
     let rxo = args.subject.path()?;
     let before = MachineReading::now()?;
     let rows = rows(&image, &rxo, args.rounds)?;

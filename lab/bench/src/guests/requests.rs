@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use rxo_lab::{GuestImage, median_bounds};
+use rxo_testbed::{GuestImage, median_bounds};
 use serde::Serialize;
 
 use super::bars::REQUESTS;

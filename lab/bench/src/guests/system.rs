@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rxo_lab::{Guest, GuestImage, GuestOptions, Lab, Processor};
+use rxo_testbed::{Guest, GuestImage, GuestOptions, Lab, Processor};
 
 use super::domain::{Domain, Running};
 

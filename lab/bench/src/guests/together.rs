@@ -1,4 +1,4 @@
-//! Several guests at once, each with a file: `rxo guest try`.
+//! Several guests at once, each with a file: `rxo-lab guests`.
 
 use std::path::Path;
 use std::process::Command;
@@ -33,11 +33,11 @@ pub(super) fn measure(rxo: &Path) -> Result<Together> {
     command.args(["guest", "try", "--json", "--guests", &GUESTS.to_string()]);
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     let outcomes: Vec<Value> = serde_json::from_slice(&output.stdout).with_context(|| {
-        format!("rxo guest try: {}", String::from_utf8_lossy(&output.stderr).trim())
+        format!("rxo-lab guests: {}", String::from_utf8_lossy(&output.stderr).trim())
     })?;
     let copies = outcomes.iter().map(|outcome| outcome["figures"]["copies"].as_f64());
     let Some(copies) = copies.collect::<Option<Vec<f64>>>() else {
-        bail!("rxo guest try does not say how often bytes were copied");
+        bail!("rxo-lab guests does not say how often bytes were copied");
     };
     Ok(Together {
         guests: GUESTS,

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use rxo_lab::{Lab, socket_memory_bytes};
+use rxo_testbed::{Lab, socket_memory_bytes};
 use serde::Serialize;
 
 use super::case::{Case, Direction, Net};

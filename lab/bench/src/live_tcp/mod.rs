@@ -1,4 +1,4 @@
-//! `rxo-bench live-tcp`: rxo's own TCP beside Linux's in the same place, over real interfaces.
+//! `rxo-lab bench live-tcp`: rxo's own TCP beside Linux's in the same place, over real interfaces.
 //!
 //! A Linux peer and a stack exchange bytes, through a wire or over a path with delay and loss (`place.rs`). The
 //! stack is Linux or rxo (`transfer.rs`). Both places of a row are up at the same time and take turns. Processor
@@ -32,7 +32,7 @@ use crate::subject::Subject;
 
 /// The options.
 #[derive(Args, Debug)]
-pub(crate) struct LiveTcpArgs {
+pub struct LiveTcpArgs {
     #[command(flatten)]
     subject: Subject,
     /// Rounds over both places of a row, 1 or more.
@@ -113,7 +113,7 @@ struct Spread {
 /// # Errors
 /// If namespaces cannot be made, or a row has failed; the others are printed nevertheless.
 pub(crate) fn run(args: &LiveTcpArgs) -> Result<()> {
-    rxo_lab::become_root_in_user_namespace()?;
+    rxo_testbed::become_root_in_user_namespace()?;
     let rxo = args.subject.path()?;
     let cases = cases(args)?;
     let rows = rows(&cases, &rxo, args);

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use rxo_lab::{Interface, Lab, LabOptions, Namespace, Offload, create_veth};
+use rxo_testbed::{Interface, Lab, LabOptions, Namespace, Offload, create_veth};
 use serde::Serialize;
 
 use super::RFC_6928;

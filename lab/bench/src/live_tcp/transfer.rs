@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use crc32fast::Hasher;
-use rxo_lab::Lab;
-use rxo_lab::traffic::Pattern;
+use rxo_testbed::Lab;
+use rxo_testbed::traffic::Pattern;
 use serde::Deserialize;
 
 use super::case::{Case, Direction};

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use rxo_lab::Namespace;
+use rxo_testbed::Namespace;
 
 use crate::live_tcp::Used;
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use rxo_lab::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor};
+use rxo_testbed::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor};
 use serde::Serialize;
 
 use super::ServeArgs;

@@ -1,4 +1,4 @@
-//! `rxo-bench serve`: `rxo serve` beside nginx on Linux's own stack, in the same place.
+//! `rxo-lab bench serve`: `rxo serve` beside nginx on Linux's own stack, in the same place.
 //!
 //! Both serve the same directory over a wire to a Linux peer, in which `wrk` asks for one file again and again
 //! over connections that stay. Both places are up at the same time and take turns. What counts is requests for
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rxo_lab::GuestImage;
+use rxo_testbed::GuestImage;
 use serde::Serialize;
 
 use self::client::Asked;
@@ -24,7 +24,7 @@ use crate::subject::Subject;
 
 /// The options.
 #[derive(Args, Debug)]
-pub(crate) struct ServeArgs {
+pub struct ServeArgs {
     #[command(flatten)]
     subject: Subject,
     /// Rounds over both servers, 1 or more.
@@ -87,7 +87,7 @@ struct Spread {
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     // Before the user namespace, whose root cannot download a kernel.
     let image = args.guest.then(GuestImage::find).transpose()?;
-    rxo_lab::become_root_in_user_namespace()?;
+    rxo_testbed::become_root_in_user_namespace()?;
     let rxo = args.subject.path()?;
     let folder = Folder::new()?;
     if let Some(image) = image {

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
-use rxo_lab::Lab;
-use rxo_lab::traffic::Pattern;
+use rxo_testbed::Lab;
+use rxo_testbed::traffic::Pattern;
 
 use super::SIZES;
 use super::client::{self, Asked};

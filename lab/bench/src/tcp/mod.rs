@@ -1,4 +1,4 @@
-//! `rxo-bench tcp`: the endpoint's goodput per CPU second, compared with smoltcp and with itself
+//! `rxo-lab bench tcp`: the endpoint's goodput per CPU second, compared with smoltcp and with itself
 //! without
 //! its features.
 //!
@@ -42,7 +42,7 @@ pub(crate) use self::counted::Counted;
 
 /// The options.
 #[derive(Args, Debug)]
-pub(crate) struct TcpArgs {
+pub struct TcpArgs {
     #[command(flatten)]
     rounds: Rounds,
     /// Only these races.

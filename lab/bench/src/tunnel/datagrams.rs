@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use rxo_driver::udp::{Outbox, UdpOptions, UdpSink, UdpSocket, UdpSource};
 use rxo_driver::wait;
-use rxo_lab::{CpuMeter, Namespace};
+use rxo_testbed::{CpuMeter, Namespace};
 
 /// What QUIC sends where it does not know the path.
 const DATAGRAM_BYTES: usize = 1_200;
@@ -29,14 +29,14 @@ const PAUSE: Duration = Duration::from_micros(50);
 pub(super) struct Flow {
     received: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<rxo_lab::Result<Result<()>>>>,
+    threads: Vec<JoinHandle<rxo_testbed::Result<Result<()>>>>,
 }
 
 /// What arrived within a time, and what it cost.
 pub(super) struct Taken {
     pub(super) bytes: f64,
     pub(super) seconds: f64,
-    pub(super) cpu: rxo_lab::CpuUse,
+    pub(super) cpu: rxo_testbed::CpuUse,
 }
 
 impl Flow {

@@ -1,4 +1,4 @@
-//! `rxo-bench tunnel`: rxo's WireGuard tunnel beside those of others, between two networks on a wire.
+//! `rxo-lab bench tunnel`: rxo's WireGuard tunnel beside those of others, between two networks on a wire.
 //!
 //! All tunnels are up at the same time and take turns: TCP over one connection and over eight, UDP in one flow. Every
 //! byte of TCP is checked. Throughput is that of the payload. Processor time is told twice: of the programs at both ends,
@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rxo_lab::traffic::{BulkConfig, BulkTransfer};
-use rxo_lab::{CpuMeter, CpuUse, MachineReading, Tunnel};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::{CpuMeter, CpuUse, MachineReading, Tunnel};
 use serde::Serialize;
 
 use self::contender::{Contender, RXO};
@@ -27,7 +27,7 @@ use crate::stats::Summary;
 
 /// The options.
 #[derive(Args, Debug)]
-pub(crate) struct TunnelArgs {
+pub struct TunnelArgs {
     #[command(flatten)]
     rounds: Rounds,
     /// Seconds that each tunnel is measured in a round.
@@ -120,7 +120,7 @@ struct Turn {
 /// # Errors
 /// If the networks cannot be made, a program fails, or a byte is wrong.
 pub(crate) fn run(args: &TunnelArgs) -> Result<()> {
-    rxo_lab::become_root_in_user_namespace()?;
+    rxo_testbed::become_root_in_user_namespace()?;
     let here = std::env::current_exe()?;
     let beside = here.parent().and_then(std::path::Path::parent).context("no target directory")?;
     let foreign = args.foreign.clone().unwrap_or_else(|| beside.join("tunnels/bin"));

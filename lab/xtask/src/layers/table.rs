@@ -124,7 +124,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-wire", "looks at flows whatever the policy"),
         ],
     ),
-    layer("rxo-lab", 4, MAY_DO_IO, &[]),
+    layer("rxo-testbed", 4, MAY_DO_IO, &[]),
     layer(
         "rxo-packetdrill",
         4,
@@ -153,7 +153,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         ],
     ),
     layer(
-        "rxo-repro",
+        "rxo-lab",
         5,
         MAY_DO_IO,
         &[
@@ -166,7 +166,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-driver", "names of devices, packet sockets that capture"),
             ("rxo-frame", "the clock's instants"),
             ("rxo-host", "the host that receives in repro menon, and sends in repro paro"),
-            ("rxo-lab", "private networks with Linux peers"),
+            ("rxo-testbed", "private networks with Linux peers"),
             ("rxo-trace", "studies of captures, figures, costs"),
         ],
     ),
@@ -178,14 +178,14 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo", "the worker it commands"),
             ("rxo-console", "prints, and tells usage from failure"),
             ("rxo-control", "is asked while it runs, and asks"),
-            ("rxo-repro", "the demo, the calibration, the papers' experiments"),
+            ("rxo-lab", "the demo, the calibration, the papers' experiments"),
             ("rxo-coalesce", "policies by name, counters by reason"),
             ("rxo-capture", "opens captures, reports what is wrong with them"),
             ("rxo-device", "what devices say of themselves, and their counters"),
             ("rxo-driver", "opens what was typed, names what is wrong with it"),
             ("rxo-frame", "the clock's instants"),
             ("rxo-host", "the host that serve, cat, sink and source run on"),
-            ("rxo-lab", "its errors: whose fault they are"),
+            ("rxo-testbed", "its errors: whose fault they are"),
             ("rxo-serve", "HTTP, around which serve puts threads and a host"),
             ("rxo-trace", "studies of captures"),
         ],
@@ -235,7 +235,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-device", "the link in memory under a measured host"),
             ("rxo-driver", "trains of datagrams through tunnels"),
             ("rxo-host", "measured, as a program uses it"),
-            ("rxo-lab", "guests whose instructions are counted, and their networks"),
+            ("rxo-testbed", "guests whose instructions are counted, and their networks"),
         ],
     ),
     layer(
@@ -264,7 +264,7 @@ pub(crate) const LAYERS: &[Layer] = &[
 /// Crates that tests of any crate may use beside what the crate itself may import.
 pub(crate) const FOR_TESTS: &[(&str, &str)] = &[
     ("rxo-testkit", "packets, traffic and the oracle"),
-    ("rxo-lab", "private networks with real Linux peers"),
+    ("rxo-testbed", "private networks with real Linux peers"),
 ];
 
 /// Crates that no other crate imports, whatever a row says.
@@ -315,7 +315,7 @@ pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
         "the table of functions that packetdrill, a program in C, calls",
     ),
     ("rxo-capi", "src/", "pointers of programs in C"),
-    ("rxo-lab", "src/sys", "namespaces and netlink sockets"),
+    ("rxo-testbed", "src/sys", "namespaces and netlink sockets"),
     ("rxo-bench", "src/contender/dpdk", "a rival written in C"),
     ("rxo-bench", "src/arch.rs", "flushes cache lines, so that packets are cold"),
 ];

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rxo_lab::RateLimit;
+use rxo_testbed::RateLimit;
 use serde_json::Value;
 
 use super::sender::SENDER;
 use super::{GROUP, Rack, names, receive};
 use crate::endpoint::pattern;
 use crate::process::{command, signal, wait_until};
-use crate::repro::Scratch;
+use crate::report::Scratch;
 
 /// A cast to receivers, one in each host but the first, slowly enough that there is a half.
 struct Halfway {

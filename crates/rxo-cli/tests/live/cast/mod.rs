@@ -12,14 +12,14 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rxo_lab::{Namespace, RateLimit, create_veth};
+use rxo_testbed::{Namespace, RateLimit, create_veth};
 use serde_json::Value;
 
 use self::sender::{Cast, SENDER};
 use crate::Test;
 use crate::endpoint::pattern;
 use crate::process::{command, spawn, wait_until};
-use crate::repro::Scratch;
+use crate::report::Scratch;
 
 pub(crate) const TESTS: &[Test] = &[
     ("receivers_of_a_cast_get_the_file_and_a_restarted_one_too", receivers),

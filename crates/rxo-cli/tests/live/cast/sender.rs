@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rxo_device::{FrameSink, FrameSource};
 use rxo_driver::{Device, DeviceOptions, wait};
 use rxo_frame::Frame;
-use rxo_lab::Namespace;
+use rxo_testbed::Namespace;
 
 pub(crate) const SENDER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const GROUP: Ipv4Addr = Ipv4Addr::new(232, 1, 1, 1);
@@ -40,7 +40,10 @@ pub(crate) struct Cast {
 
 impl Cast {
     /// Runs in `namespace`, on its interface eth0, which has no address.
-    pub(crate) fn start(self, namespace: &Namespace) -> JoinHandle<rxo_lab::Result<Vec<Fared>>> {
+    pub(crate) fn start(
+        self,
+        namespace: &Namespace,
+    ) -> JoinHandle<rxo_testbed::Result<Vec<Fared>>> {
         namespace.spawn("sender", move || Sender::new(self).run()).unwrap()
     }
 }

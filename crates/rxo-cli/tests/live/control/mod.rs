@@ -9,14 +9,14 @@ use std::process::Output;
 use std::thread;
 
 use rxo_control::{Request, Session};
-use rxo_lab::traffic::{BulkConfig, BulkTransfer};
-use rxo_lab::{Lab, Namespace};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::{Lab, Namespace};
 use serde_json::Value;
 
 use crate::Test;
 use crate::endpoint::{AT_HOST, connect, hash, json, pattern, read_all, serve};
 use crate::process::{Rxo, command, run, spawn, wait_until};
-use crate::repro::Scratch;
+use crate::report::Scratch;
 use crate::traffic::totals;
 
 pub(crate) const TESTS: &[Test] = &[

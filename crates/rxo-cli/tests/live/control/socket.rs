@@ -7,11 +7,11 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-use rxo_lab::Lab;
+use rxo_testbed::Lab;
 
 use super::{RUN, asked, refusal, transfer};
 use crate::process::{Rxo, run, spawn, wait_until};
-use crate::repro::Scratch;
+use crate::report::Scratch;
 use crate::traffic::totals;
 
 fn mode(path: &Path) -> u32 {

@@ -10,9 +10,9 @@ const MADE_UP: &[Layer] = &[
     Layer { name: "rxo-device", level: 2, is_pure: false, imports: &[] },
     Layer { name: "rxo-tcp", level: 3, is_pure: true, imports: &[("rxo-coalesce", "convenience")] },
     Layer { name: "rxo-testkit", level: 3, is_pure: false, imports: &[] },
-    Layer { name: "rxo-lab", level: 4, is_pure: false, imports: &[] },
+    Layer { name: "rxo-testbed", level: 4, is_pure: false, imports: &[] },
     Layer { name: "rxo", level: 4, is_pure: false, imports: &[] },
-    Layer { name: "rxo-cli", level: 5, is_pure: false, imports: &[("rxo-lab", "demo")] },
+    Layer { name: "rxo-cli", level: 5, is_pure: false, imports: &[("rxo-testbed", "demo")] },
     Layer { name: "tool", level: 6, is_pure: false, imports: &[("rxo-cli", "reuse")] },
 ];
 
@@ -106,9 +106,12 @@ fn the_ends_of_the_graph_are_imported_by_nobody() {
 
 #[test]
 fn lab_and_testkit_are_for_tests() {
-    assert!(complaints("rxo-wire", member("rxo-lab", Kind::Dev)).is_empty());
+    assert!(complaints("rxo-wire", member("rxo-testbed", Kind::Dev)).is_empty());
     assert!(complaints("rxo-wire", member("rxo-testkit", Kind::Dev)).is_empty());
-    only(complaints("rxo", member("rxo-lab", Kind::Normal)), &["rxo imports rxo-lab", "level 4"]);
+    only(
+        complaints("rxo", member("rxo-testbed", Kind::Normal)),
+        &["rxo imports rxo-testbed", "level 4"],
+    );
     only(
         complaints("rxo", member("rxo-testkit", Kind::Normal)),
         &["rxo imports rxo-testkit", "not in the table"],
@@ -145,7 +148,7 @@ fn a_crate_without_a_row_is_refused() {
 fn an_edge_that_nothing_uses_is_removed() {
     only(
         violations(&[package("rxo-cli", Vec::new())], MADE_UP, ""),
-        &["rxo-cli does not import rxo-lab any more"],
+        &["rxo-cli does not import rxo-testbed any more"],
     );
 }
 

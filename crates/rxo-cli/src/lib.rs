@@ -1,0 +1,78 @@
+//! The `rxo` command.
+//!
+//! From the top: [`flags`] is what was typed and nothing more. Each command has its module, which
+//! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices, or a device
+//! and several guests (`rxo run`, `rxo card`, `rxo guest`),
+//! [`policies`] as a list; on a host of rxo's own ([`hosting`]) [`serve`], and
+//! [`cat`] and [`bulk`] (`rxo sink`, `rxo source`) by an [`endpoint`], [`cast`] to many at once; over captures [`analyze`], [`coalesce`],
+//! [`expand`] and [`verify`], which share [`captures`]. Those that run for long answer [`ctl`] by their [`control`]. The demo and the
+//! calibration are [`rxo_demo`]. [`exit`] turns an error into the one line and the exit code
+//! that the user gets; nothing else ends the process.
+//!
+//! A library with a binary of one line, so that the laboratory's program can run the command as a process of itself.
+
+mod analyze;
+mod bulk;
+mod captures;
+mod cast;
+mod cat;
+mod coalesce;
+mod control;
+mod ctl;
+mod defaults;
+mod endpoint;
+pub mod exit;
+mod expand;
+mod flags;
+mod hosting;
+mod policies;
+mod rules;
+mod run;
+mod serve;
+mod stop;
+mod tap;
+mod verify;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use clap::Parser;
+use rxo_console::{numbers, output, paths, table};
+
+use crate::flags::{Cli, Command};
+
+/// Runs the command that `arguments` name, the first of which is the program's name, and returns its exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return exit::of_flags("rxo", &error),
+    };
+    exit::of_result(match &cli.command {
+        Command::Analyze(flags) => analyze::command(flags),
+        Command::Coalesce(flags) => coalesce::command(flags),
+        Command::Expand(flags) => expand::command(flags),
+        Command::Verify(flags) => verify::command(flags),
+        Command::Calibrate(flags) => until_stopped(|stop| rxo_demo::calibrate(flags, stop)),
+        Command::Run(flags) => run::command(flags),
+        Command::Card(flags) => run::card(flags),
+        Command::Guest(flags) => run::guests(flags),
+        Command::Demo(flags) => until_stopped(|stop| rxo_demo::demo(flags, stop)),
+        Command::Serve(flags) => serve::command(flags),
+        Command::Cat(flags) => cat::command(flags),
+        Command::Cast(flags) => cast::command(flags),
+        Command::Sink(flags) => bulk::sink(flags),
+        Command::Source(flags) => bulk::source(flags),
+        Command::Ctl(flags) => ctl::command(flags),
+        Command::Policies(flags) => policies::command(flags),
+    })
+}
+
+/// Runs an experiment, which looks at the flag that a signal sets.
+///
+/// # Errors
+/// Those of `experiment`, and if signals cannot be caught.
+pub fn until_stopped(experiment: impl FnOnce(&AtomicBool) -> Result<()>) -> Result<()> {
+    experiment(stop::on_request()?.as_ref())
+}

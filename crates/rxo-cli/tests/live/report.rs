@@ -1,0 +1,70 @@
+//! Reports of commands, as JSON, and a directory for files. The tests of `rxo-lab` use it, too.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rxo_testbed::Namespace;
+use serde_json::Value;
+
+use crate::process::run_within;
+
+/// Many captures on a machine that builds beside.
+pub(crate) const LONG: Duration = Duration::from_secs(300);
+
+/// A directory of its own, removed when dropped.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("rxo-live-{}-{name}", std::process::id()));
+        // What a run that was killed has left.
+        _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The report of the first of `lines` that `is_enough`, else of the last. On a busy machine hardly anything may
+/// cross in the time of a row, or too little to measure; then more time is given.
+pub(crate) fn report(
+    lines: impl IntoIterator<Item = String>,
+    is_enough: impl Fn(&Value) -> bool,
+) -> Value {
+    let namespace = Namespace::new("report").unwrap();
+    let mut report = None;
+    for line in lines {
+        let output = run_within(&namespace, &line, LONG);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let is_too_little = said.contains("too few to measure") && said.lines().count() == 1;
+        assert!(output.status.success() && said.is_empty() || is_too_little, "{line}: {said}");
+        report = serde_json::from_slice(&output.stdout).ok().or(report);
+        if report.as_ref().is_some_and(&is_enough) {
+            break;
+        }
+    }
+    report.expect("the last gives enough time for every row")
+}
+
+/// Whether this machine was idle enough for verdicts while `report` was measured.
+pub(crate) fn permits_verdicts(report: &Value) -> bool {
+    report["load"]["permits_verdict"].as_bool().unwrap()
+}
+
+/// Asserts that the demo's sentence is there, or that it was withheld because of the load.
+pub(crate) fn assert_sentence(report: &Value) {
+    match report["sentence"].as_str() {
+        Some(sentence) => assert!(sentence.ends_with('.') && permits_verdicts(report), "{report}"),
+        None => assert!(!permits_verdicts(report), "{report}"),
+    }
+}

@@ -1,0 +1,90 @@
+//! One measurement: the network for a path, built anew, the transfers over it, and its removal.
+//!
+//! Anew each time, so that no path inherits what a connection before it has learnt.
+
+use anyhow::Result;
+use rxo_coalesce::Counters;
+use rxo_testbed::traffic::PingPongReport;
+use rxo_testbed::{KernelGro, Lab, LabOptions};
+
+use super::manner;
+use super::path::Path;
+use super::plan::Plan;
+use super::sample::{HoldTime, Sample};
+use super::transfer::{Bulk, bulk, request_response};
+use crate::losses::Losses;
+use crate::through::{self, Manner};
+
+/// Measures `path` once.
+///
+/// # Errors
+/// When the network cannot be built, a device cannot be opened, or a transfer breaks.
+pub(super) fn measure(path: Path, plan: &Plan) -> Result<Sample> {
+    match (manner::of(path), path) {
+        (Some(manner), _) => through_rxo(manner, plan),
+        (None, Path::KernelGroOff) => through_kernel(KernelGro::Off, plan),
+        (None, _) => through_kernel(KernelGro::On, plan),
+    }
+}
+
+fn through_kernel(gro: KernelGro, plan: &Plan) -> Result<Sample> {
+    let lab = Lab::direct_with(gro, wire(plan))?;
+    let bulk = bulk(&lab, Lab::HOST_INTERFACE, plan)?;
+    let exchange = request_response(&lab, plan)?;
+    let segments_per_aggregate = bulk.packets as f64 / bulk.deliveries.max(1) as f64;
+    Ok(Sample { segments_per_aggregate, ..sample(&bulk, &exchange) })
+}
+
+fn through_rxo(manner: Manner, plan: &Plan) -> Result<Sample> {
+    let core = plan.cores.receiver;
+    let lab = Lab::through_with(wire(plan))?;
+    let through = through::start(&lab, manner, core)?;
+    let bulk = bulk(&lab, Lab::WIRE_INTERFACE, plan)?;
+    let totals = through.finish()?;
+    drop(lab);
+    // A worker of its own, the same in everything: what single bytes were held is not to be mixed
+    // into the bulk transfer's figures. And a network of its own: the new TAP has an address that
+    // the first one's peer would have to learn again.
+    let lab = Lab::through_with(wire(plan))?;
+    let through = through::start(&lab, manner, core)?;
+    let exchange = request_response(&lab, plan)?;
+    let exchange_totals = through.finish()?;
+    Ok(Sample {
+        // Of frames that were not even candidates each is a delivery.
+        segments_per_aggregate: totals.engine.segments_per_aggregate.mean().max(1.0),
+        hold_us: hold_time(&totals.engine),
+        losses: Losses {
+            ring_drops: totals.nic_in.ring_drops + exchange_totals.nic_in.ring_drops,
+            sink_drops: totals.host_out.dropped + exchange_totals.host_out.dropped,
+            ..bulk.losses
+        },
+        ..sample(&bulk, &exchange)
+    })
+}
+
+/// The wire, which is the same for all paths. The peer handles acknowledgements on the core that it
+/// sends from.
+fn wire(plan: &Plan) -> LabOptions {
+    LabOptions { peer_core: plan.cores.sender, ..LabOptions::default() }
+}
+
+fn hold_time(engine: &Counters) -> Option<HoldTime> {
+    let us = |share| engine.hold_ns.quantile(share) as f64 / 1_000.0;
+    (engine.hold_ns.count() > 0).then(|| HoldTime { p50: us(0.5), p99: us(0.99) })
+}
+
+/// What every path has.
+fn sample(bulk: &Bulk, exchange: &PingPongReport) -> Sample {
+    Sample {
+        gbit_per_s: bulk.gbit_per_s,
+        cpu_s_per_gb: bulk.cpu_s_per_gb,
+        deliveries_per_1000_packets: bulk.deliveries_per_1000_packets(),
+        segments_per_aggregate: 1.0,
+        hold_us: None,
+        rr_per_s: exchange.per_s(),
+        rr_p50_us: exchange.quantile_us(0.5),
+        cpu_parts: bulk.cpu_parts,
+        losses: bulk.losses,
+        hash_ok: bulk.hash_ok,
+    }
+}

@@ -1,0 +1,133 @@
+//! `rxo demo --reverse`: the sender's side. A bulk sender in a host whose peer acknowledges often,
+//! by the kernel alone, through rxo, and through rxo with `--ack-aggregate`, side by side.
+//!
+//! What is measured stands in [`sending`](crate::sending); here it becomes [`findings`] with their
+//! [`sentence`].
+
+mod findings;
+mod sentence;
+
+use std::time::Duration;
+
+use anyhow::Result;
+use rxo_coalesce::{Hold, Policy};
+use rxo_console::fault::usage;
+use rxo_console::numbers::ratio;
+use rxo_testbed::AckRate;
+
+use self::findings::Found;
+use crate::experiment::{Experiment, Output};
+use crate::flags::DemoFlags;
+use crate::sending::{Row, Sample, Setup, Way, measure};
+use crate::turns::{Cases, Turns};
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    rounds: usize,
+    setup: Setup,
+    output: Output,
+}
+
+impl Plan {
+    /// The plan for what was typed.
+    ///
+    /// # Errors
+    /// When a value is invalid; the message says what would be accepted.
+    pub(crate) fn from_flags(flags: &DemoFlags) -> Result<Self> {
+        let super::Plan { connections, rounds, bulk, warm_up, cores, output, .. } =
+            super::Plan::from_flags(flags)?;
+        let (acks, hold) = (ack_rate(&flags.peer_acks)?, hold(&flags.hold)?);
+        let moderation = Duration::ZERO;
+        let setup = Setup { connections, bulk, warm_up, cores, acks, hold, moderation };
+        Ok(Self { rounds, setup, output })
+    }
+}
+
+impl Experiment for Plan {
+    type Findings = Found;
+
+    fn steps(&self) -> Result<usize> {
+        Ok(self.rounds * Way::ALL.len())
+    }
+
+    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+        let cases = Cases { cases: &Way::ALL, rounds: self.rounds, rotated: Way::ALL.len() };
+        let name = |way: Way| way.name().to_owned();
+        let samples = turns.measure(cases, name, |way, _| measure(way, &self.setup), line)?;
+        let rows = Way::ALL.iter().zip(&samples);
+        let rows = rows.filter_map(|(&way, samples)| Row::of(way, self.setup.connections, samples));
+        Ok(Found::new(rows.collect(), self))
+    }
+
+    fn notes(&self, found: &Found) -> Vec<String> {
+        vec![found.legend()]
+    }
+
+    fn output(&self) -> &Output {
+        &self.output
+    }
+}
+
+/// How long rxo holds ACKs.
+///
+/// # Errors
+/// If the text is no hold rule; the message says what would be accepted.
+fn hold(text: &str) -> Result<Hold> {
+    let mut policy = Policy::none();
+    let set = policy.set("hold", text);
+    set.map_err(|error| usage(format!("--hold {text} is invalid: {}", error.accepted)))?;
+    Ok(policy.hold)
+}
+
+/// How often the peer is to acknowledge.
+///
+/// # Errors
+/// If the text is no such rate; the message says what would be accepted.
+fn ack_rate(text: &str) -> Result<AckRate> {
+    let groups = text.parse().ok().filter(|segments| GROUPS.contains(segments));
+    match (text, groups) {
+        ("each", _) => Ok(AckRate::EachSegment),
+        ("linux", _) => Ok(AckRate::Default),
+        (_, Some(segments)) => Ok(AckRate::Groups(segments)),
+        _ => Err(usage(format!(
+            "--peer-acks {text}: choose each (segment), linux (as it does by itself) or every 2 to 40 \
+             segments"
+        ))),
+    }
+}
+
+fn line(sample: &Sample) -> String {
+    format!(
+        "{:>5.1} Gbit/s  {:>5.2} CPU s/GB  {:>5.2} ACKs a segment, {:.0} a delivery",
+        sample.gbit_per_s,
+        sample.cpu.total(),
+        sample.acks_per_segment(),
+        ratio(sample.acks as f64, sample.ack_deliveries as f64)
+    )
+}
+
+/// More do not fit into what a kernel coalesces with segments of 1,500 bytes.
+const GROUPS: std::ops::RangeInclusive<u16> = 2..=40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_read_or_refused_with_what_can_be() {
+        let rows = [
+            ("each", AckRate::EachSegment),
+            ("linux", AckRate::Default),
+            ("2", AckRate::Groups(2)),
+            ("40", AckRate::Groups(40)),
+        ];
+        for (text, rate) in rows {
+            assert_eq!(ack_rate(text).unwrap(), rate);
+        }
+        for text in ["", "1", "41", "often"] {
+            let error = ack_rate(text).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("--peer-acks {text}: choose each")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! One experiment, from its plan to the end of the command: networks, measurements, drawings, what
+//! is printed, and how it ends.
+//!
+//! An experiment is a [plan](Experiment) that knows how to measure itself in [`Turns`] and gives
+//! [`Findings`]. What all reports have beside these stands in [`Report`], once.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, bail};
+use rxo_console::fault::partial;
+use rxo_console::paths::for_folder;
+use rxo_console::{files, output};
+use rxo_testbed::{MachineReading, Privilege, become_root_in_user_namespace};
+use serde::Serialize;
+
+use crate::load::{Load, Timed};
+use crate::machine::Machine;
+use crate::turns::Turns;
+use crate::wrap::wrapped;
+
+/// A plan that can be measured.
+pub trait Experiment {
+    /// What the measurements come to.
+    type Findings: Findings;
+
+    /// How many measurements there will be.
+    ///
+    /// # Errors
+    /// When something that is to be studied is missing.
+    fn steps(&self) -> Result<usize>;
+
+    /// Measures everything. When the user wants an end, returns what there is.
+    ///
+    /// # Errors
+    /// When a network cannot be built, or a transfer breaks or arrives wrong.
+    fn measure(&self, turns: &Turns<'_>) -> Result<Self::Findings>;
+
+    /// How it was done, a paragraph each.
+    fn notes(&self, findings: &Self::Findings) -> Vec<String>;
+
+    /// Where the report goes.
+    fn output(&self) -> &Output;
+
+    /// Whether private networks are needed.
+    fn needs_networks(&self) -> bool {
+        true
+    }
+}
+
+/// Where a report goes.
+#[derive(Clone, Debug, Default)]
+pub struct Output {
+    /// Whether it is printed as JSON.
+    pub json: bool,
+    /// The directory that drawings are written to; `None` for an experiment that has none.
+    pub drawings: Option<PathBuf>,
+    /// The file that the report is saved to as JSON.
+    pub save: Option<PathBuf>,
+}
+
+impl Output {
+    /// With drawings in the directory `out`.
+    ///
+    /// # Errors
+    /// When that cannot be a directory.
+    pub fn drawn(json: bool, out: &Path) -> Result<Self> {
+        Ok(Self { json, drawings: Some(for_folder("--out", out)?), save: None })
+    }
+}
+
+/// What was measured, and what follows from it.
+pub trait Findings: Serialize {
+    /// Tables, figures and statements as text, a paragraph each.
+    fn paragraphs(&self) -> Vec<String>;
+
+    /// Every drawing as SVG, with the name of its file.
+    fn drawings(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// Takes back every verdict on what depends on time and leaves the figures: the machine was busy with
+    /// something else.
+    fn withhold(&mut self);
+
+    /// What depends on time.
+    fn timed(&self) -> Timed {
+        Timed::Everything
+    }
+
+    /// What it all means; the last paragraph.
+    fn conclusion(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether every byte of every transfer arrived as it was sent.
+    fn is_intact(&self) -> bool {
+        true
+    }
+
+    /// Why a part is missing, if the user did not end it early.
+    fn damage(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Everything that was found, and how: text for people, JSON for machines.
+#[derive(Debug, Serialize)]
+struct Report<F> {
+    #[serde(flatten)]
+    findings: F,
+    machine: Machine,
+    /// What else the machine did meanwhile; `None` where nothing was timed.
+    load: Option<Load>,
+    /// How it was done, a paragraph each.
+    notes: Vec<String>,
+    /// The drawings that were written.
+    files: Vec<String>,
+    /// Why this is not everything.
+    partial: Option<String>,
+}
+
+/// Measures `experiment`, writes its drawings and prints its report. When `stop` is set, reports
+/// what was measured until then.
+///
+/// # Errors
+/// When private networks cannot be made, a measurement fails, bytes arrived that were not sent, or a
+/// file cannot be written; after the report, when a part of it is missing.
+pub fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()> {
+    let privilege = if experiment.needs_networks() { privilege()? } else { "not needed" };
+    let Output { json, drawings, save } = experiment.output();
+    let turns = Turns::new(experiment.steps()?, *json, stop);
+    let before = experiment.needs_networks().then(MachineReading::now).transpose()?;
+    let mut findings = experiment.measure(&turns)?;
+    turns.finish();
+    let load = before.map(|before| MachineReading::now().map(|now| now.since(&before)));
+    let load = load.transpose()?.map(Load::of);
+    if load.is_some_and(|load| load.forbids(findings.timed())) {
+        findings.withhold();
+    }
+    let files = drawings.as_deref().map(|out| draw(findings.drawings(), out));
+    let report = Report {
+        machine: Machine::read(privilege),
+        load,
+        notes: experiment.notes(&findings),
+        files: files.transpose()?.unwrap_or_default(),
+        partial: turns.why_ended().or_else(|| findings.damage()),
+        findings,
+    };
+    print(&report, *json, || report.text())?;
+    if !report.findings.is_intact() {
+        bail!("bytes arrived that were not sent; please report this with the figures above");
+    }
+    save.as_deref().map_or(Ok(()), |path| report.save(path))?;
+    report.partial.map_or(Ok(()), |why| Err(partial(why)))
+}
+
+/// Gets the right to make private networks, and says how. Call it before anything starts a thread:
+/// only a process of one thread can get its own namespaces.
+///
+/// # Errors
+/// When the system gives neither root nor user namespaces.
+fn privilege() -> Result<&'static str> {
+    Ok(match become_root_in_user_namespace()? {
+        Privilege::Given => "root",
+        Privilege::UserNamespace => "user-namespace",
+    })
+}
+
+/// Prints a report, as JSON or as `text`.
+///
+/// # Errors
+/// When standard output cannot be written.
+fn print(report: &impl Serialize, json: bool, text: impl FnOnce() -> String) -> Result<()> {
+    if json { output::json_document(report) } else { output::text(&text()) }
+}
+
+impl<F: Findings> Report<F> {
+    /// The findings, how they were made, and what they mean.
+    fn text(&self) -> String {
+        let mut parts = self.findings.paragraphs();
+        let notes: Vec<String> = self.notes.iter().map(|note| wrapped(note)).collect();
+        let mut how = vec![notes.join("\n")];
+        if !self.files.is_empty() {
+            how.push(format!("Written: {}", self.files.join(", ")));
+        }
+        how.extend(self.partial.iter().map(|why| format!("Partial: {why}.")));
+        // Notes alone make one paragraph with the machine.
+        let separator = if how.len() == 1 { "\n" } else { "\n\n" };
+        let timed = self.findings.timed();
+        let (busy, quiet) = match self.load {
+            Some(load) if load.forbids(timed) => (Some(load.line(timed)), String::new()),
+            Some(load) => (None, format!("\n{}", load.line(timed))),
+            None => (None, String::new()),
+        };
+        how.push(format!("{}{quiet}", self.machine));
+        parts.push(how.join(separator));
+        parts.extend(busy.or_else(|| self.findings.conclusion()).map(|text| wrapped(&text)));
+        parts.join("\n\n")
+    }
+
+    /// Writes it as JSON, complete or not at all.
+    ///
+    /// # Errors
+    /// If the machine was too busy for a verdict, or the file cannot be written.
+    fn save(&self, path: &Path) -> Result<()> {
+        let not_saved = || format!("--save {}: the figures were not saved", path.display());
+        let timed = self.findings.timed();
+        if let Some(load) = self.load.filter(|load| load.forbids(timed)) {
+            return Err(partial(load.line(timed))).with_context(not_saved);
+        }
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        files::replace(path, |file| file.write_all(text.as_bytes())).with_context(not_saved)
+    }
+}
+
+/// Writes every drawing, by its file's name, into the directory `out`, and says where.
+///
+/// # Errors
+/// When the directory cannot be made or a file cannot be written.
+fn draw(drawings: Vec<(String, String)>, out: &Path) -> Result<Vec<String>> {
+    fs::create_dir_all(out).with_context(|| {
+        format!("cannot make the directory {}; choose another with --out", out.display())
+    })?;
+    drawings
+        .into_iter()
+        .map(|(name, svg)| {
+            let path = out.join(name);
+            let written = files::replace(&path, |file| file.write_all(svg.as_bytes()));
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+            Ok(path.display().to_string())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rxo_testbed::MachineUse;
+
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Found {
+        rows: [u8; 2],
+    }
+
+    impl Findings for Found {
+        fn paragraphs(&self) -> Vec<String> {
+            vec!["a table".into()]
+        }
+
+        fn withhold(&mut self) {}
+
+        fn conclusion(&self) -> Option<String> {
+            Some("What it means.".into())
+        }
+    }
+
+    /// Of two cores and ten seconds.
+    fn load(others_s: u64) -> Option<Load> {
+        let [elapsed, others] = [10, others_s].map(Duration::from_secs);
+        let used = MachineUse { cores: 2, elapsed, others, ..MachineUse::default() };
+        Some(Load::of(used))
+    }
+
+    fn report() -> Report<Found> {
+        Report {
+            findings: Found { rows: [1, 2] },
+            machine: Machine::read("root"),
+            load: None,
+            notes: vec!["How.".into(), "And where.".into()],
+            files: Vec::new(),
+            partial: None,
+        }
+    }
+
+    #[test]
+    fn text_has_the_findings_first_and_what_they_mean_last() {
+        let machine = Machine::read("root");
+        let expected = format!("a table\n\nHow.\nAnd where.\n{machine}\n\nWhat it means.");
+        assert_eq!(report().text(), expected);
+        let partial = Report {
+            files: vec!["a.svg".into(), "b.svg".into()],
+            partial: Some("stopped".into()),
+            ..report()
+        };
+        let expected = format!(
+            "a table\n\nHow.\nAnd where.\n\nWritten: a.svg, b.svg\n\nPartial: stopped.\n\n{machine}\n\n\
+             What it means."
+        );
+        assert_eq!(partial.text(), expected);
+    }
+
+    #[test]
+    fn on_a_busy_machine_the_last_paragraph_says_so_and_nothing_else() {
+        let machine = Machine::read("root");
+        let quiet = Report { load: load(1), ..report() }.text();
+        let line = "Other processes used 5 % of the two cores during the rounds.";
+        assert!(quiet.ends_with(&format!("{machine}\n{line}\n\nWhat it means.")), "{quiet}");
+        let busy = Report { load: load(8), ..report() };
+        let line = wrapped(&busy.load.unwrap().line(Timed::Everything));
+        assert!(busy.text().starts_with("a table\n\n"), "figures are printed all the same");
+        assert!(busy.text().ends_with(&format!("{machine}\n\n{line}")), "{}", busy.text());
+        assert!(line.contains("used 40 % of the two cores during the rounds: no verdict"));
+        let json = serde_json::to_value(busy).unwrap();
+        assert_eq!(json["load"]["permits_verdict"], false);
+    }
+
+    /// Nothing of it depends on time.
+    #[derive(Serialize)]
+    struct Counted;
+
+    impl Findings for Counted {
+        fn paragraphs(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn withhold(&mut self) {}
+
+        fn timed(&self) -> Timed {
+            Timed::Nothing
+        }
+
+        fn conclusion(&self) -> Option<String> {
+            Some("What it means.".into())
+        }
+    }
+
+    #[test]
+    fn a_busy_machine_withholds_nothing_that_was_counted() {
+        let Report { machine, notes, files, partial, .. } = report();
+        let counted = Report { findings: Counted, machine, notes, files, partial, load: load(8) };
+        let text = counted.text();
+        assert!(text.ends_with("during the rounds.\n\nWhat it means."), "{text}");
+    }
+
+    #[test]
+    fn a_report_is_saved_unless_the_machine_was_busy() {
+        let path = std::env::temp_dir().join(format!("rxo-report-{}.json", std::process::id()));
+        let busy = Report { load: load(8), ..report() };
+        let error = format!("{:#}", busy.save(&path).unwrap_err());
+        assert!(!path.exists() && !error.contains('\n'), "{error}");
+        assert!(error.starts_with(&format!("--save {}: the figures were not", path.display())));
+        assert!(error.ends_with("no verdict. Measure again when the machine is idle."), "{error}");
+        let idle = Report { load: load(1), ..report() };
+        idle.save(&path).unwrap();
+        let saved = fs::read_to_string(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let saved: serde_json::Value = serde_json::from_str(&saved).unwrap();
+        assert_eq!(saved, serde_json::to_value(&idle).unwrap());
+    }
+
+    #[test]
+    fn json_has_findings_and_tail_side_by_side() {
+        let json = serde_json::to_value(report()).unwrap();
+        assert_eq!((&json["rows"][1], &json["notes"][0]), (&2.into(), &"How.".into()));
+        assert!(json["machine"]["cores"].is_u64() && json["partial"].is_null());
+    }
+}

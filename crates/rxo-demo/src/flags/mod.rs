@@ -1,0 +1,24 @@
+//! What can be typed after `rxo demo` and `rxo calibrate`.
+//!
+//! Here, and not with the flags of the other commands, so that an experiment with its flags, its
+//! plan and its limits is in one crate; `rxo-cli` only names the commands.
+
+mod calibrate;
+mod demo;
+
+pub use calibrate::CalibrateFlags;
+pub use demo::DemoFlags;
+
+/// Reads the flags of one command from a line of words.
+#[cfg(test)]
+pub(crate) fn typed<F: clap::Args>(line: &str) -> Result<F, clap::Error> {
+    use clap::Parser;
+
+    #[derive(Parser)]
+    #[command(no_binary_name = true)]
+    struct Typed<F: clap::Args> {
+        #[command(flatten)]
+        flags: F,
+    }
+    Typed::try_parse_from(line.split_whitespace()).map(|typed: Typed<F>| typed.flags)
+}

@@ -1,0 +1,36 @@
+//! What plans accept of numbers and times, and how they refuse the rest.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use anyhow::Result;
+use rxo_console::fault::usage;
+use rxo_console::numbers::parse_time;
+
+/// Accepts `value` of the flag `flag` if it is in `range`.
+///
+/// # Errors
+/// When it is not; the message names the range.
+pub fn within<T: PartialOrd + Display>(
+    flag: &str,
+    value: T,
+    range: RangeInclusive<T>,
+) -> Result<()> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let (from, to) = range.into_inner();
+    Err(usage(format!("{flag} {value}: choose {from} to {to}")))
+}
+
+/// Reads the time typed after `--seconds`.
+///
+/// # Errors
+/// When it is no time in `range`; the message names the range.
+pub fn duration(text: &str, range: RangeInclusive<Duration>) -> Result<Duration> {
+    parse_time(text).filter(|time| range.contains(time)).ok_or_else(|| {
+        let [from, to] = [range.start(), range.end()].map(Duration::as_secs_f64);
+        usage(format!("--seconds {text}: choose {from}s to {to}s"))
+    })
+}

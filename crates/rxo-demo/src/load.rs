@@ -1,0 +1,152 @@
+//! What else the machine did while an experiment was measured, and whether that permits a verdict.
+//! Pure.
+
+use std::time::Duration;
+
+use rxo_console::numbers::{ratio, rounded};
+use rxo_testbed::MachineUse;
+use serde::Serialize;
+
+/// What other programs and the hypervisor took of the cores during the rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Load {
+    cores: u32,
+    seconds: f64,
+    /// What other processes used, in percent of all cores.
+    others_percent: f64,
+    /// What the hypervisor took, in percent of all cores.
+    stolen_percent: f64,
+    /// Whether what was measured says something about what was to be measured.
+    pub permits_verdict: bool,
+}
+
+/// Which findings depend on time, and say nothing if the machine was busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timed {
+    /// All figures depend on time.
+    Everything,
+    /// These; the end of "no verdict on".
+    Only(&'static str),
+    /// Everything was counted, or is from captures or virtual time.
+    Nothing,
+}
+
+impl Load {
+    /// The load while the experiment ran.
+    pub fn of(used: MachineUse) -> Self {
+        let all = (used.elapsed * used.cores).as_secs_f64();
+        // Accounts are in steps of 10 ms, so that a short time may seem to have had more than it did.
+        let percent = |time: Duration| (100.0 * ratio(time.as_secs_f64(), all)).min(100.0);
+        let [others, stolen] = [used.others, used.stolen].map(percent);
+        Self {
+            cores: used.cores,
+            seconds: rounded(used.elapsed.as_secs_f64(), 1),
+            others_percent: rounded(others, 1),
+            stolen_percent: rounded(stolen, 1),
+            permits_verdict: others + stolen < MOST_PERCENT,
+        }
+    }
+
+    /// Whether it forbids verdicts on what is `timed`.
+    pub fn forbids(&self, timed: Timed) -> bool {
+        !self.permits_verdict && timed != Timed::Nothing
+    }
+
+    /// What was seen, a sentence.
+    pub fn line(&self, timed: Timed) -> String {
+        let Self { others_percent, stolen_percent, .. } = self;
+        let cores = match self.cores {
+            1 => "the one core".to_owned(),
+            2 => "the two cores".to_owned(),
+            many => format!("the {many} cores"),
+        };
+        let stolen = if *stolen_percent < 0.5 {
+            String::new()
+        } else {
+            format!(", and the hypervisor took {stolen_percent:.0} %")
+        };
+        let end = match timed {
+            _ if !self.forbids(timed) => ".".to_owned(),
+            Timed::Only(what) => format!(": no verdict on {what}. {AGAIN}"),
+            _ => format!(": no verdict. {AGAIN}"),
+        };
+        format!(
+            "Other processes used {others_percent:.0} % of {cores} during the rounds{stolen}{end}"
+        )
+    }
+}
+
+/// From here on a difference between two paths may be the difference between two moments.
+const MOST_PERCENT: f64 = 10.0;
+const AGAIN: &str = "Measure again when the machine is idle.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(cores: u32, [others_ms, stolen_ms]: [u64; 2]) -> Load {
+        let [others, stolen] = [others_ms, stolen_ms].map(Duration::from_millis);
+        Load::of(MachineUse { cores, elapsed: Duration::from_secs(10), others, stolen })
+    }
+
+    #[test]
+    fn a_busy_machine_permits_no_verdict() {
+        let rows = [
+            (2, [0, 0], true, "0 % of the two cores during the rounds."),
+            (2, [1_980, 0], true, "10 % of the two cores during the rounds."),
+            (2, [2_000, 0], false, "10 % of the two cores during the rounds: no verdict. Measure"),
+            (2, [8_200, 0], false, "41 % of the two cores during the rounds: no verdict. Measure"),
+            (
+                1,
+                [300, 300],
+                true,
+                "3 % of the one core during the rounds, and the hypervisor took 3 %.",
+            ),
+            (
+                1,
+                [600, 500],
+                false,
+                "6 % of the one core during the rounds, and the hypervisor took 5 %: no",
+            ),
+            (
+                1,
+                [0, 1_400],
+                false,
+                "0 % of the one core during the rounds, and the hypervisor took 14 %: no",
+            ),
+            (64, [10_000, 0], true, "2 % of the 64 cores during the rounds."),
+            // More than all of them is a matter of rounding.
+            (2, [30_000, 0], false, "100 % of the two cores during the rounds: no verdict."),
+        ];
+        for (cores, taken, permits, text) in rows {
+            let load = load(cores, taken);
+            let line = load.line(Timed::Everything);
+            assert_eq!(load.permits_verdict, permits, "{line}");
+            assert!(line.starts_with(&format!("Other processes used {text}")), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_depend_on_time_keeps_its_verdict() {
+        let [idle, busy] = [0, 8_200].map(|others_ms| load(2, [others_ms, 0]));
+        let rates = Timed::Only("rates");
+        assert_eq!(idle.line(rates), idle.line(Timed::Everything));
+        let end = ": no verdict on rates. Measure again when the machine is idle.";
+        assert!(busy.line(rates).ends_with(end), "{}", busy.line(rates));
+        assert!(busy.forbids(rates) && !idle.forbids(Timed::Everything));
+        let line = busy.line(Timed::Nothing);
+        assert!(line.ends_with("during the rounds.") && !busy.forbids(Timed::Nothing), "{line}");
+    }
+
+    #[test]
+    fn no_time_at_all_is_no_load() {
+        assert!(Load::of(MachineUse::default()).permits_verdict);
+    }
+
+    #[test]
+    fn json_says_what_was_seen() {
+        let json = serde_json::to_value(load(2, [8_200, 400])).unwrap();
+        assert_eq!((&json["others_percent"], &json["stolen_percent"]), (&41.0.into(), &2.0.into()));
+        assert_eq!((&json["permits_verdict"], &json["seconds"]), (&false.into(), &10.0.into()));
+    }
+}

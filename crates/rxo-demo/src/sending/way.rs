@@ -1,0 +1,70 @@
+//! The ways by which acknowledgements reach the sending host.
+
+use rxo::live::defaults;
+use rxo_coalesce::{Policy, PureAckRule};
+use serde::Serialize;
+
+/// A way from the wire to the sender's TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// The kernel alone, with its own coalescing, which leaves pure ACKs alone.
+    KernelGro,
+    /// Through rxo without `--ack-aggregate`: every pure ACK is a delivery.
+    NoAggregation,
+    /// Through rxo with it.
+    AckAggregate,
+}
+
+impl Way {
+    /// All of them, in the order of the tables.
+    pub const ALL: [Self; 3] = [Self::KernelGro, Self::NoAggregation, Self::AckAggregate];
+
+    /// The name in tables and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::KernelGro => "kernel-gro",
+            Self::NoAggregation => "no-aggregation",
+            Self::AckAggregate => "ack-aggregate",
+        }
+    }
+
+    /// The name in figures.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::KernelGro => "the kernel's GRO",
+            Self::NoAggregation => "rxo, each ACK",
+            Self::AckAggregate => "rxo, ACKs aggregated",
+        }
+    }
+
+    /// With which policy rxo stands there; `None` where it does not.
+    pub fn policy(self) -> Option<Policy> {
+        let policy = defaults::live(Policy::linux_gro());
+        match self {
+            Self::KernelGro => None,
+            Self::NoAggregation => Some(policy),
+            Self::AckAggregate => Some(Policy { pure_acks: PureAckRule::Single, ..policy }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_and_tables_say_the_same_name() {
+        for way in Way::ALL {
+            assert_eq!(serde_json::to_value(way).unwrap(), way.name());
+        }
+    }
+
+    #[test]
+    fn the_two_ways_through_rxo_differ_in_the_rule_for_pure_acks_alone() {
+        let [without, with] =
+            [Way::NoAggregation, Way::AckAggregate].map(|way| way.policy().unwrap());
+        assert_eq!(Policy { pure_acks: PureAckRule::Single, ..without }, with);
+        assert_eq!(without.pure_acks, PureAckRule::Bypass);
+    }
+}

@@ -1,0 +1,116 @@
+//! Medians and their spread.
+
+use rxo_console::numbers::{ratio, rounded};
+use serde::Serialize;
+
+/// What several measurements of one quantity came to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// The middle one; of an even number, the mean of the two in the middle.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The most.
+    pub max: f64,
+}
+
+impl Spread {
+    /// The spread of one quantity of `samples`; `None` if there are none.
+    pub fn over<S>(samples: &[S], value: impl Fn(&S) -> f64) -> Option<Self> {
+        Self::of(samples.iter().map(value))
+    }
+
+    /// The spread of `values`; `None` if there are none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = values.into_iter().collect();
+        sorted.sort_by(f64::total_cmp);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+        Some(Self { median: f64::midpoint(low, high), min, max })
+    }
+
+    /// `9.5 (9.1-9.8)`: the median, and the least and the most in brackets.
+    pub fn ranged(self, digits: usize) -> String {
+        let Self { median, min, max } = self;
+        format!("{median:.digits$} ({min:.digits$}-{max:.digits$})")
+    }
+
+    /// With so many decimals, no more than the measurement is worth.
+    pub fn rounded(self, decimals: i32) -> Self {
+        self.map(|value| rounded(value, decimals))
+    }
+
+    /// This spread in another unit. `of` must be monotonic: a smaller value stays smaller.
+    pub fn map(self, of: impl Fn(f64) -> f64) -> Self {
+        let Self { median, min, max } = self;
+        Self { median: of(median), min: of(min), max: of(max) }
+    }
+}
+
+/// The values below which a quarter of `values` lie, and three quarters; between two, in proportion. `None` if there are
+/// none.
+pub fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    let at = |share: f64| {
+        let place = share * last as f64;
+        let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+        low + (high - low) * place.fract()
+    };
+    Some((at(0.25), at(0.75)))
+}
+
+/// A transfer's bytes are counted in reads of up to 128 KiB. From so many on, that is 3 %. A time in
+/// which less arrived says nothing about the cost of a byte.
+pub const LEAST_BYTES: u64 = 4 << 20;
+
+/// Our rate as a share of theirs, in words: "80 % of", or "10.1 times" where a percentage would
+/// mislead.
+pub fn share_of(ours: f64, theirs: f64) -> String {
+    let times = ratio(ours, theirs);
+    if times <= 2.0 { format!("{:.0} % of", 100.0 * times) } else { format!("{times:.1} times") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_share_is_much_larger_than_the_whole() {
+        let rows = [
+            (8.0, 10.0, "80 % of"),
+            (12.0, 10.0, "120 % of"),
+            (20.0, 10.0, "200 % of"),
+            (10.08, 1.0, "10.1 times"),
+        ];
+        for (ours, theirs, text) in rows {
+            assert_eq!(share_of(ours, theirs), text);
+        }
+    }
+
+    #[test]
+    fn the_median_is_the_middle_whatever_the_order() {
+        let rows: [(&[f64], f64, f64, f64); 4] = [
+            (&[3.0], 3.0, 3.0, 3.0),
+            (&[5.0, 1.0], 3.0, 1.0, 5.0),
+            (&[9.0, 1.0, 2.0], 2.0, 1.0, 9.0),
+            (&[4.0, 1.0, 3.0, 100.0], 3.5, 1.0, 100.0),
+        ];
+        for (values, median, min, max) in rows {
+            assert_eq!(Spread::of(values.iter().copied()), Some(Spread { median, min, max }));
+        }
+    }
+
+    #[test]
+    fn half_of_the_values_lie_between_the_quartiles() {
+        assert_eq!(quartiles(&[5.0, 1.0, 3.0, 2.0, 4.0]), Some((2.0, 4.0)));
+        assert_eq!(quartiles(&[1.0, 2.0]), Some((1.25, 1.75)));
+        assert_eq!((quartiles(&[7.0]), quartiles(&[])), (Some((7.0, 7.0)), None));
+    }
+
+    #[test]
+    fn of_nothing_there_is_no_median() {
+        assert_eq!(Spread::of([]), None);
+    }
+}

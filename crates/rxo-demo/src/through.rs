@@ -1,0 +1,93 @@
+//! rxo's worker as measurements run it: on a thread in the host's network, on the receiver's core.
+
+use anyhow::Result;
+use rxo::live::{Device, DeviceOptions, Event, Middleware, Outcome};
+use rxo::{LinkKind, Reading, WorkerConfig};
+use rxo_coalesce::Policy;
+use rxo_device::middleware::{Impairment, ImpairmentSettings};
+use rxo_driver::SubmitMode;
+use rxo_testbed::Lab;
+
+use crate::running::{Running, wire};
+
+/// The TAP that stands for the host's interface.
+pub const TAP: &str = "rxo0";
+
+/// What distinguishes ways through rxo.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// The coalescing policy.
+    pub policy: Policy,
+    /// How frames are written to the TAP.
+    pub submit: SubmitMode,
+    /// What the TAP gets; `None` is what it has from the kernel, 1,500 bytes.
+    pub mtu: Option<u32>,
+    /// An ACK for so many full segments where the host acknowledges more at once; `None` leaves its
+    /// ACKs as they are.
+    pub ack_split: Option<u16>,
+    /// The worse network from the wire to the engine, and the one from the host to the worker;
+    /// `None` for nothing between them at all. A network segments GSO frames that cross it.
+    pub impair: [Option<ImpairmentSettings>; 2],
+}
+
+impl Manner {
+    /// With this policy, writing in batches.
+    pub const fn with(policy: Policy) -> Self {
+        Self { policy, submit: SubmitMode::Auto, mtu: None, ack_split: None, impair: [None; 2] }
+    }
+
+    /// Sets the MTU of the TAP to `bytes`.
+    pub const fn mtu(self, bytes: u32) -> Self {
+        Self { mtu: Some(bytes), ..self }
+    }
+}
+
+/// Starts a worker between the lab's wire and a TAP, and gives the TAP the host's address.
+///
+/// # Errors
+/// If a device cannot be opened.
+pub fn start(lab: &Lab, manner: Manner, core: Option<usize>) -> Result<Running<Reading>> {
+    let through = Running::start(lab, ("rxo", core), move |stop, ready| {
+        let (nic, host) = open(manner)?;
+        ready();
+        let ack_split = manner.ack_split;
+        let config = WorkerConfig { ack_split, ..WorkerConfig::new(manner.policy) };
+        let observe = |event: Event<'_>| say(&event);
+        let Outcome { totals, result } = if manner.impair == [None; 2] {
+            rxo::live::run(nic, host, config, stop, observe)?
+        } else {
+            let middleware = middleware(manner.impair)?;
+            rxo::live::run_through((nic, host), middleware, config, stop, observe)?
+        };
+        result?;
+        Ok(totals)
+    })?;
+    lab.attach_host(TAP)?;
+    Ok(through)
+}
+
+fn open(manner: Manner) -> Result<(Device, Device)> {
+    let options = DeviceOptions {
+        submit: manner.submit,
+        mtu: manner.mtu,
+        bring_up: true,
+        ..DeviceOptions::default()
+    };
+    let tap = format!("tap:{TAP}").parse()?;
+    Ok((wire(options)?, Device::open(&tap, options)?))
+}
+
+fn middleware([to_host, back]: [Option<ImpairmentSettings>; 2]) -> Result<Middleware> {
+    let made = |settings| Impairment::new(settings, LinkKind::Ethernet);
+    Ok(Middleware {
+        impair_nic: to_host.map(made).transpose()?,
+        impair_host: back.map(made).transpose()?,
+        ..Middleware::default()
+    })
+}
+
+fn say(event: &Event<'_>) {
+    if let Event::Notice(line) = event {
+        rxo_console::output::note(line);
+    }
+}

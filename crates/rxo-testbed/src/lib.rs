@@ -1,0 +1,69 @@
+//! Private networks with real Linux TCP peers, built and removed from Rust.
+//!
+//! rxo must prove itself between a real sender and a real receiver. This crate builds them in
+//! network namespaces of this process. It does not touch the machine's own network and needs no
+//! installed tool. It knows nothing of rxo: it provides interfaces to open, and reports what came
+//! through. From the bottom up:
+//!
+//! * [`become_root_in_user_namespace`] must be called first by a program that may not be root.
+//! * [`Namespace`] is a network that this process holds open. The kernel removes it when the
+//!   process ends for any reason, so nothing is ever left behind.
+//! * [`Interface`] and [`create_veth`] make and configure links; [`Offload`] switches their
+//!   offloads.
+//! * [`Lab`] builds the network of the demo and the live tests in one call; [`SharedLink`] builds
+//!   the network of many senders and one slower link.
+//! * [`Tunnel`] is two networks with a WireGuard tunnel between them, by whatever programs.
+//! * [`Guest`] is another kernel: a small Linux in a virtual machine, behind a virtio card.
+//! * [`Deaf`] is a socket that loses what comes for it, for a moment.
+//! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost, and
+//!   [`MachineReading`] what else the machine did meanwhile; [`callgrind()`] counts instructions.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+//! use rxo_testbed::{CpuMeter, KernelGro, Lab};
+//!
+//! rxo_testbed::become_root_in_user_namespace()?;
+//! let lab = Lab::direct(KernelGro::On)?;
+//! let config = BulkConfig { connections: 16, ..BulkConfig::default() };
+//! let transfer = BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config)?;
+//! let window = transfer.measure(Duration::from_secs(2), &CpuMeter::new())?;
+//! assert!(transfer.stop()?.is_intact());
+//! println!("{:.1} Gbit/s at {:.2} CPU s/GB", window.gbit_per_s(), window.cpu_s_per_gb());
+//! # Ok::<(), rxo_testbed::LabError>(())
+//! ```
+
+mod callgrind;
+mod cpu;
+mod deaf;
+mod error;
+mod guest;
+mod link;
+mod load;
+mod median;
+mod namespace;
+mod netlink;
+mod shared_link;
+mod stack;
+mod sys;
+mod topology;
+pub mod traffic;
+mod tunnel;
+mod user_namespace;
+mod worker;
+
+pub use callgrind::callgrind;
+pub use cpu::{CoreUse, CpuMeter, CpuReading, CpuUse};
+pub use deaf::Deaf;
+pub use error::{LabError, Result};
+pub use guest::{Guest, GuestImage, GuestNet, GuestOptions, Processor, Profile, Symbols};
+pub use link::{Interface, InterfaceCounters, Mac, Offload, RateLimit, create_veth};
+pub use load::{MachineReading, MachineUse};
+pub use median::median_bounds;
+pub use namespace::Namespace;
+pub use shared_link::{SharedLink, SharedLinkOptions};
+pub use stack::{StackCounters, socket_memory_bytes};
+pub use topology::{AckRate, KernelGro, Lab, LabOptions};
+pub use tunnel::{Tunnel, TunnelKind, TunnelProgram};
+pub use user_namespace::{Privilege, become_root_in_user_namespace};
+pub use worker::{pin_to_core, thread_id};

@@ -1,0 +1,82 @@
+//! Measures the speed of the engine, compared with its rivals and with its own past.
+//!
+//! * `engine` times rxo, DPDK's `rte_gro` and tun-rs on the same workloads in the same run.
+//! * `acks` times ACK offload, per ACK.
+//! * `tcp` measures the endpoint's goodput per CPU second, compared with smoltcp.
+//! * `live-tcp` times rxo's own TCP beside Linux's over real interfaces.
+//! * `serve` asks `rxo serve` and nginx for files in the same place.
+//! * `tunnel` measures WireGuard tunnels: rxo's example, and those of others.
+//! * `guests` counts the instructions of Linux guests behind rxo, and what rxo and QEMU cost.
+//! * `instructions` counts rxo's instructions per packet under callgrind, which are free of noise,
+//!   and compares them with those kept in `instructions.json`.
+//!
+//! A crate of its own, so that only the laboratory depends on the rivals; one is in C.
+//! README.md says how each figure is made.
+
+mod acks;
+mod arch;
+mod bounds;
+mod contender;
+mod engine;
+mod expected;
+mod guests;
+mod instructions;
+mod lineup;
+mod live_tcp;
+mod machine;
+mod race;
+mod report;
+mod rounds;
+mod serve;
+mod stages;
+mod stats;
+mod subject;
+mod tcp;
+mod tunnel;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+/// A benchmark with its options. `rxo-lab bench` runs it.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Nanoseconds per packet, beside DPDK and tun-rs.
+    Engine(engine::EngineArgs),
+    /// Nanoseconds per ACK, expanded or split.
+    Acks(acks::AcksArgs),
+    /// Goodput of the endpoint per CPU second, compared with smoltcp.
+    Tcp(tcp::TcpArgs),
+    /// Files over rxo's own TCP and over Linux's in the same place.
+    LiveTcp(live_tcp::LiveTcpArgs),
+    /// Files of `rxo serve` and of nginx in the same place.
+    Serve(serve::ServeArgs),
+    /// A WireGuard tunnel with rxo around it, beside those of others.
+    Tunnel(tunnel::TunnelArgs),
+    /// Instructions of Linux guests behind rxo, and what rxo and QEMU cost beside them.
+    Guests(guests::GuestsArgs),
+    /// Instructions per packet under callgrind, compared with the kept counts.
+    Instructions(instructions::InstructionsArgs),
+    /// What `instructions` runs under callgrind: one workload.
+    #[command(hide = true)]
+    Counted(instructions::CountedArgs),
+}
+
+impl Command {
+    /// Measures, and prints the figures.
+    ///
+    /// # Errors
+    /// If a rival or a program is missing, a network cannot be made, or what was measured is wrong.
+    pub fn run(&self) -> Result<()> {
+        match self {
+            Self::Engine(args) => engine::run(args),
+            Self::Acks(args) => acks::run(args),
+            Self::Tcp(args) => tcp::run(args),
+            Self::LiveTcp(args) => live_tcp::run(args),
+            Self::Serve(args) => serve::run(args),
+            Self::Tunnel(args) => tunnel::run(args),
+            Self::Guests(args) => guests::run(args),
+            Self::Instructions(args) => instructions::run(args),
+            Self::Counted(args) => instructions::run_counted(args),
+        }
+    }
+}

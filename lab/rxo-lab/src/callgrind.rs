@@ -1,0 +1,270 @@
+//! Runs a program under callgrind, and reads its profile.
+//!
+//! A cost is a number of instructions; if caches are simulated, of estimated cycles: one for an instruction, ten
+//! more for what misses the first cache, and a hundred more for what misses the last (KCachegrind's formula).
+//!
+//! A profile is text: lines that name the function, its file, and the file that instructions were inlined
+//! from, and under them the costs of source lines. A name is defined once, as `(number) name`, and later is its
+//! number. The line after a `calls=` line has the cost of the called function, which also stands there.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::process;
+
+/// Fails in one line, with the remedy, if valgrind is not there.
+pub(crate) fn check() -> Result<()> {
+    let mut command = Command::new("valgrind");
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => bail!("valgrind ends with {status}; install it again"),
+        Err(error) => bail!(
+            "valgrind, which counts instructions, does not start: {error}; install it (apt-get install \
+             valgrind)"
+        ),
+    }
+}
+
+/// A command that runs this program, counts inside the functions whose names contain `counted`, and leaves its
+/// profile in `profile`. `simulation` are callgrind's options for caches.
+///
+/// # Errors
+/// If this program cannot be found.
+pub(crate) fn command(counted: &str, profile: &Path, simulation: &[&str]) -> Result<Command> {
+    let mut command = rxo_testbed::callgrind(counted, profile);
+    command.arg("--quiet").args(simulation).arg(process::program()?);
+    Ok(command)
+}
+
+/// Where costs are from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin<'t> {
+    pub(crate) function: &'t str,
+    /// The file that the code is inlined from.
+    pub(crate) inlined: &'t str,
+    /// The file of the function.
+    pub(crate) home: &'t str,
+}
+
+/// Reads a profile. Returns the sum of the costs of each of `N` categories. `category` gives the number of an
+/// origin's category.
+///
+/// # Errors
+/// If nothing was counted.
+pub(crate) fn read<const N: usize>(
+    profile: &Path,
+    category: impl Fn(Origin<'_>) -> usize,
+) -> Result<[f64; N]> {
+    let costs = costs(&text(profile)?, weight, category);
+    if costs.iter().sum::<f64>() <= 0.0 {
+        bail!("callgrind counted nothing; strip no symbols from rxo");
+    }
+    Ok(costs)
+}
+
+/// How often the last of the simulated caches was missed; 0 if none was simulated.
+///
+/// # Errors
+/// If there is no profile.
+pub(crate) fn last_misses(profile: &Path) -> Result<f64> {
+    let [misses] = costs(&text(profile)?, last_miss, |_| 0);
+    Ok(misses)
+}
+
+fn text(profile: &Path) -> Result<String> {
+    std::fs::read_to_string(profile)
+        .with_context(|| format!("callgrind left no profile in {}", profile.display()))
+}
+
+/// The sums of what `weight` says that each event costs.
+fn costs<const N: usize>(
+    text: &str,
+    weight: fn(&str) -> f64,
+    category: impl Fn(Origin<'_>) -> usize,
+) -> [f64; N] {
+    let mut reader = Reader::new(weight);
+    let mut costs = [0.0; N];
+    for line in text.lines() {
+        if let Some(cost) = reader.read(line) {
+            costs[category(reader.origin())] += cost;
+        }
+    }
+    costs
+}
+
+impl Origin<'_> {
+    /// Whether this is a function that copies memory.
+    pub(crate) fn copies(&self) -> bool {
+        COPIES.iter().any(|name| self.function.contains(name))
+    }
+
+    /// What `of_file` says of the file that the code is inlined from, else of the function's.
+    pub(crate) fn of_files<C>(&self, of_file: impl Fn(&str) -> Option<C>) -> Option<C> {
+        of_file(self.inlined).or_else(|| of_file(self.home))
+    }
+}
+
+struct Reader<'t> {
+    /// What an event adds to the cost.
+    weight: fn(&str) -> f64,
+    files: HashMap<&'t str, &'t str>,
+    functions: HashMap<&'t str, &'t str>,
+    function: &'t str,
+    /// The file of the function, and the one that the next instructions were inlined from.
+    home: &'t str,
+    inlined: &'t str,
+    /// Whether the next cost is that of a called function.
+    is_call: bool,
+    /// What each number of a line of costs weighs.
+    weights: Vec<f64>,
+}
+
+impl<'t> Reader<'t> {
+    fn new(weight: fn(&str) -> f64) -> Self {
+        let (files, functions) = Default::default();
+        let (function, home, inlined) = Default::default();
+        Self {
+            weight,
+            files,
+            functions,
+            function,
+            home,
+            inlined,
+            is_call: false,
+            weights: Vec::new(),
+        }
+    }
+
+    /// The cost that `line` has, if it has one.
+    fn read(&mut self, line: &'t str) -> Option<f64> {
+        if let Some(events) = line.strip_prefix("events: ") {
+            self.weights = events.split(' ').map(self.weight).collect();
+            return None;
+        }
+        match line.split_once('=') {
+            Some(("fl", name)) => {
+                self.home = resolved(&mut self.files, name);
+                self.inlined = self.home;
+            }
+            Some(("fi" | "fe", name)) => self.inlined = resolved(&mut self.files, name),
+            Some(("fn", name)) => self.function = resolved(&mut self.functions, name),
+            Some(("cfi" | "cfl", name)) => _ = resolved(&mut self.files, name),
+            Some(("cfn", name)) => _ = resolved(&mut self.functions, name),
+            Some(("calls", _)) => self.is_call = true,
+            Some(_) => {}
+            None => return self.cost(line),
+        }
+        None
+    }
+
+    fn cost(&mut self, line: &str) -> Option<f64> {
+        let (at, counts) = line.split_once(' ')?;
+        let is_place =
+            at.starts_with(|first: char| "+-*".contains(first) || first.is_ascii_digit());
+        if !is_place || std::mem::take(&mut self.is_call) {
+            return None;
+        }
+        let counts = counts.split_whitespace().map(|count| count.parse::<f64>().unwrap_or(0.0));
+        Some(counts.zip(&self.weights).map(|(count, weight)| count * weight).sum())
+    }
+
+    const fn origin(&self) -> Origin<'t> {
+        Origin { function: self.function, inlined: self.inlined, home: self.home }
+    }
+}
+
+/// What an event adds to the cost: instructions, or cycles as estimated.
+fn weight(event: &str) -> f64 {
+    match event {
+        "Ir" => 1.0,
+        "I1mr" | "D1mr" | "D1mw" => 10.0,
+        "ILmr" | "DLmr" | "DLmw" => 100.0,
+        _ => 0.0,
+    }
+}
+
+/// Misses of the last cache.
+fn last_miss(event: &str) -> f64 {
+    if matches!(event, "ILmr" | "DLmr" | "DLmw") { 1.0 } else { 0.0 }
+}
+
+/// The name that `text` defines or refers to.
+fn resolved<'t>(names: &mut HashMap<&'t str, &'t str>, text: &'t str) -> &'t str {
+    match text.split_once(' ') {
+        Some((number, name)) if number.starts_with('(') => {
+            names.insert(number, name);
+            name
+        }
+        _ => names.get(text).copied().unwrap_or(text),
+    }
+}
+
+/// Functions that copy.
+const COPIES: [&str; 2] = ["memcpy", "memmove"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROFILE: &str = "\
+version: 1
+cmd: rxo-lab menon receiver
+events: Ir
+summary: 1
+
+ob=(1) rxo
+fl=(1) crates/rxo-tcp/src/lib.rs
+fn=(1) rxo_tcp::take
+10 5
++1 7
+fi=(2) crates/rxo-coalesce/src/lib.rs
+20 100
+fe=(1)
+cfi=(3) /rustc/library/core/src/mem.rs
+cfn=(2) core::mem::swap
+calls=2 3
+-1 9000
+* 1
+fl=(3)
+fn=(2)
+3 40
+fn=(3) __memcpy_avx_unaligned_erms
+0 300
+fl=(2)
+fn=(4) rxo_coalesce::poll
+fi=(3)
+5 2000
+
+totals: 2453
+";
+
+    /// What copies, then TCP, the engine, and the rest.
+    fn by_crate(text: &str) -> [f64; 4] {
+        let crates = ["rxo-tcp/", "rxo-coalesce/"];
+        let of_file = |file: &str| crates.iter().position(|name| file.contains(name));
+        let part = |origin: Origin<'_>| origin.of_files(of_file).map_or(3, |place| 1 + place);
+        costs(text, weight, |origin| if origin.copies() { 0 } else { part(origin) })
+    }
+
+    #[test]
+    fn instructions_are_those_of_the_file_they_come_from() {
+        let expected = [300.0, 13.0, 2_100.0, 40.0];
+        assert_eq!(by_crate(PROFILE), expected, "inlined library code counts too");
+        let total = expected.iter().sum::<f64>();
+        assert!(PROFILE.contains(&format!("totals: {total}")));
+    }
+
+    #[test]
+    fn misses_of_simulated_caches_cost_cycles() {
+        let text = "events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\n\
+                    fl=(1) crates/rxo-tcp/src/lib.rs\nfn=(1) take\n\
+                    10 5 2 1 0 1 0 0 1\n+1 7 3\n";
+        assert_eq!(by_crate(text), [0.0, 122.0, 0.0, 0.0]);
+        let [misses] = costs(text, last_miss, |_| 0);
+        assert_eq!(misses as u32, 1, "of the last cache alone");
+    }
+}

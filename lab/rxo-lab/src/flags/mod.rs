@@ -1,0 +1,44 @@
+//! What can be typed after `rxo-lab`.
+
+mod command;
+mod measure;
+mod smo;
+mod trial;
+
+pub(crate) use command::{
+    AcksExperiment, AcksFlags, CardExperiment, CardFlags, Cli, Command, GallatinFlags, MenonFlags,
+    MenonPart, ParoFlags, ParoPart, ParoStep, ReceiveExperiment, ReceiveFlags, RscFlags, RscPart,
+    XenDriverFlags, XenFlags, XenPart, XenStep,
+};
+pub(crate) use measure::{ExtentFlags, MeasureFlags};
+pub(crate) use smo::{SmoFlags, SmoPart, SmoRackFlags, SmoSenderFlags, SmoStep};
+pub(crate) use trial::TryFlags;
+
+/// Reads the flags of one command from a line of words.
+#[cfg(test)]
+pub(crate) fn typed<F: clap::Args>(line: &str) -> Result<F, clap::Error> {
+    use clap::Parser;
+
+    #[derive(Parser)]
+    #[command(no_binary_name = true)]
+    struct Typed<F: clap::Args> {
+        #[command(flatten)]
+        flags: F,
+    }
+    Typed::try_parse_from(line.split_whitespace()).map(|typed: Typed<F>| typed.flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_of_menon_has_flags_of_its_own() {
+        let part = |line: &str| typed::<MenonFlags>(line).map(|flags| flags.part.is_some());
+        assert!(!part("--only limit,profile --quick").unwrap());
+        assert!(part("acks --only split --rate 100").unwrap());
+        for line in ["--rate 100", "--only split", "acks --only limit", "--quick acks"] {
+            assert!(part(line).is_err(), "{line}");
+        }
+    }
+}

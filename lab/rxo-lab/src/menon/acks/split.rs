@@ -1,0 +1,167 @@
+//! A receiver behind rxo that coalesces data: what its ACKs do to senders, and what splitting them
+//! again does.
+//!
+//! ```text
+//!  sender - veth - [rate, loss, delay] - rxo: coalesces, towards a TAP - Linux receiver
+//!         <- veth ------------- [delay] - rxo: the receiver's ACKs <---
+//! ```
+
+use anyhow::Result;
+use rxo::live::defaults;
+use rxo_coalesce::Policy;
+use rxo_device::middleware::ImpairmentSettings;
+use rxo_testbed::{AckRate, Lab, LabOptions};
+use serde::Serialize;
+
+use super::network::Network;
+use super::plan::Plan;
+use super::sample::{Figures, Frames, Sample};
+use super::sender::Sender;
+use super::transfer::{Route, watch};
+use rxo_demo::through::{self, Manner, TAP};
+use rxo_demo::turns::{Cases, Turns};
+
+/// What becomes of the receiver's frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Treatment {
+    /// Nothing is coalesced.
+    None,
+    /// Data is coalesced; the receiver acknowledges aggregates.
+    Coalesced,
+    /// Data is coalesced, and the receiver's ACKs are split again: one for two segments.
+    Split,
+    /// Data is coalesced, and the receiver's ACKs are split again: one for each segment, as Linux
+    /// acknowledges the first segments of a connection.
+    #[serde(rename = "split-each")]
+    SplitEach,
+}
+
+impl Treatment {
+    /// Those that `sender` is measured with: it is one that counts ACKs whom each of them may help.
+    const fn of(sender: Sender) -> &'static [Self] {
+        match sender {
+            Sender::Counting => &[Self::None, Self::Coalesced, Self::Split, Self::SplitEach],
+            _ => &[Self::None, Self::Coalesced, Self::Split],
+        }
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::None => "not coalesced",
+            Self::Coalesced => "coalesced",
+            Self::Split => "coalesced, split",
+            Self::SplitEach => "coalesced, split 1",
+        }
+    }
+
+    fn manner(self) -> Manner {
+        match self {
+            Self::None => Manner::with(Policy::none()),
+            Self::Coalesced => Manner::with(defaults::live(Policy::linux_gro())),
+            Self::Split => Manner { ack_split: Some(SPLIT_EVERY), ..Self::Coalesced.manner() },
+            Self::SplitEach => Manner { ack_split: Some(1), ..Self::Coalesced.manner() },
+        }
+    }
+}
+
+/// A sender over a network with a treatment.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) sender: Sender,
+    pub(super) network: Network,
+    pub(super) treatment: Treatment,
+    #[serde(flatten)]
+    pub(super) figures: Figures,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    sender: Sender,
+    network: Network,
+    treatment: Treatment,
+}
+
+/// Every case in turn; when the user wants an end, what there is.
+///
+/// # Errors
+/// When a network cannot be built or a transfer breaks.
+pub(super) fn measured(plan: &Plan, turns: &Turns<'_>) -> Result<Vec<Row>> {
+    let cases = cases(plan);
+    let samples = turns.measure(
+        Cases { cases: &cases, rounds: plan.effort.rounds, rotated: 1 },
+        Case::name,
+        |case, round| measure(case, plan, round),
+        |s: &Sample| {
+            format!("{:>6.0} Mbit/s  {:.3} ACKs/segment", s.mbit_per_s, s.acks_per_segment)
+        },
+    )?;
+    Ok(rows(&cases, &samples))
+}
+
+impl Case {
+    fn name(self) -> String {
+        let Self { sender, network, treatment } = self;
+        format!("{}, {}, {}", sender.name(), network.name(), treatment.name())
+    }
+}
+
+/// What is compared is measured in close succession.
+pub(super) fn cases(plan: &Plan) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for &network in &plan.networks {
+        for &sender in &plan.senders {
+            let treatments = Treatment::of(sender).iter();
+            cases.extend(treatments.map(|&treatment| Case { sender, network, treatment }));
+        }
+    }
+    cases
+}
+
+fn rows(cases: &[Case], samples: &[Vec<Sample>]) -> Vec<Row> {
+    let figures = cases.iter().zip(samples);
+    figures
+        .filter_map(|(&Case { sender, network, treatment }, samples)| {
+            Some(Row { sender, network, treatment, figures: Figures::of(samples)? })
+        })
+        .collect()
+}
+
+fn measure(case: Case, plan: &Plan, round: usize) -> Result<Sample> {
+    let lab = lab(plan, AckRate::Default)?;
+    let ways = case.network.impairments(plan.link(round));
+    let gather = plan.time_of_frames(GATHERED_FRAMES);
+    let data = ImpairmentSettings { gather, ..ways.data };
+    let manner = Manner { impair: [data, ways.acks].map(Some), ..case.treatment.manner() };
+    let through = through::start(&lab, manner, plan.cores.receiver)?;
+    let (from, to) = (lab.peer().interface(Lab::PEER_INTERFACE), lab.host().interface(TAP));
+    let before = from.counters()?;
+    let cores = [plan.cores.sender, plan.cores.receiver];
+    let route = Route { from: &from, to: &to, address: Lab::HOST_ADDRESSES.0, cores };
+    let watched = watch(case.sender, &route, plan)?;
+    let after = from.counters()?;
+    let frames = Frames {
+        data: after.sent_frames - before.sent_frames,
+        acks: after.received_frames - before.received_frames,
+    };
+    Ok(Sample::new(plan, &watched, frames, &through.finish()?))
+}
+
+/// Two hosts whose sockets never hold a sender back before the link does.
+pub(super) fn lab(plan: &Plan, acks: AckRate) -> Result<Lab> {
+    let options = LabOptions { peer_core: plan.cores.sender, acks, ..LabOptions::default() };
+    let lab = Lab::through_with(options)?;
+    for namespace in [lab.peer(), lab.host()] {
+        namespace.set_sysctl("net.ipv4.tcp_rmem", BUFFERS)?;
+        namespace.set_sysctl("net.ipv4.tcp_wmem", BUFFERS)?;
+    }
+    Ok(lab)
+}
+
+/// What RFC 9293 asks of a receiver: an ACK for every second full segment.
+const SPLIT_EVERY: u16 = 2;
+/// So many come out of the network together, as from a card that moderates its interrupts: the
+/// paper's limit.
+pub(super) const GATHERED_FRAMES: u32 = 20;
+/// Least, first and most: more than the link and its queue ever hold.
+const BUFFERS: &str = "4096 16777216 16777216";

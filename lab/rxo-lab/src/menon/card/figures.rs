@@ -1,0 +1,431 @@
+//! Figures 7 to 9, 11 and 12, and Table 1, in instructions.
+
+use rxo_console::numbers::ratio;
+
+use super::case::{Application, Case};
+use super::category::Category;
+use super::row::{Gain, Row, Rows};
+use crate::card::Expansion;
+use crate::figure::{Bracket, Figure, Guide, Series};
+use crate::menon::receive::fit::Fit;
+use crate::menon::receive::paper::{GAIN_AT_400, PER_PACKET_FACTORS, REQUESTS, SYSTEMS};
+use crate::menon::receive::stack::Stack;
+use crate::statement::Statement;
+use rxo_demo::stats::Spread;
+
+/// Every figure that was measured.
+pub(super) fn all(rows: Rows<'_>) -> Vec<Figure> {
+    let figures = [
+        figure_7(rows),
+        figure_8(rows),
+        figure_9(rows),
+        figure_11(rows),
+        figure_12(rows),
+        table_1(rows),
+    ];
+    figures.into_iter().flatten().collect()
+}
+
+/// What the optimizations gain, for a second and for an instruction.
+fn figure_7(rows: Rows<'_>) -> Option<Figure> {
+    let [one, two, _] = SYSTEMS;
+    let [one_processor, two_processors] =
+        [Case::one_processor, Case::two_processors].map(|place| place(Stack::OPTIMIZED));
+    let places = [
+        (Case::one_processor(Stack::AGGREGATION), Some((AGGREGATION[0], one.aggregation_gain))),
+        (one_processor, Some((OPTIMIZED[0], one.gain))),
+        (one_processor.expanded_by_card(), None),
+        (Case::two_processors(Stack::AGGREGATION), Some((AGGREGATION[1], two.aggregation_gain))),
+        (two_processors, Some((OPTIMIZED[1], two.gain))),
+        (two_processors.expanded_by_card(), None),
+    ];
+    let gained = places.map(|(case, paper)| Gained::of(rows, case, paper));
+    let gained: Vec<Gained> = gained.into_iter().flatten().collect();
+    if gained.is_empty() {
+        return None;
+    }
+    let series = |name: &str, colour, of: &dyn Fn(&Gained) -> Option<f64>| {
+        Series::new(name, gained.iter().map(of).collect()).bars().colour(colour)
+    };
+    let paper = gained.iter().map(|it| Some(1.0 + it.paper?.1 / 100.0)).collect();
+    Some(Figure {
+        number: FIGURE_7,
+        title: "What is received, times Original",
+        fixed: "one connection",
+        x_label: "what is gained by, with how many processors",
+        y_label: "times Original",
+        x: gained.iter().map(Gained::name).collect(),
+        series: vec![
+            Series::reference("paper, for a second", paper).bars().colour(1),
+            series("for a second, saturated", 1, &|it| Some(it.saturated?.time)),
+            series("for a second, from Linux senders", 0, &|it| Some(it.linux?.time)),
+            series("for an instruction", 2, &|it| Some(it.any().instructions)),
+        ],
+        guides: vec![Guide { value: 1.0, meaning: "Original" }],
+        statements: gained.iter().filter_map(Gained::statement).collect(),
+        ..Figure::default()
+    })
+}
+
+/// What a receiver gains over Original: behind a generator that saturates it, as the paper's senders do, and behind
+/// Linux senders.
+struct Gained {
+    case: Case,
+    /// What the paper claims, and its gain in percent; `None` for what it does not have.
+    paper: Option<(&'static str, f64)>,
+    saturated: Option<Gain>,
+    linux: Option<Gain>,
+}
+
+impl Gained {
+    /// `None` if neither was measured.
+    fn of(rows: Rows<'_>, case: Case, paper: Option<(&'static str, f64)>) -> Option<Self> {
+        let [saturated, linux] = [case.saturated(), case].map(|case| rows.gain(case));
+        saturated.or(linux)?;
+        Some(Self { case, paper, saturated, linux })
+    }
+
+    fn name(&self) -> String {
+        let what = if self.case.stack == Stack::OPTIMIZED { "both" } else { "aggregation" };
+        let place = match self.case.application {
+            Application::Worker => "one",
+            Application::Threads => "two",
+        };
+        let expansion = if self.case.expansion == Expansion::Card { ", by card" } else { "" };
+        format!("{what}{expansion}, {place}")
+    }
+
+    fn any(&self) -> Gain {
+        self.saturated.or(self.linux).unwrap_or(Gain { instructions: 0.0, time: 0.0 })
+    }
+
+    /// Held against the saturated receiver, if that was measured.
+    fn statement(&self) -> Option<Statement> {
+        let (claim, paper) = self.paper?;
+        let percent = |times: f64| 100.0 * (times - 1.0);
+        let time = percent(self.any().time);
+        let senders = if self.saturated.is_some() { "saturated" } else { "from Linux senders" };
+        let ours = format!(
+            "{time:+.0} % for a second {senders}, {:+.0} % for an instruction.",
+            percent(self.any().instructions)
+        );
+        Some(Statement::new(claim, Some(time >= paper), ours))
+    }
+}
+
+/// With one processor, and with two.
+const AGGREGATION: [&str; 2] = [
+    "Receive Aggregation alone gains 26 % of throughput for the processor's time with one processor",
+    "Receive Aggregation alone gains 36 % with two processors",
+];
+const OPTIMIZED: [&str; 2] = [
+    "both optimizations gain 45 % of throughput for the processor's time with one processor",
+    "both optimizations gain 67 % with two processors",
+];
+
+/// Where the instructions go, with the application on the worker's thread.
+fn figure_8(rows: Rows<'_>) -> Option<Figure> {
+    let cases = [
+        ("Original, polls of one", Case::SINGLE),
+        (ORIGINAL, Case::one_processor(Stack::ORIGINAL)),
+        ("+ Receive Aggregation", Case::one_processor(Stack::AGGREGATION)),
+        (BOTH, Case::one_processor(Stack::OPTIMIZED)),
+        (BY_CARD, Case::one_processor(Stack::OPTIMIZED).expanded_by_card()),
+    ];
+    let claim = "rx, tx, buffer and non-proto together fall by a factor of 4.3";
+    Some(Figure {
+        number: "8 on a card",
+        fixed: "one connection, one processor",
+        ..profile(rows, &cases, (claim, PER_PACKET_FACTORS[0]))?
+    })
+}
+
+/// Where the instructions go, with the application on a thread of its own.
+fn figure_9(rows: Rows<'_>) -> Option<Figure> {
+    let cases = [
+        (ORIGINAL, Case::two_processors(Stack::ORIGINAL)),
+        ("+ Receive Aggregation", Case::two_processors(Stack::AGGREGATION)),
+        (BOTH, Case::two_processors(Stack::OPTIMIZED)),
+        (BY_CARD, Case::two_processors(Stack::OPTIMIZED).expanded_by_card()),
+    ];
+    let claim = "on two processors rx, tx, buffer and non-proto together fall by a factor of 5.5";
+    Some(Figure {
+        number: "9 on a card",
+        fixed: "one connection, read on a thread",
+        ..profile(rows, &cases, (claim, PER_PACKET_FACTORS[1]))?
+    })
+}
+
+/// A stack of categories for each host, the per-packet ones at the bottom. The paper's claim is by how much these fall
+/// from Original to both optimizations; `None` unless both were measured.
+fn profile(
+    rows: Rows<'_>,
+    cases: &[(&'static str, Case)],
+    (claim, factor): (&'static str, f64),
+) -> Option<Figure> {
+    let measured: Vec<_> =
+        cases.iter().filter_map(|&(name, case)| Some((name, rows.of(case)?))).collect();
+    let named = |wanted| measured.iter().find(|(name, _)| *name == wanted).map(|(_, row)| *row);
+    let (original, optimized) = (named(ORIGINAL)?, named(BOTH)?);
+    let part = |category: Category| {
+        let of = |(_, row): &(&str, &Row)| Some(row.breakdown[category as usize]);
+        Series::new(category.name(), measured.iter().map(of).collect()).stack()
+    };
+    let brackets = measured.iter().enumerate().map(|(place, (_, row))| Bracket {
+        place,
+        to: per_packet(row),
+        name: "per packet",
+    });
+    let [before, after] = [original, optimized].map(per_packet);
+    let found = ratio(before, after);
+    let ours = format!(
+        "By a factor of {found:.1}: from {before:.0} to {after:.0} instructions a packet. Expanding templates, which is the \
+         driver's as in the paper, takes {:.0} instructions an ACK.",
+        optimized.expansion_per_ack()
+    );
+    Some(Figure {
+        title: "Instructions for a packet, by category",
+        x_label: "stack",
+        y_label: "instructions per packet",
+        x: measured.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        series: Category::ALL.into_iter().map(part).collect(),
+        brackets: brackets.collect(),
+        statements: vec![Statement::new(claim, Some(found >= factor), ours)],
+        ..Figure::default()
+    })
+}
+
+fn per_packet(row: &Row) -> f64 {
+    Category::PER_PACKET.iter().map(|&category| row.breakdown[category as usize]).sum()
+}
+
+/// Cost over the Aggregation Limit.
+fn figure_11(rows: Rows<'_>) -> Option<Figure> {
+    let limits = rows.limits();
+    if limits.len() < 3 {
+        return None;
+    }
+    let points: Vec<_> =
+        limits.iter().map(|(limit, row)| (*limit, row.per_packet.median)).collect();
+    let fit = Fit::of(&points)?;
+    let original = rows.of(Case::one_processor(Stack::ORIGINAL));
+    Some(Figure {
+        number: "11 on a card",
+        title: "Instructions for a packet, by Aggregation Limit",
+        fixed: "one connection, both optimizations",
+        x_label: "Aggregation Limit",
+        y_label: "instructions per packet",
+        x: limits.iter().map(|(limit, _)| limit.to_string()).collect(),
+        series: vec![
+            Series::of_spreads(
+                "here",
+                limits.iter().map(|(_, row)| Some(row.per_packet)).collect(),
+            ),
+            Series::reference(
+                "x + y/k, fitted",
+                points.iter().map(|(limit, _)| Some(fit.at(*limit))).collect(),
+            ),
+        ],
+        guides: original
+            .map(|row| Guide { value: row.per_packet.median, meaning: "Original" })
+            .into_iter()
+            .collect(),
+        ..Figure::default()
+    })
+}
+
+/// Cost over the number of connections.
+fn figure_12(rows: Rows<'_>) -> Option<Figure> {
+    let connections = rows.connections();
+    if connections.len() < 2 {
+        return None;
+    }
+    let line = |stack: Stack| {
+        let of = |&connections: &usize| {
+            Some(rows.of(Case { connections, ..Case::one_processor(stack) })?.per_packet)
+        };
+        Series::of_spreads(stack.name(), connections.iter().map(of).collect())
+    };
+    Some(Figure {
+        number: "12 on a card",
+        title: "Instructions for a packet, by connections",
+        fixed: "one processor",
+        x_label: "connections",
+        y_label: "instructions per packet",
+        x: connections.iter().map(usize::to_string).collect(),
+        series: [Stack::ORIGINAL, Stack::OPTIMIZED].into_iter().map(line).collect(),
+        statements: vec![at_many(rows)],
+        ..Figure::default()
+    })
+}
+
+fn at_many(rows: Rows<'_>) -> Statement {
+    let claim = "at 400 connections the optimized system is 40 % better than the original";
+    let case = Case { connections: MANY, ..Case::one_processor(Stack::OPTIMIZED) };
+    let original = rows.of(case.original());
+    let Some((original, optimized)) = original.zip(rows.of(case)) else {
+        return Statement::new(claim, None, "400 connections were not measured.".into());
+    };
+    let gain = 100.0 * (ratio(original.per_packet.median, optimized.per_packet.median) - 1.0);
+    let ours = format!("{gain:+.0} % packets for an instruction.");
+    let sent_again = [original, optimized].map(|row| row.sent_again_percent.max);
+    if sent_again.into_iter().all(|percent| percent <= MOST_SENT_AGAIN_PERCENT) {
+        return Statement::new(claim, Some(gain >= GAIN_AT_400), ours);
+    }
+    let why = format!(
+        "In the counted transfers {:.1} % of the segments were sent again in Original and {:.1} % with both, which \
+         cost instructions too; above {MOST_SENT_AGAIN_PERCENT} % a gain may be fewer losses.",
+        sent_again[0], sent_again[1]
+    );
+    Statement::undecided(claim, ours, why)
+}
+
+/// Single bytes there and back, in percent of Original.
+fn table_1(rows: Rows<'_>) -> Option<Figure> {
+    let [before, after] =
+        [Stack::ORIGINAL, Stack::OPTIMIZED].map(|stack| rows.of(Case::requests(stack)));
+    let (before, after) = (before?.per_byte, after?.per_byte);
+    let instructions = 100.0 * ratio(before.median, after.median);
+    let paper = REQUESTS.iter().map(|(_, [before, after])| Some(100.0 * after / before));
+    let names = REQUESTS.iter().map(|(name, _)| *name);
+    Some(Figure {
+        number: TABLE_1,
+        title: "Requests and responses of one byte, with both optimizations",
+        fixed: "one connection",
+        x_label: "system",
+        y_label: "exchanges, percent of Original",
+        x: names.chain(["here: for an instruction"]).map(str::to_owned).collect(),
+        series: vec![
+            Series::reference("paper: for a second", paper.chain([None]).collect())
+                .bars()
+                .colour(0),
+            Series::new("here", [None, None, None, Some(instructions)].to_vec()).bars().colour(0),
+        ],
+        guides: vec![Guide { value: 100.0, meaning: "Original" }],
+        statements: vec![impact(before, after)],
+        ..Figure::default()
+    })
+}
+
+/// Whether an exchange costs noticeably more. Rounds on both sides of the limit decide nothing.
+fn impact(before: Spread, after: Spread) -> Statement {
+    let claim = "the optimizations \"have no noticeable impact on the latency of packet processing\" (asked for: at \
+                 most 2 % more instructions)";
+    let more = |after, before| 100.0 * (ratio(after, before) - 1.0);
+    let ours = format!(
+        "{:.0} instructions an exchange without, {:.0} with both: {:+.1} %.",
+        before.median,
+        after.median,
+        more(after.median, before.median)
+    );
+    let (least, most) = (more(after.min, before.max), more(after.max, before.min));
+    if least <= MOST_MORE_PERCENT && most > MOST_MORE_PERCENT {
+        let why =
+            format!("The rounds are on both sides of that, from {least:+.1} to {most:+.1} %.");
+        return Statement::undecided(claim, ours, why);
+    }
+    Statement::new(claim, Some(most <= MOST_MORE_PERCENT), ours).unless_it_holds(|| {
+        format!(
+            "At one a nanosecond the difference is {:.1} us; an exchange of the paper's takes 127 us.",
+            (after.median - before.median) / 1e3
+        )
+    })
+}
+
+/// Its gains are for processor time.
+pub(super) const FIGURE_7: &str = "7 on a card";
+/// Requests and responses, whose count has in it the turns that found nothing.
+pub(super) const TABLE_1: &str = "Table 1 on a card";
+const ORIGINAL: &str = "Original";
+/// Both optimizations.
+const BOTH: &str = "+ ACK Offload";
+/// Both, and what expands templates costs the receiver nothing.
+const BY_CARD: &str = "+ ACK Offload, by card";
+const MANY: usize = 400;
+/// How many more instructions an exchange may cost with both optimizations.
+const MOST_MORE_PERCENT: f64 = 2.0;
+/// With more losses, what a packet costs is what losses cost as well.
+const MOST_SENT_AGAIN_PERCENT: f64 = 1.0;
+
+#[cfg(test)]
+mod tests {
+    use super::super::network::Sample;
+    use super::super::row::tests::{row, sample};
+    use super::*;
+
+    #[test]
+    fn a_run_that_ended_before_both_optimizations_has_no_profile() {
+        for place in [Case::one_processor, Case::two_processors] {
+            let rows: Vec<_> =
+                Stack::ALL.into_iter().map(|stack| row(place(stack), 1_000.0, 500.0)).collect();
+            let profiles = |rows: &[Row]| {
+                [figure_8(Rows(rows)), figure_9(Rows(rows))].into_iter().flatten().count()
+            };
+            assert_eq!((profiles(&rows), profiles(&rows[..2])), (1, 0));
+        }
+    }
+
+    #[test]
+    fn what_is_gained_is_held_against_the_saturated_receiver() {
+        let rows = |case: &dyn Fn(Stack) -> Case, [original, optimized]: [f64; 2]| {
+            let original = row(case(Stack::ORIGINAL), 1_000.0, original);
+            [original, row(case(Stack::OPTIMIZED), 400.0, optimized)]
+        };
+        let linux = rows(&Case::one_processor, [500.0, 400.0]);
+        let said = |rows: &[Row]| figure_7(Rows(rows)).unwrap().statements[0].clone();
+        assert_eq!(said(&linux).holds, Some(false), "{:?}", said(&linux));
+        let both = [linux, rows(&|stack| Case::one_processor(stack).saturated(), [500.0, 300.0])];
+        let said = said(&both.concat());
+        assert!(said.holds == Some(true) && said.ours.contains("+67 % for a second saturated"));
+    }
+
+    #[test]
+    fn what_the_card_expands_is_shown_and_not_judged() {
+        let case = Case::one_processor(Stack::OPTIMIZED);
+        let rows = [
+            row(case.original(), 1_000.0, 500.0),
+            row(case, 400.0, 400.0),
+            row(case.expanded_by_card(), 100.0, 100.0),
+        ];
+        let figure = figure_7(Rows(&rows)).unwrap();
+        assert_eq!(figure.x, ["both, one", "both, by card, one"]);
+        assert_eq!(figure.series[0].values, [Some(1.45), None], "the paper's driver expands");
+        let [said] = &figure.statements[..] else { panic!("{:?}", figure.statements) };
+        assert!(said.holds == Some(false) && said.ours.contains("+25 % for a second"), "{said:?}");
+        let profile = figure_8(Rows(&rows)).unwrap();
+        assert!(profile.statements[0].ours.contains("By a factor of 2.5"), "{profile:?}");
+    }
+
+    /// At 400 connections, with so many segments of 2,000 sent again.
+    fn at_400(instructions: f64, sent_again: u64) -> Statement {
+        let row = |(stack, instructions)| {
+            let case = Case { connections: MANY, ..Case::one_processor(stack) };
+            let counted_retransmissions = sent_again;
+            Row::of(case, &[Sample { counted_retransmissions, ..sample(instructions, 500.0) }])
+        };
+        let stacks = [(Stack::ORIGINAL, 1_000.0), (Stack::OPTIMIZED, instructions)];
+        at_many(Rows(&stacks.into_iter().filter_map(row).collect::<Vec<_>>()))
+    }
+
+    #[test]
+    fn a_gain_at_400_connections_counts_only_if_hardly_anything_is_sent_again() {
+        assert_eq!(
+            [at_400(700.0, 20), at_400(720.0, 20)].map(|said| said.holds),
+            [Some(true), Some(false)]
+        );
+        let lossy = at_400(700.0, 21).text();
+        assert!(lossy.starts_with("no verdict: "), "{lossy}");
+        assert!(lossy.contains("+43 % packets") && lossy.contains("fewer"), "{lossy}");
+        assert!(at_many(Rows(&[])).text().starts_with("not measured: "));
+    }
+
+    #[test]
+    fn rounds_on_both_sides_of_the_limit_decide_nothing() {
+        let of =
+            |after: [f64; 3]| impact(Spread::of([1_000.0]).unwrap(), Spread::of(after).unwrap());
+        assert_eq!(of([1_010.0, 1_014.0, 1_019.0]).holds, Some(true));
+        assert_eq!(of([1_030.0, 1_040.0, 1_050.0]).holds, Some(false));
+        let mixed = of([1_010.0, 1_014.0, 1_024.0]).text();
+        assert!(mixed.starts_with("no verdict: ") && mixed.contains("+1.0 to +2.4 %"), "{mixed}");
+    }
+}

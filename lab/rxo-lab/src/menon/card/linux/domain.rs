@@ -1,0 +1,121 @@
+//! The driver domain as a process of its own: rxo's worker between the card's ring and a guest's.
+//!
+//! It passes frames on, says that it counts when it is told to, and from then on callgrind counts the worker. Told
+//! again, it prints what has passed since.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use rxo::device::Pause;
+use rxo::live::{Device, DeviceOptions, SystemWaiter};
+use rxo::{Duplex, Worker, WorkerConfig};
+use rxo_console::output;
+use rxo_driver::{DeviceSink, DeviceSource};
+use serde::{Deserialize, Serialize};
+
+use super::super::receiver::counted_phase;
+use crate::menon::receive::stack::Stack;
+
+/// What `rxo-lab menon card` starts; not for users.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DomainFlags {
+    /// The card's socket.
+    #[arg(long)]
+    pub(crate) card: PathBuf,
+    /// The guest's socket.
+    #[arg(long)]
+    pub(crate) guest: PathBuf,
+    /// The Aggregation Limit; without it each frame is alone.
+    #[arg(long)]
+    pub(crate) limit: Option<u16>,
+    /// Full segments for an ACK on the wire.
+    #[arg(long)]
+    pub(crate) ack_split: Option<u16>,
+}
+
+/// What has passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Passed {
+    /// Frames from the card.
+    pub(super) packets: u64,
+    /// Packets for the guest.
+    pub(super) deliveries: u64,
+    /// Frames of the guest.
+    pub(super) from_guest: u64,
+    /// Frames to the card.
+    pub(super) acks: u64,
+}
+
+type Domain = Worker<DeviceSource, DeviceSink, DeviceSource, DeviceSink>;
+
+/// Passes frames on, in two steps.
+///
+/// # Errors
+/// If a device cannot be opened, or fails.
+pub(crate) fn run(flags: &DomainFlags) -> Result<()> {
+    let mut domain = start(flags)?;
+    output::json_line(&"ready")?;
+    pass_on(&mut domain)?;
+    let before = passed(&mut domain);
+    output::json_line(&"counting")?;
+    counted_phase(|| pass_on(&mut domain))?;
+    output::json_line(&passed(&mut domain).since(before))
+}
+
+fn start(flags: &DomainFlags) -> Result<Domain> {
+    let DomainFlags { card, guest, limit, ack_split } = flags;
+    let open = |kind, path: &PathBuf| -> Result<_> {
+        let name = format!("{kind}:{}", path.display()).parse()?;
+        let Device { source, sink } = Device::open(&name, DeviceOptions::default())?;
+        Ok(Duplex { source, sink })
+    };
+    let stack = Stack { aggregation_limit: *limit, ack_offload: false };
+    let config = WorkerConfig {
+        pause: Pause::NEVER,
+        overload: None,
+        ack_split: *ack_split,
+        ..WorkerConfig::new(stack.policy())
+    };
+    Ok(Worker::new(open("virtio", card)?, open("vhost", guest)?, config)?)
+}
+
+/// Passes frames on until a line comes on standard input, or that ends.
+fn pass_on(domain: &mut Domain) -> Result<()> {
+    let is_told = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // What cannot be read has ended.
+            _ = std::io::stdin().read_line(&mut String::new());
+            is_told.store(true, Ordering::Relaxed);
+        });
+        Ok(domain.run(&mut SystemWaiter::resting(REST), &is_told, |_| ())?)
+    })
+}
+
+fn passed(domain: &mut Domain) -> Passed {
+    let reading = domain.reading();
+    Passed {
+        packets: reading.nic_in.frames,
+        deliveries: reading.host_out.packets,
+        from_guest: reading.host_in.frames,
+        acks: reading.nic_out.frames,
+    }
+}
+
+impl Passed {
+    const fn since(self, before: Self) -> Self {
+        Self {
+            packets: self.packets - before.packets,
+            deliveries: self.deliveries - before.deliveries,
+            from_guest: self.from_guest - before.from_guest,
+            acks: self.acks - before.acks,
+        }
+    }
+}
+
+/// A turn that finds nothing is counted too, so it is made rare.
+const REST: Duration = Duration::from_millis(4);

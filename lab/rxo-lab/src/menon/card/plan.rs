@@ -1,0 +1,182 @@
+//! What the flags of `rxo-lab menon card` mean.
+
+use anyhow::{Context, Result};
+use rxo_testbed::GuestImage;
+
+use super::case::Case;
+use super::linux::Feed;
+use super::prefetch::Prefetch;
+use crate::flags::{CardExperiment, CardFlags, ExtentFlags};
+use crate::guests;
+use crate::menon::receive::stack::{PAPERS_LIMIT, Stack};
+use rxo_demo::experiment::Output;
+use rxo_demo::limits::within;
+use rxo_demo::machine::Cores;
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// None twice.
+    pub(super) cases: Vec<Case>,
+    pub(super) rounds: usize,
+    /// Bytes of a transfer whose processor time is measured. The middle half counts.
+    pub(super) timed_bytes: u64,
+    /// Bytes of a transfer whose instructions are counted. The middle half counts.
+    pub(super) counted_bytes: u64,
+    /// The same of requests of a byte.
+    pub(super) timed_requests: u64,
+    pub(super) counted_requests: u64,
+    /// What Linux's own stack is fed.
+    pub(super) feeds: Vec<Feed>,
+    /// Bytes of the longer transfer to a guest.
+    pub(super) guest_bytes: usize,
+    /// Processors that are simulated.
+    pub(super) simulated: Vec<Prefetch>,
+    pub(super) cores: Cores,
+    pub(super) output: Output,
+}
+
+impl Plan {
+    /// Finds what counts instructions, and the kernel for guests, which may have to come from the network that a
+    /// private one lacks.
+    ///
+    /// # Errors
+    /// If instructions cannot be counted or a guest cannot be started here; the message says what to install.
+    pub(crate) fn prepare(&self) -> Result<()> {
+        crate::callgrind::check()?;
+        if self.feeds.is_empty() {
+            return Ok(());
+        }
+        let found = GuestImage::compiler().map_err(Into::into).and_then(|_| guests::image());
+        found
+            .map(|_| ())
+            .context("Linux's own stack needs a guest; name other experiments with --only")
+    }
+
+    /// The plan for what was typed.
+    ///
+    /// # Errors
+    /// When a number is invalid; the message says what would be accepted.
+    pub(crate) fn from_flags(flags: &CardFlags) -> Result<Self> {
+        let CardFlags { extent: ExtentFlags { quick, rounds, json }, only, out } = flags;
+        let rounds = rounds.unwrap_or(if *quick { 1 } else { ROUNDS });
+        within("--rounds", rounds, 1..=MOST_ROUNDS)?;
+        let [timed_bytes, counted_bytes] = if *quick { QUICK_BYTES } else { BYTES };
+        let [timed_requests, counted_requests] = if *quick { QUICK_REQUESTS } else { REQUESTS };
+        // All that takes minutes is left out of a quick run, unless it is named.
+        let wanted = |one| only.contains(&one) || (only.is_empty() && !*quick);
+        Ok(Self {
+            cases: cases(only, *quick),
+            rounds,
+            timed_bytes,
+            counted_bytes,
+            timed_requests,
+            counted_requests,
+            feeds: Feed::ALL.into_iter().filter(|_| wanted(CardExperiment::Linux)).collect(),
+            guest_bytes: if *quick { QUICK_GUEST_BYTES } else { GUEST_BYTES },
+            simulated: Prefetch::ALL
+                .into_iter()
+                .filter(|_| wanted(CardExperiment::Prefetch))
+                .collect(),
+            cores: Cores::choose(),
+            output: Output::drawn(*json, out)?,
+        })
+    }
+}
+
+fn cases(only: &[CardExperiment], quick: bool) -> Vec<Case> {
+    let wanted = |one| only.is_empty() || only.contains(&one);
+    let mut cases = Vec::new();
+    if wanted(CardExperiment::Profile) {
+        cases.push(Case::SINGLE);
+        cases.extend(Stack::ALL.map(Case::one_processor));
+        cases.push(Case::one_processor(Stack::OPTIMIZED).expanded_by_card());
+    }
+    if wanted(CardExperiment::Threads) && !(quick && only.is_empty()) {
+        cases.extend(Stack::ALL.map(Case::two_processors));
+        cases.push(Case::two_processors(Stack::OPTIMIZED).expanded_by_card());
+    }
+    if wanted(CardExperiment::Saturation) && !(quick && only.is_empty()) {
+        for place in [Case::one_processor, Case::two_processors] {
+            cases.extend(Stack::ALL.map(|stack| place(stack).saturated()));
+            cases.push(place(Stack::OPTIMIZED).saturated().expanded_by_card());
+        }
+    }
+    if wanted(CardExperiment::Limit) {
+        let limits: &[u16] = if quick { &QUICK_LIMITS } else { &AGGREGATION_LIMITS };
+        cases.push(Case::one_processor(Stack::ORIGINAL));
+        cases.extend(limits.iter().map(|&limit| Case::one_processor(Stack::limited(limit))));
+    }
+    if wanted(CardExperiment::Connections) && !(quick && only.is_empty()) {
+        for connections in CONNECTIONS {
+            let case = |stack| Case { connections, ..Case::one_processor(stack) };
+            cases.extend([Stack::ORIGINAL, Stack::OPTIMIZED].map(case));
+        }
+    }
+    if wanted(CardExperiment::Exchange) {
+        cases.extend([Stack::ORIGINAL, Stack::OPTIMIZED].map(Case::requests));
+    }
+    let mut kept = Vec::with_capacity(cases.len());
+    cases.into_iter().for_each(|case| {
+        if !kept.contains(&case) {
+            kept.push(case);
+        }
+    });
+    kept
+}
+
+const AGGREGATION_LIMITS: [u16; 10] = [1, 2, 3, 4, 5, 7, 10, PAPERS_LIMIT, 30, 35];
+const QUICK_LIMITS: [u16; 2] = [1, PAPERS_LIMIT];
+const CONNECTIONS: [usize; 5] = [1, 5, 25, 100, 400];
+const ROUNDS: usize = 3;
+const MOST_ROUNDS: usize = 100;
+/// For time and for instructions. Under callgrind a receiver is about fifty times as slow.
+const BYTES: [u64; 2] = [2_000_000_000, 120_000_000];
+const QUICK_BYTES: [u64; 2] = [40_000_000, 12_000_000];
+
+/// For time and for instructions.
+const REQUESTS: [u64; 2] = [20_000, 1_000];
+const QUICK_REQUESTS: [u64; 2] = [400, 80];
+const GUEST_BYTES: usize = 16 << 20;
+const QUICK_GUEST_BYTES: usize = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::typed;
+
+    fn plan(line: &str) -> Result<Plan> {
+        Plan::from_flags(&typed::<CardFlags>(line)?)
+    }
+
+    #[test]
+    fn what_experiments_share_is_measured_once() {
+        let whole = plan("").unwrap();
+        assert_eq!(whole.cases.len(), 5 + 4 + 8 + 9 + 8 + 2);
+        for (n, case) in whole.cases.iter().enumerate() {
+            assert!(!whole.cases[..n].contains(case), "{case:?}");
+        }
+        let rows = [
+            ("profile", 5),
+            ("threads", 4),
+            ("saturation", 8),
+            ("limit", 11),
+            ("connections", 10),
+            ("exchange", 2),
+        ];
+        for (only, count) in rows {
+            assert_eq!(plan(&format!("--only {only}")).unwrap().cases.len(), count, "{only}");
+        }
+        let quick = plan("--quick").unwrap();
+        assert_eq!((quick.cases.len(), quick.feeds.len(), quick.simulated.len()), (8, 0, 0));
+        let named = plan("--quick --only linux,prefetch").unwrap();
+        assert_eq!((named.cases.len(), named.feeds.len(), named.simulated.len()), (0, 4, 3));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_can() {
+        let error = plan("--rounds 101").unwrap_err().to_string();
+        assert_eq!(error, "--rounds 101: choose 1 to 100");
+        assert!(plan("--seconds 1s").is_err());
+    }
+}

@@ -1,0 +1,370 @@
+//! The receiving host as a process of its own, on a card's socket.
+//!
+//! It reads what the connections send, and measures the middle half of it: processor time, or under
+//! callgrind the instructions inside [`counted_phase`]. It compares what it reads before and after that with
+//! what was sent.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver as Results, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use rxo::live::host::config;
+use rxo::live::{Device, DeviceOptions};
+use rxo::tcp::AckPolicy;
+use rxo_coalesce::Config as EngineConfig;
+use rxo_console::output;
+use rxo_driver::{DeviceSink, DeviceSource, clock, wait};
+use rxo_host::{Host, HostConfig, HostCounters, IpCidr, TcpListener, TcpStream};
+use rxo_testbed::traffic::Pattern;
+use rxo_testbed::{CpuMeter, CpuReading};
+use serde::{Deserialize, Serialize};
+
+use crate::menon::receive::stack::Stack;
+
+/// What `rxo-lab menon card` starts; not for users.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReceiverFlags {
+    /// The card's socket.
+    #[arg(long)]
+    pub(crate) socket: PathBuf,
+    /// The host's address, in a network of 24 bits.
+    #[arg(long)]
+    pub(crate) address: IpAddr,
+    /// The Aggregation Limit; without it each frame is alone.
+    #[arg(long)]
+    pub(crate) limit: Option<u16>,
+    /// Whether ACKs leave as templates.
+    #[arg(long)]
+    pub(crate) ack_offload: bool,
+    /// Frames that one poll takes at most.
+    #[arg(long)]
+    pub(crate) poll_frames: usize,
+    /// Connections to wait for.
+    #[arg(long)]
+    pub(crate) connections: usize,
+    /// Bytes that all of them send together.
+    #[arg(long)]
+    pub(crate) bytes: u64,
+    /// Whether each byte is sent back.
+    #[arg(long)]
+    pub(crate) echo: bool,
+    /// Whether each connection is read on a thread of its own.
+    #[arg(long)]
+    pub(crate) threads: bool,
+    /// How long a worker that finds nothing pauses, in microseconds.
+    #[arg(long)]
+    pub(crate) pause_us: u64,
+    /// The core of all threads.
+    #[arg(long)]
+    pub(crate) core: Option<usize>,
+}
+
+/// What was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Measured {
+    /// Payload that was read.
+    pub(super) bytes: u64,
+    /// Frames that came from the card.
+    pub(super) packets: u64,
+    /// Deliveries to connections.
+    pub(super) deliveries: u64,
+    /// Packets handed to the card. A template is one packet.
+    pub(super) handed_over: u64,
+    /// ACKs in them.
+    pub(super) acks: u64,
+    /// Processor time of all threads.
+    pub(super) cpu_s: f64,
+    pub(super) seconds: f64,
+    /// Turns that found nothing, after which the worker paused.
+    pub(super) pauses: u64,
+}
+
+/// Says that it is there, receives, and prints what was measured as a line of JSON.
+///
+/// # Errors
+/// When the card is not there or goes, or anything is lost or wrong.
+pub(crate) fn run(flags: &ReceiverFlags, stop: &AtomicBool) -> Result<()> {
+    if let Some(core) = flags.core {
+        rxo_testbed::pin_to_core(core)?;
+    }
+    let mut receiver = Receiver::new(flags, stop)?;
+    output::json_line(&"ready")?;
+    let all = flags.bytes;
+    receiver.receive(all / 4)?;
+    let before = receiver.reading()?;
+    counted_phase(|| receiver.receive(all / 4 * 3))?;
+    let measured = receiver.reading()?.since(&before);
+    receiver.receive(all)?;
+    if flags.echo {
+        receiver.see_off()?;
+    }
+    output::json_line(&measured)
+}
+
+/// The name of [`counted_phase`], for callgrind.
+pub(super) const COUNTED: &str = "counted_phase";
+
+/// Callgrind counts in here.
+#[inline(never)]
+pub(super) fn counted_phase<T>(work: impl FnOnce() -> T) -> T {
+    // Without this the call would be the last thing done, and a jump instead.
+    std::hint::black_box(work())
+}
+
+/// Both ends of the channel on which reading threads say how they ended.
+type Ends = (Sender<Result<()>>, Results<Result<()>>);
+
+struct Receiver<'s> {
+    host: Host<DeviceSource, DeviceSink>,
+    listener: TcpListener,
+    /// Connections that are read here.
+    own: Vec<Connection>,
+    /// What threads have ended with, if connections are read by these.
+    threads: Option<Ends>,
+    shared: Arc<Shared>,
+    flags: ReceiverFlags,
+    last_progress: (u64, Instant),
+    pauses: u64,
+    stop: &'s AtomicBool,
+}
+
+/// What reading threads share with the worker.
+#[derive(Debug, Default)]
+struct Shared {
+    bytes: AtomicU64,
+}
+
+struct Reading {
+    at: Instant,
+    bytes: u64,
+    cpu: CpuReading,
+    host: HostCounters,
+    pauses: u64,
+}
+
+impl<'s> Receiver<'s> {
+    fn new(flags: &ReceiverFlags, stop: &'s AtomicBool) -> Result<Self> {
+        let name = format!("virtio:{}", flags.socket.display()).parse()?;
+        let device = Device::open(&name, DeviceOptions::default())?;
+        let stack = Stack { aggregation_limit: flags.limit, ack_offload: flags.ack_offload };
+        let mut config = HostConfig {
+            engine: EngineConfig::new(stack.policy()),
+            ack_templates: stack.ack_offload,
+            budget_frames: flags.poll_frames,
+            ..config(vec![IpCidr::new(flags.address, PREFIX_BITS)?])
+        };
+        config.tcp.acks = AckPolicy::EverySecondSegment;
+        let host = Host::new(device.source, device.sink, config)?;
+        let listener = host.handle().listen(SocketAddr::new(flags.address, PORT), BACKLOG)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self {
+            host,
+            listener,
+            own: Vec::new(),
+            threads: flags.threads.then(channel),
+            shared: Arc::default(),
+            flags: flags.clone(),
+            last_progress: (0, Instant::now()),
+            pauses: 0,
+            stop,
+        })
+    }
+
+    /// Turns until `bytes` have been read. A worker that finds nothing pauses, so that frames gather as behind a
+    /// card that moderates its notifications.
+    fn receive(&mut self, bytes: u64) -> Result<()> {
+        let phase = Phase::of(bytes, self.flags.bytes);
+        while self.shared.bytes.load(Ordering::Relaxed) < bytes {
+            let turn = self.host.turn(clock::now())?;
+            let read = self.read_all(phase)?;
+            if turn.is_idle() && read == 0 {
+                self.accept()?;
+                self.check_progress()?;
+                self.pauses += 1;
+                wait::pause(Duration::from_micros(self.flags.pause_us));
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns until the streams have ended, so that the last answers have arrived.
+    fn see_off(&mut self) -> Result<()> {
+        while !self.own.iter().all(|connection| connection.is_ended) {
+            self.host.turn(clock::now())?;
+            self.read_all(Phase::Compared)?;
+            self.check_progress()?;
+        }
+        Ok(())
+    }
+
+    fn read_all(&mut self, phase: Phase) -> Result<u64> {
+        let mut read = 0;
+        for connection in &mut self.own {
+            // All that the turn brought, so that the application keeps up and no text waits.
+            loop {
+                let came = connection.read_some(phase)?;
+                if self.flags.echo {
+                    connection.answer(came)?;
+                }
+                read += came;
+                if came < READ_BYTES as u64 {
+                    break;
+                }
+            }
+        }
+        self.shared.bytes.fetch_add(read, Ordering::Relaxed);
+        Ok(read)
+    }
+
+    fn accept(&mut self) -> Result<()> {
+        loop {
+            let (stream, peer) = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error).context("no connection can be accepted"),
+            };
+            let connection = Connection::new(stream, peer.port());
+            let Some((tell, _)) = &self.threads else {
+                connection.stream.set_nonblocking(true)?;
+                self.own.push(connection);
+                continue;
+            };
+            let (tell, shared, all) = (tell.clone(), Arc::clone(&self.shared), self.flags.bytes);
+            let each = all / self.flags.connections as u64;
+            let work = move || tell.send(connection.read_to_end(&shared, each));
+            thread::Builder::new().name("application".to_owned()).spawn(work)?;
+        }
+    }
+
+    fn check_progress(&mut self) -> Result<()> {
+        if let Some(Ok(ended)) = self.threads.as_ref().map(|(_, ended)| ended.try_recv()) {
+            ended?;
+        }
+        let bytes = self.shared.bytes.load(Ordering::Relaxed);
+        if self.last_progress.0 != bytes {
+            self.last_progress = (bytes, Instant::now());
+        }
+        ensure!(!self.stop.load(Ordering::Relaxed), "stopped by a signal");
+        if self.last_progress.1.elapsed() > PATIENCE {
+            bail!("nothing came for {} s after {bytes} bytes", PATIENCE.as_secs());
+        }
+        Ok(())
+    }
+
+    fn reading(&mut self) -> Result<Reading> {
+        Ok(Reading {
+            at: Instant::now(),
+            bytes: self.shared.bytes.load(Ordering::Relaxed),
+            cpu: CpuMeter::new().read()?,
+            host: self.host.counters(),
+            pauses: self.pauses,
+        })
+    }
+}
+
+impl Reading {
+    fn since(&self, before: &Self) -> Measured {
+        let (now, then) = (&self.host, &before.host);
+        Measured {
+            bytes: self.bytes - before.bytes,
+            packets: now.source.frames - then.source.frames,
+            deliveries: now.deliveries - then.deliveries,
+            handed_over: now.sink.packets - then.sink.packets,
+            acks: now.sink.frames - then.sink.frames,
+            cpu_s: self.cpu.since(&before.cpu).rest.as_secs_f64(),
+            seconds: (self.at - before.at).as_secs_f64(),
+            pauses: self.pauses - before.pauses,
+        }
+    }
+}
+
+/// Which part of the transfer is received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Everything is compared.
+    Compared,
+    /// It is measured, so nothing is compared.
+    Measured,
+}
+
+impl Phase {
+    const fn of(until: u64, all: u64) -> Self {
+        if until > all / 4 && until < all { Self::Measured } else { Self::Compared }
+    }
+}
+
+struct Connection {
+    stream: TcpStream,
+    pattern: Pattern,
+    port: u16,
+    bytes: u64,
+    buffer: Vec<u8>,
+    is_ended: bool,
+}
+
+impl Connection {
+    fn new(stream: TcpStream, port: u16) -> Self {
+        let (pattern, buffer) = (Pattern::of_port(port), vec![0; READ_BYTES]);
+        Self { stream, pattern, port, bytes: 0, buffer, is_ended: false }
+    }
+
+    /// Reads what is there.
+    fn read_some(&mut self, phase: Phase) -> Result<u64> {
+        let count = match self.stream.read(&mut self.buffer) {
+            Ok(count) => {
+                self.is_ended = count == 0;
+                count
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+            Err(error) => {
+                return Err(error)
+                    .with_context(|| format!("the stream from port {} broke", self.port));
+            }
+        };
+        let came = &self.buffer[..count];
+        if phase == Phase::Compared && self.pattern.check(self.bytes, came).is_err() {
+            bail!("the stream from port {} has wrong bytes after {}", self.port, self.bytes);
+        }
+        self.bytes += count as u64;
+        Ok(count as u64)
+    }
+
+    /// Sends back the `count` bytes that were read last.
+    fn answer(&mut self, count: u64) -> Result<()> {
+        let bytes = &self.buffer[..count as usize];
+        let sent = self.stream.write_all(bytes);
+        sent.with_context(|| format!("cannot answer port {}", self.port))
+    }
+
+    /// Reads all `bytes` of the stream, on a thread of its own.
+    fn read_to_end(mut self, shared: &Shared, bytes: u64) -> Result<()> {
+        self.read_until(shared, bytes / 4, bytes)?;
+        counted_phase(|| self.read_until(shared, bytes / 4 * 3, bytes))?;
+        self.read_until(shared, bytes, bytes)
+    }
+
+    fn read_until(&mut self, shared: &Shared, until: u64, all: u64) -> Result<()> {
+        let phase = Phase::of(until, all);
+        while self.bytes < until {
+            let read = self.read_some(phase)?;
+            ensure!(read > 0, "the stream from port {} ended after {}", self.port, self.bytes);
+            shared.bytes.fetch_add(read, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// Where the receiver listens.
+pub(super) const PORT: u16 = 5_000;
+/// Of the lab's IPv4 network.
+const PREFIX_BITS: u8 = 24;
+const BACKLOG: usize = 512;
+const READ_BYTES: usize = 128 << 10;
+const PATIENCE: Duration = Duration::from_secs(20);

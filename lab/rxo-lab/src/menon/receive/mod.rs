@@ -1,0 +1,76 @@
+//! `rxo-lab menon`: what Receive Aggregation and Acknowledgment Offload gain a
+//! receiving host (section 5), on rxo's own stack.
+//!
+//! The flags become a [`plan`] of [`stack`]s. One [`measure`]ment is a [`station`] (rxo's host with its
+//! [`worker`], and threads that read) with Linux senders; it gives a [`sample`] in which the worker's
+//! [`stages`] are the paper's [`category`]s. Samples become [`row`]s, these the [`figures`], with a
+//! [`fit`] and what the [`paper`] states, and [`aims`] of our own, all in the [`findings`].
+
+mod aims;
+mod category;
+mod figures;
+mod findings;
+pub(super) mod fit;
+mod measure;
+pub(super) mod paper;
+mod plan;
+mod row;
+mod sample;
+pub(super) mod stack;
+mod stages;
+mod station;
+mod units;
+mod worker;
+
+use anyhow::Result;
+
+use self::findings::Found;
+pub(crate) use self::plan::Plan;
+use self::row::{ExchangeRow, Row};
+use self::sample::{Bulk, Exchange};
+use self::stack::Case;
+use self::units::Units;
+use rxo_demo::experiment::{Experiment, Output};
+use rxo_demo::turns::{Cases, Turns};
+
+impl Experiment for Plan {
+    type Findings = Found;
+
+    fn steps(&self) -> Result<usize> {
+        Ok(self.effort.rounds * (self.bulk.len() + self.exchange.len()))
+    }
+
+    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+        let rounds = self.effort.rounds;
+        let bulk = turns.measure(
+            Cases { cases: &self.bulk, rounds, rotated: 1 },
+            Case::name,
+            |case, _| measure::bulk(case, self),
+            bulk_line,
+        )?;
+        let exchange = turns.measure(
+            Cases { cases: &self.exchange, rounds, rotated: 1 },
+            |stack| format!("exchange, {}", stack.name()),
+            |stack, _| measure::request_response(stack, self),
+            |sample: &Exchange| format!("{:>6.0} a second", sample.per_s),
+        )?;
+        let bulk = self.bulk.iter().zip(&bulk);
+        let bulk = bulk.filter_map(|(case, samples)| Row::of(*case, samples)).collect();
+        let exchange = self.exchange.iter().zip(&exchange);
+        let exchange = exchange.filter_map(|(stack, samples)| ExchangeRow::of(*stack, samples));
+        Ok(Found::new(bulk, exchange.collect(), Units::of_machine()))
+    }
+
+    fn notes(&self, found: &Found) -> Vec<String> {
+        found.notes(self)
+    }
+
+    fn output(&self) -> &Output {
+        &self.output
+    }
+}
+
+fn bulk_line(sample: &Bulk) -> String {
+    let (rate, scaled) = (sample.gbit_per_s(), sample.scaled_gbit_per_s());
+    format!("{rate:>6.2} Gbit/s  {scaled:>6.2} Gbit/CPU s")
+}

@@ -1,0 +1,134 @@
+//! What the flags of `rxo-lab menon` mean.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::stack::{Case, PAPERS_LIMIT, Stack};
+use crate::flags::{ReceiveExperiment, ReceiveFlags};
+use crate::limits::{Effort, Limits};
+use rxo_demo::experiment::Output;
+use rxo_demo::machine::Cores;
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Bulk transfers, none twice.
+    pub(super) bulk: Vec<Case>,
+    /// Stacks that exchange single bytes.
+    pub(super) exchange: Vec<Stack>,
+    pub(super) effort: Effort,
+    /// How long a transfer runs before it is measured.
+    pub(super) warm_up: Duration,
+    pub(super) cores: Cores,
+    pub(super) output: Output,
+}
+
+impl Plan {
+    /// The plan for what was typed.
+    ///
+    /// # Errors
+    /// When a number or a time is invalid; the message says what would be accepted.
+    pub(crate) fn from_flags(flags: &ReceiveFlags) -> Result<Self> {
+        let ReceiveFlags { measure, only, out } = flags;
+        let quick = measure.extent.quick;
+        let wanted = |one| only.is_empty() || only.contains(&one);
+        let exchange = if wanted(ReceiveExperiment::Exchange) {
+            vec![Stack::ORIGINAL, Stack::OPTIMIZED]
+        } else {
+            Vec::new()
+        };
+        Ok(Self {
+            bulk: cases(&wanted, quick),
+            exchange,
+            effort: LIMITS.effort(measure)?,
+            warm_up: if quick { QUICK_WARM_UP } else { WARM_UP },
+            cores: Cores::choose(),
+            output: Output::drawn(measure.extent.json, out)?,
+        })
+    }
+}
+
+/// Every bulk transfer that is wanted; what two experiments have in common is measured once.
+fn cases(wanted: &dyn Fn(ReceiveExperiment) -> bool, quick: bool) -> Vec<Case> {
+    let mut cases: Vec<Case> = Vec::new();
+    let mut add = |case| {
+        if !cases.contains(&case) {
+            cases.push(case);
+        }
+    };
+    let (connections, limits): (&[usize], &[u16]) = if quick {
+        (&QUICK_CONNECTIONS, &QUICK_LIMITS)
+    } else {
+        (&CONNECTIONS, &AGGREGATION_LIMITS)
+    };
+    for &count in connections {
+        let is_profile = count <= PROFILE_CONNECTIONS;
+        if wanted(ReceiveExperiment::Connections)
+            || (is_profile && wanted(ReceiveExperiment::Profile))
+        {
+            Stack::ALL.into_iter().for_each(|stack| add(Case::wire(count, stack)));
+        }
+    }
+    if wanted(ReceiveExperiment::Profile) {
+        Stack::ALL.into_iter().for_each(|stack| add(Case::guest(stack)));
+    }
+    if wanted(ReceiveExperiment::Limit) {
+        add(Case::wire(1, Stack::ORIGINAL));
+        limits.iter().for_each(|&limit| add(Case::wire(1, Stack::limited(limit))));
+    }
+    cases
+}
+
+const CONNECTIONS: [usize; 7] = [1, 5, 25, 50, 100, 200, 400];
+const AGGREGATION_LIMITS: [u16; 12] = [1, 2, 3, 4, 5, 7, 10, 15, PAPERS_LIMIT, 25, 30, 35];
+const QUICK_CONNECTIONS: [usize; 3] = [1, 5, 25];
+const QUICK_LIMITS: [u16; 4] = [1, 4, PAPERS_LIMIT, 35];
+/// Figures 3, 8, 9 and 10 are of so many at most.
+const PROFILE_CONNECTIONS: usize = 5;
+const LIMITS: Limits = Limits {
+    rounds: [5, 1],
+    most_rounds: 100,
+    durations: [Duration::from_secs(2), Duration::from_millis(300)],
+    shortest: Duration::from_millis(200),
+};
+/// Past slow start, also of 400.
+const WARM_UP: Duration = Duration::from_millis(500);
+const QUICK_WARM_UP: Duration = Duration::from_millis(150);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::typed;
+    use rxo_demo::experiment::Experiment;
+
+    fn plan(line: &str) -> Result<Plan> {
+        Plan::from_flags(&typed::<ReceiveFlags>(line)?)
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_can() {
+        let rows = [
+            ("--rounds 101", "--rounds 101: choose 1 to 100"),
+            ("--seconds 0.1s", "--seconds 0.1s: choose 0.2s to 60s"),
+        ];
+        for (flags, message) in rows {
+            assert_eq!(plan(flags).unwrap_err().to_string(), message);
+        }
+        let of_acks = ["--rate 200", "--only split"];
+        assert!(of_acks.iter().all(|flags| plan(flags).is_err()));
+    }
+
+    #[test]
+    fn what_experiments_share_is_measured_once() {
+        let whole = plan("").unwrap();
+        assert_eq!((whole.bulk.len(), whole.exchange.len()), (3 * 7 + 3 + 11, 2));
+        assert_eq!(whole.steps().unwrap(), 5 * 37);
+        let only = |one| plan(&format!("--only {one}")).unwrap();
+        assert_eq!(only("profile").bulk.len(), 9);
+        assert_eq!(only("limit").bulk.len(), 13);
+        assert_eq!(only("connections").bulk.len(), 21);
+        let exchange = only("exchange");
+        assert!(exchange.bulk.is_empty() && exchange.exchange.len() == 2);
+    }
+}

@@ -1,0 +1,146 @@
+//! Instructions by the source file that they were compiled from, as the paper's components.
+
+use serde::Serialize;
+
+use crate::callgrind::Origin;
+
+/// What a server's instructions are for, before what receives is told from what sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The ring and its descriptors.
+    Driver,
+    /// Link, engine, connections, TCP.
+    Network,
+    /// Copies, the allocator, and the pools of frames.
+    Memory,
+    /// The HTTP server, its sockets, and everything else.
+    Application,
+    /// The measurement itself, which counts for nothing.
+    Measuring,
+}
+
+impl Part {
+    pub(super) const COUNT: usize = 5;
+
+    /// The part of instructions.
+    pub(super) fn of(origin: Origin<'_>) -> Self {
+        let is_memory = |name: &&str| origin.function.contains(*name);
+        match origin.copies() || MEMORY.iter().any(is_memory) {
+            true => Self::Memory,
+            false => origin.of_files(Self::of_file).unwrap_or(Self::Application),
+        }
+    }
+
+    /// The part of a source file; `None` if it is for many.
+    fn of_file(path: &str) -> Option<Self> {
+        let (_, inside) = path.rsplit_once("crates/")?;
+        let (name, file) = inside.split_once('/')?;
+        Some(match name {
+            "rxo-frame" if file.starts_with("src/pool") => Self::Memory,
+            "rxo-driver" | "rxo-virtqueue" | "rxo-vnet" | "rxo-device" => Self::Driver,
+            "rxo-lab" if file.ends_with("paro/app.rs") => Self::Application,
+            "rxo-host" if file.starts_with("src/socket") => Self::Application,
+            "rxo-host" | "rxo-tcp" | "rxo-coalesce" | "rxo-ack" => Self::Network,
+            "rxo-lab" => Self::Measuring,
+            _ => return None,
+        })
+    }
+}
+
+/// Functions of the allocator, and those that fill memory.
+const MEMORY: [&str; 7] =
+    ["malloc", "calloc", "realloc", "free", "memset", "_int_", "unlink_chunk"];
+
+/// A component of the paper's figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Component {
+    /// Fetching frames from the ring.
+    DriverRx,
+    /// What is done with them up to TCP, without memory.
+    NetworkRx,
+    /// Copies, the allocator and pools, of both directions.
+    Memory,
+    /// What leaves, from TCP to the device's frame.
+    NetworkTx,
+    /// Putting frames into the ring.
+    DriverTx,
+    /// The HTTP server and its sockets.
+    Application,
+}
+
+impl Component {
+    pub(super) const ALL: [Self; 6] = [
+        Self::DriverRx,
+        Self::NetworkRx,
+        Self::Memory,
+        Self::NetworkTx,
+        Self::DriverTx,
+        Self::Application,
+    ];
+    /// Those of Figures 3 and 4.
+    pub(super) const SAVED: [Self; 3] = [Self::DriverRx, Self::NetworkRx, Self::Memory];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::DriverRx => "driver RX",
+            Self::NetworkRx => "network RX",
+            Self::Memory => "memory",
+            Self::NetworkTx => "network TX",
+            Self::DriverTx => "driver TX",
+            Self::Application => "application",
+        }
+    }
+}
+
+/// A cost in each of [`Component::ALL`].
+pub(super) type Costs = [f64; Component::ALL.len()];
+
+/// The components, of the cost of everything and of what receives alone.
+pub(super) fn components(all: [f64; Part::COUNT], receiving: [f64; Part::COUNT]) -> Costs {
+    let rx = |part: Part| receiving[part as usize];
+    let tx = |part: Part| all[part as usize] - rx(part);
+    Component::ALL.map(|component| match component {
+        Component::DriverRx => rx(Part::Driver),
+        // What the standard library does for it counts as well.
+        Component::NetworkRx => rx(Part::Network) + rx(Part::Application),
+        Component::Memory => all[Part::Memory as usize],
+        Component::NetworkTx => tx(Part::Network),
+        Component::DriverTx => tx(Part::Driver),
+        Component::Application => tx(Part::Application),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(function: &str, home: &str) -> Part {
+        Part::of(Origin { function, inlined: "/rustc/1/library/core/src/mem.rs", home })
+    }
+
+    #[test]
+    fn a_function_has_the_part_of_its_file_unless_it_is_memory() {
+        let rows = [
+            ("rxo_tcp::take", "crates/rxo-tcp/src/arrives/mod.rs", Part::Network),
+            ("take", "/x/crates/rxo-frame/src/pool/mod.rs", Part::Memory),
+            ("rxo_host::write", "crates/rxo-host/src/socket/stream.rs", Part::Application),
+            ("rxo_host::turn", "crates/rxo-host/src/worker/mod.rs", Part::Network),
+            ("take", "crates/rxo-virtqueue/src/driver/mod.rs", Part::Driver),
+            ("answer", "lab/rxo-lab/src/paro/app.rs", Part::Application),
+            ("step", "lab/rxo-lab/src/paro/server.rs", Part::Measuring),
+            ("_int_free", "./malloc/malloc.c", Part::Memory),
+            ("__memcpy_avx_unaligned_erms", "???", Part::Memory),
+            ("std::hash", "/rustc/1/library/std/src/hash.rs", Part::Application),
+        ];
+        for (function, home, expected) in rows {
+            assert_eq!(part(function, home), expected, "{function} in {home}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_receive_sends() {
+        let costs = components([10.0, 100.0, 30.0, 50.0, 7.0], [4.0, 60.0, 10.0, 1.0, 7.0]);
+        assert_eq!(costs, [4.0, 61.0, 30.0, 40.0, 6.0, 49.0]);
+    }
+}

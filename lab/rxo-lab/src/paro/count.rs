@@ -1,0 +1,111 @@
+//! Counts what a request costs a server: runs the [`server`](super::server) under callgrind, twice, because both runs do
+//! the same: once everything is counted, and once what the host receives.
+
+use anyhow::{Result, ensure};
+use rxo_console::numbers::ratio;
+use serde::{Serialize, Serializer};
+
+use super::case::Case;
+use super::category::{Component, Costs, Part, components};
+use super::plan::Scale;
+use super::server::{COUNTED, Served, WINDOW};
+use crate::callgrind;
+use crate::folder::Folder;
+use crate::process::Process;
+
+/// What a request costs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Cost {
+    #[serde(flatten)]
+    pub(super) case: Case,
+    /// In instructions, or in estimated cycles if caches were simulated.
+    pub(super) is_simulated: bool,
+    /// Of a request, by component.
+    #[serde(serialize_with = "by_name")]
+    pub(super) components: Costs,
+    pub(super) acks_a_segment: f64,
+    pub(super) acks_a_request: f64,
+    /// Pure ACKs among the packets that arrived.
+    pub(super) pure_acks_percent: f64,
+    /// ACKs that a connection got in one call of the fast path; 0 without it.
+    pub(super) acks_a_call: f64,
+    pub(super) served: Served,
+}
+
+/// Counts `case`. With `is_simulated` callgrind simulates caches as well, and costs are cycles as it estimates them.
+///
+/// # Errors
+/// If valgrind is missing, or the process under it fails.
+pub(super) fn count(case: Case, scale: Scale, is_simulated: bool) -> Result<Cost> {
+    let (served, all) = run(case, scale, (COUNTED, is_simulated))?;
+    let (again, receiving) = run(case, scale, (RECEIVES, is_simulated))?;
+    ensure!(served == again, "two runs of one case differ: {served:?}, {again:?}");
+    Ok(Cost::of(case, is_simulated, served, components(all, receiving)))
+}
+
+impl Cost {
+    pub(super) fn of(case: Case, is_simulated: bool, served: Served, costs: Costs) -> Self {
+        let tally = served.tally;
+        let requests = ratio(tally.bytes as f64, case.file_bytes as f64);
+        let per = |count: u64, of: u64| ratio(count as f64, of as f64);
+        Self {
+            case,
+            is_simulated,
+            components: costs.map(|cost| ratio(cost, requests)),
+            acks_a_segment: per(tally.acks, tally.segments),
+            acks_a_request: ratio(tally.acks as f64, requests),
+            pure_acks_percent: 100.0 * per(tally.acks, tally.packets),
+            acks_a_call: per(served.consumed, served.calls),
+            served,
+        }
+    }
+
+    /// Of a request.
+    pub(super) fn total(&self) -> f64 {
+        self.components.iter().sum()
+    }
+
+    pub(super) const fn component(&self, component: Component) -> f64 {
+        self.components[component as usize]
+    }
+}
+
+fn by_name<S: Serializer>(costs: &Costs, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(Component::ALL.iter().zip(costs))
+}
+
+fn run(
+    case: Case,
+    scale: Scale,
+    (counted, is_simulated): (&str, bool),
+) -> Result<(Served, [f64; Part::COUNT])> {
+    let folder = Folder::new("paro")?;
+    let profile = folder.file("callgrind.out");
+    let forget = format!("--zero-before=*{WINDOW}*");
+    let mut options = vec![forget.as_str()];
+    if is_simulated {
+        options.extend(CACHES);
+    }
+    let mut command = callgrind::command(counted, &profile, &options)?;
+    let line = format!(
+        "paro server --way {} --acks {} --files {} --file-bytes {} --clients {} --warm-bytes {} \
+         --counted-bytes {}",
+        case.way.name(),
+        case.acks.name(),
+        scale.files,
+        case.file_bytes,
+        scale.clients,
+        scale.warm_bytes,
+        scale.counted_bytes,
+    );
+    command.args(line.split(' '));
+    let served = Process::spawn("the server under valgrind", &mut command)?.finish()?;
+    let costs = callgrind::read(&profile, |origin| Part::of(origin) as usize)?;
+    Ok((served, costs))
+}
+
+/// The function of the host that receives.
+const RECEIVES: &str = "Host<I,O>::receive";
+/// A first cache of 32 KiB and a last one of 8 MiB: the paper's Nehalem.
+const CACHES: [&str; 4] =
+    ["--cache-sim=yes", "--I1=32768,4,64", "--D1=32768,8,64", "--LL=8388608,16,64"];

@@ -1,0 +1,176 @@
+//! Linux clients: each takes a random file whole, again and again.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use rxo_testbed::Namespace;
+
+use super::super::files;
+use super::super::paper::PROFILED_BYTES;
+
+/// How far all clients are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// Bytes of files.
+    pub(super) bytes: u64,
+    /// Clients that have got something.
+    pub(super) served: u64,
+}
+
+/// The clients, a thread each. Dropping them ends them.
+pub(super) struct Clients {
+    shared: Arc<Shared>,
+    /// The thread that waits for all of them.
+    threads: Option<JoinHandle<rxo_testbed::Result<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    bytes: AtomicU64,
+    served: AtomicU64,
+    stop: AtomicBool,
+    /// What the first that failed says.
+    failure: Mutex<Option<String>>,
+}
+
+impl Clients {
+    /// Starts so many clients of so many files in `from`, on one core.
+    pub(super) fn start(
+        from: &Namespace,
+        server: SocketAddr,
+        (clients, files, core): (usize, u32, Option<usize>),
+    ) -> Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let seen = Arc::clone(&shared);
+        let threads = from.spawn("rxo-clients", move || {
+            if let Some(Err(why)) = core.map(rxo_testbed::pin_to_core) {
+                seen.fail(&why.into());
+            }
+            // They have the namespace and the core of this thread.
+            thread::scope(|scope| {
+                for number in 0..clients as u64 {
+                    let seen = &seen;
+                    let work = move || {
+                        let outcome = take_files(number, server, files, seen);
+                        outcome.unwrap_or_else(|why| seen.fail(&why));
+                    };
+                    let started = thread::Builder::new().stack_size(STACK_BYTES);
+                    if let Err(why) = started.spawn_scoped(scope, work) {
+                        seen.fail(&why.into());
+                    }
+                }
+            });
+        })?;
+        Ok(Self { shared, threads: Some(threads) })
+    }
+
+    /// How far they are.
+    ///
+    /// # Errors
+    /// If one has failed.
+    pub(super) fn progress(&self) -> Result<Progress> {
+        self.shared.check()?;
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Ok(Progress { bytes: of(&self.shared.bytes), served: of(&self.shared.served) })
+    }
+
+    /// Ends them.
+    ///
+    /// # Errors
+    /// If one has failed.
+    pub(super) fn finish(mut self) -> Result<()> {
+        self.end();
+        self.shared.check()
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        // What they failed with they have said.
+        _ = self.threads.take().map(JoinHandle::join);
+    }
+}
+
+impl Drop for Clients {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Shared {
+    fn fail(&self, why: &anyhow::Error) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert_with(|| format!("{why:#}"));
+    }
+
+    fn check(&self) -> Result<()> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.as_ref().map_or(Ok(()), |why| Err(anyhow!("a client: {why}")))
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+fn take_files(number: u64, server: SocketAddr, files: u32, shared: &Shared) -> Result<()> {
+    let mut stream = TcpStream::connect_timeout(&server, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let (mut random, mut buffer) = (number + 1, vec![0; READ_BYTES]);
+    for request in 0.. {
+        // A congruential generator: another order of files for each client.
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let file = ((random >> 33) % u64::from(files)) as u32;
+        write!(stream, "GET /{file} HTTP/1.1\r\nHost: server\r\n\r\n")?;
+        if !take_file(&mut stream, file, &mut buffer, shared)? {
+            break;
+        }
+        shared.served.fetch_add(u64::from(request == 0), Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Takes one file. Returns whether it was taken whole; it is not if all is to end.
+fn take_file(
+    stream: &mut TcpStream,
+    file: u32,
+    buffer: &mut [u8],
+    shared: &Shared,
+) -> Result<bool> {
+    let (mut head, mut at) = (Vec::new(), 0);
+    while at < PROFILED_BYTES {
+        let count = stream.read(buffer).context("no answer")?;
+        ensure!(count > 0, "the server ended the connection");
+        if shared.is_over() {
+            return Ok(false);
+        }
+        let mut bytes = &buffer[..count];
+        if !head.ends_with(END) {
+            head.extend_from_slice(bytes);
+            let Some(end) = head.windows(END.len()).position(|part| part == END) else { continue };
+            let behind = head.len() - end - END.len();
+            head.truncate(end + END.len());
+            ensure!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
+            bytes = &bytes[count - behind..];
+        }
+        if !files::are_right(file, at, bytes) {
+            bail!("file {file} has wrong bytes from {at} on");
+        }
+        at += bytes.len() as u64;
+        shared.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    }
+    ensure!(at == PROFILED_BYTES, "file {file} is too long");
+    Ok(true)
+}
+
+/// The end of a head.
+const END: &[u8] = b"\r\n\r\n";
+const READ_BYTES: usize = 64 << 10;
+/// Little, because there are hundreds.
+const STACK_BYTES: usize = 128 << 10;
+const PATIENCE: Duration = Duration::from_secs(30);

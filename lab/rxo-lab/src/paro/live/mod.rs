@@ -1,0 +1,199 @@
+//! The live server: `rxo serve` on one core behind `rxo card`, and Linux clients on the other, which take files whole.
+//!
+//! One server is measured in all its ways: its control socket changes the way between two windows, while the clients
+//! go on. So ways are compared within a second or two, with the same connections.
+
+mod clients;
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use rxo::Reading;
+use rxo_console::numbers::ratio;
+use rxo_control::{Request, Session};
+use rxo_testbed::{CpuMeter, Lab, LabOptions};
+use serde::Serialize;
+use serde_json::Value;
+
+use self::clients::{Clients, Progress};
+use super::case::Way;
+use super::files;
+use super::paper::PROFILED_BYTES;
+use super::plan::Plan;
+use crate::card;
+use crate::folder::Folder;
+use crate::process::{self, Process};
+use rxo_demo::running::Running;
+
+/// The ways that a running server can change to.
+pub(super) const WAYS: [Way; 3] = [Way::Stack, Way::Records, Way::Batches];
+
+/// A window of one way.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Window {
+    /// Processor time of the server for a request.
+    pub(super) us_a_request: f64,
+    pub(super) gbit_per_s: f64,
+    /// Packets that arrive, nearly all of them pure ACKs, for a segment of text.
+    pub(super) acks_a_segment: f64,
+    pub(super) requests: f64,
+}
+
+/// A server under load. Dropping it ends it.
+pub(super) struct Live {
+    // In the order in which they end.
+    clients: Clients,
+    server: Process,
+    session: Session,
+    meter: CpuMeter,
+    card: Running<Reading>,
+    window: Duration,
+    _lab: Lab,
+    _folder: Folder,
+}
+
+/// Everything at one moment.
+struct Moment {
+    at: Instant,
+    cpu: rxo_testbed::CpuReading,
+    progress: Progress,
+    packets_in: u64,
+}
+
+impl Live {
+    /// Starts the server, the card and the clients, and waits until all clients have had something.
+    ///
+    /// # Errors
+    /// If one of them does not start.
+    pub(super) fn start(plan: &Plan) -> Result<Self> {
+        let folder = Folder::new("paro-live")?;
+        let (socket, control) = (folder.file("card.sock"), folder.file("control.sock"));
+        let served = folder.file("files");
+        std::fs::create_dir(&served).context("the directory of the files")?;
+        files::make(&served, plan.live.files, PROFILED_BYTES)?;
+        let peer_core = plan.cores.sender;
+        let lab = Lab::through_with(LabOptions { peer_core, ..LabOptions::default() })?;
+        let card = card::start(&lab, (socket.clone(), card::MODERATION), plan.cores.sender)?;
+        let mut server = serve(plan, &lab, &served, [&socket, &control])?;
+        let _addresses: Value = server.line()?;
+        let meter = CpuMeter::new().process("the server", server.id());
+        let session = Session::open(&control)?;
+        let address = (lab.host_address(), PORT).into();
+        let load = (plan.live.clients, plan.live.files, plan.cores.sender);
+        let clients = Clients::start(lab.peer(), address, load)?;
+        let window = Duration::from_millis(plan.live.window_ms);
+        let live =
+            Self { clients, server, session, meter, card, window, _lab: lab, _folder: folder };
+        live.wait_for_all(plan.live.clients as u64)?;
+        Ok(live)
+    }
+
+    fn wait_for_all(&self, clients: u64) -> Result<()> {
+        let until = Instant::now() + PATIENCE;
+        while self.clients.progress()?.served < clients {
+            ensure!(Instant::now() < until, "not every client got an answer");
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    /// Measures a window of `way`.
+    ///
+    /// # Errors
+    /// If the server does not answer, or a client gets something wrong.
+    pub(super) fn measure(&mut self, way: Way) -> Result<Window> {
+        let bypass = if way == Way::Records { "record" } else { "bypass" };
+        self.ask("policy", None, &[("pure_acks", bypass)])?;
+        let modules = if way == Way::Batches { "on" } else { "off" };
+        self.ask("fast-path", Some(modules), &[])?;
+        thread::sleep(SETTLE);
+        let before = self.moment()?;
+        thread::sleep(self.window);
+        let after = self.moment()?;
+        let bytes = after.progress.bytes - before.progress.bytes;
+        let requests = bytes as f64 / PROFILED_BYTES as f64;
+        let used = after.cpu.since(&before.cpu);
+        let cpu_us: f64 = used.parts.iter().map(|(_, time)| time.as_secs_f64() * 1e6).sum();
+        let seconds = (after.at - before.at).as_secs_f64();
+        let packets = after.packets_in - before.packets_in;
+        Ok(Window {
+            us_a_request: ratio(cpu_us, requests),
+            gbit_per_s: ratio(bytes as f64 * 8.0 / 1e9, seconds),
+            acks_a_segment: ratio(packets as f64, bytes as f64 / SEGMENT_BYTES),
+            requests,
+        })
+    }
+
+    fn moment(&mut self) -> Result<Moment> {
+        let counters = self.ask("counters", None, &[])?;
+        let number = |at: &str| {
+            counters.pointer(at).and_then(Value::as_u64).with_context(|| format!("no counter {at}"))
+        };
+        Ok(Moment {
+            packets_in: number("/nic_in/packets")?,
+            progress: self.clients.progress()?,
+            cpu: self.meter.read()?,
+            at: Instant::now(),
+        })
+    }
+
+    fn ask(&mut self, name: &str, value: Option<&str>, with: &[(&str, &str)]) -> Result<Value> {
+        let text = |text: &str| text.to_owned();
+        let with = with.iter().map(|(key, value)| (text(key), text(value))).collect();
+        let request = Request { name: text(name), value: value.map(text), with };
+        match self.session.ask(&request)?.result {
+            Ok(answer) => Ok(answer),
+            Err(why) => bail!("the server refuses {name}: {why}"),
+        }
+    }
+
+    /// Ends it. Fails if a client got something wrong.
+    pub(super) fn finish(self) -> Result<()> {
+        self.clients.finish()?;
+        let _totals: Value = self.server.interrupt()?;
+        self.card.finish()?;
+        Ok(())
+    }
+}
+
+/// Starts `rxo serve` on the core of what is measured.
+fn serve(plan: &Plan, lab: &Lab, served: &Path, [socket, control]: [&Path; 2]) -> Result<Process> {
+    let clients = (2 * plan.live.clients).to_string();
+    let mut command = std::process::Command::new(process::program()?);
+    command
+        .args(["rxo", "serve"])
+        .arg(served)
+        .args(["--nic", &format!("virtio:{}", socket.display())])
+        .args([
+            "--ip",
+            &format!("{}/24", lab.host_address()),
+            "--port",
+            &PORT.to_string(),
+            "--clients",
+            &clients,
+            "--per-peer",
+            &clients,
+            "--control",
+            &control.display().to_string(),
+            "--json",
+        ]);
+    let core = plan.cores.receiver;
+    // A process has the core of the thread that starts it.
+    let start = move || {
+        core.map_or(Ok(()), rxo_testbed::pin_to_core)?;
+        Process::spawn("rxo serve", &mut command)
+    };
+    match thread::spawn(start).join() {
+        Ok(started) => started,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+const PORT: u16 = 80;
+/// The text of a full segment with timestamps on an MTU of 1,500.
+const SEGMENT_BYTES: f64 = 1_448.0;
+/// Between a change of the way and its window.
+const SETTLE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_secs(60);

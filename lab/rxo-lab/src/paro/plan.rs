@@ -1,0 +1,125 @@
+//! What the flags of `rxo-lab paro` mean.
+
+use anyhow::Result;
+
+use super::case::{AckRate, Case, Way};
+use super::paper::{PROFILED_BYTES, SIZES};
+use crate::flags::{ExtentFlags, ParoFlags, ParoPart};
+use rxo_demo::experiment::Output;
+use rxo_demo::limits::within;
+use rxo_demo::machine::Cores;
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// What is counted.
+    pub(super) counted: Vec<Case>,
+    /// What is counted once more with simulated caches.
+    pub(super) simulated: Vec<Case>,
+    pub(super) scale: Scale,
+    /// Rounds of the live server, each with a window for each way; 0 for none.
+    pub(super) rounds: usize,
+    pub(super) live: LiveScale,
+    pub(super) cores: Cores,
+    pub(super) output: Output,
+}
+
+/// How much is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Scale {
+    pub(super) clients: u16,
+    pub(super) files: u32,
+    /// Bytes that clients take before counting begins, and meanwhile.
+    pub(super) warm_bytes: u64,
+    pub(super) counted_bytes: u64,
+}
+
+/// How much is measured of the live server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LiveScale {
+    pub(super) clients: usize,
+    pub(super) files: u32,
+    pub(super) window_ms: u64,
+}
+
+impl Plan {
+    /// Fails in one line if instructions are to be counted and cannot be.
+    ///
+    /// # Errors
+    /// If valgrind is missing.
+    pub(crate) fn prepare(&self) -> Result<()> {
+        let is_nothing_counted = self.counted.is_empty() && self.simulated.is_empty();
+        if is_nothing_counted { Ok(()) } else { crate::callgrind::check() }
+    }
+
+    /// The plan for what was typed.
+    ///
+    /// # Errors
+    /// When a number is invalid; the message says what would be accepted.
+    pub(crate) fn from_flags(flags: &ParoFlags) -> Result<Self> {
+        let ParoFlags { only, extent: ExtentFlags { quick, rounds, json }, out, .. } = flags;
+        let wanted = |part| only.is_empty() || only.contains(&part);
+        let rounds = rounds.unwrap_or(if *quick { 1 } else { ROUNDS });
+        within("--rounds", rounds, 1..=MOST_ROUNDS)?;
+        let sizes: &[u64] = if *quick { &QUICK_SIZES } else { &SIZES.map(|(bytes, _)| bytes) };
+        let rates: &[AckRate] = if *quick { &[AckRate::Second] } else { &AckRate::ALL };
+        let mut counted = Vec::new();
+        if wanted(ParoPart::Requests) {
+            for &acks in rates {
+                let of = |file_bytes| Way::ALL.map(|way| Case { way, file_bytes, acks });
+                counted.extend(sizes.iter().copied().flat_map(of));
+            }
+        }
+        // All that takes minutes is left out of a quick run, unless it is named.
+        let is_simulated = only.contains(&ParoPart::Cycles) || (only.is_empty() && !quick);
+        let simulated = Way::ALL.into_iter().filter(|_| is_simulated).map(|way| Case {
+            way,
+            file_bytes: PROFILED_BYTES,
+            acks: AckRate::Second,
+        });
+        Ok(Self {
+            counted,
+            simulated: simulated.collect(),
+            scale: if *quick { QUICK } else { FULL },
+            rounds: if wanted(ParoPart::Live) { rounds } else { 0 },
+            live: if *quick { QUICK_LIVE } else { FULL_LIVE },
+            cores: Cores::choose(),
+            output: Output::drawn(*json, out)?,
+        })
+    }
+}
+
+/// The paper's files. It has 400 clients; 50 saturate the link as well, and a turn has the ACKs of one or two of them
+/// either way. A few hundred kilobytes open the window of each.
+const FULL: Scale =
+    Scale { clients: 50, files: 100, warm_bytes: 24 << 20, counted_bytes: 32 << 20 };
+const QUICK: Scale = Scale { clients: 8, files: 4, warm_bytes: 3 << 20, counted_bytes: 4 << 20 };
+const FULL_LIVE: LiveScale = LiveScale { clients: 400, files: 100, window_ms: 1_000 };
+const QUICK_LIVE: LiveScale = LiveScale { clients: 16, files: 4, window_ms: 300 };
+const QUICK_SIZES: [u64; 1] = [PROFILED_BYTES];
+const ROUNDS: usize = 7;
+const MOST_ROUNDS: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::typed;
+
+    fn plan(line: &str) -> Result<Plan> {
+        Plan::from_flags(&typed::<ParoFlags>(line)?)
+    }
+
+    #[test]
+    fn a_quick_run_leaves_cycles_out_unless_they_are_named() {
+        let count = |line: &str| {
+            let plan = plan(line).unwrap();
+            (plan.counted.len(), plan.simulated.len(), plan.rounds)
+        };
+        assert_eq!(count(""), (2 * 5 * 4, 4, 7));
+        assert_eq!(count("--quick"), (4, 0, 1));
+        assert_eq!(count("--quick --only cycles"), (0, 4, 0));
+        assert_eq!(count("--only live --rounds 3"), (0, 0, 3));
+        let error = plan("--rounds 101").unwrap_err().to_string();
+        assert_eq!(error, "--rounds 101: choose 1 to 100");
+    }
+}

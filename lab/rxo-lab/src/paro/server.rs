@@ -1,0 +1,224 @@
+//! The server as a process of its own: the host and an HTTP server ([`app`](super::app)) on one thread, and on another the
+//! modelled [`clients`](super::clients) at the other end of a ring in shared memory.
+//!
+//! Both take turns, on a clock that moves by [`STEP`] from turn to turn, so each run does the same. Callgrind counts
+//! what the server does in the turns of the middle, inside [`counted_step`], or of these what the host receives.
+
+use std::cell::Cell;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use rxo::Instant;
+use rxo::live::{Device, DeviceOptions};
+use rxo_driver::{DeviceSink, GuestOptions};
+use rxo_host::{Host, HostConfig, IpCidr};
+use serde::{Deserialize, Serialize};
+
+use super::app::App;
+use super::case::{AckRate, Way};
+use super::clients::{Clients, Habits, Tally};
+use super::stamped::Stamped;
+use crate::folder::Folder;
+
+/// What `rxo-lab paro` starts under valgrind; not for users.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ServerFlags {
+    /// The way of an ACK.
+    #[arg(long)]
+    pub(crate) way: String,
+    /// How often clients acknowledge.
+    #[arg(long)]
+    pub(crate) acks: String,
+    /// The number of files, and the size of each.
+    #[arg(long)]
+    pub(crate) files: u32,
+    #[arg(long)]
+    pub(crate) file_bytes: u64,
+    #[arg(long)]
+    pub(crate) clients: u16,
+    /// Bytes that clients take before counting begins.
+    #[arg(long)]
+    pub(crate) warm_bytes: u64,
+    /// Bytes that they take meanwhile.
+    #[arg(long)]
+    pub(crate) counted_bytes: u64,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Served {
+    #[serde(flatten)]
+    pub(super) tally: Tally,
+    /// ACKs that the fast path consumed, and calls of connections for them.
+    pub(super) consumed: u64,
+    pub(super) calls: u64,
+    pub(super) turns: u64,
+}
+
+/// Serves, and prints what was counted as a line of JSON.
+///
+/// # Errors
+/// If the ring or the files cannot be opened, or a client does not get what it should.
+pub(crate) fn run(flags: &ServerFlags) -> Result<()> {
+    let folder = Folder::new("paro-ring")?;
+    let socket = folder.file("ring.sock");
+    let way = Way::by_name(&flags.way).context("--way: no such way")?;
+    let acks = AckRate::by_name(&flags.acks).context("--acks: no such rate")?;
+    let files = (flags.files, flags.file_bytes);
+    let habits = Habits { clients: flags.clients, acks, files };
+    let ring = format!("vhost:{}", socket.display()).parse()?;
+    let (tell, told) = channel();
+    let (say, said) = channel();
+    let is_connected = AtomicBool::new(false);
+    let served = thread::scope(|scope| -> Result<Served> {
+        let (is_ready, ready) = channel();
+        let (ring, is_connected) = (&ring, &is_connected);
+        let clients = scope.spawn(move || {
+            let guest = GuestOptions { aggregates: false, ..GuestOptions::default() };
+            let device = Device::open(ring, DeviceOptions { guest, ..DeviceOptions::default() })?;
+            _ = is_ready.send(());
+            be_clients(Clients::new(habits, device), is_connected, &told, &say)
+        });
+        // If there is none, the thread's own words say why.
+        _ = ready.recv();
+        let served = Serving::new(flags, way, &format!("virtio:{}", socket.display()))
+            .inspect(|_| is_connected.store(true, Ordering::SeqCst))
+            .and_then(|serving| serving.run(flags, (tell, &said)));
+        is_connected.store(true, Ordering::SeqCst);
+        match clients.join() {
+            Ok(clients) => clients.and(served),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })?;
+    rxo_console::output::json_line(&served)
+}
+
+/// The clients' thread: a step for each instant that it is told.
+fn be_clients(
+    mut clients: Clients,
+    is_connected: &AtomicBool,
+    told: &Receiver<Instant>,
+    say: &Sender<Tally>,
+) -> Result<()> {
+    while !is_connected.load(Ordering::SeqCst) {
+        clients.attend()?;
+        thread::sleep(SHORT);
+    }
+    while let Ok(now) = told.recv() {
+        let tally = clients.step(now)?;
+        if say.send(tally).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The host and the HTTP server.
+struct Serving {
+    host: Host<Stamped, DeviceSink>,
+    app: App,
+    now: Rc<Cell<Instant>>,
+    turns: u64,
+    /// The turn in which clients got something.
+    last_progress: u64,
+}
+
+impl Serving {
+    fn new(flags: &ServerFlags, way: Way, ring: &str) -> Result<Self> {
+        let device = Device::open(&ring.parse()?, DeviceOptions::default())?;
+        let network = IpCidr::new(SERVER.into(), 24)?;
+        let mut config = HostConfig { mac: Some(MAC), ..HostConfig::new(vec![network], [1, 2]) };
+        way.apply(&mut config);
+        let now = Rc::new(Cell::new(Instant::from_micros(1_000_000)));
+        let source = Stamped::new(device.source, Rc::clone(&now));
+        let host = Host::new(source, device.sink, config)?;
+        let listener = host.handle().listen(SocketAddr::from((SERVER, PORT)), BACKLOG)?;
+        let app = App::new(listener, flags.file_bytes)?;
+        Ok(Self { host, app, now, turns: 0, last_progress: 0 })
+    }
+
+    /// Takes turns with the clients until all is counted.
+    fn run(
+        mut self,
+        flags: &ServerFlags,
+        (tell, said): (Sender<Instant>, &Receiver<Tally>),
+    ) -> Result<Served> {
+        let mut before = Tally::default();
+        while before.bytes < flags.warm_bytes {
+            self.step()?;
+            before = self.exchange(&tell, said, before.bytes)?;
+        }
+        window_begins();
+        let (fast, turns) = (self.host.counters().fast, self.turns);
+        let mut now = before;
+        while now.bytes - before.bytes < flags.counted_bytes {
+            counted_step(&mut self)?;
+            now = self.exchange(&tell, said, now.bytes)?;
+        }
+        let after = self.host.counters().fast;
+        Ok(Served {
+            tally: now.since(before),
+            consumed: after.consumed - fast.consumed,
+            calls: after.calls - fast.calls,
+            turns: self.turns - turns,
+        })
+    }
+
+    /// Lets the clients have their step. Fails if they get nothing for a second of virtual time.
+    fn exchange(
+        &mut self,
+        tell: &Sender<Instant>,
+        said: &Receiver<Tally>,
+        bytes: u64,
+    ) -> Result<Tally> {
+        self.now.set(self.now.get() + STEP);
+        self.turns += 1;
+        // If they have ended, their own words say why.
+        _ = tell.send(self.now.get());
+        let tally = said.recv().context("the clients have ended")?;
+        if tally.bytes > bytes {
+            self.last_progress = self.turns;
+        }
+        ensure!(self.turns - self.last_progress < PATIENCE_TURNS, "nothing arrives");
+        Ok(tally)
+    }
+
+    /// A turn of the host, then one of the HTTP server.
+    fn step(&mut self) -> Result<()> {
+        self.host.turn(self.now.get())?;
+        self.app.turn()
+    }
+}
+
+/// The name of [`counted_step`], for callgrind.
+pub(super) const COUNTED: &str = "counted_step";
+
+#[inline(never)]
+fn counted_step(serving: &mut Serving) -> Result<()> {
+    // Without this the call would be the last thing done, and a jump instead.
+    std::hint::black_box(serving.step())
+}
+
+/// The name of [`window_begins`], for callgrind: what it has counted by then is forgotten.
+pub(super) const WINDOW: &str = "window_begins";
+
+#[inline(never)]
+fn window_begins() {
+    std::hint::black_box(());
+}
+
+pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+pub(super) const PORT: u16 = 80;
+pub(super) const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+/// From turn to turn: what a card that moderates its notifications leaves between them.
+pub(super) const STEP: Duration = Duration::from_micros(50);
+/// A second.
+const PATIENCE_TURNS: u64 = 20_000;
+const SHORT: Duration = Duration::from_micros(100);
+const BACKLOG: usize = 512;

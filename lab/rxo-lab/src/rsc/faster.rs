@@ -1,0 +1,206 @@
+//! From what packets cost here to what they would cost at other rates.
+//!
+//! The costs of all levels lie on a line over `1/k`, the deliveries for a packet: `x + y/k` for a
+//! packet from the wire (Menon & Zwaenepoel 2008, section 5.2). `x` is what coalescing cannot
+//! change, `y` what it divides. The line is fitted here; `rxo_trace::projection` carries it on.
+
+use rxo_console::numbers::rounded;
+use rxo_console::table::Table;
+use rxo_trace::figure::{Axis, Draw, Figure, Guide, Series};
+use rxo_trace::projection::{Costs, Projection};
+use rxo_trace::report::{Outcome, Traffic};
+use serde::Serialize;
+
+use super::cost::{Cost, Pace};
+use super::level::Level;
+use rxo_demo::wrap::wrapped;
+
+/// What each level would cost at rates from 1 to 400 Gbit/s.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Faster {
+    /// What coalescing cannot change of a packet's cost, in nanoseconds.
+    pub(super) x_ns: f64,
+    /// What it divides, in nanoseconds.
+    pub(super) y_ns: f64,
+    /// The payload whose costs these are.
+    pub(super) payload_kb: usize,
+    pub(super) levels: Vec<LevelFaster>,
+}
+
+/// One level.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct LevelFaster {
+    pub(super) level: Level,
+    pub(super) projection: Projection,
+}
+
+impl Faster {
+    /// From the costs without a limit of the rate, with the largest payload: with small ones the
+    /// receiving side is woken for nearly every write, and that is most of what it costs. `None`
+    /// when there are too few, or they do not fall with `k`.
+    pub(super) fn of(costs: &[Cost]) -> Option<Self> {
+        let costs = || costs.iter().filter(|cost| cost.pace == Pace::Unlimited && cost.is_valid);
+        let payload_kb = costs().map(|cost| cost.payload_kb).max()?;
+        let costs: Vec<&Cost> = costs().filter(|cost| cost.payload_kb == payload_kb).collect();
+        let (x_ns, y_ns) = line_over_inverse(
+            costs.iter().map(|cost| (cost.packets_per_delivery.median, cost.ns_per_packet.median)),
+        )?;
+        if x_ns < 0.0 || y_ns <= 0.0 {
+            return None;
+        }
+        let packet_bytes = mean(costs.iter().map(|cost| cost.packet_bytes))?;
+        let of = |level: Level| {
+            let ks = costs.iter().filter(|cost| cost.level == level);
+            let k = mean(ks.map(|cost| cost.packets_per_delivery.median))?;
+            // What is not divided is not told apart further: packets have one size here.
+            let fitted = Costs { packet_ns: y_ns, device_ns: x_ns, byte_ns: 0.0, coalesce_ns: 0.0 };
+            let projection = project(&fitted, packet_bytes, k)?;
+            Some(LevelFaster { level, projection })
+        };
+        let levels: Vec<LevelFaster> = Level::ALL.into_iter().filter_map(of).collect();
+        (!levels.is_empty()).then(|| Self {
+            x_ns: rounded(x_ns, 1),
+            y_ns: rounded(y_ns, 1),
+            payload_kb,
+            levels,
+        })
+    }
+
+    /// Cores busy, by rate.
+    pub(super) fn text(&self) -> String {
+        let names = self.levels.iter().map(|level| level.level.name());
+        let head: Vec<&str> = ["Gbit/s"].into_iter().chain(names).collect();
+        let mut table = Table::new(&head);
+        let rates = self.levels.first().map_or(&[][..], |level| &level.projection.points);
+        for (index, point) in rates.iter().enumerate() {
+            let cores = self.levels.iter().map(|level| {
+                let cores = level.projection.points.get(index).map_or(0.0, |p| p.cores_with);
+                format!("{cores:.2}")
+            });
+            table.row([point.rate_gbit_per_s.to_string()].into_iter().chain(cores));
+        }
+        let saved =
+            self.levels.iter().filter(|level| level.level != Level::Regular).map(|level| {
+                format!("{} {:.0} %", level.level.name(), level.projection.saved * 100.0)
+            });
+        let saved = format!(
+            "The paper: RSC saves \"more than 20%\" at 10 Gb/s. Here: {} of the processor time of \
+             {} KB writes.",
+            saved.collect::<Vec<_>>().join(", "),
+            self.payload_kb
+        );
+        format!(
+            "Projection. Cores busy with receiving, by rate: {} ns + {} ns / k for a packet\n\n{}\n\n{}",
+            self.x_ns,
+            self.y_ns,
+            table.render(),
+            wrapped(&saved)
+        )
+    }
+
+    /// The drawing as a file of its own.
+    pub(super) fn svg(&self) -> String {
+        let y = Axis::logarithmic("cores busy with receiving");
+        let figure = Figure::new("Projection", Axis::logarithmic("Gbit/s"), y);
+        let figure = self.levels.iter().fold(figure, |figure, level| {
+            let points = level.projection.points.iter();
+            let line = points.map(|point| (point.rate_gbit_per_s, point.cores_with));
+            figure.with(Series::line(level.level.name(), line))
+        });
+        let full: Vec<String> = self.levels.iter().map(LevelFaster::sentence).collect();
+        figure.guide(Guide::Y(1.0, "one core".into())).describe(full.join(" ")).to_svg()
+    }
+}
+
+impl LevelFaster {
+    fn sentence(&self) -> String {
+        let rate = self.projection.one_core_with_gbit_per_s;
+        format!("{} fills one core at {rate:.1} Gbit/s.", self.level.name())
+    }
+}
+
+/// The model, for packets of this size and `k` of them in a delivery.
+fn project(costs: &Costs, packet_bytes: f64, k: f64) -> Option<Projection> {
+    // It takes whole numbers; a million packets leave no error to speak of.
+    let packets = 1_000_000_u64;
+    let scaled = |value: f64| (value * packets as f64).round() as u64;
+    let traffic = Traffic { packets, bytes: scaled(packet_bytes), ..Traffic::default() };
+    let deliveries = scaled(1.0 / k.max(1.0));
+    let outcome = Outcome { packets, deliveries, ..Outcome::default() };
+    Projection::of(costs, "fitted to the costs measured here, all levels", &traffic, &outcome)
+}
+
+/// The line `x + y/k` with the least squares of its distances; `None` without two different `k`.
+fn line_over_inverse(points: impl Iterator<Item = (f64, f64)>) -> Option<(f64, f64)> {
+    let points: Vec<(f64, f64)> =
+        points.filter(|(k, _)| *k > 0.0).map(|(k, ns)| (1.0 / k, ns)).collect();
+    let (inverse, ns) = (mean(points.iter().map(|p| p.0))?, mean(points.iter().map(|p| p.1))?);
+    let spread: f64 = points.iter().map(|p| (p.0 - inverse).powi(2)).sum();
+    let common: f64 = points.iter().map(|p| (p.0 - inverse) * (p.1 - ns)).sum();
+    let slope = (spread > 1e-9).then(|| common / spread)?;
+    Some((ns - slope * inverse, slope))
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    (count > 0.0).then(|| sum / count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rxo_demo::stats::Spread;
+
+    fn cost(level: Level, k: f64, ns_per_packet: f64) -> Cost {
+        let spread = |value| Spread { median: value, min: value, max: value };
+        Cost {
+            pace: Pace::Unlimited,
+            payload_kb: 8,
+            level,
+            ns_per_byte: spread(1.0),
+            ns_per_packet: spread(ns_per_packet),
+            core_percent: spread(100.0),
+            gbit_per_s: spread(5.0),
+            packets_per_delivery: spread(k),
+            packet_bytes: 1_500.0,
+            rounds: 1,
+            is_valid: true,
+        }
+    }
+
+    #[test]
+    fn costs_on_a_line_give_back_the_line() {
+        let costs = [
+            cost(Level::Regular, 1.0, 1_000.0),
+            cost(Level::Rsc2, 2.0, 600.0),
+            cost(Level::Rsc5, 4.0, 400.0),
+        ];
+        let faster = Faster::of(&costs).unwrap();
+        assert!((faster.x_ns - 200.0).abs() < 1e-6 && (faster.y_ns - 800.0).abs() < 1e-6);
+        // 12,000 bits in a microsecond.
+        let regular = &faster.levels[0].projection;
+        assert!((regular.one_core_with_gbit_per_s - 12.0).abs() < 1e-6, "{regular:?}");
+        assert!((faster.levels[2].projection.saved - 0.6).abs() < 1e-6);
+        assert!(faster.text().contains("200 ns + 800 ns / k"), "{}", faster.text());
+        assert!(faster.svg().contains("RSC_5"));
+    }
+
+    #[test]
+    fn small_payloads_are_left_out() {
+        let fall = |payload_kb, factor: f64| {
+            [(Level::Regular, 1.0, 1_000.0), (Level::Rsc2, 2.0, 600.0)]
+                .map(|(level, k, ns)| Cost { payload_kb, ..cost(level, k, ns * factor) })
+        };
+        let costs = [fall(64, 1.0), fall(2, 10.0)].concat();
+        let faster = Faster::of(&costs).unwrap();
+        assert_eq!((faster.payload_kb, faster.y_ns.round() as u64), (64, 800));
+    }
+
+    #[test]
+    fn costs_that_do_not_fall_say_nothing() {
+        let rises = [cost(Level::Regular, 1.0, 500.0), cost(Level::Rsc2, 2.0, 600.0)];
+        assert!(Faster::of(&rises).is_none());
+        assert!(Faster::of(&[cost(Level::Regular, 1.0, 500.0)]).is_none());
+        assert!(Faster::of(&[]).is_none());
+    }
+}

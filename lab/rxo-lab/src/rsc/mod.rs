@@ -1,0 +1,62 @@
+//! `rxo-lab rsc`: Makineni et al., "Receive Side Coalescing for Accelerating TCP/IP Processing"
+//! (2006), repeated with real Linux senders.
+//!
+//! The flags become a [`plan`]. Captures are made by [`senders`] (or brought), each is
+//! [`examine`]d, and [`captures`] are what figures 4 to 8 are drawn from ([`amount`]). Processor
+//! time for figures 10 to 12 is measured by [`cost`] at each [`level`] and drawn by [`saving`];
+//! what a packet costs according to it is carried to other rates by [`faster`]. Everything ends in
+//! the [`findings`]: [`figure`](super::figure)s with [`statement`](crate::statement)s of the paper, each held against what was found.
+
+mod amount;
+mod captures;
+mod ceiling;
+mod condition;
+mod cost;
+mod examine;
+mod faster;
+mod findings;
+mod level;
+mod plan;
+mod saving;
+mod senders;
+
+use anyhow::Result;
+
+use self::findings::Found;
+use self::plan::CapturePlan;
+pub(crate) use self::plan::Plan;
+use rxo_demo::experiment::{Experiment, Output};
+use rxo_demo::turns::Turns;
+
+impl Experiment for Plan {
+    type Findings = Found;
+
+    fn steps(&self) -> Result<usize> {
+        let captures = match &self.captures {
+            None => 0,
+            Some(CapturePlan::Lab(lab)) => lab.conditions.len(),
+            Some(CapturePlan::Directory(directory)) => captures::files(directory)?.len(),
+        };
+        Ok(captures + self.cpu.as_ref().map_or(0, cost::steps))
+    }
+
+    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+        let captures = self.captures.as_ref().map(|plan| captures::examined(plan, turns));
+        let captures = captures.transpose()?.unwrap_or_default();
+        let costs = self.cpu.as_ref().map(|plan| cost::measured(plan, turns));
+        let is_live = matches!(self.captures, Some(CapturePlan::Lab(_)));
+        Ok(Found::new((captures, is_live), costs.transpose()?.unwrap_or_default()))
+    }
+
+    fn notes(&self, found: &Found) -> Vec<String> {
+        found.notes(self)
+    }
+
+    fn output(&self) -> &Output {
+        &self.output
+    }
+
+    fn needs_networks(&self) -> bool {
+        self.cpu.is_some() || matches!(self.captures, Some(CapturePlan::Lab(_)))
+    }
+}

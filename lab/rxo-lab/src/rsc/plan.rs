@@ -1,0 +1,183 @@
+//! What the flags of `rxo-lab rsc` mean.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use rxo_console::fault::usage;
+use rxo_console::paths::for_folder;
+
+use super::condition::Condition;
+use crate::flags::{RscFlags, RscPart};
+use rxo_demo::experiment::Output;
+use rxo_demo::limits::within;
+
+use crate::limits::{Effort, Limits};
+use rxo_demo::machine::Cores;
+
+/// What is to be repeated.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Figures 4 to 8; `None` leaves them out.
+    pub(super) captures: Option<CapturePlan>,
+    /// Figures 10 to 12 and the projection; `None` leaves them out.
+    pub(super) cpu: Option<CpuPlan>,
+    pub(super) output: Output,
+}
+
+/// Where captures come from.
+#[derive(Clone, Debug)]
+pub(super) enum CapturePlan {
+    /// Made here.
+    Lab(LabPlan),
+    /// Made before, perhaps by others.
+    Directory(PathBuf),
+}
+
+/// How captures are made.
+#[derive(Clone, Debug)]
+pub(super) struct LabPlan {
+    pub(super) conditions: Vec<Condition>,
+    pub(super) packets: usize,
+    pub(super) bytes_per_s: u64,
+    /// Frames that a sender's link sends back to back.
+    pub(super) burst_frames: u32,
+    /// How long senders send before, so that their windows have opened.
+    pub(super) warm_up: Duration,
+    pub(super) keep: Option<PathBuf>,
+    pub(super) cores: Cores,
+}
+
+/// How processor time is measured.
+#[derive(Clone, Debug)]
+pub(super) struct CpuPlan {
+    pub(super) payloads_kb: Vec<usize>,
+    pub(super) effort: Effort,
+    pub(super) warm_up: Duration,
+    pub(super) cores: Cores,
+}
+
+impl Plan {
+    /// The plan for what was typed.
+    ///
+    /// # Errors
+    /// When a number or a time is invalid, or flags contradict each other; the message says what
+    /// would be accepted.
+    pub(crate) fn from_flags(flags: &RscFlags) -> Result<Self> {
+        let wanted = |part| flags.only.is_empty() || flags.only.contains(&part);
+        // Captures that the user brought are studied alone unless --only says otherwise.
+        let brought = flags.captures.is_some() && flags.only.is_empty();
+        let (captures, cpu) = (CapturePlan::from_flags(flags)?, CpuPlan::from_flags(flags)?);
+        if flags.captures.is_some() && !wanted(RscPart::Captures) {
+            return Err(usage("--captures is for the part captures, which --only leaves out"));
+        }
+        Ok(Self {
+            captures: wanted(RscPart::Captures).then_some(captures),
+            cpu: (wanted(RscPart::Cpu) && !brought).then_some(cpu),
+            output: Output::drawn(flags.measure.extent.json, &flags.out)?,
+        })
+    }
+}
+
+impl CapturePlan {
+    fn from_flags(flags: &RscFlags) -> Result<Self> {
+        let packets =
+            flags.packets.unwrap_or(if flags.measure.extent.quick { 2_000 } else { 10_000 });
+        within("--packets", packets, PACKETS)?;
+        within("--rate", flags.rate, RATES_MBIT_PER_S)?;
+        within("--burst", flags.burst, BURSTS)?;
+        if let Some(directory) = &flags.captures {
+            return Ok(Self::Directory(directory.clone()));
+        }
+        let (connections, payloads): (&[_], &[_]) = if flags.measure.extent.quick {
+            (&[4, 16], &[2, 8, 64])
+        } else {
+            (&CONNECTIONS, &PAYLOADS_KB)
+        };
+        let conditions = connections.iter().flat_map(|&connections| {
+            payloads.iter().map(move |&payload_kb| Condition { connections, payload_kb })
+        });
+        Ok(Self::Lab(LabPlan {
+            conditions: conditions.collect(),
+            packets,
+            bytes_per_s: flags.rate * 125_000,
+            burst_frames: flags.burst,
+            warm_up: WARM_UP,
+            keep: flags.keep.as_deref().map(|path| for_folder("--keep", path)).transpose()?,
+            cores: Cores::choose(),
+        }))
+    }
+}
+
+impl CpuPlan {
+    fn from_flags(flags: &RscFlags) -> Result<Self> {
+        let effort = LIMITS.effort(&flags.measure)?;
+        Ok(Self {
+            payloads_kb: if flags.measure.extent.quick { vec![8] } else { PAYLOADS_KB.to_vec() },
+            warm_up: WARM_UP.min(effort.duration),
+            effort,
+            cores: Cores::choose(),
+        })
+    }
+}
+
+/// Figures 4 and 5.
+const CONNECTIONS: [usize; 6] = [4, 8, 16, 30, 60, 90];
+const PAYLOADS_KB: [usize; 6] = [2, 4, 8, 16, 32, 64];
+const PACKETS: RangeInclusive<usize> = 500..=200_000;
+const RATES_MBIT_PER_S: RangeInclusive<u64> = 10..=1_000;
+const BURSTS: RangeInclusive<u32> = 1..=64;
+const LIMITS: Limits = Limits {
+    rounds: [5, 1],
+    most_rounds: 1_000,
+    durations: [Duration::from_millis(800), Duration::from_millis(200)],
+    shortest: Duration::from_millis(100),
+};
+const WARM_UP: Duration = Duration::from_millis(400);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::typed;
+    use rxo_demo::experiment::Experiment;
+
+    fn plan(line: &str) -> Result<Plan> {
+        Plan::from_flags(&typed::<RscFlags>(line)?)
+    }
+
+    #[test]
+    fn without_flags_it_is_the_papers_experiments() {
+        let plan = plan("").unwrap();
+        let Some(CapturePlan::Lab(lab)) = plan.captures else { panic!("{plan:?}") };
+        assert_eq!((lab.conditions.len(), lab.packets), (36, 10_000));
+        assert_eq!(plan.cpu.unwrap().effort.rounds, 5);
+    }
+
+    #[test]
+    fn captures_that_were_brought_are_studied_and_nothing_else() {
+        let brought = plan("--captures traces").unwrap();
+        assert!(matches!(brought.captures, Some(CapturePlan::Directory(_))));
+        assert!(brought.cpu.is_none() && !brought.needs_networks());
+        let both = plan("--captures traces --only captures,cpu").unwrap();
+        assert!(both.cpu.is_some() && both.needs_networks());
+    }
+
+    #[test]
+    fn an_invalid_value_is_named_with_valid_ones() {
+        let rows = [
+            ("--packets 100", "--packets 100: choose 500 to 200000"),
+            ("--rate 5000", "--rate 5000: choose 10 to 1000"),
+            ("--burst 0", "--burst 0: choose 1 to 64"),
+            ("--rounds 0", "--rounds 0: choose 1 to 1000"),
+            ("--seconds 1h", "--seconds 1h: choose 0.1s to 60s"),
+            ("--out Cargo.toml", "--out Cargo.toml: that is a file"),
+            ("--keep Cargo.toml", "--keep Cargo.toml: that is a file"),
+            ("--captures x --only cpu", "--captures is for the part captures"),
+        ];
+        for (flags, message) in rows {
+            let error = plan(flags).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Figures 10 to 12: what coalescing saves in processor time.
+
+use super::cost::{Cost, PAPER_GBIT_PER_S, Pace};
+use super::level::Level;
+use crate::figure::{Figure, Series};
+use crate::statement::Statement;
+use rxo_demo::stats::Spread;
+
+/// The figures that these costs give.
+pub(super) fn figures(costs: &[Cost]) -> Vec<Figure> {
+    let costs = Costs(costs);
+    if costs.0.is_empty() { Vec::new() } else { vec![figure_10(costs), figure_12(costs)] }
+}
+
+#[derive(Clone, Copy)]
+struct Costs<'a>(&'a [Cost]);
+
+impl<'a> Costs<'a> {
+    fn of(self, pace: Pace, payload_kb: usize, level: Level) -> Option<&'a Cost> {
+        let is_it = |cost: &&Cost| {
+            cost.pace == pace && cost.payload_kb == payload_kb && cost.level == level
+        };
+        self.0.iter().find(is_it)
+    }
+
+    fn payloads_kb(self) -> Vec<usize> {
+        let mut payloads: Vec<usize> = self.0.iter().map(|cost| cost.payload_kb).collect();
+        payloads.sort_unstable();
+        payloads.dedup();
+        payloads
+    }
+
+    fn series(self, pace: Pace, value: fn(&Cost) -> Spread) -> Vec<Series> {
+        let line = |level: Level| {
+            let payloads = self.payloads_kb().into_iter();
+            let costs = payloads.map(|kb| self.of(pace, kb, level));
+            let costs: Vec<Option<&Cost>> = costs.collect();
+            let spreads = costs.iter().map(|cost| cost.map(value)).collect();
+            let invalid = costs.iter().map(|cost| cost.is_some_and(|cost| !cost.is_valid));
+            Series { invalid: invalid.collect(), ..Series::of_spreads(level.name(), spreads) }
+        };
+        let levels = Level::ALL.iter().enumerate();
+        levels.map(|(colour, &level)| line(level).colour(colour)).collect()
+    }
+
+    /// The condition that some points do not meet, with the payloads of these; `None` if all do.
+    fn condition(self, pace: Pace) -> Option<String> {
+        let invalid = || self.0.iter().filter(|cost| cost.pace == pace && !cost.is_valid);
+        let rates = || invalid().map(|cost| cost.gbit_per_s.median);
+        let (low, high) = (rates().reduce(f64::min)?, rates().reduce(f64::max)?);
+        let is_invalid = |kb: &usize| invalid().any(|cost| cost.payload_kb == *kb);
+        let payloads = self.payloads_kb().into_iter().filter(is_invalid);
+        let payloads: Vec<String> = payloads.map(|kb| format!("{kb} KB")).collect();
+        Some(format!(
+            "the paper has {PAPER_GBIT_PER_S} Gbit/s at each payload; here the sender reached {low:.2} \
+             to {high:.2} with {}.",
+            payloads.join(", ")
+        ))
+    }
+
+    /// What a level saves with each payload with which Regular and the level are valid; `saved` is of
+    /// these two.
+    fn savings(self, pace: Pace, level: Level, saved: fn(&Cost, &Cost) -> f64) -> Vec<Saved> {
+        let of = |kb| {
+            let valid = |level| self.of(pace, kb, level).filter(|cost| cost.is_valid);
+            let (regular, with) = (valid(Level::Regular)?, valid(level)?);
+            Some(Saved { payload_kb: kb, amount: saved(regular, with) })
+        };
+        self.payloads_kb().into_iter().filter_map(of).collect()
+    }
+}
+
+/// What coalescing saves with one payload.
+struct Saved {
+    payload_kb: usize,
+    amount: f64,
+}
+
+/// The share of one core, in percent, that the paper's rate takes at this cost. Not what was
+/// measured as a share: a machine that did not reach the rate would seem to save.
+fn at_papers_rate(ns_per_byte: f64) -> f64 {
+    ns_per_byte * PAPER_GBIT_PER_S / 8.0 * 100.0
+}
+
+fn utilisation(cost: &Cost) -> Spread {
+    let Spread { median, min, max } = cost.ns_per_byte;
+    let of = at_papers_rate;
+    Spread { median: of(median), min: of(min), max: of(max) }
+}
+
+/// Points of one core's utilisation.
+fn points(regular: &Cost, with: &Cost) -> f64 {
+    utilisation(regular).median - utilisation(with).median
+}
+
+/// Percent of the processor time for a byte.
+fn percent(regular: &Cost, with: &Cost) -> f64 {
+    (1.0 - with.ns_per_byte.median / regular.ns_per_byte.median) * 100.0
+}
+
+/// The figures of processor time.
+pub(super) const NUMBERS: [&str; 2] = ["10", "12"];
+
+fn figure_10(costs: Costs<'_>) -> Figure {
+    let mut series = costs.series(Pace::OneGbit, utilisation);
+    series.extend(windows_at_8_kb(costs));
+    let saved = |level, paper, least| {
+        saving(paper, &costs.savings(Pace::OneGbit, level, points), least, "points")
+    };
+    let statements = [
+        saved(Level::Rsc2, "RSC_2 saves \"2-4%\" of CPU utilisation at 1 Gb/s", 2.0),
+        saved(Level::Rsc5, "RSC_5 saves \"about 5-7%\" of CPU utilisation at 1 Gb/s", 5.0),
+    ];
+    Figure {
+        number: NUMBERS[0],
+        title: "Processor time of the receiving side for 0.95 Gbit/s",
+        fixed: "medians, least and most",
+        x_label: "payload",
+        y_label: "percent of one core",
+        x: names(costs),
+        series,
+        condition: costs.condition(Pace::OneGbit),
+        statements: statements.into_iter().flatten().collect(),
+        ..Figure::default()
+    }
+}
+
+/// The only values of figures 10 to 12 that the paper's text states: Windows, 8 KB (figure 11).
+fn windows_at_8_kb(costs: Costs<'_>) -> Vec<Series> {
+    let line = |name: &str, value: f64| {
+        let payloads = costs.payloads_kb().into_iter();
+        Series::reference(name, payloads.map(|kb| (kb == 8).then_some(value)).collect())
+    };
+    vec![
+        line("paper, Windows: Regular", 39.5).colour(Level::Regular as usize),
+        line("paper: RSC_2", 37.8).colour(Level::Rsc2 as usize),
+        line("paper: RSC_5", 32.6).colour(Level::Rsc5 as usize),
+    ]
+}
+
+fn figure_12(costs: Costs<'_>) -> Figure {
+    let saved = |level, paper, least| {
+        saving(
+            paper,
+            &costs.savings(Pace::Unlimited, level, percent),
+            least,
+            "percent of the processor time for a byte",
+        )
+    };
+    let statements = [
+        saved(Level::Rsc2, "RSC_2 saves \"4 to 12%\" above 1 Gb/s", 4.0),
+        saved(Level::Rsc3, "RSC_3 and RSC_5 save \"4-18%\"; RSC_3", 4.0),
+        saved(Level::Rsc5, "RSC_3 and RSC_5 save \"4-18%\"; RSC_5", 4.0),
+    ];
+    Figure {
+        number: NUMBERS[1],
+        title: "Processor time of the receiving side, as fast as it goes",
+        fixed: "medians, least and most",
+        x_label: "payload",
+        y_label: "ns for a byte of payload",
+        x: names(costs),
+        series: costs.series(Pace::Unlimited, |cost| cost.ns_per_byte),
+        condition: costs.condition(Pace::Unlimited),
+        statements: statements.into_iter().flatten().collect(),
+        ..Figure::default()
+    }
+}
+
+fn names(costs: Costs<'_>) -> Vec<String> {
+    costs.payloads_kb().iter().map(|kb| format!("{kb} KB")).collect()
+}
+
+/// Holds when no payload saves less than the paper's least. Where that is not so, says with which
+/// payloads it is.
+fn saving(paper: &'static str, saved: &[Saved], least: f64, unit: &str) -> Option<Statement> {
+    let amounts = || saved.iter().map(|saved| saved.amount);
+    let (low, high) = (amounts().reduce(f64::min)?, amounts().reduce(f64::max)?);
+    let ours = format!("{low:.1} to {high:.1} {unit}.");
+    let statement = Statement::new(paper, Some(low >= least), ours);
+    Some(statement.unless_it_holds(|| {
+        format!(
+            "{} A live machine's figures vary with what else it does: see the least and most of \
+             the rounds. Coalescing's own cost is in ours, and was taken out of the paper's.",
+            where_it_holds(saved, least)
+        )
+    }))
+}
+
+fn where_it_holds(saved: &[Saved], least: f64) -> String {
+    let enough = saved.iter().filter(|saved| saved.amount >= least);
+    let payloads: Vec<String> = enough.map(|saved| format!("{} KB", saved.payload_kb)).collect();
+    match payloads.is_empty() {
+        true => "It holds with no payload.".into(),
+        false => format!("It holds with {}.", payloads.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(pace: Pace, level: Level, percent: f64) -> Cost {
+        let spread = |value| Spread { median: value, min: value, max: value };
+        Cost {
+            pace,
+            payload_kb: 8,
+            level,
+            ns_per_byte: spread(percent / 11.875),
+            ns_per_packet: spread(1_000.0),
+            core_percent: spread(percent),
+            gbit_per_s: spread(1.0),
+            packets_per_delivery: spread(2.0),
+            packet_bytes: 1_514.0,
+            rounds: 1,
+            is_valid: true,
+        }
+    }
+
+    #[test]
+    fn savings_are_points_at_one_pace_and_shares_at_the_other() {
+        let levels = [(Level::Regular, 40.0), (Level::Rsc2, 37.0), (Level::Rsc5, 36.0)];
+        let costs = Pace::ALL.map(|pace| levels.map(|(level, cpu)| cost(pace, level, cpu)));
+        let figures = figures(costs.as_flattened());
+        let said = |figure: usize, statement: usize| &figures[figure].statements[statement];
+        assert_eq!(
+            (said(0, 0).holds, said(0, 0).ours.as_str()),
+            (Some(true), "3.0 to 3.0 points.")
+        );
+        // 4 points of the 5 that the paper has at least.
+        assert_eq!(said(0, 1).holds, Some(false));
+        assert!(said(0, 1).why.as_ref().is_some_and(|why| why.starts_with("It holds with no")));
+        assert!(said(1, 0).ours.starts_with("7.5 to 7.5 percent"), "{:?}", said(1, 0));
+        // RSC_3 was not measured: nothing is said of it.
+        assert_eq!(figures[1].statements.len(), 2);
+    }
+
+    #[test]
+    fn points_without_the_papers_rate_are_in_no_verdict() {
+        let at = |payload_kb, level, cpu, is_valid| {
+            let gbit_per_s = if is_valid { 0.94 } else { 0.4 };
+            let gbit_per_s = Spread { median: gbit_per_s, min: gbit_per_s, max: gbit_per_s };
+            Cost { payload_kb, is_valid, gbit_per_s, ..cost(Pace::OneGbit, level, cpu) }
+        };
+        let costs = [
+            at(2, Level::Regular, 90.0, true),
+            at(2, Level::Rsc2, 190.0, false),
+            at(8, Level::Regular, 22.0, true),
+            at(8, Level::Rsc2, 19.0, true),
+        ];
+        let figure = &figures(&costs)[0];
+        // Without 2 KB, where RSC_2 would cost 100 points.
+        assert_eq!(figure.statements[0].holds, Some(true), "{}", figure.statements[0].ours);
+        assert_eq!(figure.series[1].invalid, [true, false]);
+        assert_eq!(figure.series[0].invalid, [false, false]);
+        let condition = figure.condition.as_deref().unwrap();
+        assert!(condition.ends_with("the sender reached 0.40 to 0.40 with 2 KB."), "{condition}");
+        let text = figure.text();
+        assert!(text.contains("190 (190-190) !") && text.contains("! invalid"), "{text}");
+        let valid = &costs[2..];
+        assert!(figures(valid)[0].condition.is_none() && !figures(valid)[0].text().contains('!'));
+        // Nothing valid: nothing is said.
+        assert!(figures(&costs[1..2])[0].statements.is_empty());
+    }
+
+    #[test]
+    fn payloads_that_save_enough_are_named() {
+        let saved = [(2, -9.0), (4, 2.5), (8, 3.0)];
+        let saved = saved.map(|(payload_kb, amount)| Saved { payload_kb, amount });
+        let statement = saving("at least 2", &saved, 2.0, "points").unwrap();
+        assert_eq!(
+            (statement.holds, statement.ours.as_str()),
+            (Some(false), "-9.0 to 3.0 points.")
+        );
+        assert!(statement.why.unwrap().starts_with("It holds with 4 KB, 8 KB. "));
+    }
+
+    #[test]
+    fn of_no_costs_there_are_no_figures() {
+        assert!(figures(&[]).is_empty());
+    }
+}

@@ -1,0 +1,220 @@
+//! `rxo-lab smo`: one sender for many receivers (Chan and Cheriton 2013, section 4): what an ACK costs the sender with the
+//! fast path and without, and how the time of a transfer grows from 88 receivers to 168.
+//!
+//! The flags become a [`plan`]. The same [`sender`] is measured four times: its instructions under callgrind ([`cost`]); on
+//! [`virtual_time`] with these instructions; alone on a core ([`knee`]); and as `rxo cast send` in namespaces ([`real`]).
+//! Its receivers are modelled ([`model`]), but for the last. The [`findings`] stand beside the paper's values ([`paper`]) as
+//! [`figures`] with verdicts.
+
+mod card;
+mod category;
+pub(crate) mod cost;
+mod figures;
+mod findings;
+mod knee;
+mod model;
+mod paper;
+mod plan;
+pub(crate) mod real;
+mod sender;
+mod virtual_time;
+
+use anyhow::Result;
+
+use self::cost::Cost;
+use self::findings::{Found, Measured, Times};
+use self::model::{least_time, least_time_of_frames};
+use self::plan::Case;
+pub(crate) use self::plan::Plan;
+use self::real::Fate;
+use self::sender::Way;
+use self::virtual_time::Costs;
+use rxo_demo::experiment::{Experiment, Output};
+use rxo_demo::stats::Spread;
+use rxo_demo::turns::{Cases, Turns};
+
+impl Experiment for Plan {
+    type Findings = Found;
+
+    fn steps(&self) -> Result<usize> {
+        let Self { costs, simulated, knee, real, hardship, rounds, .. } = self;
+        let calibration = usize::from(!knee.is_empty()) * CALIBRATIONS;
+        let timed = calibration + rounds * (knee.len() + real.len());
+        Ok(costs.len() + simulated.len() + timed + hardship.len())
+    }
+
+    fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
+        let costs = turns.measure(
+            once(&self.costs),
+            |case| format!("{} receivers, {}", case.receivers, case.way.name()),
+            |case, _| cost::count(case, self.counted_rounds),
+            |cost| format!("{:.0} instructions an ACK", cost.ack),
+        )?;
+        let costs = costs.concat();
+        let mut measured = Measured { costs, ..Measured::default() };
+        self.simulate(turns, &mut measured)?;
+        self.measure_knee(turns, &mut measured)?;
+        self.measure_real(turns, &mut measured)?;
+        Ok(Found::new(measured))
+    }
+
+    fn notes(&self, found: &Found) -> Vec<String> {
+        findings::notes(self, found)
+    }
+
+    fn output(&self) -> &Output {
+        &self.output
+    }
+
+    fn needs_networks(&self) -> bool {
+        !(self.knee.is_empty() && self.real.is_empty())
+    }
+}
+
+impl Plan {
+    /// Figure 5 on virtual time, at the knee of the sender without the fast path.
+    fn simulate(&self, turns: &Turns<'_>, measured: &mut Measured) -> Result<()> {
+        let Some(most) = self.simulated.iter().map(|(_, receivers)| *receivers).max() else {
+            return Ok(());
+        };
+        let Measured { costs, .. } = measured;
+        let Some(stack) = costs_of(costs, (Way::Stack, most)) else { return Ok(()) };
+        let bytes = self.simulated_bytes;
+        let alone = virtual_time::cast((Way::Stack, most), UNLIMITED, bytes, stack)?;
+        let rate = raised(knee_rate(bytes, alone.busy_seconds), bytes, |rate| {
+            Ok(virtual_time::cast((Way::Stack, most), rate, bytes, stack)?.seconds)
+        })?;
+        let casts = turns.measure(
+            once(&self.simulated),
+            |case| format!("virtual time, {}", name(case)),
+            |case, _| {
+                let costs = costs_of(costs, case).unwrap_or(stack);
+                virtual_time::cast(case, rate, bytes, costs)
+            },
+            |cast| format!("{:.3} s", cast.seconds),
+        )?;
+        measured.simulated_rate = Some(rate);
+        measured.simulated = casts.concat();
+        Ok(())
+    }
+
+    /// Figure 5 between cores. The rate is that of the knee, which is found first.
+    fn measure_knee(&self, turns: &Turns<'_>, measured: &mut Measured) -> Result<()> {
+        let Some(most) = self.knee.iter().map(|(_, receivers)| *receivers).max() else {
+            return Ok(());
+        };
+        let (bytes, cores) = (self.knee_bytes, self.cores);
+        let alone = turns.measure(
+            Cases { cases: &[(Way::Stack, most)], rounds: CALIBRATIONS, rotated: 1 },
+            |case| format!("link without limit, {}", name(case)),
+            |case, _| knee::cast(case, UNLIMITED, bytes, cores),
+            |timed| format!("{:.3} s", timed.seconds),
+        )?;
+        let alone = alone.concat();
+        let Some(alone) = Spread::over(&alone, |timed| timed.seconds) else { return Ok(()) };
+        let rate = raised(knee_rate(bytes, alone.median), bytes, |rate| {
+            Ok(knee::cast((Way::Stack, most), rate, bytes, cores)?.seconds)
+        })?;
+        let samples = turns.measure(
+            Cases { cases: &self.knee, rounds: self.rounds, rotated: self.knee.len() },
+            |case| format!("knee, {}", name(case)),
+            |case, _| knee::cast(case, rate, bytes, cores),
+            |timed| format!("{:.3} s", timed.seconds),
+        )?;
+        let least_s = least_time(bytes, rate).as_secs_f64();
+        let all = self.knee.iter().zip(&samples);
+        let times = all.map(|(case, samples)| {
+            let of_one = |timed: &knee::Timed| timed.acks_a_segment / case.1 as f64;
+            Times::of(*case, least_s, samples.iter().map(|it| (it.seconds, of_one(it))).collect())
+        });
+        measured.knee_rate = Some(rate);
+        measured.acks_a_segment =
+            samples.iter().flatten().map(|it| it.acks_a_segment).reduce(f64::max);
+        measured.knee = times.flatten().collect();
+        Ok(())
+    }
+
+    /// Casts in namespaces.
+    fn measure_real(&self, turns: &Turns<'_>, measured: &mut Measured) -> Result<()> {
+        let bytes = self.real_bytes;
+        let line = |sample: &real::Sample| {
+            format!("{:.3} s, {} right files", sample.seconds, sample.right)
+        };
+        let samples = turns.measure(
+            Cases { cases: &self.real, rounds: self.rounds, rotated: self.real.len() },
+            |case| format!("namespaces, {}", name(case)),
+            |case, _| real::cast(case, Fate::Nothing, bytes),
+            line,
+        )?;
+        let hardship = turns.measure(
+            once(&self.hardship),
+            |case| format!("namespaces, hardship, {}", name(case)),
+            |case, _| Ok((case, real::cast(case, Fate::Hardship, bytes)?)),
+            |(_, sample)| line(sample),
+        )?;
+        let least_s = least_time_of_frames(bytes, real::BITS_PER_S as f64).as_secs_f64();
+        let all = self.real.iter().zip(&samples);
+        let times = all.map(|(case, samples)| {
+            let casts = samples.iter().map(|it| (it.seconds, it.acks_a_segment));
+            Times::of(*case, least_s, casts.collect())
+        });
+        measured.real = times.flatten().collect();
+        measured.wrong = self
+            .real
+            .iter()
+            .zip(&samples)
+            .flat_map(|((_, receivers), samples)| {
+                samples.iter().map(move |sample| receivers - sample.right)
+            })
+            .sum();
+        measured.hardship = hardship.concat();
+        Ok(())
+    }
+}
+
+fn name((way, receivers): Case) -> String {
+    format!("{receivers} receivers, {}", way.name())
+}
+
+/// The costs that were counted for the nearest number of receivers.
+fn costs_of(costs: &[Cost], (way, receivers): Case) -> Option<Costs> {
+    let of_way = costs.iter().filter(|cost| cost.case.way == way);
+    let nearest = of_way.min_by_key(|cost| cost.case.receivers.abs_diff(receivers))?;
+    Some(Costs {
+        ack_ns: nearest.ack / INSTRUCTIONS_A_NS,
+        segment_ns: nearest.segment / INSTRUCTIONS_A_NS,
+    })
+}
+
+/// Raises the rate of the link, from `rate` on, until the sender takes longer than the link by as much as at the knee.
+fn raised(mut rate: f64, bytes: u64, seconds: impl Fn(f64) -> Result<f64>) -> Result<f64> {
+    let longer = 1.0 + paper::GROWTH[1] / 100.0;
+    for _ in 0..MOST_RAISES {
+        if seconds(rate)? >= longer * least_time(bytes, rate).as_secs_f64() {
+            break;
+        }
+        rate *= longer;
+    }
+    Ok(rate)
+}
+
+/// The rate of the knee, if the sender alone works so long: the link would carry the stream in less time, by as much as the
+/// paper's sender without TCP-PARO takes longer for 168 receivers than for 88.
+fn knee_rate(bytes: u64, seconds: f64) -> f64 {
+    let at_one = least_time(bytes, 1.0).as_secs_f64();
+    at_one / seconds * (1.0 + paper::GROWTH[1] / 100.0)
+}
+
+/// What is counted or on virtual time is the same each time.
+const fn once<C>(cases: &[C]) -> Cases<'_, C> {
+    Cases { cases, rounds: 1, rotated: 1 }
+}
+
+/// A link that limits nothing.
+const UNLIMITED: f64 = 1e12;
+/// The speed of the simulated processor.
+const INSTRUCTIONS_A_NS: f64 = 1.0;
+/// How often the knee is measured.
+const CALIBRATIONS: usize = 3;
+/// From a sender that waits for its window, on a link that limits nothing, to one that is busy.
+const MOST_RAISES: usize = 12;

@@ -1,0 +1,132 @@
+//! What the flags of `rxo-lab smo` mean.
+
+use anyhow::Result;
+
+use super::cost;
+use super::paper;
+use super::sender::Way;
+use crate::flags::{ExtentFlags, SmoFlags, SmoPart};
+use rxo_demo::experiment::Output;
+use rxo_demo::limits::within;
+use rxo_demo::machine::Cores;
+
+/// A cast that is timed.
+pub(super) type Case = (Way, usize);
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Casts whose acknowledgements are counted.
+    pub(super) costs: Vec<cost::Case>,
+    /// Counted rounds, for 168 receivers; more for fewer.
+    pub(super) counted_rounds: usize,
+    /// Casts on virtual time.
+    pub(super) simulated: Vec<Case>,
+    pub(super) simulated_bytes: u64,
+    /// Casts between cores.
+    pub(super) knee: Vec<Case>,
+    pub(super) knee_bytes: u64,
+    /// Casts in namespaces.
+    pub(super) real: Vec<Case>,
+    pub(super) real_bytes: u64,
+    /// Casts under loss. One receiver is killed, and one is stopped.
+    pub(super) hardship: Vec<Case>,
+    pub(super) rounds: usize,
+    pub(super) cores: Cores,
+    pub(super) output: Output,
+}
+
+impl Plan {
+    /// The plan for what was typed.
+    ///
+    /// # Errors
+    /// If a number is invalid, or `--out` cannot be a directory.
+    pub(crate) fn from_flags(flags: &SmoFlags) -> Result<Self> {
+        let SmoFlags { only, extent: ExtentFlags { quick, rounds, json }, out, .. } = flags;
+        let rounds = rounds.unwrap_or(if *quick { 1 } else { ROUNDS });
+        within("--rounds", rounds, 1..=MOST_ROUNDS)?;
+        let wanted = |part| only.is_empty() || only.contains(&part);
+        let of = |part, quick_ones: &'static [usize], all: Vec<usize>| {
+            let receivers = if *quick { quick_ones.to_vec() } else { all };
+            let both = receivers.into_iter().flat_map(|count| Way::ALL.map(|way| (way, count)));
+            both.filter(|_| wanted(part)).collect::<Vec<Case>>()
+        };
+        let ends = vec![paper::FEWEST, paper::MOST];
+        let simulated =
+            of(SmoPart::Simulation, &QUICK_RECEIVERS, (11..=21).map(|each| 8 * each).collect());
+        let counted: &[usize] = match (wanted(SmoPart::Cost), simulated.is_empty()) {
+            (true, _) if !*quick => &COUNTED,
+            (true, _) => &QUICK_COUNTED,
+            (false, false) if *quick => &QUICK_COUNTED,
+            (false, false) => &[paper::MOST],
+            (false, true) => &[],
+        };
+        let case =
+            |receivers: &usize| Way::ALL.map(|way| cost::Case { way, receivers: *receivers });
+        Ok(Self {
+            costs: counted.iter().flat_map(case).collect(),
+            counted_rounds: if *quick { QUICK_COUNTED_ROUNDS } else { COUNTED_ROUNDS },
+            simulated,
+            simulated_bytes: if *quick { QUICK_BYTES } else { SIMULATED_BYTES },
+            knee: of(SmoPart::Knee, &QUICK_RECEIVERS, vec![88, 128, 168]),
+            knee_bytes: if *quick { QUICK_BYTES } else { KNEE_BYTES },
+            real: of(SmoPart::Real, &QUICK_REAL, ends),
+            real_bytes: if *quick { QUICK_BYTES } else { REAL_BYTES },
+            hardship: of(SmoPart::Real, &QUICK_REAL, vec![paper::MOST]),
+            rounds,
+            cores: Cores::choose(),
+            output: Output::drawn(*json, out)?,
+        })
+    }
+
+    /// Fails early if what counts instructions is not there.
+    ///
+    /// # Errors
+    /// If valgrind is needed and does not start.
+    pub(crate) fn prepare(&self) -> Result<()> {
+        if self.costs.is_empty() { Ok(()) } else { crate::callgrind::check() }
+    }
+}
+
+const COUNTED: [usize; 4] = [8, paper::FEWEST, paper::MOST, 1_000];
+const QUICK_COUNTED: [usize; 2] = [8, 24];
+/// As many as the paper's machines have.
+const QUICK_RECEIVERS: [usize; 2] = [8, 24];
+const QUICK_REAL: [usize; 1] = [8];
+const COUNTED_ROUNDS: usize = 60;
+const QUICK_COUNTED_ROUNDS: usize = 10;
+/// What the paper's link carries in 2.7 s is five times as much.
+const SIMULATED_BYTES: u64 = 64_000_000;
+const KNEE_BYTES: u64 = 320_000_000;
+const REAL_BYTES: u64 = 13_000_000;
+const QUICK_BYTES: u64 = 1_500_000;
+const ROUNDS: usize = 10;
+const MOST_ROUNDS: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::typed;
+    use rxo_demo::experiment::Experiment;
+
+    fn plan(line: &str) -> Result<Plan> {
+        Plan::from_flags(&typed::<SmoFlags>(line)?)
+    }
+
+    #[test]
+    fn parts_are_measured_alone_and_all_without_flags() {
+        let count = |line: &str| {
+            let Plan { costs, simulated, knee, real, hardship, .. } = plan(line).unwrap();
+            [costs.len(), simulated.len(), knee.len(), real.len(), hardship.len()]
+        };
+        assert_eq!(count(""), [8, 22, 6, 4, 2]);
+        assert_eq!(count("--only cost"), [8, 0, 0, 0, 0]);
+        assert_eq!(count("--only simulation"), [2, 22, 0, 0, 0], "it needs the costs");
+        assert_eq!(count("--only knee,real"), [0, 0, 6, 4, 2]);
+        assert_eq!(count("--quick"), [4, 4, 4, 2, 2]);
+        assert!(!plan("--only cost,simulation").unwrap().needs_networks());
+        assert!(plan("--only knee").unwrap().needs_networks());
+        let error = plan("--rounds 0").unwrap_err().to_string();
+        assert_eq!(error, "--rounds 0: choose 1 to 100");
+    }
+}

@@ -1,0 +1,180 @@
+//! Casts as they are: `rxo cast send` in a namespace, a switch, and eight namespaces with up to 21 receivers each
+//! ([`rack`]). The sender's link is limited, since the receivers share the machine with it. Every copy is hashed.
+
+mod bed;
+pub(crate) mod rack;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::{Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use self::bed::Bed;
+use self::rack::Copied;
+use super::model::{GROUP, PORT, SENDER};
+use super::sender::Way;
+use crate::folder::Folder;
+use crate::process::{self, Process};
+
+/// The rate of the sender's link.
+pub(super) const BITS_PER_S: u64 = 40_000_000;
+
+/// One cast.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Sample {
+    /// As `rxo cast send` says.
+    pub(super) seconds: f64,
+    /// Receivers with the right file: its length and its hash.
+    pub(super) right: usize,
+    /// Receivers that joined.
+    pub(super) receivers: usize,
+    /// Outcomes of those that failed, as the sender says.
+    pub(super) failed: Vec<String>,
+    pub(super) exit_code: Option<i32>,
+    pub(super) group_repairs: u64,
+    pub(super) own_repairs: u64,
+    /// Frames that were lost on the way to receivers.
+    pub(super) lost: u64,
+    /// Frames that a receiver sent, for each segment.
+    pub(super) acks_a_segment: f64,
+}
+
+/// What goes wrong in a cast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Nothing,
+    /// 1 % of the frames to each receiver are lost, one receiver more is killed, and one more is stopped for 3 s.
+    Hardship,
+}
+
+/// A line of `rxo cast send --json`.
+#[derive(Debug, Deserialize)]
+struct Ended {
+    outcome: String,
+}
+
+/// Its last.
+#[derive(Debug, Deserialize)]
+struct Total {
+    seconds: f64,
+    receivers: usize,
+    group_repairs: u64,
+    own_repairs: u64,
+    sha256: String,
+}
+
+/// Sends a file of so many bytes to `receivers`.
+///
+/// # Errors
+/// If the network cannot be built, or a process fails.
+pub(super) fn cast((way, receivers): (Way, usize), fate: Fate, bytes: u64) -> Result<Sample> {
+    let (bed, folder) = (Bed::new()?, Folder::new("smo-real")?);
+    let file = folder.file("image");
+    let hash = write_file(&file, bytes)?;
+    let unlucky = if fate == Fate::Hardship { 2 } else { 0 };
+    let all = receivers + unlucky;
+    let mut sender = bed.sender().run(|| start_sender(&file, way, all))??;
+    let loss_ppm = if fate == Fate::Hardship { LOSS_PPM } else { 0 };
+    let each = receivers.div_ceil(Bed::RACKS);
+    let starts: Vec<usize> = (0..receivers).step_by(each).collect();
+    let mut racks = starts
+        .iter()
+        .enumerate()
+        .map(|(rack, &first)| {
+            bed.rack(rack).run(|| start_rack(first, each.min(receivers - first), loss_ppm))?
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let unlucky = (0..unlucky)
+        .map(|number| bed.rack(number).run(|| start_rack(receivers + number, 1, loss_ppm))?)
+        .collect::<Result<Vec<_>>>()?;
+    racks.extend(strike(unlucky, &bed, bytes)?);
+    let ended = (0..all).map(|_| sender.line::<Ended>()).collect::<Result<Vec<_>>>()?;
+    let total: Total = sender.line()?;
+    ensure!(total.sha256 == hash, "the sender's hash is not the file's");
+    let copies = racks.iter_mut().map(Process::finish::<Vec<Copied>>);
+    let copies: Vec<Copied> = copies.collect::<Result<Vec<_>>>()?.concat();
+    let is_right = |copy: &&Copied| copy.bytes == bytes && copy.sha256 == hash;
+    let segments = bytes.div_ceil(super::model::SEGMENT_BYTES as u64) as f64;
+    let sent: u64 = copies.iter().map(|copy| copy.frames_sent).sum();
+    Ok(Sample {
+        seconds: total.seconds,
+        right: copies.iter().filter(is_right).count(),
+        receivers: total.receivers,
+        failed: ended.into_iter().map(|it| it.outcome).filter(|it| it != "done").collect(),
+        exit_code: sender.exit_code()?,
+        group_repairs: total.group_repairs,
+        own_repairs: total.own_repairs,
+        lost: copies.iter().map(|copy| copy.lost).sum(),
+        acks_a_segment: sent as f64 / copies.len().max(1) as f64 / segments,
+    })
+}
+
+/// Writes a file that repeats nothing (xorshift; Marsaglia 2003). Returns its SHA-256.
+fn write_file(path: &Path, bytes: u64) -> Result<String> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut file = Vec::with_capacity(bytes as usize + 8);
+    while (file.len() as u64) < bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        file.extend_from_slice(&state.to_le_bytes());
+    }
+    file.truncate(bytes as usize);
+    fs::write(path, &file).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(Sha256::digest(&file).iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn start_sender(file: &Path, way: Way, receivers: usize) -> Result<Process> {
+    let mut command = Command::new(process::program()?);
+    let fast = if way == Way::Fast { "on" } else { "off" };
+    command.args(["rxo", "cast", "send"]).arg(file).args([
+        format!("--nic=packet:{}", Bed::INTERFACE),
+        format!("--ip={SENDER}/8"),
+        format!("--group={GROUP}:{PORT}"),
+        format!("--receivers={receivers}"),
+        format!("--fast-path={fast}"),
+    ]);
+    command.args(["--raw", "--json", "--wait=120s"]);
+    Process::spawn("rxo cast send", &mut command)
+}
+
+fn start_rack(first: usize, receivers: usize, loss_ppm: u32) -> Result<Process> {
+    let mut command = Command::new(process::program()?);
+    command.args(["smo", "rack"]).args([
+        format!("--interface={}", Bed::INTERFACE),
+        format!("--first={first}"),
+        format!("--receivers={receivers}"),
+        format!("--loss-ppm={loss_ppm}"),
+    ]);
+    Process::start("a rack", &mut command)
+}
+
+/// When a quarter of the file has left, kills the first and stops the second for 3 s. Returns those that live.
+fn strike(unlucky: Vec<Process>, bed: &Bed, bytes: u64) -> Result<Vec<Process>> {
+    let mut unlucky = unlucky.into_iter();
+    let (Some(killed), Some(stopped)) = (unlucky.next(), unlucky.next()) else {
+        return Ok(Vec::new());
+    };
+    for _ in 0..PATIENCE_S * 100 {
+        if bed.sent_bytes()? > bytes / 4 {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    drop(killed);
+    let id = stopped.pid().context("the receiver that is to be stopped has no number")?;
+    kill_process(id, Signal::STOP)?;
+    thread::sleep(STOPPED);
+    kill_process(id, Signal::CONT)?;
+    Ok(vec![stopped])
+}
+
+const LOSS_PPM: u32 = 10_000;
+const STOPPED: Duration = Duration::from_secs(3);
+const PATIENCE_S: u32 = 120;

@@ -1,0 +1,103 @@
+//! What the paper says, and whether it is so here.
+
+use serde::Serialize;
+
+use rxo_demo::wrap::wrapped;
+
+/// One thing that the paper says of a figure, held against what was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Statement {
+    /// What the paper says; in quotation marks where it is quoted.
+    pub(crate) paper: &'static str,
+    /// Whether it is so here; `None` when there is nothing to tell it from.
+    pub(crate) holds: Option<bool>,
+    /// What was found here, a sentence.
+    pub(crate) ours: String,
+    /// Why it is not so, or not quite.
+    pub(crate) why: Option<String>,
+    /// Whether there is no verdict although it was measured: the machine was busy, or the measurement does not decide.
+    #[serde(skip)]
+    pub(crate) is_withheld: bool,
+}
+
+/// A verdict as reports name it. `is_withheld` where something was measured that permits none.
+pub(crate) const fn verdict(holds: Option<bool>, is_withheld: bool) -> &'static str {
+    match holds {
+        Some(true) => "holds",
+        Some(false) => "DOES NOT HOLD",
+        None if is_withheld => "no verdict",
+        None => "not measured",
+    }
+}
+
+impl Statement {
+    pub(crate) fn new(paper: &'static str, holds: Option<bool>, ours: String) -> Self {
+        Self { paper, holds, ours, why: None, is_withheld: false }
+    }
+
+    /// What was measured does not decide it; `why` says what stands against a verdict.
+    pub(crate) fn undecided(paper: &'static str, ours: String, why: String) -> Self {
+        Self { is_withheld: true, ..Self::new(paper, None, ours).because(why) }
+    }
+
+    /// Adds a reason if the statement does not hold.
+    pub(crate) fn unless_it_holds(self, why: impl FnOnce() -> String) -> Self {
+        let why = (self.holds == Some(false)).then(why);
+        Self { why, ..self }
+    }
+
+    /// Adds a reason whether or not the statement holds.
+    pub(crate) fn because(self, why: String) -> Self {
+        Self { why: Some(why), ..self }
+    }
+
+    /// Takes the verdict back, and its reason. What was found stays.
+    pub(crate) fn withhold(&mut self) {
+        if self.holds.take().is_some() {
+            (self.why, self.is_withheld) = (None, true);
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let Self { paper, holds, ours, why, is_withheld } = self;
+        let verdict = verdict(*holds, *is_withheld);
+        let why = why.as_ref().map(|why| format!(" {why}")).unwrap_or_default();
+        wrapped(&format!("{verdict}: the paper: {paper}. Here: {ours}{why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_given_only_where_one_is_needed() {
+        let held = Statement::new("more", Some(true), "More.".into());
+        assert_eq!(held.clone().unless_it_holds(|| "Why.".into()), held);
+        let failed = Statement { holds: Some(false), ..held }.unless_it_holds(|| "Why.".into());
+        assert_eq!(failed.text(), "DOES NOT HOLD: the paper: more. Here: More. Why.");
+    }
+
+    #[test]
+    fn a_verdict_can_be_taken_back_but_not_what_was_found() {
+        let failed = Statement::new("more", Some(false), "Less.".into());
+        let mut withheld = failed.because("Why.".into());
+        withheld.withhold();
+        assert_eq!(
+            (withheld.holds, withheld.text().as_str()),
+            (None, "no verdict: the paper: more. Here: Less.")
+        );
+        let mut unmeasured = Statement::new("more", None, "Nothing.".into());
+        unmeasured.withhold();
+        assert!(unmeasured.text().starts_with("not measured: "));
+    }
+
+    #[test]
+    fn what_the_measurement_does_not_decide_has_no_verdict_and_says_why() {
+        let mut undecided = Statement::undecided("more", "Much more.".into(), "Losses.".into());
+        let text = "no verdict: the paper: more. Here: Much more. Losses.";
+        assert_eq!((undecided.holds, undecided.text().as_str()), (None, text));
+        undecided.withhold();
+        assert_eq!(undecided.text(), text, "a busy machine adds nothing");
+    }
+}

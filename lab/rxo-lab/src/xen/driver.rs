@@ -1,0 +1,211 @@
+//! What the driver domain costs: its instructions for a byte, counted by callgrind.
+//!
+//! This program runs itself under `valgrind --tool=callgrind`. That process has the driver domain on one
+//! thread and on another a guest, rxo's own virtio driver, which takes packets out of the ring and drops
+//! them. They share memory as with a virtual machine. Frames lie ready, as a card leaves them, and callgrind
+//! counts only the polls of the driver domain: engine, ring and copies. Each poll begins when the guest has
+//! taken everything, so the counts do not depend on the machine.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+use rxo::live::{Device, DeviceOptions};
+use rxo::{FrameSink, FrameSource, Load};
+use rxo_driver::{DeviceName, DeviceSource, GuestOptions};
+use serde::{Deserialize, Serialize};
+
+use super::domain::Domain;
+use super::system::System;
+use super::traffic::{Polls, SEGMENT_BYTES, Traffic};
+use crate::callgrind;
+use crate::flags::XenDriverFlags;
+use crate::folder::Folder;
+use crate::process::Process;
+
+/// What the polls of a driver domain cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Cost {
+    pub(super) system: System,
+    pub(super) frames_a_poll: f64,
+    pub(super) instructions_a_byte: f64,
+    pub(super) instructions_a_frame: f64,
+    /// How often each byte was copied.
+    pub(super) copies: f64,
+    /// Pieces of a packet.
+    pub(super) pieces: f64,
+    pub(super) packets_an_aggregate: f64,
+}
+
+/// What the process under callgrind says: what it sent.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Sent {
+    frames: u64,
+    packets: u64,
+    bytes: u64,
+    bytes_copied: u64,
+    pieces: u64,
+}
+
+/// Counts `frames` frames through `system`, so many a poll.
+///
+/// # Errors
+/// If valgrind is missing, or the process under it fails.
+pub(super) fn count(system: System, frames_a_poll: f64, frames: usize) -> Result<Cost> {
+    callgrind::check()?;
+    let folder = Folder::new("xen")?;
+    let profile = folder.file("callgrind.out");
+    let mut command = callgrind::command("counted_poll", &profile, &[])?;
+    command.args(["xen", "driver", "--system", system.name()]).args([
+        "--frames-a-poll",
+        &frames_a_poll.to_string(),
+        "--frames",
+        &frames.to_string(),
+    ]);
+    let sent = Process::spawn("the driver domain under valgrind", &mut command)?.finish()?;
+    let [instructions] = callgrind::read(&profile, |_| 0)?;
+    Ok(Cost::of(system, frames_a_poll, instructions, sent))
+}
+
+impl Cost {
+    fn of(system: System, frames_a_poll: f64, instructions: f64, sent: Sent) -> Self {
+        let Sent { frames, packets, bytes, bytes_copied, pieces } = sent;
+        let frames = frames as f64;
+        Self {
+            system,
+            frames_a_poll,
+            instructions_a_byte: instructions / (frames * SEGMENT_BYTES as f64),
+            instructions_a_frame: instructions / frames,
+            copies: bytes_copied as f64 / bytes as f64,
+            pieces: pieces as f64 / packets as f64,
+            packets_an_aggregate: frames / packets as f64,
+        }
+    }
+}
+
+/// The process under callgrind: passes frames on, and prints what it sent as JSON.
+///
+/// # Errors
+/// If the ring cannot be made, or the guest does not take its packets.
+pub(crate) fn run(flags: &XenDriverFlags) -> Result<()> {
+    let XenDriverFlags { system, frames_a_poll, frames } = flags;
+    let Some(system) = System::by_name(system) else { bail!("--system {system}: no such system") };
+    ensure!(*frames_a_poll >= 1.0, "--frames-a-poll {frames_a_poll}: choose at least 1");
+    let folder = Folder::new("xen-ring")?;
+    let sent = pass_on(system, *frames_a_poll, *frames, &folder.guest(0))?;
+    rxo_console::output::json_line(&sent)
+}
+
+fn pass_on(
+    system: System,
+    frames_a_poll: f64,
+    frames: usize,
+    socket: &std::path::Path,
+) -> Result<Sent> {
+    let (path, layout) = (system.path(), system.layout());
+    let guest = GuestOptions { path, layout, ..GuestOptions::default() };
+    let options = DeviceOptions { guest, ..DeviceOptions::default() };
+    let device = Device::open(&format!("vhost:{}", socket.display()).parse()?, options)?;
+    let guest = format!("virtio:{}", socket.display()).parse()?;
+    let (stop, taken) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        let drops = scope.spawn(|| drop_all(&guest, &stop, &taken));
+        let sent = poll_all(system, (frames_a_poll, frames), device, &taken);
+        stop.store(true, Ordering::Relaxed);
+        match drops.join() {
+            Ok(dropped) => dropped.and(sent),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// The guest: takes packets, drops them and counts them in `taken`.
+fn drop_all(guest: &DeviceName, stop: &AtomicBool, taken: &AtomicU64) -> Result<()> {
+    let mut device = Device::open(guest, DeviceOptions::default())?;
+    let mut batch = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        if device.source.receive(&mut batch, 256)? == 0 {
+            thread::sleep(SHORT);
+        }
+        taken.fetch_add(batch.drain(..).len() as u64, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+fn poll_all(
+    system: System,
+    (frames_a_poll, frames): (f64, usize),
+    mut device: Device,
+    taken: &AtomicU64,
+) -> Result<Sent> {
+    let traffic = Traffic::new(frames, SEGMENT_BYTES)?;
+    let mut domain = Domain::new(system, device.sink)?;
+    let source = &mut device.source;
+    // Before the guest has started nothing is known of its load.
+    wait_for_guest(source, || domain.sink.load().is_some())?;
+    let (mut polls, mut next) = (Polls::new(frames_a_poll), 0);
+    while next < traffic.len() {
+        let end = (next + polls.next()).min(traffic.len());
+        // A guest with a bulk transfer is busy, however fast this one is.
+        domain.poll((next..end).map(|n| traffic.frame(n)), Some(Load { unread: 64 }))?;
+        let sent = domain.sink.counters().packets;
+        wait_for_guest(source, || taken.load(Ordering::Relaxed) == sent)?;
+        next = end;
+    }
+    let counters = domain.sink.counters();
+    ensure!(counters.dropped == 0, "the ring dropped {} packets", counters.dropped);
+    Ok(Sent {
+        frames: counters.frames,
+        packets: counters.packets,
+        bytes: counters.bytes,
+        bytes_copied: counters.bytes_copied,
+        pieces: counters.pieces,
+    })
+}
+
+/// Waits until `is_so`. The device looks at its control socket meanwhile.
+fn wait_for_guest(source: &mut DeviceSource, is_so: impl Fn() -> bool) -> Result<()> {
+    let (deadline, mut batch) = (Instant::now() + PATIENCE, Vec::new());
+    loop {
+        source.receive(&mut batch, 64)?;
+        batch.clear();
+        if is_so() {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "the guest did not take its packets");
+        thread::sleep(SHORT);
+    }
+}
+
+const SHORT: Duration = Duration::from_micros(100);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Through a real ring, without callgrind.
+    #[test]
+    fn every_byte_is_copied_as_often_as_the_system_says() {
+        for (system, frames, copies) in
+            [(System::Xen, 1.0, 1.0), (System::Lro, 8.0, 2.0), (System::BoDa, 8.0, 1.0)]
+        {
+            let folder = Folder::new("xen-test").unwrap();
+            let sent = pass_on(system, 8.0, 160, &folder.guest(0)).unwrap();
+            let cost = Cost::of(system, 8.0, 1.0, sent);
+            assert_eq!((sent.frames, cost.copies), (160, copies), "{system:?}");
+            assert!(cost.packets_an_aggregate >= frames, "{system:?}: {cost:?}");
+        }
+    }
+
+    #[test]
+    fn pages_have_one_piece_more_and_copy_each_byte_once() {
+        let cost = |system| {
+            let folder = Folder::new("xen-pages").unwrap();
+            Cost::of(system, 8.0, 1.0, pass_on(system, 8.0, 160, &folder.guest(0)).unwrap())
+        };
+        let (frames, pages) = (cost(System::BoDa), cost(System::Pages));
+        assert_eq!((pages.pieces, pages.copies), (frames.pieces + 1.0, 1.0));
+    }
+}

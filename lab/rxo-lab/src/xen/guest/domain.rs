@@ -1,0 +1,73 @@
+//! rxo between the lab's wire and guests, on a thread of its own.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use rxo::desk::Desk;
+use rxo::device::Pause;
+use rxo::live::{Device, DeviceOptions};
+use rxo::switch::{PortSettings, Switch, SwitchOptions, Vlans};
+use rxo::worker::{GuestsReading, Question};
+use rxo::{Reading, WorkerConfig};
+use rxo_demo::running::{Running, wire};
+use rxo_driver::{GuestOptions, PayloadPlaces};
+use rxo_testbed::Lab;
+
+use crate::xen::portions::Portions;
+use crate::xen::system::System;
+use crate::xen::traffic::Polls;
+
+/// A driver domain for one guest, with polls of so many frames at most. `places` counts where payload lies in the
+/// guest's memory.
+pub(super) fn polling(
+    lab: &Lab,
+    system: System,
+    frames_a_poll: f64,
+    (socket, places): (&Path, &'static PayloadPlaces),
+) -> Result<Running<Reading>> {
+    let socket = socket.to_owned();
+    Running::start(lab, ("rxo", None), move |stop, ready| {
+        let guest = card(system, &socket, Some(places))?;
+        let Device { source, sink } = wire(DeviceOptions::default())?;
+        ready();
+        let source = Box::new(Portions::new(source, Polls::new(frames_a_poll)));
+        let config = WorkerConfig {
+            budget_frames: frames_a_poll.ceil() as usize,
+            pause: Pause::NEVER,
+            overload: None,
+            ..WorkerConfig::new(system.policy())
+        };
+        let outcome = rxo::live::run(Device { source, sink }, guest, config, stop, |_| ())?;
+        outcome.result?;
+        Ok(outcome.totals)
+    })
+}
+
+/// A driver domain for a guest on each of `sockets`, behind one switch, with polls as `rxo guest` has them. Its frames
+/// come from `nic`, and it answers at `desk`.
+pub(super) fn switching(
+    lab: &Lab,
+    (system, desk): (System, Option<Desk<Question>>),
+    nic: impl FnOnce() -> Result<Device> + Send + 'static,
+    (sockets, core): (&[PathBuf], Option<usize>),
+) -> Result<Running<GuestsReading>> {
+    let sockets = sockets.to_vec();
+    Running::start(lab, ("rxo", core), move |stop, ready| {
+        let guests = sockets.iter().map(|socket| card(system, socket, None));
+        let (guests, nic) = (guests.collect::<Result<Vec<_>>>()?, nic()?);
+        ready();
+        let ports = vec![PortSettings { vlans: Vlans::Only(0), fixed: None }; 1 + guests.len()];
+        let switch = Switch::new(ports, SwitchOptions::default())?;
+        let config = WorkerConfig { desk, ..WorkerConfig::new(system.policy()) };
+        let outcome = rxo::live::run_guests(nic, guests, (switch, config), stop, |_| ())?;
+        outcome.result?;
+        Ok(outcome.totals)
+    })
+}
+
+/// The card of a guest.
+fn card(system: System, socket: &Path, places: Option<&'static PayloadPlaces>) -> Result<Device> {
+    let guest = GuestOptions { path: system.path(), places, ..GuestOptions::default() };
+    let options = DeviceOptions { guest, ..DeviceOptions::default() };
+    Ok(Device::open(&format!("vhost:{}", socket.display()).parse()?, options)?)
+}

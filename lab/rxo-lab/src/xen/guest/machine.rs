@@ -1,0 +1,119 @@
+//! The paper's machine: one core has the driver domain and its guest, the other the card and the sender.
+//!
+//! The card gives its frames through a ring, as DMA does, and validates checksums. Under Linux the guest has the card
+//! itself. Each machine has a network of its own. The system of a driver domain may change while its guest runs, as far as
+//! it is a policy.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use rxo::desk::{Desk, Reply};
+use rxo::live::{Device, DeviceOptions};
+use rxo::worker::{GuestsReading, Question};
+use rxo::{Counters, Reading};
+use rxo_testbed::{Guest, GuestImage, Lab, LabOptions, Namespace, Processor};
+
+use crate::card;
+use crate::folder::Folder;
+use crate::guests::{PATIENCE, boot};
+use crate::xen::system::System;
+use rxo_demo::machine::Cores;
+use rxo_demo::running::Running;
+
+/// A guest behind a card. What is nearer to the wire is dropped later.
+pub(super) struct Machine {
+    guest: Guest,
+    /// `None` under Linux.
+    domain: Option<Running<GuestsReading>>,
+    /// Where the driver domain answers.
+    desk: Desk<Question>,
+    _card: Running<Reading>,
+    lab: Lab,
+    _folder: Folder,
+}
+
+impl Machine {
+    /// Starts it, with a guest whose instructions are not counted.
+    ///
+    /// # Errors
+    /// If the network cannot be built, or the guest does not start.
+    pub(super) fn start(image: &GuestImage, system: System) -> Result<Self> {
+        let (cores, folder) = (Cores::choose(), Folder::new("xen")?);
+        let lab =
+            Lab::through_with(LabOptions { peer_core: cores.sender, ..LabOptions::default() })?;
+        let card_socket = folder.file("card.sock");
+        let card = card::start(&lab, (card_socket.clone(), Duration::ZERO), cores.sender)?;
+        let desk = Desk::new();
+        let (domain, socket) = match system {
+            System::Linux => (None, card_socket),
+            _ => {
+                let (nic, socket) = (ring_of(&card_socket), folder.guest(0));
+                let guests = std::slice::from_ref(&socket);
+                let answering = (system, Some(desk.clone()));
+                let domain =
+                    super::domain::switching(&lab, answering, nic, (guests, cores.receiver))?;
+                (Some(domain), socket)
+            }
+        };
+        let guest = boot_on(cores.receiver, image, &socket)?;
+        Ok(Self { guest, domain, desk, _card: card, lab, _folder: folder })
+    }
+
+    /// The guest, and where the sender is.
+    pub(super) fn ends(&mut self) -> (&mut Guest, &Namespace) {
+        (&mut self.guest, self.lab.peer())
+    }
+
+    /// From now on the driver domain has the policy of `system`.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub(super) fn follow(&self, system: System) -> Result<()> {
+        let changed = self.ask(|reply| Question::ChangePolicy(system.policy(), reply))?;
+        changed.map(drop).map_err(|misfit| anyhow!("{misfit}"))
+    }
+
+    /// What the engine of the driver domain has done.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub(super) fn engine(&self) -> Result<Counters> {
+        let mut readings = self.ask(Question::Counters)?;
+        Ok(readings.guests.pop().context("rxo says nothing of its guest")?.engine)
+    }
+
+    fn ask<A>(&self, question: impl FnOnce(Reply<A>) -> Question) -> Result<A> {
+        self.desk.ask(question, || {}, PATIENCE).context("the driver domain does not answer")
+    }
+
+    /// Switches it off. Returns what the engine of the driver domain did; `None` under Linux.
+    ///
+    /// # Errors
+    /// If the driver domain failed.
+    pub(super) fn finish(self) -> Result<Option<Counters>> {
+        let Self { guest, domain, .. } = self;
+        drop(guest);
+        let Some(domain) = domain else { return Ok(None) };
+        let mut totals = domain.finish()?;
+        Ok(Some(totals.guests.pop().context("rxo says nothing of its guest")?.engine))
+    }
+}
+
+/// The host's side of a card's ring.
+fn ring_of(card: &Path) -> impl FnOnce() -> Result<Device> + Send + 'static {
+    let name = format!("virtio:{}", card.display());
+    move || Ok(Device::open(&name.parse()?, DeviceOptions::default())?)
+}
+
+/// Boots a guest on this core: a process stays where its parent was.
+fn boot_on(core: Option<usize>, image: &GuestImage, socket: &Path) -> Result<Guest> {
+    thread::scope(|scope| {
+        let booting = scope.spawn(|| {
+            core.map_or(Ok(()), rxo_testbed::pin_to_core)?;
+            boot(image, Processor::Emulated, socket, 0)
+        });
+        booting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}

@@ -1,0 +1,43 @@
+//! What the paper's [`Machine`] carries: the rate of a bulk transfer into a live guest.
+
+use anyhow::{Result, ensure};
+use rxo_testbed::GuestImage;
+use serde::Serialize;
+
+use super::machine::Machine;
+use crate::guests::transfer;
+use crate::xen::system::System;
+
+/// The rate of a transfer with everything on one core, but for the card and the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(in crate::xen) struct GuestRate {
+    pub(in crate::xen) system: System,
+    pub(in crate::xen) mbit_per_s: f64,
+    /// Packets of the wire in each delivery of the driver domain.
+    pub(in crate::xen) packets_an_aggregate: f64,
+}
+
+/// Sends `bytes` bytes to a guest whose polls are as `rxo guest` has them, after a quarter of them: the difference counts.
+///
+/// # Errors
+/// If what a guest needs is missing, which one line names, or the transfer breaks.
+pub(in crate::xen) fn measure(system: System, bytes: usize) -> Result<GuestRate> {
+    let mut machine = Machine::start(&GuestImage::find()?, system)?;
+    let (guest, peer) = machine.ends();
+    let few = bytes / 4;
+    let short = transfer(guest, peer, 0, few)?;
+    let long = transfer(guest, peer, 0, bytes)?;
+    let engine = machine.finish()?;
+    // An engine that coalesces nothing counts no deliveries.
+    let packets_an_aggregate = engine.map_or(1.0, |engine| {
+        let deliveries = engine.aggregates + engine.singles;
+        if deliveries == 0 {
+            return 1.0;
+        }
+        (engine.aggregated_segments + engine.singles) as f64 / deliveries as f64
+    });
+    let more = long.saturating_sub(short).as_secs_f64();
+    ensure!(more > 0.0, "{bytes} bytes took no longer than {few}");
+    let mbit_per_s = (bytes - few) as f64 * 8.0 / 1e6 / more;
+    Ok(GuestRate { system, mbit_per_s, packets_an_aggregate })
+}

@@ -1,0 +1,146 @@
+//! Several guests at once behind one switch, as `rxo guest` has them: what each receives and pays, and what
+//! the bulk transfers of the others do to the requests of one.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::{Context, Result};
+use rxo::Reading;
+use rxo::live::DeviceOptions;
+use rxo_testbed::{Guest, GuestImage, Lab, Namespace, Processor};
+use serde::Serialize;
+
+use super::exchange::{Echo, Latency};
+use super::{all, mbit_per_s};
+use crate::folder::Folder;
+use crate::guests::{PATIENCE, at_once, boot, receive};
+use crate::xen::plan::SeveralCase;
+use crate::xen::system::System;
+use rxo_demo::running::wire;
+
+/// Guests that received at the same time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(in crate::xen) struct Several {
+    pub(in crate::xen) system: System,
+    pub(in crate::xen) guests: usize,
+    pub(in crate::xen) each: Vec<Share>,
+    /// Requests to the first guest while the others do nothing.
+    pub(in crate::xen) idle: Latency,
+    /// Requests to the first guest while the others receive; `None` without others.
+    pub(in crate::xen) beside_bulk: Option<Latency>,
+}
+
+/// What one of the guests received, and what that cost it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(in crate::xen) struct Share {
+    pub(in crate::xen) mbit_per_s: f64,
+    /// Instructions of the guest's kernel and programs.
+    pub(in crate::xen) instructions_a_byte: f64,
+    /// Whether what it received has the hash of what was sent.
+    pub(in crate::xen) is_intact: bool,
+    /// Packets of the wire in each that the guest's card got.
+    pub(in crate::xen) packets_an_aggregate: f64,
+    /// How long the first segment of a delivery was held, from its arrival at the wire.
+    pub(in crate::xen) hold_p99_us: f64,
+}
+
+/// What a guest's own side says of it.
+struct Seen {
+    mbit_per_s: f64,
+    instructions_a_byte: f64,
+    is_intact: bool,
+}
+
+/// Boots the guests of `case`, sends `bytes` bytes to each at the same time, and requests to the first.
+///
+/// # Errors
+/// If what a guest needs is missing, which one line names, or a transfer breaks.
+pub(in crate::xen) fn measure(case: SeveralCase, bytes: usize, requests: usize) -> Result<Several> {
+    let SeveralCase { system, guests: count } = case;
+    let (image, lab, folder) = (GuestImage::find()?, Lab::through()?, Folder::new("xen")?);
+    let sockets: Vec<_> = (0..count).map(|n| folder.guest(n)).collect();
+    let nic = || wire(DeviceOptions::default());
+    let domain = super::domain::switching(&lab, (system, None), nic, (&sockets, None))?;
+    let mut guests =
+        at_once(sockets.iter(), |n, socket| boot(&image, Processor::Counted, socket, n))?;
+    let peer = lab.peer();
+    let intact = at_once(guests.iter_mut(), |n, guest| is_intact(guest, &image, peer, (n, bytes)))?;
+    let short = at_once(guests.iter_mut(), |n, guest| receive(guest, peer, n, bytes / 4))?;
+    let long = at_once(guests.iter_mut(), |n, guest| receive(guest, peer, n, bytes))?;
+    let seen = intact.into_iter().zip(short.iter().zip(&long)).map(|(is_intact, (short, long))| {
+        let more = all(&long.profile).saturating_sub(all(&short.profile));
+        let instructions_a_byte = more as f64 / (bytes - bytes / 4) as f64;
+        Seen { mbit_per_s: mbit_per_s(bytes, long.took), instructions_a_byte, is_intact }
+    });
+    let seen: Vec<_> = seen.collect();
+    let (idle, beside_bulk) = requests_beside(&mut guests, peer, (bytes, requests))?;
+    drop(guests);
+    let totals = domain.finish()?;
+    let each = seen.into_iter().zip(&totals.guests).map(|(seen, domain)| Share::of(seen, domain));
+    Ok(Several { system, guests: count, each: each.collect(), idle, beside_bulk })
+}
+
+impl Several {
+    /// The mean of all guests.
+    pub(in crate::xen) fn instructions_a_byte(&self) -> f64 {
+        let sum: f64 = self.each.iter().map(|share| share.instructions_a_byte).sum();
+        sum / self.each.len() as f64
+    }
+}
+
+impl Share {
+    fn of(seen: Seen, Reading { host_out, engine, .. }: &Reading) -> Self {
+        let Seen { mbit_per_s, instructions_a_byte, is_intact } = seen;
+        Self {
+            mbit_per_s,
+            instructions_a_byte,
+            is_intact,
+            packets_an_aggregate: host_out.frames as f64 / host_out.packets.max(1) as f64,
+            hold_p99_us: engine.hold_ns.quantile(0.99) as f64 / 1e3,
+        }
+    }
+}
+
+/// Whether the `n`-th guest gets a file of so many bytes as it was sent. Each has another file.
+fn is_intact(
+    guest: &mut Guest,
+    image: &GuestImage,
+    peer: &Namespace,
+    (n, bytes): (usize, usize),
+) -> Result<bool> {
+    let content: Vec<u8> = (0..bytes).map(|at| (at % 251 + at / 251 + n) as u8).collect();
+    Ok(guest.send(peer, &content, PATIENCE)? == image.hash(&content)?)
+}
+
+/// Requests to the first guest: so many while the others do nothing, then for as long as they receive.
+fn requests_beside(
+    guests: &mut [Guest],
+    peer: &Namespace,
+    (bytes, count): (usize, usize),
+) -> Result<(Latency, Option<Latency>)> {
+    let (first, others) = guests.split_first_mut().context("there are no guests")?;
+    let mut echo = Echo::start(first, peer, 0)?;
+    echo.once()?;
+    let idle = Latency::of(echo.transact(count)?);
+    let busy = (!others.is_empty()).then(|| {
+        let receiving = AtomicUsize::new(others.len());
+        thread::scope(|scope| {
+            let bulk = scope.spawn(|| {
+                at_once(others.iter_mut(), |n, guest| {
+                    let received = receive(guest, peer, 1 + n, bytes);
+                    receiving.fetch_sub(1, Ordering::Relaxed);
+                    received.map(|_| ())
+                })
+            });
+            let mut taken = vec![echo.once()?];
+            while receiving.load(Ordering::Relaxed) > 0 {
+                taken.push(echo.once()?);
+            }
+            bulk.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            Ok::<_, anyhow::Error>(Latency::of(taken))
+        })
+    });
+    let busy = busy.transpose()?;
+    echo.finish(first)?;
+    Ok((idle, busy))
+}

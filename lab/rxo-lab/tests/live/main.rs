@@ -1,0 +1,56 @@
+//! The papers' experiments, small, as a user runs them: real interfaces and real TCP in private networks. As root, or
+//! in a user namespace that this process makes for itself before it has a second thread.
+#![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
+
+mod gallatin;
+mod menon;
+mod paro;
+#[allow(dead_code, reason = "the tests of the command use the rest")]
+#[path = "../../../../crates/rxo-cli/tests/live/process.rs"]
+mod process;
+#[allow(dead_code, reason = "the tests of the command use the rest")]
+#[path = "../../../../crates/rxo-cli/tests/live/report.rs"]
+mod report;
+mod rsc;
+mod smo;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+use process::run_within;
+use report::LONG;
+use rxo_testbed::Namespace;
+use serde_json::Value;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_rxo-lab");
+
+/// A test: it panics when it fails.
+type Test = (&'static str, fn());
+
+/// Runs the command and gives its JSON.
+fn json(line: &str) -> Value {
+    let namespace = Namespace::new("repro").unwrap();
+    let output = run_within(&namespace, line, LONG);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{line}: {said}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // They share two cores with the kernel's side of the traffic.
+    arguments.test_threads = Some(1);
+    if let Err(error) = rxo_testbed::become_root_in_user_namespace() {
+        eprintln!("live tests cannot run: {error}");
+        return ExitCode::FAILURE;
+    }
+    let groups = [gallatin::TESTS, menon::TESTS, paro::TESTS, rsc::TESTS, smo::TESTS];
+    let trials = groups.into_iter().flatten().map(|&(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}

@@ -1,0 +1,190 @@
+//! `rxo-lab menon`, small: its experiments work, figures are drawn, sentences are made.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use rxo_testbed::Namespace;
+use serde_json::Value;
+
+use crate::Test;
+use crate::process::run_within;
+use crate::report::{LONG, Scratch, permits_verdicts, report};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("what_coalescing_does_to_those_who_count_acks", those_who_count_acks),
+    ("acks_experiments_that_cannot_be_are_refused", experiments_that_cannot_be),
+    ("what_the_optimizations_gain_a_receiving_host", receiving_host),
+    ("what_they_gain_a_host_on_a_card", on_a_card),
+];
+
+fn those_who_count_acks() {
+    let scratch = Scratch::new("menon");
+    let out = scratch.file("figures");
+    let namespace = Namespace::new("repro").unwrap();
+    let line = format!("menon acks --quick --out {} --json", out.display());
+    let output = run_within(&namespace, &line, LONG);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let median = |row: &Value, name: &str| row[name]["median"].as_f64().unwrap();
+    let rows = |name: &str| report[name].as_array().unwrap().clone();
+    for row in rows("split") {
+        assert_eq!(row["network"], "delay");
+        assert!(median(&row, "mbit_per_s") > 0.0, "{row}");
+        assert!(row["window"].as_array().unwrap().len() > 10, "{row}");
+        let is_coalesced = row["treatment"] != "none";
+        assert_eq!(median(&row, "per_delivery") > 1.5, is_coalesced, "{row}");
+    }
+    for sender in ["counting", "cubic"] {
+        let of = |treatment: &str| {
+            let rows = rows("split").into_iter();
+            let mut rows = rows.filter(|row| row["sender"] == sender);
+            median(&rows.find(|row| row["treatment"] == treatment).unwrap(), "acks_per_segment")
+        };
+        assert!(of("coalesced") < of("none"), "{sender}: {report}");
+        assert!(of("coalesced") < of("split"), "{sender}: {report}");
+    }
+    let keep = rows("keep");
+    assert_eq!(keep.len(), 3);
+    assert!(median(&keep[0], "per_delivery") < 1.1 && median(&keep[2], "per_delivery") > 1.5);
+    for verdict in rows("verdicts") {
+        assert_eq!(verdict["holds"].is_boolean(), permits_verdicts(&report), "{verdict}");
+    }
+    for name in ["window-counting.svg", "window-cubic.svg", "keep-every.svg"] {
+        assert!(fs::read_to_string(out.join(name)).unwrap().starts_with("<svg "), "{name}");
+    }
+}
+
+fn experiments_that_cannot_be() {
+    let rows = [
+        ("acks --rounds 0", "--rounds 0: choose 1 to 100"),
+        ("--rounds 0", "--rounds 0: choose 1 to 100"),
+        ("--only split", "possible values: profile, limit, connections, exchange"),
+        ("acks --only limit", "possible values: split, keep-every"),
+        ("card --rounds 0", "--rounds 0: choose 1 to 100"),
+        (
+            "card --only split",
+            "possible values: profile, threads, saturation, limit, connections, exchange, linux, prefetch",
+        ),
+        ("--rate 100", "unexpected argument '--rate'"),
+        ("--quick acks", "the subcommand 'acks' cannot be used with"),
+    ];
+    let namespace = Namespace::new("repro").unwrap();
+    for (flags, message) in rows {
+        let output = run_within(&namespace, &format!("menon {flags}"), LONG);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(message) && said.lines().count() == 1, "{said}");
+    }
+}
+
+/// The report of the receiving host. On a busy machine hardly anything may cross within the time of a
+/// row, and of that the first segments are much; then it is made again with more time.
+fn received(out: &Path) -> Value {
+    let out = out.display();
+    let line = |seconds| format!("menon --quick --seconds {seconds} --out {out} --json");
+    report(["0.2s", "1s", "5s"].map(line), |report| {
+        report["bulk"].as_array().unwrap().iter().all(is_as_set)
+    })
+}
+
+/// Whether it was measured, and ACKs and deliveries are as many as the row's stack is set to.
+fn is_as_set(row: &Value) -> bool {
+    let median = |name: &str| row[name]["median"].as_f64().unwrap();
+    let deliveries = match row["stack"]["aggregation_limit"].as_u64() {
+        None | Some(1) => 0.0..1.5,
+        Some(limit) => 1.5..limit as f64 * 1.5,
+    };
+    row["breakdown_ns"]["rx"].as_f64().is_some_and(|ns| ns > 0.0)
+        // One ACK for two segments, whatever is aggregated.
+        && (0.3..0.7).contains(&median("acks_per_packet"))
+        && deliveries.contains(&median("packets_per_delivery"))
+}
+
+fn receiving_host() {
+    let scratch = Scratch::new("menon-receive");
+    let out = scratch.file("figures");
+    let report = received(&out);
+    let rows = report["bulk"].as_array().unwrap();
+    assert_eq!((rows.len(), report["exchange"].as_array().unwrap().len()), (15, 2));
+    for row in rows {
+        let median = |name: &str| row[name]["median"].as_f64().unwrap();
+        assert!(median("scaled_gbit_per_s") > 0.0 && median("gbit_per_s") > 0.0, "{row}");
+        assert!(is_as_set(row), "{row}");
+        let breakdown = row["breakdown_ns"].as_object().unwrap();
+        let total: f64 = breakdown.values().map(|ns| ns.as_f64().unwrap()).sum();
+        assert!((total / median("ns_per_packet") - 1.0).abs() < 0.01, "{row}");
+    }
+    for figure in report["figures"].as_array().unwrap() {
+        assert!(!figure["statements"].as_array().unwrap().is_empty(), "{figure}");
+    }
+    for name in ["3", "7", "8", "9", "10", "11", "12"] {
+        let path = out.join(format!("figure-{name}.svg"));
+        assert!(fs::read_to_string(path).unwrap().starts_with("<svg "), "{name}");
+    }
+    assert!(out.join("table-1.svg").exists());
+}
+
+/// Without valgrind the command says so in one line, with the remedy.
+fn on_a_card() {
+    let scratch = Scratch::new("menon-card");
+    let out = scratch.file("figures");
+    let namespace = Namespace::new("repro").unwrap();
+    let out_of = out.display();
+    let line = format!("menon card --quick --only profile,exchange --out {out_of} --json");
+    let output = run_within(&namespace, &line, LONG);
+    let said = String::from_utf8_lossy(&output.stderr);
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        assert!(!output.status.success() && said.contains("apt-get install valgrind"), "{said}");
+        assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 5 + 2);
+    let (rows, requests) = rows.split_at(5);
+    let median = |row: usize, name: &str| rows[row][name]["median"].as_f64().unwrap();
+    let [single, original, aggregation, optimized, by_card] = [0, 1, 2, 3, 4];
+    assert_eq!(
+        (rows[single]["poll_frames"].as_u64(), rows[original]["poll_frames"].as_u64()),
+        (Some(1), Some(256))
+    );
+    for (row, found) in rows.iter().enumerate() {
+        assert!((0.3..0.7).contains(&median(row, "acks_per_packet")), "{found}");
+        let parts: f64 =
+            found["breakdown"].as_object().unwrap().values().map(|n| n.as_f64().unwrap()).sum();
+        assert!((parts / median(row, "per_packet") - 1.0).abs() < 1e-6, "{found}");
+        assert!(median(row, "scaled_gbit_per_s") > 0.0, "{found}");
+    }
+    for row in [single, original] {
+        assert!(median(row, "packets_per_delivery") < 1.1, "{}", rows[row]);
+        assert!(median(row, "handed_over_per_packet") > 0.3, "each ACK is a packet: {}", rows[row]);
+    }
+    // However few frames a starved sender gives a poll, some are aggregated, and some ACKs are in templates.
+    for row in [aggregation, optimized, by_card] {
+        let per_delivery = |row| median(row, "packets_per_delivery");
+        assert!(per_delivery(row) > per_delivery(original), "{}", rows[row]);
+    }
+    let [plain, expanded, by_card_packets] =
+        [aggregation, optimized, by_card].map(|row| median(row, "handed_over_per_packet"));
+    assert!(expanded > 0.3 && by_card_packets < plain, "{report}");
+    let expansion = |row: usize| rows[row]["breakdown"]["driver, expansion"].as_f64().unwrap();
+    assert_eq!([original, aggregation, by_card].map(expansion), [0.0; 3], "{report}");
+    assert!(expansion(optimized) > 0.0, "templates are the receiver's to expand: {report}");
+    for row in requests {
+        // Each exchange is a frame in and a frame out; acknowledgements ride on them.
+        let handed_over = row["handed_over_per_packet"]["median"].as_f64().unwrap();
+        assert_eq!(row["traffic"], "requests", "{row}");
+        assert!((0.8..1.3).contains(&handed_over), "{row}");
+    }
+    for aim in report["aims"].as_array().unwrap() {
+        let is_timed = aim["claim"].as_str().unwrap().contains("second of processor time");
+        assert_eq!(aim["holds"].is_boolean(), !is_timed || permits_verdicts(&report), "{aim}");
+    }
+    for name in ["figure-7", "figure-8", "table-1"] {
+        let path = out.join(format!("{name}-on-a-card.svg"));
+        assert!(fs::read_to_string(path).unwrap().starts_with("<svg "), "{name}");
+    }
+}

@@ -1,0 +1,203 @@
+//! The experiment of the RSC paper, small; and the commands over captures, with real traffic.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rxo_testbed::Namespace;
+use serde_json::Value;
+
+use crate::process::run_within;
+use crate::report::{LONG, Scratch};
+use crate::{PROGRAM, Test, json};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("senders_are_captured_and_the_figures_drawn", senders_are_captured),
+    ("what_coalescing_took_of_live_traffic_is_given_back", what_was_taken_is_given_back),
+    ("levels_of_coalescing_cost_what_they_cost", levels_of_coalescing),
+    ("ctrl_c_prints_what_is_known", ctrl_c_prints_what_is_known),
+    ("captures_that_are_not_there_are_named", captures_that_are_not_there),
+];
+
+/// Two thousand packets of four senders with 8 KB payloads, and of others.
+fn kept(scratch: &Scratch) -> Value {
+    let [keep, out] = ["kept", "figures"].map(|name| scratch.file(name).display().to_string());
+    json(&format!("rsc --only captures --quick --keep {keep} --out {out} --json"))
+}
+
+fn statements(report: &Value, number: &str) -> Vec<(bool, String)> {
+    let figures = report["figures"].as_array().unwrap();
+    let figure = figures.iter().find(|figure| figure["number"] == number).unwrap();
+    let all = figure["statements"].as_array().unwrap().iter();
+    all.map(|said| (said["holds"].as_bool().unwrap(), said["ours"].to_string())).collect()
+}
+
+fn senders_are_captured() {
+    let scratch = Scratch::new("captures");
+    let report = kept(&scratch);
+    let captures = report["captures"].as_array().unwrap();
+    assert_eq!(captures.len(), 6);
+    for capture in captures {
+        assert_eq!((&capture["packets"], &capture["lost_frames"]), (&2_000.into(), &0.into()));
+        // Every payload ends with PSH, and most other segments do not have it.
+        let data = capture["interleaving"]["data_segments"].as_f64().unwrap();
+        let pushed = capture["interleaving"]["pushed_segments"].as_f64().unwrap();
+        let segments = match capture["condition"]["payload_kb"].as_u64().unwrap() {
+            2 => 2.0,
+            8 => 6.0,
+            _ => 45.0,
+        };
+        assert!(pushed >= data / segments - 100.0 && pushed < 0.6 * data, "{capture}");
+    }
+    for number in [4, 5, 6, 7, 8] {
+        let svg = fs::read_to_string(scratch.file(&format!("figures/figure-{number}.svg")));
+        assert!(svg.unwrap().starts_with("<svg "));
+    }
+    studied_again_they_say_the_same(&scratch, captures);
+    captures_that_are_damaged(&scratch);
+}
+
+fn studied_again_they_say_the_same(scratch: &Scratch, captures: &[Value]) {
+    let [kept, out] = ["kept", "again"].map(|name| scratch.file(name).display().to_string());
+    let report = json(&format!("rsc --captures {kept} --out {out} --json"));
+    // Nothing is timed, so that verdicts do not depend on what else the machine does. These follow
+    // from payloads and buffers.
+    assert!(report["load"].is_null(), "{report}");
+    assert!(statements(&report, "7").iter().all(|(holds, _)| *holds), "{report}");
+    assert!(statements(&report, "8")[0].0, "{report}");
+    let again = report["captures"].as_array().unwrap();
+    assert_eq!(again.len(), captures.len());
+    for capture in captures {
+        let same = again.iter().find(|other| other["name"] == capture["name"]).unwrap();
+        for key in ["condition", "eliminated", "by_entries", "by_buffer", "by_window"] {
+            assert_eq!(same[key], capture[key], "{}: {key}", capture["name"]);
+        }
+    }
+}
+
+/// Of real traffic, whatever its timing: nothing is lost by coalescing it, and the commands agree.
+fn what_was_taken_is_given_back() {
+    let scratch = Scratch::new("expand");
+    kept(&scratch);
+    let captures: Vec<PathBuf> =
+        fs::read_dir(scratch.file("kept")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(captures.len(), 6);
+    for capture in &captures {
+        let name = capture.display();
+        let studied = json(&format!("rxo analyze {name} --no-advice --json"));
+        assert_eq!(studied["traffic"]["packets"], 2_000, "{name}");
+        assert_eq!(studied["traffic"]["checksums"]["wrong"], 0, "{name}");
+        for policy in ["linux-gro", "remember", "rsc-2006"] {
+            there_and_back(&scratch, capture, policy);
+        }
+    }
+}
+
+fn there_and_back(scratch: &Scratch, capture: &Path, policy: &str) {
+    let name = capture.display();
+    let [coalesced, expanded] = ["coalesced.pcapng", "expanded.pcapng"].map(|n| scratch.file(n));
+    let (there, back) = (coalesced.display(), expanded.display());
+    json(&format!("rxo coalesce {name} {there} --policy {policy} --json"));
+    let (whole, fewer) = (fs::read(capture).unwrap(), fs::read(&coalesced).unwrap());
+    assert_ne!(whole, fewer, "{name}, {policy}: nothing was coalesced");
+    let packets = json(&format!("rxo analyze {there} --policy none --no-advice --json"));
+    let packets = packets["traffic"]["packets"].as_u64().unwrap();
+    assert!(packets < 1_600, "{name}, {policy}: still {packets} packets");
+    json(&format!("rxo expand {there} {back} --json"));
+    json(&format!("rxo verify {name} {back} --json"));
+    assert_eq!(records(&expanded), records(capture), "{name}, {policy}");
+}
+
+/// Time, interface, length and bytes of every packet block: what `expand` promises, whatever the
+/// headers of the file.
+fn records(path: &Path) -> Vec<Vec<u8>> {
+    let bytes = fs::read(path).unwrap();
+    let mut blocks = Vec::new();
+    let mut rest = bytes.as_slice();
+    while let Some((head, _)) = rest.split_first_chunk::<8>() {
+        let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap());
+        let (block, after) = rest.split_at(word(4) as usize);
+        if word(0) == PACKET_BLOCK {
+            let kept = u32::from_le_bytes(block[20..24].try_into().unwrap()) as usize;
+            blocks.push(block[8..28 + kept].to_vec());
+        }
+        rest = after;
+    }
+    blocks
+}
+
+const PACKET_BLOCK: u32 = 6;
+
+fn levels_of_coalescing() {
+    let scratch = Scratch::new("cpu");
+    let out = scratch.file("figures").display().to_string();
+    let report = json(&format!("rsc --only cpu --quick --out {out} --json"));
+    let costs = report["costs"].as_array().unwrap();
+    assert_eq!(costs.len(), 8);
+    for cost in costs {
+        let value = |name: &str| cost[name]["median"].as_f64().unwrap();
+        let most = match cost["level"].as_str().unwrap() {
+            "Regular" => 1.0,
+            "RSC_2" => 2.0,
+            "RSC_3" => 3.0,
+            _ => 5.0,
+        };
+        let k = value("packets_per_delivery");
+        assert!(k <= most + 1e-9 && (k > 1.0) == (most > 1.0), "{cost}");
+        assert!(value("ns_per_byte") > 0.0 && value("gbit_per_s") > 0.0, "{cost}");
+    }
+    for name in ["figure-10.svg", "figure-12.svg"] {
+        assert!(scratch.file("figures").join(name).exists(), "{name}");
+    }
+}
+
+fn ctrl_c_prints_what_is_known() {
+    let scratch = Scratch::new("stopped");
+    let mut command = Command::new(PROGRAM);
+    // So many that the signal comes long before the end.
+    command.args(["rsc", "--packets", "20000", "--out"]).arg(scratch.file("figures"));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    // The first capture is made, the next is under way.
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.contains("4 connections, 2 KB payloads"), "{first}");
+    let signal = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &signal]).status().unwrap().success());
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    assert!(text.contains("4 connections, 2 KB payloads") && text.contains("Partial:"), "{text}");
+    assert!(lines.last().unwrap().unwrap().contains("stopped by a signal"));
+}
+
+/// What stands before the damage is told, and the code says that it is not all.
+fn captures_that_are_damaged(scratch: &Scratch) {
+    let cut = scratch.file("cut");
+    fs::create_dir(&cut).unwrap();
+    let name = "4-connections-8-KB.pcapng";
+    let whole = fs::read(scratch.file("kept").join(name)).unwrap();
+    fs::write(cut.join(name), &whole[..whole.len() / 2]).unwrap();
+    let namespace = Namespace::new("repro").unwrap();
+    let (cut, out) = (cut.display(), scratch.file("of-cut").display().to_string());
+    let line = format!("rsc --captures {cut} --out {out} --json");
+    let output = run_within(&namespace, &line, LONG);
+    assert_eq!(output.status.code(), Some(3));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packets = report["captures"][0]["packets"].as_u64().unwrap();
+    assert!((500..2_000).contains(&packets), "{packets}");
+    assert!(report["partial"].as_str().unwrap().contains("ends too early"), "{report}");
+}
+
+fn captures_that_are_not_there() {
+    let namespace = Namespace::new("repro").unwrap();
+    for (flags, part) in [
+        ("--captures /nowhere", "/nowhere: cannot be read"),
+        ("--packets 1", "--packets 1: choose 500 to 200000"),
+    ] {
+        let output = run_within(&namespace, &format!("rsc {flags}"), LONG);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(part) && said.lines().count() == 1, "{said}");
+    }
+}

@@ -1,0 +1,67 @@
+//! `rxo-lab smo`, small: counted, and in namespaces. Virtual time and the knee have tests beside their code.
+
+use std::process::Command;
+
+use rxo_testbed::Namespace;
+use serde_json::Value;
+
+use crate::Test;
+use crate::process::run_within;
+use crate::report::{LONG, Scratch};
+
+pub(crate) const TESTS: &[Test] = &[("smo_counts_and_sends_to_namespaces", counts_and_namespaces)];
+
+/// Without valgrind the command says so in one line, with the remedy.
+fn counts_and_namespaces() {
+    let scratch = Scratch::new("smo");
+    let out = scratch.file("figures");
+    let namespace = Namespace::new("repro").unwrap();
+    let line = format!("smo --only cost,real --quick --out {} --json", out.display());
+    let output = run_within(&namespace, &line, LONG);
+    let said = String::from_utf8_lossy(&output.stderr);
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        assert!(!output.status.success() && said.contains("apt-get install valgrind"), "{said}");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    costs(&report);
+    assert_eq!(report["real"].as_array().unwrap().len(), 2);
+    assert_eq!(report["wrong"], 0, "every copy in namespaces is the file");
+    hardship(&report);
+    for name in ["6", "6-by-receivers", "5-in-namespaces"] {
+        assert!(out.join(format!("figure-{name}.svg")).exists(), "{name}");
+    }
+}
+
+/// An ACK costs less on the fast path, which takes every one of them.
+fn costs(report: &Value) {
+    let costs = report["costs"].as_array().unwrap();
+    assert_eq!(costs.len(), 4);
+    for pair in costs.chunks(2) {
+        let [stack, fast] = [0, 1].map(|place| &pair[place]);
+        assert_eq!((&stack["way"], &fast["way"]), (&"stack".into(), &"fast".into()));
+        assert_eq!((&stack["consumed"], &fast["consumed"]), (&0.0.into(), &1.0.into()));
+        let ack = |cost: &Value| cost["ack"].as_f64().unwrap();
+        assert!(ack(fast) < ack(stack), "{fast}, {stack}");
+        for cost in [stack, fast] {
+            let parts = cost["parts"].as_object().unwrap();
+            let sum: f64 = parts.values().map(|part| part.as_f64().unwrap()).sum();
+            assert!((sum / ack(cost) - 1.0).abs() < 1e-6, "{cost}");
+        }
+    }
+}
+
+/// Of ten receivers one is killed, and one stopped for a while: nine have the file, and the sender says so.
+fn hardship(report: &Value) {
+    let casts = report["hardship"].as_array().unwrap();
+    assert_eq!(casts.len(), 2);
+    for cast in casts {
+        let cast = &cast[1];
+        let counts = ["right", "receivers", "exit_code"].map(|name| cast[name].as_u64());
+        assert_eq!(counts, [Some(9), Some(10), Some(1)], "{cast}");
+        let failed = cast["failed"][0].as_str().unwrap();
+        assert!(failed.starts_with("ejected"), "{failed}");
+        assert!(cast["lost"].as_u64().unwrap() > 0, "{cast}");
+    }
+}

@@ -1,0 +1,45 @@
+//! `rxo-lab menon card --only linux`: a guest's own stack behind a driver domain under valgrind.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::folder::Folder;
+
+pub(crate) fn a_linux_guest_gains_by_aggregates() {
+    let out = Folder::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxo-lab"));
+    command.args("menon card --only linux --quick --json --out".split(' ')).arg(&out.0);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |feed: &str| {
+        let all = report["linux"].as_array().unwrap();
+        all.iter().find(|cost| cost["feed"] == feed).unwrap().clone()
+    };
+    let number = |cost: &Value, name: &str| cost[name].as_f64().unwrap();
+    let [plain, aggregates, split, own_gro] = ["plain", "aggregates", "split", "own-gro"].map(of);
+    for cost in [&plain, &own_gro] {
+        assert!(number(cost, "packets_per_delivery") < 1.1, "{cost}");
+    }
+    for cost in [&aggregates, &split] {
+        assert!(number(cost, "packets_per_delivery") > 2.0, "{cost}");
+        assert!(number(cost, "guest_per_byte") < number(&plain, "guest_per_byte"), "{cost}");
+    }
+    // The guest acknowledges aggregates; with splitting its peer does not notice.
+    let acks = |cost: &Value| number(cost, "acks_per_packet");
+    assert!(acks(&aggregates) < acks(&split) && acks(&split) > 0.3, "{report}");
+    // This build has no line tables, without which the domain's categories cannot be told apart.
+    for cost in [&plain, &aggregates, &split, &own_gro] {
+        assert!(number(cost, "domain_per_byte") > 0.0, "{cost}");
+        assert!(number(&cost["domain"], "per-byte") > 0.0, "copies have names: {cost}");
+    }
+    for part in ["tcp rx", "tcp tx", "netfront", "buffer", "non-proto", "per-byte"] {
+        assert!(number(&split["guest"], part) > 0.0, "{part}: {split}");
+    }
+    for aim in report["aims"].as_array().unwrap() {
+        let permits = report["load"]["permits_verdict"].as_bool().unwrap();
+        assert_eq!(aim["holds"].is_boolean(), permits, "packets arrive in real time: {aim}");
+    }
+}
