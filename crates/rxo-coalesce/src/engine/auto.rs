@@ -1,6 +1,6 @@
 //! Adaptive hold: what stays held at the end of a poll while the receiver is busy.
 //!
-//! The paper asks for a delay that follows the system's load (Xen LRO 2009, section V). Here a flow is
+//! The paper asks for a delay that follows the system's load (Oi and Nakajima 2009, section V). Here a flow is
 //! held only while its receiver could not look at it anyway, more segments are expected soon, and they
 //! would still gain something. It is separate because no other hold policy remembers anything of a flow
 //! from poll to poll.

@@ -206,7 +206,7 @@ pub enum Hold {
     EveryNPackets(u32),
     /// Until this long after the aggregate's first segment arrived.
     Within(Duration),
-    /// While the receiver is busy and more segments are expected within the budget (Xen LRO 2009,
+    /// While the receiver is busy and more segments are expected within the budget (Oi and Nakajima 2009,
     /// section V); see [`Hold::AUTO`]. If the receiver's load is unknown, until the end of the poll. A single
     /// segment never waits.
     Auto {

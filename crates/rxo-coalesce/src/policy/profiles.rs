@@ -14,7 +14,7 @@ const MAX_HOLD: Duration = Duration::from_millis(1);
 /// The kernel's first large receive offload. The other profiles differ from it.
 const INET_LRO: Policy = Policy {
     name: "inet-lro",
-    paper: "Linux inet_lro (2007), as used by Xen LRO 2009 section II.B",
+    paper: "Linux inet_lro (2007), as in Oi & Nakajima 2009, section II.B",
     coalesce: true,
     max_segments: 64,
     max_bytes: 64 * 1_024 - 1_500,
@@ -188,12 +188,12 @@ impl Policy {
         Self { name: "rsc5", max_segments: 5, ..Self::rsc_2006() }
     }
 
-    /// Large receive offload in Xen with delayed aggregation: delivered every second poll.
+    /// Oi and Nakajima 2009: large receive offload in Xen with delayed aggregation, delivered every second poll.
     #[must_use]
     pub const fn xen_delayed() -> Self {
         Self {
             name: "xen-delayed",
-            paper: "Xen LRO 2009, section II.C",
+            paper: "Oi & Nakajima 2009, section II.C",
             max_bytes: MAX_PACKET_BYTES,
             hold: Hold::EveryNthPoll(2),
             ..INET_LRO

@@ -1,7 +1,7 @@
 //! How packets get into a guest's memory, and what that takes.
 //!
 //! The defaults copy each byte once. The others exist to be measured against: they are what a driver
-//! domain of Xen did (Menon and Zwaenepoel 2009, sections II.B and III.A).
+//! domain of Xen did (Oi and Nakajima 2009, sections II.C and III.A).
 
 use rxo_wire::parse;
 

@@ -34,8 +34,8 @@ pub(crate) enum Command {
     /// Pure ACK Receive Optimization (Chan and Cheriton 2013): what the fast path for pure ACKs saves a file server
     /// (table 1, figures 1, 3 and 4), in instructions and in processor time. Needs valgrind.
     Paro(ParoFlags),
-    /// Large Receive Offload in virtual machines (Menon and Zwaenepoel 2009, Xen): what aggregation in
-    /// the driver domain saves it and its guest (tables I, IV to VII), and Delayed Aggregation. Needs
+    /// Optimizations of Large Receive Offload in Xen (Oi and Nakajima 2009): what aggregation in the
+    /// driver domain saves it and its guest (tables I, IV to VII), and Delayed Aggregation. Needs
     /// valgrind, QEMU, busybox and a C compiler.
     Xen(XenFlags),
     /// Reliable multicast with a fast path for its ACKs (Chan and Cheriton 2013, section 4): what an ACK costs the

@@ -1,4 +1,4 @@
-//! `rxo-lab xen`: Menon and Zwaenepoel, "Large Receive Offload in virtual machines" (Xen, 2009): what
+//! `rxo-lab xen`: Oi and Nakajima, "Optimizations of Large Receive Offload in Xen" (IEEE NCA 2009): what
 //! aggregation in the driver domain saves it and its guest, and Delayed Aggregation.
 //!
 //! The flags become a [`plan`]. The [`system`]s of the paper's Table III get the same [`traffic`] through
@@ -26,9 +26,9 @@ use self::guest::{exchange, rate};
 use self::plan::GuestCase;
 pub(crate) use self::plan::Plan;
 use self::traffic::{SEGMENT_BYTES, Traffic};
+use crate::experiment::{Experiment, Output};
 use crate::missing::{Missing, NOT_MEASURED};
-use rxo_demo::experiment::{Experiment, Output};
-use rxo_demo::turns::{Cases, Turns};
+use crate::turns::{Cases, Turns};
 
 impl Experiment for Plan {
     type Findings = Found;
