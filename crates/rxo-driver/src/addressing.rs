@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use rxo_device::DeviceError;
+use rxo_netlink::{Netlink, Request};
 
 use crate::fault;
 use crate::interface::Interface;
-use crate::netlink::{Netlink, Request};
 
 impl Interface {
     /// Adds an address with a prefix of `prefix` bits; the system then has a route to that prefix. Duplicate

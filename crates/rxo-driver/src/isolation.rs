@@ -15,10 +15,10 @@ use std::io;
 use std::net::{IpAddr, UdpSocket};
 
 use rxo_device::DeviceError;
+use rxo_netlink::{Netlink, Request};
 
 use crate::fault;
 use crate::interface::Interface;
-use crate::netlink::{Netlink, Request};
 
 /// An nftables table that drops what arrives on an interface once it is closed. Dropping the value
 /// removes the table.

@@ -58,7 +58,6 @@ mod isolation;
 mod link_watch;
 mod listener;
 mod lock;
-mod netlink;
 pub mod packet;
 mod sys;
 pub mod tap;

@@ -181,13 +181,6 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, target: &mut [u8]) -> io::Result<usize
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sends one message to the socket's default destination.
-pub(crate) fn send(fd: BorrowedFd<'_>, message: &[u8]) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes as the message has.
-    let sent = unsafe { libc::send(fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) };
-    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 /// An ioctl whose argument the kernel reads or writes in place.
 ///
 /// # Safety

@@ -4,9 +4,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use rxo_netlink::{Request, u32_at};
+
 use super::item::{Item, with_index};
 use super::link::Link;
-use crate::netlink::{Request, u32_at};
 
 /// An address as the kernel showed it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use rxo_device::DeviceError;
 use rxo_frame::Instant;
+use rxo_netlink::{Netlink, Request};
 
 use super::address::Address;
 use super::link::Link;
 use super::neighbour::{self, Neighbour};
 use super::route::{self, Route};
-use crate::netlink::{Netlink, Request};
 use crate::{clock, fault};
 
 /// The addresses, routes and permanent neighbours of an interface, read at one time.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::netlink::{Request, attribute, attributes, u32_at};
+use rxo_netlink::{Request, attribute, attributes, u32_at};
 
 /// An object, and the length of its fixed header.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::io;
 
 use rxo_device::DeviceError;
+use rxo_netlink::{Netlink, Request, attribute, u32_at};
 
 use crate::fault;
-use crate::netlink::{Netlink, Request, attribute, u32_at};
 
 /// The state of an interface at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]

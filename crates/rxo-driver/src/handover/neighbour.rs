@@ -1,7 +1,8 @@
 //! A permanent neighbour entry, or a proxy entry.
 
+use rxo_netlink::{Request, u32_at};
+
 use super::item::{Item, with_index};
-use crate::netlink::{Request, u32_at};
 
 /// An entry as the kernel showed it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,8 +4,9 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use rxo_netlink::{Request, u32_at};
+
 use super::item::Item;
-use crate::netlink::{Request, u32_at};
 
 /// A route as the kernel showed it.
 #[derive(Clone, Debug, PartialEq, Eq)]

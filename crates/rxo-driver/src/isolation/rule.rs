@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
+use rxo_netlink::{Request, nested};
+
 use super::request;
-use crate::netlink::{Request, nested};
 
 /// The rule of `chain` that drops what is for `address`. What has a VLAN tag is of another network: there the
 /// loaded EtherType is that of the tag.

@@ -69,6 +69,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     ),
     layer("rxo-console", 2, MAY_DO_IO, &[]),
     layer("rxo-control", 2, MAY_DO_IO, &[]),
+    layer("rxo-netlink", 2, MAY_DO_IO, &[]),
     layer("rxo-serve", 2, PURE, &[]),
     layer("rxo-virtqueue", 2, PURE, &[]),
     layer(
@@ -88,6 +89,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         &[
             ("rxo-device", "implements its traits"),
             ("rxo-frame", "fills pool buffers"),
+            ("rxo-netlink", "addresses, routes and packet filters of interfaces"),
             ("rxo-virtqueue", "rings shared with guests, both sides"),
             ("rxo-vnet", "the header before each packet"),
             ("rxo-wire", "checksums and segmentation for a virtio peer that has neither"),

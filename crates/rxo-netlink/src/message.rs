@@ -4,16 +4,16 @@
 
 use std::io;
 
-/// A request: its kind, its flags beside the usual ones, and its body.
+/// A request to the kernel: its kind, its flags beside those of every request, a fixed header and attributes.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub struct Request {
     kind: u16,
     flags: u16,
     body: Vec<u8>,
 }
 
 /// One message of an answer.
-pub(super) enum Answer<'a> {
+pub(crate) enum Answer<'a> {
     /// An object of a dump, without the netlink header.
     Object(&'a [u8]),
     /// The request with this sequence number is done.
@@ -32,48 +32,56 @@ const NESTED: u16 = 0x8000;
 const DUMP_INTERRUPTED: u16 = 0x10;
 
 impl Request {
-    /// A request with this fixed header.
-    pub(crate) fn new(kind: u16, header: &[u8]) -> Self {
+    /// Makes a request without flags and attributes. `kind` is the message type, such as `libc::RTM_NEWADDR`, and
+    /// `header` the structure that this type begins with.
+    #[must_use]
+    pub fn new(kind: u16, header: &[u8]) -> Self {
         Self { kind, flags: 0, body: header.to_vec() }
     }
 
-    /// A request of another kind with the same body and without flags.
-    pub(crate) fn with_kind(self, kind: u16) -> Self {
+    /// Makes a request of another kind with the same header and attributes, without flags.
+    #[must_use]
+    pub fn with_kind(self, kind: u16) -> Self {
         Self { kind, flags: 0, ..self }
     }
 
-    /// Adds flags.
-    pub(crate) fn flags(self, flags: libc::c_int) -> Self {
+    /// Adds flags, such as `libc::NLM_F_CREATE`.
+    #[must_use]
+    pub fn flags(self, flags: libc::c_int) -> Self {
         Self { flags: self.flags | flags as u16, ..self }
     }
 
-    /// Adds an attribute.
-    pub(crate) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
+    /// Adds an attribute. Its value has at most 65,531 bytes.
+    #[must_use]
+    pub fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
         push(&mut self.body, kind, value);
         self
     }
 
     /// Adds a string attribute, with its terminating zero.
-    pub(crate) fn string(self, kind: u16, text: &str) -> Self {
+    #[must_use]
+    pub fn string(self, kind: u16, text: &str) -> Self {
         self.attribute(kind, &[text.as_bytes(), &[0]].concat())
     }
 
-    /// Adds a nested attribute.
-    pub(crate) fn nest(self, kind: u16, inside: &[(u16, &[u8])]) -> Self {
+    /// Adds an attribute that contains other attributes.
+    #[must_use]
+    pub fn nest(self, kind: u16, inside: &[(u16, &[u8])]) -> Self {
         self.attribute(kind | NESTED, &nested(inside))
     }
 
-    /// Adds attributes.
-    pub(crate) fn attributes(self, all: &[(u16, Vec<u8>)]) -> Self {
+    /// Adds attributes in their order.
+    #[must_use]
+    pub fn attributes(self, all: &[(u16, Vec<u8>)]) -> Self {
         all.iter().fold(self, |request, (kind, value)| request.attribute(*kind, value))
     }
 
     /// Whether an acknowledgement or the end of a dump follows, with `flags` beside its own.
-    pub(super) const fn is_answered(&self, flags: u16) -> bool {
+    pub(crate) const fn is_answered(&self, flags: u16) -> bool {
         (self.flags | flags) & (libc::NLM_F_ACK | libc::NLM_F_DUMP) as u16 != 0
     }
 
-    pub(super) fn write(&self, to: &mut Vec<u8>, flags: u16, sequence: u32) {
+    pub(crate) fn write(&self, to: &mut Vec<u8>, flags: u16, sequence: u32) {
         let bytes = HEADER_BYTES + self.body.len();
         to.extend_from_slice(&u32::try_from(bytes).unwrap_or(u32::MAX).to_ne_bytes());
         to.extend_from_slice(&self.kind.to_ne_bytes());
@@ -85,15 +93,16 @@ impl Request {
     }
 }
 
-/// The bytes of attributes, to be nested in another.
-pub(crate) fn nested(inside: &[(u16, &[u8])]) -> Vec<u8> {
+/// Writes attributes as the value of another attribute.
+#[must_use]
+pub fn nested(inside: &[(u16, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     inside.iter().for_each(|(kind, value)| push(&mut bytes, *kind, value));
     bytes
 }
 
-/// The attributes in `bytes`.
-pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+/// Reads the attributes in `bytes`: their types, without flag bits, and values. Ends at an invalid length.
+pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(rest, 0)?);
@@ -104,18 +113,20 @@ pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The value of the first attribute of this type.
-pub(crate) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+/// Reads the value of the first attribute of this type. `None` if there is none. Looks through all before it.
+#[must_use]
+pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
 }
 
-/// The number at offset `at`, in the machine's byte order.
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+/// Reads the number at offset `at`, in the machine's byte order. `None` if `bytes` is too short.
+#[must_use]
+pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 /// The messages of a datagram.
-pub(super) fn answers(datagram: &[u8]) -> impl Iterator<Item = io::Result<Answer<'_>>> {
+pub(crate) fn answers(datagram: &[u8]) -> impl Iterator<Item = io::Result<Answer<'_>>> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -160,7 +171,7 @@ fn pad(to: &mut Vec<u8>) {
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]

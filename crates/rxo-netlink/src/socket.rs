@@ -1,25 +1,22 @@
-//! Netlink: reads and changes the kernel's network configuration, one request and its answer at a time.
-//!
-//! Written here because the handover moves objects as the bytes of a dump: a library with types of its
-//! own would lose every attribute that it does not know. Contract: a request is sent whole, and its
-//! answer is read to the end before the next request; an incomplete answer is an error.
-
-mod message;
+//! The socket: sends requests, and reads until the last one is answered.
 
 use std::cell::Cell;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-pub(crate) use message::{Request, attribute, attributes, nested, u32_at};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send,
+    socket_with,
+};
 
-use message::{Answer, answers};
+use crate::message::{Answer, Request, answers};
 
-use crate::{sys, wait};
-
-/// A netlink socket, bound to the network namespace in which it was opened.
+/// A netlink socket. It acts on the network namespace of the thread that opened it, whoever uses it.
 #[derive(Debug)]
-pub(crate) struct Netlink {
+pub struct Netlink {
     socket: OwnedFd,
     sequence: Cell<u32>,
 }
@@ -34,35 +31,54 @@ const ATTEMPTS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Netlink {
-    /// Opens a socket for interfaces, addresses and routes.
-    pub(crate) fn route() -> io::Result<Self> {
-        Self::open(libc::NETLINK_ROUTE)
+    /// Opens a socket for interfaces, addresses, routes, neighbours and queues.
+    ///
+    /// # Errors
+    /// If the system has no descriptors left.
+    pub fn route() -> io::Result<Self> {
+        // Without a protocol: NETLINK_ROUTE is zero.
+        Self::open(None)
     }
 
     /// Opens a socket for packet filters.
-    pub(crate) fn netfilter() -> io::Result<Self> {
-        Self::open(libc::NETLINK_NETFILTER)
+    ///
+    /// # Errors
+    /// If the kernel has no netfilter, or the system has no descriptors left.
+    pub fn netfilter() -> io::Result<Self> {
+        Self::open(Some(netlink::NETFILTER))
     }
 
-    fn open(protocol: libc::c_int) -> io::Result<Self> {
-        let socket = sys::socket(libc::AF_NETLINK, libc::SOCK_RAW, protocol)?;
+    fn open(protocol: Option<Protocol>) -> io::Result<Self> {
+        let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
+        let socket = socket_with(family, SocketType::RAW, flags, protocol)?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
         Ok(Self { socket, sequence: Cell::new(1) })
     }
 
     /// Sends one change and waits for the kernel's acknowledgement.
-    pub(crate) fn change(&self, request: &Request) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If the kernel refuses the change, or its answer is incomplete.
+    pub fn change(&self, request: &Request) -> io::Result<()> {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
         self.exchange(&[request], flags).map(|_| ())
     }
 
     /// Makes all changes of a packet filter, or none. The requests must include those that begin and end
-    /// a batch.
-    pub(crate) fn change_together(&self, requests: &[&Request]) -> io::Result<()> {
+    /// a batch, and each change must have the flag `NLM_F_ACK`.
+    ///
+    /// # Errors
+    /// If the kernel refuses one of the changes, or its answer is incomplete.
+    pub fn change_together(&self, requests: &[&Request]) -> io::Result<()> {
         self.exchange(requests, libc::NLM_F_REQUEST as u16).map(|_| ())
     }
 
-    /// Dumps all objects of a kind, each without its netlink header.
-    pub(crate) fn dump(&self, request: &Request) -> io::Result<Vec<Vec<u8>>> {
+    /// Dumps all objects of a kind, each without its netlink header. Begins again if a change interrupts the
+    /// dump, a few times at most.
+    ///
+    /// # Errors
+    /// If the kernel refuses, its answer is incomplete, or changes interrupt every attempt.
+    pub fn dump(&self, request: &Request) -> io::Result<Vec<Vec<u8>>> {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
         for _ in 0..ATTEMPTS {
             if let Some(answers) = self.exchange(&[request], flags)? {
@@ -84,7 +100,7 @@ impl Netlink {
             }
             request.write(&mut bytes, flags, sequence);
         }
-        sys::send(self.socket.as_fd(), &bytes)?;
+        send(&self.socket, &bytes, SendFlags::empty())?;
         let (mut found, mut is_whole) = (Vec::new(), true);
         let mut datagram = vec![0; BUFFER_BYTES];
         loop {
@@ -105,19 +121,14 @@ impl Netlink {
     }
 
     fn receive(&self, datagram: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match sys::receive(self.socket.as_fd(), datagram) {
-                Ok(bytes) if bytes > datagram.len() => {
-                    return Err(io::Error::other("an answer of the kernel was cut short"));
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let ready = wait::wait_readable(&[self.socket.as_fd()], Some(PATIENCE))?;
-                    if ready.is_none() {
-                        return Err(io::ErrorKind::TimedOut.into());
-                    }
-                }
-                other => return other,
+        // With TRUNC the system returns the length of the whole datagram.
+        match retry_on_intr(|| recv(&self.socket, &mut *datagram, RecvFlags::TRUNC)) {
+            Ok((_, bytes)) if bytes > datagram.len() => {
+                Err(io::Error::other("an answer of the kernel was cut short"))
             }
+            Ok((_, bytes)) => Ok(bytes),
+            Err(Errno::AGAIN) => Err(io::ErrorKind::TimedOut.into()),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -125,6 +136,7 @@ impl Netlink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attribute;
 
     #[test]
     fn loopback_is_among_the_interfaces() {

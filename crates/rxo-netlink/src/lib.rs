@@ -1,0 +1,40 @@
+//! Netlink: reads and changes the kernel's network configuration, one request and its answer at a time.
+//!
+//! ```text
+//!  Request::new(kind, header).attribute(..) ──▶ Netlink::change   ──▶ kernel: done, or its error
+//!                                               Netlink::dump     ──▶ objects ──▶ attributes(..)
+//! ```
+//!
+//! * [`Request`] builds a message: a fixed header, such as `ifinfomsg`, and attributes.
+//! * [`Netlink`] is a socket. It sends requests and reads their answers.
+//! * [`attributes`], [`attribute`] and [`u32_at`] read the objects in an answer.
+//!
+//! Attributes stay opaque: their types are the constants of `libc` and of the kernel's headers, and their
+//! values are bytes. A caller that copies an object therefore copies every attribute, also those that it does
+//! not know.
+//!
+//! # Contract
+//! A request is sent whole, and its answer is read to the end before the next request. An incomplete answer is
+//! an error. Reading never panics, whatever the bytes are; it ends at an invalid length.
+//!
+//! # Examples
+//! The names of all interfaces:
+//! ```
+//! use rxo_netlink::{Netlink, Request, attribute};
+//!
+//! const HEADER_BYTES: usize = 16; // struct ifinfomsg
+//!
+//! let request = Request::new(libc::RTM_GETLINK, &[0; HEADER_BYTES]);
+//! for link in Netlink::route()?.dump(&request)? {
+//!     let name = attribute(&link[HEADER_BYTES..], libc::IFLA_IFNAME).unwrap_or_default();
+//!     println!("{}", String::from_utf8_lossy(name));
+//! }
+//! # Ok::<(), std::io::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod message;
+mod socket;
+
+pub use message::{Request, attribute, attributes, nested, u32_at};
+pub use socket::Netlink;
