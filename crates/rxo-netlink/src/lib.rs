@@ -1,13 +1,14 @@
 //! Netlink: reads and changes the kernel's network configuration, one request and its answer at a time.
 //!
 //! ```text
-//!  Request::new(kind, header).attribute(..) ──▶ Netlink::change   ──▶ kernel: done, or its error
-//!                                               Netlink::dump     ──▶ objects ──▶ attributes(..)
+//!  Request::new(kind, header).attribute(..) ─┬▶ Netlink::change ──▶ done, or the kernel's error
+//!                                            ├▶ Netlink::ask    ──▶ an object  ─┬▶ attributes(..)
+//!                                            └▶ Netlink::dump   ──▶ all objects ┘
 //! ```
 //!
 //! * [`Request`] builds a message: a fixed header, such as `ifinfomsg`, and attributes.
 //! * [`Netlink`] is a socket. It sends requests and reads their answers.
-//! * [`attributes`], [`attribute`] and [`u32_at`] read the objects in an answer.
+//! * [`attributes`], [`attribute`], [`u32_at`] and [`u64_at`] read the objects in an answer.
 //!
 //! Attributes stay opaque: their types are the constants of `libc` and of the kernel's headers, and their
 //! values are bytes. A caller that copies an object therefore copies every attribute, also those that it does
@@ -36,5 +37,5 @@
 mod message;
 mod socket;
 
-pub use message::{Request, attribute, attributes, nested, u32_at};
+pub use message::{Request, attribute, attributes, nested, u32_at, u64_at};
 pub use socket::Netlink;

@@ -119,10 +119,16 @@ pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
 }
 
-/// Reads the number at offset `at`, in the machine's byte order. `None` if `bytes` is too short.
+/// Reads the 32-bit number at offset `at`, in the machine's byte order. `None` if `bytes` is too short.
 #[must_use]
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// Reads the 64-bit number at offset `at`, in the machine's byte order. `None` if `bytes` is too short.
+#[must_use]
+pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 /// The messages of a datagram.
@@ -186,6 +192,15 @@ mod tests {
         assert_eq!(attributes(&bytes).collect::<Vec<_>>(), inside);
         assert_eq!(attribute(&bytes, 7), Some([9; 8].as_slice()));
         assert_eq!(attribute(&bytes, 2), None);
+    }
+
+    #[test]
+    fn numbers_beyond_the_end_are_none() {
+        assert_eq!(u32_at(&7_u32.to_ne_bytes(), 0), Some(7));
+        assert_eq!(u64_at(&7_u64.to_ne_bytes(), 0), Some(7));
+        for at in [1, 8, 9, usize::MAX] {
+            assert_eq!((u32_at(&[0; 4], at), u64_at(&[0; 8], at)), (None, None));
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The socket: sends requests, and reads until the last one is answered.
 
-use std::cell::Cell;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
@@ -14,11 +14,13 @@ use rustix::net::{
 
 use crate::message::{Answer, Request, answers};
 
-/// A netlink socket. It acts on the network namespace of the thread that opened it, whoever uses it.
+/// A netlink socket. It acts on the network namespace of the thread that opened it, whichever thread uses it.
+/// Threads that share it wait for each other's answers.
 #[derive(Debug)]
 pub struct Netlink {
     socket: OwnedFd,
-    sequence: Cell<u32>,
+    /// Number of the next request. Locked until its answer is read, so that no thread reads another's.
+    sequence: Mutex<u32>,
 }
 
 /// The kernel's largest datagram of a dump, in bytes.
@@ -52,7 +54,7 @@ impl Netlink {
         let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
         let socket = socket_with(family, SocketType::RAW, flags, protocol)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
-        Ok(Self { socket, sequence: Cell::new(1) })
+        Ok(Self { socket, sequence: Mutex::new(1) })
     }
 
     /// Sends one change and waits for the kernel's acknowledgement.
@@ -60,8 +62,17 @@ impl Netlink {
     /// # Errors
     /// If the kernel refuses the change, or its answer is incomplete.
     pub fn change(&self, request: &Request) -> io::Result<()> {
+        self.ask(request).map(drop)
+    }
+
+    /// Asks for an object, such as the interface with a name. Returns the objects in the answer, each without its
+    /// netlink header.
+    ///
+    /// # Errors
+    /// If the kernel refuses, such as when there is no such object, or its answer is incomplete.
+    pub fn ask(&self, request: &Request) -> io::Result<Vec<Vec<u8>>> {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
-        self.exchange(&[request], flags).map(|_| ())
+        self.exchange(&[request], flags).map(Option::unwrap_or_default)
     }
 
     /// Makes all changes of a packet filter, or none. The requests must include those that begin and end
@@ -91,14 +102,16 @@ impl Netlink {
     /// Sends requests and reads until the last is acknowledged or the dump ends. `None` if a change
     /// interrupted the dump.
     fn exchange(&self, requests: &[&Request], flags: u16) -> io::Result<Option<Vec<Vec<u8>>>> {
+        // A panic in another thread cannot have left half a request, because requests are sent whole.
+        let mut next = self.sequence.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = Vec::new();
-        let (first, mut last) = (self.sequence.get(), 0);
+        let (first, mut last) = (*next, 0);
         for request in requests {
-            let sequence = self.sequence.replace(self.sequence.get().wrapping_add(1));
             if request.is_answered(flags) {
-                last = sequence;
+                last = *next;
             }
-            request.write(&mut bytes, flags, sequence);
+            request.write(&mut bytes, flags, *next);
+            *next = next.wrapping_add(1);
         }
         send(&self.socket, &bytes, SendFlags::empty())?;
         let (mut found, mut is_whole) = (Vec::new(), true);
@@ -135,6 +148,9 @@ impl Netlink {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
     use super::*;
     use crate::attribute;
 
@@ -150,8 +166,28 @@ mod tests {
     #[test]
     fn what_the_kernel_refuses_is_its_error() {
         let netlink = Netlink::route().unwrap();
-        let nowhere = Request::new(libc::RTM_GETLINK, &[0; 16]).string(libc::IFLA_IFNAME, "rxo-no");
-        let error = netlink.change(&nowhere).unwrap_err();
+        let error = netlink.change(&link("rxo-no")).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
+    }
+
+    #[test]
+    fn threads_that_share_a_socket_get_their_own_answers() {
+        let netlink = Netlink::route().unwrap();
+        let start = Barrier::new(4);
+        let count = |name| netlink.ask(&link(name)).map(|links| links.len()).ok();
+        let asks = |name, expected| {
+            start.wait();
+            (0..1_000).for_each(|_| assert_eq!(count(name), expected, "{name}"));
+        };
+        thread::scope(|scope| {
+            for (name, expected) in [("lo", Some(1)), ("rxo-no", None)].repeat(2) {
+                let asks = &asks;
+                scope.spawn(move || asks(name, expected));
+            }
+        });
+    }
+
+    fn link(name: &str) -> Request {
+        Request::new(libc::RTM_GETLINK, &[0; 16]).string(libc::IFLA_IFNAME, name)
     }
 }
