@@ -42,7 +42,6 @@ mod link;
 mod load;
 mod median;
 mod namespace;
-mod netlink;
 mod shared_link;
 mod stack;
 mod sys;

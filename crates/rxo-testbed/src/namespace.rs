@@ -10,9 +10,10 @@ use std::net::UdpSocket;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rxo_netlink::Netlink;
+
 use crate::error::{Context, Result};
 use crate::link::Interface;
-use crate::netlink::Netlink;
 use crate::sys;
 
 /// A network namespace of this process. It is removed when it is dropped and no thread or socket is
@@ -56,7 +57,7 @@ impl Namespace {
     /// # Errors
     /// If the process lacks the privilege to open it.
     pub fn current(label: &str) -> Result<Self> {
-        let open = || Ok((File::open("/proc/thread-self/ns/net")?, Netlink::open()?));
+        let open = || Ok((File::open("/proc/thread-self/ns/net")?, Netlink::route()?));
         let (handle, netlink) = open().context(|| cannot_open(label))?;
         let control = UdpSocket::bind("0.0.0.0:0").context(|| cannot_open(label))?;
         Ok(Self { label: label.to_owned(), handle, netlink, control })

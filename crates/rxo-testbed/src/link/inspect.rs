@@ -2,10 +2,9 @@
 
 use std::io;
 
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkAttribute, LinkMessage, State};
+use rxo_netlink::{attribute, u32_at, u64_at};
 
-use super::{Interface, Mac, named};
+use super::{HEADER_BYTES, Interface, Mac, named};
 use crate::error::{Context, Result};
 use crate::namespace::until;
 
@@ -30,7 +29,7 @@ impl Interface<'_> {
     /// # Errors
     /// If the interface does not exist.
     pub fn index(&self) -> Result<u32> {
-        self.query(|link| Some(link.header.index))
+        self.query(|header, _| u32_at(header, 4))
     }
 
     /// Its MAC address; all zeros for an interface without one.
@@ -38,12 +37,7 @@ impl Interface<'_> {
     /// # Errors
     /// If the interface does not exist.
     pub fn mac(&self) -> Result<Mac> {
-        self.query(|link| {
-            link.attributes.iter().find_map(|attribute| match attribute {
-                LinkAttribute::Address(bytes) => Mac::try_from(bytes.as_slice()).ok(),
-                _ => None,
-            })
-        })
+        self.query(|_, rest| Mac::try_from(attribute(rest, libc::IFLA_ADDRESS)?).ok())
     }
 
     /// Its counters.
@@ -51,16 +45,16 @@ impl Interface<'_> {
     /// # Errors
     /// If the interface does not exist.
     pub fn counters(&self) -> Result<InterfaceCounters> {
-        self.query(|link| {
-            link.attributes.iter().find_map(|attribute| match attribute {
-                LinkAttribute::Stats64(stats) => Some(InterfaceCounters {
-                    received_frames: stats.rx_packets,
-                    received_bytes: stats.rx_bytes,
-                    receive_drops: stats.rx_dropped,
-                    sent_frames: stats.tx_packets,
-                    sent_bytes: stats.tx_bytes,
-                }),
-                _ => None,
+        self.query(|_, rest| {
+            let statistics = attribute(rest, libc::IFLA_STATS64)?;
+            // The fields of `rtnl_link_stats64` have 64 bits each.
+            let field = |number: usize| u64_at(statistics, 8 * number);
+            Some(InterfaceCounters {
+                received_frames: field(0)?,
+                received_bytes: field(2)?,
+                receive_drops: field(6)?,
+                sent_frames: field(1)?,
+                sent_bytes: field(3)?,
             })
         })
     }
@@ -77,30 +71,22 @@ impl Interface<'_> {
     /// # Errors
     /// If the interface does not exist, or one of the ends stays down.
     pub fn await_wire(&self) -> Result<()> {
-        until(|| self.query(state).map(|state| state == State::Up))?
+        until(|| self.query(|_, rest| Some(attribute(rest, libc::IFLA_OPERSTATE)? == [UP])))?
             .context(|| self.cannot("send by"))
     }
 
-    fn query<T>(&self, read: impl Fn(&LinkMessage) -> Option<T>) -> Result<T> {
-        let request = RouteNetlinkMessage::GetLink(named(&self.name));
-        let answers = self.namespace.netlink().ask(request);
-        answers
-            .and_then(|answers| {
-                answers
-                    .iter()
-                    .find_map(|answer| match answer {
-                        RouteNetlinkMessage::NewLink(link) => read(link),
-                        _ => None,
-                    })
-                    .ok_or_else(|| io::ErrorKind::NotFound.into())
-            })
+    /// Asks for the interface and reads from its header and attributes. `None` is the error `NotFound`.
+    fn query<T>(&self, read: impl Fn(&[u8], &[u8]) -> Option<T>) -> Result<T> {
+        let links = self.namespace.netlink().ask(&named(libc::RTM_GETLINK, &self.name));
+        let first = |links: Vec<Vec<u8>>| {
+            let (header, rest) = links.first()?.split_at_checked(HEADER_BYTES)?;
+            read(header, rest)
+        };
+        links
+            .and_then(|links| first(links).ok_or_else(|| io::ErrorKind::NotFound.into()))
             .context(|| self.cannot("look at"))
     }
 }
 
-fn state(link: &LinkMessage) -> Option<State> {
-    link.attributes.iter().find_map(|attribute| match attribute {
-        LinkAttribute::OperState(state) => Some(*state),
-        _ => None,
-    })
-}
+/// The operational state of an interface that can send.
+const UP: u8 = libc::IF_OPER_UP as u8;

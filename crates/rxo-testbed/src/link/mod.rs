@@ -10,13 +10,7 @@ use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
-use netlink_packet_route::link::{
-    InfoBridge, InfoData, InfoKind, InfoVeth, InfoVlan, LinkAttribute, LinkFlags, LinkInfo,
-    LinkMessage,
-};
+use rxo_netlink::{Request, nested};
 
 use crate::error::{Context, Result};
 use crate::namespace::Namespace;
@@ -41,10 +35,12 @@ pub struct Interface<'n> {
 /// # Errors
 /// If a name is taken, or the kernel has no veth.
 pub fn create_veth(one: &Interface<'_>, other: &Interface<'_>) -> Result<()> {
-    let mut far = named(&other.name);
-    far.attributes.push(LinkAttribute::NetNsFd(other.namespace.handle().as_raw_fd()));
-    let kind = LinkInfo::Kind(InfoKind::Veth);
-    one.create(vec![kind, LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(far)))], None)
+    let (name, namespace) = (format!("{}\0", other.name), other.namespace.handle().as_raw_fd());
+    let far: [(u16, &[u8]); 2] =
+        [(libc::IFLA_IFNAME, name.as_bytes()), (libc::IFLA_NET_NS_FD, &namespace.to_ne_bytes())];
+    // The value of the attribute begins with an `ifinfomsg`, as a request does.
+    let peer = [[0; HEADER_BYTES].as_slice(), &nested(&far)].concat();
+    one.create(one.of_kind("veth", &[(VETH_PEER, &peer)]))
 }
 
 impl<'n> Interface<'n> {
@@ -69,7 +65,7 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If the name is taken, or the kernel has no bridges.
     pub fn create_bridge(&self) -> Result<()> {
-        self.create(vec![LinkInfo::Kind(InfoKind::Bridge)], None)
+        self.create(self.of_kind("bridge", &[]))
     }
 
     /// Creates this interface as a bridge that asks for memberships of groups and forwards a group to its members only,
@@ -78,17 +74,13 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If the name is taken, or the kernel has no bridges.
     pub fn create_querier(&self) -> Result<()> {
-        let bridge = |settings| {
-            let kind = LinkInfo::Kind(InfoKind::Bridge);
-            vec![kind, LinkInfo::Data(InfoData::Bridge(settings))]
-        };
-        let response = InfoBridge::MulticastQueryResponseInterval(TICKS_A_SECOND / 2);
-        self.create(bridge(vec![response, InfoBridge::MulticastIgmpVersion(3)]), None)?;
+        let response = (TICKS_A_SECOND / 2).to_ne_bytes();
+        let settings: [(u16, &[u8]); 2] =
+            [(BRIDGE_QUERY_RESPONSE_INTERVAL, &response), (BRIDGE_IGMP_VERSION, &[3])];
+        self.create(self.of_kind("bridge", &settings))?;
         // By itself: it forwards by memberships when the interval has passed that holds now.
-        let mut message = named(&self.name);
-        let querier = bridge(vec![InfoBridge::MulticastQuerier(true)]);
-        message.attributes.push(LinkAttribute::LinkInfo(querier));
-        self.change(RouteNetlinkMessage::NewLink(message), 0).context(|| self.cannot("set up"))
+        let querier = self.of_kind("bridge", &[(BRIDGE_QUERIER, &[1])]);
+        self.change(&querier).context(|| self.cannot("set up"))
     }
 
     /// Creates this interface as VLAN `id` of `parent`.
@@ -96,9 +88,7 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If the name is taken, or the kernel has no VLAN interfaces.
     pub fn create_vlan(&self, parent: &Self, id: u16) -> Result<()> {
-        let data = InfoData::Vlan(vec![InfoVlan::Id(id)]);
-        let info = vec![LinkInfo::Kind(InfoKind::Vlan), LinkInfo::Data(data)];
-        self.create(info, Some(LinkAttribute::Link(parent.index()?)))
+        self.create_on(parent, self.of_kind("vlan", &[(VLAN_ID, &id.to_ne_bytes())]))
     }
 
     /// Creates this interface as a macvlan on `parent`: it shares the wire but has its own MAC
@@ -107,8 +97,7 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If the name is taken, or the kernel has no macvlan.
     pub fn create_macvlan(&self, parent: &Self) -> Result<()> {
-        let info = vec![LinkInfo::Kind(InfoKind::MacVlan)];
-        self.create(info, Some(LinkAttribute::Link(parent.index()?)))
+        self.create_on(parent, self.of_kind("macvlan", &[]))
     }
 
     /// Removes the interface. Removing one end of a veth removes the other.
@@ -116,8 +105,7 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If it does not exist.
     pub fn delete(&self) -> Result<()> {
-        let request = RouteNetlinkMessage::DelLink(named(&self.name));
-        self.change(request, 0).context(|| self.cannot("remove"))
+        self.change(&named(libc::RTM_DELLINK, &self.name)).context(|| self.cannot("remove"))
     }
 
     /// Switches the interface on.
@@ -125,7 +113,7 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If it does not exist.
     pub fn up(&self) -> Result<()> {
-        self.set_flags(LinkFlags::Up, true)
+        self.set_flag(libc::IFF_UP, true)
     }
 
     /// Switches the interface off.
@@ -133,7 +121,7 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If it does not exist.
     pub fn down(&self) -> Result<()> {
-        self.set_flags(LinkFlags::Up, false)
+        self.set_flag(libc::IFF_UP, false)
     }
 
     /// Renames the interface.
@@ -141,10 +129,8 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If it does not exist, the name is taken, or the kernel requires it to be down (before 6.2).
     pub fn rename(&self, name: &str) -> Result<()> {
-        let mut message = LinkMessage::default();
-        message.header.index = self.index()?;
-        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
-        self.change(RouteNetlinkMessage::SetLink(message), 0).context(|| self.cannot("rename"))
+        let request = request(libc::RTM_SETLINK, [0, self.index()?, 0, 0]);
+        self.change(&request.string(libc::IFLA_IFNAME, name)).context(|| self.cannot("rename"))
     }
 
     /// Switches ARP on this interface on or off.
@@ -152,7 +138,7 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If it does not exist.
     pub fn set_arp(&self, on: bool) -> Result<()> {
-        self.set_flags(LinkFlags::Noarp, !on)
+        self.set_flag(libc::IFF_NOARP, !on)
     }
 
     /// Sets the MAC address.
@@ -160,7 +146,7 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If the interface does not exist, or its kind requires it to be down.
     pub fn set_mac(&self, mac: Mac) -> Result<()> {
-        self.set(LinkAttribute::Address(mac.to_vec()), "set the MAC address of")
+        self.set(libc::IFLA_ADDRESS, &mac, "set the MAC address of")
     }
 
     /// Sets the MTU, in bytes.
@@ -168,7 +154,7 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If the interface does not exist or rejects this size.
     pub fn set_mtu(&self, bytes: u32) -> Result<()> {
-        self.set(LinkAttribute::Mtu(bytes), "set the MTU of")
+        self.set_number(libc::IFLA_MTU, bytes, "set the MTU of")
     }
 
     /// Makes the interface a port of `bridge`.
@@ -176,7 +162,7 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If one of them does not exist, or `bridge` is not a bridge.
     pub fn join_bridge(&self, bridge: &Self) -> Result<()> {
-        self.set(LinkAttribute::Controller(bridge.index()?), "add to a bridge")
+        self.set_number(libc::IFLA_MASTER, bridge.index()?, "add to a bridge")
     }
 
     /// Adds an address. It is usable at once, without duplicate address detection.
@@ -184,16 +170,7 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If the interface does not exist or has the address already.
     pub fn add_address(&self, address: IpAddr, prefix_bits: u8) -> Result<()> {
-        let mut message = AddressMessage::default();
-        message.header.family = route::family(address);
-        message.header.prefix_len = prefix_bits;
-        message.header.index = self.index()?;
-        message.attributes = vec![
-            AddressAttribute::Local(address),
-            AddressAttribute::Address(address),
-            AddressAttribute::Flags(AddressFlags::Nodad),
-        ];
-        self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+        self.change(&route::address(self.index()?, address, prefix_bits))
             .context(|| self.cannot(&format!("add the address {address}/{prefix_bits} to")))
     }
 
@@ -202,10 +179,9 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If the interface is down, or the route exists.
     pub fn add_route(&self, destination: (IpAddr, u8), gateway: Option<IpAddr>) -> Result<()> {
-        let message = route::route(self.index()?, destination, gateway);
-        self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL).context(
-            || self.cannot(&format!("add the route to {}/{} by", destination.0, destination.1)),
-        )
+        self.change(&route::route(self.index()?, destination, gateway)).context(|| {
+            self.cannot(&format!("add the route to {}/{} by", destination.0, destination.1))
+        })
     }
 
     /// Routes packets for `destination`, which must be on this link, out of this interface, and
@@ -216,8 +192,7 @@ impl<'n> Interface<'n> {
     pub fn acknowledge_at_once(&self, destination: IpAddr) -> Result<()> {
         let bits = if destination.is_ipv4() { 32 } else { 128 };
         let route = route::route(self.index()?, (destination, bits), None);
-        let message = route::with_quick_acks(route);
-        self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL)
+        self.change(&route::with_quick_acks(route))
             .context(|| self.cannot(&format!("add the route to {destination} by")))
     }
 
@@ -227,7 +202,7 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If the interface does not exist.
     pub fn set_coalesced_bytes(&self, bytes: u32) -> Result<()> {
-        self.set(LinkAttribute::GroMaxSize(bytes), "limit what is coalesced on")
+        self.set_number(libc::IFLA_GRO_MAX_SIZE, bytes, "limit what is coalesced on")
     }
 
     /// Limits the size of the GSO packets that the stack sends, in bytes. Above 65,536 they are
@@ -236,8 +211,8 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If the interface does not exist, or rejects packets that large.
     pub fn set_large_send_bytes(&self, bytes: u32) -> Result<()> {
-        self.set(LinkAttribute::GsoMaxSize(bytes), "limit what is segmented on")?;
-        self.set(LinkAttribute::GsoIpv4MaxSize(bytes), "limit what is segmented on")
+        self.set_number(libc::IFLA_GSO_MAX_SIZE, bytes, "limit what is segmented on")?;
+        self.set_number(GSO_IPV4_MAX_SIZE, bytes, "limit what is segmented on")
     }
 
     /// Sets the MAC address of a neighbour, so that no ARP or neighbour discovery is needed.
@@ -245,8 +220,7 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If the interface does not exist.
     pub fn add_neighbour(&self, address: IpAddr, mac: Mac) -> Result<()> {
-        let message = route::neighbour(self.index()?, address, mac);
-        self.change(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE)
+        self.change(&route::neighbour(self.index()?, address, mac))
             .context(|| self.cannot(&format!("add the neighbour {address} to")))
     }
 
@@ -293,42 +267,66 @@ impl<'n> Interface<'n> {
         rate::limit_rate(self, limit)
     }
 
-    pub(crate) fn change(&self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
-        self.namespace.netlink().change(request, flags)
+    pub(crate) fn change(&self, request: &Request) -> io::Result<()> {
+        self.namespace.netlink().change(request)
     }
 
     pub(crate) fn cannot(&self, verb: &str) -> String {
         format!("cannot {verb} {} in namespace \"{}\"", self.name, self.namespace.label())
     }
 
-    fn create(&self, info: Vec<LinkInfo>, extra: Option<LinkAttribute>) -> Result<()> {
-        let mut message = named(&self.name);
-        message.attributes.push(LinkAttribute::LinkInfo(info));
-        message.attributes.extend(extra);
-        self.change(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)
+    /// Builds the request for an interface with this name, of a kind and with settings of that kind.
+    fn of_kind(&self, kind: &str, settings: &[(u16, &[u8])]) -> Request {
+        let settings = nested(settings);
+        let info: [(u16, &[u8]); 2] =
+            [(libc::IFLA_INFO_KIND, kind.as_bytes()), (libc::IFLA_INFO_DATA, &settings)];
+        named(libc::RTM_NEWLINK, &self.name).nest(libc::IFLA_LINKINFO, &info)
+    }
+
+    fn create(&self, request: Request) -> Result<()> {
+        self.change(&request.flags(libc::NLM_F_CREATE | libc::NLM_F_EXCL))
             .context(|| self.cannot("make the interface"))
     }
 
-    fn set(&self, attribute: LinkAttribute, verb: &str) -> Result<()> {
-        let mut message = named(&self.name);
-        message.attributes.push(attribute);
-        self.change(RouteNetlinkMessage::SetLink(message), 0).context(|| self.cannot(verb))
+    fn create_on(&self, parent: &Self, request: Request) -> Result<()> {
+        self.create(request.attribute(libc::IFLA_LINK, &parent.index()?.to_ne_bytes()))
     }
 
-    fn set_flags(&self, flags: LinkFlags, on: bool) -> Result<()> {
-        let mut message = named(&self.name);
-        message.header.flags = if on { flags } else { LinkFlags::empty() };
-        message.header.change_mask = flags;
-        self.change(RouteNetlinkMessage::SetLink(message), 0)
+    fn set(&self, attribute: u16, value: &[u8], verb: &str) -> Result<()> {
+        let request = named(libc::RTM_SETLINK, &self.name).attribute(attribute, value);
+        self.change(&request).context(|| self.cannot(verb))
+    }
+
+    fn set_number(&self, attribute: u16, number: u32, verb: &str) -> Result<()> {
+        self.set(attribute, &number.to_ne_bytes(), verb)
+    }
+
+    fn set_flag(&self, flag: libc::c_int, on: bool) -> Result<()> {
+        let flag = flag.cast_unsigned();
+        let request = request(libc::RTM_SETLINK, [0, 0, if on { flag } else { 0 }, flag]);
+        self.change(&request.string(libc::IFLA_IFNAME, &self.name))
             .context(|| self.cannot("switch on or off"))
     }
 }
 
-fn named(name: &str) -> LinkMessage {
-    let mut message = LinkMessage::default();
-    message.attributes.push(LinkAttribute::IfName(name.to_owned()));
-    message
+fn named(kind: u16, name: &str) -> Request {
+    request(kind, [0; 4]).string(libc::IFLA_IFNAME, name)
 }
 
+/// A request about interfaces. Its header is `ifinfomsg` in words: family and type, index, flags, and which
+/// flags to change.
+fn request(kind: u16, header: [u32; 4]) -> Request {
+    Request::new(kind, &header.map(u32::to_ne_bytes).concat())
+}
+
+/// The length of `ifinfomsg`.
+const HEADER_BYTES: usize = 16;
 /// The unit of a bridge's intervals is a hundredth of a second.
 const TICKS_A_SECOND: u64 = 100;
+// linux/if_link.h and linux/veth.h.
+const GSO_IPV4_MAX_SIZE: u16 = 63;
+const VLAN_ID: u16 = 1;
+const VETH_PEER: u16 = 1;
+const BRIDGE_QUERIER: u16 = 25;
+const BRIDGE_QUERY_RESPONSE_INTERVAL: u16 = 34;
+const BRIDGE_IGMP_VERSION: u16 = 43;

@@ -2,9 +2,7 @@
 
 use std::io;
 
-use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_REPLACE};
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
+use rxo_netlink::Request;
 
 use super::Interface;
 use crate::error::{Context, LabError, Result, usage};
@@ -46,13 +44,7 @@ pub(crate) fn limit_rate(interface: &Interface<'_>, limit: RateLimit) -> Result<
     if limit.bytes_per_s == 0 {
         return Err(usage("a rate limit must be above 0 bytes a second"));
     }
-    let mut message = TcMessage::default();
-    message.header.index = interface.index()?.cast_signed();
-    message.header.parent = TcHandle::ROOT;
-    message.attributes =
-        vec![TcAttribute::Kind("tbf".into()), TcAttribute::Options(options(limit))];
-    let request = RouteNetlinkMessage::NewQueueDiscipline(message);
-    match interface.change(request, NLM_F_CREATE | NLM_F_REPLACE) {
+    match interface.change(&request(interface.index()?, limit)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(LabError::Unsupported(
             "this kernel has no token bucket (sch_tbf); limit the senders instead".into(),
         )),
@@ -60,22 +52,27 @@ pub(crate) fn limit_rate(interface: &Interface<'_>, limit: RateLimit) -> Result<
     }
 }
 
-/// The attributes of `tbf` (linux/pkt_sched.h). The kernel computes the zero fields of the
-/// parameter block from the 64-bit rate and the burst.
-fn options(limit: RateLimit) -> Vec<TcOption> {
-    let option = |kind, value: Vec<u8>| TcOption::Other(DefaultNla::new(kind, value));
-    vec![
-        option(TCA_TBF_PARMS, parameters(limit)),
-        option(TCA_TBF_RATE64, limit.bytes_per_s.to_ne_bytes().to_vec()),
-        option(TCA_TBF_BURST, limit.burst_bytes.to_ne_bytes().to_vec()),
-    ]
+/// The request for a `tbf` (linux/pkt_sched.h). Its header is `tcmsg` in words: family, index, handle, parent,
+/// and one without a meaning here. The kernel computes the zero fields of the parameter block from the 64-bit
+/// rate and the burst.
+fn request(index: u32, limit: RateLimit) -> Request {
+    let header = [0, index, 0, TC_H_ROOT, 0].map(u32::to_ne_bytes);
+    let options: [(u16, &[u8]); 3] = [
+        (TCA_TBF_PARMS, &parameters(limit)),
+        (TCA_TBF_RATE64, &limit.bytes_per_s.to_ne_bytes()),
+        (TCA_TBF_BURST, &limit.burst_bytes.to_ne_bytes()),
+    ];
+    Request::new(libc::RTM_NEWQDISC, &header.concat())
+        .flags(libc::NLM_F_CREATE | libc::NLM_F_REPLACE)
+        .string(libc::TCA_KIND, "tbf")
+        .nest(libc::TCA_OPTIONS, &options)
 }
 
 /// Encodes `struct tc_tbf_qopt`: two rate specifications of twelve bytes, then limit, buffer and
 /// mtu.
-fn parameters(limit: RateLimit) -> Vec<u8> {
+fn parameters(limit: RateLimit) -> [u8; 36] {
     let rate = u32::try_from(limit.bytes_per_s).unwrap_or(u32::MAX);
-    let mut block = vec![0; 12 + 12 + 12];
+    let mut block = [0; 12 + 12 + 12];
     // Byte 1 is the link layer (Ethernet). Without it, the kernel requires a rate table.
     block[1] = TC_LINKLAYER_ETHERNET;
     block[8..12].copy_from_slice(&rate.to_ne_bytes());
@@ -83,6 +80,7 @@ fn parameters(limit: RateLimit) -> Vec<u8> {
     block
 }
 
+const TC_H_ROOT: u32 = u32::MAX;
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;

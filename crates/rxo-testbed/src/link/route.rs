@@ -1,67 +1,66 @@
-//! Builds the netlink messages for routes and neighbours. The interface sends them.
+//! Builds the netlink requests for addresses, routes and neighbours. The interface sends them.
 
 use std::net::IpAddr;
 
-use netlink_packet_route::AddressFamily;
-use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
-use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
-    RouteScope, RouteType,
-};
+use rxo_netlink::Request;
 
 use super::Mac;
+
+/// An address that is usable at once.
+pub(crate) fn address(index: u32, address: IpAddr, prefix_bits: u8) -> Request {
+    let (family, address) = octets(address);
+    let header = [[family, prefix_bits, libc::IFA_F_NODAD as u8, 0], index.to_ne_bytes()];
+    Request::new(libc::RTM_NEWADDR, &header.concat())
+        .flags(libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+        .attribute(libc::IFA_LOCAL, &address)
+        .attribute(libc::IFA_ADDRESS, &address)
+}
 
 /// A route out of the interface with this index.
 pub(crate) fn route(
     index: u32,
     (destination, prefix_bits): (IpAddr, u8),
     gateway: Option<IpAddr>,
-) -> RouteMessage {
-    let mut message = RouteMessage::default();
-    message.header.address_family = family(destination);
-    message.header.destination_prefix_length = prefix_bits;
-    message.header.table = RouteHeader::RT_TABLE_MAIN;
-    message.header.protocol = RouteProtocol::Static;
-    message.header.kind = RouteType::Unicast;
-    message.header.scope = if gateway.is_some() { RouteScope::Universe } else { RouteScope::Link };
-    message.attributes = vec![RouteAttribute::Oif(index)];
-    if prefix_bits > 0 {
-        message.attributes.push(RouteAttribute::Destination(route_address(destination)));
-    }
-    message.attributes.extend(gateway.map(|ip| RouteAttribute::Gateway(route_address(ip))));
-    message
+) -> Request {
+    let (family, destination) = octets(destination);
+    let scope = if gateway.is_some() { libc::RT_SCOPE_UNIVERSE } else { libc::RT_SCOPE_LINK };
+    let header = [
+        [family, prefix_bits, 0, 0],
+        [libc::RT_TABLE_MAIN, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST],
+        [0; 4],
+    ];
+    let destination = (prefix_bits > 0).then_some((libc::RTA_DST, destination));
+    let gateway = gateway.map(|ip| (libc::RTA_GATEWAY, octets(ip).1));
+    Request::new(libc::RTM_NEWROUTE, &header.concat())
+        .flags(libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+        .attribute(libc::RTA_OIF, &index.to_ne_bytes())
+        .attributes(destination.as_slice())
+        .attributes(gateway.as_slice())
 }
 
 /// Adds to the route that TCP acknowledges at once, without delay.
-pub(crate) fn with_quick_acks(mut message: RouteMessage) -> RouteMessage {
-    message.attributes.push(RouteAttribute::Metrics(vec![RouteMetric::QuickAck(1)]));
-    message
+pub(crate) fn with_quick_acks(route: Request) -> Request {
+    route.nest(libc::RTA_METRICS, &[(QUICK_ACK, &1_u32.to_ne_bytes())])
 }
 
 /// A neighbour with a fixed MAC address.
-pub(crate) fn neighbour(index: u32, address: IpAddr, mac: Mac) -> NeighbourMessage {
-    let mut message = NeighbourMessage::default();
-    message.header.family = family(address);
-    message.header.ifindex = index;
-    message.header.state = NeighbourState::Permanent;
-    message.attributes = vec![
-        NeighbourAttribute::Destination(address.into()),
-        NeighbourAttribute::LinkLayerAddress(mac.to_vec()),
-    ];
-    message
+pub(crate) fn neighbour(index: u32, address: IpAddr, mac: Mac) -> Request {
+    let (family, address) = octets(address);
+    let state = u32::from(libc::NUD_PERMANENT).to_ne_bytes();
+    let header = [[family, 0, 0, 0], index.to_ne_bytes(), state];
+    Request::new(libc::RTM_NEWNEIGH, &header.concat())
+        .flags(libc::NLM_F_CREATE | libc::NLM_F_REPLACE)
+        .attribute(libc::NDA_DST, &address)
+        .attribute(libc::NDA_LLADDR, &mac)
 }
 
-/// The address family of `address`.
-pub(crate) fn family(address: IpAddr) -> AddressFamily {
+/// The family of an address, and its bytes.
+fn octets(address: IpAddr) -> (u8, Vec<u8>) {
     match address {
-        IpAddr::V4(_) => AddressFamily::Inet,
-        IpAddr::V6(_) => AddressFamily::Inet6,
+        IpAddr::V4(v4) => (libc::AF_INET as u8, v4.octets().to_vec()),
+        IpAddr::V6(v6) => (libc::AF_INET6 as u8, v6.octets().to_vec()),
     }
 }
 
-fn route_address(address: IpAddr) -> RouteAddress {
-    match address {
-        IpAddr::V4(v4) => RouteAddress::Inet(v4),
-        IpAddr::V6(v6) => RouteAddress::Inet6(v6),
-    }
-}
+/// `RTAX_QUICKACK` of linux/rtnetlink.h.
+const QUICK_ACK: u16 = 15;

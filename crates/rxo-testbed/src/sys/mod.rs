@@ -1,4 +1,4 @@
-//! Safe wrappers of system calls that neither the standard library nor the netlink crates offer.
+//! Safe wrappers of system calls that neither the standard library nor `rxo-netlink` offer.
 //! All unsafe code of this crate is here, and no decisions are.
 #![allow(unsafe_code, reason = "system calls that have no safe face elsewhere")]
 

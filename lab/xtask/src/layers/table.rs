@@ -126,7 +126,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-wire", "looks at flows whatever the policy"),
         ],
     ),
-    layer("rxo-testbed", 4, MAY_DO_IO, &[]),
+    layer("rxo-testbed", 4, MAY_DO_IO, &[("rxo-netlink", "makes interfaces, addresses and routes")]),
     layer(
         "rxo-packetdrill",
         4,
@@ -317,7 +317,7 @@ pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
         "the table of functions that packetdrill, a program in C, calls",
     ),
     ("rxo-capi", "src/", "pointers of programs in C"),
-    ("rxo-testbed", "src/sys", "namespaces and netlink sockets"),
+    ("rxo-testbed", "src/sys", "namespaces and sockets"),
     ("rxo-bench", "src/contender/dpdk", "a rival written in C"),
     ("rxo-bench", "src/arch.rs", "flushes cache lines, so that packets are cold"),
 ];
