@@ -1,12 +1,14 @@
 //! `cargo xtask layers`: the workspace's graph and its `unsafe`, against the table.
 //!
 //! `table` is the law as data, `rules` judges a graph (pure, so that made-up graphs can be tried),
-//! `lean` judges what a crate brings without features, `unsafety` judges source text. This file only gathers what they need and prints what they say.
+//! `lean` judges what a crate brings without features, `unsafety` judges source text, `tracked` what git keeps. This file
+//! only gathers what they need and prints what they say.
 
 mod lean;
 mod lexer;
 mod rules;
 mod table;
+mod tracked;
 mod unsafety;
 
 use std::fs;
@@ -28,6 +30,7 @@ pub(crate) fn run() -> Result<()> {
     let architecture = architecture.unwrap_or_default();
     violations.extend(rules::violations(&workspace.packages, table::LAYERS, &architecture));
     violations.extend(lean::check(&workspace.root, table::LEAN)?);
+    violations.extend(tracked::check(&workspace.root)?);
     let mut files = 0;
     for package in &workspace.packages {
         let manifest = read(&package.folder.join("Cargo.toml"))?;

@@ -1,6 +1,6 @@
 //! What the table means, as pure functions from a graph to the lines that complain about it.
 
-use super::table::{FOR_TESTS, IMPORTED_BY_NOBODY, Layer, NEVER};
+use super::table::{FOR_TESTS, IMPORTED_BY_NOBODY, LABORATORY, Layer, NEVER};
 use crate::workspace::{Dependency, Kind, Package};
 
 /// Where the remedy of most violations is.
@@ -39,6 +39,9 @@ pub(crate) fn violations(
     architecture: &str,
 ) -> Vec<String> {
     let mut found = Vec::new();
+    let is_of_laboratory = |name: &str| {
+        packages.iter().any(|package| package.name == name && is_in_laboratory(package))
+    };
     for package in packages {
         let Some(layer) = row(layers, &package.name) else {
             found.push(format!("{} has no row: give it its level in {TABLE}", package.name));
@@ -46,6 +49,15 @@ pub(crate) fn violations(
         };
         for dependency in &package.dependencies {
             found.extend(never(package, dependency));
+            if dependency.kind == Kind::Normal
+                && is_of_laboratory(&dependency.name)
+                && !is_in_laboratory(package)
+            {
+                found.push(format!(
+                    "{} imports {}: nothing depends on the laboratory, tests aside",
+                    package.name, dependency.name
+                ));
+            }
             found.extend(match (dependency.is_member, dependency.kind) {
                 (true, Kind::Normal) => import(layer, dependency, layers),
                 (true, Kind::Dev) => import_for_tests(layer, dependency, layers),
@@ -56,6 +68,10 @@ pub(crate) fn violations(
         found.extend(unused(layer, package));
     }
     found
+}
+
+fn is_in_laboratory(package: &Package) -> bool {
+    package.folder.parent().is_some_and(|folder| folder.ends_with(LABORATORY))
 }
 
 /// A crate that does not take the workspace's lints can do what it likes.

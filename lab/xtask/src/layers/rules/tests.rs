@@ -12,8 +12,8 @@ const MADE_UP: &[Layer] = &[
     Layer { name: "rxo-testkit", level: 3, is_pure: false, imports: &[] },
     Layer { name: "rxo-testbed", level: 4, is_pure: false, imports: &[] },
     Layer { name: "rxo", level: 4, is_pure: false, imports: &[] },
-    Layer { name: "rxo-cli", level: 5, is_pure: false, imports: &[("rxo-testbed", "demo")] },
-    Layer { name: "tool", level: 6, is_pure: false, imports: &[("rxo-cli", "reuse")] },
+    Layer { name: "rxo-lab", level: 5, is_pure: false, imports: &[("rxo-testbed", "runs")] },
+    Layer { name: "tool", level: 6, is_pure: false, imports: &[("rxo-lab", "reuse")] },
 ];
 
 fn member(name: &str, kind: Kind) -> Dependency {
@@ -95,12 +95,12 @@ fn an_import_that_is_never_right_is_refused_even_with_a_line() {
 #[test]
 fn the_ends_of_the_graph_are_imported_by_nobody() {
     only(
-        complaints("tool", member("rxo-cli", Kind::Normal)),
-        &["tool imports rxo-cli", "nobody imports"],
+        complaints("tool", member("rxo-lab", Kind::Normal)),
+        &["tool imports rxo-lab", "nobody imports"],
     );
     only(
-        complaints("rxo", member("rxo-cli", Kind::Dev)),
-        &["the tests of rxo import rxo-cli", "nobody imports"],
+        complaints("rxo", member("rxo-lab", Kind::Dev)),
+        &["the tests of rxo import rxo-lab", "nobody imports"],
     );
 }
 
@@ -172,4 +172,22 @@ fn a_crate_must_take_the_lints() {
     assert_eq!(lints_violation("a", "[package]\n[lints]\nworkspace = true\n"), None);
     assert!(lints_violation("a", "[package]\nname = \"a\"\n").is_some());
     assert!(lints_violation("a", "[lints]\nrust.unsafe_code = \"allow\"\n").is_some());
+}
+
+#[test]
+fn the_product_does_not_import_the_laboratory() {
+    let in_folder = |mut package: Package, folder: &str| {
+        package.folder = folder.into();
+        package
+    };
+    let bed = in_folder(package("rxo-testbed", Vec::new()), "/r/lab/rxo-testbed");
+    let dependencies = |kind| vec![member("rxo-testbed", kind)];
+    let of = |kind, folder| {
+        let cli = in_folder(package("rxo-cli", dependencies(kind)), folder);
+        violations(&[bed.clone(), cli], MADE_UP, "")
+    };
+    assert_eq!(of(Kind::Normal, "/r/lab/rxo-cli"), Vec::<String>::new());
+    only(of(Kind::Normal, "/r/crates/rxo-cli"), &["rxo-cli imports rxo-testbed", "laboratory"]);
+    let for_tests = of(Kind::Dev, "/r/crates/rxo-cli");
+    assert!(for_tests.iter().all(|line| !line.contains("laboratory")), "{for_tests:?}");
 }
