@@ -12,7 +12,8 @@ const MADE_UP: &[Layer] = &[
     Layer { name: "rxo-testkit", level: 3, is_pure: false, imports: &[] },
     Layer { name: "rxo-testbed", level: 4, is_pure: false, imports: &[] },
     Layer { name: "rxo", level: 4, is_pure: false, imports: &[] },
-    Layer { name: "rxo-lab", level: 5, is_pure: false, imports: &[("rxo-testbed", "runs")] },
+    Layer { name: "rxo-cli", level: 5, is_pure: false, imports: &[("rxo-testbed", "demo")] },
+    Layer { name: "rxo-lab", level: 5, is_pure: false, imports: &[] },
     Layer { name: "tool", level: 6, is_pure: false, imports: &[("rxo-lab", "reuse")] },
 ];
 
