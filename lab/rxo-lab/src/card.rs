@@ -6,11 +6,10 @@ use std::time::Duration;
 use anyhow::Result;
 use rxo::Reading;
 use rxo::live::{Card, Device, DeviceOptions, Event, Outcome, run_card};
+use rxo_demo::running::{Running, wire};
 use rxo_driver::GuestOptions;
 use rxo_testbed::Lab;
 use serde::Serialize;
-
-use rxo_demo::running::{Running, wire};
 
 /// Who makes ACKs of an ACK template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use rxo_console::numbers::{grouped, rounded};
 use rxo_console::table::Table;
+use rxo_demo::stats::{Spread, quartiles};
+use rxo_demo::wrap::wrapped;
 use rxo_trace::figure::{self, Draw};
 use serde::Serialize;
 
 use crate::statement::Statement;
-use rxo_demo::stats::{Spread, quartiles};
-use rxo_demo::wrap::wrapped;
 
 /// One figure, measured here.
 #[derive(Clone, Debug, Default, Serialize)]

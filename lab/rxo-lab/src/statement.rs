@@ -1,8 +1,7 @@
 //! What the paper says, and whether it is so here.
 
-use serde::Serialize;
-
 use rxo_demo::wrap::wrapped;
+use serde::Serialize;
 
 /// One thing that the paper says of a figure, held against what was measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,12 +1,12 @@
 //! What the paper says, held against the tables. A verdict is worked out, never written down.
 
 use rxo_console::numbers::ratio;
+use rxo_demo::sending::{Row, Way};
 
 use super::paper;
 use super::peer::Peer;
 use super::table::Table;
 use crate::statement::Statement;
-use rxo_demo::sending::{Row, Way};
 
 /// Every statement of the paper that can be told from these tables.
 pub(super) fn all(tables: &[Table]) -> Vec<Statement> {

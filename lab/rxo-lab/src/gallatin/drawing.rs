@@ -1,11 +1,11 @@
 //! The figures: the tables as bars.
 
+use rxo_demo::sending::{Row, Way};
+use rxo_demo::stats::Spread;
 use rxo_trace::figure::{Axis, Draw, Figure, Series};
 
 use super::paper;
 use super::table::{Table, us_per_kb};
-use rxo_demo::sending::{Row, Way};
-use rxo_demo::stats::Spread;
 
 /// Every figure by its file's name.
 pub(super) fn all(tables: &[Table]) -> Vec<(String, String)> {

@@ -1,5 +1,7 @@
 //! What was found: text for people, JSON for machines.
 
+use rxo_demo::experiment::Findings;
+use rxo_demo::wrap::count;
 use serde::Serialize;
 
 use super::claims;
@@ -8,8 +10,6 @@ use super::plan::{MODERATION, Plan};
 use super::table::Table;
 use crate::limits::Effort;
 use crate::statement::Statement;
-use rxo_demo::experiment::Findings;
-use rxo_demo::wrap::count;
 
 /// The paper's experiment, repeated.
 #[derive(Debug, Serialize)]

@@ -15,11 +15,6 @@ mod plan;
 mod table;
 
 use anyhow::Result;
-
-use self::findings::Found;
-use self::peer::Peer;
-pub(crate) use self::plan::Plan;
-use self::table::Table;
 use rxo_demo::experiment::{Experiment, Output};
 #[cfg(test)]
 use rxo_demo::losses::Losses;
@@ -27,6 +22,11 @@ use rxo_demo::losses::Losses;
 use rxo_demo::sending::HostCpu;
 use rxo_demo::sending::{Row, Sample, Way, measure};
 use rxo_demo::turns::{Cases, Turns};
+
+use self::findings::Found;
+use self::peer::Peer;
+pub(crate) use self::plan::Plan;
+use self::table::Table;
 
 impl Experiment for Plan {
     type Findings = Found;

@@ -1,9 +1,9 @@
 //! The paper's two tables: netperf TCP_SENDFILE over Myri10GE, 2007.
 
+use rxo_demo::sending::Way;
 use serde::Serialize;
 
 use super::peer::Peer;
-use rxo_demo::sending::Way;
 
 /// A row of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

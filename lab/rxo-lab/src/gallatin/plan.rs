@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rxo_coalesce::Hold;
+use rxo_demo::experiment::Output;
+use rxo_demo::limits::within;
+use rxo_demo::machine::Cores;
+use rxo_demo::sending::Setup;
 
 use super::peer::Peer;
 use crate::flags::GallatinFlags;
-use rxo_demo::experiment::Output;
-use rxo_demo::limits::within;
 
 use crate::limits::{Effort, Limits};
-use rxo_demo::machine::Cores;
-use rxo_demo::sending::Setup;
 
 /// What is to be repeated.
 #[derive(Clone, Debug)]

@@ -2,11 +2,11 @@
 
 use rxo_console::numbers::{grouped, ratio};
 use rxo_console::table::Table as TextTable;
+use rxo_demo::sending::{Row, Way};
 use serde::{Serialize, Serializer};
 
 use super::paper::{self, PaperRow};
 use super::peer::Peer;
-use rxo_demo::sending::{Row, Way};
 
 /// One receiver's rows.
 #[derive(Clone, Debug)]

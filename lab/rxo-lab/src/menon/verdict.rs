@@ -1,9 +1,9 @@
 //! A claim of our own, held against what was measured.
 
+use rxo_demo::wrap::wrapped;
 use serde::Serialize;
 
 use crate::statement;
-use rxo_demo::wrap::wrapped;
 
 /// One claim, held against what was measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,6 +1,7 @@
 //! The paper's tables and figures, with verdicts. A verdict is worked out, never written down.
 
 use rxo_console::numbers::ratio;
+use rxo_demo::stats::Spread;
 use rxo_testbed::median_bounds;
 
 use super::case::{AckRate, Case, Way, size};
@@ -14,7 +15,6 @@ use super::paper::{
 };
 use crate::figure::{Figure, Series};
 use crate::statement::Statement;
-use rxo_demo::stats::Spread;
 
 /// The live server's figure, which depends on time.
 pub(super) const LIVE: &str = "live";

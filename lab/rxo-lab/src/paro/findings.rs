@@ -1,5 +1,8 @@
 //! What was found: text for people, JSON for machines.
 
+use rxo_demo::experiment::Findings;
+use rxo_demo::load::Timed;
+use rxo_demo::wrap::count;
 use serde::{Serialize, Serializer};
 
 use super::case::Way;
@@ -9,9 +12,6 @@ use super::live::Window;
 use super::plan::Plan;
 use super::table;
 use crate::figure::Figure;
-use rxo_demo::experiment::Findings;
-use rxo_demo::load::Timed;
-use rxo_demo::wrap::count;
 
 /// What was measured.
 #[derive(Clone, Debug, Default, Serialize)]

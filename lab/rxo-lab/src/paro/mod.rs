@@ -22,14 +22,14 @@ mod stamped;
 mod table;
 
 use anyhow::Result;
+use rxo_demo::experiment::{Experiment, Output};
+use rxo_demo::turns::{Cases, Turns};
 
 use self::case::Case;
 use self::count::Cost;
 use self::findings::{Found, Measured};
 use self::live::{Live, Window};
 pub(crate) use self::plan::Plan;
-use rxo_demo::experiment::{Experiment, Output};
-use rxo_demo::turns::{Cases, Turns};
 
 impl Experiment for Plan {
     type Findings = Found;

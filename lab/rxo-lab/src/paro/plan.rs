@@ -1,13 +1,13 @@
 //! What the flags of `rxo-lab paro` mean.
 
 use anyhow::Result;
+use rxo_demo::experiment::Output;
+use rxo_demo::limits::within;
+use rxo_demo::machine::Cores;
 
 use super::case::{AckRate, Case, Way};
 use super::paper::{PROFILED_BYTES, SIZES};
 use crate::flags::{ExtentFlags, ParoFlags, ParoPart};
-use rxo_demo::experiment::Output;
-use rxo_demo::limits::within;
-use rxo_demo::machine::Cores;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]

@@ -2,13 +2,13 @@
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
+use rxo_demo::stats::Spread;
 
 use super::case::{Case, Way, size};
 use super::category::Component;
 use super::count::Cost;
 use super::figures::{an_ack, find, saved_percent};
 use super::live::Window;
-use rxo_demo::stats::Spread;
 
 /// Every count, a row each.
 pub(super) fn requests(costs: &[Cost]) -> String {

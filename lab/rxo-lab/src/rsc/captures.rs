@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use rxo_capture::Capture;
 use rxo_console::fault::usage;
+use rxo_demo::turns::Turns;
 
 use super::condition::Condition;
 use super::examine::{Examined, examine};
 use super::plan::{CapturePlan, LabPlan};
 use super::senders;
-use rxo_demo::turns::Turns;
 
 /// Every capture of the plan, examined; fewer when the user wants an end.
 ///

@@ -8,15 +8,15 @@
 
 use anyhow::{Result, bail};
 use rxo_console::numbers::ratio;
+use rxo_demo::stats::{LEAST_BYTES, Spread};
+use rxo_demo::through::{self, Manner};
+use rxo_demo::turns::{Cases, Turns};
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 use rxo_testbed::{CpuMeter, Lab, LabOptions};
 use serde::Serialize;
 
 use super::level::Level;
 use super::plan::CpuPlan;
-use rxo_demo::stats::{LEAST_BYTES, Spread};
-use rxo_demo::through::{self, Manner};
-use rxo_demo::turns::{Cases, Turns};
 
 /// How fast the sender may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

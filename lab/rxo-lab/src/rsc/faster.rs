@@ -6,6 +6,7 @@
 
 use rxo_console::numbers::rounded;
 use rxo_console::table::Table;
+use rxo_demo::wrap::wrapped;
 use rxo_trace::figure::{Axis, Draw, Figure, Guide, Series};
 use rxo_trace::projection::{Costs, Projection};
 use rxo_trace::report::{Outcome, Traffic};
@@ -13,7 +14,6 @@ use serde::Serialize;
 
 use super::cost::{Cost, Pace};
 use super::level::Level;
-use rxo_demo::wrap::wrapped;
 
 /// What each level would cost at rates from 1 to 400 Gbit/s.
 #[derive(Clone, Debug, Serialize)]

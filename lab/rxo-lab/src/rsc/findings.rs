@@ -1,6 +1,8 @@
 //! What was found: text for people, JSON for machines, drawings for both.
 
 use rxo_console::table::Table;
+use rxo_demo::experiment::Findings;
+use rxo_demo::load::Timed;
 use serde::Serialize;
 
 use super::cost::{Cost, Pace};
@@ -9,8 +11,6 @@ use super::faster::Faster;
 use super::plan::{CapturePlan, Plan};
 use super::{amount, saving};
 use crate::figure::Figure;
-use rxo_demo::experiment::Findings;
-use rxo_demo::load::Timed;
 
 /// The paper's experiments, repeated.
 #[derive(Debug, Serialize)]

@@ -21,12 +21,12 @@ mod saving;
 mod senders;
 
 use anyhow::Result;
+use rxo_demo::experiment::{Experiment, Output};
+use rxo_demo::turns::Turns;
 
 use self::findings::Found;
 use self::plan::CapturePlan;
 pub(crate) use self::plan::Plan;
-use rxo_demo::experiment::{Experiment, Output};
-use rxo_demo::turns::Turns;
 
 impl Experiment for Plan {
     type Findings = Found;

@@ -7,14 +7,14 @@ use std::time::Duration;
 use anyhow::Result;
 use rxo_console::fault::usage;
 use rxo_console::paths::for_folder;
+use rxo_demo::experiment::Output;
+use rxo_demo::limits::within;
+use rxo_demo::machine::Cores;
 
 use super::condition::Condition;
 use crate::flags::{RscFlags, RscPart};
-use rxo_demo::experiment::Output;
-use rxo_demo::limits::within;
 
 use crate::limits::{Effort, Limits};
-use rxo_demo::machine::Cores;
 
 /// What is to be repeated.
 #[derive(Clone, Debug)]

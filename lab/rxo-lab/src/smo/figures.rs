@@ -1,6 +1,7 @@
 //! The paper's figures 5 and 6, with its values and a verdict on each, and what can be said of figure 8.
 
 use rxo_console::numbers::ratio;
+use rxo_demo::stats::Spread;
 
 use super::category::Category;
 use super::cost::{Case, Cost};
@@ -9,7 +10,6 @@ use super::paper;
 use super::sender::Way;
 use crate::figure::{Bracket, Figure, Guide, Series};
 use crate::statement::Statement;
-use rxo_demo::stats::Spread;
 
 /// Every figure that was measured.
 pub(super) fn all(measured: &Measured) -> Vec<Figure> {

@@ -1,6 +1,8 @@
 //! What was found: text for people, JSON for machines.
 
 use rxo_console::numbers::rounded;
+use rxo_demo::experiment::Findings;
+use rxo_demo::load::Timed;
 use serde::Serialize;
 
 use super::cost::Cost;
@@ -12,8 +14,6 @@ use super::real;
 use super::virtual_time::Cast;
 use crate::figure::Figure;
 use crate::menon::verdict::Verdict;
-use rxo_demo::experiment::Findings;
-use rxo_demo::load::Timed;
 
 /// What was measured.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use rxo::live::{Device, DeviceOptions};
 use rxo::{ChecksumStatus, Frame, FrameSink, FrameSource};
+use rxo_demo::machine::Cores;
 use rxo_driver::{DeviceName, GuestOptions, clock};
 use serde::Serialize;
 
 use super::model::{Counts, Network};
 use super::sender::{Sender, Way};
 use crate::folder::Folder;
-use rxo_demo::machine::Cores;
 
 /// One cast.
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -20,6 +20,9 @@ mod sender;
 mod virtual_time;
 
 use anyhow::Result;
+use rxo_demo::experiment::{Experiment, Output};
+use rxo_demo::stats::Spread;
+use rxo_demo::turns::{Cases, Turns};
 
 use self::cost::Cost;
 use self::findings::{Found, Measured, Times};
@@ -29,9 +32,6 @@ pub(crate) use self::plan::Plan;
 use self::real::Fate;
 use self::sender::Way;
 use self::virtual_time::Costs;
-use rxo_demo::experiment::{Experiment, Output};
-use rxo_demo::stats::Spread;
-use rxo_demo::turns::{Cases, Turns};
 
 impl Experiment for Plan {
     type Findings = Found;

@@ -1,14 +1,14 @@
 //! What the flags of `rxo-lab smo` mean.
 
 use anyhow::Result;
+use rxo_demo::experiment::Output;
+use rxo_demo::limits::within;
+use rxo_demo::machine::Cores;
 
 use super::cost;
 use super::paper;
 use super::sender::Way;
 use crate::flags::{ExtentFlags, SmoFlags, SmoPart};
-use rxo_demo::experiment::Output;
-use rxo_demo::limits::within;
-use rxo_demo::machine::Cores;
 
 /// A cast that is timed.
 pub(super) type Case = (Way, usize);

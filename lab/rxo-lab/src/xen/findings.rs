@@ -1,5 +1,7 @@
 //! What was found: text for people, JSON for machines.
 
+use rxo_demo::experiment::Findings;
+use rxo_demo::load::Timed;
 use serde::Serialize;
 
 use super::driver::Cost;
@@ -12,8 +14,6 @@ use super::plan::Plan;
 use super::system::System;
 use super::virtual_time::{Exchange, Paced, Rate};
 use crate::figure::Figure;
-use rxo_demo::experiment::Findings;
-use rxo_demo::load::Timed;
 
 /// What was measured.
 #[derive(Clone, Debug, Default, Serialize)]

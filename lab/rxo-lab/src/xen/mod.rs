@@ -19,6 +19,8 @@ mod traffic;
 mod virtual_time;
 
 use anyhow::Result;
+use rxo_demo::experiment::{Experiment, Output};
+use rxo_demo::turns::{Cases, Turns};
 
 use self::findings::{Found, Measured};
 use self::guest::several::{self, Several};
@@ -26,9 +28,7 @@ use self::guest::{exchange, rate};
 use self::plan::GuestCase;
 pub(crate) use self::plan::Plan;
 use self::traffic::{SEGMENT_BYTES, Traffic};
-use crate::experiment::{Experiment, Output};
 use crate::missing::{Missing, NOT_MEASURED};
-use crate::turns::{Cases, Turns};
 
 impl Experiment for Plan {
     type Findings = Found;

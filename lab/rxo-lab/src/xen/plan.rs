@@ -1,12 +1,12 @@
 //! What the flags of `rxo-lab xen` mean.
 
 use anyhow::Result;
+use rxo_demo::experiment::Output;
 
 use super::paper;
 use super::system::System;
 use super::virtual_time::Reader;
 use crate::flags::{XenFlags, XenPart};
-use rxo_demo::experiment::Output;
 
 /// A system, and the frames of its polls.
 pub(super) type Case = (System, f64);

@@ -2,6 +2,7 @@
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
+use rxo_demo::experiment::Findings;
 use rxo_trace::figure::{self, Draw};
 use serde::Serialize;
 
@@ -12,7 +13,6 @@ use super::sender::Sender;
 use super::verdict;
 use super::{keep, split};
 use crate::menon::verdict::Verdict;
-use rxo_demo::experiment::Findings;
 
 /// Both experiments.
 #[derive(Debug, Serialize)]

@@ -9,6 +9,8 @@
 use anyhow::Result;
 use rxo::live::defaults;
 use rxo_coalesce::{Policy, PureAckRule};
+use rxo_demo::through::{self, Manner, TAP};
+use rxo_demo::turns::{Cases, Turns};
 use rxo_device::middleware::ImpairmentSettings;
 use rxo_testbed::{AckRate, Lab};
 use serde::Serialize;
@@ -19,8 +21,6 @@ use super::sample::{Figures, Frames, Sample};
 use super::sender::Sender;
 use super::split::lab;
 use super::transfer::{Route, watch};
-use rxo_demo::through::{self, Manner, TAP};
-use rxo_demo::turns::{Cases, Turns};
 
 /// A sender with a setting.
 #[derive(Clone, Debug, Serialize)]

@@ -25,11 +25,11 @@ mod transfer;
 mod verdict;
 
 use anyhow::Result;
+use rxo_demo::experiment::{Experiment, Output};
+use rxo_demo::turns::Turns;
 
 use self::findings::Found;
 pub(crate) use self::plan::Plan;
-use rxo_demo::experiment::{Experiment, Output};
-use rxo_demo::turns::Turns;
 
 impl Experiment for Plan {
     type Findings = Found;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rxo_console::fault::usage;
+use rxo_demo::experiment::Output;
+use rxo_demo::machine::Cores;
 
 use super::network::{Link, Network};
 use super::sender::Sender;
 use crate::flags::{AcksExperiment, AcksFlags};
 use crate::limits::{Effort, Limits};
-use rxo_demo::experiment::Output;
-use rxo_demo::machine::Cores;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use rxo::Reading;
 use rxo_console::numbers::ratio;
+use rxo_demo::stats::Spread;
 use serde::Serialize;
 
 use super::growth;
 use super::plan::Plan;
 use super::transfer::Watched;
-use rxo_demo::stats::Spread;
 
 /// One connection.
 #[derive(Clone, Debug)]

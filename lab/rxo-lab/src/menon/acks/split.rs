@@ -9,6 +9,8 @@
 use anyhow::Result;
 use rxo::live::defaults;
 use rxo_coalesce::Policy;
+use rxo_demo::through::{self, Manner, TAP};
+use rxo_demo::turns::{Cases, Turns};
 use rxo_device::middleware::ImpairmentSettings;
 use rxo_testbed::{AckRate, Lab, LabOptions};
 use serde::Serialize;
@@ -18,8 +20,6 @@ use super::plan::Plan;
 use super::sample::{Figures, Frames, Sample};
 use super::sender::Sender;
 use super::transfer::{Route, watch};
-use rxo_demo::through::{self, Manner, TAP};
-use rxo_demo::turns::{Cases, Turns};
 
 /// What becomes of the receiver's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,10 +1,10 @@
 //! What is compared: a stack, how it takes frames from the card, and where the application runs.
 
+use rxo_demo::wrap::count;
 use serde::Serialize;
 
 use crate::card::Expansion;
 use crate::menon::receive::stack::Stack;
-use rxo_demo::wrap::count;
 
 /// One receiving host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,6 +1,7 @@
 //! Figures 7 to 9, 11 and 12, and Table 1, in instructions.
 
 use rxo_console::numbers::ratio;
+use rxo_demo::stats::Spread;
 
 use super::case::{Application, Case};
 use super::category::Category;
@@ -11,7 +12,6 @@ use crate::menon::receive::fit::Fit;
 use crate::menon::receive::paper::{GAIN_AT_400, PER_PACKET_FACTORS, REQUESTS, SYSTEMS};
 use crate::menon::receive::stack::Stack;
 use crate::statement::Statement;
-use rxo_demo::stats::Spread;
 
 /// Every figure that was measured.
 pub(super) fn all(rows: Rows<'_>) -> Vec<Figure> {

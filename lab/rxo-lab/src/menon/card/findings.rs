@@ -2,6 +2,9 @@
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
+use rxo_demo::experiment::Findings;
+use rxo_demo::load::Timed;
+use rxo_demo::wrap::count;
 use serde::Serialize;
 
 use super::aims::{self, OF_TIME};
@@ -13,9 +16,6 @@ use super::prefetch::{Simulated, figure_1};
 use super::row::{Row, Rows};
 use crate::figure::Figure;
 use crate::menon::verdict::Verdict;
-use rxo_demo::experiment::Findings;
-use rxo_demo::load::Timed;
-use rxo_demo::wrap::count;
 
 /// What was measured.
 #[derive(Debug, Default, Serialize)]

@@ -18,6 +18,7 @@ use rxo::live::Device;
 use rxo::wire::tcp::{AckRecord, Timestamp};
 use rxo::wire::{SeqNumber, TcpFlags, Transport, parse};
 use rxo::{ChecksumStatus, Frame, FrameSink, FrameSource};
+use rxo_demo::running::Running;
 use rxo_driver::{DeviceBuf, DeviceSink, DeviceSource, clock};
 use rxo_testbed::Lab;
 use rxo_testbed::traffic::Pattern;
@@ -25,7 +26,6 @@ use rxo_testbed::traffic::Pattern;
 use super::receiver::PORT;
 use crate::card::{self, Expansion};
 use crate::modelled::{Ends, Said, arp_answer, arp_request, mac_of};
-use rxo_demo::running::Running;
 
 /// Starts it on `core`, behind the card's end of `socket`, towards the receiver with this `address`, whose templates
 /// are expanded by `expansion`. It sends until it is stopped.

@@ -21,6 +21,8 @@ pub(crate) mod receiver;
 mod row;
 
 use anyhow::Result;
+use rxo_demo::experiment::{Experiment, Output};
+use rxo_demo::turns::{Cases, Turns};
 
 use self::case::Case;
 use self::findings::{Found, Measured};
@@ -30,8 +32,6 @@ pub(crate) use self::plan::Plan;
 use self::prefetch::Simulated;
 use self::row::Row;
 use crate::missing::{Missing, NOT_MEASURED};
-use rxo_demo::experiment::{Experiment, Output};
-use rxo_demo::turns::{Cases, Turns};
 
 impl Experiment for Plan {
     type Findings = Found;

@@ -1,6 +1,9 @@
 //! What the flags of `rxo-lab menon card` mean.
 
 use anyhow::{Context, Result};
+use rxo_demo::experiment::Output;
+use rxo_demo::limits::within;
+use rxo_demo::machine::Cores;
 use rxo_testbed::GuestImage;
 
 use super::case::Case;
@@ -9,9 +12,6 @@ use super::prefetch::Prefetch;
 use crate::flags::{CardExperiment, CardFlags, ExtentFlags};
 use crate::guests;
 use crate::menon::receive::stack::{PAPERS_LIMIT, Stack};
-use rxo_demo::experiment::Output;
-use rxo_demo::limits::within;
-use rxo_demo::machine::Cores;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]

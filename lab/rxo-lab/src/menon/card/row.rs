@@ -1,6 +1,7 @@
 //! Several measurements of one host: medians, with what they lie between.
 
 use rxo_console::numbers::ratio;
+use rxo_demo::stats::Spread;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -9,7 +10,6 @@ use super::category::Category;
 use super::network::{self, Sample};
 use crate::card::Expansion;
 use crate::menon::receive::stack::Stack;
-use rxo_demo::stats::Spread;
 
 /// One receiving host.
 #[derive(Clone, Debug, Serialize)]

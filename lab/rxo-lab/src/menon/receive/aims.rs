@@ -1,11 +1,11 @@
 //! What the project itself wants of its host, held against the rows.
 
 use rxo_console::numbers::ratio;
+use rxo_demo::wrap::count;
 
 use super::row::Rows;
 use super::stack::Stack;
 use crate::menon::verdict::Verdict;
-use rxo_demo::wrap::count;
 
 /// Every aim.
 pub(super) fn all(rows: Rows<'_>) -> Vec<Verdict> {

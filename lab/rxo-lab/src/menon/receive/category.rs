@@ -1,9 +1,8 @@
 //! The paper's categories of cost, and what each comes to.
 
+use rxo_demo::stats::Spread;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-
-use rxo_demo::stats::Spread;
 
 /// What a host's time goes to (section 2.2; `aggr` from figure 8 on).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
+use rxo_demo::experiment::Findings;
+use rxo_demo::wrap::count;
 use serde::Serialize;
 
 use super::aims;
@@ -13,8 +15,6 @@ use super::units::Units;
 use crate::figure::Figure;
 use crate::limits::Effort;
 use crate::menon::verdict::Verdict;
-use rxo_demo::experiment::Findings;
-use rxo_demo::wrap::count;
 
 /// The paper's measurements, repeated.
 #[derive(Debug, Serialize)]

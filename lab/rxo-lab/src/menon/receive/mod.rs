@@ -23,6 +23,8 @@ mod units;
 mod worker;
 
 use anyhow::Result;
+use rxo_demo::experiment::{Experiment, Output};
+use rxo_demo::turns::{Cases, Turns};
 
 use self::findings::Found;
 pub(crate) use self::plan::Plan;
@@ -30,8 +32,6 @@ use self::row::{ExchangeRow, Row};
 use self::sample::{Bulk, Exchange};
 use self::stack::Case;
 use self::units::Units;
-use rxo_demo::experiment::{Experiment, Output};
-use rxo_demo::turns::{Cases, Turns};
 
 impl Experiment for Plan {
     type Findings = Found;

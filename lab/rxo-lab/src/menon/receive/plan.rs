@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use rxo_demo::experiment::Output;
+use rxo_demo::machine::Cores;
 
 use super::stack::{Case, PAPERS_LIMIT, Stack};
 use crate::flags::{ReceiveExperiment, ReceiveFlags};
 use crate::limits::{Effort, Limits};
-use rxo_demo::experiment::Output;
-use rxo_demo::machine::Cores;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]

@@ -1,12 +1,12 @@
 //! Several measurements of one kind: medians, with what they lie between.
 
 use rxo_console::numbers::ratio;
+use rxo_demo::stats::Spread;
 use serde::Serialize;
 
 use super::category::Breakdown;
 use super::sample::{Bulk, Exchange};
 use super::stack::{Case, Stack};
-use rxo_demo::stats::Spread;
 
 /// So many connections into one stack.
 #[derive(Clone, Debug, Serialize)]

@@ -1,9 +1,8 @@
 //! The stacks that are compared: one host, with more or less of what the paper adds.
 
 use rxo_coalesce::Policy;
-use serde::Serialize;
-
 use rxo_demo::wrap::count;
+use serde::Serialize;
 
 /// How the host receives and acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

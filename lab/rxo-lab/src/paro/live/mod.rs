@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rxo::Reading;
 use rxo_console::numbers::ratio;
 use rxo_control::{Request, Session};
+use rxo_demo::running::Running;
 use rxo_testbed::{CpuMeter, Lab, LabOptions};
 use serde::Serialize;
 use serde_json::Value;
@@ -25,7 +26,6 @@ use super::plan::Plan;
 use crate::card;
 use crate::folder::Folder;
 use crate::process::{self, Process};
-use rxo_demo::running::Running;
 
 /// The ways that a running server can change to.
 pub(super) const WAYS: [Way; 3] = [Way::Stack, Way::Records, Way::Batches];

@@ -1,5 +1,6 @@
 //! Figures of live guests: what their requests take, and how several fare at once.
 
+use rxo_demo::stats::Spread;
 use rxo_testbed::median_bounds;
 
 use super::{OF_GUESTS, colour, shown};
@@ -9,7 +10,6 @@ use crate::xen::guest::exchange::{Latency, Requests, Turn};
 use crate::xen::guest::several::Several;
 use crate::xen::paper;
 use crate::xen::system::System;
-use rxo_demo::stats::Spread;
 
 /// Requests and responses of all systems, with the guests of all boots.
 pub(super) fn requests(boots: &[Requests]) -> [Figure; 2] {

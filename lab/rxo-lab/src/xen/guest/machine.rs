@@ -13,14 +13,14 @@ use rxo::desk::{Desk, Reply};
 use rxo::live::{Device, DeviceOptions};
 use rxo::worker::{GuestsReading, Question};
 use rxo::{Counters, Reading};
+use rxo_demo::machine::Cores;
+use rxo_demo::running::Running;
 use rxo_testbed::{Guest, GuestImage, Lab, LabOptions, Namespace, Processor};
 
 use crate::card;
 use crate::folder::Folder;
 use crate::guests::{PATIENCE, boot};
 use crate::xen::system::System;
-use rxo_demo::machine::Cores;
-use rxo_demo::running::Running;
 
 /// A guest behind a card. What is nearer to the wire is dropped later.
 pub(super) struct Machine {

@@ -7,6 +7,7 @@ use std::thread;
 use anyhow::{Context, Result};
 use rxo::Reading;
 use rxo::live::DeviceOptions;
+use rxo_demo::running::wire;
 use rxo_testbed::{Guest, GuestImage, Lab, Namespace, Processor};
 use serde::Serialize;
 
@@ -16,7 +17,6 @@ use crate::folder::Folder;
 use crate::guests::{PATIENCE, at_once, boot, receive};
 use crate::xen::plan::SeveralCase;
 use crate::xen::system::System;
-use rxo_demo::running::wire;
 
 /// Guests that received at the same time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
