@@ -138,8 +138,8 @@ shift 2
 exec packetdrill "$@"
 "#;
 
-const NOT_INSTALLED: &str = "packetdrill is not on the PATH, so the scripts ran by the project's own \
-     runner only (cargo test -p rxo-packetdrill --test scripts)";
+const NOT_INSTALLED: &str = "packetdrill is not on the PATH; the project's own runner runs the \
+     same scripts (cargo test -p rxo-packetdrill --test scripts)";
 
 #[cfg(test)]
 mod tests {

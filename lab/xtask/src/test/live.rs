@@ -57,35 +57,50 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     if !scene.all {
         targets.retain(|target| *target != TUNNELS);
     }
-    if targets.is_empty() {
-        report.note("there are no live tests".to_owned());
+    let profile = if scene.all { RELEASED } else { CHECKED };
+    if let Err(obstacle) = possible() {
+        note_names(scene, profile, &targets, report);
+        if sh::is_ci() {
+            return Err(obstacle);
+        }
+        report.not_run(obstacle.to_string());
         return Ok(());
     }
-    let profile = if scene.all { RELEASED } else { CHECKED };
-    let obstacle = match possible() {
-        Ok(()) => {
-            let targets = with_packages(targets, report)?;
-            if targets.is_empty() {
-                return Ok(());
-            }
-            if targets.contains(&TUNNELS) {
-                tunnels::ensure(&scene.workspace)?;
-            }
-            let build = format!("test --workspace {profile} --no-run{}", chosen(&targets));
-            scene.cargo(&build).run()?;
-            let targets = with_kernel(scene, profile, targets, report)?;
-            return run_rows(scene, profile, &targets, report);
-        }
-        Err(obstacle) => obstacle,
-    };
-    report.note(format!("the live tests did not run: {obstacle}"));
+    let targets = build(scene, profile, with_packages(targets, report)?, report)?;
+    if targets.is_empty() {
+        report.not_run("there is no live test whose programs are all here".to_owned());
+        return Ok(());
+    }
+    run_rows(scene, profile, &targets, report)
+}
+
+/// Notes the name of every test in `targets`, none of which can run.
+fn note_names(scene: &Scene, profile: &str, targets: &[&str], report: &mut Report) {
     for target in targets {
         let listing = self::target(scene, profile, target, "--list");
         // Some need what is missing even to say their names.
         let names = listing.output().map_or_else(|_| vec!["all".to_owned()], |text| listed(&text));
         report.note(format!("did not run: {target}: {}", names.join(", ")));
     }
-    if sh::is_ci() { Err(obstacle) } else { Ok(()) }
+}
+
+/// Builds `targets`, and the programs that they run beside. Returns those that can run; the others are noted.
+fn build<'t>(
+    scene: &Scene,
+    profile: &str,
+    targets: Vec<&'t str>,
+    report: &mut Report,
+) -> Result<Vec<&'t str>> {
+    // Without names cargo would build every test.
+    if targets.is_empty() {
+        return Ok(targets);
+    }
+    if targets.contains(&TUNNELS) {
+        tunnels::ensure(&scene.workspace)?;
+    }
+    let build = format!("test --workspace {profile} --no-run{}", chosen(&targets));
+    scene.cargo(&build).run()?;
+    with_kernel(scene, profile, targets, report)
 }
 
 /// Those whose packages are there; the others are noted.

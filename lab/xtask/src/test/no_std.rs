@@ -89,11 +89,13 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
 pub(super) fn run_foreign(scene: &Scene, report: &mut Report) -> Result<()> {
     apt::ensure(&[apt::QEMU_USER])?;
     apt::ensure(&apt::FOREIGN_LINKERS)?;
+    let mut ran = 0;
     for (target, linker, runner) in FOREIGN {
         if !has_core(scene, target)? {
             report.note(missing(target, "no test ran there"));
             continue;
         }
+        ran += 1;
         let variable = target.to_uppercase().replace('-', "_");
         for tests in TESTED {
             scene
@@ -103,6 +105,9 @@ pub(super) fn run_foreign(scene: &Scene, report: &mut Report) -> Result<()> {
                 .env("PROPTEST_CASES", CASES)
                 .run()?;
         }
+    }
+    if ran == 0 {
+        report.not_run("no target that its tests need can be installed".to_owned());
     }
     Ok(())
 }

@@ -17,8 +17,16 @@ struct Line {
     began: Instant,
     took: Duration,
     tally: Tally,
-    failure: Option<String>,
+    outcome: Outcome,
     notes: Vec<String>,
+}
+
+/// How a step ended; where it did not pass, why.
+enum Outcome {
+    Passed,
+    /// Nothing of it can run on this machine, which is no failure.
+    NotRun(String),
+    Failed(String),
 }
 
 impl Report {
@@ -30,7 +38,7 @@ impl Report {
             began: Instant::now(),
             took: Duration::ZERO,
             tally: Tally::default(),
-            failure: None,
+            outcome: Outcome::Passed,
             notes: Vec::new(),
         });
     }
@@ -42,7 +50,8 @@ impl Report {
         }
     }
 
-    /// Something about the current step that must not be overlooked; it is repeated at the end.
+    /// Something about the current step that must not be overlooked, such as a part of it that cannot run here; it is
+    /// repeated at the end.
     pub(super) fn note(&mut self, note: String) {
         println!("note: {note}");
         if let Some(line) = self.lines.last_mut() {
@@ -50,28 +59,31 @@ impl Report {
         }
     }
 
-    /// Ends the current step; how long it took, or `None` if it failed.
+    /// Nothing of the current step can run here, because of `obstacle`: it is reported as not run instead of passed. If
+    /// the step then returns an error, it has failed all the same.
+    pub(super) fn not_run(&mut self, obstacle: String) {
+        if let Some(line) = self.lines.last_mut() {
+            line.outcome = Outcome::NotRun(obstacle);
+        }
+    }
+
+    /// Ends the current step; how long it took, or `None` if it failed or did not run.
     pub(super) fn end(&mut self, result: Result<()>) -> Option<Duration> {
         let line = self.lines.last_mut()?;
         line.took = line.began.elapsed();
-        line.failure = result.err().map(|error| format!("{error:#}"));
-        // A step that fails without a failed test is still one failure: the last line of the run
-        // must not say "0 failed".
-        if line.failure.is_some() && line.tally.failed == 0 {
-            line.tally.failed = 1;
+        if let Err(error) = result {
+            line.outcome = Outcome::Failed(format!("{error:#}"));
+            // A step that fails without a failed test is still one failure: the last line of the run
+            // must not say "0 failed".
+            line.tally.failed = line.tally.failed.max(1);
         }
-        match &line.failure {
-            None => println!("=== {}: passed in {:.1} s", line.name, line.took.as_secs_f64()),
-            Some(why) => {
-                println!("=== {}: FAILED in {:.1} s: {why}", line.name, line.took.as_secs_f64());
-            }
-        }
-        line.failure.is_none().then_some(line.took)
+        println!("=== {}: {}", line.name, line.ending());
+        matches!(line.outcome, Outcome::Passed).then_some(line.took)
     }
 
     /// True when a step failed and ended the run.
     pub(super) fn has_failed(&self) -> bool {
-        self.lines.iter().any(|line| line.failure.is_some())
+        self.lines.iter().any(|line| matches!(line.outcome, Outcome::Failed(_)))
     }
 
     /// Prints the table, what must not be overlooked, and the totals as the last line.
@@ -83,9 +95,7 @@ impl Report {
         let mut text = format!("\n{:<14}{:>9}{:>9}{:>9}\n", "step", "seconds", "passed", "failed");
         let mut total = Tally::default();
         for line in &self.lines {
-            let Tally { passed, failed, .. } = line.tally;
-            let seconds = line.took.as_secs_f64();
-            text += &format!("{:<14}{seconds:>9.1}{passed:>9}{failed:>9}\n", line.name);
+            text += &line.row();
             total += line.tally;
         }
         let seconds: f64 = self.lines.iter().map(|line| line.took.as_secs_f64()).sum();
@@ -94,16 +104,46 @@ impl Report {
             for note in &line.notes {
                 text += &format!("note ({}): {note}\n", line.name);
             }
-            if let Some(why) = &line.failure {
-                let name = line.name;
-                text += &format!("FAILED ({name}): {why}\n");
-                text += &format!("`cargo xtask test --only {name}` runs this step alone\n");
-            }
+            text += &line.remark();
         }
         if total.ignored > 0 {
             text += &format!("{} tests did not run: they are marked as ignored\n", total.ignored);
         }
         text + &format!("{} passed, {} failed\n", total.passed, total.failed)
+    }
+}
+
+impl Line {
+    /// The words behind its name when it ends.
+    fn ending(&self) -> String {
+        let seconds = self.took.as_secs_f64();
+        match &self.outcome {
+            Outcome::Passed => format!("passed in {seconds:.1} s"),
+            Outcome::NotRun(why) => format!("not run: {why}"),
+            Outcome::Failed(why) => format!("FAILED in {seconds:.1} s: {why}"),
+        }
+    }
+
+    /// Its row of the table.
+    fn row(&self) -> String {
+        let Tally { passed, failed, .. } = self.tally;
+        if let Outcome::NotRun(_) = self.outcome {
+            return format!("{:<14}{:>9}{:>9}{:>9}\n", self.name, "not run", "-", "-");
+        }
+        let seconds = self.took.as_secs_f64();
+        format!("{:<14}{seconds:>9.1}{passed:>9}{failed:>9}\n", self.name)
+    }
+
+    /// Its lines below the table; none if it passed.
+    fn remark(&self) -> String {
+        let name = self.name;
+        match &self.outcome {
+            Outcome::Passed => String::new(),
+            Outcome::NotRun(why) => format!("not run ({name}): {why}\n"),
+            Outcome::Failed(why) => format!(
+                "FAILED ({name}): {why}\n`cargo xtask test --only {name}` runs this step alone\n"
+            ),
+        }
     }
 }
 
@@ -138,6 +178,44 @@ mod tests {
         assert!(summary.contains("FAILED (clippy): it is ugly"), "{summary}");
         assert!(summary.ends_with("\n0 passed, 1 failed\n"), "{summary}");
         assert!(report.has_failed());
+    }
+
+    #[test]
+    fn a_step_that_cannot_run_has_not_passed() {
+        let mut report = Report::default();
+        report.begin("packetdrill", "scripts");
+        report.not_run("it is not installed".to_owned());
+        assert!(report.end(Ok(())).is_none());
+        let line = &report.lines[0];
+        assert_eq!(line.ending(), "not run: it is not installed");
+        let summary = report.summary();
+        assert!(summary.contains("\npacketdrill     not run        -        -\n"), "{summary}");
+        assert!(summary.contains("\nnot run (packetdrill): it is not installed\n"), "{summary}");
+        assert!(summary.ends_with("\n0 passed, 0 failed\n"), "{summary}");
+        assert!(!report.has_failed());
+    }
+
+    #[test]
+    fn a_step_that_must_run_and_cannot_has_failed() {
+        let mut report = Report::default();
+        report.begin("live", "tests");
+        report.not_run("there is no TUN".to_owned());
+        assert!(report.end(Err(anyhow!("there is no TUN"))).is_none());
+        let summary = report.summary();
+        assert!(!summary.contains("not run"), "{summary}");
+        assert!(summary.ends_with("\n0 passed, 1 failed\n"), "{summary}");
+        assert!(report.has_failed());
+    }
+
+    #[test]
+    fn a_step_that_ran_in_part_has_passed() {
+        let mut report = Report::default();
+        report.begin("tools", "tests");
+        report.note("the tests `tshark` did not run".to_owned());
+        report.count(Tally { passed: 2, failed: 0, ignored: 0 });
+        assert!(report.end(Ok(())).is_some());
+        assert!(report.lines[0].ending().starts_with("passed in "));
+        assert!(report.summary().contains("note (tools): the tests `tshark` did not run"));
     }
 
     #[test]

@@ -215,7 +215,7 @@ fn test_release(scene: &Scene, report: &mut Report) -> Result<()> {
 /// The project's own runner has them in `test`, on every machine.
 fn packetdrill(scene: &Scene, report: &mut Report) -> Result<()> {
     if let Some(why_not) = packetdrill::check(&scene.workspace)? {
-        report.note(why_not.to_owned());
+        report.not_run(why_not.to_owned());
     }
     Ok(())
 }
@@ -237,10 +237,8 @@ fn bench_once(scene: &Scene, report: &mut Report) -> Result<()> {
 
 fn deny(_: &Scene, report: &mut Report) -> Result<()> {
     if !deny::is_installed() {
-        report.note(
-            "dependencies were not checked: cargo-deny is not installed; \
-             `cargo install --locked cargo-deny` adds it"
-                .to_owned(),
+        report.not_run(
+            "cargo-deny is not installed; `cargo install --locked cargo-deny` adds it".to_owned(),
         );
         return Ok(());
     }

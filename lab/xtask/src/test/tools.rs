@@ -23,12 +23,19 @@ pub(super) fn needs_tool(target: &str) -> bool {
 /// # Errors
 /// A test fails; or a package cannot come here and nobody would read that.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
+    let mut ran = 0;
     for (target, package) in TOOLS {
         match apt::ensure(&[*package]) {
-            Ok(()) => scene.test(&format!("test {CHECKED} --workspace --test {target}"), report)?,
+            Ok(()) => {
+                scene.test(&format!("test {CHECKED} --workspace --test {target}"), report)?;
+                ran += 1;
+            }
             Err(obstacle) if sh::is_ci() => return Err(obstacle),
             Err(obstacle) => report.note(format!("the tests `{target}` did not run: {obstacle}")),
         }
+    }
+    if ran == 0 {
+        report.not_run("no program that its tests need is installed".to_owned());
     }
     Ok(())
 }
