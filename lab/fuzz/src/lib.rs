@@ -1,8 +1,8 @@
-//! The bodies of the fuzz targets.
+//! The fuzz targets.
 //!
-//! Separate from the targets in `targets/`, so that a plain workspace build compiles them without
-//! C++, and an ordinary test replays the kept corpus. Contract: a body returns if every promise
-//! held for the bytes, and panics otherwise.
+//! Separate from the binary, so that a plain workspace build compiles them without C++, and an ordinary
+//! test replays the kept corpus. Contract: a target returns if every promise held for the bytes, and
+//! panics otherwise.
 
 pub mod acks;
 mod captures;
@@ -59,3 +59,36 @@ pub const TARGETS: &[Target] = &[
     ("ring-device", rings::device),
     ("ring-driver", rings::driver),
 ];
+
+/// Returns what the target called `name` does with its bytes.
+///
+/// # Errors
+/// No target has that name: one line that lists those that exist.
+pub fn target(name: &str) -> Result<fn(&[u8]), String> {
+    let found = TARGETS.iter().find(|(known, _)| *known == name);
+    found.map(|&(_, run)| run).ok_or_else(|| {
+        let names: Vec<&str> = TARGETS.iter().map(|&(known, _)| known).collect();
+        format!("no target {name:?}; there are: {}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_is_found_by_its_name() {
+        assert!(TARGETS.iter().all(|(name, _)| target(name).is_ok()));
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_those_that_exist() {
+        for unknown in ["prase", "", "Parse"] {
+            let error = target(unknown).unwrap_err();
+            let head = format!("no target {unknown:?}; there are: parse, checksum, ");
+            assert!(error.starts_with(&head), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+            assert!(TARGETS.iter().all(|(name, _)| error.contains(name)), "{error}");
+        }
+    }
+}

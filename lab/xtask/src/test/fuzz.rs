@@ -1,5 +1,7 @@
 //! The fuzz targets, each for some seconds from the kept corpus, two at a time.
 //!
+//! All targets are one binary. A variable names the target to run, because the arguments are libFuzzer's.
+//!
 //! Built on the pinned stable toolchain: the coverage instrumentation is asked of LLVM by flags, so
 //! neither nightly nor cargo-fuzz is needed. What a run finds new stays below `target/`.
 
@@ -19,6 +21,11 @@ use crate::workspace::Workspace;
 const SECONDS: u32 = 5;
 const SECONDS_OF_ALL: u32 = 20;
 const AT_ONCE: usize = 2;
+/// The binary, and the variable that names the target.
+const BINARY: &str = "rxo-fuzz";
+const VARIABLE: &str = "RXO_FUZZ_TARGET";
+/// The kept corpus, a folder for each target.
+const CORPUS: &str = "fuzz/corpus";
 /// How much of what a target says is shown when it found something: the panic and the input.
 const LINES_SHOWN: usize = 20;
 
@@ -30,7 +37,8 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// Builds and runs every target of `lab/fuzz/targets`.
+/// Builds the binary and runs every target. A target is a folder of the kept corpus: the tests of `rxo-fuzz` fail if
+/// one is without the other.
 ///
 /// # Errors
 /// libFuzzer cannot be compiled, or a target found something: the input and how to run it again.
@@ -62,24 +70,21 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     bail!("{}", findings.join("\n"))
 }
 
-/// The names of the targets: one file each.
+/// The names of the targets, in order.
 fn targets(scene: &Scene) -> Result<Vec<String>> {
-    let folder = scene.workspace.root.join("lab/fuzz/targets");
+    let folder = scene.workspace.root.join(CORPUS);
     let mut names = Vec::new();
     for entry in fs::read_dir(&folder).with_context(|| format!("{}", folder.display()))? {
-        let path = entry?.path();
-        if let Some(name) = path.file_stem() {
-            names.push(name.to_string_lossy().into_owned());
-        }
+        names.push(entry?.file_name().to_string_lossy().into_owned());
     }
     names.sort();
     Ok(names)
 }
 
-/// Where the built targets are, and the folders they read and write.
+/// The built binary, and the folders that it reads and writes.
 struct Fuzzer {
     root: PathBuf,
-    binaries: PathBuf,
+    binary: String,
     finds: PathBuf,
     seconds: u32,
 }
@@ -98,7 +103,7 @@ impl Fuzzer {
             .run()?;
         Ok(Self {
             root: root.clone(),
-            binaries: target.join(host).join("ci"),
+            binary: target.join(host).join("ci").join(BINARY).to_string_lossy().into_owned(),
             finds: target.join("fuzz"),
             seconds: if scene.all { SECONDS_OF_ALL } else { SECONDS },
         })
@@ -108,39 +113,34 @@ impl Fuzzer {
     fn run(&self, target: &str) -> Result<String> {
         let finds = self.finds.join(target);
         fs::create_dir_all(&finds).with_context(|| format!("{}", finds.display()))?;
-        let kept = self.root.join("lab/fuzz/corpus").join(target);
-        let binary = self.binary(target);
+        let kept = self.root.join(CORPUS).join(target);
         let mut arguments = vec![
             format!("-max_total_time={}", self.seconds),
             format!("-artifact_prefix={}/{target}-", self.finds.display()),
             finds.display().to_string(),
+            kept.display().to_string(),
         ];
         if sh::is_ci() {
             arguments.push(format!("-seed={CI_SEED}"));
         }
-        if kept.is_dir() {
-            arguments.push(kept.display().to_string());
-        }
-        let program = Program::new(&self.root, &binary, &arguments).env("RUST_BACKTRACE", "0");
+        let program = Program::new(&self.root, &self.binary, &arguments)
+            .env("RUST_BACKTRACE", "0")
+            .env(VARIABLE, target);
         let (ended, output) = program.output_of_both()?;
         if ended.is_ok() {
             return Ok(output.lines().next_back().unwrap_or("ran").to_owned());
         }
         let lines: Vec<&str> = output.lines().collect();
         let last = lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n");
-        bail!("{last}\nagain: {}", again(&binary, &output))
-    }
-
-    fn binary(&self, target: &str) -> String {
-        self.binaries.join(format!("fuzz-{target}")).to_string_lossy().into_owned()
+        bail!("{last}\nagain: {}", again(target, &self.binary, &output))
     }
 }
 
 /// The command that shows the same finding again.
-fn again(binary: &str, output: &str) -> String {
+fn again(target: &str, binary: &str, output: &str) -> String {
     let written = "Test unit written to ";
     let input = output.lines().find_map(|line| line.split_once(written)).map(|(_, path)| path);
-    format!("{binary} {}", input.unwrap_or("(no input was written)"))
+    format!("{VARIABLE}={target} {binary} {}", input.unwrap_or("(no input was written)"))
 }
 
 fn host(scene: &Scene) -> Result<String> {
@@ -156,6 +156,9 @@ mod tests {
     #[test]
     fn a_finding_can_be_repeated() {
         let output = "panicked\nartifact_prefix='t/'; Test unit written to t/parse-crash-1\nx";
-        assert_eq!(again("fuzz-parse", output), "fuzz-parse t/parse-crash-1");
+        assert_eq!(
+            again("parse", "t/rxo-fuzz", output),
+            "RXO_FUZZ_TARGET=parse t/rxo-fuzz t/parse-crash-1"
+        );
     }
 }
