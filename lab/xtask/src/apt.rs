@@ -27,8 +27,9 @@ enum Probe {
     File(&'static str),
 }
 
-/// Compiles libFuzzer, which is C++.
-pub(crate) const CXX: Package = Package::program("g++", "g++", "compiles libFuzzer");
+/// Compiles programs in C and C++ with librxo, and libFuzzer, which is C++.
+pub(crate) const CXX: Package =
+    Package::program("g++", "g++", "compiles programs with librxo, and libFuzzer");
 
 /// Counts instructions, and watches programs in C.
 pub(crate) const VALGRIND: Package =
@@ -208,7 +209,7 @@ mod tests {
         assert!(!ABSENT.is_there());
         assert_eq!(
             remedy(&[&ABSENT, &CXX]),
-            "missing system packages (a test; compiles libFuzzer): run \
+            "missing system packages (a test; compiles programs with librxo, and libFuzzer): run \
              `sudo apt-get update && sudo apt-get install -y no-such-package g++`"
         );
     }

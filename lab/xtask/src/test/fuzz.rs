@@ -1,5 +1,8 @@
 //! The fuzz targets, each for some seconds from the kept corpus, two at a time.
 //!
+//! This step looks for new inputs. It runs with `--all`, 20 s a target, and when `--only` names it, 5 s a target. The
+//! step `test` replays the kept corpus in every run.
+//!
 //! All targets are one binary. A variable names the target to run, because the arguments are libFuzzer's.
 //!
 //! Built on the pinned stable toolchain: the coverage instrumentation is asked of LLVM by flags, so
@@ -17,7 +20,7 @@ use crate::apt;
 use crate::sh::{self, CI_SEED, Program};
 use crate::workspace::Workspace;
 
-/// How long each target runs, and with `--all`. The step `test` has replayed the kept corpus by then.
+/// How long each target runs, and with `--all`.
 const SECONDS: u32 = 5;
 const SECONDS_OF_ALL: u32 = 20;
 const AT_ONCE: usize = 2;

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must hold, as steps in order, cheap ones first.
 //!
 //! Without options it takes less than 15 minutes on two cores; `--all`, which `.ci/run` gives, adds
-//! what takes longer. The first step that fails ends the run. A step that cannot run is
+//! what takes longer, such as fuzzing. The first step that fails ends the run. A step that cannot run is
 //! reported as not run; one that can check only a part says so at the end of the run. Where nobody reads
 //! that (`CI=true`), a step that is required fails instead.
 

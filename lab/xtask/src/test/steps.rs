@@ -70,7 +70,7 @@ pub(super) const STEPS: &[Step] = &[
     )),
     step("package", "the crates as packages: built alone, their examples, a new project", package),
     long(step("clusters", "the Python package on Ray, Dask and Spark", clusters::run)),
-    step("fuzz", "every fuzz target from the kept corpus, two at a time", fuzz::run),
+    long(step("fuzz", "every fuzz target from the kept corpus, two at a time", fuzz::run)),
     step("deny", "licences, advisories and sources of the dependencies", deny),
 ];
 
@@ -198,7 +198,8 @@ fn build(scene: &Scene, _: &mut Report) -> Result<()> {
     scene.cargo(&format!("test {CHECKED} --no-run {targets}")).run()
 }
 
-/// With the assertions and overflow checks of a debug build, so that they see what goes wrong inside.
+/// With the assertions and overflow checks of a debug build, so that they see what goes wrong inside. The kept corpus
+/// of the fuzz targets is replayed here.
 fn test(scene: &Scene, report: &mut Report) -> Result<()> {
     let targets = scene.chosen_targets();
     scene.test(&format!("test {CHECKED} --no-fail-fast {targets}"), report)?;
@@ -276,5 +277,14 @@ mod tests {
             scene.targets(|name| !is_live(name)),
             format!("{unit} --test browser --test promises --test speed")
         );
+    }
+
+    #[test]
+    fn the_kept_corpus_is_replayed_in_every_run() {
+        let workspace = Workspace::load().unwrap();
+        let fuzz = workspace.packages.iter().find(|package| package.name == "rxo-fuzz").unwrap();
+        assert!(fuzz.tests.contains(&"corpus".to_owned()), "{:?}", fuzz.tests);
+        assert!(is_chosen("corpus"));
+        assert!(STEPS.iter().any(|step| step.name == "test" && !step.is_long));
     }
 }
