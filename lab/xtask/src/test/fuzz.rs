@@ -28,7 +28,7 @@ const AT_ONCE: usize = 2;
 const BINARY: &str = "rxo-fuzz";
 const VARIABLE: &str = "RXO_FUZZ_TARGET";
 /// The kept corpus, a folder for each target.
-const CORPUS: &str = "fuzz/corpus";
+const CORPUS: &str = "lab/fuzz/corpus";
 /// How much of what a target says is shown when it found something: the panic and the input.
 const LINES_SHOWN: usize = 20;
 
