@@ -3,14 +3,19 @@
 //! They are the integration tests named `live` or `live_*`. They never skip themselves; whether they can run
 //! is decided here, once, so that what did not run is a list that somebody sees.
 
+mod queue;
+
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::thread;
 
 use anyhow::{Result, bail};
 
+use self::queue::{Target, Test};
 use super::report::Report;
 use super::steps::{CHECKED, RELEASED, Scene};
+use super::tally::Tally;
+use super::times::Times;
 use crate::apt::{self, Package};
 use crate::sh::{self, Program};
 use crate::tunnels;
@@ -26,14 +31,14 @@ const PACKAGES: &[(&str, &[Package])] = &[
     ("live_worker", &[apt::NFT]),
 ];
 
-/// The tests of the command take about as long as all others.
-const OF_THE_COMMAND: &[&str] = &["live_command", "live_curl"];
-
 /// Boots one guest in emulation. The test itself downloads a kernel for it, once.
 const LINUX: &str = "live_linux";
 
 /// They boot many guests in emulation, or install all of DPDK: only `--guests` runs them.
 const GUESTS: &[&str] = &["live_guest", "live_guest_vhost", "live_testpmd"];
+
+/// Two take all of a core while one works and the other waits; more would wait for one another.
+const AT_ONCE_ON_A_CORE: usize = 2;
 
 /// Beside the programs of others, which are built for it: only `--all` runs it.
 const TUNNELS: &str = "live_tunnels";
@@ -43,9 +48,8 @@ pub(super) fn is_live(target: &str) -> bool {
     target == "live" || target.starts_with("live_")
 }
 
-/// Runs them two at a time, because they wait most of their time; not more, because they share two
-/// cores with the kernel's side of the traffic. With `--all` they run as released, otherwise as the
-/// other tests, which spares a build.
+/// Runs them in one queue, several at a time. With `--all` they run as released, and the long ones too;
+/// otherwise as the other tests, which spares a build.
 ///
 /// # Errors
 /// A test fails; or they cannot run here and nobody would read that they did not.
@@ -71,7 +75,9 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
         report.not_run("there is no live test whose programs are all here".to_owned());
         return Ok(());
     }
-    run_rows(scene, profile, &targets, report)
+    let arguments = format!("test --workspace {profile} --no-run{} --message-format=json", chosen(&targets));
+    let messages = scene.cargo(&arguments).output()?;
+    run_queue(scene, &Target::all(&messages)?, &targets, report)
 }
 
 /// Notes the name of every test in `targets`, none of which can run.
@@ -79,7 +85,8 @@ fn note_names(scene: &Scene, profile: &str, targets: &[&str], report: &mut Repor
     for target in targets {
         let listing = self::target(scene, profile, target, "--list");
         // Some need what is missing even to say their names.
-        let names = listing.output().map_or_else(|_| vec!["all".to_owned()], |text| listed(&text));
+        let names =
+            listing.output().map_or_else(|_| vec!["all".to_owned()], |text| queue::listed(&text));
         report.note(format!("did not run: {target}: {}", names.join(", ")));
     }
 }
@@ -150,38 +157,37 @@ fn target(scene: &Scene, profile: &str, name: &str, arguments: &str) -> Program 
     scene.cargo(&format!("test --workspace {profile} --test {name} -- {arguments}"))
 }
 
-/// Runs the tests of the command beside all others. What the others say follows at the end.
-fn run_rows(scene: &Scene, profile: &str, targets: &[&str], report: &mut Report) -> Result<()> {
-    let (command, others): (Vec<&str>, Vec<&str>) =
-        targets.iter().partition(|target| OF_THE_COMMAND.contains(target));
-    let (Some(command), Some(others)) = (test(profile, &command), test(profile, &others)) else {
-        return test(profile, targets).map_or(Ok(()), |all| scene.test(&all, report));
-    };
-    thread::scope(|scope| {
-        let others = scope.spawn(|| scene.cargo(&others).output_of_both());
-        let result = scene.test(&command, report);
-        let Ok(others) = others.join() else { bail!("a thread of the live step ended") };
-        let others = others.and_then(|(ended, said)| {
-            report.count(said.lines().collect());
-            println!("{said}");
-            ended
-        });
-        both(result, others)
-    })
+/// Runs the tests of the `built` targets that are `wanted`: those that boot many guests at the end and one at a
+/// time, because each of them keeps a core busy for long.
+fn run_queue(scene: &Scene, built: &[Target], wanted: &[&str], report: &mut Report) -> Result<()> {
+    let (mut beside, mut alone, mut long) = (Vec::new(), Vec::new(), Vec::new());
+    for target in built.iter().filter(|target| wanted.contains(&target.name.as_str())) {
+        let tests = target.tests(scene.all)?;
+        long.extend(tests.long);
+        let row = if GUESTS.contains(&target.name.as_str()) { &mut alone } else { &mut beside };
+        row.extend(tests.chosen);
+    }
+    let count = beside.len() + alone.len();
+    let mut times = Times::of_live_tests(&scene.workspace.target);
+    let mut failed = queue::run(beside, at_once(), &mut times);
+    failed.extend(queue::run(alone, 1, &mut times));
+    if let Err(error) = times.write() {
+        report.note(format!("the seconds of the live tests were not kept: {error:#}"));
+    }
+    let passed = (count - failed.len()) as u64;
+    report.count(Tally { passed, failed: failed.len() as u64, ignored: 0 });
+    if !long.is_empty() {
+        let names: Vec<String> = long.iter().map(Test::full_name).collect();
+        let names = names.join(", ");
+        report.note(format!("{} long tests did not run, which --all runs: {names}", long.len()));
+    }
+    if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
 }
 
-/// An error with the cause of each that failed.
-fn both(one: Result<()>, other: Result<()>) -> Result<()> {
-    let causes: Vec<String> =
-        [one, other].into_iter().filter_map(|row| Some(format!("{:#}", row.err()?))).collect();
-    if causes.is_empty() { Ok(()) } else { bail!("{}", causes.join("; ")) }
-}
-
-/// Cargo's arguments that run these targets; `None` if there are none.
-fn test(profile: &str, targets: &[&str]) -> Option<String> {
-    let chosen = chosen(targets);
-    let all = format!("test --workspace {profile} --no-fail-fast{chosen} -- --test-threads=1");
-    (!targets.is_empty()).then_some(all)
+/// They wait much of their time, so there are more of them than cores.
+fn at_once() -> usize {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    AT_ONCE_ON_A_CORE * cores
 }
 
 fn chosen(targets: &[&str]) -> String {
@@ -203,32 +209,9 @@ fn possible() -> Result<()> {
     Ok(())
 }
 
-/// The names in what `cargo test -- --list` prints.
-fn listed(text: &str) -> Vec<String> {
-    text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_target_is_not_every_target() {
-        assert_eq!(test("--release", &[]), None);
-        let one = "test --workspace --release --no-fail-fast --test live -- --test-threads=1";
-        assert_eq!(test("--release", &["live"]).as_deref(), Some(one));
-    }
-
-    #[test]
-    fn rows_that_fail_are_both_named() {
-        let failed = |why: &str| Err(anyhow::anyhow!("`{why}` failed"));
-        assert!(both(Ok(()), Ok(())).is_ok());
-        assert_eq!(both(Ok(()), failed("b")).unwrap_err().to_string(), "`b` failed");
-        assert_eq!(
-            both(failed("a"), failed("b")).unwrap_err().to_string(),
-            "`a` failed; `b` failed"
-        );
-    }
 
     #[test]
     fn the_reason_is_the_line_of_the_test() {
@@ -236,11 +219,5 @@ mod tests {
             "`cargo test` failed: Running live_linux\nlive tests cannot run: no kernel\nerror: 1";
         assert_eq!(reason(text), "live tests cannot run: no kernel");
         assert_eq!(reason("apt is not there"), "apt is not there");
-    }
-
-    #[test]
-    fn the_list_is_read() {
-        let text = "bulk::one_flow: test\nrequest_response: test\n\n2 tests, 0 benchmarks\n";
-        assert_eq!(listed(text), ["bulk::one_flow", "request_response"]);
     }
 }

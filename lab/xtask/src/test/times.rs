@@ -1,5 +1,5 @@
 //! How long each step took when it last passed, kept in `target/`, so that `--list` can say what a
-//! run will take.
+//! run will take; likewise each live test, so that the longest can begin first.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,23 +9,32 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
-/// Seconds by step, and the file that holds them.
+/// Seconds by name, and the file that holds them.
 pub(super) struct Times {
     file: PathBuf,
     seconds: BTreeMap<String, f64>,
 }
 
 impl Times {
-    /// Reads what earlier runs left in `target`. A file that is missing or damaged counts as empty.
+    /// Reads the times of the steps that earlier runs left in `target`.
     pub(super) fn read(target: &Path) -> Self {
-        let file = target.join("xtask-test-seconds.json");
+        Self::of_file(target.join("xtask-test-seconds.json"))
+    }
+
+    /// Reads the times of the live tests.
+    pub(super) fn of_live_tests(target: &Path) -> Self {
+        Self::of_file(target.join("xtask-live-seconds.json"))
+    }
+
+    /// A file that is missing or damaged counts as empty.
+    fn of_file(file: PathBuf) -> Self {
         let seconds = fs::read_to_string(&file).map(|text| parse(&text)).unwrap_or_default();
         Self { file, seconds }
     }
 
-    /// Seconds that the step took; `None` if it has not passed yet.
-    pub(super) fn of(&self, step: &str) -> Option<f64> {
-        self.seconds.get(step).copied()
+    /// Seconds that the step or test took; `None` if it has not passed yet.
+    pub(super) fn of(&self, name: &str) -> Option<f64> {
+        self.seconds.get(name).copied()
     }
 
     /// Records that the step passed in `took`, and writes the file.
@@ -33,11 +42,24 @@ impl Times {
     /// # Errors
     /// The file cannot be written.
     pub(super) fn record(&mut self, step: &str, took: Duration) -> Result<()> {
+        self.note(step, took);
+        self.write()
+    }
+
+    /// Records that the step or test passed in `took`.
+    pub(super) fn note(&mut self, name: &str, took: Duration) {
         // Tenths: the file is for people.
         let seconds = (took.as_secs_f64() * 10.0).round() / 10.0;
-        self.seconds.insert(step.to_owned(), seconds);
+        self.seconds.insert(name.to_owned(), seconds);
+    }
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn write(&self) -> Result<()> {
         let all: Map<String, Value> =
-            self.seconds.iter().map(|(step, &seconds)| (step.clone(), seconds.into())).collect();
+            self.seconds.iter().map(|(name, &seconds)| (name.clone(), seconds.into())).collect();
         let text = serde_json::to_string_pretty(&all)? + "\n";
         fs::write(&self.file, text).with_context(|| format!("cannot write {}", self.file.display()))
     }
