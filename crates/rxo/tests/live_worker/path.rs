@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -38,12 +39,16 @@ pub(crate) fn through_traced(
     let lab = Lab::through_with(options).unwrap();
     let tap = lab.host().run(|| Tap::open(TAP, TapKind::Tap).unwrap()).unwrap();
     lab.attach_host(TAP).unwrap();
-    let stop = AtomicBool::new(false);
+    let (stop, (ready, is_ready)) = (AtomicBool::new(false), mpsc::channel());
     thread::scope(|scope| {
-        let worker = scope.spawn(|| lab.host().run(|| work(&tap, config, trace, &stop)).unwrap());
+        let (lab, tap, stop) = (&lab, &tap, &stop);
+        let work = move || work(tap, config, trace, ready, stop);
+        let worker = scope.spawn(move || lab.host().run(work).unwrap());
         // Stops the worker also when the traffic fails, so that the test ends.
-        let stopper = Stopper(&stop);
-        traffic(&lab);
+        let stopper = Stopper(stop);
+        // What is sent before the nic is open is lost, and TCP waits a second before it repeats a SYN.
+        is_ready.recv().unwrap();
+        traffic(lab);
         drop(stopper);
         worker.join().unwrap()
     })
@@ -53,6 +58,7 @@ fn work(
     tap: &Tap,
     config: WorkerConfig,
     trace: Option<TracePoint<File>>,
+    ready: mpsc::Sender<()>,
     stop: &AtomicBool,
 ) -> Ran {
     let nic = Lab::WIRE_INTERFACE;
@@ -60,6 +66,7 @@ fn work(
     let options = DeviceOptions { submit: SubmitMode::Auto, ..DeviceOptions::default() };
     let nic = Device::open(&nic, options).unwrap();
     let host = Device::of_tap(tap, options).unwrap();
+    ready.send(()).unwrap();
     let config = WorkerConfig { report_every: Some(Duration::from_millis(50)), ..config };
     let mut reports = 0;
     let observe = |event: Event<'_>| match event {
