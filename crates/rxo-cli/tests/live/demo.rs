@@ -46,14 +46,15 @@ fn the_demo_measures_five_paths() {
     assert_sentence(&report);
 }
 
-/// A process that keeps a core busy until it is dropped.
+/// A process that keeps a third of a core busy until it is dropped.
 struct Busy(Child);
 
 impl Busy {
     fn start() -> Self {
         // It ends by itself after 120 s of processor time, should this process be killed.
         let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -t 120; while :; do :; done"]);
+        let work = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done";
+        command.args(["-c", &format!("ulimit -t 120; while :; do {work}; sleep 0.03; done")]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Self(command.spawn().unwrap())
     }

@@ -1,5 +1,7 @@
 //! Live tests of the command: real interfaces and real TCP in private networks. As root, or in a
 //! user namespace that this process makes for itself before it has a second thread.
+//!
+//! Long tests are marked as ignored: `cargo xtask test --all` runs them, and so does `--include-ignored`.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 mod bad_input;
@@ -70,11 +72,20 @@ fn main() -> ExitCode {
         takeover::TESTS,
         traffic::TESTS,
     ];
-    let trials = groups.into_iter().flatten().map(|&(name, test)| {
-        Trial::test(name, move || {
-            test();
-            Ok(())
-        })
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    let long = [
+        kernel_udp::LONG_TESTS,
+        prediction::LONG_TESTS,
+        readme::LONG_TESTS,
+    ];
+    let short = groups.into_iter().flatten().map(|test| trial(test, false));
+    let long = long.into_iter().flatten().map(|test| trial(test, true));
+    libtest_mimic::run(&arguments, short.chain(long).collect()).exit_code()
+}
+
+fn trial(&(name, test): &Test, is_long: bool) -> Trial {
+    let run = move || {
+        test();
+        Ok(())
+    };
+    Trial::test(name, run).with_ignored_flag(is_long)
 }

@@ -19,7 +19,11 @@ use crate::process::{Rxo, run_within};
 use crate::report::Scratch;
 use crate::traffic::totals;
 
-pub(crate) const TESTS: &[Test] = &[("what_is_predicted_of_captures_happens", what_is_predicted)];
+pub(crate) const TESTS: &[Test] =
+    &[("what_is_predicted_of_a_capture_happens", || what_is_predicted(of_made))];
+
+pub(crate) const LONG_TESTS: &[Test] =
+    &[("what_is_predicted_of_many_captures_happens", || what_is_predicted(of_captures))];
 
 /// How much slower than they were captured the packets are sent: at first, and each further time if
 /// they were sent late. The slower, the less the same delay of a process matters.
@@ -66,10 +70,9 @@ impl Manner {
     }
 }
 
-fn what_is_predicted() {
+fn what_is_predicted(windows: fn(&Scratch) -> Vec<Window>) {
     let scratch = Scratch::new("prediction");
-    let windows: Vec<Window> = windows(&scratch);
-    assert!(windows.len() >= WINDOWS, "at least those of our own capture");
+    let windows = windows(&scratch);
     let of_capture = |windows| MANNERS.iter().map(move |manner| (windows, manner));
     let pairs: Vec<(&[Window], &Manner)> = windows.chunks(WINDOWS).flat_map(of_capture).collect();
     // Most of the time each of them waits for its next packet.
@@ -173,22 +176,25 @@ fn send(packets: &[(Duration, Vec<u8>)], slower: u32) -> Duration {
     late / packets.len() as u32
 }
 
-/// Those of our own capture, and of the captures beside the project, where they are at hand.
-fn windows(scratch: &Scratch) -> Vec<Window> {
-    let mut all = cut(scratch, "made", &made());
+/// Those of our own capture.
+fn of_made(scratch: &Scratch) -> Vec<Window> {
+    let all = cut(scratch, "made", &made());
+    assert!(all.len() >= WINDOWS, "{}", all.len());
+    all
+}
+
+/// Those of the captures beside the project, where they are at hand.
+fn of_captures(scratch: &Scratch) -> Vec<Window> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
     let Ok(entries) = fs::read_dir(&folder) else {
         println!("skipped: there are no captures in {}", folder.display());
-        return all;
+        return Vec::new();
     };
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.to_string_lossy().contains(".pcap"));
     paths.sort();
-    for path in paths {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        all.extend(cut(scratch, &name, &read(&path)));
-    }
-    all
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    paths.iter().flat_map(|path| cut(scratch, &name(path), &read(path))).collect()
 }
 
 fn read(path: &Path) -> Vec<Record> {

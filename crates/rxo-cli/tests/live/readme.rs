@@ -29,6 +29,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("the_documented_captures_come_back", captures),
 ];
 
+pub(crate) const LONG_TESTS: &[Test] = &[("the_documented_source_sends_for_its_time", source)];
+
 const BY_HAND: &str = "sudo ./target/release/rxo run --nic packet:eth1 --host tap:rxo0 --stats 1s";
 const TAKE_OVER: &str =
     "sudo ./target/release/rxo run --nic packet:eth1 --host tap:rxo0 --take-over";
@@ -333,7 +335,10 @@ fn hosts() {
     let (totals, said) = (totals.unwrap(), said.unwrap());
     assert!(output.status.success(), "{said}");
     assert!(totals.contains("1,000,000") || totals.contains("1.0 MB"), "{totals}");
+}
 
+fn source() {
+    let desk = Desk::new("source");
     let peer = desk.lab.peer();
     let listener = peer.run(|| TcpListener::bind("198.51.100.9:7000").unwrap()).unwrap();
     let source = desk.start_long(SOURCE);

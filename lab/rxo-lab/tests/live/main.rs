@@ -1,5 +1,7 @@
 //! The papers' experiments, small, as a user runs them: real interfaces and real TCP in private networks. As root, or
 //! in a user namespace that this process makes for itself before it has a second thread.
+//!
+//! Long tests are marked as ignored: `cargo xtask test --all` runs them, and so does `--include-ignored`.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 mod gallatin;
@@ -45,12 +47,17 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let groups = [gallatin::TESTS, menon::TESTS, paro::TESTS, rsc::TESTS, smo::TESTS];
-    let trials = groups.into_iter().flatten().map(|&(name, test)| {
-        Trial::test(name, move || {
-            test();
-            Ok(())
-        })
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    let short = [gallatin::TESTS, menon::TESTS, paro::TESTS, rsc::TESTS];
+    let long = [menon::LONG_TESTS, paro::LONG_TESTS, smo::LONG_TESTS];
+    let short = short.into_iter().flatten().map(|test| trial(test, false));
+    let long = long.into_iter().flatten().map(|test| trial(test, true));
+    libtest_mimic::run(&arguments, short.chain(long).collect()).exit_code()
+}
+
+fn trial(&(name, test): &Test, is_long: bool) -> Trial {
+    let run = move || {
+        test();
+        Ok(())
+    };
+    Trial::test(name, run).with_ignored_flag(is_long)
 }

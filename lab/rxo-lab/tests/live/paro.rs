@@ -5,10 +5,11 @@ use std::fs;
 use crate::report::Scratch;
 use crate::{Test, json};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("a_server_s_acks_are_counted_in_each_way", acks_are_counted),
-    ("a_live_server_changes_the_way_of_its_acks", acks_of_a_live_server),
-];
+pub(crate) const TESTS: &[Test] =
+    &[("a_live_server_changes_the_way_of_its_acks", acks_of_a_live_server)];
+
+pub(crate) const LONG_TESTS: &[Test] =
+    &[("a_server_s_acks_are_counted_in_each_way", acks_are_counted)];
 
 /// Counted under callgrind on virtual time, so nothing depends on what else the machine does.
 fn acks_are_counted() {

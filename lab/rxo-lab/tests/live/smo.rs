@@ -9,7 +9,8 @@ use crate::Test;
 use crate::process::run_within;
 use crate::report::{LONG, Scratch};
 
-pub(crate) const TESTS: &[Test] = &[("smo_counts_and_sends_to_namespaces", counts_and_namespaces)];
+pub(crate) const LONG_TESTS: &[Test] =
+    &[("smo_counts_and_sends_to_namespaces", counts_and_namespaces)];
 
 /// Without valgrind the command says so in one line, with the remedy.
 fn counts_and_namespaces() {

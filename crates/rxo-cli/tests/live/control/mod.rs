@@ -203,7 +203,7 @@ fn toggled_run() {
         (transfer(lab.peer(), lab.host(), &lab), transfer(lab.host(), lab.peer(), &lab));
     wait_until("bytes arrive", || there.received_bytes().min(back.received_bytes()) > 5_000_000);
     let before = (there.received_bytes(), back.received_bytes());
-    toggle(&socket, 40);
+    toggle(&socket, 10);
     wait_until("bytes still arrive", || {
         there.received_bytes() > before.0 + 1_000_000
             && back.received_bytes() > before.1 + 1_000_000
@@ -313,7 +313,8 @@ fn toggled_fast_path() {
 }
 
 fn many_connections() {
-    const COUNT: usize = 600;
+    // More than one page.
+    const COUNT: usize = 300;
     let (scratch, lab) = (Scratch::new("ctl-many"), Lab::through().unwrap());
     let socket = scratch.file("sink.sock");
     let line = format!(
