@@ -19,7 +19,6 @@ const MSS: usize = 1_400;
 /// How far the group may be ahead of its slowest receiver.
 const WINDOW: usize = 60 * MSS;
 const STALLED: Duration = Duration::from_millis(30);
-const GONE: Duration = Duration::from_secs(2);
 const FIN: u8 = 1;
 const SYN: u8 = 2;
 const RST: u8 = 4;
@@ -53,6 +52,8 @@ struct Receiver {
     nxt: u32,
     una: usize,
     is_done: bool,
+    /// It has sent an RST. However long it was silent, a busy machine may just not let it run; one that was killed
+    /// comes again, and then knows nothing of the connection.
     is_gone: bool,
     repairs: u32,
     heard_at: Instant,
@@ -124,7 +125,6 @@ impl Sender {
         let now = Instant::now();
         let mut frames = Vec::new();
         for ((ip, port), it) in &mut self.receivers {
-            it.is_gone |= !it.is_done && now - it.heard_at > GONE;
             let is_stalled = now - it.heard_at > STALLED && it.una < self.sent;
             if it.is_gone || it.is_done || !is_stalled {
                 continue;
