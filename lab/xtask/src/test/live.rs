@@ -26,6 +26,7 @@ const PACKAGES: &[(&str, &[Package])] = &[
     ("live_curl", &[apt::CURL]),
     ("live_guest", &[apt::QEMU, apt::BUSYBOX]),
     ("live_guest_vhost", &[apt::QEMU, apt::BUSYBOX]),
+    ("live_lab_guest", &[apt::QEMU, apt::BUSYBOX]),
     (LINUX, &[apt::QEMU, apt::BUSYBOX]),
     ("live_testpmd", &[apt::TESTPMD]),
     ("live_worker", &[apt::NFT]),
@@ -35,7 +36,7 @@ const PACKAGES: &[(&str, &[Package])] = &[
 const LINUX: &str = "live_linux";
 
 /// They boot many guests in emulation, or install all of DPDK: only `--guests` runs them.
-const GUESTS: &[&str] = &["live_guest", "live_guest_vhost", "live_testpmd"];
+const GUESTS: &[&str] = &["live_guest", "live_guest_vhost", "live_lab_guest", "live_testpmd"];
 
 /// Two take all of a core while one works and the other waits; more would wait for one another.
 const AT_ONCE_ON_A_CORE: usize = 2;
@@ -75,7 +76,8 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
         report.not_run("there is no live test whose programs are all here".to_owned());
         return Ok(());
     }
-    let arguments = format!("test --workspace {profile} --no-run{} --message-format=json", chosen(&targets));
+    let arguments =
+        format!("test --workspace {profile} --no-run{} --message-format=json", chosen(&targets));
     let messages = scene.cargo(&arguments).output()?;
     run_queue(scene, &Target::all(&messages)?, &targets, report)
 }
