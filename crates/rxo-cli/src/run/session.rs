@@ -1,6 +1,5 @@
 //! The worker's process: opens the devices, carries frames, prints figures.
 
-use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,7 +9,6 @@ use rxo::figures::Readings;
 use rxo::live::{
     Card, Device, DeviceOptions, Event, GuestsEvent, GuestsOutcome, Middleware, Outcome,
 };
-use rxo::tracer::TracePoint;
 use rxo::{Config, LinkKind, WorkerConfig};
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
 use rxo_device::{DeviceError, FrameSource as _};
@@ -215,11 +213,12 @@ impl Ended {
     }
 }
 
-/// Middleware that traces to a file.
-type Trace = Middleware<TracePoint<File>>;
-
 /// The middleware between the devices and the worker; `None` if the plan has none.
-fn middleware(plan: &Plan, link: LinkKind, capture: Option<&Capture>) -> Result<Option<Trace>> {
+fn middleware(
+    plan: &Plan,
+    link: LinkKind,
+    capture: Option<&Capture>,
+) -> Result<Option<Middleware>> {
     let impairment = |settings: Option<ImpairmentSettings>| {
         settings.map(|settings| Impairment::new(settings, link)).transpose()
     };

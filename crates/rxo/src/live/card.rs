@@ -7,7 +7,7 @@ use rxo_ack::expand_packed;
 use rxo_coalesce::Policy;
 use rxo_device::middleware::WireSource;
 
-use super::{Device, Event, Outcome, between};
+use super::{Device, Event, Observer, Outcome, between};
 use crate::desk::Desk;
 use crate::worker::{Duplex, Misfit, Pause, Question, WorkerConfig};
 
@@ -48,10 +48,19 @@ pub struct Card {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn run_card(
+    devices: (Device, Device),
+    card: Card,
+    stop: &AtomicBool,
+    mut observe: impl FnMut(Event<'_>),
+) -> Result<Outcome, Misfit> {
+    run_observed(devices, card, stop, &mut observe)
+}
+
+fn run_observed(
     (wire, guest): (Device, Device),
     card: Card,
     stop: &AtomicBool,
-    observe: impl FnMut(Event<'_>),
+    observe: Observer<'_>,
 ) -> Result<Outcome, Misfit> {
     let config = WorkerConfig {
         pause: Pause::NEVER,

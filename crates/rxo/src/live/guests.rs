@@ -3,10 +3,9 @@
 use std::iter::from_fn;
 use std::sync::atomic::AtomicBool;
 
-use rxo_device::middleware::PacketLog;
 use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
 
-use super::middleware::wrap;
+use super::middleware::{FileLog, wrap};
 use super::{Device, Notices, SystemWaiter, ends, on_a_system};
 use crate::switch::Switch;
 use crate::worker::{Duplex, Guests, GuestsReading, GuestsReport, Misfit, WorkerConfig};
@@ -57,29 +56,52 @@ pub struct GuestsOutcome {
 pub fn run_guests(
     nic: Device,
     guests: Vec<Device>,
-    (switch, config): (Switch, WorkerConfig),
+    switch: (Switch, WorkerConfig),
     stop: &AtomicBool,
-    observe: impl FnMut(GuestsEvent<'_>),
+    mut observe: impl FnMut(GuestsEvent<'_>),
+) -> Result<GuestsOutcome, Misfit> {
+    run_observed(nic, guests, switch, stop, &mut observe)
+}
+
+/// An observer of a run with guests.
+type Observer<'o> = &'o mut dyn FnMut(GuestsEvent<'_>);
+
+fn run_observed(
+    nic: Device,
+    guests: Vec<Device>,
+    switch: (Switch, WorkerConfig),
+    stop: &AtomicBool,
+    observe: Observer<'_>,
 ) -> Result<GuestsOutcome, Misfit> {
     let guests = guests.into_iter().map(ends).collect();
-    among(ends(nic), guests, (switch, config), stop, observe)
+    among(ends(nic), guests, switch, stop, observe)
 }
 
 /// As [`run_guests`], with a log of what each device gives and takes; the nic's is the first.
 ///
 /// # Errors
 /// As [`run_guests`].
-pub fn run_guests_logged<L: PacketLog + Clone>(
-    (nic, guests): (Device, Vec<Device>),
-    (switch, config): (Switch, WorkerConfig),
-    logs: Vec<L>,
+pub fn run_guests_logged(
+    devices: (Device, Vec<Device>),
+    switch: (Switch, WorkerConfig),
+    logs: Vec<FileLog>,
     stop: &AtomicBool,
-    observe: impl FnMut(GuestsEvent<'_>),
+    mut observe: impl FnMut(GuestsEvent<'_>),
+) -> Result<GuestsOutcome, Misfit> {
+    run_logged(devices, switch, logs, stop, &mut observe)
+}
+
+fn run_logged(
+    (nic, guests): (Device, Vec<Device>),
+    switch: (Switch, WorkerConfig),
+    logs: Vec<FileLog>,
+    stop: &AtomicBool,
+    observe: Observer<'_>,
 ) -> Result<GuestsOutcome, Misfit> {
     let mut logs = logs.into_iter();
     let nic = wrap(ends(nic), (None, logs.next()));
     let guests = guests.into_iter().map(|guest| wrap(ends(guest), (None, logs.next()))).collect();
-    among(nic, guests, (switch, config), stop, observe)
+    among(nic, guests, switch, stop, observe)
 }
 
 fn among<NI, NO, HI, HO>(
@@ -87,7 +109,7 @@ fn among<NI, NO, HI, HO>(
     guests: Vec<Duplex<HI, HO>>,
     (switch, config): (Switch, WorkerConfig),
     stop: &AtomicBool,
-    mut observe: impl FnMut(GuestsEvent<'_>),
+    observe: Observer<'_>,
 ) -> Result<GuestsOutcome, Misfit>
 where
     NI: FrameSource + Descriptors,

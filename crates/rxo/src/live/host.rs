@@ -43,7 +43,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rxo_device::middleware::{PacketLog, TracedSink, TracedSource};
+#[cfg(feature = "capture")]
+use rxo_device::middleware::{TracedSink, TracedSource};
 use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
 use rxo_driver::wait::{self, Interest, WaitList};
 use rxo_driver::{DeviceName, DeviceSink, DeviceSource, Isolation, Origin, clock};
@@ -62,6 +63,8 @@ pub use linger::{Lingering, linger};
 pub use listeners::Listeners;
 pub use settle::{Unsettled, settle};
 
+#[cfg(feature = "capture")]
+use super::FileLog;
 use super::waiter::cannot_wait;
 use super::{Device, DeviceOptions, SystemWaiter, random_seed};
 use crate::desk::Desk;
@@ -105,7 +108,7 @@ pub fn start(
 ) -> Result<RunningHost, StartError> {
     let (name, label) = (name.clone(), name.name().to_owned());
     let addresses: Vec<IpAddr> = config.addresses.iter().map(|it| it.address()).collect();
-    let open = move || open_isolated(&name, options, &addresses);
+    let open = Box::new(move || open_isolated(&name, options, &addresses));
     start_opened(label, open, whole, config)
 }
 
@@ -114,15 +117,16 @@ pub fn start(
 ///
 /// # Errors
 /// As [`start`].
-pub fn start_logged<L: PacketLog + Clone + Send + 'static>(
+#[cfg(feature = "capture")]
+pub fn start_logged(
     name: &DeviceName,
     options: DeviceOptions,
     config: HostConfig,
-    log: L,
+    log: FileLog,
 ) -> Result<RunningHost, StartError> {
     let (name, label) = (name.clone(), name.name().to_owned());
     let addresses: Vec<IpAddr> = config.addresses.iter().map(|it| it.address()).collect();
-    let open = move || open_isolated(&name, options, &addresses);
+    let open = Box::new(move || open_isolated(&name, options, &addresses));
     let wrap = move |Device { source, sink }| {
         let sink = TracedSink::new(sink, log.clone(), clock::now as fn() -> Instant);
         (TracedSource::new(source, log), sink)
@@ -157,7 +161,15 @@ pub fn start_with(
     open: impl FnOnce() -> Result<Device, DeviceError> + Send + 'static,
     config: HostConfig,
 ) -> Result<RunningHost, StartError> {
-    start_opened(label, || Ok(Opened { device: open()?, _isolation: None }), whole, config)
+    start_boxed(label, Box::new(|| Ok(Opened { device: open()?, _isolation: None })), config)
+}
+
+/// Opens the device of a host, on the host's thread. Boxed, so that the host is compiled here, once, and not for each
+/// caller's closure.
+type Open = Box<dyn FnOnce() -> Result<Opened, DeviceError> + Send>;
+
+fn start_boxed(label: String, open: Open, config: HostConfig) -> Result<RunningHost, StartError> {
+    start_opened(label, open, whole, config)
 }
 
 /// A device, and what keeps the kernel off it as long as the host runs.
@@ -168,7 +180,7 @@ struct Opened {
 
 fn start_opened<I, O>(
     label: String,
-    open: impl FnOnce() -> Result<Opened, DeviceError> + Send + 'static,
+    open: Open,
     wrap: impl FnOnce(Device) -> (I, O) + Send + 'static,
     config: HostConfig,
 ) -> Result<RunningHost, StartError>
@@ -279,7 +291,7 @@ impl Drop for RunningHost {
 }
 
 fn open_and_run<I, O>(
-    open: impl FnOnce() -> Result<Opened, DeviceError>,
+    open: Open,
     wrap: impl FnOnce(Device) -> (I, O),
     config: HostConfig,
     orders: &Orders,

@@ -2,46 +2,56 @@
 
 use std::sync::atomic::AtomicBool;
 
-use rxo_device::middleware::{
-    ImpairedSource, Impairment, NoLog, PacketLog, TracedSink, TracedSource,
-};
+use rxo_device::middleware::{ImpairedSource, Impairment, PacketLog, TracedSink, TracedSource};
 use rxo_device::{FrameSink, FrameSource};
 use rxo_driver::clock;
 use rxo_frame::Instant;
 
-use super::{Device, Event, Notices, Outcome, between, ends};
+use super::{Device, Event, Notices, Observer, Outcome, between, ends};
 use crate::worker::{Duplex, Misfit, WorkerConfig};
 
+/// The log of a trace: a place in a capture file. Without the feature `capture` there is none.
+#[cfg(feature = "capture")]
+pub type FileLog = crate::tracer::TracePoint<std::fs::File>;
+
+/// The log of a trace. Without the feature `capture` there is none.
+#[cfg(not(feature = "capture"))]
+pub type FileLog = rxo_device::middleware::NoLog;
+
 /// What wraps the devices of a run. The default impairs nothing and writes nothing, but copies
-/// every frame once; [`run`](super::run) does not. `L` is the log of the traces.
-#[derive(Debug)]
-pub struct Middleware<L = NoLog> {
+/// every frame once; [`run`](super::run) does not.
+#[derive(Debug, Default)]
+pub struct Middleware {
     /// Logs what the nic gives, after its impairment, and what it takes.
-    pub trace_nic: Option<L>,
+    pub trace_nic: Option<FileLog>,
     /// Logs what the host's device gives, after its impairment, and what it takes.
-    pub trace_host: Option<L>,
+    pub trace_host: Option<FileLog>,
     /// A worse network before frames from the nic reach the engine.
     pub impair_nic: Option<Impairment>,
     /// A worse network before frames from the host reach the worker.
     pub impair_host: Option<Impairment>,
 }
 
-impl<L> Default for Middleware<L> {
-    fn default() -> Self {
-        Self { trace_nic: None, trace_host: None, impair_nic: None, impair_host: None }
-    }
-}
-
 /// Runs a worker between two devices as [`run`](super::run) does, with middleware around both.
 ///
 /// # Errors
 /// As [`run`](super::run).
-pub fn run_through<L: PacketLog + Clone>(
-    (nic, host): (Device, Device),
-    middleware: Middleware<L>,
+pub fn run_through(
+    devices: (Device, Device),
+    middleware: Middleware,
     config: WorkerConfig,
     stop: &AtomicBool,
-    observe: impl FnMut(Event<'_>),
+    mut observe: impl FnMut(Event<'_>),
+) -> Result<Outcome, Misfit> {
+    run_observed(devices, middleware, config, stop, &mut observe)
+}
+
+fn run_observed(
+    (nic, host): (Device, Device),
+    middleware: Middleware,
+    config: WorkerConfig,
+    stop: &AtomicBool,
+    observe: Observer<'_>,
 ) -> Result<Outcome, Misfit> {
     let Middleware { trace_nic, trace_host, impair_nic, impair_host } = middleware;
     let nic = wrap(ends(nic), (impair_nic, trace_nic));

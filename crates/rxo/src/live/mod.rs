@@ -26,7 +26,7 @@ use crate::worker::{Duplex, Misfit, Reading, Report, Worker, WorkerConfig};
 
 pub use card::{Card, run_card};
 pub use guests::{GuestsEvent, GuestsOutcome, run_guests, run_guests_logged};
-pub use middleware::{Middleware, run_through};
+pub use middleware::{FileLog, Middleware, run_through};
 pub use rxo_driver::{Device, DeviceOptions};
 pub use waiter::SystemWaiter;
 
@@ -76,7 +76,21 @@ pub fn run(
     host: Device,
     config: WorkerConfig,
     stop: &AtomicBool,
-    observe: impl FnMut(Event<'_>),
+    mut observe: impl FnMut(Event<'_>),
+) -> Result<Outcome, Misfit> {
+    run_observed(nic, host, config, stop, &mut observe)
+}
+
+/// An observer of a run. The functions that take one are compiled here, once, and not again for each caller's
+/// closure, which would bring the worker and the engine along.
+type Observer<'o> = &'o mut dyn FnMut(Event<'_>);
+
+fn run_observed(
+    nic: Device,
+    host: Device,
+    config: WorkerConfig,
+    stop: &AtomicBool,
+    observe: Observer<'_>,
 ) -> Result<Outcome, Misfit> {
     between(ends(nic), ends(host), config, stop, observe)
 }
@@ -96,7 +110,7 @@ fn between<NI, NO, HI, HO>(
     host: Duplex<HI, HO>,
     config: WorkerConfig,
     stop: &AtomicBool,
-    mut observe: impl FnMut(Event<'_>),
+    observe: Observer<'_>,
 ) -> Result<Outcome, Misfit>
 where
     NI: FrameSource + Descriptors,
