@@ -19,9 +19,16 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 pub(crate) const DATAGRAMS: u32 = 300;
+/// So many that both copies of each fit into a socket's buffer: on a busy machine rxo's may come all at once.
+const FEW: u32 = 40;
 
 /// How many datagrams arrived, of those that the peer sent once each: different ones, and all.
 pub(crate) fn received(lab: &Lab, to: IpAddr) -> (usize, usize) {
+    received_of(DATAGRAMS, lab, to)
+}
+
+/// What [`received`] counts, of `count` datagrams.
+fn received_of(count: u32, lab: &Lab, to: IpAddr) -> (usize, usize) {
     let bind = |namespace: &Namespace, ip: IpAddr| {
         namespace.run(|| UdpSocket::bind(SocketAddr::new(ip, 0)).unwrap()).unwrap()
     };
@@ -35,7 +42,7 @@ pub(crate) fn received(lab: &Lab, to: IpAddr) -> (usize, usize) {
         let mut number = [0; 4];
         receiver.recv(&mut number).ok().map(|_| u32::from_ne_bytes(number))
     };
-    for number in 0..DATAGRAMS {
+    for number in 0..count {
         sender.send_to(&number.to_ne_bytes(), SocketAddr::new(to, port)).unwrap();
         // Waits for this one, not for any: where each comes twice, second copies would
         // otherwise fill the socket's buffer, and the kernel would drop what comes after.
@@ -70,8 +77,8 @@ fn each_datagram_arrives_once() {
 /// What the tests above look for is there to be found.
 fn without_isolation() {
     let (lab, rxo) = setup::start(SetUp::ByHand, LabOptions::default(), "--no-isolation");
-    let (different, all) = received(&lab, Lab::HOST_ADDRESSES.0.into());
-    assert_eq!(different, DATAGRAMS as usize);
+    let (different, all) = received_of(FEW, &lab, Lab::HOST_ADDRESSES.0.into());
+    assert_eq!(different, FEW as usize);
     assert!(all > different * 3 / 2, "{all} of {different}");
     totals(rxo);
 }
@@ -113,9 +120,10 @@ fn a_renamed_nic() {
     let (old, other) = (lab.host().interface("old1"), lab.host().interface(Lab::NIC));
     create_veth(&other, &lab.host().interface("far0")).unwrap();
     other.set_offload(Offload::GenericReceive, false).unwrap();
+    let to = Lab::HOST_ADDRESSES.0.into();
+    // Several times: on a busy machine rxo's copies may come when nobody waits for them any more.
     wait_until("the kernel is kept off the nic under its new name", || {
-        let to = Lab::HOST_ADDRESSES.0.into();
-        received(&lab, to) == (DATAGRAMS as usize, DATAGRAMS as usize)
+        (0..3).all(|_| received_of(FEW, &lab, to) == (FEW as usize, FEW as usize))
     });
     totals(rxo);
     assert!(old.offload(Offload::GenericReceive).unwrap());
