@@ -6,6 +6,7 @@ use std::time::Duration;
 use rxo_testbed::{Lab, LabOptions, Namespace, Offload, create_veth};
 
 use crate::Test;
+use crate::at_once::at_once;
 use crate::process::{Rxo, run, wait_until};
 use crate::setup::{self, SetUp};
 use crate::traffic::totals;
@@ -59,19 +60,19 @@ fn received_of(count: u32, lab: &Lab, to: IpAddr) -> (usize, usize) {
 }
 
 fn each_datagram_arrives_once() {
-    for set_up in [SetUp::ByHand, SetUp::TakeOver] {
-        for check in ["0", "1", "2"] {
-            let lab = set_up.lab(LabOptions::default());
-            lab.host().set_sysctl("net.ipv4.conf.all.rp_filter", check).unwrap();
-            let (rxo, _) = Rxo::start(lab.host(), set_up.flags());
-            set_up.attach(&lab);
-            for to in [Lab::HOST_ADDRESSES.0.into(), Lab::HOST_ADDRESSES.1.into()] {
-                let once = DATAGRAMS as usize;
-                assert_eq!(received(&lab, to), (once, once), "{set_up:?} {check} {to}");
-            }
-            totals(rxo);
+    let checks = ["0", "1", "2"];
+    let rows = [SetUp::ByHand, SetUp::TakeOver].into_iter();
+    at_once(rows.flat_map(|set_up| checks.map(|check| (set_up, check))), |(set_up, check)| {
+        let lab = set_up.lab(LabOptions::default());
+        lab.host().set_sysctl("net.ipv4.conf.all.rp_filter", check).unwrap();
+        let (rxo, _) = Rxo::start(lab.host(), set_up.flags());
+        set_up.attach(&lab);
+        for to in [Lab::HOST_ADDRESSES.0.into(), Lab::HOST_ADDRESSES.1.into()] {
+            let once = DATAGRAMS as usize;
+            assert_eq!(received(&lab, to), (once, once), "{set_up:?} {check} {to}");
         }
-    }
+        totals(rxo);
+    });
 }
 
 /// What the tests above look for is there to be found.

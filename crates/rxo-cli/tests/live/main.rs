@@ -4,6 +4,7 @@
 //! Long tests are marked as ignored: `cargo xtask test --all` runs them, and so does `--include-ignored`.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
+mod at_once;
 mod bad_input;
 mod calibrate;
 mod card;

@@ -16,6 +16,7 @@ use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 use rxo_testbed::{Lab, LabOptions, Namespace};
 
 use crate::Test;
+use crate::at_once::at_once;
 use crate::isolation::{DATAGRAMS, received};
 use crate::process::wait_until;
 use crate::report::Scratch;
@@ -286,19 +287,19 @@ fn wait_for_first_line(child: &mut Child) {
 const CHECKS: [&str; 3] = ["0", "1", "2"];
 
 fn by_hand() {
-    for check in CHECKS {
-        let desk = Desk::new("by-hand");
+    at_once(CHECKS, |check| {
+        let desk = Desk::new(&format!("by-hand-{check}"));
         desk.lab.host().set_sysctl("net.ipv4.conf.all.rp_filter", check).unwrap();
         let mut rxo = desk.start_long(BY_HAND);
         wait_for_first_line(&mut rxo);
         ADDRESSES.iter().for_each(|command| drop(desk.run(command)));
         desk.assert_each_once(rxo, check);
-    }
+    });
 }
 
 fn take_over() {
-    for check in CHECKS {
-        let desk = Desk::new("take-over");
+    at_once(CHECKS, |check| {
+        let desk = Desk::new(&format!("take-over-{check}"));
         desk.lab.host().set_sysctl("net.ipv4.conf.all.rp_filter", check).unwrap();
         let nic = desk.lab.host().interface(Lab::NIC);
         nic.add_address("192.0.2.10".parse().unwrap(), 24).unwrap();
@@ -306,7 +307,7 @@ fn take_over() {
         let mut rxo = desk.start_long(TAKE_OVER);
         wait_for_first_line(&mut rxo);
         desk.assert_each_once(rxo, check);
-    }
+    });
 }
 
 fn hosts() {

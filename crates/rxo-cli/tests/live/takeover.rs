@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rxo_testbed::{Lab, LabOptions, Namespace, Offload};
 
 use crate::Test;
+use crate::at_once::at_once;
 use crate::owed::{Place, kill_both};
 use crate::process::{LONG, Rxo, run, wait_until};
 use crate::setup::SetUp;
@@ -120,7 +121,7 @@ fn connections_survive() {
         ("the worker faults", |rxo| rxo.signal_worker("FPE"), Some(1)),
         ("the keeper is killed", |rxo| rxo.signal("KILL"), None),
     ];
-    for (what, end, code) in ends {
+    at_once(ends, |(what, end, code)| {
         let lab = SetUp::TakeOver.lab(LabOptions::default());
         let nic = lab.host().interface(Lab::NIC);
         nic.set_offload(Offload::GenericReceive, true).unwrap();
@@ -138,7 +139,7 @@ fn connections_survive() {
         wait_until(what, || nic.offload(Offload::GenericReceive).unwrap());
         assert!(!lab.host().interface("rxo0").exists(), "{what}");
         connections.iter_mut().for_each(|one| one.exchange(what));
-    }
+    });
 }
 
 fn int_to_both(rxo: &Rxo) {

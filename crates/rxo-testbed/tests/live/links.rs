@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
 use rxo_testbed::{
@@ -246,8 +247,12 @@ fn the_wire_of_a_lab_through_rxo_answers_nobody() {
     let stand_in = lab.host().interface("stand0");
     stand_in.create_bridge().unwrap();
     lab.attach_host("stand0").unwrap();
-    assert!(is_silent(lab.peer(), lab.host(), lab.host_address()));
-    assert!(is_silent(lab.peer(), lab.host(), Lab::HOST_ADDRESSES.1.into()));
+    thread::scope(|scope| {
+        for address in [lab.host_address(), Lab::HOST_ADDRESSES.1.into()] {
+            let lab = &lab;
+            scope.spawn(move || assert!(is_silent(lab.peer(), lab.host(), address), "{address}"));
+        }
+    });
     let wire = lab.host().interface(Lab::WIRE_INTERFACE).counters().unwrap();
     assert!(wire.received_frames > 0, "what the peer asked did arrive");
     assert_eq!(wire.sent_frames, 0, "and nobody answered");

@@ -19,6 +19,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_shaped_way_out_loses_nothing_of_the_way_in", shaped),
 ];
 
+/// Some seconds of what comes in while the way out is full.
+const DATAGRAMS: u64 = 8_000;
 /// The discard port.
 const DISCARD: u16 = 9;
 /// How often the round trip is measured at least, and for how long at most.
@@ -83,7 +85,7 @@ fn shaped() {
         let bulk = BulkConfig { connections: 4, ..BulkConfig::default() };
         let outgoing =
             BulkTransfer::start(lab.host(), lab.peer(), lab.peer_address(), &bulk).unwrap();
-        arrived.store(datagrams(lab, 20_000), Ordering::Relaxed);
+        arrived.store(datagrams(lab, DATAGRAMS), Ordering::Relaxed);
         // Its end need not come through a link that is this slow.
         drop(outgoing);
     });
@@ -92,7 +94,7 @@ fn shaped() {
     assert!(totals.nic_out.dropped_frames > 0, "the link was not slow: {:?}", totals.nic_out);
     assert_eq!(totals.nic_in.ring_drops, 0);
     assert_eq!(totals.host_out.dropped_frames, 0);
-    assert_eq!(arrived.into_inner(), 20_000);
+    assert_eq!(arrived.into_inner(), DATAGRAMS);
 }
 
 fn nft(rules: &str) {

@@ -39,7 +39,7 @@ const LINUX: &str = "live_linux";
 const GUESTS: &[&str] = &["live_guest", "live_guest_vhost", "live_lab_guest", "live_testpmd"];
 
 /// Two take all of a core while one works and the other waits; more would wait for one another.
-const AT_ONCE_ON_A_CORE: usize = 2;
+const AT_ONCE_ON_A_CORE: usize = 3;
 
 /// Beside the programs of others, which are built for it: only `--all` runs it.
 const TUNNELS: &str = "live_tunnels";

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::sender::SENDER;
 use super::{GROUP, Rack, names, receive};
+use crate::at_once::at_once;
 use crate::endpoint::pattern;
 use crate::process::{command, signal, wait_until};
 use crate::report::Scratch;
@@ -124,8 +125,8 @@ pub(crate) fn killed_sender() {
 
 /// Both signals: the sender says how far it was and ends; its receivers fail at once, without a file.
 pub(crate) fn signalled_sender() {
-    for name in ["INT", "TERM"] {
-        let cast = Halfway::new("cast-stop", 2, "");
+    at_once(["INT", "TERM"], |name| {
+        let cast = Halfway::new(&format!("cast-stop-{name}"), 2, "");
         let children = [0, 1].map(|index| cast.receiver(index));
         cast.wait_for_a_part();
         signal(name, cast.sender.id());
@@ -142,13 +143,13 @@ pub(crate) fn signalled_sender() {
         let bytes = total["bytes"].as_u64().unwrap();
         assert!(bytes > 0 && bytes < 15_000_000, "{total}");
         assert_eq!((&total["receivers"], &total["done"]), (&2.into(), &0.into()), "{total}");
-    }
+    });
 }
 
 /// Both signals: the receiver ends without a file, and the other one has it.
 pub(crate) fn signalled_receiver() {
-    for name in ["INT", "TERM"] {
-        let cast = Halfway::new("cast-leave", 2, "");
+    at_once(["INT", "TERM"], |name| {
+        let cast = Halfway::new(&format!("cast-leave-{name}"), 2, "");
         let [leaves, stays] = [0, 1].map(|index| cast.receiver(index));
         cast.wait_for_a_part();
         signal(name, leaves.id());
@@ -159,7 +160,7 @@ pub(crate) fn signalled_receiver() {
         let output = cast.sender.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{}", said(&output));
         assert_eq!(counts(&total(&output)), [2, 1, 1]);
-    }
+    });
 }
 
 /// One line: the device, what is not permitted, and what to do about it.
