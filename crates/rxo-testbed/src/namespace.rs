@@ -42,8 +42,7 @@ impl Namespace {
             format!("cannot make the network namespace \"{label}\"; run as root, or allow user namespaces")
         })??;
         if namespace.has_ipv6() {
-            // Router solicitations and the like would disturb the measured traffic.
-            for setting in ["dad_transmits", "accept_ra", "router_solicitations"] {
+            for setting in IPV6_SWITCHED_OFF {
                 namespace.set_sysctl(&format!("net.ipv6.conf.default.{setting}"), "0")?;
             }
         }
@@ -195,6 +194,11 @@ pub(crate) fn until(is_so: impl Fn() -> Result<bool>) -> Result<io::Result<()>> 
     }
     Ok(Err(io::ErrorKind::TimedOut.into()))
 }
+
+/// Router solicitations and the like would disturb the measured traffic. A link-local address would become usable
+/// only after the delay, which is random and up to a second.
+const IPV6_SWITCHED_OFF: [&str; 4] =
+    ["dad_transmits", "accept_ra", "router_solicitations", "router_solicitation_delay"];
 
 /// A minute, with the pause below.
 const LOOKS: u32 = 6_000;
