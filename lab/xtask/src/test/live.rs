@@ -38,9 +38,6 @@ const LINUX: &str = "live_linux";
 /// They boot many guests in emulation, or install all of DPDK: only `--guests` runs them.
 const GUESTS: &[&str] = &["live_guest", "live_guest_vhost", "live_lab_guest", "live_testpmd"];
 
-/// Two take all of a core while one works and the other waits; more would wait for one another.
-const AT_ONCE_ON_A_CORE: usize = 3;
-
 /// Beside the programs of others, which are built for it: only `--all` runs it.
 const TUNNELS: &str = "live_tunnels";
 
@@ -186,11 +183,13 @@ fn run_queue(scene: &Scene, built: &[Target], wanted: &[&str], report: &mut Repo
     if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
 }
 
-/// They wait much of their time, so there are more of them than cores.
 fn at_once() -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     AT_ONCE_ON_A_CORE * cores
 }
+
+/// They wait most of their time, so that this many are needed to keep a core at work.
+const AT_ONCE_ON_A_CORE: usize = 3;
 
 fn chosen(targets: &[&str]) -> String {
     targets.iter().map(|target| format!(" --test {target}")).collect()
