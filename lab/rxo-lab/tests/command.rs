@@ -1,5 +1,7 @@
 //! What needs no network: words typed wrongly, and experiments on virtual time.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of tests, too")]
+
 use std::fs;
 use std::process::{Command, Output};
 
