@@ -70,6 +70,7 @@ pub(crate) fn document(root: &Path, target: &Path, name: &str, flags: &str) -> R
     let json =
         format!("rustdoc {CHECKED} -p {name} --lib --all-features --quiet -- -Zunstable-options");
     Program::cargo(root, &format!("{json} --output-format json --cap-lints allow {flags}"))
+        .linted()
         .env("RUSTC_BOOTSTRAP", "1")
         .env("CARGO_TARGET_DIR", &target.to_string_lossy())
         .output()?;

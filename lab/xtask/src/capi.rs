@@ -25,22 +25,24 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         bail!(UsageError(format!("capi {flag}: give --prefix DIR")));
     }
     let prefix = std::path::absolute(prefix)?;
-    install(&Workspace::load()?, "--release -p rxo-capi", "release", &prefix)?;
+    let workspace = Workspace::load()?;
+    let build = Program::cargo(&workspace.root, "build --quiet --release -p rxo-capi");
+    install(&workspace, build, "release", &prefix)?;
     println!("installed below {}", prefix.display());
     Ok(())
 }
 
-/// Builds what the arguments of cargo in `what` say, and installs what then stands in `folder` of the target.
+/// Runs `build`, and installs what then stands in `folder` of the target.
 ///
 /// # Errors
 /// The library does not build, or `prefix` cannot be written.
 pub(crate) fn install(
     workspace: &Workspace,
-    what: &str,
+    build: Program,
     folder: &str,
     prefix: &Path,
 ) -> Result<()> {
-    Program::cargo(&workspace.root, &format!("build --quiet {what}")).run()?;
+    build.run()?;
     let built = workspace.target.join(folder);
     let capi = workspace.root.join("capi");
     let lib = prefix.join("lib");

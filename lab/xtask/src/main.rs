@@ -9,6 +9,7 @@ mod apt;
 mod bench;
 mod capi;
 mod deny;
+mod door;
 mod files;
 mod layers;
 mod package;
@@ -28,8 +29,10 @@ use anyhow::{Result, bail};
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--only STEP,…] [--list]   everything that must hold, in order; stops at the first failure
-  test --all                      the same, and what takes longer: what CI runs
+  test [--only STEP,…] [--list]   lints and every promise, in order; stops at the first failure
+  test --ci                       what CI adds: documentation, bindings, packages, fuzzing
+  test --all                      everything, also as released, on other processors, with guests of others
+  door                            clones, builds and runs the demo as a newcomer does, and prints the seconds
   test --guests --only live       the live tests, with all those of guests under QEMU
   rfc [--json|--summary]          what the RFCs ask of the endpoint, and the tests that hold it
   layers                          who imports whom, and where `unsafe` is, against the table
@@ -74,6 +77,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "packetdrill" => packetdrill::run(rest)?,
         "rfc" => rfc::run(rest)?,
         "deny" => deny::run()?,
+        "door" => door::run(rest)?,
         "semver" => semver::run(rest)?,
         "quotes" => quotes::write()?,
         "help" | "--help" | "-h" => print!("{USAGE}"),

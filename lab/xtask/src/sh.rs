@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 
@@ -79,6 +80,15 @@ impl Program {
         self
     }
 
+    /// Makes cargo compile the workspace's crates with the driver of clippy: the compiler with its lints, each of which
+    /// is an error. What is built is tested, so that no crate is compiled once for its lints and once for its tests.
+    pub(crate) fn linted(mut self) -> Self {
+        self.command
+            .env("RUSTC_WORKSPACE_WRAPPER", clippy_driver())
+            .env("CLIPPY_ARGS", DENY_WARNINGS);
+        self
+    }
+
     /// Runs it with its output on ours.
     pub(crate) fn run(mut self) -> Result<()> {
         println!("$ {}", self.shown);
@@ -143,6 +153,23 @@ impl Program {
             _ => bail!("`{}` failed ({status})", self.shown),
         }
     }
+}
+
+/// The arguments of `cargo clippy -- -D warnings`, as it hands them to its driver.
+const DENY_WARNINGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
+
+/// The driver of the pinned toolchain, which stands beside its compiler.
+fn clippy_driver() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let sysroot = Program::new(here, "rustc", ["--print", "sysroot"]).output();
+        // Without an answer it may still be on the PATH.
+        sysroot.map_or_else(
+            |_| "clippy-driver".to_owned(),
+            |path| format!("{}/bin/clippy-driver", path.trim()),
+        )
+    })
 }
 
 /// The argument as a shell would need it.

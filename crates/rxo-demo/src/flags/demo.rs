@@ -14,7 +14,7 @@ pub struct DemoFlags {
     pub(crate) rounds: usize,
 
     /// How long one bulk measurement takes, such as 1.2s.
-    #[arg(long, value_name = "TIME", default_value = "1.2s")]
+    #[arg(long, value_name = "TIME", default_value = "500ms")]
     pub(crate) seconds: String,
 
     /// Show the sender's side: a bulk sender behind rxo whose peer acknowledges often.

@@ -65,7 +65,8 @@ fn prepare(workspace: &Workspace, folder: &Path) -> Result<()> {
         let build = format!("build --release --quiet {what}");
         Program::cargo(&workspace.root, &build).run_aside()?;
     }
-    capi::install(workspace, "--release -p rxo-capi", "release", folder)?;
+    let build = Program::cargo(&workspace.root, "build --quiet --release -p rxo-capi");
+    capi::install(workspace, build, "release", folder)?;
     let source = workspace.root.join("capi/examples/speed.c");
     let [source, program, header, library] =
         [&source, &folder.join("speed"), &folder.join("include"), &folder.join("lib/librxo.a")]

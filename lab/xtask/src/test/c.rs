@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::report::Report;
-use super::steps::{CHECKED, Scene};
+use super::steps::Scene;
 use crate::sh::Program;
 use crate::{apt, capi};
 
@@ -49,8 +49,8 @@ pub(super) struct Kit {
 impl Kit {
     pub(super) fn install(scene: &Scene) -> Result<Self> {
         let prefix = scene.workspace.target.join("capi");
-        let what = format!("{CHECKED} --workspace --lib");
-        capi::install(&scene.workspace, &what, "ci", &prefix)?;
+        let build = scene.checked("build --quiet", "--workspace --lib");
+        capi::install(&scene.workspace, build, "ci", &prefix)?;
         Ok(Self { root: scene.workspace.root.join("capi"), prefix })
     }
 

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::c::Kit;
 use super::report::Report;
-use super::steps::{CHECKED, Scene};
+use super::steps::Scene;
 use crate::apt;
 use crate::sh::Program;
 use crate::workspace::Workspace;
@@ -29,7 +29,7 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     let device = format!("net_pcap0,rx_pcap={from},tx_pcap={to}");
     let words = EAL.split(' ').chain(["--vdev", &device, "--", POLICY]);
     kit.run(&forward, &words.collect::<Vec<_>>())?;
-    scene.cargo(&format!("build {CHECKED} --quiet --workspace --bin rxo")).run()?;
+    scene.checked("build --quiet", "--workspace --bin rxo").run()?;
     let Workspace { root, target, .. } = &scene.workspace;
     let rxo = target.join("ci/rxo");
     Program::new(root, &rxo.to_string_lossy(), ["verify", &from, &to]).run()?;

@@ -52,13 +52,28 @@ pub(super) fn is_live(target: &str) -> bool {
 /// # Errors
 /// A test fails; or they cannot run here and nobody would read that they did not.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
-    let mut targets = scene.live_targets();
-    if !scene.guests {
-        targets.retain(|target| !GUESTS.contains(target));
-    }
-    if !scene.all {
-        targets.retain(|target| *target != TUNNELS);
-    }
+    let is_chosen = |target: &&str| match *target {
+        LINUX => false,
+        TUNNELS => scene.all,
+        target => scene.guests || !GUESTS.contains(&target),
+    };
+    run_targets(scene, scene.live_targets().into_iter().filter(is_chosen).collect(), report)
+}
+
+/// Runs the test that boots one guest.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_guest(scene: &Scene, report: &mut Report) -> Result<()> {
+    run_targets(scene, vec![LINUX], report)
+}
+
+/// True when every `cargo xtask test` runs the live tests of this target.
+pub(super) fn is_short(target: &str) -> bool {
+    target != LINUX && target != TUNNELS && !GUESTS.contains(&target)
+}
+
+fn run_targets(scene: &Scene, targets: Vec<&str>, report: &mut Report) -> Result<()> {
     let profile = if scene.all { RELEASED } else { CHECKED };
     if let Err(obstacle) = possible() {
         note_names(scene, profile, &targets, report);
@@ -73,9 +88,8 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
         report.not_run("there is no live test whose programs are all here".to_owned());
         return Ok(());
     }
-    let arguments =
-        format!("test --workspace {profile} --no-run{} --message-format=json", chosen(&targets));
-    let messages = scene.cargo(&arguments).output()?;
+    let what = format!("--workspace{} --message-format=json", chosen(&targets));
+    let messages = cargo_test(scene, profile, "--no-run", &what).output()?;
     run_queue(scene, &Target::all(&messages)?, &targets, report)
 }
 
@@ -104,8 +118,8 @@ fn build<'t>(
     if targets.contains(&TUNNELS) {
         tunnels::ensure(&scene.workspace)?;
     }
-    let build = format!("test --workspace {profile} --no-run{}", chosen(&targets));
-    scene.cargo(&build).run()?;
+    let what = format!("--workspace{}", chosen(&targets));
+    cargo_test(scene, profile, "--no-run", &what).run()?;
     with_kernel(scene, profile, targets, report)
 }
 
@@ -153,7 +167,15 @@ fn reason(text: &str) -> String {
 }
 
 fn target(scene: &Scene, profile: &str, name: &str, arguments: &str) -> Program {
-    scene.cargo(&format!("test --workspace {profile} --test {name} -- {arguments}"))
+    cargo_test(scene, profile, "", &format!("--workspace --test {name} -- {arguments}"))
+}
+
+/// `cargo test` in `profile`, with what that profile is built with.
+fn cargo_test(scene: &Scene, profile: &str, flags: &str, what: &str) -> Program {
+    match profile {
+        CHECKED => scene.checked(&format!("test {flags}"), what),
+        _ => scene.cargo(&format!("test {profile} {flags} {what}")),
+    }
 }
 
 /// Runs the tests of the `built` targets that are `wanted`: those that boot many guests at the end and one at a

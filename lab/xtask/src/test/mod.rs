@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must hold, as steps in order, cheap ones first.
 //!
-//! Without options it takes less than 15 minutes on two cores; `--all`, which `.ci/run` gives, adds
-//! what takes longer, such as fuzzing. The first step that fails ends the run. A step that cannot run is
+//! Without options it runs lints and what holds each promise, in some ten minutes on two cores. `.ci/run` does that,
+//! then runs `--ci`, which has the other steps that fit into half an hour. `--all` has every step. The first step that fails ends the run. A step that cannot run is
 //! reported as not run; one that can check only a part says so at the end of the run. Where nobody reads
 //! that (`CI=true`), a step that is required fails instead.
 
@@ -27,7 +27,7 @@ use self::options::Options;
 pub(crate) use self::steps::CHECKED;
 
 use self::report::Report;
-use self::steps::{STEPS, Scene};
+use self::steps::{STEPS, Scene, When};
 use self::times::Times;
 
 /// Runs the steps that `arguments` choose. A failed step has been reported; its code is 1.
@@ -67,7 +67,11 @@ fn list(options: &Options, times: &Times) -> String {
     for step in STEPS {
         let seconds = times.of(step.name);
         let shown = seconds.map_or("-".to_owned(), |seconds| format!("{seconds:.1}"));
-        let when = if step.is_long { " (--all)" } else { "" };
+        let when = match step.when {
+            When::Always => "",
+            When::Ci => " (--ci)",
+            When::All => " (--all)",
+        };
         text += &format!("{:<14}{shown:>8}  {}{when}\n", step.name, step.about);
         if options.wants(step) {
             total += seconds.unwrap_or_default();

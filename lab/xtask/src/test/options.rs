@@ -2,14 +2,16 @@
 
 use anyhow::{Result, bail};
 
-use super::steps::{STEPS, Step};
+use super::steps::{STEPS, Step, When};
 use crate::UsageError;
 
 /// Which steps to run, or only to name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) list: bool,
-    /// Also what takes too long for every change.
+    /// What CI adds to the steps of every change, and not those.
+    pub(super) ci: bool,
+    /// Every step, also what takes too long for CI.
     pub(super) all: bool,
     /// Also all tests that boot guests in emulation, not only the one of every run.
     pub(super) guests: bool,
@@ -28,14 +30,15 @@ impl Options {
         while let Some(argument) = arguments.next() {
             match argument {
                 "--list" => options.list = true,
+                "--ci" => options.ci = true,
                 "--all" => options.all = true,
                 "--guests" => options.guests = true,
                 "--only" => options.add(arguments.next().unwrap_or_default())?,
                 _ => match argument.strip_prefix("--only=") {
                     Some(names) => options.add(names)?,
                     None => bail!(UsageError(format!(
-                        "unknown option {argument:?}; `test` takes --all, --guests, --only STEP,… \
-                         and --list"
+                        "unknown option {argument:?}; `test` takes --ci, --all, --guests, \
+                         --only STEP,… and --list"
                     ))),
                 },
             }
@@ -56,7 +59,9 @@ impl Options {
     pub(super) fn wants(&self, step: &Step) -> bool {
         match &self.only {
             Some(only) => only.iter().any(|name| name == step.name),
-            None => self.all || !step.is_long,
+            None if self.all => true,
+            None if self.ci => step.when == When::Ci,
+            None => step.when == When::Always,
         }
     }
 }
@@ -84,11 +89,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_typed_leaves_out_the_long_steps_alone() {
+    fn every_step_is_of_one_command_and_all_has_every_one() {
         assert_eq!(chosen("--all").len(), STEPS.len());
-        let long = STEPS.iter().filter(|step| step.is_long).count();
-        assert!(long > 0);
-        assert_eq!(chosen("").len(), STEPS.len() - long);
+        let long = STEPS.iter().filter(|step| step.when == When::All).count();
+        let (short, ci) = (chosen(""), chosen("--ci"));
+        assert!(long > 0 && short.contains(&"live") && ci.contains(&"docs"));
+        assert!(short.iter().all(|step| !ci.contains(step)));
+        assert_eq!(short.len() + ci.len() + long, STEPS.len());
     }
 
     #[test]
@@ -98,7 +105,7 @@ mod tests {
 
     #[test]
     fn only_chooses_and_keeps_the_order() {
-        assert_eq!(chosen("--only clippy,fmt"), ["fmt", "clippy"]);
+        assert_eq!(chosen("--only live,fmt"), ["fmt", "live"]);
         assert_eq!(chosen("--only=fmt --only layers"), ["fmt", "layers"]);
     }
 

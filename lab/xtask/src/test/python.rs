@@ -71,7 +71,7 @@ impl Place {
         }
         let out = wheels.to_string_lossy().into_owned();
         let build = ["-m", "maturin", "build", "--quiet", "--profile", "ci", "--out", &out];
-        self.python("tests", &build).run()?;
+        self.python("tests", &build).linted().run()?;
         only_file(&wheels)
     }
 }

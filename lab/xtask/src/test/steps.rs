@@ -19,59 +19,91 @@ pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
     pub(super) run: fn(&Scene, &mut Report) -> Result<()>,
-    /// Too long for every change: only `--all` runs it.
-    pub(super) is_long: bool,
+    pub(super) when: When,
+}
+
+/// Which command runs a step. `--all` runs every step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// Every `cargo xtask test`: lints, and each promise.
+    Always,
+    /// What CI adds (`--ci`): documentation, bindings and packages, and what needs programs of others.
+    Ci,
+    /// Only `--all`: the same again as released, on other processors, for longer.
+    All,
 }
 
 const fn step(
+    when: When,
     name: &'static str,
     about: &'static str,
     run: fn(&Scene, &mut Report) -> Result<()>,
 ) -> Step {
-    Step { name, about, run, is_long: false }
-}
-
-const fn long(step: Step) -> Step {
-    Step { is_long: true, ..step }
+    Step { name, about, run, when }
 }
 
 /// All steps, in the order they run.
 pub(super) const STEPS: &[Step] = &[
-    step("packages", "what the system must have beside Rust", packages),
-    step("fmt", "the layout of the source", fmt),
-    step("layers", "who imports whom, and where `unsafe` is", layers),
-    step("rfc", "each requirement of an RFC that is done has a test", rfc),
-    step("clippy", "lints, warnings are errors", clippy),
-    step("docs", "documentation, warnings are errors; the code that README.md quotes", docs),
-    step("api", "the public interfaces against the kept listings", api),
+    step(When::Always, "packages", "what the system must have beside Rust", packages),
+    step(When::Always, "fmt", "the layout of the source", fmt),
+    step(When::Always, "layers", "who imports whom, where `unsafe` is, what git keeps", layers),
+    step(When::Always, "rfc", "each requirement of an RFC that is done has a test", rfc),
+    step(When::Always, "quotes", "the code that README.md quotes", quoted),
+    step(When::Always, "build", "all that the steps below run; lints, warnings are errors", build),
     step(
-        "no-std",
-        "the pure crates without the standard library, on other processors",
-        no_std::run,
+        When::Always,
+        "test",
+        "unit, integration and documentation tests, with debug assertions",
+        test,
     ),
-    step("build", "every test that the steps below run, at once", build),
-    step("test", "unit, integration and documentation tests, with debug assertions", test),
-    long(step("test-release", "integration tests, as released", test_release)),
+    step(When::Always, "live", "real traffic in private namespaces", live::run),
+    step(When::Ci, "lints", "examples and benchmarks, too; warnings are errors", lints),
+    step(When::Ci, "docs", "documentation, warnings are errors", docs),
+    step(When::Ci, "api", "the public interfaces against the kept listings", api),
+    step(When::Ci, "no-std", "the pure crates without the standard library", no_std::run),
     step(
+        When::Ci,
         "tools",
         "what others read of ours: the HTML report in a browser, captures in tshark",
         tools::run,
     ),
-    long(step("foreign", "tests on a big-endian and on a 32-bit processor", no_std::run_foreign)),
-    step("c", "librxo in programs in C: warnings, valgrind, sanitizers, ABI", c::run),
-    long(step("dpdk", "mbufs through librxo, between two captures", dpdk::run)),
-    step("python", "the wheel in a fresh virtual environment, and its tests", python::run),
-    step("packetdrill", "the scripts by packetdrill itself, where it is installed", packetdrill),
-    step("live", "real traffic in private namespaces", live::run),
-    long(step(
+    step(When::Ci, "c", "librxo in programs in C: warnings, valgrind, sanitizers, ABI", c::run),
+    step(
+        When::Ci,
+        "python",
+        "the wheel in a fresh virtual environment, and its tests",
+        python::run,
+    ),
+    step(
+        When::Ci,
+        "package",
+        "the crates as packages: built alone, their examples, a new project",
+        package,
+    ),
+    step(When::Ci, "guest", "a real Linux guest, in emulation, behind rxo", live::run_guest),
+    step(When::Ci, "fuzz", "every fuzz target from the kept corpus, two at a time", fuzz::run),
+    step(
+        When::Ci,
+        "packetdrill",
+        "the scripts by packetdrill itself, where it is installed",
+        packetdrill,
+    ),
+    step(When::Ci, "deny", "licences, advisories and sources of the dependencies", deny),
+    step(When::All, "test-release", "integration tests, as released", test_release),
+    step(
+        When::All,
+        "foreign",
+        "tests on a big-endian and on a 32-bit processor",
+        no_std::run_foreign,
+    ),
+    step(When::All, "dpdk", "mbufs through librxo, between two captures", dpdk::run),
+    step(
+        When::All,
         "bench-once",
         "every benchmark once, as released; counts of instructions",
         bench_once,
-    )),
-    step("package", "the crates as packages: built alone, their examples, a new project", package),
-    long(step("clusters", "the Python package on Ray, Dask and Spark", clusters::run)),
-    long(step("fuzz", "every fuzz target from the kept corpus, two at a time", fuzz::run)),
-    step("deny", "licences, advisories and sources of the dependencies", deny),
+    ),
+    step(When::All, "clusters", "the Python package on Ray, Dask and Spark", clusters::run),
 ];
 
 /// The package whose tests are the benchmarks.
@@ -109,10 +141,16 @@ impl Scene {
         program.env("CARGO_INCREMENTAL", "0").env("PROPTEST_RNG_SEED", &sh::CI_SEED.to_string())
     }
 
-    /// Runs `cargo <arguments>`, counting the tests it reports.
-    pub(super) fn test(&self, arguments: &str, report: &mut Report) -> Result<()> {
+    /// Cargo with the command `command` for `what`, in the profile of the tests and with lints. Every step that uses this
+    /// profile asks for it here: with other settings, all would be built again.
+    pub(super) fn checked(&self, command: &str, what: &str) -> Program {
+        self.cargo(&format!("{command} {CHECKED} {what}")).linted()
+    }
+
+    /// Runs `program`, counting the tests it reports.
+    pub(super) fn test(&self, program: Program, report: &mut Report) -> Result<()> {
         let mut tally = Tally::default();
-        let result = self.cargo(arguments).run_reading(|line| tally.read(line));
+        let result = program.run_reading(|line| tally.read(line));
         report.count(tally);
         result
     }
@@ -166,17 +204,20 @@ fn rfc(_: &Scene, _: &mut Report) -> Result<()> {
     rfc::check_all()
 }
 
-fn clippy(scene: &Scene, _: &mut Report) -> Result<()> {
-    let command = format!("clippy {CHECKED} --workspace --all-targets --quiet -- -D warnings");
-    scene.cargo(&command).run()
+fn quoted(_: &Scene, _: &mut Report) -> Result<()> {
+    quotes::check()
+}
+
+/// Checked only: the examples of a crate need not be linked to be judged.
+fn lints(scene: &Scene, _: &mut Report) -> Result<()> {
+    scene.checked("check --quiet", "--workspace --all-targets").run()
 }
 
 /// The binary's documentation first: it has the facade's name, and the facade's stays.
 fn docs(scene: &Scene, _: &mut Report) -> Result<()> {
-    quotes::check()?;
     for what in ["-p rxo-cli --bins", "--workspace --lib"] {
         scene
-            .cargo(&format!("doc {CHECKED} {what} --no-deps --document-private-items --quiet"))
+            .checked("doc --quiet", &format!("{what} --no-deps --document-private-items"))
             .env("RUSTDOCFLAGS", "-D warnings")
             .run()?;
     }
@@ -194,23 +235,28 @@ fn package(scene: &Scene, _: &mut Report) -> Result<()> {
 /// One build keeps all cores busy to its end; with one for each step they would wait for the last
 /// crate of each. With `--all` the live tests run as released and are built there.
 fn build(scene: &Scene, _: &mut Report) -> Result<()> {
-    let targets = scene.targets(|name| !scene.all || !is_live(name));
-    scene.cargo(&format!("test {CHECKED} --no-run {targets}")).run()
+    let is_built = |name: &str| {
+        if is_live(name) { !scene.all && live::is_short(name) } else { !needs_tool(name) }
+    };
+    scene.checked("test --no-run", &scene.targets(is_built)).run()
 }
 
 /// With the assertions and overflow checks of a debug build, so that they see what goes wrong inside. The kept corpus
 /// of the fuzz targets is replayed here.
 fn test(scene: &Scene, report: &mut Report) -> Result<()> {
     let targets = scene.chosen_targets();
-    scene.test(&format!("test {CHECKED} --no-fail-fast {targets}"), report)?;
-    scene.test(&format!("test {CHECKED} --workspace --no-fail-fast --doc"), report)
+    scene.test(scene.checked("test --no-fail-fast", &targets), report)?;
+    scene.test(scene.checked("test --no-fail-fast", "--workspace --doc"), report)
 }
 
 /// With the examples, which have no tests but are linked as they are released. Without unit tests: each crate would
 /// be optimised once more for them, which takes longer than all that runs.
 fn test_release(scene: &Scene, report: &mut Report) -> Result<()> {
     let tests = scene.integration(is_chosen);
-    scene.test(&format!("test {RELEASED} --no-fail-fast --workspace{tests} --examples"), report)
+    let features = "--features rxo-cli/parquet";
+    let arguments =
+        format!("test {RELEASED} --no-fail-fast --workspace{tests} --examples {features}");
+    scene.test(scene.cargo(&arguments), report)
 }
 
 /// The project's own runner has them in `test`, on every machine.
@@ -224,16 +270,16 @@ fn packetdrill(scene: &Scene, report: &mut Report) -> Result<()> {
 fn bench_once(scene: &Scene, report: &mut Report) -> Result<()> {
     let dpdk =
         if apt::DPDK.is_there() { format!("--features {BENCH}/dpdk") } else { String::new() };
-    let bench = format!("{RELEASED} --workspace --bin {BENCH} {dpdk}");
-    scene.test(&format!("test {bench}"), report)?;
+    let bench = format!("{RELEASED} -p {BENCH} -p rxo-lab {dpdk}");
+    scene.test(scene.cargo(&format!("test {RELEASED} -p {BENCH} --lib {dpdk}")), report)?;
     if !sh::has_program("valgrind") {
         report.note("instructions were not counted: valgrind is not installed".to_owned());
         return Ok(());
     }
-    scene.cargo(&format!("build {bench} --quiet")).run()?;
+    scene.cargo(&format!("build {bench} --bin rxo-lab --quiet")).run()?;
     let Workspace { root, target, .. } = &scene.workspace;
-    let program = target.join("release").join(BENCH);
-    Program::new(root, &program.to_string_lossy(), ["instructions"]).run()
+    let program = target.join("release/rxo-lab");
+    Program::new(root, &program.to_string_lossy(), ["bench", "instructions"]).run()
 }
 
 fn deny(_: &Scene, report: &mut Report) -> Result<()> {
@@ -285,6 +331,6 @@ mod tests {
         let fuzz = workspace.packages.iter().find(|package| package.name == "rxo-fuzz").unwrap();
         assert!(fuzz.tests.contains(&"corpus".to_owned()), "{:?}", fuzz.tests);
         assert!(is_chosen("corpus"));
-        assert!(STEPS.iter().any(|step| step.name == "test" && !step.is_long));
+        assert!(STEPS.iter().any(|step| step.name == "test" && step.when == When::Always));
     }
 }

@@ -6,7 +6,7 @@
 use anyhow::Result;
 
 use super::report::Report;
-use super::steps::{CHECKED, Scene};
+use super::steps::Scene;
 use crate::apt::{self, Package};
 use crate::sh;
 
@@ -27,7 +27,8 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     for (target, package) in TOOLS {
         match apt::ensure(&[*package]) {
             Ok(()) => {
-                scene.test(&format!("test {CHECKED} --workspace --test {target}"), report)?;
+                scene
+                    .test(scene.checked("test", &format!("--workspace --test {target}")), report)?;
                 ran += 1;
             }
             Err(obstacle) if sh::is_ci() => return Err(obstacle),
