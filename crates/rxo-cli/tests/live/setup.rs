@@ -1,9 +1,11 @@
 //! Host and rxo, put together in every way that a user can.
 
+use std::fs;
+
 use rxo_testbed::{Lab, LabOptions};
 use serde_json::Value;
 
-use crate::process::Rxo;
+use crate::process::{Rxo, wait_until};
 
 /// How host and rxo are put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +26,11 @@ impl SetUp {
         match self {
             Self::Apart => Lab::through_with(options).unwrap(),
             Self::ByHand => Lab::with_bare_nic(options).unwrap(),
-            Self::TakeOver => Lab::with_addressed_nic(options).unwrap(),
+            Self::TakeOver => {
+                let lab = Lab::with_addressed_nic(options).unwrap();
+                await_routes(&lab);
+                lab
+            }
         }
     }
 
@@ -47,6 +53,19 @@ impl SetUp {
             lab.attach_host("rxo0").unwrap();
         }
     }
+}
+
+/// Waits until the kernel has made the routes to the host's own IPv6 addresses, a moment after they were given.
+pub(crate) fn await_routes(lab: &Lab) {
+    let read = |name| fs::read_to_string(format!("/proc/thread-self/net/{name}"));
+    let have_all = || {
+        let (addresses, routes) = (read("if_inet6").unwrap(), read("ipv6_route").unwrap());
+        let mut addresses = addresses.lines().filter_map(|line| line.split(' ').next());
+        addresses.all(|address| routes.contains(&format!("{address} 80 ")))
+    };
+    wait_until("the host has its routes", || {
+        !lab.host().has_ipv6() || lab.host().run(have_all).unwrap()
+    });
 }
 
 /// A network with a running rxo, called with `flags` beside those of the set-up.

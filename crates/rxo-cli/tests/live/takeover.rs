@@ -13,7 +13,7 @@ use crate::Test;
 use crate::at_once::at_once;
 use crate::owed::{Place, kill_both};
 use crate::process::{LONG, Rxo, run, wait_until};
-use crate::setup::SetUp;
+use crate::setup::{SetUp, await_routes};
 use crate::traffic::totals;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -172,6 +172,7 @@ fn everything_moves() {
             "ip neighbour add fd77::99 lladdr 02:00:00:00:00:99 dev eth1 nud permanent",
         ],
     );
+    await_routes(&lab);
     // Lifetimes count down while rxo runs.
     let facts = || facts(&lab).replace(|c: char| c.is_ascii_digit(), "#");
     let before = facts();
@@ -181,6 +182,7 @@ fn everything_moves() {
     assert_eq!(take_over["addresses"].as_array().unwrap().len(), 6, "{configuration}");
     assert_eq!(take_over["routes"].as_array().unwrap().len(), 6, "{configuration}");
     assert_eq!(take_over["neighbours"], 2, "{configuration}");
+    await_routes(&lab);
     let during = facts();
     for line in before.lines().filter(|line| line.contains("eth#") && !line.contains("link/")) {
         let line = line.replace("eth#", "rxo#").replacen("#: ", "", 1);
@@ -189,6 +191,7 @@ fn everything_moves() {
         assert!(during.lines().any(|seen| is_it(&seen)), "'{line}' ({moved}) is not in\n{during}");
     }
     totals(rxo);
+    await_routes(&lab);
     assert_eq!(facts(), before);
 }
 
