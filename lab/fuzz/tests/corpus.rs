@@ -41,3 +41,19 @@ fn every_kept_folder_is_that_of_a_target() {
         target(&name).unwrap();
     }
 }
+
+#[test]
+fn every_target_is_found_by_its_name() {
+    assert!(TARGETS.iter().all(|(name, _)| target(name).is_ok()));
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_those_that_exist() {
+    for unknown in ["prase", "", "Parse"] {
+        let error = target(unknown).unwrap_err();
+        let head = format!("no target {unknown:?}; there are: parse, checksum, ");
+        assert!(error.starts_with(&head), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(TARGETS.iter().all(|(name, _)| error.contains(name)), "{error}");
+    }
+}

@@ -1,10 +1,10 @@
 //! Does one operation of a device so many times, for an instruction counter:
 //!
 //! ```sh
-//! cargo build --release -p rxo-virtqueue --example cost
+//! cargo build --release -p rxo-virtqueue --example ring_cost
 //! for frames in 10000 20000; do
 //!   valgrind --tool=callgrind --callgrind-out-file=/dev/null \
-//!     target/release/examples/cost split take $frames
+//!     target/release/examples/ring_cost split take $frames
 //! done
 //! ```
 //!
