@@ -4,7 +4,7 @@
 //! as lines or as JSON, a [`printer`] that never waits for its reader, [`paths`] that results go to,
 //! words for a [`shell`], [`files`] that are complete or absent, the [`output_file`] of a command, and errors by whose
 //! [`fault`] they are.
-//! Separate from `rxo-cli` because the experiments of `rxo-lab` print in the same way.
+//! Separate from `rxo-cli` because `rxo-demo` and the experiments of `rxo-lab` print in the same way.
 
 pub mod fault;
 pub mod files;
