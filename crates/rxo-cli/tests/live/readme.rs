@@ -98,6 +98,8 @@ const NOT_HERE: &[(&str, &str)] = &[
         "rxo analyze a.pcapng",
         "needs the costs of rxo calibrate; tests/report.rs runs it with others",
     ),
+    ("cargo run --release -p rxo-lab", "a release build; tests/live of rxo-lab runs the program"),
+    ("cargo run --profile lines -p rxo-lab", "a build with lines, and minutes; run by hand"),
     ("rxo-lab rsc", "minutes; tests/live of rxo-lab runs it with --quick"),
     ("rxo-lab gallatin", "minutes; tests/live of rxo-lab runs it small"),
     ("rxo-lab menon", "minutes; tests/live of rxo-lab runs it small"),
