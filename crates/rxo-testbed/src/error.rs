@@ -35,13 +35,16 @@ pub(crate) fn usage(message: impl Into<String>) -> LabError {
 }
 
 /// Makes the error for something that did not answer as it should.
-pub(crate) fn failed(message: String) -> LabError {
+pub fn failed(message: String) -> LabError {
     LabError::Transfer(message)
 }
 
 /// Adds to a system error what was tried.
-pub(crate) trait Context<T> {
+pub trait Context<T> {
     /// Adds `message`, which names the object, the value and the remedy.
+    ///
+    /// # Errors
+    /// The error that there was.
     fn context(self, message: impl FnOnce() -> String) -> Result<T>;
 }
 

@@ -12,8 +12,6 @@
 //!   offloads.
 //! * [`Lab`] builds the network of the demo and the live tests in one call; [`SharedLink`] builds
 //!   the network of many senders and one slower link.
-//! * [`Tunnel`] is two networks with a WireGuard tunnel between them, by whatever programs.
-//! * [`Guest`] is another kernel: a small Linux in a virtual machine, behind a virtio card.
 //! * [`Deaf`] is a socket that loses what comes for it, for a moment.
 //! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost, and
 //!   [`MachineReading`] what else the machine did meanwhile; [`callgrind()`] counts instructions.
@@ -33,11 +31,9 @@
 //! # Ok::<(), rxo_testbed::LabError>(())
 //! ```
 
-mod callgrind;
 mod cpu;
 mod deaf;
-mod error;
-mod guest;
+pub mod error;
 mod link;
 mod load;
 mod median;
@@ -47,22 +43,18 @@ mod stack;
 mod sys;
 mod topology;
 pub mod traffic;
-mod tunnel;
 mod user_namespace;
 mod worker;
 
-pub use callgrind::callgrind;
 pub use cpu::{CoreUse, CpuMeter, CpuReading, CpuUse};
 pub use deaf::Deaf;
 pub use error::{LabError, Result};
-pub use guest::{Guest, GuestImage, GuestNet, GuestOptions, Processor, Profile, Symbols};
 pub use link::{Interface, InterfaceCounters, Mac, Offload, RateLimit, create_veth};
 pub use load::{MachineReading, MachineUse};
 pub use median::median_bounds;
-pub use namespace::Namespace;
+pub use namespace::{Namespace, until};
 pub use shared_link::{SharedLink, SharedLinkOptions};
 pub use stack::{StackCounters, socket_memory_bytes};
 pub use topology::{AckRate, KernelGro, Lab, LabOptions};
-pub use tunnel::{Tunnel, TunnelKind, TunnelProgram};
 pub use user_namespace::{Privilege, become_root_in_user_namespace};
 pub use worker::{pin_to_core, thread_id};

@@ -185,7 +185,10 @@ fn is_usable(line: &str, interface: &str) -> bool {
 }
 
 /// Looks until `is_so`. The inner error is that it was not within a minute, which no machine takes.
-pub(crate) fn until(is_so: impl Fn() -> Result<bool>) -> Result<io::Result<()>> {
+///
+/// # Errors
+/// The first of `is_so`.
+pub fn until(is_so: impl Fn() -> Result<bool>) -> Result<io::Result<()>> {
     for _ in 0..LOOKS {
         if is_so()? {
             return Ok(Ok(()));

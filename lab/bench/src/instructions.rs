@@ -243,7 +243,7 @@ fn profiles(subjects: &[Subject]) -> Vec<(Subject, Result<(String, f64)>)> {
 fn profile(subject: Subject) -> Result<(String, f64)> {
     let name = subject.name();
     let out = PathBuf::from(format!("{}/rxo-callgrind-{}-{name}", tmp(), std::process::id()));
-    let output = rxo_testbed::callgrind("counted_pass", &out)
+    let output = rxo_peers::callgrind("counted_pass", &out)
         .arg(std::env::current_exe().context("the path of this program")?)
         .args(["bench", "counted", &name])
         .output()

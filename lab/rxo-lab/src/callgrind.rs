@@ -10,8 +10,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Once;
 
 use anyhow::{Context, Result, bail};
+use rxo_console::output;
 
 use crate::process;
 
@@ -35,7 +37,7 @@ pub(crate) fn check() -> Result<()> {
 /// # Errors
 /// If this program cannot be found.
 pub(crate) fn command(counted: &str, profile: &Path, simulation: &[&str]) -> Result<Command> {
-    let mut command = rxo_testbed::callgrind(counted, profile);
+    let mut command = rxo_peers::callgrind(counted, profile);
     command.arg("--quiet").args(simulation).arg(process::program()?);
     Ok(command)
 }
@@ -59,9 +61,14 @@ pub(crate) fn read<const N: usize>(
     profile: &Path,
     category: impl Fn(Origin<'_>) -> usize,
 ) -> Result<[f64; N]> {
-    let costs = costs(&text(profile)?, weight, category);
+    let text = text(profile)?;
+    let costs = costs(&text, weight, category);
     if costs.iter().sum::<f64>() <= 0.0 {
-        bail!("callgrind counted nothing; strip no symbols from rxo");
+        bail!("callgrind counted nothing; strip no symbols from rxo-lab");
+    }
+    if N > 1 && !has_lines(&text) {
+        static SAID: Once = Once::new();
+        SAID.call_once(|| output::note(WITHOUT_LINES));
     }
     Ok(costs)
 }
@@ -74,6 +81,15 @@ pub(crate) fn last_misses(profile: &Path) -> Result<f64> {
     let [misses] = costs(&text(profile)?, last_miss, |_| 0);
     Ok(misses)
 }
+
+/// Whether the profile names source files of rxo.
+fn has_lines(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with('f') && line.contains("crates/rxo"))
+}
+
+/// Costs are then told apart by the names of functions alone.
+const WITHOUT_LINES: &str = "this build keeps no lines of source, so that most costs have no category of their own; \
+                             build it with `--profile lines` in place of `--release`";
 
 fn text(profile: &Path) -> Result<String> {
     std::fs::read_to_string(profile)

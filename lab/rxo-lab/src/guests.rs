@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use rxo_console::output;
-use rxo_testbed::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor, Profile};
+use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor, Profile};
+use rxo_testbed::{Lab, Namespace};
 
 /// What a guest received.
 pub(crate) struct Received {

@@ -15,11 +15,9 @@ use rxo_console::fault::{partial, usage};
 use rxo_console::numbers::grouped;
 use rxo_console::output;
 use rxo_console::table::Table;
+use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor};
 use rxo_testbed::traffic::Pattern;
-use rxo_testbed::{
-    Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor,
-    become_root_in_user_namespace,
-};
+use rxo_testbed::{Lab, Namespace, become_root_in_user_namespace};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -4,8 +4,9 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor};
+use rxo_testbed::Lab;
 use rxo_testbed::traffic::Pattern;
-use rxo_testbed::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
 
 use super::process::Rxo;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rxo_testbed::{Guest, GuestNet};
+use rxo_peers::{Guest, GuestNet};
 
 use super::carried::{PATIENCE, carried_by};
 

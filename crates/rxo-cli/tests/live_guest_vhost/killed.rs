@@ -7,7 +7,8 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use rxo_testbed::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
+use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor};
+use rxo_testbed::Lab;
 
 use super::carried::{Folder, GUEST, PATIENCE, content};
 use super::process::{Rxo, wait_until};

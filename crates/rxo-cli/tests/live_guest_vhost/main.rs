@@ -13,7 +13,7 @@ mod printed;
 #[path = "../live/process.rs"]
 mod process;
 mod rebooted;
-#[path = "../../../rxo-testbed/tests/live_guest/start.rs"]
+#[path = "../../../../lab/rxo-peers/tests/live_guest/start.rs"]
 mod start;
 
 use std::process::ExitCode;

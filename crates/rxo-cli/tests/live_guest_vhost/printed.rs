@@ -1,6 +1,7 @@
 //! QEMU started by the line that `rxo guest` prints.
 
-use rxo_testbed::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Processor};
+use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor};
+use rxo_testbed::Lab;
 
 use super::carried::{Folder, GUEST, PATIENCE, content};
 use super::process::{Rxo, run};

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rxo_testbed::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor};
+use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor};
+use rxo_testbed::{Lab, Namespace};
 use serde_json::Value;
 
 use super::carried::{Folder, GUEST, PATIENCE, content};

@@ -9,7 +9,7 @@ mod carried;
 #[allow(dead_code, reason = "the other live tests use the rest")]
 #[path = "../live/process.rs"]
 mod process;
-#[path = "../../../rxo-testbed/tests/live_guest/start.rs"]
+#[path = "../../../../lab/rxo-peers/tests/live_guest/start.rs"]
 mod start;
 
 use std::process::ExitCode;

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use libtest_mimic::{Arguments, Trial};
 use rxo::driver::udp::{Outbox, UdpOptions, UdpSocket};
 use rxo::driver::wait;
+use rxo_peers::{Tunnel, TunnelProgram};
+use rxo_testbed::Namespace;
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
-use rxo_testbed::{Namespace, Tunnel, TunnelProgram};
 
 /// How long a test waits for what must come.
 const LONG: Duration = Duration::from_secs(60);

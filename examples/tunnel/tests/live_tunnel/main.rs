@@ -9,7 +9,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::process::{Command, ExitCode};
 
 use libtest_mimic::Trial;
-use rxo_testbed::Tunnel;
+use rxo_peers::Tunnel;
 
 use crate::common::{assert_intact_both_ways, ours, run};
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use libtest_mimic::Trial;
-use rxo_testbed::{Tunnel, TunnelKind, TunnelProgram};
+use rxo_peers::{Tunnel, TunnelKind, TunnelProgram};
 
 use crate::common::{assert_intact_both_ways, ours, run};
 

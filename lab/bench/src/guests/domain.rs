@@ -7,7 +7,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use rxo_testbed::{GuestNet, Lab};
+use rxo_peers::GuestNet;
+use rxo_testbed::Lab;
 
 use super::system::wait_until;
 

@@ -14,7 +14,8 @@ mod together;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rxo_testbed::{GuestImage, MachineReading};
+use rxo_peers::GuestImage;
+use rxo_testbed::MachineReading;
 use serde::Serialize;
 
 use self::bars::Bar;

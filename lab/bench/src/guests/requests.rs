@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use rxo_testbed::{GuestImage, median_bounds};
+use rxo_peers::GuestImage;
+use rxo_testbed::median_bounds;
 use serde::Serialize;
 
 use super::bars::REQUESTS;

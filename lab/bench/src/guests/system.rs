@@ -8,7 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rxo_testbed::{Guest, GuestImage, GuestOptions, Lab, Processor};
+use rxo_peers::{Guest, GuestImage, GuestOptions, Processor};
+use rxo_testbed::Lab;
 
 use super::domain::{Domain, Running};
 

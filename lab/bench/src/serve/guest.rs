@@ -9,7 +9,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use rxo_testbed::{Guest, GuestImage, GuestNet, GuestOptions, Lab, Namespace, Processor};
+use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor};
+use rxo_testbed::{Lab, Namespace};
 use serde::Serialize;
 
 use super::ServeArgs;

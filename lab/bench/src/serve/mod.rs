@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use rxo_testbed::GuestImage;
+use rxo_peers::GuestImage;
 use serde::Serialize;
 
 use self::client::Asked;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use rxo_testbed::{Tunnel, TunnelKind, TunnelProgram};
+use rxo_peers::{Tunnel, TunnelKind, TunnelProgram};
 
 /// A tunnel with the same program at both ends, which stays up for the whole run.
 pub(super) struct Contender {

@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use rxo_peers::Tunnel;
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
-use rxo_testbed::{CpuMeter, CpuUse, MachineReading, Tunnel};
+use rxo_testbed::{CpuMeter, CpuUse, MachineReading};
 use serde::Serialize;
 
 use self::contender::{Contender, RXO};

@@ -33,7 +33,7 @@ impl Part {
 
     /// The part of a source file; `None` if it is for many.
     fn of_file(path: &str) -> Option<Self> {
-        let (_, inside) = path.rsplit_once("crates/")?;
+        let (_, inside) = path.rsplit_once("crates/").or_else(|| path.rsplit_once("lab/"))?;
         let (name, file) = inside.split_once('/')?;
         Some(match name {
             "rxo-frame" if file.starts_with("src/pool") => Self::Memory,

@@ -111,7 +111,7 @@ struct Writer {
 impl Writer {
     fn new(interface: &str, packets: usize) -> Result<Self> {
         let bytes = Vec::with_capacity(packets * (MTU as usize + BLOCK_BYTES));
-        let application = concat!("rxo ", env!("CARGO_PKG_VERSION"), " repro rsc");
+        let application = concat!("rxo-lab ", env!("CARGO_PKG_VERSION"), " rsc");
         let mut file = CaptureWriter::new(bytes, application)?;
         let interface = file.add_interface(&Interface {
             link: LinkType::ETHERNET,

@@ -60,7 +60,7 @@ impl Category {
         if SYNC.iter().any(|part| path.contains(part)) {
             return Some(Self::Sync);
         }
-        let (_, inside) = path.rsplit_once("crates/")?;
+        let (_, inside) = path.rsplit_once("crates/").or_else(|| path.rsplit_once("lab/"))?;
         let (name, file) = inside.split_once('/')?;
         let is_in = |parts: &[&str]| parts.iter().any(|part| file.starts_with(part));
         Some(match name {

@@ -11,7 +11,7 @@ mod menon;
 #[allow(dead_code, reason = "the tests of the command use the rest")]
 #[path = "../../../../crates/rxo-cli/tests/live/process.rs"]
 mod process;
-#[path = "../../../../crates/rxo-testbed/tests/live_guest/start.rs"]
+#[path = "../../../rxo-peers/tests/live_guest/start.rs"]
 mod start;
 mod trial;
 mod xen;

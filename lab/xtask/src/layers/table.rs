@@ -228,6 +228,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         MAY_DO_IO,
         &[("rxo", "as an embedder sees it: the engine, the segmenter, TUN and UDP")],
     ),
+    layer("rxo-peers", 5, MAY_DO_IO, &[("rxo-testbed", "networks of guests and tunnels")]),
     layer(
         "rxo-bench",
         6,
@@ -242,7 +243,8 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-device", "the link in memory under a measured host"),
             ("rxo-driver", "trains of datagrams through tunnels"),
             ("rxo-host", "measured, as a program uses it"),
-            ("rxo-testbed", "guests whose instructions are counted, and their networks"),
+            ("rxo-peers", "guests whose instructions are counted, tunnels of others"),
+            ("rxo-testbed", "private networks"),
         ],
     ),
     layer(
@@ -282,6 +284,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-driver", "names of devices, packet sockets that capture"),
             ("rxo-frame", "the clock's instants"),
             ("rxo-host", "the host that receives in menon, and sends in paro"),
+            ("rxo-peers", "Linux guests, callgrind"),
             ("rxo-testbed", "private networks with Linux peers"),
             ("rxo-trace", "studies of captures, figures, costs"),
         ],
@@ -295,6 +298,7 @@ pub(crate) const LABORATORY: &str = "lab";
 /// Crates that tests of any crate may use beside what the crate itself may import.
 pub(crate) const FOR_TESTS: &[(&str, &str)] = &[
     ("rxo-testkit", "packets, traffic and the oracle"),
+    ("rxo-peers", "Linux guests, tunnels of others"),
     ("rxo-testbed", "private networks with real Linux peers"),
 ];
 

@@ -121,8 +121,8 @@ pub(super) struct Scene {
 /// The profile of lints, documentation and tests; Cargo.toml says what it is. Cargo is always asked for
 /// the whole workspace: for a part of it the dependencies would have other features, and be built again.
 pub(crate) const CHECKED: &str = "--profile ci";
-/// The profile of what users run.
-pub(super) const RELEASED: &str = "--release";
+/// The profile of what users run, with the lines of source by which experiments sort instructions.
+pub(super) const RELEASED: &str = "--profile lines";
 
 impl Scene {
     /// Looks at the workspace.
@@ -278,7 +278,7 @@ fn bench_once(scene: &Scene, report: &mut Report) -> Result<()> {
     }
     scene.cargo(&format!("build {bench} --bin rxo-lab --quiet")).run()?;
     let Workspace { root, target, .. } = &scene.workspace;
-    let program = target.join("release/rxo-lab");
+    let program = target.join("lines/rxo-lab");
     Program::new(root, &program.to_string_lossy(), ["bench", "instructions"]).run()
 }
 

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use rxo_demo::experiment::Output;
 use rxo_demo::limits::within;
 use rxo_demo::machine::Cores;
-use rxo_testbed::GuestImage;
+use rxo_peers::GuestImage;
 
 use super::case::Case;
 use super::linux::Feed;

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rxo::Counters;
 use rxo_coalesce::FlushReason;
-use rxo_testbed::{Guest, GuestImage, Namespace};
+use rxo_peers::{Guest, GuestImage};
+use rxo_testbed::Namespace;
 use serde::Serialize;
 
 use super::machine::Machine;

@@ -15,7 +15,8 @@ use rxo::worker::{GuestsReading, Question};
 use rxo::{Counters, Reading};
 use rxo_demo::machine::Cores;
 use rxo_demo::running::Running;
-use rxo_testbed::{Guest, GuestImage, Lab, LabOptions, Namespace, Processor};
+use rxo_peers::{Guest, GuestImage, Processor};
+use rxo_testbed::{Lab, LabOptions, Namespace};
 
 use crate::card;
 use crate::folder::Folder;

@@ -20,7 +20,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use rxo::Reading;
 use rxo_driver::PayloadPlaces;
-use rxo_testbed::{GuestImage, Lab, Processor, Profile, Symbols};
+use rxo_peers::{GuestImage, Processor, Profile, Symbols};
+use rxo_testbed::Lab;
 use serde::Serialize;
 
 pub(super) use self::alignment::Alignment;

@@ -1,7 +1,7 @@
 //! What the paper's [`Machine`] carries: the rate of a bulk transfer into a live guest.
 
 use anyhow::{Result, ensure};
-use rxo_testbed::GuestImage;
+use rxo_peers::GuestImage;
 use serde::Serialize;
 
 use super::machine::Machine;

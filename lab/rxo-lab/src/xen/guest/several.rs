@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use rxo::Reading;
 use rxo::live::DeviceOptions;
 use rxo_demo::running::wire;
-use rxo_testbed::{Guest, GuestImage, Lab, Namespace, Processor};
+use rxo_peers::{Guest, GuestImage, Processor};
+use rxo_testbed::{Lab, Namespace};
 use serde::Serialize;
 
 use super::exchange::{Echo, Latency};

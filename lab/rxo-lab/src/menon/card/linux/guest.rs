@@ -6,7 +6,8 @@
 use std::process::Command;
 
 use anyhow::Result;
-use rxo_testbed::{GuestImage, Lab, LabOptions, Processor, Profile, Symbols};
+use rxo_peers::{GuestImage, Processor, Profile, Symbols};
+use rxo_testbed::{Lab, LabOptions};
 use serde::Serialize;
 
 use super::super::plan::Plan;

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Guest, GuestImage};
-use crate::error::{Context, LabError, Result, failed};
-use crate::namespace::Namespace;
+use rxo_testbed::Namespace;
+use rxo_testbed::error::{Context, LabError, Result, failed};
 
 /// The port of both directions.
 const PORT: u16 = 5_000;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
-use rxo_testbed::GuestImage;
+use rxo_peers::GuestImage;
 
 /// The name of a test, and what panics if it fails.
 pub(crate) type Test = (&'static str, fn());

@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub use program::{TunnelKind, TunnelProgram};
 
 use self::process::Process;
-use crate::error::{Context, Result};
-use crate::link::create_veth;
-use crate::namespace::{Namespace, until};
+use rxo_testbed::create_veth;
+use rxo_testbed::error::{Context, Result};
+use rxo_testbed::{Namespace, until};
 
 /// Two networks on a wire, and a tunnel between them. Traffic to the addresses of [`Tunnel::NEAR`] and
 /// [`Tunnel::FAR`] goes through it.

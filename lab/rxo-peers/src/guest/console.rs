@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::{Context, Result, failed};
+use rxo_testbed::error::{Context, Result, failed};
 
 /// What `init.sh` prints when it has started.
 const READY: &str = "rxo-ready";

@@ -1,6 +1,6 @@
 //! Instructions of a guest are counted: its own, and no others.
 
-use rxo_testbed::{Guest, Processor};
+use rxo_peers::{Guest, Processor};
 
 use super::start::Test;
 use super::tap::{PATIENCE, content, network_with};

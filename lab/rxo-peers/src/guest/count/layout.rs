@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use crate::error::{Context, Result};
+use rxo_testbed::error::{Context, Result};
 
 /// Slots of the file. A guest that boots and transfers uses a tenth of them.
 pub(super) const SLOTS: usize = 1 << 18;

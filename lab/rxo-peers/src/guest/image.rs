@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::archive::Archive;
 use super::programs::{self, BUSYBOX, COMPILER, QEMU, bytes, output};
-use crate::error::{Context, LabError, Result, failed};
+use rxo_testbed::error::{Context, LabError, Result, failed};
 
 /// Debian's package that names the newest kernel for clouds.
 const KERNEL_PACKAGE: &str = "linux-image-cloud-amd64";
@@ -60,7 +60,7 @@ impl Kernel {
 impl GuestImage {
     /// Installs QEMU and busybox with apt-get if they are missing and this process is root, and gives `say` one
     /// line first. Does nothing otherwise; then [`GuestImage::find`] names what is missing. Call it before
-    /// [`become_root_in_user_namespace`](crate::become_root_in_user_namespace): such a root cannot install.
+    /// [`become_root_in_user_namespace`](rxo_testbed::become_root_in_user_namespace): such a root cannot install.
     ///
     /// # Errors
     /// If apt-get fails. The message is one line and names the packages.

@@ -7,8 +7,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::error::{LabError, Result};
-use crate::sys;
+use rxo_testbed::error::{LabError, Result};
 
 pub(super) const QEMU: Program = Program { name: "qemu-system-x86_64", package: "qemu-system-x86" };
 /// The package `busybox` has this program too, but linked to libraries that a guest does not have.
@@ -47,7 +46,7 @@ pub(super) fn install_missing(say: impl FnOnce(&str)) -> Result<()> {
     let is_missing = |program: &Program| place(program.name).is_none();
     let missing = [QEMU, BUSYBOX].into_iter().filter(is_missing);
     let packages: Vec<_> = missing.map(|program| program.package).collect();
-    match place("apt-get").filter(|_| sys::effective_ids().0 == 0) {
+    match place("apt-get").filter(|_| rustix::process::geteuid().is_root()) {
         Some(apt_get) if !packages.is_empty() => {
             say(&format!(
                 "installing {} with apt-get, because guests need it",

@@ -31,9 +31,9 @@ pub use count::{Profile, Symbols};
 pub use image::GuestImage;
 pub use processor::Processor;
 
-use crate::error::{Context, Result, failed};
 use console::Console;
 use count::Counter;
+use rxo_testbed::error::{Context, Result, failed};
 
 /// How long a guest may take to start. It takes two seconds on a machine with nothing else to do.
 const BOOT: Duration = Duration::from_secs(180);
@@ -209,7 +209,7 @@ impl Guest {
     }
 
     /// Adds what QEMU complained of.
-    fn explained(&mut self, error: crate::LabError) -> crate::LabError {
+    fn explained(&mut self, error: rxo_testbed::LabError) -> rxo_testbed::LabError {
         let complaint = console::complaint(&mut self.machine.0);
         match complaint.is_empty() {
             true => error,

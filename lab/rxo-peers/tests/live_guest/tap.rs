@@ -6,8 +6,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor};
+use rxo_testbed::Namespace;
 use rxo_testbed::traffic::Pattern;
-use rxo_testbed::{Guest, GuestImage, GuestNet, GuestOptions, Namespace, Processor};
 
 use super::start::Test;
 

@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::{End, INSIDE, PORT};
-use crate::error::{Context, Result, failed};
-use crate::namespace::until;
+use rxo_testbed::error::{Context, Result, failed};
+use rxo_testbed::until;
 
 /// Where the sockets are, by the protocol.
 const FOLDER: &str = "/var/run/wireguard";

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use crate::error::{Context, Result, failed};
-use crate::namespace::{Namespace, until};
+use rxo_testbed::error::{Context, Result, failed};
+use rxo_testbed::{Namespace, until};
 
 /// A shell between us and the program. It ends the program when its input ends: when we say so, or are gone. It tells
 /// the program's id first, and ends as the program did.

@@ -18,8 +18,8 @@ use std::process::{Command, Stdio};
 
 use super::image::GuestImage;
 use super::{BRIEF, CARD, Guest, nameless};
-use crate::error::{Context, Result, failed};
 use layout::Blocks;
+use rxo_testbed::error::{Context, Result, failed};
 pub use symbols::Symbols;
 
 const PLUGIN: &str = include_str!("plugin.c");
