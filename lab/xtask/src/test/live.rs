@@ -11,7 +11,7 @@ use std::thread;
 
 use anyhow::{Result, bail};
 
-use self::queue::{Target, Test};
+use self::queue::{Listed, Target, Test};
 use super::report::Report;
 use super::steps::{CHECKED, RELEASED, Scene};
 use super::tally::Tally;
@@ -178,15 +178,15 @@ fn cargo_test(scene: &Scene, profile: &str, flags: &str, what: &str) -> Program 
     }
 }
 
-/// Runs the tests of the `built` targets that are `wanted`: those that boot many guests at the end and one at a
-/// time, because each of them keeps a core busy for long.
+/// Runs the tests of the `built` targets that are `wanted`. Those that take long, and those that boot many guests,
+/// run at the end and one at a time: they keep all cores busy by themselves, and some of them measure.
 fn run_queue(scene: &Scene, built: &[Target], wanted: &[&str], report: &mut Report) -> Result<()> {
-    let (mut beside, mut alone, mut long) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut beside, mut alone, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for target in built.iter().filter(|target| wanted.contains(&target.name.as_str())) {
-        let tests = target.tests(scene.all)?;
-        long.extend(tests.long);
-        let row = if GUESTS.contains(&target.name.as_str()) { &mut alone } else { &mut beside };
-        row.extend(tests.chosen);
+        let Listed { short, long } = target.tests()?;
+        let boots_many = GUESTS.contains(&target.name.as_str());
+        if boots_many { &mut alone } else { &mut beside }.extend(short);
+        if scene.all { &mut alone } else { &mut left_out }.extend(long);
     }
     let count = beside.len() + alone.len();
     let mut times = Times::of_live_tests(&scene.workspace.target);
@@ -197,10 +197,10 @@ fn run_queue(scene: &Scene, built: &[Target], wanted: &[&str], report: &mut Repo
     }
     let passed = (count - failed.len()) as u64;
     report.count(Tally { passed, failed: failed.len() as u64, ignored: 0 });
-    if !long.is_empty() {
-        let names: Vec<String> = long.iter().map(Test::full_name).collect();
-        let names = names.join(", ");
-        report.note(format!("{} long tests did not run, which --all runs: {names}", long.len()));
+    if !left_out.is_empty() {
+        let names: Vec<String> = left_out.iter().map(Test::full_name).collect();
+        let (count, names) = (names.len(), names.join(", "));
+        report.note(format!("{count} long tests did not run, which --all runs: {names}"));
     }
     if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
 }

@@ -33,10 +33,11 @@ pub(super) struct Test<'t> {
     name: String,
 }
 
-/// The tests that run, and those that only `--all` runs.
+/// The tests of a target.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Listed<'t> {
-    pub(super) chosen: Vec<Test<'t>>,
+    pub(super) short: Vec<Test<'t>>,
+    /// Those that only `--all` runs.
     pub(super) long: Vec<Test<'t>>,
 }
 
@@ -70,17 +71,17 @@ impl Target {
         Ok(targets)
     }
 
-    /// Its tests. Those that are marked as ignored are long ones, which are chosen with `all` only.
+    /// Its tests. Those that are marked as ignored are the long ones.
     ///
     /// # Errors
     /// It cannot be run.
-    pub(super) fn tests(&self, all: bool) -> Result<Listed<'_>> {
+    pub(super) fn tests(&self) -> Result<Listed<'_>> {
         let listing = |flags: &[&str]| self.run(flags).output().map(|text| listed(&text));
         let marked = listing(&["--list", "--ignored"])?;
-        let is_long = |name: &String| !all && marked.contains(name);
-        let (long, chosen) = listing(&["--list"])?.into_iter().partition(is_long);
+        let (long, short) =
+            listing(&["--list"])?.into_iter().partition(|name| marked.contains(name));
         let tests = |names: Vec<String>| names.into_iter().map(|name| Test { target: self, name });
-        Ok(Listed { chosen: tests(chosen).collect(), long: tests(long).collect() })
+        Ok(Listed { short: tests(short).collect(), long: tests(long).collect() })
     }
 
     /// Its program with `arguments`.
