@@ -82,6 +82,13 @@ pub(crate) fn last_misses(profile: &Path) -> Result<f64> {
     Ok(misses)
 }
 
+/// The crate of rxo that the source file `path` belongs to, and its path inside.
+pub(crate) fn crate_and_file(path: &str) -> Option<(&str, &str)> {
+    let in_product = || path.rsplit_once("crates/").map(|(_, inside)| inside);
+    let in_laboratory = || path.find("lab/rxo-").map(|at| &path[at + "lab/".len()..]);
+    in_product().or_else(in_laboratory)?.split_once('/')
+}
+
 /// Whether the profile names source files of rxo.
 fn has_lines(text: &str) -> bool {
     text.lines().any(|line| line.starts_with('f') && line.contains("crates/rxo"))

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::callgrind::Origin;
+use crate::callgrind::{Origin, crate_and_file};
 
 /// What a server's instructions are for, before what receives is told from what sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +33,7 @@ impl Part {
 
     /// The part of a source file; `None` if it is for many.
     fn of_file(path: &str) -> Option<Self> {
-        let (_, inside) = path.rsplit_once("crates/").or_else(|| path.rsplit_once("lab/"))?;
-        let (name, file) = inside.split_once('/')?;
+        let (name, file) = crate_and_file(path)?;
         Some(match name {
             "rxo-frame" if file.starts_with("src/pool") => Self::Memory,
             "rxo-driver" | "rxo-virtqueue" | "rxo-vnet" | "rxo-device" => Self::Driver,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::callgrind::Origin;
+use crate::callgrind::{Origin, crate_and_file};
 
 /// What the instructions of an acknowledgement are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -60,8 +60,7 @@ impl Category {
         if SYNC.iter().any(|part| path.contains(part)) {
             return Some(Self::Sync);
         }
-        let (_, inside) = path.rsplit_once("crates/").or_else(|| path.rsplit_once("lab/"))?;
-        let (name, file) = inside.split_once('/')?;
+        let (name, file) = crate_and_file(path)?;
         let is_in = |parts: &[&str]| parts.iter().any(|part| file.starts_with(part));
         Some(match name {
             "rxo-tcp" if is_in(&["src/multicast"]) => Self::Aggregate,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::callgrind::Origin;
+use crate::callgrind::{Origin, crate_and_file};
 
 /// What a receiver's instructions are for (section 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -67,8 +67,7 @@ impl Category {
     /// The category of a source file; `None` if it is for many (headers, checksums, the standard library), so
     /// that its instructions are those of the function that has them inlined.
     fn of_file(path: &str) -> Option<Self> {
-        let (_, inside) = path.rsplit_once("crates/")?;
-        let (name, file) = inside.split_once('/')?;
+        let (name, file) = crate_and_file(path)?;
         Some(match name {
             "rxo-tcp" => Self::Protocol,
             "rxo-ack" => Self::Transmit,

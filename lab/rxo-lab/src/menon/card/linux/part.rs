@@ -1,6 +1,6 @@
 //! The paper's categories for a guest behind a driver domain (section 2.4).
 
-use crate::callgrind::Origin;
+use crate::callgrind::{Origin, crate_and_file};
 
 /// What instructions are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,8 +74,7 @@ impl Part {
     /// The part of a source file; `None` if it is for many, and its instructions are those of the function that has
     /// them inlined.
     fn of_file(path: &str) -> Option<Self> {
-        let (_, inside) = path.rsplit_once("crates/")?;
-        let (name, file) = inside.split_once('/')?;
+        let (name, file) = crate_and_file(path)?;
         Some(match name {
             "rxo" => Self::NonProto,
             // Adding ACKs is the driver's, as expanding templates is in the paper.
