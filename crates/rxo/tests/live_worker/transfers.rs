@@ -126,8 +126,8 @@ fn paced() {
 fn request_and_response() {
     let ran = through(LabOptions::default(), WorkerConfig::new(Policy::linux_gro()), |lab| {
         // On a busy machine the first exchange may take all of a short time.
-        let mut exchanges = [2, 10, 30].into_iter().map(|seconds| {
-            let duration = Duration::from_secs(seconds);
+        let mut exchanges = [300, 10_000, 30_000].into_iter().map(|millis| {
+            let duration = Duration::from_millis(millis);
             let config = PingPongConfig { duration, client_core: None, server_core: None };
             ping_pong(lab.peer(), lab.host(), lab.host_address(), config).unwrap().exchanges
         });
