@@ -44,7 +44,6 @@ const fn step(
 
 /// All steps, in the order they run.
 pub(super) const STEPS: &[Step] = &[
-    step(When::Always, "packages", "what the system must have beside Rust", packages),
     step(When::Always, "fmt", "the layout of the source", fmt),
     step(When::Always, "layers", "who imports whom, where `unsafe` is, what git keeps", layers),
     step(When::Always, "rfc", "each requirement of an RFC that is done has a test", rfc),
@@ -185,11 +184,6 @@ impl Scene {
 /// Neither a live test nor one that needs a program.
 fn is_chosen(test: &str) -> bool {
     !is_live(test) && !needs_tool(test)
-}
-
-/// First, so that a missing package is known before anything takes time.
-fn packages(_: &Scene, _: &mut Report) -> Result<()> {
-    apt::ensure(&[apt::CXX])
 }
 
 fn fmt(scene: &Scene, _: &mut Report) -> Result<()> {
