@@ -207,6 +207,28 @@ mod tests {
         assert!(ended.unwrap_err().to_string().contains("exit status: 3"));
     }
 
+    /// How arguments reach the driver is between it and cargo, and may change.
+    #[test]
+    fn a_lint_is_an_error_of_the_driver() {
+        let source = std::env::temp_dir().join(format!("rxo-lint-{}.rs", std::process::id()));
+        std::fs::write(
+            &source,
+            "pub fn f(x: &str) -> String { format!(\"{}\", x.len() as usize) }",
+        )
+        .unwrap();
+        let file = source.to_string_lossy();
+        let compile = |lints: &str| {
+            let arguments = ["--crate-type=lib", "--emit=metadata", "-o", "/dev/null", &file];
+            Program::new(Path::new("/"), clippy_driver(), arguments)
+                .env("CLIPPY_ARGS", lints)
+                .output_of_both()
+        };
+        let (allowed, denied) = (compile("").unwrap().0, compile(DENY_WARNINGS).unwrap());
+        std::fs::remove_file(&source).unwrap();
+        assert!(allowed.is_ok(), "{allowed:?}");
+        assert!(denied.0.is_err() && denied.1.contains("error"), "{}", denied.1);
+    }
+
     #[test]
     fn every_line_is_read_along() {
         let mut seen = Vec::new();

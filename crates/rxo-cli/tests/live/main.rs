@@ -73,7 +73,7 @@ fn main() -> ExitCode {
         takeover::TESTS,
         traffic::TESTS,
     ];
-    let long = [kernel_udp::LONG_TESTS, prediction::LONG_TESTS, readme::LONG_TESTS];
+    let long = [kernel_udp::LONG_TESTS, prediction::long_tests(), readme::LONG_TESTS];
     let short = groups.into_iter().flatten().map(|test| trial(test, false));
     let long = long.into_iter().flatten().map(|test| trial(test, true));
     libtest_mimic::run(&arguments, short.chain(long).collect()).exit_code()

@@ -1,5 +1,5 @@
 //! `rxo run --host vhost:PATH` and a real Linux guest behind it, in an emulated machine; either side killed;
-//! a guest that reboots. The shortest story of this kind is `live_linux`, which runs in every test.
+//! a guest that reboots. The shortest story of this kind is `live_linux`, which runs in CI.
 //!
 //! Needs QEMU, busybox and a kernel; `cargo xtask test --guests` runs it. What is missing is an error that
 //! names it.

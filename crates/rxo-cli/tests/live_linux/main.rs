@@ -1,5 +1,5 @@
 //! A real Linux guest behind `rxo run --host vhost:PATH`, in an emulated machine: the one story of guests
-//! that is part of every test. It takes some seconds.
+//! that every run of CI has. It takes some seconds.
 //!
 //! Needs QEMU, busybox and a kernel. What is missing is an error that names it.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
 
+#[cfg(feature = "capture")]
 use super::middleware::{FileLog, wrap};
 use super::{Device, Notices, SystemWaiter, ends, on_a_system};
 use crate::switch::Switch;
@@ -81,6 +82,7 @@ fn run_observed(
 ///
 /// # Errors
 /// As [`run_guests`].
+#[cfg(feature = "capture")]
 pub fn run_guests_logged(
     devices: (Device, Vec<Device>),
     switch: (Switch, WorkerConfig),
@@ -91,6 +93,7 @@ pub fn run_guests_logged(
     run_logged(devices, switch, logs, stop, &mut observe)
 }
 
+#[cfg(feature = "capture")]
 fn run_logged(
     (nic, guests): (Device, Vec<Device>),
     switch: (Switch, WorkerConfig),

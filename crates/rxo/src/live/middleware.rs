@@ -10,21 +10,22 @@ use rxo_frame::Instant;
 use super::{Device, Event, Notices, Observer, Outcome, between, ends};
 use crate::worker::{Duplex, Misfit, WorkerConfig};
 
-/// The log of a trace: a place in a capture file. Without the feature `capture` there is none.
+/// The log of a trace: a place in a capture file.
 #[cfg(feature = "capture")]
 pub type FileLog = crate::tracer::TracePoint<std::fs::File>;
 
-/// The log of a trace. Without the feature `capture` there is none.
 #[cfg(not(feature = "capture"))]
-pub type FileLog = rxo_device::middleware::NoLog;
+type FileLog = rxo_device::middleware::NoLog;
 
 /// What wraps the devices of a run. The default impairs nothing and writes nothing, but copies
 /// every frame once; [`run`](super::run) does not.
 #[derive(Debug, Default)]
 pub struct Middleware {
     /// Logs what the nic gives, after its impairment, and what it takes.
+    #[cfg(feature = "capture")]
     pub trace_nic: Option<FileLog>,
     /// Logs what the host's device gives, after its impairment, and what it takes.
+    #[cfg(feature = "capture")]
     pub trace_host: Option<FileLog>,
     /// A worse network before frames from the nic reach the engine.
     pub impair_nic: Option<Impairment>,
@@ -53,7 +54,12 @@ fn run_observed(
     stop: &AtomicBool,
     observe: Observer<'_>,
 ) -> Result<Outcome, Misfit> {
+    #[cfg(feature = "capture")]
     let Middleware { trace_nic, trace_host, impair_nic, impair_host } = middleware;
+    #[cfg(not(feature = "capture"))]
+    let Middleware { impair_nic, impair_host } = middleware;
+    #[cfg(not(feature = "capture"))]
+    let (trace_nic, trace_host) = (None::<FileLog>, None::<FileLog>);
     let nic = wrap(ends(nic), (impair_nic, trace_nic));
     let host = wrap(ends(host), (impair_host, trace_host));
     between(nic, host, config, stop, observe)

@@ -25,8 +25,12 @@ use rxo_driver::{DeviceSink, DeviceSource};
 use crate::worker::{Duplex, Misfit, Reading, Report, Worker, WorkerConfig};
 
 pub use card::{Card, run_card};
-pub use guests::{GuestsEvent, GuestsOutcome, run_guests, run_guests_logged};
-pub use middleware::{FileLog, Middleware, run_through};
+#[cfg(feature = "capture")]
+pub use guests::run_guests_logged;
+pub use guests::{GuestsEvent, GuestsOutcome, run_guests};
+#[cfg(feature = "capture")]
+pub use middleware::FileLog;
+pub use middleware::{Middleware, run_through};
 pub use rxo_driver::{Device, DeviceOptions};
 pub use waiter::SystemWaiter;
 

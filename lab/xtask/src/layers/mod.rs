@@ -50,7 +50,7 @@ pub(crate) fn run() -> Result<()> {
     for violation in &violations {
         println!("layers: {violation}");
     }
-    bail!("{} violations of lab/xtask/src/layers/table.rs", violations.len())
+    bail!("{} violations; lab/xtask/src/layers/table.rs has who may import whom", violations.len())
 }
 
 fn read(path: &Path) -> Result<String> {

@@ -1,7 +1,7 @@
 //! The fuzz targets, each for some seconds from the kept corpus, two at a time.
 //!
-//! This step looks for new inputs. It runs with `--all`, 20 s a target, and when `--only` names it, 5 s a target. The
-//! step `test` replays the kept corpus in every run.
+//! This step looks for new inputs. With `--ci` each target runs for 5 s, with `--all` for 20.
+//! The step `test` replays the kept corpus in every run.
 //!
 //! All targets are one binary. A variable names the target to run, because the arguments are libFuzzer's.
 //!

@@ -32,6 +32,9 @@ const PACKAGES: &[(&str, &[Package])] = &[
     ("live_worker", &[apt::NFT]),
 ];
 
+/// What the long tests of a target need beside that.
+const LONG_PACKAGES: &[(&str, &[Package])] = &[("live_lab", &[apt::VALGRIND])];
+
 /// Boots one guest in emulation. The test itself downloads a kernel for it, once.
 const LINUX: &str = "live_linux";
 
@@ -83,7 +86,7 @@ fn run_targets(scene: &Scene, targets: Vec<&str>, report: &mut Report) -> Result
         report.not_run(obstacle.to_string());
         return Ok(());
     }
-    let targets = build(scene, profile, with_packages(targets, report)?, report)?;
+    let targets = build(scene, profile, with_packages(scene, targets, report)?, report)?;
     if targets.is_empty() {
         report.not_run("there is no live test whose programs are all here".to_owned());
         return Ok(());
@@ -124,11 +127,17 @@ fn build<'t>(
 }
 
 /// Those whose packages are there; the others are noted.
-fn with_packages<'t>(targets: Vec<&'t str>, report: &mut Report) -> Result<Vec<&'t str>> {
+fn with_packages<'t>(
+    scene: &Scene,
+    targets: Vec<&'t str>,
+    report: &mut Report,
+) -> Result<Vec<&'t str>> {
     let mut present = Vec::new();
+    let long = if scene.all { LONG_PACKAGES } else { &[] };
     for target in targets {
-        let packages = PACKAGES.iter().find(|(name, _)| *name == target);
-        match packages.map_or(Ok(()), |(_, packages)| apt::ensure(packages)) {
+        let rows = PACKAGES.iter().chain(long).filter(|(name, _)| *name == target);
+        let packages: Vec<Package> = rows.flat_map(|(_, packages)| *packages).copied().collect();
+        match apt::ensure(&packages) {
             Ok(()) => present.push(target),
             Err(obstacle) if sh::is_ci() => return Err(obstacle),
             Err(obstacle) => report.note(format!("the tests `{target}` did not run: {obstacle}")),
@@ -181,9 +190,16 @@ fn cargo_test(scene: &Scene, profile: &str, flags: &str, what: &str) -> Program 
 /// Runs the tests of the `built` targets that are `wanted`. Those that take long, and those that boot many guests,
 /// run at the end and one at a time: they keep all cores busy by themselves, and some of them measure.
 fn run_queue(scene: &Scene, built: &[Target], wanted: &[&str], report: &mut Report) -> Result<()> {
+    if let Some(lost) = wanted.iter().find(|name| built.iter().all(|target| target.name != **name))
+    {
+        bail!("the tests `{lost}` were not built");
+    }
     let (mut beside, mut alone, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for target in built.iter().filter(|target| wanted.contains(&target.name.as_str())) {
         let Listed { short, long } = target.tests()?;
+        if short.is_empty() && long.is_empty() {
+            bail!("`{}` lists no test", target.name);
+        }
         let boots_many = GUESTS.contains(&target.name.as_str());
         if boots_many { &mut alone } else { &mut beside }.extend(short);
         if scene.all { &mut alone } else { &mut left_out }.extend(long);

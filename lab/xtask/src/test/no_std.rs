@@ -70,6 +70,8 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
             CRATES.iter().try_for_each(|name| says_no_std(scene, name))?;
         }
     }
+    let without_captures = "check --quiet -p rxo --no-default-features --features driver,host";
+    scene.cargo(without_captures).run()?;
     let systems = if scene.all { WITHOUT_DRIVERS } else { &[] };
     for target in systems {
         if has_core(scene, target)? {

@@ -13,7 +13,7 @@ pub(super) struct Options {
     pub(super) ci: bool,
     /// Every step, also what takes too long for CI.
     pub(super) all: bool,
-    /// Also all tests that boot guests in emulation, not only the one of every run.
+    /// Also all tests that boot guests in emulation, not only the one of CI.
     pub(super) guests: bool,
     /// `None` means every step.
     only: Option<Vec<String>>,

@@ -59,6 +59,7 @@ pub(super) const STEPS: &[Step] = &[
     step(When::Ci, "lints", "examples and benchmarks, too; warnings are errors", lints),
     step(When::Ci, "docs", "documentation, warnings are errors", docs),
     step(When::Ci, "api", "the public interfaces against the kept listings", api),
+    step(When::Ci, "parquet", "rxo analyze --parquet, which the default build leaves out", parquet),
     step(When::Ci, "no-std", "the pure crates without the standard library", no_std::run),
     step(
         When::Ci,
@@ -127,7 +128,7 @@ impl Scene {
     /// Looks at the workspace.
     pub(super) fn set(options: &Options) -> Result<Self> {
         let Options { all, guests, .. } = *options;
-        Ok(Self { workspace: Workspace::load()?, all, guests })
+        Ok(Self { workspace: Workspace::load()?, all, guests: guests || all })
     }
 
     /// Cargo in the workspace's root. A machine that builds once gains nothing from what an
@@ -204,12 +205,19 @@ fn quoted(_: &Scene, _: &mut Report) -> Result<()> {
 
 /// Checked only: the examples of a crate need not be linked to be judged.
 fn lints(scene: &Scene, _: &mut Report) -> Result<()> {
-    scene.checked("check --quiet", "--workspace --all-targets").run()
+    let parquet = "--features rxo-cli/parquet";
+    scene.checked("check --quiet", &format!("--workspace --all-targets {parquet}")).run()
 }
 
-/// The binary's documentation first: it has the facade's name, and the facade's stays.
+/// The only feature that changes what the command does.
+fn parquet(scene: &Scene, report: &mut Report) -> Result<()> {
+    let what = "--workspace --test report --features rxo-cli/parquet";
+    scene.test(scene.checked("test", what), report)
+}
+
+/// Binaries first: one has the facade's name, and the facade's documentation stays.
 fn docs(scene: &Scene, _: &mut Report) -> Result<()> {
-    for what in ["-p rxo-cli --bins", "--workspace --lib"] {
+    for what in ["-p rxo-lab -p xtask --bins", "--workspace --lib"] {
         scene
             .checked("doc --quiet", &format!("{what} --no-deps --document-private-items"))
             .env("RUSTDOCFLAGS", "-D warnings")
