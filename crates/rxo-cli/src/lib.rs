@@ -1,15 +1,15 @@
 //! The `rxo` command.
 //!
-//! From the top: [`flags`] is what was typed and nothing more. Each command has its module, which
-//! first says what the flags mean (its plan), then acts on the plan: [`run`] between two devices, or a device
-//! and several guests (`rxo run`, `rxo card`, `rxo guest`),
-//! [`policies`] as a list; on a host of rxo's own ([`hosting`]) [`serve`], and
-//! [`cat`] and [`bulk`] (`rxo sink`, `rxo source`) by an [`endpoint`], [`cast`] to many at once; over captures [`analyze`], [`coalesce`],
-//! [`expand`] and [`verify`], which share [`captures`]. Those that run for long answer [`ctl`] by their [`control`]. The demo and the
-//! calibration are [`rxo_demo`]. [`exit`] turns an error into the one line and the exit code
-//! that the user gets; nothing else ends the process.
+//! From the top: `flags` is what was typed and nothing more. Each command has its module, which first says what the
+//! flags mean (its plan), then acts on the plan: `run` between two devices, or a device and several guests (`rxo
+//! run`, `rxo card`, `rxo guest`), `policies` as a list; on a host of rxo's own (`hosting`) `serve`, and `cat` and
+//! `bulk` (`rxo sink`, `rxo source`) by an `endpoint`, `cast` to many at once; over captures `analyze`, `coalesce`,
+//! `expand` and `verify`, which share `captures`. Those that run for long answer `ctl` by their `control`. The demo
+//! and the calibration are `rxo_demo`. `exit` turns an error into the one line and the exit code that the user
+//! gets; nothing else ends the process.
 //!
-//! A library with a binary of one line, so that the laboratory's program can run the command as a process of itself.
+//! A library with a binary of one line, so that the laboratory's program can run the command as a process of
+//! itself.
 
 mod analyze;
 mod bulk;

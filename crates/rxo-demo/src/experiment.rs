@@ -2,7 +2,7 @@
 //! is printed, and how it ends.
 //!
 //! An experiment is a [plan](Experiment) that knows how to measure itself in [`Turns`] and gives
-//! [`Findings`]. What all reports have beside these stands in [`Report`], once.
+//! [`Findings`]. What all reports have beside these stands in `Report`, once.
 
 use std::fs;
 use std::io::Write;

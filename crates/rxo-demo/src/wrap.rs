@@ -1,6 +1,6 @@
 //! Sentences in lines of a width that can be read.
 
-/// The text in lines of at most [`WIDTH`] characters, broken between words. Paragraphs stay apart.
+/// The text in lines of at most `WIDTH` characters, broken between words. Paragraphs stay apart.
 pub fn wrapped(text: &str) -> String {
     text.split("\n\n").map(paragraph).collect::<Vec<_>>().join("\n\n")
 }

@@ -1,9 +1,9 @@
 //! `cargo xtask test`: everything that must hold, as steps in order, cheap ones first.
 //!
 //! Without options it runs lints and what holds each promise, in some ten minutes on two cores. `.ci/run` does that,
-//! then runs `--ci`, which has the other steps that fit into half an hour. `--all` has every step. The first step that fails ends the run. A step that cannot run is
-//! reported as not run; one that can check only a part says so at the end of the run. Where nobody reads
-//! that (`CI=true`), a step that is required fails instead.
+//! then runs `--ci`, which has the other steps that fit into half an hour. `--all` has every step. The first step that
+//! fails ends the run. A step that cannot run is reported as not run; one that can check only a part says so at the end
+//! of the run. Where nobody reads that (`CI=true`), a step that is required fails instead.
 
 mod c;
 mod clusters;
