@@ -14,7 +14,7 @@
 //!   the network of many senders and one slower link.
 //! * [`Deaf`] is a socket that loses what comes for it, for a moment.
 //! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost, and
-//!   [`MachineReading`] what else the machine did meanwhile; [`callgrind()`] counts instructions.
+//!   [`MachineReading`] what else the machine did meanwhile.
 //!
 //! ```no_run
 //! use std::time::Duration;
