@@ -43,7 +43,7 @@ use rxo_console::{numbers, output, paths, table};
 
 use crate::flags::{Cli, Command};
 
-/// Runs the command that `arguments` name, the first of which is the program's name, and returns its exit code.
+/// Runs a command and returns its exit code. `arguments` begin with the program's name, as `std::env::args_os` does.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,

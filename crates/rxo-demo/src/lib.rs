@@ -4,7 +4,7 @@
 //! Separate from the command, because the laboratory's experiments are measured in the same way. From the
 //! top: a plan, made from the flags that were typed ([`flags`]), is an [`experiment`]. It is measured in
 //! [`turns`] in a network of `rxo-testbed`; samples become rows, rows become findings, and these a report.
-//! What is measured is a thread of rxo's ([`running`]), such as a worker between two devices ([`through`]),
+//! A measurement runs a thread of rxo's ([`running`]), such as a worker between two devices ([`through`]),
 //! or a bulk sender behind it ([`sending`]). Medians have their spread ([`stats`]), and the [`load`] of other
 //! processes may forbid a verdict. The process's own namespaces end with it; nothing else is touched.
 

@@ -1,4 +1,4 @@
-//! What plans accept of numbers and times, and how they refuse the rest.
+//! Limits of the numbers and times that a plan accepts. A value outside is refused with the range.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;

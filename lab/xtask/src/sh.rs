@@ -80,8 +80,8 @@ impl Program {
         self
     }
 
-    /// Makes cargo compile the workspace's crates with the driver of clippy: the compiler with its lints, each of which
-    /// is an error. What is built is tested, so that no crate is compiled once for its lints and once for its tests.
+    /// Makes cargo compile the workspace's crates with clippy's driver, which is the compiler with its lints. Each lint is
+    /// an error. The tests run what this builds, so that no crate is compiled once for its lints and once for its tests.
     pub(crate) fn linted(mut self) -> Self {
         self.command
             .env("RUSTC_WORKSPACE_WRAPPER", clippy_driver())

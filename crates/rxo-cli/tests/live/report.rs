@@ -56,7 +56,7 @@ pub(crate) fn report(
     report.expect("the last gives enough time for every row")
 }
 
-/// Whether this machine was idle enough for verdicts while `report` was measured.
+/// True when this machine was idle enough for verdicts while `report` was measured.
 pub(crate) fn permits_verdicts(report: &Value) -> bool {
     report["load"]["permits_verdict"].as_bool().unwrap()
 }

@@ -13,7 +13,7 @@ pub struct DemoFlags {
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) rounds: usize,
 
-    /// How long one bulk measurement takes, such as 500ms.
+    /// Time of one bulk measurement, such as 500ms.
     #[arg(long, value_name = "TIME", default_value = "500ms")]
     pub(crate) seconds: String,
 

@@ -1,4 +1,4 @@
-//! What can be typed after `rxo demo` and `rxo calibrate`.
+//! Flags of `rxo demo` and `rxo calibrate`.
 //!
 //! Here, and not with the flags of the other commands, so that an experiment with its flags, its
 //! plan and its limits is in one crate; `rxo-cli` only names the commands.

@@ -10,7 +10,7 @@ use crate::stats::Spread;
 /// A row: medians with what they lie between, and counts of all rounds together.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// How acknowledgements reached the sender.
+    /// The way on which acknowledgements reached the sender.
     pub way: Way,
     /// Connections that sent at the same time.
     pub connections: usize,
@@ -35,7 +35,7 @@ pub struct Row {
     /// What its stack was given for them.
     pub ack_deliveries: u64,
     #[serde(flatten)]
-    /// What was lost in all rounds.
+    /// Losses of all rounds together.
     pub losses: Losses,
     /// Whether every byte of every round arrived as it was sent.
     pub hash_ok: bool,

@@ -19,7 +19,7 @@ pub struct Sample {
     pub acks: u64,
     /// What the host's IP layer was given for them, as the kernel counts it.
     pub ack_deliveries: u64,
-    /// What was lost.
+    /// Losses of this measurement.
     pub losses: Losses,
     /// Whether every byte arrived as it was sent.
     pub hash_ok: bool,

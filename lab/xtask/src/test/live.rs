@@ -96,7 +96,7 @@ fn run_targets(scene: &Scene, targets: Vec<&str>, report: &mut Report) -> Result
     run_queue(scene, &Target::all(&messages)?, &targets, report)
 }
 
-/// Notes the name of every test in `targets`, none of which can run.
+/// Notes the name of every test in `targets`. None of them can run here.
 fn note_names(scene: &Scene, profile: &str, targets: &[&str], report: &mut Report) {
     for target in targets {
         let listing = self::target(scene, profile, target, "--list");
