@@ -17,8 +17,8 @@ pub(crate) const GIANT_BUFFER_BYTES: usize = 8_193 * 64;
 /// A frame's bytes, lent by a source. Dropping it gives the memory back, in any order and on any
 /// thread, even after the source is gone.
 ///
-/// It is a slot of a packet socket's ring, or a buffer of a pool. Drop it soon: the kernel cannot
-/// fill a slot that is held, and while the oldest slots of a lap are held it drops what arrives.
+/// It is a slot of a packet socket's ring, a buffer of a pool, or a copy that middleware made. Drop it soon: the
+/// kernel cannot fill a slot that is held, and while the oldest slots of a lap are held it drops what arrives.
 #[derive(Debug)]
 pub struct DeviceBuf(Memory);
 
@@ -29,6 +29,8 @@ enum Memory {
     Pooled(PoolBuf),
     /// The frame follows a header with a buffer count, as in rings.
     Counted(PoolBuf),
+    /// Nothing but the frame, in memory of its own.
+    Copied(Vec<u8>),
 }
 
 impl DeviceBuf {
@@ -67,6 +69,13 @@ impl DeviceBuf {
     }
 }
 
+/// Takes a copy of a frame. Does not allocate.
+impl From<Vec<u8>> for DeviceBuf {
+    fn from(frame: Vec<u8>) -> Self {
+        Self(Memory::Copied(frame))
+    }
+}
+
 impl Default for DeviceBuf {
     /// No bytes, and no memory of a device.
     #[inline]
@@ -82,6 +91,7 @@ impl AsRef<[u8]> for DeviceBuf {
             Memory::Slot(slot) => slot.bytes(),
             Memory::Pooled(buffer) => buffer.get(VNET_HEADER_BYTES..).unwrap_or_default(),
             Memory::Counted(buffer) => buffer.get(VIRTIO_HEADER_BYTES..).unwrap_or_default(),
+            Memory::Copied(frame) => frame,
         }
     }
 }
@@ -91,7 +101,7 @@ impl FrameBuffer for DeviceBuf {
 
     fn drop_all(buffers: impl Iterator<Item = Self>) {
         PoolBuf::drop_all(buffers.filter_map(|buffer| match buffer.0 {
-            Memory::Slot(_) => None,
+            Memory::Slot(_) | Memory::Copied(_) => None,
             Memory::Pooled(buffer) | Memory::Counted(buffer) => Some(buffer),
         }));
     }

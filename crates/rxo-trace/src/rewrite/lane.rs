@@ -28,6 +28,10 @@ impl AsRef<[u8]> for Carried {
 
 impl FrameBuffer for Carried {}
 
+/// Where deliveries go. Not a type parameter, so that the engine is compiled here, once, and not in each crate that
+/// chooses an output.
+type Take<'a> = &'a mut dyn FnMut(Deliveries<'_, Carried>);
+
 /// An interface and its engine.
 #[derive(Debug)]
 pub(super) struct Lane {
@@ -47,11 +51,7 @@ impl Lane {
     }
 
     /// Adds a received packet.
-    pub(super) fn push(
-        &mut self,
-        frame: Frame<Carried>,
-        sink: &mut impl FnMut(Deliveries<'_, Carried>),
-    ) {
+    pub(super) fn push(&mut self, frame: Frame<Carried>, sink: Take<'_>) {
         let at = frame.arrived_at;
         self.run_due(at, sink);
         self.waiting.push(frame);
@@ -61,7 +61,7 @@ impl Lane {
     }
 
     /// Runs the polls and deadlines that are due at `now`.
-    pub(super) fn advance(&mut self, now: Instant, sink: &mut impl FnMut(Deliveries<'_, Carried>)) {
+    pub(super) fn advance(&mut self, now: Instant, sink: Take<'_>) {
         self.run_due(now, sink);
         if self.polls.waiting() == 0 {
             self.catch_up(now, sink);
@@ -69,7 +69,7 @@ impl Lane {
     }
 
     /// Delivers everything, as if no more packets came.
-    pub(super) fn empty(&mut self, now: Instant, sink: &mut impl FnMut(Deliveries<'_, Carried>)) {
+    pub(super) fn empty(&mut self, now: Instant, sink: Take<'_>) {
         let mut end = now;
         while let Some(poll) = self.polls.rest() {
             self.run(poll, sink);
@@ -79,13 +79,13 @@ impl Lane {
         self.engine.flush(end, sink);
     }
 
-    fn run_due(&mut self, at: Instant, sink: &mut impl FnMut(Deliveries<'_, Carried>)) {
+    fn run_due(&mut self, at: Instant, sink: Take<'_>) {
         while let Some(poll) = self.polls.before(at) {
             self.run(poll, sink);
         }
     }
 
-    fn run(&mut self, poll: Poll, sink: &mut impl FnMut(Deliveries<'_, Carried>)) {
+    fn run(&mut self, poll: Poll, sink: Take<'_>) {
         self.catch_up(poll.at, sink);
         let rest = self.waiting.split_off(self.waiting.len().min(poll.packets as usize));
         let mut batch = core::mem::replace(&mut self.waiting, rest);
@@ -93,7 +93,7 @@ impl Lane {
     }
 
     /// Handles every engine deadline up to `until`.
-    fn catch_up(&mut self, until: Instant, sink: &mut impl FnMut(Deliveries<'_, Carried>)) {
+    fn catch_up(&mut self, until: Instant, sink: Take<'_>) {
         while let Some(deadline) = self.engine.poll_at().filter(|deadline| *deadline <= until) {
             self.engine.on_timeout(deadline, &mut *sink);
             if self.engine.poll_at().is_some_and(|next| next <= deadline) {

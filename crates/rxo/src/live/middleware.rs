@@ -70,7 +70,7 @@ pub(super) type Layers<L> = (Option<Impairment>, Option<L>);
 pub(super) type Wrapped<I, O, L> =
     Duplex<TracedSource<ImpairedSource<I, Clock>, L>, TracedSink<O, L, Clock>>;
 
-pub(super) fn wrap<I: FrameSource, O: FrameSink, L: PacketLog + Clone>(
+pub(super) fn wrap<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink, L: PacketLog + Clone>(
     device: Duplex<I, O>,
     (impairment, log): Layers<L>,
 ) -> Wrapped<I, O, L> {

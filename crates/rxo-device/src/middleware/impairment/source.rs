@@ -8,7 +8,8 @@ use crate::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
 /// A source whose frames go through an [`Impairment`]. `C` returns the time, on the clock of the
 /// frames' arrivals.
 ///
-/// Frames are copied, so that the device gets its memory back while they are delayed.
+/// Frames are copied, so that the device gets its memory back while they are delayed. The copies have the type of
+/// the device's own buffers, so that whatever takes the device's frames takes these, and is compiled once for both.
 pub struct ImpairedSource<S: FrameSource, C> {
     source: S,
     impairment: Impairment,
@@ -19,7 +20,7 @@ pub struct ImpairedSource<S: FrameSource, C> {
     failure: Option<DeviceError>,
 }
 
-impl<S: FrameSource, C: FnMut() -> Instant> ImpairedSource<S, C> {
+impl<S: FrameSource<Buffer: From<Vec<u8>>>, C: FnMut() -> Instant> ImpairedSource<S, C> {
     /// Puts `source` behind `impairment`.
     pub fn new(source: S, impairment: Impairment, clock: C) -> Self {
         let (batch, given) = (Vec::new(), SourceCounters::default());
@@ -40,20 +41,23 @@ impl<S: FrameSource, C: FnMut() -> Instant> ImpairedSource<S, C> {
     }
 
     /// Gives at most `most` frames that have come out.
-    fn give(&mut self, batch: &mut Vec<Frame<Vec<u8>>>, most: usize) -> usize {
+    fn give(&mut self, batch: &mut Vec<Frame<S::Buffer>>, most: usize) -> usize {
         let now = (self.clock)();
         for given in 0..most {
             let Some(frame) = self.impairment.pop(now) else { return given };
             self.given.frames += 1;
             self.given.bytes += frame.bytes.len() as u64;
-            batch.push(frame);
+            let Frame { bytes, arrived_at, checksum, gso, vlan } = frame;
+            batch.push(Frame { bytes: bytes.into(), arrived_at, checksum, gso, vlan });
         }
         most
     }
 }
 
-impl<S: FrameSource, C: FnMut() -> Instant> FrameSource for ImpairedSource<S, C> {
-    type Buffer = Vec<u8>;
+impl<S: FrameSource<Buffer: From<Vec<u8>>>, C: FnMut() -> Instant> FrameSource
+    for ImpairedSource<S, C>
+{
+    type Buffer = S::Buffer;
 
     fn capabilities(&self) -> SourceCapabilities {
         self.source.capabilities()
@@ -61,7 +65,7 @@ impl<S: FrameSource, C: FnMut() -> Instant> FrameSource for ImpairedSource<S, C>
 
     fn receive(
         &mut self,
-        batch: &mut Vec<Frame<Vec<u8>>>,
+        batch: &mut Vec<Frame<S::Buffer>>,
         budget: usize,
     ) -> Result<usize, DeviceError> {
         // Due frames go first. While they fill the budget, others wait in the device, which has a
