@@ -159,7 +159,7 @@ fn offload(vnet: &RxoVnet) -> Result<Offload, Failure> {
         .map(|kind| {
             let size = NonZeroU16::new(vnet.gso_size);
             let size = size.ok_or_else(|| Failure::invalid("gso_size is 0"))?;
-            Ok(Gso { kind, ecn: false, size })
+            Ok(Gso::new(kind, size))
         })
         .transpose()?;
     Ok(Offload { checksum, gso, header_bytes: vnet.header_bytes })

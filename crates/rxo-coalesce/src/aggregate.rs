@@ -205,7 +205,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
             IpVersion::V6 => GsoKind::TcpV6,
         };
         // CWR is never merged, so no segment needs its special handling.
-        NonZeroU16::new(self.gso_size()).map(|size| Gso { kind, ecn: false, size })
+        NonZeroU16::new(self.gso_size()).map(|size| Gso::new(kind, size))
     }
 
     fn checksum(&self) -> ChecksumStatus {

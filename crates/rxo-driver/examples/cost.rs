@@ -201,7 +201,7 @@ impl<'a> Gather<'a> for &'a Packet {
         let size = size.filter(|_| self.payloads.len() > 1);
         Offload {
             checksum: ChecksumStatus::Partial { start: 34, offset: 16 },
-            gso: size.map(|size| Gso { kind: GsoKind::TcpV4, ecn: false, size }),
+            gso: size.map(|size| Gso::new(GsoKind::TcpV4, size)),
             header_bytes: HEADER_BYTES as u16,
         }
     }

@@ -52,6 +52,80 @@ pub struct Gso {
     pub ecn: bool,
     /// Payload bytes of every segment but the last.
     pub size: NonZeroU16,
+    /// The tunnel around the headers of which `kind` speaks; `None` if these are the frame's own.
+    pub tunnel: Option<GsoTunnel>,
+}
+
+impl Gso {
+    /// Segments of `kind` with `size` bytes of payload, CWR on all of them or none, in no tunnel.
+    #[inline]
+    #[must_use]
+    pub const fn new(kind: GsoKind, size: NonZeroU16) -> Self {
+        Self { kind, ecn: false, size, tunnel: None }
+    }
+}
+
+/// Where the headers around those of a GSO frame are. Two bytes, because every frame has room for it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct GsoTunnel(NonZeroU16);
+
+/// What a virtio header says of a tunnel over UDP (virtio 1.4, section 5.1.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpTunnel {
+    /// Where the outer UDP header begins, in bytes from the start of the frame, at most 127.
+    pub outer_transport: u8,
+    /// Where the inner IP header begins, in bytes from the start of the frame, at most 126.
+    pub inner_network: u8,
+    /// Whether the outer IP header is of IPv6.
+    pub is_outer_v6: bool,
+    /// Whether the outer UDP header has a checksum.
+    pub has_checksum: bool,
+}
+
+impl GsoTunnel {
+    /// One that no virtio header can name: GRE, IP in IP, or UDP with longer headers.
+    pub const OTHER: Self = Self(NonZeroU16::MAX);
+
+    const V6: u16 = 1 << 14;
+    const CHECKSUM: u16 = 1 << 15;
+
+    /// A tunnel over UDP; [`GsoTunnel::OTHER`] if an offset is larger than that.
+    #[must_use]
+    pub const fn udp(tunnel: UdpTunnel) -> Self {
+        let UdpTunnel { outer_transport, inner_network, is_outer_v6, has_checksum } = tunnel;
+        let flags = is_outer_v6 as u16 * Self::V6 | has_checksum as u16 * Self::CHECKSUM;
+        let offsets = (inner_network as u16) << 7 | outer_transport as u16;
+        match NonZeroU16::new(flags | offsets) {
+            Some(packed) if matches!(outer_transport, 1..=127) && inner_network < 127 => {
+                Self(packed)
+            }
+            _ => Self::OTHER,
+        }
+    }
+
+    /// The tunnel over UDP; `None` for [`GsoTunnel::OTHER`].
+    #[must_use]
+    pub const fn as_udp(self) -> Option<UdpTunnel> {
+        let packed = self.0.get();
+        if packed == Self::OTHER.0.get() {
+            return None;
+        }
+        Some(UdpTunnel {
+            outer_transport: (packed & 0x7f) as u8,
+            inner_network: (packed >> 7 & 0x7f) as u8,
+            is_outer_v6: packed & Self::V6 != 0,
+            has_checksum: packed & Self::CHECKSUM != 0,
+        })
+    }
+}
+
+impl core::fmt::Debug for GsoTunnel {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.as_udp() {
+            Some(udp) => udp.fmt(f),
+            None => f.write_str("Other"),
+        }
+    }
 }
 
 /// The protocols that can be segmented.
@@ -68,4 +142,18 @@ pub enum GsoKind {
     /// No segments, but pure ACKs of one connection: the first as a frame, with the numbers of the later
     /// ones behind it (`rxo_ack::expand_packed`). Only for sinks that say so.
     AckTemplate,
+}
+
+impl GsoKind {
+    /// The protocol number of the segments, and whether they are of IPv6 if the kind says it; `None` for ACK templates.
+    #[inline]
+    #[must_use]
+    pub const fn segments(self) -> Option<(u8, Option<bool>)> {
+        match self {
+            Self::TcpV4 => Some((6, Some(false))),
+            Self::TcpV6 => Some((6, Some(true))),
+            Self::UdpFragment | Self::Udp => Some((17, None)),
+            Self::AckTemplate => None,
+        }
+    }
 }

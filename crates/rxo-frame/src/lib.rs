@@ -60,7 +60,7 @@ pub use chain::{Chain, ChainFull};
 pub use checksum::ChecksumStatus;
 pub use frame::{Frame, VlanTag};
 pub use frames::Frames;
-pub use gather::{Gather, Gso, GsoKind, Offload};
+pub use gather::{Gather, Gso, GsoKind, GsoTunnel, Offload, UdpTunnel};
 pub use instant::{Duration, Instant};
 pub use link::LinkKind;
 pub use load::Load;

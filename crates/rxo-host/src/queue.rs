@@ -101,7 +101,7 @@ mod tests {
 
     fn gso_frame(bytes: usize) -> Frame<Vec<u8>> {
         let size = NonZeroU16::new(1_448).unwrap();
-        let gso = Some(Gso { kind: GsoKind::TcpV4, ecn: false, size });
+        let gso = Some(Gso::new(GsoKind::TcpV4, size));
         Frame { gso, ..Frame::new(vec![0; bytes], Instant::ZERO) }
     }
 

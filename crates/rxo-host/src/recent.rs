@@ -71,7 +71,7 @@ mod tests {
 
     fn gso_frame(bytes: usize) -> Frame<Vec<u8>> {
         let size = NonZeroU16::new(1_448).unwrap();
-        Frame { gso: Some(Gso { kind: GsoKind::TcpV4, ecn: false, size }), ..frame(bytes) }
+        Frame { gso: Some(Gso::new(GsoKind::TcpV4, size)), ..frame(bytes) }
     }
 
     #[test]

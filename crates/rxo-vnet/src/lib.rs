@@ -8,8 +8,9 @@
 //!   TUN <-write-- [virtio_net_hdr | merged header | payloads] <--for_packet()-- a delivery of rxo-coalesce
 //! ```
 //!
-//! [`VnetHeader`] converts between these bytes and what `rxo-frame` says of a packet; [`packets()`] checks what a TUN
-//! gave and segments it. The crate is separate from `rxo-driver` so that an embedder and a guest device can use it without system
+//! [`VnetHeader`] converts between these bytes and what `rxo-frame` says of a packet. [`VnetHeader::checked`] is the gate
+//! that everything from outside passes: what a header says is compared with the packet's own headers. [`packets()`]
+//! segments what a TUN gave. The crate is separate from `rxo-driver` so that an embedder and a guest device can use it without system
 //! calls.
 //!
 //! # Contract
@@ -28,7 +29,7 @@
 //! let size = NonZeroU16::new(1_448).ok_or("a size")?;
 //! let offload = Offload {
 //!     checksum: ChecksumStatus::Partial { start: 20, offset: 16 },
-//!     gso: Some(Gso { kind: GsoKind::TcpV4, ecn: false, size }),
+//!     gso: Some(Gso::new(GsoKind::TcpV4, size)),
 //!     header_bytes: 52,
 //! };
 //! let header = VnetHeader::for_packet(offload, 0).to_bytes();
@@ -37,12 +38,14 @@
 //! ```
 #![no_std]
 
+mod gate;
 mod packets;
 
 use core::num::NonZeroU16;
 
-pub use packets::{Invalid, Packets, packets, utun_prefix};
-use rxo_frame::{ChecksumStatus, Gso, GsoKind, Offload};
+pub use gate::{Invalid, segments};
+pub use packets::{Packets, packets, utun_prefix};
+use rxo_frame::{ChecksumStatus, Gso, GsoKind, GsoTunnel, Offload, UdpTunnel};
 
 /// The length of the header without a buffer count, in bytes: the default of TAP, TUN and packet
 /// sockets.
@@ -51,12 +54,20 @@ pub const VNET_HEADER_BYTES: usize = 10;
 /// The length of the header with a buffer count, in bytes: every virtio device since version 1.0.
 pub const VIRTIO_HEADER_BYTES: usize = 12;
 
+/// The length of the header where tunnels over UDP may be named, in bytes: behind the buffer count stand a hash and two
+/// offsets (virtio 1.4, section 5.1.6).
+pub const TUNNEL_HEADER_BYTES: usize = 24;
+
+/// Where the two offsets stand in it, in bytes from its start.
+const TUNNEL_AT: usize = 20;
+
 /// Where the buffer count stands in the longer header, in bytes from its start.
 pub const BUFFER_COUNT_AT: usize = 10;
 
 const NEEDS_CHECKSUM: u8 = 1;
 const DATA_VALID: u8 = 2;
 const COALESCED: u8 = 4;
+const TUNNEL_CHECKSUM: u8 = 8;
 
 const GSO_NONE: u8 = 0;
 const GSO_TCP_V4: u8 = 1;
@@ -64,7 +75,10 @@ const GSO_UDP_FRAGMENT: u8 = 3;
 const GSO_TCP_V6: u8 = 4;
 const GSO_UDP: u8 = 5;
 /// Private, between rxo's driver and rxo's device.
-const GSO_ACK_TEMPLATE: u8 = 0x70;
+const GSO_ACK_TEMPLATE: u8 = 0x1e;
+const GSO_TUNNEL_V4: u8 = 0x20;
+const GSO_TUNNEL_V6: u8 = 0x40;
+const GSO_TUNNELS: u8 = GSO_TUNNEL_V4 | GSO_TUNNEL_V6;
 const GSO_ECN: u8 = 0x80;
 
 /// One header. Its bytes are in the byte order of this machine.
@@ -76,6 +90,9 @@ pub struct VnetHeader {
     gso_size: u16,
     checksum_start: u16,
     checksum_offset: u16,
+    /// Of a tunnel: where its UDP header begins, and where the IP header inside begins. 0 in shorter headers.
+    outer_transport: u16,
+    inner_network: u16,
 }
 
 impl VnetHeader {
@@ -102,7 +119,22 @@ impl VnetHeader {
             gso_size: half(4),
             checksum_start: half(6),
             checksum_offset: half(8),
+            ..Self::default()
         })
+    }
+
+    /// Reads the header at the start of `bytes`, which has `header_bytes`: [`VNET_HEADER_BYTES`],
+    /// [`VIRTIO_HEADER_BYTES`] or [`TUNNEL_HEADER_BYTES`]. `None` if there are fewer.
+    #[inline]
+    #[must_use]
+    pub fn read_long(bytes: &[u8], header_bytes: usize) -> Option<Self> {
+        let header = Self::read(bytes.get(..header_bytes)?)?;
+        if header_bytes < TUNNEL_HEADER_BYTES || header.gso_type & GSO_TUNNELS == 0 {
+            return Some(header);
+        }
+        let half = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let (outer_transport, inner_network) = (half(TUNNEL_AT)?, half(TUNNEL_AT + 2)?);
+        Some(Self { outer_transport, inner_network, ..header })
     }
 
     /// The header as bytes.
@@ -150,8 +182,29 @@ impl VnetHeader {
             if offload.header_bytes != 0 {
                 header.header_bytes = offload.header_bytes.saturating_add(inserted_bytes);
             }
+            if let Some(tunnel) = gso.tunnel.and_then(GsoTunnel::as_udp) {
+                header.name_tunnel(tunnel, inserted_bytes);
+            }
         }
         header
+    }
+
+    #[cold]
+    fn name_tunnel(&mut self, tunnel: UdpTunnel, inserted_bytes: u16) {
+        self.gso_type |= if tunnel.is_outer_v6 { GSO_TUNNEL_V6 } else { GSO_TUNNEL_V4 };
+        self.flags |= if tunnel.has_checksum { TUNNEL_CHECKSUM } else { 0 };
+        self.outer_transport = u16::from(tunnel.outer_transport) + inserted_bytes;
+        self.inner_network = u16::from(tunnel.inner_network) + inserted_bytes;
+    }
+
+    /// The header in the form that can name a tunnel. The packet fills one buffer.
+    #[must_use]
+    pub fn to_tunnel_bytes(self) -> [u8; TUNNEL_HEADER_BYTES] {
+        let mut bytes = [0; TUNNEL_HEADER_BYTES];
+        bytes[..VIRTIO_HEADER_BYTES].copy_from_slice(&self.to_virtio_bytes(1));
+        bytes[TUNNEL_AT..TUNNEL_AT + 2].copy_from_slice(&self.outer_transport.to_le_bytes());
+        bytes[TUNNEL_AT + 2..].copy_from_slice(&self.inner_network.to_le_bytes());
+        bytes
     }
 
     /// The header with the number of `buffers` that the packet fills; 1 if buffers are not merged
@@ -216,7 +269,7 @@ impl VnetHeader {
     #[inline]
     #[must_use]
     pub fn gso(self) -> Option<Gso> {
-        let kind = match self.gso_type & !GSO_ECN {
+        let kind = match self.gso_type & !(GSO_ECN | GSO_TUNNELS) {
             GSO_NONE => return None,
             GSO_TCP_V4 => GsoKind::TcpV4,
             GSO_TCP_V6 => GsoKind::TcpV6,
@@ -226,7 +279,29 @@ impl VnetHeader {
             _ => return None,
         };
         let size = NonZeroU16::new(self.gso_size)?;
-        Some(Gso { kind, ecn: self.gso_type & GSO_ECN != 0, size })
+        Some(Gso {
+            ecn: self.gso_type & GSO_ECN != 0,
+            tunnel: self.tunnel(),
+            ..Gso::new(kind, size)
+        })
+    }
+
+    /// The tunnel around a GSO frame; the offsets are unknown if the header is too short for them.
+    #[inline]
+    fn tunnel(self) -> Option<GsoTunnel> {
+        if self.gso_type & GSO_TUNNELS == 0 {
+            return None;
+        }
+        let (outer, inner) = (self.outer_transport.try_into(), self.inner_network.try_into());
+        let (Ok(outer_transport), Ok(inner_network)) = (outer, inner) else {
+            return Some(GsoTunnel::OTHER);
+        };
+        Some(GsoTunnel::udp(UdpTunnel {
+            outer_transport,
+            inner_network,
+            is_outer_v6: self.gso_type & GSO_TUNNELS == GSO_TUNNEL_V6,
+            has_checksum: self.flags & TUNNEL_CHECKSUM != 0,
+        }))
     }
 }
 
@@ -257,7 +332,7 @@ mod tests {
     const PARTIAL: ChecksumStatus = ChecksumStatus::Partial { start: 34, offset: 16 };
 
     fn gso(kind: GsoKind, ecn: bool) -> Gso {
-        Gso { kind, ecn, size: NonZeroU16::new(1448).unwrap() }
+        Gso { ecn, ..Gso::new(kind, NonZeroU16::new(1448).unwrap()) }
     }
 
     #[test]

@@ -1,42 +1,12 @@
 //! What a TUN gives with `IFF_VNET_HDR`: a header, and a packet that is to be segmented and whose checksum is to be
 //! completed.
-//!
-//! Nothing that the header says is used before the packet's own headers agree with it. `hdr_len` is not used at
-//! all: kernels fill it differently, and for forwarded packets with anything (Linux documents it as a hint).
 
-use rxo_frame::{ChecksumStatus, Gso, GsoKind};
+use rxo_frame::{ChecksumStatus, LinkKind};
 use rxo_wire::build::BuildError;
 use rxo_wire::checksum::{self, Summer};
-use rxo_wire::segmentation::{Checksums, NotSegmentable, Segments, segment};
-use rxo_wire::{IpVersion, Parsed, Transport, parse_ip};
+use rxo_wire::segmentation::{Checksums, Segments};
 
-use crate::{VNET_HEADER_BYTES, VnetHeader};
-
-/// Why a packet cannot be passed on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Invalid {
-    /// Fewer bytes than a header has.
-    NoHeader,
-    /// The checksum to be completed is not inside the packet.
-    Checksum,
-    /// The kind of GSO is unknown, or not that of the packet, or its segment size is 0.
-    Gso,
-    /// The packet cannot be segmented.
-    Segmentation(NotSegmentable),
-}
-
-impl core::fmt::Display for Invalid {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::NoHeader => f.write_str("fewer bytes than a virtio-net header has"),
-            Self::Checksum => f.write_str("the checksum to be completed is not inside the packet"),
-            Self::Gso => f.write_str("the kind of GSO is not that of the packet"),
-            Self::Segmentation(why) => write!(f, "the packet cannot be segmented: {why}"),
-        }
-    }
-}
-
-impl core::error::Error for Invalid {}
+use crate::{Invalid, VNET_HEADER_BYTES, VnetHeader, segments};
 
 /// The packets in one read of a TUN: the segments of a GSO frame, or the packet itself; made by [`packets`].
 #[derive(Clone, Debug)]
@@ -76,11 +46,11 @@ pub fn packets(from_tun: &[u8]) -> Result<Packets<'_>, Invalid> {
     let header = VnetHeader::read(from_tun).ok_or(Invalid::NoHeader)?;
     let packet = from_tun.get(VNET_HEADER_BYTES..).unwrap_or_default();
     let summer = Summer::detect();
-    let rest = match header.checked(packet)? {
-        (_, Some((gso, parsed))) => {
+    let (checksum, gso) = header.checked(LinkKind::RawIp, packet)?;
+    let rest = match (checksum, gso) {
+        (_, Some(gso)) => {
             let checksums = Checksums::Complete(summer);
-            let segments = segment(packet, &parsed, gso.size, checksums);
-            Rest::Segments(segments.map_err(Invalid::Segmentation)?)
+            Rest::Segments(segments(LinkKind::RawIp, packet, (checksum, gso), checksums)?)
         }
         (ChecksumStatus::Partial { start, offset }, None) => {
             Rest::One(packet, Some((start, offset)))
@@ -88,39 +58,6 @@ pub fn packets(from_tun: &[u8]) -> Result<Packets<'_>, Invalid> {
         _ => Rest::One(packet, None),
     };
     Ok(Packets { rest, summer })
-}
-
-impl VnetHeader {
-    /// Checks the header against its IP `packet`: the checksum's place is inside, the kind of GSO is that of the
-    /// packet. `Ok` has what the header says, and how the packet begins if it is a GSO frame. `hdr_len` is
-    /// ignored.
-    ///
-    /// # Errors
-    /// [`Invalid`] says what does not fit.
-    pub fn checked(
-        self,
-        packet: &[u8],
-    ) -> Result<(ChecksumStatus, Option<(Gso, Parsed)>), Invalid> {
-        let status = self.checksum();
-        if let ChecksumStatus::Partial { start, offset } = status {
-            let end = usize::from(start) + usize::from(offset) + 2;
-            if end > packet.len() {
-                return Err(Invalid::Checksum);
-            }
-        }
-        if !self.has_gso() {
-            return Ok((status, None));
-        }
-        let gso = self.gso().ok_or(Invalid::Gso)?;
-        let parsed = parse_ip(packet).map_err(|_| Invalid::Gso)?;
-        let is_right = match (gso.kind, &parsed.transport, parsed.ip.version) {
-            (GsoKind::TcpV4, Transport::Tcp(_), version) => version == IpVersion::V4,
-            (GsoKind::TcpV6, Transport::Tcp(_), version) => version == IpVersion::V6,
-            (GsoKind::Udp, Transport::Udp(_), _) => true,
-            _ => false,
-        };
-        if is_right { Ok((status, Some((gso, parsed)))) } else { Err(Invalid::Gso) }
-    }
 }
 
 impl Packets<'_> {
@@ -190,6 +127,7 @@ mod tests {
 
     use rxo_wire::build::{Ipv4Header, Ipv6Header, TcpHeader, UdpHeader};
     use rxo_wire::checksum::verify_transport;
+    use rxo_wire::parse_ip;
 
     /// The largest packet of this protocol behind a header that leaves the checksum, at this offset of the transport
     /// header, to the device. Its payload counts up.

@@ -13,6 +13,7 @@
 //! * [`SeqNumber`] compares as sequence numbers do, and has no `Ord`.
 //! * [`FlowKey`] names one direction of a connection; [`FlowHasher`] hashes it under a seed.
 //! * [`build`] writes headers.
+//! * [`tunnel`] finds the packet inside a packet.
 //! * [`segmentation`] divides a GSO frame into the frames that a network carries.
 //!
 //! Contract: no function here panics, whatever the bytes; none allocates, reads a clock or does
@@ -59,6 +60,7 @@ pub mod segmentation;
 mod seq;
 mod steering;
 pub mod tcp;
+pub mod tunnel;
 mod udp;
 
 pub use ethernet::{

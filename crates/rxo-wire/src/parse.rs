@@ -79,6 +79,20 @@ pub enum Transport {
     Other(u8),
 }
 
+impl Transport {
+    /// The protocol number; `None` for a fragment.
+    #[inline]
+    #[must_use]
+    pub const fn protocol(&self) -> Option<u8> {
+        match self {
+            Self::Tcp(_) => Some(PROTOCOL_TCP),
+            Self::Udp(_) => Some(PROTOCOL_UDP),
+            Self::Other(protocol) => Some(*protocol),
+            Self::Fragment => None,
+        }
+    }
+}
+
 /// Protocols behind which there is no TCP segment of the same two hosts: ICMP, IGMP, IPv4, UDP, IPv6, GRE,
 /// ICMPv6, no next header, OSPF, PIM, VRRP, SCTP, UDP-Lite.
 const WITHOUT_TCP: [u8; 13] = [1, 2, 4, 17, 41, 47, 58, 59, 89, 103, 112, 132, 136];
@@ -192,7 +206,7 @@ pub fn parse_ip(packet: &[u8]) -> Result<Parsed, Unparsed> {
 }
 
 #[inline]
-fn parse_v4(frame: &[u8], network: usize, vlans: VlanStack) -> Result<Parsed, Unparsed> {
+pub(crate) fn parse_v4(frame: &[u8], network: usize, vlans: VlanStack) -> Result<Parsed, Unparsed> {
     let packet = frame.get(network..).ok_or(Malformed::Truncated)?;
     let view = ipv4::read(packet)?;
     let body = Body {
@@ -207,7 +221,7 @@ fn parse_v4(frame: &[u8], network: usize, vlans: VlanStack) -> Result<Parsed, Un
 }
 
 #[inline]
-fn parse_v6(frame: &[u8], network: usize, vlans: VlanStack) -> Result<Parsed, Unparsed> {
+pub(crate) fn parse_v6(frame: &[u8], network: usize, vlans: VlanStack) -> Result<Parsed, Unparsed> {
     let packet = frame.get(network..).ok_or(Malformed::Truncated)?;
     let view = ipv6::read(packet)?;
     let body = Body {

@@ -7,7 +7,7 @@ use rxo_frame::{Frame, Gso, GsoKind};
 
 use crate::world::{Kind, kinds, numbers};
 
-const GSO: Gso = Gso { kind: GsoKind::AckTemplate, ecn: false, size: std::num::NonZeroU16::MIN };
+const GSO: Gso = Gso::new(GsoKind::AckTemplate, std::num::NonZeroU16::MIN);
 
 fn packed(kind: &Kind, numbers: &[AckNumbers]) -> Frame<Vec<u8>> {
     let mut frame = kind.packet(numbers[0], kind.id).frame();

@@ -12,7 +12,7 @@ struct Two;
 
 const OFFLOAD: Offload = Offload {
     checksum: ChecksumStatus::Partial { start: 34, offset: 16 },
-    gso: Some(Gso { kind: GsoKind::TcpV4, ecn: false, size: NonZeroU16::new(2).unwrap() }),
+    gso: Some(Gso::new(GsoKind::TcpV4, NonZeroU16::new(2).unwrap())),
     header_bytes: 54,
 };
 

@@ -185,7 +185,7 @@ mod tests {
     const PARTIAL: ChecksumStatus = ChecksumStatus::Partial { start: 34, offset: 16 };
 
     fn gso(kind: GsoKind, ecn: bool) -> Gso {
-        Gso { kind, ecn, size: NonZeroU16::new(1_448).unwrap() }
+        Gso { ecn, ..Gso::new(kind, NonZeroU16::new(1_448).unwrap()) }
     }
 
     fn header(checksum: ChecksumStatus, gso: Option<Gso>) -> VnetHeader {

@@ -92,7 +92,7 @@ pub(crate) fn large_udp(bytes: &[u8]) -> Frame<&[u8]> {
 pub(crate) fn large(bytes: &[u8]) -> Frame<&[u8]> {
     let checksum = ChecksumStatus::Partial { start: 34, offset: 16 };
     let size = NonZeroU16::new(1_000).unwrap();
-    let gso = Some(Gso { kind: GsoKind::TcpV4, ecn: false, size });
+    let gso = Some(Gso::new(GsoKind::TcpV4, size));
     Frame { checksum, gso, ..Frame::new(bytes, Instant::ZERO) }
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn folded_sum(bytes: &[u8]) -> u16 {
 }
 
 pub(crate) fn tcp_gso(size: u16) -> Option<Gso> {
-    Some(Gso { kind: GsoKind::TcpV4, ecn: false, size: NonZeroU16::new(size).unwrap() })
+    Some(Gso::new(GsoKind::TcpV4, NonZeroU16::new(size).unwrap()))
 }
 
 /// A packet in pieces, and the frames it stands for.

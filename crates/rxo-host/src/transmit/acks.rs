@@ -99,7 +99,7 @@ impl Outbox {
 }
 
 /// How a template is marked. The size is that of each ACK's numbers, so that a device can bound their count.
-const GSO: Gso = Gso { kind: GsoKind::AckTemplate, ecn: false, size: NUMBERS_BYTES };
+const GSO: Gso = Gso::new(GsoKind::AckTemplate, NUMBERS_BYTES);
 
 const NUMBERS_BYTES: NonZeroU16 = NonZeroU16::new(PACKED_NUMBERS_BYTES as u16).unwrap();
 

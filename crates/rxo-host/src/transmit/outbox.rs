@@ -196,7 +196,7 @@ impl Outbox {
         let (text, kind) = (transmit.payload, path.kind());
         let headers = Headers::new(path, transmit, transmit.payload_bytes(), id)?
             .with_checksum(path, text, None);
-        let gso = Some(Gso { kind, ecn: false, size });
+        let gso = Some(Gso::new(kind, size));
         let offload = Offload { gso, ..headers.offload(true) };
         self.arena.extend_from_slice(headers.bytes());
         let planned = self.plan_borrowed(1, headers.bytes().len(), offload);

@@ -17,6 +17,9 @@
 //! | UDP length | of this datagram | RFC 768 |
 //! | TCP or UDP checksum | of this segment, or the sum of its pseudo-header | RFC 9293 section 3.1, RFC 768 |
 //!
+//! Of a GSO frame in a tunnel ([`segment_inside`]) the inner headers are segmented so, and the outer lengths, the outer
+//! IPv4 identification and the checksums of UDP and GRE become each segment's own.
+//!
 //! Segmentation undoes coalescing: an aggregate that `rxo-coalesce` makes under `linux-gro` comes apart
 //! into the frames that it was made of, byte for byte without padding.
 //!
@@ -61,6 +64,7 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 
+mod around;
 mod ip;
 mod layer;
 mod part;
@@ -71,7 +75,7 @@ mod udp;
 
 pub use part::{Part, Parts, parts};
 pub use segmenter::Segmenter;
-pub use segments::{Segments, segment};
+pub use segments::{Segments, Stated, segment, segment_inside, segment_stated};
 pub use tcp::Tcp;
 pub use udp::Udp;
 

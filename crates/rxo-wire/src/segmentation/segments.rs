@@ -2,9 +2,11 @@
 
 use core::num::NonZeroU16;
 
+use super::around::Around;
 use super::{Checksums, NotSegmentable, Part, Parts, Segmenter, Udp, parts};
 use crate::build::BuildError;
-use crate::{Parsed, Transport};
+use crate::tunnel::{Inside, inside_at};
+use crate::{IpVersion, Parsed, Transport};
 
 /// Begins to segment `frame`, whose headers are `parsed`, into frames with `size` bytes of payload each; the
 /// last may have less. Padding behind the packet is left out. A frame with at most `size` bytes of payload
@@ -58,7 +60,72 @@ pub fn segment<'f>(
         false => Either::Tcp(Segmenter::new(headers, parsed.at, size, checksums)?),
         true => Either::Udp(Segmenter::of_datagrams(headers, parsed.at, size, checksums)?),
     };
-    Ok(Segments { segmenter, headers, payload, parts: parts(payload.len(), size) })
+    Ok(Segments { segmenter, around: None, headers, payload, parts: parts(payload.len(), size) })
+}
+
+/// Begins to segment the packet `inside` a tunnel's packet in `frame`, as [`segment`] does. Each segment is a packet
+/// of the tunnel with `size` bytes of inner payload. `checksums` is about the inner checksum; outer ones are always
+/// complete.
+///
+/// # Errors
+/// [`NotSegmentable`] says why.
+pub fn segment_inside<'f>(
+    frame: &'f [u8],
+    inside: &Inside,
+    size: NonZeroU16,
+    checksums: Checksums,
+) -> Result<Segments<'f>, NotSegmentable> {
+    let around = Around::read(frame, inside)?;
+    let segments = segment(frame, &inside.parsed, size, checksums)?;
+    Ok(Segments { around: Some(around), ..segments })
+}
+
+/// Which headers of a GSO frame its segments repeat, as the device said that gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stated {
+    /// The protocol of the segments: TCP or UDP.
+    pub protocol: u8,
+    /// Whether they are of IPv6; `None` if that was not said.
+    pub is_v6: Option<bool>,
+    /// Where their transport header begins in the frame, which is where a partial checksum starts; `None` if that was
+    /// not said. Then it is the frame's own.
+    pub transport: Option<usize>,
+}
+
+impl Stated {
+    /// Whether these are the headers that were meant.
+    #[must_use]
+    pub fn is(&self, parsed: &Parsed) -> bool {
+        let is_v6 = parsed.ip.version == IpVersion::V6;
+        parsed.transport.protocol() == Some(self.protocol)
+            && self.is_v6.is_none_or(|stated| stated == is_v6)
+            && self.transport.is_none_or(|at| at == parsed.at.transport as usize)
+    }
+
+    /// The packet inside the tunnel's packet in `frame` that was meant; `None` if there is none.
+    #[must_use]
+    pub fn inside(&self, frame: &[u8], outer: &Parsed) -> Option<Inside> {
+        inside_at(frame, outer, self.transport?).filter(|inside| self.is(&inside.parsed))
+    }
+}
+
+/// Begins to segment `frame`, whose own headers are `parsed`, by the headers that are `stated`: its own, or those of
+/// the packet inside it.
+///
+/// # Errors
+/// [`NotSegmentable::Transport`] if it has no such headers; otherwise as [`segment`].
+pub fn segment_stated<'f>(
+    frame: &'f [u8],
+    parsed: &Parsed,
+    stated: Stated,
+    size: NonZeroU16,
+    checksums: Checksums,
+) -> Result<Segments<'f>, NotSegmentable> {
+    if stated.is(parsed) {
+        return segment(frame, parsed, size, checksums);
+    }
+    let inside = stated.inside(frame, parsed).ok_or(NotSegmentable::Transport)?;
+    segment_inside(frame, &inside, size, checksums)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +148,8 @@ impl Either {
 #[derive(Clone, Debug)]
 pub struct Segments<'f> {
     segmenter: Either,
+    /// The headers of a tunnel.
+    around: Option<Around>,
     headers: &'f [u8],
     payload: &'f [u8],
     parts: Parts,
@@ -95,6 +164,13 @@ impl<'f> Segments<'f> {
             Either::Tcp(segmenter) => Either::Tcp(segmenter.with_fixed_id()),
             Either::Udp(segmenter) => Either::Udp(segmenter.with_fixed_id()),
         };
+        self
+    }
+
+    /// These segments with one IPv4 identification for all outer headers. Does nothing without a tunnel.
+    #[must_use]
+    pub fn with_fixed_outer_id(mut self) -> Self {
+        self.around = self.around.map(Around::with_fixed_id);
         self
     }
 
@@ -127,6 +203,9 @@ impl<'f> Segments<'f> {
         head.copy_from_slice(self.headers);
         let payload = &self.payload[part.range()];
         self.segmenter.write(head, part, payload)?;
+        if let Some(around) = &self.around {
+            around.write(head, part)?;
+        }
         self.parts = parts;
         Ok(Some(payload))
     }

@@ -10,3 +10,4 @@ mod packets;
 mod parse;
 mod segmentation;
 mod seq;
+mod tunnel;

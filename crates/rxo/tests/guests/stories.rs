@@ -83,7 +83,7 @@ fn a_guest_that_has_sent_gets_its_frames_alone() {
 fn a_large_send_passes_whole_from_guest_to_guest() {
     let world = World::new(&fixed(2));
     let mut large = seg().seq(1).len(40_000).frame_at(Instant::ZERO);
-    large.gso = Some(Gso { kind: GsoKind::TcpV4, ecn: false, size: 1_448.try_into().unwrap() });
+    large.gso = Some(Gso::new(GsoKind::TcpV4, 1_448.try_into().unwrap()));
     large.checksum = ChecksumStatus::Partial { start: 34, offset: 16 };
     let large = crate::world::addressed(large, mac(1), mac(0));
     world.at_us(0, Event::FromGuest(0, large.clone()));

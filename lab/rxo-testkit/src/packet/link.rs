@@ -78,7 +78,7 @@ impl Packet {
             (false, true) => GsoKind::TcpV6,
             (false, false) => GsoKind::TcpV4,
         };
-        whole.gso = NonZeroU16::new(size).map(|size| Gso { kind, ecn: false, size });
+        whole.gso = NonZeroU16::new(size).map(|size| Gso::new(kind, size));
         whole
     }
 }

@@ -139,7 +139,7 @@ fn expand(frame: Frame<&[u8]>, _: LinkKind, give: &mut dyn FnMut(Frame<&[u8]>)) 
 #[test]
 fn templates_are_expanded_and_completed_in_their_place() {
     let ack = seg().pure_ack();
-    let gso = Gso { kind: GsoKind::AckTemplate, ecn: false, size: NonZeroU16::MIN };
+    let gso = Gso::new(GsoKind::AckTemplate, NonZeroU16::MIN);
     let invalid = Frame { gso: Some(gso), ..ack.clone().partial().frame() };
     let mut template = invalid.clone();
     template.bytes.extend([0; 14]);

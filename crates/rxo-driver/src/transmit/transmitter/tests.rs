@@ -49,7 +49,7 @@ impl Gather<'static> for Packet {
     fn offload(self) -> Offload {
         let checksum = ChecksumStatus::Partial { start: 34, offset: 16 };
         let size = NonZeroU16::new(10).filter(|_| self.frames > 1);
-        let gso = size.map(|size| Gso { kind: GsoKind::TcpV4, ecn: false, size });
+        let gso = size.map(|size| Gso::new(GsoKind::TcpV4, size));
         Offload { checksum, gso, header_bytes: 54 }
     }
 

@@ -120,7 +120,7 @@ fn status() -> impl Strategy<Value = ChecksumStatus> {
 }
 
 fn gso() -> Gso {
-    Gso { kind: GsoKind::TcpV4, ecn: false, size: NonZeroU16::MIN }
+    Gso::new(GsoKind::TcpV4, NonZeroU16::MIN)
 }
 
 fn tag() -> VlanTag {

@@ -87,7 +87,7 @@ fn send(ring: &[u8], headers: &[u8; TEXT_AT], most: usize, bytes: &mut Progress,
     };
     if text.len() > SEGMENT_BYTES {
         let size = (SEGMENT_BYTES as u16).try_into().expect("a size");
-        let gso = Gso { kind: GsoKind::TcpV4, ecn: false, size };
+        let gso = Gso::new(GsoKind::TcpV4, size);
         port.send_large(TEXT_AT + text.len(), gso, fill);
     } else {
         port.send(TEXT_AT + text.len(), fill);

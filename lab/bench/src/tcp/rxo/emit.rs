@@ -53,7 +53,7 @@ impl Emitter {
         let (whole, parts) = (&whole[..bytes], parts(total, size));
         self.id = id.wrapping_add(parts.len() as u16);
         if let (Some(size), true) = (transmit.gso_size, port.takes_large) {
-            let gso = Gso { kind: GsoKind::TcpV4, ecn: false, size };
+            let gso = Gso::new(GsoKind::TcpV4, size);
             return port.send_large(bytes + total, gso, |to| fill(to, whole, transmit.payload));
         }
         let at = Offsets {

@@ -1,0 +1,137 @@
+//! The gate: what a header says of a packet, compared with the packet.
+//!
+//! Devices and guests describe their packets, and descriptions lie: by mistake, by malice, and because a kernel forgets
+//! the tunnel when it describes a packet of a tunnel by the headers inside. Nothing that a header says is used before
+//! the packet's own headers agree with it. `hdr_len` is not used at all: kernels fill it differently, and for forwarded
+//! packets with anything (Linux documents it as a hint).
+//!
+//! A partial checksum may be anywhere in the packet: it says what is still to be added up, whatever that is. Whether it
+//! speaks for a packet's own transport header is for the reader of that header to compare.
+
+use rxo_frame::{ChecksumStatus, Gso, GsoKind, GsoTunnel, LinkKind, UdpTunnel};
+use rxo_wire::segmentation::{Checksums, NotSegmentable, Segments, Stated, segment_stated};
+use rxo_wire::tunnel::{Carrier, Inside};
+use rxo_wire::{IpVersion, Parsed, Unparsed, parse, parse_ip};
+
+use crate::VnetHeader;
+
+/// Why a packet cannot be passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invalid {
+    /// Fewer bytes than a header has.
+    NoHeader,
+    /// The checksum to be completed is not inside the packet.
+    Checksum,
+    /// The packet's headers cannot be read, so nothing shows what its segments are.
+    Headers,
+    /// The kind of GSO is unknown, or that of no packet that this one is or carries, or its segment size is 0.
+    Gso,
+    /// The packet cannot be segmented.
+    Segmentation(NotSegmentable),
+}
+
+impl core::fmt::Display for Invalid {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::NoHeader => f.write_str("fewer bytes than a virtio-net header has"),
+            Self::Checksum => f.write_str("the checksum to be completed is not inside the packet"),
+            Self::Headers => f.write_str("the headers of a GSO frame cannot be read"),
+            Self::Gso => f.write_str("the kind of GSO is not that of the packet"),
+            Self::Segmentation(why) => write!(f, "the packet cannot be segmented: {why}"),
+        }
+    }
+}
+
+impl core::error::Error for Invalid {}
+
+impl VnetHeader {
+    /// What the header says of `frame`, which begins with `link`, compared with the frame. The place of a partial
+    /// checksum is inside. Of a GSO frame the kind is that of the frame's own headers, or of those inside a tunnel;
+    /// then the tunnel is named. Reads no headers unless it is a GSO frame, and never the payload.
+    ///
+    /// # Errors
+    /// [`Invalid`] says what does not fit.
+    #[inline]
+    pub fn checked(
+        self,
+        link: LinkKind,
+        frame: &[u8],
+    ) -> Result<(ChecksumStatus, Option<Gso>), Invalid> {
+        let status = self.checksum();
+        if let ChecksumStatus::Partial { start, offset } = status
+            && usize::from(start) + usize::from(offset) + 2 > frame.len()
+        {
+            return Err(Invalid::Checksum);
+        }
+        if !self.has_gso() {
+            return Ok((status, None));
+        }
+        let gso = self.gso().ok_or(Invalid::Gso)?;
+        Ok((status, Some(checked_gso(link, frame, (status, gso))?)))
+    }
+}
+
+fn checked_gso(
+    link: LinkKind,
+    frame: &[u8],
+    (status, gso): (ChecksumStatus, Gso),
+) -> Result<Gso, Invalid> {
+    let stated = stated(status, gso.kind).ok_or(Invalid::Gso)?;
+    let parsed = read(link, frame).map_err(|_| Invalid::Headers)?;
+    if stated.is(&parsed) {
+        return Ok(Gso { tunnel: None, ..gso });
+    }
+    let inside = stated.inside(frame, &parsed).ok_or(Invalid::Gso)?;
+    Ok(Gso { tunnel: Some(tunnel(&parsed, &inside)), ..gso })
+}
+
+/// Begins to segment `frame`, which begins with `link` and is described by its checksum and its kind of GSO: by its own
+/// headers, or by those inside the tunnel around them.
+///
+/// # Errors
+/// [`Invalid`] if the description is that of another frame, or the frame cannot be segmented.
+pub fn segments(
+    link: LinkKind,
+    frame: &[u8],
+    (status, gso): (ChecksumStatus, Gso),
+    checksums: Checksums,
+) -> Result<Segments<'_>, Invalid> {
+    let is_fragment = gso.kind == GsoKind::UdpFragment;
+    let stated = stated(status, gso.kind).filter(|_| !is_fragment).ok_or(Invalid::Gso)?;
+    let parsed = read(link, frame).map_err(|_| Invalid::Headers)?;
+    segment_stated(frame, &parsed, stated, gso.size, checksums).map_err(|why| match why {
+        NotSegmentable::Transport => Invalid::Gso,
+        why => Invalid::Segmentation(why),
+    })
+}
+
+/// The headers that a description means.
+fn stated(status: ChecksumStatus, kind: GsoKind) -> Option<Stated> {
+    let (protocol, is_v6) = kind.segments()?;
+    let transport = match status {
+        ChecksumStatus::Partial { start, .. } => Some(start.into()),
+        ChecksumStatus::Unknown | ChecksumStatus::Verified => None,
+    };
+    Some(Stated { protocol, is_v6, transport })
+}
+
+fn read(link: LinkKind, frame: &[u8]) -> Result<Parsed, Unparsed> {
+    match link {
+        LinkKind::Ethernet => parse(frame),
+        LinkKind::RawIp => parse_ip(frame),
+    }
+}
+
+fn tunnel(outer: &Parsed, inside: &Inside) -> GsoTunnel {
+    let Carrier::Udp { has_checksum } = inside.carrier else { return GsoTunnel::OTHER };
+    let offset = |at: u32| u8::try_from(at).ok();
+    match (offset(inside.outer.transport), offset(inside.parsed.at.network)) {
+        (Some(outer_transport), Some(inner_network)) => GsoTunnel::udp(UdpTunnel {
+            outer_transport,
+            inner_network,
+            is_outer_v6: outer.ip.version == IpVersion::V6,
+            has_checksum,
+        }),
+        _ => GsoTunnel::OTHER,
+    }
+}

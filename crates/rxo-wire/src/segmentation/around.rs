@@ -1,0 +1,100 @@
+//! The headers around those that are segmented: of the tunnel that carries the packet.
+//!
+//! Separate from the segmenter because hardly any GSO frame has them. What a tunnel adds to each segment is its own
+//! again: lengths, the outer identification, and the checksums that cover the whole segment.
+
+use super::ip::{self, Ip};
+use super::{NotSegmentable, Part};
+use crate::Offsets;
+use crate::build::BuildError;
+use crate::checksum::Sum;
+use crate::tunnel::{Carrier, Inside};
+
+/// What the outer headers of all segments follow from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around {
+    outer: Offsets,
+    inner: Offsets,
+    carrier: Carrier,
+    ip: Ip,
+    /// The sum of the inner pseudo-header without its length.
+    inner_pseudo: Sum,
+}
+
+const UDP_LENGTH_AT: usize = 4;
+const UDP_CHECKSUM_AT: usize = 6;
+const GRE_CHECKSUM_AT: usize = 4;
+
+impl Around {
+    /// Reads the headers of `frame` around the packet `inside`.
+    pub(super) fn read(frame: &[u8], inside: &Inside) -> Result<Self, NotSegmentable> {
+        let Inside { parsed, outer, carrier } = inside;
+        let protocol = match carrier {
+            Carrier::Udp { .. } => crate::PROTOCOL_UDP,
+            // Only the checksum of UDP covers a pseudo-header.
+            Carrier::Gre { .. } | Carrier::Ip => 0,
+        };
+        let ip = frame.get(outer.ip_header()).and_then(|header| Ip::read(header, protocol));
+        let inner = frame.get(parsed.at.ip_header());
+        let inner = inner.and_then(|header| Ip::read(header, parsed.transport.protocol()?));
+        let (ip, inner_ip) = ip.zip(inner).ok_or(NotSegmentable::Transport)?;
+        let inner_pseudo = inner_ip.pseudo;
+        Ok(Self { outer: *outer, inner: parsed.at, carrier: *carrier, ip, inner_pseudo })
+    }
+
+    /// Gives the outer headers of all segments one IPv4 identification.
+    pub(super) const fn with_fixed_id(mut self) -> Self {
+        self.ip.id_step = 0;
+        self
+    }
+
+    /// Makes `headers`, whose inner headers are those of the segment `part` already, its outer ones. The checksum of
+    /// the inner segment, complete or to be completed by a device, makes the sum of that known without reading it.
+    pub(super) fn write(&self, headers: &mut [u8], part: Part) -> Result<(), BuildError> {
+        let Offsets { network, transport, .. } = self.outer;
+        let end = headers.len() + part.bytes;
+        let (network, transport) = (network as usize, transport as usize);
+        let bytes = end - network;
+        let length = self.ip.length(bytes).ok_or(BuildError::PacketTooLong { bytes })?;
+        let no_room = BuildError::NoRoom { needed: end, given: headers.len() };
+        let ip: &mut ip::Start =
+            headers.get_mut(network..).and_then(<[u8]>::first_chunk_mut).ok_or(no_room)?;
+        self.ip.write(ip, part.index, length);
+        let carried = (end - transport) as u32;
+        let header = headers.get_mut(transport..self.inner.transport as usize).ok_or(no_room)?;
+        let inner = Sum::word(!self.inner_sum(end));
+        match self.carrier {
+            Carrier::Udp { has_checksum } => {
+                put(header, UDP_LENGTH_AT, carried as u16);
+                if has_checksum {
+                    put(header, UDP_CHECKSUM_AT, 0);
+                    let sum = self.ip.pseudo + Sum::long(carried) + Sum::of(header) + inner;
+                    put(header, UDP_CHECKSUM_AT, never_zero(sum.checksum()));
+                }
+            }
+            Carrier::Gre { has_checksum: true } => {
+                put(header, GRE_CHECKSUM_AT, 0);
+                put(header, GRE_CHECKSUM_AT, (Sum::of(header) + inner).checksum());
+            }
+            Carrier::Gre { has_checksum: false } | Carrier::Ip => {}
+        }
+        Ok(())
+    }
+
+    /// The sum of the inner pseudo-header of a segment that ends at `end`: with it the inner segment adds up to
+    /// nothing (RFC 1071; Linux calls the use of it local checksum offload).
+    fn inner_sum(&self, end: usize) -> u16 {
+        (self.inner_pseudo + Sum::long((end - self.inner.transport as usize) as u32)).fold()
+    }
+}
+
+/// In UDP a checksum of 0 says that there is none (RFC 768).
+const fn never_zero(checksum: u16) -> u16 {
+    if checksum == 0 { u16::MAX } else { checksum }
+}
+
+fn put(header: &mut [u8], at: usize, value: u16) {
+    if let Some(field) = header.get_mut(at..at + 2) {
+        field.copy_from_slice(&value.to_be_bytes());
+    }
+}

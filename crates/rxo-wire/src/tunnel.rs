@@ -1,0 +1,215 @@
+//! Packets inside packets: where the headers behind those of a tunnel are.
+//!
+//! Separate from [`parse`](crate::parse()), which stops at the first transport header: most receivers need no more, and
+//! only the tunnel's two ends know for sure what its payload is. Two questions are answered here. What is inside a
+//! packet of a known tunnel ([`Tunnel::inside`])? And which packet inside has its TCP or UDP header at a given place
+//! ([`inside_at`]), as a kernel says it of a GSO frame that a tunnel has wrapped?
+//!
+//! | tunnel | around the inner packet | source |
+//! |---|---|---|
+//! | VXLAN | UDP, 8 bytes, Ethernet | RFC 7348 |
+//! | VXLAN-GPE | UDP, 8 bytes | draft-ietf-nvo3-vxlan-gpe |
+//! | Geneve | UDP, 8 bytes and options, Ethernet or nothing | RFC 8926 |
+//! | FOU, GUE | UDP, nothing or 4 bytes and options | Linux `net/ipv4/fou_core.c` |
+//! | GRE | 4 to 16 bytes, in UDP or not, Ethernet or nothing | RFC 2784, 2890, 8086 |
+//! | IP in IP, SIT | nothing | RFC 2003, 2473, 4213 |
+//!
+//! # Contract
+//! Nothing here allocates or panics, and only headers are read. One tunnel is looked into, not a tunnel in a tunnel.
+
+use crate::parse::{parse_v4, parse_v6};
+use crate::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, Offsets, Parsed, Transport, VlanStack, ethernet};
+
+/// A packet that a tunnel's packet carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inside {
+    /// Its headers. The offsets count from the first byte of the whole frame.
+    pub parsed: Parsed,
+    /// Where the headers around it are. The payload begins behind the UDP header, or where the header of GRE or the
+    /// inner packet begins.
+    pub outer: Offsets,
+    /// What carries it.
+    pub carrier: Carrier,
+}
+
+/// What stands behind the outer IP header of a tunnel's packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// A UDP header, with a checksum or without.
+    Udp {
+        /// Whether the datagram has a checksum.
+        has_checksum: bool,
+    },
+    /// A GRE header.
+    Gre {
+        /// Whether it has a checksum.
+        has_checksum: bool,
+    },
+    /// The inner IP header.
+    Ip,
+}
+
+/// The tunnels over UDP whose packets can be recognised by their port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tunnel {
+    /// Ethernet behind the header of VXLAN.
+    Vxlan,
+    /// Ethernet behind the header of Geneve.
+    Geneve,
+}
+
+impl Tunnel {
+    /// The tunnel whose registered destination port this is; of VXLAN also the one that Linux uses by default.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo_wire::tunnel::Tunnel;
+    ///
+    /// assert_eq!(Tunnel::of_port(4789), Some(Tunnel::Vxlan));
+    /// assert_eq!(Tunnel::of_port(443), None);
+    /// ```
+    #[inline]
+    #[must_use]
+    pub const fn of_port(port: u16) -> Option<Self> {
+        match port {
+            4_789 | 8_472 => Some(Self::Vxlan),
+            6_081 => Some(Self::Geneve),
+            _ => None,
+        }
+    }
+
+    /// The packet inside the datagram of this tunnel that `outer` says stands in `frame`. `None` if the tunnel's header
+    /// is not as its RFC has it (reserved bits, OAM and critical options of Geneve among it), or what is inside is no
+    /// IP packet that can be read.
+    #[must_use]
+    pub fn inside(self, frame: &[u8], outer: &Parsed) -> Option<Inside> {
+        let at = outer.at.payload as usize;
+        let header: &[u8; 8] = frame.get(at..outer.at.end as usize)?.first_chunk()?;
+        let header_bytes = match self {
+            Self::Vxlan => (header[0] == VXLAN_HAS_VNI).then_some(8)?,
+            Self::Geneve => geneve(header).filter(|_| header[1] & GENEVE_ODD == 0)?.0,
+        };
+        read(frame, outer, (at + header_bytes, Begins::Ethernet))
+    }
+}
+
+/// The packet inside `frame`, a packet of a tunnel with the headers `outer`, whose TCP or UDP header begins at
+/// `transport`. `None` if there is none in any of the tunnels above.
+///
+/// A kernel that segments says no more than this place: it forgets which tunnel wrapped the packet.
+#[must_use]
+pub fn inside_at(frame: &[u8], outer: &Parsed, transport: usize) -> Option<Inside> {
+    let body = frame.get(..outer.at.end as usize)?;
+    let payload = outer.at.payload as usize;
+    let starts = match outer.transport {
+        Transport::Udp(_) => in_udp(body, payload),
+        Transport::Other(IPV4_IN_IP | IPV6_IN_IP) => only(Some((payload, Begins::Ip))),
+        Transport::Other(GRE) => only(gre(body, payload, GRE_CHECKSUM | GRE_KEY)),
+        _ => return None,
+    };
+    let is_meant = |inside: &Inside| {
+        let Parsed { at, transport: carried, .. } = inside.parsed;
+        at.transport as usize == transport
+            && matches!(carried, Transport::Tcp(_) | Transport::Udp(_))
+    };
+    starts.into_iter().flatten().find_map(|start| read(frame, outer, start).filter(is_meant))
+}
+
+/// What an inner packet begins with.
+#[derive(Clone, Copy, Debug)]
+enum Begins {
+    Ethernet,
+    Ip,
+}
+
+/// Where an inner packet begins.
+type Start = (usize, Begins);
+
+/// The flags of VXLAN: the network identifier is valid, and nothing else is said.
+const VXLAN_HAS_VNI: u8 = 0x08;
+
+/// Flags of Geneve: a control packet, or an option that must be understood.
+const GENEVE_ODD: u8 = 0xc0;
+
+/// The protocol type of Ethernet in GRE and Geneve.
+const ETHERNET: u16 = 0x6558;
+
+/// Protocol numbers (IANA).
+const IPV4_IN_IP: u8 = 4;
+const IPV6_IN_IP: u8 = 41;
+const GRE: u8 = 47;
+
+/// Flags of GRE, each of which stands for four bytes. Segments cannot share a sequence number, so that is none.
+const GRE_CHECKSUM: u16 = 0x8000;
+const GRE_KEY: u16 = 0x2000;
+
+const fn only(start: Option<Start>) -> [Option<Start>; 6] {
+    [start, None, None, None, None, None]
+}
+
+/// Every place where a packet may begin in the payload of a datagram.
+fn in_udp(body: &[u8], payload: usize) -> [Option<Start>; 6] {
+    let header: Option<&[u8; 8]> = body.get(payload..).and_then(<[u8]>::first_chunk);
+    // GUE of version 0, with options; version 1 is an IP header at once, as in FOU.
+    let gue = header
+        .filter(|header| header[0] >> 5 == 0)
+        .map(|header| (payload + 4 + usize::from(header[0] & 0x1f) * 4, Begins::Ip));
+    [
+        Some((payload + 8, Begins::Ethernet)),
+        Some((payload + 8, Begins::Ip)),
+        header.and_then(geneve).map(|(bytes, begins)| (payload + bytes, begins)),
+        Some((payload, Begins::Ip)),
+        gue,
+        gre(body, payload, GRE_KEY),
+    ]
+}
+
+/// The length of a Geneve header, and what follows.
+fn geneve(header: &[u8; 8]) -> Option<(usize, Begins)> {
+    let begins = begins(u16::from_be_bytes([header[2], header[3]]))?;
+    (header[0] >> 6 == 0).then_some((8 + usize::from(header[0] & 0x3f) * 4, begins))
+}
+
+/// Where the packet behind a GRE header begins that has no flags but those of `fields`.
+fn gre(body: &[u8], at: usize, fields: u16) -> Option<Start> {
+    let header: &[u8; 4] = body.get(at..)?.first_chunk()?;
+    let flags = u16::from_be_bytes([header[0], header[1]]);
+    let begins = begins(u16::from_be_bytes([header[2], header[3]]))?;
+    (flags & !fields == 0).then_some((at + 4 + flags.count_ones() as usize * 4, begins))
+}
+
+const fn begins(protocol_type: u16) -> Option<Begins> {
+    match protocol_type {
+        ETHERNET => Some(Begins::Ethernet),
+        ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => Some(Begins::Ip),
+        _ => None,
+    }
+}
+
+fn read(frame: &[u8], outer: &Parsed, (at, begins): Start) -> Option<Inside> {
+    let body = frame.get(..outer.at.end as usize)?;
+    let (network, vlans) = match begins {
+        Begins::Ip => (at, VlanStack::default()),
+        Begins::Ethernet => {
+            let link = ethernet::read(body.get(at..)?).ok()?;
+            (at + link.network, link.vlans)
+        }
+    };
+    let parsed = match body.get(network)? >> 4 {
+        4 => parse_v4(body, network, vlans).ok()?,
+        6 => parse_v6(body, network, vlans).ok()?,
+        _ => return None,
+    };
+    // Behind a routing header the checksum of UDP covers other addresses than those of the outer header.
+    if outer.ip.has_odd_extensions {
+        return None;
+    }
+    let carrier = match outer.transport {
+        Transport::Udp(udp) => Carrier::Udp { has_checksum: udp.checksum != 0 },
+        Transport::Other(GRE) => {
+            Carrier::Gre { has_checksum: body.get(outer.at.transport as usize)? & 0x80 != 0 }
+        }
+        _ => Carrier::Ip,
+    };
+    Some(Inside { parsed, outer: outer.at, carrier })
+}
