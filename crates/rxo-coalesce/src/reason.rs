@@ -66,6 +66,9 @@ reasons! {
         ZeroEcho => "zero_echo",
         /// A GSO frame.
         AlreadyAggregated => "already_aggregated",
+        /// A partial checksum that is not the packet's own, but that of a packet inside: completing it will change the
+        /// payload.
+        ChecksumElsewhere => "checksum_elsewhere",
         /// PSH with nothing held, where the policy lets such a segment bypass.
         PshAlone => "psh_alone",
         /// A UDP datagram to the port of a tunnel, whose inner packets are not looked at.

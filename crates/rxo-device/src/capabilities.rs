@@ -29,6 +29,9 @@ pub struct SinkCapabilities {
     /// where none need be segmented. A sink that says so and meets a kernel or a guest that does not sends the
     /// frames instead.
     pub segments_udp: bool,
+    /// Whether it segments GSO frames in tunnels over UDP (a [`UdpTunnel`](rxo_frame::UdpTunnel)). A sink of the system
+    /// that does not sends the segments instead.
+    pub segments_tunnels: bool,
     /// Whether it gathers the pieces of a packet without a copy.
     pub gathers: bool,
     /// Whether it completes partial checksums, or delivers where none need be complete.

@@ -28,6 +28,8 @@ pub struct MemoryOptions {
     pub gso_bytes: u32,
     /// Whether it takes GSO frames of UDP.
     pub segments_udp: bool,
+    /// Whether it takes GSO frames in tunnels over UDP.
+    pub segments_tunnels: bool,
     /// The most packets that it holds.
     pub most_packets: usize,
     /// Whether it says that it expands ACK templates. It keeps them as they are.
@@ -41,6 +43,7 @@ impl Default for MemoryOptions {
             mtu: 1_500,
             gso_bytes: 65_535,
             segments_udp: false,
+            segments_tunnels: false,
             most_packets: 1_024,
             expands_acks: false,
         }
@@ -269,13 +272,21 @@ pub struct MemorySink {
 
 impl FrameSink for MemorySink {
     fn capabilities(&self) -> SinkCapabilities {
-        let MemoryOptions { link, mtu, gso_bytes, segments_udp, expands_acks, .. } =
-            self.link.options;
+        let MemoryOptions {
+            link,
+            mtu,
+            gso_bytes,
+            segments_udp,
+            segments_tunnels,
+            expands_acks,
+            ..
+        } = self.link.options;
         SinkCapabilities {
             link,
             mtu,
             gso_bytes,
             segments_udp,
+            segments_tunnels,
             gathers: true,
             completes_checksums: true,
             expands_acks,

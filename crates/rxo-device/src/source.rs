@@ -152,8 +152,9 @@ pub struct SourceCounters {
     pub ring_drops: u64,
     /// Frames that arrived cut short, which the source discarded.
     pub truncated: u64,
-    /// How often the other side of a ring broke a rule: with a chain of buffers, whether there was a frame in it
-    /// or it was to receive one, or with the header of a frame. Nothing of it was given. 0 for other devices.
+    /// Frames that are not what was said of them (a GSO frame of a kind that it neither is nor contains, a checksum
+    /// outside), and how often the other side of a ring broke a rule: with a chain of buffers, whether there was a frame
+    /// in it or it was to receive one, or with the header of a frame. Nothing of it was given.
     pub invalid: u64,
     /// Bytes of those frames that were copied aside on the way here: between guests, for several guests, to
     /// remove a tag, or because the guest had no room. 0 if there is no switch.

@@ -2,7 +2,7 @@
 //! goes with any sink.
 
 use rxo_frame::{FrameBuffer, PoolBuf};
-use rxo_vnet::{VIRTIO_HEADER_BYTES, VNET_HEADER_BYTES};
+use rxo_vnet::VNET_HEADER_BYTES;
 
 use crate::packet::ring::SlotBuf;
 
@@ -25,10 +25,8 @@ pub struct DeviceBuf(Memory);
 #[derive(Debug)]
 enum Memory {
     Slot(SlotBuf),
-    /// The frame follows a `virtio_net_hdr`.
-    Pooled(PoolBuf),
-    /// The frame follows a header with a buffer count, as in rings.
-    Counted(PoolBuf),
+    /// The frame follows a header of so many bytes.
+    Pooled(PoolBuf, u8),
     /// Nothing but the frame, in memory of its own.
     Copied(Vec<u8>),
 }
@@ -42,17 +40,13 @@ impl DeviceBuf {
     /// A buffer in which the frame follows a `virtio_net_hdr`.
     #[inline]
     pub(crate) const fn pooled(buffer: PoolBuf) -> Self {
-        Self(Memory::Pooled(buffer))
+        Self::behind(VNET_HEADER_BYTES, buffer)
     }
 
-    /// A buffer in which the frame follows a header of so many bytes, with a buffer count or without.
+    /// A buffer in which the frame follows a header of so many bytes.
     #[inline]
     pub(crate) const fn behind(header_bytes: usize, buffer: PoolBuf) -> Self {
-        Self(if header_bytes == VNET_HEADER_BYTES {
-            Memory::Pooled(buffer)
-        } else {
-            Memory::Counted(buffer)
-        })
+        Self(Memory::Pooled(buffer, header_bytes as u8))
     }
 
     /// Copies a frame out of its slot into `buffer` and gives the slot back. Does nothing if the
@@ -65,7 +59,7 @@ impl DeviceBuf {
         }
         buffer.set_len(VNET_HEADER_BYTES + bytes.len());
         buffer[VNET_HEADER_BYTES..].copy_from_slice(bytes);
-        self.0 = Memory::Pooled(buffer);
+        *self = Self::pooled(buffer);
     }
 }
 
@@ -89,8 +83,9 @@ impl AsRef<[u8]> for DeviceBuf {
     fn as_ref(&self) -> &[u8] {
         match &self.0 {
             Memory::Slot(slot) => slot.bytes(),
-            Memory::Pooled(buffer) => buffer.get(VNET_HEADER_BYTES..).unwrap_or_default(),
-            Memory::Counted(buffer) => buffer.get(VIRTIO_HEADER_BYTES..).unwrap_or_default(),
+            Memory::Pooled(buffer, header) => {
+                buffer.get(usize::from(*header)..).unwrap_or_default()
+            }
             Memory::Copied(frame) => frame,
         }
     }
@@ -102,7 +97,7 @@ impl FrameBuffer for DeviceBuf {
     fn drop_all(buffers: impl Iterator<Item = Self>) {
         PoolBuf::drop_all(buffers.filter_map(|buffer| match buffer.0 {
             Memory::Slot(_) | Memory::Copied(_) => None,
-            Memory::Pooled(buffer) | Memory::Counted(buffer) => Some(buffer),
+            Memory::Pooled(buffer, _) => Some(buffer),
         }));
     }
 }

@@ -51,6 +51,7 @@ pub mod clock;
 pub mod custody;
 mod device;
 mod fault;
+mod gate;
 pub mod guard;
 mod handover;
 mod interface;

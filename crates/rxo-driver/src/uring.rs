@@ -192,10 +192,11 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::thread;
 
-    use rxo_frame::{Frame, Instant, LinkKind};
+    use rxo_frame::{Frame, Instant};
 
     use super::*;
     use crate::transmit::Transmitter;
+    use crate::transmit::batch::Form;
 
     /// A queue that fails after the kernel has taken some of its entries, which are done later.
     struct Failing {
@@ -256,7 +257,7 @@ mod tests {
         let frames: Vec<_> = (0..10).map(|n| vec![n; 60]).collect();
         let sent = frames.clone();
         let counters = thread::spawn(move || {
-            let mut transmitter = Transmitter::new(queue, LinkKind::Ethernet);
+            let mut transmitter = Transmitter::new(queue, Form::ETHERNET);
             let frames = sent.iter().map(|bytes| Frame::new(&bytes[..], Instant::ZERO));
             transmitter.transmit(frames).unwrap();
             transmitter.counters()

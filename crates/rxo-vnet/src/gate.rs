@@ -57,21 +57,34 @@ impl VnetHeader {
         link: LinkKind,
         frame: &[u8],
     ) -> Result<(ChecksumStatus, Option<Gso>), Invalid> {
-        let status = self.checksum();
-        if let ChecksumStatus::Partial { start, offset } = status
-            && usize::from(start) + usize::from(offset) + 2 > frame.len()
-        {
-            return Err(Invalid::Checksum);
-        }
-        if !self.has_gso() {
-            return Ok((status, None));
-        }
-        let gso = self.gso().ok_or(Invalid::Gso)?;
-        Ok((status, Some(checked_gso(link, frame, (status, gso))?)))
+        let gso = match self.has_gso() {
+            true => Some(self.gso().ok_or(Invalid::Gso)?),
+            false => None,
+        };
+        admit(link, frame, (self.checksum(), gso))
     }
 }
 
-fn checked_gso(
+/// What is said of `frame`, which begins with `link`, compared with the frame: see [`VnetHeader::checked`].
+///
+/// # Errors
+/// [`Invalid`] says what does not fit.
+#[inline]
+pub fn admit(
+    link: LinkKind,
+    frame: &[u8],
+    (status, gso): (ChecksumStatus, Option<Gso>),
+) -> Result<(ChecksumStatus, Option<Gso>), Invalid> {
+    if let ChecksumStatus::Partial { start, offset } = status
+        && usize::from(start) + usize::from(offset) + 2 > frame.len()
+    {
+        return Err(Invalid::Checksum);
+    }
+    let Some(gso) = gso else { return Ok((status, None)) };
+    Ok((status, Some(admit_gso(link, frame, (status, gso))?)))
+}
+
+fn admit_gso(
     link: LinkKind,
     frame: &[u8],
     (status, gso): (ChecksumStatus, Gso),

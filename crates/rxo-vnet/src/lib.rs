@@ -43,7 +43,7 @@ mod packets;
 
 use core::num::NonZeroU16;
 
-pub use gate::{Invalid, segments};
+pub use gate::{Invalid, admit, segments};
 pub use packets::{Packets, packets, utun_prefix};
 use rxo_frame::{ChecksumStatus, Gso, GsoKind, GsoTunnel, Offload, UdpTunnel};
 

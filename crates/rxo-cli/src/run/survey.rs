@@ -80,6 +80,7 @@ impl Survey {
             mtu: self.mtu,
             gso_bytes: 65_535,
             segments_udp: true,
+            segments_tunnels: false,
             gathers: true,
             completes_checksums: true,
             expands_acks: false,

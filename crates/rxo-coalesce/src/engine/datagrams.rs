@@ -10,8 +10,11 @@ use super::Engine;
 use super::apply::flow_key;
 use super::batch::Batch;
 use super::expected::Verification;
+use super::rules::is_described_oddly;
 use super::take::{HEADER_FRAMES, PAYLOAD_FRAMES, prefetch_header};
-use crate::datagrams::{DatagramShape, ExpectedDatagram, plain_datagram, with_datagram};
+use crate::datagrams::{
+    CHECKSUM_AT, DatagramShape, ExpectedDatagram, plain_datagram, with_datagram,
+};
 use crate::held::Segment;
 use crate::{Candidate, FlushReason, Kind, Verdict, verdict};
 
@@ -36,7 +39,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
         let (candidate, udp) = plain_datagram::<S, B>(frame, network)?;
         let policy = &self.config.policy;
-        let is_refused = frame.gso.is_some()
+        let transport = candidate.at.transport as usize;
+        let is_refused = is_described_oddly(frame, transport, CHECKSUM_AT)
             || with_datagram(key.destination_port(), &udp, candidate.at, policy).is_err();
         if is_refused || !(self.is_trusted(frame) || self.is_datagram_right(&key, &candidate)) {
             return None;

@@ -6,6 +6,7 @@
 //! returns `None` and has changed nothing but what the rules would flush as well.
 
 use rxo_frame::{Frame, FrameBuffer, LinkKind};
+use rxo_wire::tcp::CHECKSUM_AT;
 use rxo_wire::{
     ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowHash, FlowKey, PROTOCOL_TCP, Plain,
     checksum, ethertype,
@@ -14,6 +15,7 @@ use rxo_wire::{
 use super::apply::flow_key;
 use super::batch::Batch;
 use super::in_turn::plain_ack;
+use super::rules::is_described_oddly;
 use super::{Engine, most_payload};
 use crate::candidate::with_payload;
 use crate::datagrams::DatagramShape;
@@ -100,7 +102,8 @@ impl<B: FrameBuffer> Engine<B> {
         let plain = S::plain(packet)?;
         let may_start = (1..=self.plain_payload_bytes).contains(&plain.payload_bytes)
             || self.breaks_no_rule::<S>(plain, packet);
-        if !may_start || frame.gso.is_some() || S::may_be_marked_ce(packet) {
+        let is_odd = is_described_oddly(frame, network + S::IP_BYTES, CHECKSUM_AT);
+        if !may_start || is_odd || S::may_be_marked_ce(packet) {
             return None;
         }
         if !S::is_checksum_right(packet) {
@@ -156,7 +159,8 @@ impl<B: FrameBuffer> Engine<B> {
         let frame = batch.get(slot)?;
         let packet = frame.bytes().get(network..)?;
         let plain = S::plain(packet)?;
-        if plain.payload_bytes != 0 || frame.gso.is_some() {
+        if plain.payload_bytes != 0 || is_described_oddly(frame, network + S::IP_BYTES, CHECKSUM_AT)
+        {
             return None;
         }
         if !S::is_checksum_right(packet) || S::may_be_marked_ce(packet) {
@@ -276,8 +280,8 @@ impl<B: FrameBuffer> Engine<B> {
             header_bytes: at.payload - at.network,
             payload_bytes: at.payload_bytes(),
         };
-        let is_refused =
-            frame.gso.is_some() || with_payload((ip, tcp, *at), &self.config.policy).is_err();
+        let is_refused = is_described_oddly(frame, network + S::IP_BYTES, CHECKSUM_AT)
+            || with_payload((ip, tcp, *at), &self.config.policy).is_err();
         if is_refused || !(self.is_trusted(frame) || self.is_sum_right::<S>(plain, packet)) {
             return None;
         }

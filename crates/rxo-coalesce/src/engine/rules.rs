@@ -4,13 +4,13 @@
 //! would decide alike.
 
 use rxo_frame::{Frame, FrameBuffer};
-use rxo_wire::{IpVersion, Malformed, Parsed, Transport, Unparsed, checksum};
+use rxo_wire::{IpVersion, Malformed, Parsed, Transport, Unparsed, checksum, tcp};
 
 use super::Engine;
 use super::apply::flow_key;
 use super::batch::Batch;
 use crate::acks::{ack_candidate, ack_verdict, is_pure};
-use crate::datagrams::datagram;
+use crate::datagrams::{self, datagram};
 use crate::expected::{V4, V6};
 use crate::held::Segment;
 use crate::single::Starts;
@@ -70,6 +70,10 @@ impl<B: FrameBuffer> Engine<B> {
         if frame.gso.is_some() {
             return Err(BypassReason::AlreadyAggregated);
         }
+        let field = if candidate.is_datagram { datagrams::CHECKSUM_AT } else { tcp::CHECKSUM_AT };
+        if frame.checksum.is_elsewhere(candidate.at.transport as usize, field as u16) {
+            return Err(BypassReason::ChecksumElsewhere);
+        }
         match self.is_intact(frame, parsed) {
             true => Ok(candidate),
             false if candidate.is_datagram => Err(BypassReason::BadUdpChecksum),
@@ -83,6 +87,8 @@ impl<B: FrameBuffer> Engine<B> {
             || checksum::verify_transport(parsed, frame.bytes(), self.config.summer)
     }
 
+    /// Whether the checksum needs no look. One that is partial must be the packet's own: a tier that does not compare
+    /// frames with those held asks [`is_described_oddly`] first.
     #[inline]
     pub(super) fn is_trusted(&self, frame: &Frame<B>) -> bool {
         self.config.trust_checksums || frame.checksum.is_trusted()
@@ -178,4 +184,15 @@ impl<B: FrameBuffer> Engine<B> {
         };
         self.deliver_untouched(slot, Starts::UNKNOWN, reason);
     }
+}
+
+/// Whether a frame says more of itself than the fast tiers know: it is a GSO frame, or its partial checksum is not the
+/// one in the `field`-th byte of the transport header at `transport`.
+#[inline(always)]
+pub(super) const fn is_described_oddly<B>(
+    frame: &Frame<B>,
+    transport: usize,
+    field: usize,
+) -> bool {
+    frame.gso.is_some() || frame.checksum.is_elsewhere(transport, field as u16)
 }

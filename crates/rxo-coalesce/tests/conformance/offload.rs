@@ -2,9 +2,10 @@
 
 use rxo_frame::{ChecksumStatus, GsoKind};
 use rxo_testkit::promise::Merged;
-use rxo_testkit::{Packet, seg};
+use rxo_testkit::script::{Script, Setup};
+use rxo_testkit::{Packet, seg, udp};
 
-use crate::{deliver_under, groups};
+use crate::{deliver_under, groups, run_all_forms};
 
 fn merged(packets: &[Packet]) -> Merged {
     let (observed, _) = deliver_under("linux-gro", packets);
@@ -33,6 +34,40 @@ fn partial_checksums_are_merged_unread() {
     for base in [seg().partial(), seg().v6().partial()] {
         let said = merged(&[base.clone(), base.seq(200)]);
         assert!(said.status.is_partial());
+    }
+}
+
+/// The checksum of a packet inside: what is to be completed is part of the payload. A wrong checksum of the packet itself
+/// would become a right one.
+#[test]
+fn a_partial_checksum_elsewhere_vouches_for_nothing() {
+    let inside = |packet: Packet| packet.partial_elsewhere(24, 16);
+    for (first, second) in [
+        (seg(), seg().seq(200)),
+        (seg().bad_checksum(), seg().seq(200).bad_checksum()),
+        (seg().v6(), seg().v6().seq(200)),
+        (udp(), udp()),
+    ] {
+        for trusts_checksums in [false, true] {
+            let frames =
+                [inside(first.clone()), inside(second.clone())].map(|packet| packet.frame());
+            let setup = Setup { trusts_checksums, ..Setup::new("linux-gro") };
+            let observed = run_all_forms(Script::one_poll(setup, frames.to_vec()));
+            assert_eq!(groups(&observed), [vec![0], vec![1]]);
+        }
+    }
+}
+
+/// The start is right and the field is not that of TCP, or the reverse.
+#[test]
+fn a_partial_checksum_in_another_field_vouches_for_nothing() {
+    for (bytes, offset) in [(0, 6), (0, 17), (2, 16), (u16::MAX - 34, 16)] {
+        let packets = [
+            seg().partial_elsewhere(bytes, offset),
+            seg().seq(200).partial_elsewhere(bytes, offset),
+        ];
+        let (observed, _) = deliver_under("linux-gro", &packets);
+        assert_eq!(groups(&observed), [vec![0], vec![1]], "{bytes} {offset}");
     }
 }
 

@@ -2,13 +2,13 @@
 //!
 //! Separate from the middleware that uses it, because it decides nothing.
 
-use rxo_frame::{Frame, Gso, GsoKind, LinkKind};
-use rxo_wire::segmentation::{Checksums, segment};
-use rxo_wire::{Parsed, Transport, parse, parse_ip};
+use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, LinkKind};
+use rxo_wire::segmentation::{Checksums, Stated, segment_stated};
+use rxo_wire::{parse, parse_ip};
 
 /// Gives the segments of `frame` in order, with `checksums`. Their metadata is that of `frame`. Returns
-/// `false`, and gives nothing, if `frame` is not a GSO frame of TCP or UDP with payload, or a segment of it would
-/// be longer than IP allows. Allocates room for one segment.
+/// `false`, and gives nothing, if `frame` is not a GSO frame of TCP or UDP with payload, in a tunnel or not, or a segment
+/// of it would be longer than IP allows. Allocates room for one segment.
 pub(super) fn cut(
     frame: Frame<&[u8]>,
     link: LinkKind,
@@ -20,10 +20,9 @@ pub(super) fn cut(
         LinkKind::Ethernet => parse(frame.bytes),
         LinkKind::RawIp => parse_ip(frame.bytes),
     };
-    let segments = parsed
-        .ok()
-        .filter(|parsed| is_of_kind(parsed, kind))
-        .and_then(|parsed| segment(frame.bytes, &parsed, size, checksums).ok());
+    let segments = stated(frame.checksum, kind)
+        .zip(parsed.ok())
+        .and_then(|(it, parsed)| segment_stated(frame.bytes, &parsed, it, size, checksums).ok());
     let Some(mut segments) = segments else { return false };
     let mut bytes = vec![0; segments.header_bytes() + usize::from(size.get())];
     let mut is_cut = false;
@@ -34,11 +33,13 @@ pub(super) fn cut(
     is_cut
 }
 
-/// Whether the packet is what its owner says: a TCP segment must not be cut as datagrams, or the reverse.
-const fn is_of_kind(parsed: &Parsed, kind: GsoKind) -> bool {
-    match kind {
-        GsoKind::TcpV4 | GsoKind::TcpV6 => matches!(parsed.transport, Transport::Tcp(_)),
-        GsoKind::Udp => matches!(parsed.transport, Transport::Udp(_)),
-        GsoKind::UdpFragment | GsoKind::AckTemplate => false,
-    }
+/// The headers that are to be segmented: a TCP segment must not be cut as datagrams, or the reverse, and what a tunnel
+/// carries is described by the headers inside.
+fn stated(checksum: ChecksumStatus, kind: GsoKind) -> Option<Stated> {
+    let (protocol, is_v6) = kind.segments().filter(|_| kind != GsoKind::UdpFragment)?;
+    let transport = match checksum {
+        ChecksumStatus::Partial { start, .. } => Some(start.into()),
+        ChecksumStatus::Unknown | ChecksumStatus::Verified => None,
+    };
+    Some(Stated { protocol, is_v6, transport })
 }

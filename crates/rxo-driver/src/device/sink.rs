@@ -12,6 +12,7 @@ use rxo_frame::{Gather, Load};
 
 use crate::interface::Interface;
 use crate::link_watch::LinkWatch;
+use crate::transmit::batch::Form;
 use crate::transmit::{Transmitter, Writer};
 
 /// The part of a sink that differs between kinds of devices.
@@ -51,8 +52,9 @@ pub struct DeviceSink {
 
 impl DeviceSink {
     pub(crate) fn new(port: impl Port + 'static) -> Self {
-        let link = port.capabilities().link;
-        let transmitter = Transmitter::new(Box::new(port) as Box<dyn Port>, link);
+        let SinkCapabilities { link, segments_tunnels: takes_tunnels, .. } = port.capabilities();
+        let form = Form { link, takes_tunnels };
+        let transmitter = Transmitter::new(Box::new(port) as Box<dyn Port>, form);
         Self { transmitter, watch: LinkWatch::default() }
     }
 

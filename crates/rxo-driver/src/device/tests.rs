@@ -124,6 +124,7 @@ impl Port for Sender {
             mtu: 1_300,
             gso_bytes: 0,
             segments_udp: false,
+            segments_tunnels: false,
             gathers: true,
             completes_checksums: false,
             expands_acks: false,

@@ -51,6 +51,7 @@ impl Port for PacketPort {
             mtu: self.mtu,
             gso_bytes: LARGEST_PACKET_BYTES,
             segments_udp: true,
+            segments_tunnels: false,
             gathers: true,
             completes_checksums: true,
             expands_acks: false,

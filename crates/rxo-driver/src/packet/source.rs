@@ -189,6 +189,10 @@ impl PacketSource {
                     self.counters.truncated += 1;
                     discards -= 1;
                 }
+                Taken::Invalid => {
+                    self.counters.invalid += 1;
+                    discards -= 1;
+                }
                 Taken::NoBuffer => {
                     self.lacks_buffer = true;
                     break;

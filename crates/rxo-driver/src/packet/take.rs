@@ -8,12 +8,13 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use rxo_device::Verdict;
-use rxo_frame::{Frame, Pool, VlanTag};
+use rxo_frame::{Frame, LinkKind, Pool, VlanTag};
 use rxo_vnet::VNET_HEADER_BYTES;
 
 use super::ring::Slot;
 use crate::buffer::{DeviceBuf, GIANT_BUFFER_BYTES, LARGE_BUFFER_BYTES};
 use crate::clock::StampScale;
+use crate::gate;
 use crate::sys;
 
 /// The protocol of a VLAN tag for which the kernel reports none.
@@ -29,6 +30,8 @@ pub(super) enum Taken {
     Own,
     /// A frame that the kernel cut short, which was discarded.
     CutShort,
+    /// A frame that is not what the kernel says of it, which was discarded.
+    Invalid,
     /// A large frame, but no buffer to read it into is free.
     NoBuffer,
     /// The socket failed; the slot is unchanged.
@@ -79,7 +82,10 @@ pub(super) fn take(
             taken => taken,
         };
     }
-    let said = Said::of(&slot, scale);
+    let Some(said) = Said::of(&slot, scale).compared(slot.bytes()) else {
+        slot.give_back();
+        return Taken::Invalid;
+    };
     if look(said.frame(slot.bytes())) == Verdict::Consumed {
         let bytes = slot.bytes().len();
         slot.give_back();
@@ -104,6 +110,14 @@ impl Said {
             gso: vnet.gso(),
             vlan: vlan(slot),
         })
+    }
+
+    /// This, if `bytes` are such a frame.
+    #[inline]
+    fn compared(self, bytes: &[u8]) -> Option<Self> {
+        let (checksum, gso) =
+            gate::compared(LinkKind::Ethernet, bytes, (self.0.checksum, self.0.gso))?;
+        Some(Self(Frame { checksum, gso, ..self.0 }))
     }
 
     #[inline]
@@ -143,7 +157,8 @@ fn take_large(slot: Slot<'_>, socket: BorrowedFd<'_>, pools: &Pools, scale: Stam
         return Taken::CutShort;
     }
     buffer.truncate(read);
-    Taken::Frame(said.frame(DeviceBuf::pooled(buffer)))
+    let bytes = DeviceBuf::pooled(buffer);
+    said.compared(bytes.as_ref()).map_or(Taken::Invalid, |said| Taken::Frame(said.frame(bytes)))
 }
 
 /// Gives a slot back unused, and discards the queued frame that belongs to it, if there is one.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rxo_device::DeviceError;
 
+use super::offload::Offloads;
 use super::sink::TapPort;
 use super::{SubmitMode, TapKind, TapSource, offload};
 use crate::device::DeviceSink;
@@ -90,8 +91,8 @@ pub(super) struct TapDevice {
     pub(super) label: String,
     pub(super) kind: TapKind,
     pub(super) interface: Interface,
-    /// Whether the kernel accepts GSO frames of UDP.
-    pub(super) segments_udp: bool,
+    /// What the kernel accepts.
+    pub(super) offloads: Offloads,
     file: File,
     before: Option<Before>,
 }
@@ -113,9 +114,10 @@ impl TapDevice {
             .map_err(|error| refused(&label, kind, name, error))?;
         let interface = Interface::find(name)?;
         let before = if existed { Some(Before::read(&interface, &file)?) } else { None };
-        let mut device = Self { label, kind, interface, segments_udp: false, file, before };
-        device.segments_udp =
-            offload::enable(device.file.as_fd()).map_err(|e| fault::opening(&device.label, e))?;
+        let offloads = Offloads::default();
+        let mut device = Self { label, kind, interface, offloads, file, before };
+        device.offloads = offload::enable(device.file.as_fd(), kind)
+            .map_err(|e| fault::opening(&device.label, e))?;
         Ok(device)
     }
 
@@ -125,7 +127,7 @@ impl TapDevice {
         let file = File::from(descriptor);
         let interface = Interface::find("lo").expect("every system has one");
         let (label, kind) = ("tap:test".to_owned(), TapKind::Tap);
-        Self { label, kind, interface, segments_udp: false, file, before: None }
+        Self { label, kind, interface, offloads: Offloads::default(), file, before: None }
     }
 
     /// What an error on the descriptor means.

@@ -5,21 +5,50 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use libc::{c_int, c_uint, c_ulong};
-use rxo_vnet::VNET_HEADER_BYTES;
+use rxo_vnet::{TUNNEL_HEADER_BYTES, VNET_HEADER_BYTES};
 
 use super::TapKind;
 use crate::sys;
 
-/// The offloads that the stack may use towards us: checksums, TCP GSO, and UDP GSO if the kernel knows
-/// it. The sets are tried in order until the kernel accepts one.
-const OFFLOADS: [c_uint; 3] = {
-    let tcp = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
-    [
-        tcp | libc::TUN_F_TSO_ECN | libc::TUN_F_USO4 | libc::TUN_F_USO6,
-        tcp | libc::TUN_F_TSO_ECN,
-        libc::TUN_F_CSUM,
-    ]
+/// The offloads that the stack may use towards us, and accepts from us: checksums, TCP GSO, and what newer kernels know:
+/// UDP GSO (6.2), tunnels over UDP (6.17). The sets are tried in order until the kernel accepts one.
+const OFFLOADS: [Offloads; 4] = {
+    let all = Offloads { tcp: true, ecn: true, udp: true, tunnels: true };
+    let none = Offloads { tcp: false, ecn: false, udp: false, tunnels: false };
+    let without_tunnels = Offloads { tunnels: false, ..all };
+    [all, without_tunnels, Offloads { udp: false, ..without_tunnels }, none]
 };
+
+/// What the kernel accepts beside partial checksums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Offloads {
+    tcp: bool,
+    ecn: bool,
+    /// GSO frames of UDP.
+    pub(super) udp: bool,
+    /// GSO frames in tunnels over UDP.
+    pub(super) tunnels: bool,
+}
+
+/// Of `linux/if_tun.h`, not in `libc` yet.
+const TUN_F_UDP_TUNNEL_GSO: c_uint = 0x80;
+const TUN_F_UDP_TUNNEL_GSO_CSUM: c_uint = 0x100;
+
+impl Offloads {
+    /// The length of the header before every packet, in bytes.
+    pub(super) const fn header_bytes(self) -> usize {
+        if self.tunnels { TUNNEL_HEADER_BYTES } else { VNET_HEADER_BYTES }
+    }
+
+    const fn flags(self) -> c_uint {
+        let tcp = if self.tcp { libc::TUN_F_TSO4 | libc::TUN_F_TSO6 } else { 0 };
+        let ecn = if self.ecn { libc::TUN_F_TSO_ECN } else { 0 };
+        let udp = if self.udp { libc::TUN_F_USO4 | libc::TUN_F_USO6 } else { 0 };
+        let tunnels =
+            if self.tunnels { TUN_F_UDP_TUNNEL_GSO | TUN_F_UDP_TUNNEL_GSO_CSUM } else { 0 };
+        libc::TUN_F_CSUM | tcp | ecn | udp | tunnels
+    }
+}
 
 /// Makes the interface `name` or takes it over, with a `virtio_net_hdr` before every packet.
 pub(super) fn attach(tun: BorrowedFd<'_>, kind: TapKind, name: &str) -> io::Result<()> {
@@ -50,13 +79,13 @@ pub(super) fn set_header_bytes(tun: BorrowedFd<'_>, mut bytes: c_int) -> io::Res
     Ok(())
 }
 
-/// Sets the length of the header, and enables as many offloads as the kernel knows. Returns whether UDP GSO is
-/// among them: a kernel that knows it accepts such frames from us as well (Linux 6.2 and later).
-pub(super) fn enable(tun: BorrowedFd<'_>) -> io::Result<bool> {
-    set_header_bytes(tun, VNET_HEADER_BYTES as c_int)?;
-    let mut result = Ok(false);
-    for offloads in OFFLOADS {
-        result = set_offloads(tun, offloads).map(|()| offloads & libc::TUN_F_USO4 != 0);
+/// Enables as many offloads as the kernel knows, and sets the length of the header that they need. Returns them. Of a TUN
+/// the kernel checks a tunnel's offsets as if there were an Ethernet header, so it gets none.
+pub(super) fn enable(tun: BorrowedFd<'_>, kind: TapKind) -> io::Result<Offloads> {
+    let mut result = Ok(Offloads::default());
+    for offloads in OFFLOADS.into_iter().filter(|it| !it.tunnels || kind == TapKind::Tap) {
+        set_header_bytes(tun, offloads.header_bytes() as c_int)?;
+        result = set_offloads(tun, offloads.flags()).map(|()| offloads);
         if result.is_ok() {
             break;
         }

@@ -12,6 +12,7 @@ use super::device::TapDevice;
 use crate::buffer::{DeviceBuf, LARGE_BUFFER_BYTES};
 use crate::clock;
 use crate::device::SystemSource;
+use crate::gate;
 
 /// Buffers of 64 KiB: two default budgets.
 const BUFFERS: usize = 128;
@@ -52,9 +53,10 @@ impl TapSource {
             Ok(bytes) if bytes == buffer.capacity() => Ok(Read::CutShort),
             Ok(bytes) => {
                 buffer.truncate(bytes);
-                let header = VnetHeader::read(&buffer);
+                let header_bytes = self.device.offloads.header_bytes();
+                let header = VnetHeader::read_long(&buffer, header_bytes);
                 Ok(header.map_or(Read::CutShort, |header| {
-                    Read::Packet(header, DeviceBuf::pooled(buffer))
+                    Read::Packet(header, DeviceBuf::behind(header_bytes, buffer))
                 }))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Read::Nothing),
@@ -92,8 +94,16 @@ impl FrameSource for TapSource {
         let mut arrived_at = None;
         let (mut given, mut discards) = (0, MOST_DISCARDS);
         while given < budget && discards > 0 {
-            let (header, bytes) = match self.read()? {
-                Read::Packet(header, bytes) => (header, bytes),
+            let ((checksum, gso), bytes) = match self.read()? {
+                Read::Packet(header, bytes) => {
+                    let (link, said) = (self.device.kind.link(), (header.checksum(), header.gso()));
+                    let Some(said) = gate::compared(link, bytes.as_ref(), said) else {
+                        self.counters.invalid += 1;
+                        discards -= 1;
+                        continue;
+                    };
+                    (said, bytes)
+                }
                 Read::CutShort => {
                     self.counters.truncated += 1;
                     discards -= 1;
@@ -105,7 +115,6 @@ impl FrameSource for TapSource {
             let arrived_at = *arrived_at.get_or_insert_with(clock::now);
             self.counters.frames += 1;
             self.counters.bytes += bytes.as_ref().len() as u64;
-            let (checksum, gso) = (header.checksum(), header.gso());
             batch.push(Frame { bytes, arrived_at, checksum, gso, vlan: None });
         }
         Ok(given)

@@ -9,8 +9,8 @@ use std::marker::PhantomData;
 use std::ptr;
 
 use libc::iovec;
-use rxo_frame::{Gather, GsoKind, LinkKind, VlanTag};
-use rxo_vnet::{VNET_HEADER_BYTES, VnetHeader};
+use rxo_frame::{Gather, Gso, GsoKind, GsoTunnel, LinkKind, VlanTag};
+use rxo_vnet::{TUNNEL_HEADER_BYTES, VNET_HEADER_BYTES, VnetHeader};
 
 /// The most pieces that the kernel accepts for one packet, its header included.
 pub(crate) const MOST_PIECES: usize = libc::UIO_MAXIOV as usize;
@@ -19,8 +19,34 @@ pub(crate) const MOST_PIECES: usize = libc::UIO_MAXIOV as usize;
 const ADDRESS_BYTES: usize = 12;
 const TAG_BYTES: usize = 4;
 
-/// The `virtio_net_hdr`, followed by the VLAN tag to be inserted into the frame, if there is one.
-type Head = [u8; VNET_HEADER_BYTES + TAG_BYTES];
+/// Room for the longest `virtio_net_hdr`, followed by the VLAN tag to be inserted into the frame, if there is one.
+type Head = [u8; TUNNEL_HEADER_BYTES + TAG_BYTES];
+
+/// In which form a device takes packets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    /// What a packet begins with.
+    pub(crate) link: LinkKind,
+    /// Whether the header can name a tunnel over UDP. It is longer then.
+    pub(crate) takes_tunnels: bool,
+}
+
+impl Form {
+    /// Ethernet frames behind headers that name no tunnel.
+    #[cfg(test)]
+    pub(crate) const ETHERNET: Self = Self { link: LinkKind::Ethernet, takes_tunnels: false };
+
+    /// Whether a GSO frame must be cut into its segments here, because no header can say what the device is to do.
+    #[inline]
+    pub(crate) fn must_cut(self, gso: Option<Gso>) -> bool {
+        let tunnel = gso.and_then(|gso| gso.tunnel);
+        tunnel.is_some_and(|tunnel| !self.takes_tunnels || tunnel == GsoTunnel::OTHER)
+    }
+
+    const fn header_bytes(self) -> usize {
+        if self.takes_tunnels { TUNNEL_HEADER_BYTES } else { VNET_HEADER_BYTES }
+    }
+}
 
 /// One packet of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -67,9 +93,9 @@ impl Messages {
     }
 
     /// Begins an empty batch for packets whose pieces live for `'a`.
-    pub(crate) fn begin<'s, 'a>(&'s mut self, link: LinkKind) -> Batch<'s, 'a> {
+    pub(crate) fn begin<'s, 'a>(&'s mut self, form: Form) -> Batch<'s, 'a> {
         self.clear();
-        Batch { messages: self, link, pieces_of: PhantomData }
+        Batch { messages: self, form, pieces_of: PhantomData }
     }
 
     fn clear(&mut self) {
@@ -82,7 +108,7 @@ impl Messages {
 /// A batch to which packets are added.
 pub(crate) struct Batch<'s, 'a> {
     messages: &'s mut Messages,
-    link: LinkKind,
+    form: Form,
     pieces_of: PhantomData<&'a [u8]>,
 }
 
@@ -96,7 +122,7 @@ impl<'s, 'a> Batch<'s, 'a> {
         part: Option<usize>,
     ) -> bool {
         let vlan = packet.vlan();
-        if vlan.is_some() && self.link == LinkKind::RawIp {
+        if vlan.is_some() && self.form.link == LinkKind::RawIp {
             return false;
         }
         let first_piece = self.messages.pieces.len();
@@ -112,7 +138,8 @@ impl<'s, 'a> Batch<'s, 'a> {
             return false;
         }
         let offload = packet.offload();
-        self.messages.heads.push(head(VnetHeader::for_packet(offload, tag_bytes(vlan)), vlan));
+        let header = VnetHeader::for_packet(offload, tag_bytes(vlan));
+        self.messages.heads.push(head(self.form, header, vlan));
         self.messages.list.push(Message {
             item,
             part,
@@ -141,6 +168,11 @@ impl<'s, 'a> Batch<'s, 'a> {
         });
     }
 
+    /// The form of its packets.
+    pub(crate) const fn form(&self) -> Form {
+        self.form
+    }
+
     /// Whether it has no packets.
     pub(crate) fn is_empty(&self) -> bool {
         self.messages.list.is_empty()
@@ -149,9 +181,10 @@ impl<'s, 'a> Batch<'s, 'a> {
     /// Completes the batch. From here on the heads do not move, so pieces can point to them.
     pub(crate) fn seal(self) -> Sealed<'s, 'a> {
         let Messages { heads, pieces, list } = &mut *self.messages;
+        let header_bytes = self.form.header_bytes();
         for (head, message) in heads.iter().zip(list) {
-            let (header, tag) = head.split_at(VNET_HEADER_BYTES);
-            pieces[message.first_piece] = piece(header);
+            let (header, tag) = head.split_at(TUNNEL_HEADER_BYTES);
+            pieces[message.first_piece] = piece(&header[..header_bytes]);
             if message.tagged {
                 pieces[message.first_piece + 2] = piece(tag);
             }
@@ -203,12 +236,16 @@ const fn tag_bytes(vlan: Option<VlanTag>) -> u16 {
     if vlan.is_some() { TAG_BYTES as u16 } else { 0 }
 }
 
-fn head(header: VnetHeader, vlan: Option<VlanTag>) -> Head {
-    let mut head = [0; VNET_HEADER_BYTES + TAG_BYTES];
-    head[..VNET_HEADER_BYTES].copy_from_slice(&header.to_bytes());
+fn head(form: Form, header: VnetHeader, vlan: Option<VlanTag>) -> Head {
+    let mut head = [0; TUNNEL_HEADER_BYTES + TAG_BYTES];
+    if form.takes_tunnels {
+        head[..TUNNEL_HEADER_BYTES].copy_from_slice(&header.to_tunnel_bytes());
+    } else {
+        head[..VNET_HEADER_BYTES].copy_from_slice(&header.to_bytes());
+    }
     if let Some(tag) = vlan {
-        head[VNET_HEADER_BYTES..][..2].copy_from_slice(&tag.tpid.get().to_be_bytes());
-        head[VNET_HEADER_BYTES + 2..].copy_from_slice(&tag.tci.to_be_bytes());
+        head[TUNNEL_HEADER_BYTES..][..2].copy_from_slice(&tag.tpid.get().to_be_bytes());
+        head[TUNNEL_HEADER_BYTES + 2..].copy_from_slice(&tag.tci.to_be_bytes());
     }
     head
 }

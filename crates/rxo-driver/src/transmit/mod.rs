@@ -9,6 +9,7 @@
 
 mod backlog;
 pub(crate) mod batch;
+mod cutter;
 mod refusal;
 mod sendmmsg;
 mod transmitter;

@@ -7,7 +7,8 @@ use rxo_device::SinkCounters;
 use rxo_frame::{Gather, GsoKind, LinkKind};
 
 use super::backlog::Backlog;
-use super::batch::{Batch, Message, Messages, Sealed};
+use super::batch::{Batch, Form, Message, Messages, Sealed};
+use super::cutter::Cutter;
 use super::refusal::{Refusal, Refused, TRY_AGAIN_AFTER};
 use super::{Writer, Written};
 
@@ -21,10 +22,11 @@ const USUAL_PIECES: usize = 48;
 #[derive(Debug)]
 pub(crate) struct Transmitter<W> {
     writer: W,
-    link: LinkKind,
+    form: Form,
     messages: Messages,
     singles: Messages,
     backlog: Backlog,
+    cutter: Cutter,
     tally: Tally,
 }
 
@@ -34,6 +36,7 @@ struct Tally {
     counters: SinkCounters,
     refused: Refused,
     notice: Option<String>,
+    has_cut: bool,
 }
 
 /// Why submitting a batch stopped.
@@ -47,13 +50,14 @@ enum Stop {
 }
 
 impl<W: Writer> Transmitter<W> {
-    pub(crate) fn new(writer: W, link: LinkKind) -> Self {
+    pub(crate) fn new(writer: W, form: Form) -> Self {
         Self {
             writer,
-            link,
+            form,
             messages: Messages::with_room(CHUNK, USUAL_PIECES),
             singles: Messages::with_room(CHUNK, 2),
             backlog: Backlog::new(),
+            cutter: Cutter::new(),
             tally: Tally::default(),
         }
     }
@@ -100,7 +104,7 @@ impl<W: Writer> Transmitter<W> {
             } else if self.is_blocked() {
                 packets.by_ref().for_each(|packet| self.keep(packet));
             } else {
-                result = self.send_chunk(packets.by_ref().take(CHUNK));
+                result = self.send_chunk(&mut packets);
             }
         }
         result
@@ -112,7 +116,7 @@ impl<W: Writer> Transmitter<W> {
     /// If the device is lost. The kept packets are counted as dropped.
     pub(crate) fn resume(&mut self) -> io::Result<()> {
         while self.is_blocked() {
-            let mut batch = self.messages.begin(self.link);
+            let mut batch = self.messages.begin(self.form);
             for (n, frame) in self.backlog.iter().take(CHUNK).enumerate() {
                 // `keep_frame` has checked that it can be encoded.
                 batch.push(frame, n, None);
@@ -150,27 +154,41 @@ impl<W: Writer> Transmitter<W> {
         self.backlog.forget(kept);
     }
 
-    /// Sends up to [`CHUNK`] packets, and keeps those for which there is no room.
+    /// Sends up to [`CHUNK`] packets, and keeps those for which there is no room. Stops behind a GSO frame that must be
+    /// cut.
     fn send_chunk<'a, G: Gather<'a>>(
         &mut self,
-        packets: impl Iterator<Item = G>,
+        packets: &mut impl Iterator<Item = G>,
     ) -> io::Result<()> {
-        let mut items = [None; CHUNK];
-        let mut batch = self.messages.begin(self.link);
-        for (n, packet) in packets.enumerate() {
+        let (mut items, mut to_cut) = ([None; CHUNK], None);
+        let mut batch = self.messages.begin(self.form);
+        for (n, packet) in packets.by_ref().take(CHUNK).enumerate() {
+            if packet.frame_count() == 1 && self.form.must_cut(packet.offload().gso) {
+                to_cut = Some(packet);
+                break;
+            }
             items[n] = Some(packet);
             self.tally.encode(&mut batch, packet, n);
         }
-        if batch.is_empty() {
-            return Ok(());
+        let mut result = Ok(());
+        if !batch.is_empty() {
+            let mut sending = Sending { writer: &mut self.writer, tally: &mut self.tally };
+            let (form, cutter) = (self.form, &mut self.cutter);
+            let mut keeping = Keeping { backlog: &mut self.backlog, form, cutter };
+            result = sending.send(&batch.seal(), &items, &mut self.singles, &mut keeping);
         }
-        let mut sending = Sending { writer: &mut self.writer, tally: &mut self.tally };
-        let mut keeping = Keeping { backlog: &mut self.backlog, link: self.link };
-        sending.send(&batch.seal(), &items, &mut self.singles, &mut keeping)
+        match (to_cut, &result) {
+            (Some(packet), Ok(())) => self.keep(packet),
+            (Some(packet), Err(_)) => self.tally.drop_packet(packet.frame_count()),
+            (None, _) => return result,
+        }
+        result.and_then(|()| self.resume())
     }
 
     fn keep<'a, G: Gather<'a>>(&mut self, packet: G) {
-        Keeping { backlog: &mut self.backlog, link: self.link }.keep(packet, None, &mut self.tally);
+        let (form, cutter) = (self.form, &mut self.cutter);
+        let mut keeping = Keeping { backlog: &mut self.backlog, form, cutter };
+        keeping.keep(packet, None, &mut self.tally);
     }
 }
 
@@ -178,8 +196,9 @@ impl Tally {
     /// Adds a packet whole, or its original frames if its kind was refused.
     fn encode<'a, G: Gather<'a>>(&mut self, batch: &mut Batch<'_, 'a>, packet: G, item: usize) {
         let is_aggregate = packet.frame_count() > 1;
-        let kind = packet.offload().gso.map(|gso| gso.kind);
-        let skip = is_aggregate && kind.is_some_and(|kind| self.refused.skip(kind));
+        let gso = packet.offload().gso;
+        let skip = is_aggregate
+            && (batch.form().must_cut(gso) || gso.is_some_and(|gso| self.refused.skip(gso.kind)));
         if !skip && batch.push(packet, item, None) {
             return;
         }
@@ -217,6 +236,14 @@ impl Tally {
         }
     }
 
+    /// Remembers the first GSO frame that had to be cut here, which the user should know of once.
+    fn note_cut(&mut self) {
+        if !self.has_cut {
+            self.has_cut = true;
+            self.notice = Some(CUT_NOTICE.to_owned());
+        }
+    }
+
     /// Counts a packet of so many frames as dropped.
     fn drop_packet(&mut self, frames: usize) {
         self.counters.dropped += 1;
@@ -233,6 +260,9 @@ impl Tally {
         }
     }
 }
+
+const CUT_NOTICE: &str = "the device does not segment the GSO frames of a tunnel that pass; they are sent as their \
+                          segments, which costs more";
 
 /// What the user should know of the first refusal of a kind. A receiver without the offload for it is no error.
 fn refused_notice(kind: GsoKind, error: &io::Error) -> String {
@@ -253,10 +283,11 @@ fn refused_notice(kind: GsoKind, error: &io::Error) -> String {
     )
 }
 
-/// The backlog, and the link kind of what it keeps.
+/// The backlog, and the form of what it keeps.
 struct Keeping<'t> {
     backlog: &'t mut Backlog,
-    link: LinkKind,
+    form: Form,
+    cutter: &'t mut Cutter,
 }
 
 impl Keeping<'_> {
@@ -277,11 +308,33 @@ impl Keeping<'_> {
     }
 
     fn keep_frame<'a>(&mut self, frame: impl Gather<'a>, tally: &mut Tally) {
+        if self.form.must_cut(frame.offload().gso) {
+            return self.keep_segments(frame, tally);
+        }
         // A tag needs an Ethernet header to be inserted into.
-        let can_be_said = frame.vlan().is_none() || self.link == LinkKind::Ethernet;
+        let can_be_said = frame.vlan().is_none() || self.form.link == LinkKind::Ethernet;
         if can_be_said && self.backlog.push(frame) {
             tally.counters.bytes_copied_aside += frame.byte_len() as u64;
         } else {
+            tally.drop_packet(1);
+        }
+    }
+}
+
+impl Keeping<'_> {
+    /// Keeps the segments of a GSO frame that the device cannot divide. Those without room are dropped.
+    fn keep_segments<'a>(&mut self, packet: impl Gather<'a>, tally: &mut Tally) {
+        tally.counters.fallbacks += 1;
+        tally.note_cut();
+        let backlog = &mut *self.backlog;
+        let is_cut = self.cutter.cut(packet, self.form.link, |segment| {
+            if backlog.push(segment) {
+                tally.counters.bytes_copied_aside += segment.bytes.len() as u64;
+            } else {
+                tally.drop_packet(1);
+            }
+        });
+        if !is_cut {
             tally.drop_packet(1);
         }
     }
@@ -350,7 +403,7 @@ impl<W: Writer> Sending<'_, W> {
         singles: &mut Messages,
         keeping: &mut Keeping<'_>,
     ) -> io::Result<()> {
-        let mut frames = singles.begin(keeping.link);
+        let mut frames = singles.begin(keeping.form);
         self.tally.encode_singly(&mut frames, packet, 0);
         let frames = frames.seal();
         let mut from = 0;

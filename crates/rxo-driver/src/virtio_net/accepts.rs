@@ -111,7 +111,7 @@ impl Accepts {
             GsoKind::UdpFragment => false,
             GsoKind::AckTemplate => self.ack_templates,
         };
-        takes_kind && (self.ecn || !gso.ecn)
+        takes_kind && gso.tunnel.is_none() && (self.ecn || !gso.ecn)
     }
 
     /// What to do with a packet with this header.

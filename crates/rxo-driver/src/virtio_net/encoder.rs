@@ -2,11 +2,10 @@
 
 use std::io;
 
-use rxo_frame::{ChecksumStatus, Gso, GsoKind, Offload};
-use rxo_vnet::{Coalesced, VIRTIO_HEADER_BYTES, VnetHeader};
+use rxo_frame::{ChecksumStatus, Gso, LinkKind, Offload};
+use rxo_vnet::{Coalesced, VIRTIO_HEADER_BYTES, VnetHeader, segments};
 use rxo_wire::checksum::{Sum, Summer, complete};
-use rxo_wire::parse;
-use rxo_wire::segmentation::{Checksums, segment};
+use rxo_wire::segmentation::Checksums;
 
 use super::accepts::{Accepts, Fit};
 use super::copying::{Copies, CopyPath, Copying};
@@ -230,14 +229,11 @@ impl Encoder {
         mut left: usize,
     ) -> io::Result<()> {
         let refused = || io::Error::from_raw_os_error(libc::EINVAL);
-        if !matches!(gso.kind, GsoKind::TcpV4 | GsoKind::TcpV6 | GsoKind::Udp) {
-            return Err(refused());
-        }
         let partial = Some(header.checksum()).filter(|sum| sum.is_partial() && accepts.partial());
         let checksums = partial.map_or(Checksums::Complete(self.summer), |_| Checksums::Partial);
-        let parsed = parse(&self.whole).map_err(|_| refused())?;
-        let mut segments =
-            segment(&self.whole, &parsed, gso.size, checksums).map_err(|_| refused())?;
+        let described = (header.checksum(), gso);
+        let mut segments = segments(LinkKind::Ethernet, &self.whole, described, checksums)
+            .map_err(|_| refused())?;
         let checksum = partial.unwrap_or(ChecksumStatus::Unknown);
         let offload = Offload { checksum, gso: None, header_bytes: 0 };
         let header = VnetHeader::for_packet(offload, 0).to_virtio_bytes(1);

@@ -52,6 +52,7 @@ impl<S: Side> Port for RingPort<S> {
             mtu: self.mtu,
             gso_bytes: LARGEST_PACKET_BYTES,
             segments_udp: self.segments_udp,
+            segments_tunnels: false,
             gathers: true,
             completes_checksums: true,
             expands_acks: self.expands_acks,

@@ -5,7 +5,7 @@
 
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::checksum::{Summer, verify_tcp};
-use rxo_wire::tcp::{AckRecord, FixedHeader};
+use rxo_wire::tcp::{AckRecord, CHECKSUM_AT, FixedHeader};
 use rxo_wire::{
     ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Offsets, Plain, SeqNumber,
     TcpFlags, Transport, class_and_length, ethertype, parse_ip, plain_v4, plain_v4_checksum,
@@ -59,7 +59,8 @@ impl Expect {
         if is_v4 && !plain_v4_checksum(packet) {
             return Err(FallbackReason::Ip);
         }
-        if !frame.checksum.is_trusted() {
+        let transport = frame.bytes.len() - packet.len() + TRANSPORT as usize;
+        if !frame.checksum.vouches_for(transport, CHECKSUM_AT as u16) {
             let end = header_bytes + payload_bytes;
             let at = Offsets { network: 0, transport: TRANSPORT, payload: header_bytes, end };
             // A copy, so that the key need not be in memory where nothing is to be verified.

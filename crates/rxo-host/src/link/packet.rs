@@ -4,6 +4,7 @@
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::checksum::{Sum, Summer, pseudo_header, verify_ip_header, verify_tcp};
+use rxo_wire::tcp::CHECKSUM_AT;
 use rxo_wire::{
     ETHERNET_HEADER_BYTES, FlowKey, IpVersion, Offsets, PROTOCOL_ICMP, PROTOCOL_ICMPV6,
     PROTOCOL_IGMP, Parsed, Transport, ethertype,
@@ -93,7 +94,7 @@ pub(super) fn is_segment_right<B: AsRef<[u8]>>(
     summer: Summer,
 ) -> bool {
     let bytes = frame.bytes();
-    let is_trusted = frame.checksum.is_trusted();
+    let is_trusted = frame.checksum.vouches_for(at.transport as usize, CHECKSUM_AT as u16);
     verify_ip_header(at, bytes) && (is_trusted || verify_tcp(key, at, bytes, summer))
 }
 

@@ -168,12 +168,13 @@ struct Gso {
 
 fn any_gso() -> impl Strategy<Value = Gso> {
     let payload = proptest::collection::vec(any::<u8>(), 1..3_000);
-    (any_wrapping(), any_shape(), payload, 1..1_500_u16)
-        .prop_map(|(wrapping, shape, payload, size)| Gso {
+    (any_wrapping(), any_shape(), payload, 1..1_500_u16).prop_map(
+        |(wrapping, shape, payload, size)| Gso {
             wrapping,
             whole: Shape { payload, extensions: vec![], padding: 0, ..shape },
             size: NonZeroU16::new(size).unwrap(),
-        })
+        },
+    )
 }
 
 impl Gso {

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use rxo_frame::{ChecksumStatus, Frame, VlanTag};
+use rxo_frame::{ChecksumStatus, Frame, Gso, GsoTunnel, UdpTunnel, VlanTag};
 use rxo_wire::VLAN_TAG_BYTES;
 
 use super::header::tag_in_bytes;
@@ -49,6 +49,21 @@ impl Tagging {
     pub(crate) fn stripped(bytes: &[u8]) -> Vec<u8> {
         let (addresses, rest) = bytes.split_at(TAG_AT.min(bytes.len()));
         [addresses, rest.get(VLAN_TAG_BYTES..).unwrap_or_default()].concat()
+    }
+
+    /// The GSO of a frame that is stripped: a tunnel around it begins earlier.
+    pub(crate) fn stripped_gso(gso: Gso) -> Gso {
+        let earlier = |at: u8| at.saturating_sub(VLAN_TAG_BYTES as u8);
+        let tunnel = gso.tunnel.map(|tunnel| {
+            tunnel.as_udp().map_or(tunnel, |udp| {
+                GsoTunnel::udp(UdpTunnel {
+                    outer_transport: earlier(udp.outer_transport),
+                    inner_network: earlier(udp.inner_network),
+                    ..udp
+                })
+            })
+        });
+        Gso { tunnel, ..gso }
     }
 
     /// A partial checksum of a frame that is stripped.

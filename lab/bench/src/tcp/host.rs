@@ -311,6 +311,7 @@ impl FrameSink for Device {
             mtu: MTU as u32,
             gso_bytes: if self.takes_large { u16::MAX.into() } else { 0 },
             segments_udp: false,
+            segments_tunnels: false,
             gathers: false,
             completes_checksums: !self.checksums,
             expands_acks: false,

@@ -179,6 +179,7 @@ impl FrameSink for Card {
             mtu: MTU,
             gso_bytes: u16::MAX.into(),
             segments_udp: false,
+            segments_tunnels: false,
             gathers: true,
             completes_checksums: true,
             expands_acks: false,

@@ -179,6 +179,7 @@ impl FrameSink for Discard {
             mtu: 1_500,
             gso_bytes: 65_535,
             segments_udp: false,
+            segments_tunnels: false,
             gathers: true,
             completes_checksums: true,
             expands_acks: false,

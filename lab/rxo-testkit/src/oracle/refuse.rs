@@ -1,7 +1,7 @@
 //! What may not be coalesced at all, and why: the first rule that a segment breaks, in the order in which
 //! the reasons are documented. What a segment breaks against others is [`super::differ`]'s.
 
-use rxo_frame::Frame;
+use rxo_frame::{ChecksumStatus, Frame};
 
 use super::acks;
 use super::options::{self, TIMESTAMP};
@@ -52,10 +52,18 @@ pub(super) fn refusal<B>(
     ip_header(segment, rules).or(own).or_else(|| {
         first_broken(&[
             ("already_aggregated", frame.gso.is_some()),
+            ("checksum_elsewhere", is_elsewhere(frame.checksum, segment)),
             ("bad_udp_checksum", is_udp && !is_intact),
             ("bad_tcp_checksum", !is_intact),
         ])
     })
+}
+
+/// Whether something is to be completed that is not the segment's own checksum.
+fn is_elsewhere(status: ChecksumStatus, segment: &Segment) -> bool {
+    let field = if segment.udp_length.is_some() { 6 } else { 16 };
+    let own = ChecksumStatus::Partial { start: segment.transport_at as u16, offset: field };
+    matches!(status, ChecksumStatus::Partial { .. }) && status != own
 }
 
 pub(super) fn is_intact<B>(frame: &Frame<B>, segment: &Segment, trusts: bool) -> bool {

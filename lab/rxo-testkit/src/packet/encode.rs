@@ -36,9 +36,23 @@ impl Packet {
     #[must_use]
     pub fn frame_at(&self, now: Instant) -> Frame<Vec<u8>> {
         let mut frame = Frame::new(self.bytes(), now);
-        frame.checksum = self.status;
+        frame.checksum = self.status();
         frame.gso = self.gso;
         frame
+    }
+
+    /// What the frame says of its checksum. Where a partial one starts is decided here, when nothing moves any more.
+    fn status(&self) -> ChecksumStatus {
+        let start = self.transport_at() as u16;
+        match (self.elsewhere, self.status) {
+            (Some((bytes, offset)), _) => {
+                ChecksumStatus::Partial { start: start.wrapping_add(bytes), offset }
+            }
+            (None, ChecksumStatus::Partial { offset, .. }) => {
+                ChecksumStatus::Partial { start, offset }
+            }
+            (None, status) => status,
+        }
     }
 
     /// Offset of the transport header, in bytes from the start of the frame.

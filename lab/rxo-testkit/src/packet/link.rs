@@ -62,14 +62,21 @@ impl Packet {
     /// Makes the checksum partial: the field holds only the sum of the pseudo-header.
     #[must_use]
     pub fn partial(mut self) -> Self {
-        let start = self.transport_at() as u16;
         let offset = if self.body == super::Body::Udp { 6 } else { 16 };
-        self.status = ChecksumStatus::Partial { start, offset };
+        self.status = ChecksumStatus::Partial { start: 0, offset };
+        self
+    }
+
+    /// Says that a checksum is to be completed that is not the packet's own: `bytes` behind its transport header, in the
+    /// field `offset`. The packet's own stays as it is.
+    #[must_use]
+    pub fn partial_elsewhere(mut self, bytes: u16, offset: u16) -> Self {
+        self.elsewhere = Some((bytes, offset));
         self
     }
 
     /// Makes it a GSO frame with segments of `size` bytes, as a local sender sends it, with a
-    /// partial checksum. Call it after everything that moves the TCP header.
+    /// partial checksum.
     #[must_use]
     pub fn already_aggregated(self, size: u16) -> Self {
         let mut whole = self.partial();

@@ -63,6 +63,8 @@ pub struct Packet {
     pub(crate) stream: u32,
     pub(crate) len: usize,
     pub(crate) status: ChecksumStatus,
+    /// How far behind the transport header another checksum is to be completed instead, and in which field.
+    pub(crate) elsewhere: Option<(u16, u16)>,
     pub(crate) gso: Option<Gso>,
 }
 
@@ -117,6 +119,7 @@ pub fn seg() -> Packet {
         stream: 0,
         len: 100,
         status: ChecksumStatus::Unknown,
+        elsewhere: None,
         gso: None,
     }
 }

@@ -64,6 +64,12 @@ pub(super) fn changed(packet: Packet, number: u8, value: u8) -> Packet {
         56 => packet.udp_length_lie(i16::from(value as i8)),
         57 if packet.is_datagram() => packet.ports(1000, [4789, 6081][usize::from(value % 2)]),
         58 if packet.is_datagram() => packet.len(0),
+        59 => packet.partial_elsewhere(u16::from(value), 16),
+        60 => {
+            packet.partial_elsewhere(u16::from(value % 2) * 8, [6, 16, 0][usize::from(value % 3)])
+        }
+        61 => packet.bad_checksum().partial_elsewhere(u16::from(value), 16),
+        62 => packet.partial().partial_elsewhere(u16::from(value), 6),
         _ => packet,
     }
 }

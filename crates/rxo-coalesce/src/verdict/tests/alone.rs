@@ -26,6 +26,8 @@ fn unread() -> Vec<Counted> {
         (seg().bad_checksum(), "bad_tcp_checksum"),
         (seg().pure_ack().bad_checksum(), "bad_tcp_checksum"),
         (seg().already_aggregated(50), "already_aggregated"),
+        (seg().partial_elsewhere(24, 16), "checksum_elsewhere"),
+        (seg().partial_elsewhere(0, 6), "checksum_elsewhere"),
     ];
     rows.into_iter()
         .map(|(packet, reason)| (Policy::remember(), vec![packet], vec![reason]))
@@ -82,6 +84,7 @@ fn datagrams() -> Vec<Counted> {
         (udp().bad_checksum(), vec!["bad_udp_checksum"]),
         (udp().fragment(0, true), vec!["fragment"]),
         (udp().already_aggregated(50), vec!["already_aggregated"]),
+        (udp().partial_elsewhere(50, 16), vec!["checksum_elsewhere"]),
     ];
     let behind = [
         (udp().len(50), vec!["short_segment"]),

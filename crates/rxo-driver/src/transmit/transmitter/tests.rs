@@ -87,7 +87,7 @@ struct Run {
 fn run(script: &[(usize, i32)], packets: &[Packet]) -> Run {
     let script = script.iter().copied().collect();
     let writer = Scripted { script, taken: Vec::new() };
-    let mut transmitter = Transmitter::new(writer, LinkKind::Ethernet);
+    let mut transmitter = Transmitter::new(writer, Form::ETHERNET);
     let result = transmitter.transmit(packets.iter().copied());
     Run { transmitter, result }
 }
@@ -295,7 +295,7 @@ impl Run {
 fn a_tag_that_a_link_cannot_carry_is_a_counted_drop() {
     let vlan = Some(VlanTag { tpid: NonZeroU16::new(0x8100).unwrap(), tci: 1 });
     let mut run = run(&[], &[]);
-    run.transmitter.link = LinkKind::RawIp;
+    run.transmitter.form.link = LinkKind::RawIp;
     let packets = [Packet { vlan, ..packet(1, 1) }, packet(2, 1)];
     run.transmitter.transmit(packets.into_iter()).unwrap();
     assert_eq!(run.taken(), [2]);
@@ -307,7 +307,7 @@ fn every_packet_has_its_own_header_and_its_own_tag() {
     let vlan = |tci| Some(VlanTag { tpid: NonZeroU16::new(0x88a8).unwrap(), tci });
     let packets = [packet(1, 1), Packet { vlan: vlan(7), ..packet(2, 3) }, packet(3, 1)];
     let mut messages = Messages::default();
-    let mut batch = messages.begin(LinkKind::Ethernet);
+    let mut batch = messages.begin(Form::ETHERNET);
     for (n, packet) in packets.into_iter().enumerate() {
         assert!(batch.push(packet, n, None));
     }

@@ -1,14 +1,15 @@
 //! Packets for sides that accept more or less, against what a network would carry.
 
-use rxo_frame::{Frame, Gather, LinkKind, VlanTag};
+use rxo_frame::{Frame, Gather, VlanTag};
 use rxo_wire::checksum::verify_transport;
+use rxo_wire::parse;
 
 use std::num::NonZeroU16;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::transmit::batch::Messages;
+use crate::transmit::batch::{Form, Messages};
 use crate::vhost_user::features::{GUEST_CSUM, GUEST_TSO4, GUEST_USO4, GUEST_USO6, RSC_EXT};
 use crate::virtio_net::FrameLayout;
 use crate::virtio_net::samples::{
@@ -73,7 +74,7 @@ impl Encoder {
         features: u64,
     ) -> io::Result<()> {
         let mut messages = Messages::with_room(1, 4);
-        let mut batch = messages.begin(LinkKind::Ethernet);
+        let mut batch = messages.begin(Form::ETHERNET);
         assert!(batch.push(packet, 0, None));
         self.put(ring, Accepts::driver(features), &batch.seal(), 0)
     }

@@ -97,6 +97,7 @@ impl Scene {
             mtu: 1_500,
             gso_bytes,
             segments_udp: false,
+            segments_tunnels: false,
             gathers: true,
             completes_checksums: self.completes_checksums,
             expands_acks: false,

@@ -63,9 +63,12 @@ pub(super) fn tagged_copy<B: AsRef<[u8]>, C>(
 ) -> Frame<Memory<C>> {
     let bytes = frame.bytes();
     let bytes = if tagging.strips { Tagging::stripped(bytes) } else { bytes.to_vec() };
-    let checksum =
-        if tagging.strips { Tagging::stripped_checksum(frame.checksum) } else { frame.checksum };
-    Frame { checksum, vlan: tagging.tag, ..replaced(frame, Memory::Copied(bytes)) }
+    let (mut checksum, mut gso) = (frame.checksum, frame.gso);
+    if tagging.strips {
+        checksum = Tagging::stripped_checksum(checksum);
+        gso = gso.map(Tagging::stripped_gso);
+    }
+    Frame { checksum, gso, vlan: tagging.tag, ..replaced(frame, Memory::Copied(bytes)) }
 }
 
 /// `frame` itself with the tag that it leaves with; copied only if a tag must leave its bytes.
