@@ -49,7 +49,7 @@ mod worker;
 pub use cpu::{CoreUse, CpuMeter, CpuReading, CpuUse};
 pub use deaf::Deaf;
 pub use error::{LabError, Result};
-pub use link::{Interface, InterfaceCounters, Mac, Offload, RateLimit, create_veth};
+pub use link::{Interface, InterfaceCounters, Mac, Offload, RateLimit, Vxlan, create_veth};
 pub use load::{MachineReading, MachineUse};
 pub use median::median_bounds;
 pub use namespace::{Namespace, until};

@@ -69,6 +69,7 @@ pub use rxo_frame as frame;
 #[cfg(feature = "host")]
 pub use rxo_host as host;
 pub use rxo_tcp as tcp;
+pub use rxo_vnet as vnet;
 pub use rxo_wire as wire;
 
 pub use rxo_coalesce::{Aggregate, Config, Counters, Deliveries, Delivery, Engine, Policy};

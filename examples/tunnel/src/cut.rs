@@ -1,9 +1,9 @@
 //! From what the TUN gives to the packets of the tunnel: GSO frames are cut, checksums completed.
 
+use rxo::vnet::segments;
 use rxo::wire::checksum::{Summer, complete};
-use rxo::wire::parse_ip;
-use rxo::wire::segmentation::{Checksums, segment};
-use rxo::{ChecksumStatus, Frame};
+use rxo::wire::segmentation::Checksums;
+use rxo::{ChecksumStatus, Frame, LinkKind};
 
 /// Cuts frames, in memory for one packet.
 pub(crate) struct Cutter {
@@ -34,9 +34,10 @@ impl Cutter {
             }
             return Some(());
         };
-        let parsed = parse_ip(bytes).ok()?;
+        // By the headers that the frame is described by, which are inside if it is a packet of another tunnel.
         let checksums = Checksums::Complete(self.summer);
-        let mut segments = segment(bytes, &parsed, gso.size, checksums).ok()?;
+        let described = (frame.checksum, gso);
+        let mut segments = segments(LinkKind::RawIp, bytes, described, checksums).ok()?;
         while let Some(length) = segments.next_into(&mut self.packet).ok()? {
             each(&self.packet[..length]);
         }

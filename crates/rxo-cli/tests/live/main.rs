@@ -19,6 +19,7 @@ mod guests;
 mod isolation;
 mod kernel_udp;
 mod marks;
+mod overlay;
 mod owed;
 mod pausing;
 mod prediction;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         isolation::TESTS,
         kernel_udp::TESTS,
         marks::TESTS,
+        overlay::TESTS,
         owed::TESTS,
         pausing::TESTS,
         readme::TESTS,
@@ -73,7 +75,8 @@ fn main() -> ExitCode {
         takeover::TESTS,
         traffic::TESTS,
     ];
-    let long = [kernel_udp::LONG_TESTS, prediction::long_tests(), readme::LONG_TESTS];
+    let long =
+        [kernel_udp::LONG_TESTS, overlay::LONG_TESTS, prediction::long_tests(), readme::LONG_TESTS];
     let short = groups.into_iter().flatten().map(|test| trial(test, false));
     let long = long.into_iter().flatten().map(|test| trial(test, true));
     libtest_mimic::run(&arguments, short.chain(long).collect()).exit_code()

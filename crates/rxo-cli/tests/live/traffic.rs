@@ -28,7 +28,13 @@ const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0";
 /// Longer than any machine takes.
 const LONG: Duration = Duration::from_secs(60);
 
-fn transfer(from: &Namespace, to: &Namespace, address: IpAddr, connections: usize, bytes: u64) {
+pub(crate) fn transfer(
+    from: &Namespace,
+    to: &Namespace,
+    address: IpAddr,
+    connections: usize,
+    bytes: u64,
+) {
     let bytes_per_connection = Some(bytes);
     let config = BulkConfig { connections, bytes_per_connection, ..BulkConfig::default() };
     let report = BulkTransfer::start(from, to, address, &config).unwrap().wait().unwrap();

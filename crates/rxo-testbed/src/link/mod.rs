@@ -4,6 +4,7 @@ mod inspect;
 mod offload;
 mod rate;
 mod route;
+mod tunnel;
 
 use std::io;
 use std::net::IpAddr;
@@ -18,6 +19,7 @@ use crate::namespace::Namespace;
 pub use inspect::InterfaceCounters;
 pub use offload::Offload;
 pub use rate::RateLimit;
+pub use tunnel::Vxlan;
 
 /// A MAC address.
 pub type Mac = [u8; 6];

@@ -157,6 +157,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-driver", "opens devices by name"),
             ("rxo-tcp", "part of what an embedder sees"),
             ("rxo-host", "hosts on devices by name"),
+            ("rxo-vnet", "part of what an embedder sees"),
         ],
     ),
     layer(

@@ -1,0 +1,173 @@
+//! Overlays: TCP inside the datagrams of a VXLAN crosses `rxo run`, whatever the kernel says of them. Every cluster in a
+//! laboratory is such a set-up: a veth, and a tunnel over it.
+
+use std::net::IpAddr;
+
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::{KernelGro, Lab, LabOptions, Namespace, Vxlan};
+use serde_json::Value;
+
+use crate::Test;
+use crate::at_once::at_once;
+use crate::process::Rxo;
+use crate::setup::{self, SetUp};
+use crate::traffic::transfer;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("tcp_in_a_vxlan_crosses_both_ways_whole", tcp_in_a_vxlan_crosses),
+    ("tcp_in_datagrams_to_any_port_crosses_both_ways_whole", tcp_in_datagrams_crosses),
+];
+
+pub(crate) const LONG_TESTS: &[Test] =
+    &[("an_overlay_carries_as_much_with_rxo_as_without", an_overlay_carries_as_much)];
+
+/// Of VXLAN, and one that says nothing.
+const PORTS: [u16; 2] = [4_789, 5_999];
+
+/// An overlay, and what is sent through it.
+#[derive(Clone, Copy, Debug)]
+struct Overlay {
+    port: u16,
+    has_checksum: bool,
+    is_outer_v6: bool,
+}
+
+impl Overlay {
+    fn all(port: u16) -> impl Iterator<Item = Self> {
+        [(false, false), (true, false), (false, true), (true, true)]
+            .into_iter()
+            .map(move |(has_checksum, is_outer_v6)| Self { port, has_checksum, is_outer_v6 })
+    }
+
+    /// The addresses of peer and host inside.
+    fn addresses(is_v6: bool) -> [IpAddr; 2] {
+        match is_v6 {
+            false => ["10.88.0.1", "10.88.0.2"].map(|address| address.parse().unwrap()),
+            true => ["fd88::1", "fd88::2"].map(|address| address.parse().unwrap()),
+        }
+    }
+
+    /// Connects both ends.
+    fn connect(self, lab: &Lab) {
+        let outside: [IpAddr; 2] = match self.is_outer_v6 {
+            false => [Lab::PEER_ADDRESSES.0.into(), Lab::HOST_ADDRESSES.0.into()],
+            true => [Lab::PEER_ADDRESSES.1.into(), Lab::HOST_ADDRESSES.1.into()],
+        };
+        for (end, namespace) in [lab.peer(), lab.host()].into_iter().enumerate() {
+            let interface = namespace.interface("overlay0");
+            let (local, remote) = (outside[end], outside[1 - end]);
+            let Self { port, has_checksum, .. } = self;
+            interface.create_vxlan(Vxlan { local, remote, port, has_checksum }).unwrap();
+        }
+        // What the first end says when it is up needs somebody who takes it: a datagram without checksum would be an error.
+        lab.host().interface("overlay0").up().unwrap();
+        for (end, namespace) in [lab.peer(), lab.host()].into_iter().enumerate() {
+            let interface = namespace.interface("overlay0");
+            interface.up().unwrap();
+            interface.add_address(Self::addresses(false)[end], 24).unwrap();
+            interface.add_address(Self::addresses(true)[end], 64).unwrap();
+        }
+    }
+}
+
+fn tcp_in_a_vxlan_crosses() {
+    at_once(Overlay::all(PORTS[0]), crosses);
+}
+
+fn tcp_in_datagrams_crosses() {
+    at_once(Overlay::all(PORTS[1]), crosses);
+}
+
+fn crosses(overlay: Overlay) {
+    let (lab, rxo) = setup::start(SetUp::TakeOver, LabOptions::default(), "");
+    overlay.connect(&lab);
+    for is_v6 in [false, true] {
+        let [peer, host] = Overlay::addresses(is_v6);
+        transfer(lab.peer(), lab.host(), host, 2, 3_000_000);
+        transfer(lab.host(), lab.peer(), peer, 2, 3_000_000);
+    }
+    for namespace in [lab.peer(), lab.host()] {
+        assert_eq!(checksum_errors(namespace), 0, "{overlay:?}");
+    }
+    let totals = totals(rxo);
+    assert!(totals["nic_in"]["bytes"].as_u64().unwrap() > 12_000_000, "{totals}");
+    assert_nothing_was_lost(&totals);
+}
+
+/// Ends the process and gives its totals. A packet socket takes no tunnels, of which the user is told once.
+fn totals(rxo: Rxo) -> Value {
+    rxo.signal("TERM");
+    let (code, mut lines, said) = rxo.end();
+    assert_eq!(code, Some(0));
+    assert!(
+        said.lines().count() <= 1 && said.lines().all(|line| line.contains("of a tunnel")),
+        "{said}"
+    );
+    lines.pop().unwrap()
+}
+
+/// What went in came out, or is counted as dropped, of which there is none.
+fn assert_nothing_was_lost(totals: &Value) {
+    for (into, out) in [("nic_in", "host_out"), ("host_in", "nic_out")] {
+        assert_eq!(totals[out]["dropped"], 0, "{totals}");
+        assert_eq!(totals[into].get("invalid").and_then(Value::as_u64).unwrap_or(0), 0, "{totals}");
+    }
+}
+
+/// Datagrams and segments that the namespace's kernel found damaged.
+fn checksum_errors(namespace: &Namespace) -> u64 {
+    let read = || {
+        let snmp = std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
+        let snmp6 = std::fs::read_to_string("/proc/thread-self/net/snmp6").unwrap_or_default();
+        errors_v4(&snmp) + errors_v6(&snmp6)
+    };
+    namespace.run(read).unwrap()
+}
+
+/// Of the pairs of lines, names and values, those that are `InCsumErrors`.
+fn errors_v4(snmp: &str) -> u64 {
+    let lines: Vec<_> = snmp.lines().collect();
+    let pairs = lines.chunks_exact(2).flat_map(|pair| pair[0].split(' ').zip(pair[1].split(' ')));
+    pairs
+        .filter(|(name, _)| *name == "InCsumErrors")
+        .map(|(_, value)| value.parse::<u64>().unwrap())
+        .sum()
+}
+
+fn errors_v6(snmp6: &str) -> u64 {
+    let errors = snmp6.lines().filter(|line| line.contains("InCsumErrors"));
+    errors.map(|line| line.split_whitespace().last().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+/// Bytes of a second each, with rxo and without, in turn; the medians of three.
+fn an_overlay_carries_as_much() {
+    for overlay in PORTS.into_iter().flat_map(Overlay::all) {
+        let mut shares: Vec<_> = (0..3).map(|_| with_rxo(overlay) / without_rxo(overlay)).collect();
+        shares.sort_by(f64::total_cmp);
+        eprintln!("{overlay:?}: {:.2} of the kernel's bytes ({shares:.2?})", shares[1]);
+        assert!(shares[1] > 0.1, "{overlay:?}: {shares:?}");
+    }
+}
+
+fn with_rxo(overlay: Overlay) -> f64 {
+    let (lab, rxo) = setup::start(SetUp::TakeOver, LabOptions::default(), "");
+    overlay.connect(&lab);
+    let bytes_per_s = measured(&lab);
+    assert_nothing_was_lost(&totals(rxo));
+    bytes_per_s
+}
+
+fn without_rxo(overlay: Overlay) -> f64 {
+    let lab = Lab::direct(KernelGro::On).unwrap();
+    overlay.connect(&lab);
+    measured(&lab)
+}
+
+fn measured(lab: &Lab) -> f64 {
+    let [_, host] = Overlay::addresses(false);
+    let config = BulkConfig { bytes_per_connection: Some(60_000_000), ..BulkConfig::default() };
+    let report = BulkTransfer::start(lab.peer(), lab.host(), host, &config).unwrap();
+    let report = report.wait().unwrap();
+    assert!(report.is_intact(), "{report:?}");
+    report.received_bytes as f64 / report.duration.as_secs_f64()
+}
