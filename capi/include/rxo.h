@@ -22,7 +22,8 @@
 #define RXO_OK 0
 // An argument is invalid: null, a length out of range, or a text that means nothing.
 #define RXO_INVALID -1
-// The engine has no room for another frame: take the deliveries and release them first.
+// The engine has no room for another frame: end the poll, take deliveries and release them first. Each frame
+// released makes room for one.
 #define RXO_FULL -2
 // The frame cannot be segmented; it goes as it is or not at all.
 #define RXO_UNSUPPORTED -3
@@ -140,7 +141,8 @@ const char *rxo_version(void);
 
 // Makes an engine. `policy` is a profile and settings, such as "linux-gro" or "linux-gro max_segments=16
 // udp=equal". `flags` are of RXO_IP, RXO_TRUST, RXO_VIRTIO_12, RXO_COMPLETE. `batch` is how many frames a
-// poll brings at most (1 to 32768). All memory is allocated here. NULL on error: see `rxo_error`.
+// poll brings at most (1 to 32768): twice as many frames, and those that the policy may hold, can be pushed
+// and not yet released. All memory is allocated here. NULL on error: see `rxo_error`.
 struct rxo_engine *rxo_new(const char *policy, uint32_t flags, size_t batch);
 
 // Frees the engine. Buffers that were not released stay the caller's. NULL is nothing.

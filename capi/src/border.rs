@@ -11,7 +11,8 @@ use rxo_coalesce::Policy;
 pub const RXO_OK: c_int = 0;
 /// An argument is invalid: null, a length out of range, or a text that means nothing.
 pub const RXO_INVALID: c_int = -1;
-/// The engine has no room for another frame: take the deliveries and release them first.
+/// The engine has no room for another frame: end the poll, take deliveries and release them first. Each frame
+/// released makes room for one.
 pub const RXO_FULL: c_int = -2;
 /// The frame cannot be segmented; it goes as it is or not at all.
 pub const RXO_UNSUPPORTED: c_int = -3;

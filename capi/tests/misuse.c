@@ -92,6 +92,62 @@ static void bounds(void)
     rxo_free(e);
 }
 
+/* What was released makes room at once, even if the caller never takes everything that is ready. */
+static void released_frames_make_room(void)
+{
+    enum { MOST = 2 * BATCH, ROUNDS = 1000 };
+    rxo_engine *e = rxo_new("none", RXO_IP, BATCH);
+    struct mallinfo2 before = mallinfo2();
+    unsigned pushed = 0;
+
+    for (; pushed < MOST; pushed++)
+        CHECK(rxo_push(e, packets[pushed], PACKET_BYTES, 0, packets[pushed]) == RXO_OK);
+    CHECK(rxo_end_of_poll(e, 0) == RXO_OK);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        uint8_t *oldest = packets[round % (4 * BATCH)], *next = packets[pushed++ % (4 * BATCH)];
+        rxo_delivery d;
+
+        CHECK(rxo_next(e, &d) && d.nframes == 1 && d.niov == 2 && d.frames[0].cookie == oldest);
+        CHECK(d.iov[0].iov_len == 10 && d.iov[1].iov_base == oldest && d.iov[1].iov_len == PACKET_BYTES);
+        CHECK(rxo_push(e, next, PACKET_BYTES, round, next) == RXO_FULL);
+        rxo_release(e, give_back);
+        CHECK(last_cookie == oldest);
+        CHECK(rxo_push(e, next, PACKET_BYTES, round, next) == RXO_OK && rxo_end_of_poll(e, round) == RXO_OK);
+    }
+    CHECK(drain(e) == MOST && mallinfo2().uordblks == before.uordblks);
+    rxo_free(e);
+}
+
+/* What a delivery points to stays as it is while others become ready behind it. */
+static void shown_deliveries_stay(void)
+{
+    rxo_engine *e = rxo_new("linux-gro", RXO_IP, BATCH);
+    uint8_t header[HEADER_BYTES + 10];
+    rxo_delivery d;
+    unsigned pushed = 0;
+
+    for (unsigned round = 0; round < 100; round++) {
+        for (unsigned index = 0; index < 3; index++, pushed++)
+            CHECK(rxo_push(e, packets[pushed % BATCH], PACKET_BYTES, 0, packets[pushed % BATCH]) == RXO_OK);
+        CHECK(rxo_end_of_poll(e, 0) == RXO_OK && rxo_next(e, &d) && d.nframes > 0);
+        memcpy(header, d.iov[0].iov_base, d.iov[0].iov_len);
+        memcpy(header + 10, d.iov[1].iov_base, HEADER_BYTES);
+        CHECK(rxo_push(e, packets[30], PACKET_BYTES, 0, packets[30]) == RXO_OK);
+        CHECK(rxo_end_of_poll(e, 0) == RXO_OK);
+        CHECK(memcmp(header, d.iov[0].iov_base, 10) == 0);
+        CHECK(memcmp(header + 10, d.iov[1].iov_base, HEADER_BYTES) == 0);
+        rxo_release(e, NULL);
+        /* One or two of them are left behind, so that places are used again before everything was seen. */
+        CHECK(rxo_next(e, &d));
+        rxo_release(e, NULL);
+        if (round % 5 == 4) {
+            drain(e);
+            rxo_release(e, NULL);
+        }
+    }
+    rxo_free(e);
+}
+
 static void held_beyond_a_poll(void)
 {
     rxo_engine *e = rxo_new("linux-gro hold=100us", RXO_IP, BATCH);
@@ -235,6 +291,8 @@ int main(void)
         make_segment(packets[index], 4000, index);
     arguments();
     bounds();
+    released_frames_make_room();
+    shown_deliveries_stay();
     held_beyond_a_poll();
     held_while_the_receiver_is_busy();
     reasons();

@@ -1,14 +1,17 @@
 //! What was delivered and not released: headers, pieces and frames, in memory allocated once.
 //!
 //! The engine forgets deliveries when its sink returns, but a program in C takes them one by one. Headers
-//! are copied (192 bytes at most); payload stays in the caller's buffers.
+//! are copied (192 bytes at most); payload stays in the caller's buffers. What the caller has seen stays where
+//! it is until it is released; only then may the rest move.
 
+use std::cell::Cell;
+use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::ops::Range;
+use std::iter::repeat_n;
 
 use libc::iovec;
 use rxo_coalesce::{Deliveries, Delivery, MAX_HEADER_BYTES, Taken};
-use rxo_frame::Gather;
+use rxo_frame::{Gather, Offload};
 use rxo_vnet::{VIRTIO_HEADER_BYTES, VNET_HEADER_BYTES, VnetHeader};
 
 use super::buffer::Buffer;
@@ -48,63 +51,93 @@ pub struct RxoDelivery {
 }
 
 /// The virtio header and the merged headers of a delivery.
+#[derive(Clone, Copy)]
 struct Head([u8; VIRTIO_HEADER_BYTES + MAX_HEADER_BYTES]);
 
-/// Where the parts of a delivery are.
+impl Head {
+    const EMPTY: Self = Self([0; VIRTIO_HEADER_BYTES + MAX_HEADER_BYTES]);
+}
+
+/// A delivery that the caller has not seen: how much of `iov` and `frames` is its.
 struct Ready {
-    iov: Range<usize>,
-    frames: Range<usize>,
+    pieces: usize,
+    frames: usize,
     bytes: usize,
     gso_size: u16,
     header_bytes: u16,
 }
 
+/// A place between two deliveries.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    piece: usize,
+    frame: usize,
+}
+
 /// See the module.
 pub(super) struct Hand {
-    ready: Vec<Ready>,
-    heads: Vec<Head>,
+    ready: VecDeque<Ready>,
+    /// As many as there may be deliveries. Cells, because pieces point to some while others are written.
+    heads: Box<[Cell<Head>]>,
+    next_head: usize,
     iov: Vec<iovec>,
     frames: Vec<RxoFrame>,
-    /// Deliveries that the caller has seen.
-    shown: usize,
-    /// Frames that the caller has been given back.
-    released: usize,
+    /// The end of what the caller has seen.
+    seen: Place,
+    /// The end of what the caller has been given back.
+    released: Place,
     virtio_bytes: usize,
     /// Frames that ever came here.
     pub(super) collected: u64,
+    /// Whether deliveries came for which there was no room: more frames than were pushed.
+    pub(super) is_overfull: bool,
 }
 
 impl Hand {
     /// Room for deliveries of so many frames. Nothing is allocated later, so pieces never move.
     pub(super) fn new(most_frames: usize, is_long: bool) -> Self {
+        // Places of frames that were released are used again when they are as many as the others.
+        let places = 2 * most_frames;
         Self {
-            ready: Vec::with_capacity(most_frames),
-            heads: Vec::with_capacity(most_frames),
+            ready: VecDeque::with_capacity(most_frames),
+            heads: repeat_n(Head::EMPTY, most_frames).map(Cell::new).collect(),
+            next_head: 0,
             // A delivery has a virtio header, a merged header, and a piece for each frame.
-            iov: Vec::with_capacity(3 * most_frames),
-            frames: Vec::with_capacity(most_frames),
-            shown: 0,
-            released: 0,
+            iov: Vec::with_capacity(3 * places),
+            frames: Vec::with_capacity(places),
+            seen: Place::default(),
+            released: Place::default(),
             virtio_bytes: if is_long { VIRTIO_HEADER_BYTES } else { VNET_HEADER_BYTES },
             collected: 0,
+            is_overfull: false,
         }
     }
 
     /// Frames that were not released.
     pub(super) fn frames(&self) -> usize {
-        self.frames.len()
+        self.frames.len() - self.released.frame
     }
 
     /// Takes all deliveries out of the engine.
     pub(super) fn take(&mut self, mut deliveries: Deliveries<'_, Buffer>) {
         while let Some(taken) = deliveries.take_next() {
-            self.take_one(taken);
+            match self.has_room(taken.view().frame_count()) {
+                true => self.take_one(taken),
+                false => self.is_overfull = true,
+            }
         }
+    }
+
+    /// Whether a delivery of so many frames fits, so that neither list grows and no head is used twice.
+    fn has_room(&self, frames: usize) -> bool {
+        self.frames() + frames <= self.heads.len()
+            && self.frames.len() + frames <= self.frames.capacity()
+            && self.iov.len() + frames + 2 <= self.iov.capacity()
     }
 
     fn take_one(&mut self, taken: Taken<'_, Buffer>) {
         let view = taken.view();
-        let (first_iov, first_frame) = (self.iov.len(), self.frames.len());
+        let (first_piece, first_frame) = (self.iov.len(), self.frames.len());
         let bytes = view.byte_len();
         let merged = match view {
             Delivery::Aggregate(aggregate) => Some(aggregate),
@@ -112,21 +145,12 @@ impl Hand {
         };
         let header = merged.map_or(&[][..], |aggregate| aggregate.header());
         let gso_size = merged.map_or(0, |aggregate| aggregate.gso_size());
-        let mut head = Head([0; VIRTIO_HEADER_BYTES + MAX_HEADER_BYTES]);
-        let virtio = VnetHeader::for_packet(view.offload(), 0).to_virtio_bytes(1);
-        let (start, rest) = head.0.split_at_mut(self.virtio_bytes);
-        start.copy_from_slice(&virtio[..self.virtio_bytes]);
-        rest[..header.len()].copy_from_slice(header);
-        // Its address is that in `heads`, which never grows beyond what was allocated.
-        debug_assert!(self.heads.len() < self.heads.capacity());
-        self.heads.push(head);
-        let head = self.heads.last().map_or(&[][..], |head| &head.0[..]);
-        let (virtio, rest) = head.split_at(self.virtio_bytes.min(head.len()));
-        self.iov.push(piece(virtio));
+        let (virtio, headers) = self.put_head(view.offload(), header);
+        self.iov.push(virtio);
         // The first piece of an aggregate is its header, which the engine forgets.
-        let mut copied = merged.is_some().then_some(&rest[..header.len()]);
+        let mut copied = merged.is_some().then_some(headers);
         let iov = &mut self.iov;
-        view.for_each_slice(|bytes| iov.push(piece(copied.take().unwrap_or(bytes))));
+        view.for_each_slice(|bytes| iov.push(copied.take().unwrap_or_else(|| piece(bytes))));
         let header_bytes = header.len() as u16;
         for frame in taken.into_frames() {
             self.frames.push(RxoFrame {
@@ -136,21 +160,37 @@ impl Hand {
                 cookie: frame.bytes.cookie,
             });
         }
-        self.collected += (self.frames.len() - first_frame) as u64;
-        let (iov, frames) = (first_iov..self.iov.len(), first_frame..self.frames.len());
-        self.ready.push(Ready { iov, frames, bytes, gso_size, header_bytes });
+        let (pieces, frames) = (self.iov.len() - first_piece, self.frames.len() - first_frame);
+        self.collected += frames as u64;
+        self.ready.push_back(Ready { pieces, frames, bytes, gso_size, header_bytes });
+    }
+
+    /// Keeps the headers of a delivery. Returns them as pieces: the virtio header and the merged header.
+    fn put_head(&mut self, offload: Offload, header: &[u8]) -> (iovec, iovec) {
+        let mut head = Head::EMPTY;
+        let virtio = VnetHeader::for_packet(offload, 0).to_virtio_bytes(1);
+        let (start, rest) = head.0.split_at_mut(self.virtio_bytes);
+        start.copy_from_slice(&virtio[..self.virtio_bytes]);
+        rest[..header.len()].copy_from_slice(header);
+        let place = &self.heads[self.next_head];
+        place.set(head);
+        self.next_head = (self.next_head + 1) % self.heads.len();
+        let at = place.as_ptr().cast::<u8>();
+        let piece = |from, iov_len| iovec { iov_base: at.wrapping_add(from).cast(), iov_len };
+        (piece(0, self.virtio_bytes), piece(self.virtio_bytes, header.len()))
     }
 
     /// The next delivery that the caller has not seen.
     pub(super) fn next(&mut self) -> Option<RxoDelivery> {
-        let ready = self.ready.get(self.shown)?;
-        self.shown += 1;
+        let ready = self.ready.pop_front()?;
+        let Place { piece, frame } = self.seen;
+        self.seen = Place { piece: piece + ready.pieces, frame: frame + ready.frames };
         Some(RxoDelivery {
-            iov: self.iov[ready.iov.clone()].as_ptr(),
-            niov: ready.iov.len(),
+            iov: self.iov[piece..self.seen.piece].as_ptr(),
+            niov: ready.pieces,
             bytes: ready.bytes,
-            frames: self.frames[ready.frames.clone()].as_ptr(),
-            nframes: ready.frames.len(),
+            frames: self.frames[frame..self.seen.frame].as_ptr(),
+            nframes: ready.frames,
             gso_size: ready.gso_size,
             header_bytes: ready.header_bytes,
         })
@@ -158,24 +198,22 @@ impl Hand {
 
     /// The frames of all deliveries that the caller has seen and not been given back.
     pub(super) fn release(&self) -> &[RxoFrame] {
-        &self.frames[self.released..self.seen()]
+        &self.frames[self.released.frame..self.seen.frame]
     }
 
-    /// Forgets what was released; the memory is used again once the caller has seen everything.
+    /// Forgets what was released. What is left moves to the front once it is not more than that, so that a
+    /// frame moves once on average.
     pub(super) fn forget_released(&mut self) {
-        self.released = self.seen();
-        if self.shown == self.ready.len() {
-            self.ready.clear();
-            self.heads.clear();
-            self.iov.clear();
-            self.frames.clear();
-            (self.shown, self.released) = (0, 0);
+        self.released = self.seen;
+        if self.released.frame >= self.frames() {
+            self.frames.drain(..self.released.frame);
+            self.iov.drain(..self.released.piece);
+            (self.seen, self.released) = (Place::default(), Place::default());
         }
-    }
-
-    /// Frames of the deliveries that the caller has seen.
-    fn seen(&self) -> usize {
-        self.shown.checked_sub(1).and_then(|last| self.ready.get(last)).map_or(0, |r| r.frames.end)
+        if self.frames.is_empty() {
+            // Those used last are still in the cache.
+            self.next_head = 0;
+        }
     }
 }
 

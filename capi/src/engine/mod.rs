@@ -70,7 +70,8 @@ pub struct RxoCounters {
 
 /// Makes an engine. `policy` is a profile and settings, such as "linux-gro" or "linux-gro max_segments=16
 /// udp=equal". `flags` are of RXO_IP, RXO_TRUST, RXO_VIRTIO_12, RXO_COMPLETE. `batch` is how many frames a
-/// poll brings at most (1 to 32768). All memory is allocated here. NULL on error: see `rxo_error`.
+/// poll brings at most (1 to 32768): twice as many frames, and those that the policy may hold, can be pushed
+/// and not yet released. All memory is allocated here. NULL on error: see `rxo_error`.
 ///
 /// # Safety
 /// `policy` is null or zero-terminated.
@@ -314,7 +315,7 @@ impl RxoEngine {
         if self.in_hand() >= self.most_frames {
             return Err(Failure(
                 RXO_FULL,
-                "no room: call rxo_next and rxo_release first".to_owned(),
+                "no room: end the poll, call rxo_next and rxo_release first".to_owned(),
             ));
         }
         let now = Instant::from_nanos(now_ns);
@@ -362,8 +363,12 @@ unsafe fn run(
         // SAFETY: the caller's promise.
         let e = unsafe { object(e) }?;
         match e.is_broken {
-            true => Err(Failure(RXO_BROKEN, "the engine is broken; free it".to_owned())),
-            false => work(e),
+            true => return Err(Failure(RXO_BROKEN, "the engine is broken; free it".to_owned())),
+            false => work(e)?,
+        }
+        match e.hand.is_overfull {
+            true => Err(Failure(RXO_BROKEN, "more frames came out than were pushed".to_owned())),
+            false => Ok(()),
         }
     });
     let code = result.err().unwrap_or(RXO_OK);
