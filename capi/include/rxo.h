@@ -196,14 +196,17 @@ void rxo_segmenter_free(struct rxo_segmenter *s);
 int rxo_segment(struct rxo_segmenter *s, const uint8_t *frame, size_t len, uint16_t gso_size);
 
 // Begins a packet as a TUN or TAP gives it, behind a virtio header of 10 or 12 bytes: a GSO frame is segmented,
-// a partial checksum is completed. The header's length of headers is not trusted. Returns as `rxo_segment`.
+// a partial checksum is completed. The header's length of headers is not trusted. Returns as `rxo_segment`:
+// RXO_INVALID if the header does not fit its packet (a kind of GSO that is unknown or not the packet's, no segment
+// size, a checksum outside the packet), RXO_UNSUPPORTED if a GSO frame cannot be segmented.
 int rxo_segment_vnet(struct rxo_segmenter *s, const uint8_t *header, size_t header_bytes, const uint8_t *packet, size_t len);
 
 // Writes the next segment, headers and payload, to `out`. Returns its length in bytes; 0 if there is no more;
 // RXO_ROOM if `room` is too small, and then the segment can be asked for again.
 int rxo_segment_next(struct rxo_segmenter *s, uint8_t *out, size_t room);
 
-// Reads a virtio header of `len` bytes, 10 or more.
+// Reads a virtio header of `len` bytes, 10 or more. RXO_INVALID if it is shorter, or says that the packet is a GSO
+// frame of an unknown kind or without a segment size.
 int rxo_vnet_read(const uint8_t *header, size_t len, struct rxo_vnet *to);
 
 // Writes the virtio header that says `vnet`, with 10 bytes (TUN, TAP) or 12 (vhost, one buffer).

@@ -3,6 +3,8 @@
 use std::ffi::c_int;
 use std::num::NonZeroU16;
 
+use rxo_frame::LinkKind;
+use rxo_vnet::segments;
 use rxo_wire::build::BuildError;
 use rxo_wire::checksum::Summer;
 use rxo_wire::segmentation::{Checksums, Segments, segment};
@@ -11,12 +13,12 @@ use rxo_wire::{parse, parse_ip};
 use crate::border::{
     Failure, RXO_INVALID, RXO_ROOM, RXO_UNSUPPORTED, boxed, bytes, free, guarded, object,
 };
-use crate::engine::RXO_IP;
-use crate::vnet::{self, RXO_GSO_NONE};
+use crate::engine::{RXO_ETHERNET, RXO_IP};
+use crate::vnet;
 
 /// Cuts GSO frames into segments, one after the other. It belongs to one thread at a time.
 pub struct RxoSegmenter {
-    is_ip: bool,
+    link: LinkKind,
     summer: Summer,
     work: Work,
 }
@@ -32,12 +34,13 @@ enum Work {
 /// Makes a segmenter. `flags` is RXO_ETHERNET or RXO_IP. NULL on error.
 #[unsafe(no_mangle)]
 pub extern "C" fn rxo_segmenter_new(flags: u32) -> *mut RxoSegmenter {
-    boxed(|| match flags {
-        0 | RXO_IP => {
-            let (is_ip, summer) = (flags == RXO_IP, Summer::detect());
-            Ok(RxoSegmenter { is_ip, summer, work: Work::None })
-        }
-        _ => Err(Failure::invalid(format!("flags {flags:#x}: RXO_ETHERNET or RXO_IP"))),
+    boxed(|| {
+        let link = match flags {
+            RXO_ETHERNET => LinkKind::Ethernet,
+            RXO_IP => LinkKind::RawIp,
+            _ => return Err(Failure::invalid(format!("flags {flags:#x}: RXO_ETHERNET or RXO_IP"))),
+        };
+        Ok(RxoSegmenter { link, summer: Summer::detect(), work: Work::None })
     })
 }
 
@@ -72,7 +75,9 @@ pub unsafe extern "C" fn rxo_segment(
 }
 
 /// Begins a packet as a TUN or TAP gives it, behind a virtio header of 10 or 12 bytes: a GSO frame is segmented,
-/// a partial checksum is completed. The header's length of headers is not trusted. Returns as `rxo_segment`.
+/// a partial checksum is completed. The header's length of headers is not trusted. Returns as `rxo_segment`:
+/// RXO_INVALID if the header does not fit its packet (a kind of GSO that is unknown or not the packet's, no segment
+/// size, a checksum outside the packet), RXO_UNSUPPORTED if a GSO frame cannot be segmented.
 ///
 /// # Safety
 /// As for `rxo_segment`; `header_bytes` can be read at `header`.
@@ -88,15 +93,7 @@ pub unsafe extern "C" fn rxo_segment_vnet(
         // SAFETY: the caller's promises.
         let (s, header, packet) =
             unsafe { (object(s)?, bytes(header, header_bytes)?, bytes(packet, len)?) };
-        s.work = Work::None;
-        let vnet = vnet::read(header)?;
-        match vnet.gso {
-            RXO_GSO_NONE => {
-                s.work = Work::Whole(packet, vnet::finished(&vnet, packet)?);
-                Ok(1)
-            }
-            _ => s.begin(packet, vnet.gso_size),
-        }
+        s.begin_vnet(header, packet)
     });
     begun.unwrap_or_else(|code| code)
 }
@@ -125,15 +122,39 @@ pub unsafe extern "C" fn rxo_segment_next(
     written.unwrap_or_else(|code| code)
 }
 
+fn unsupported(text: impl Into<String>) -> Failure {
+    Failure(RXO_UNSUPPORTED, text.into())
+}
+
 impl RxoSegmenter {
     fn begin(&mut self, frame: &'static [u8], size: u16) -> Result<c_int, Failure> {
         self.work = Work::None;
-        let unsupported = |text: String| Failure(RXO_UNSUPPORTED, text);
         let size = NonZeroU16::new(size).ok_or_else(|| Failure::invalid("gso_size is 0"))?;
-        let parsed = if self.is_ip { parse_ip(frame) } else { parse(frame) };
-        let parsed = parsed.map_err(|_| unsupported("the headers cannot be read".to_owned()))?;
-        let segments = segment(frame, &parsed, size, Checksums::Complete(self.summer))
-            .map_err(|error| unsupported(error.to_string()))?;
+        let parsed = match self.link {
+            LinkKind::Ethernet => parse(frame),
+            LinkKind::RawIp => parse_ip(frame),
+        };
+        let parsed = parsed.map_err(|_| unsupported("the headers cannot be read"))?;
+        let segments = segment(frame, &parsed, size, Checksums::Complete(self.summer));
+        self.take(segments.map_err(|error| unsupported(error.to_string()))?)
+    }
+
+    /// Begins a frame behind a virtio header, once the header was checked against it.
+    fn begin_vnet(&mut self, header: &[u8], frame: &'static [u8]) -> Result<c_int, Failure> {
+        self.work = Work::None;
+        let checked = vnet::header(header)?.checked(self.link, frame);
+        let (checksum, gso) = checked.map_err(|error| Failure::invalid(error.to_string()))?;
+        if let Some(gso) = gso {
+            let checksums = Checksums::Complete(self.summer);
+            let segments = segments(self.link, frame, (checksum, gso), checksums);
+            return self.take(segments.map_err(|error| unsupported(error.to_string()))?);
+        }
+        self.work = Work::Whole(frame, vnet::finished(checksum, frame)?);
+        Ok(1)
+    }
+
+    /// Takes segments to be written, and returns how many they are.
+    fn take(&mut self, segments: Segments<'static>) -> Result<c_int, Failure> {
         let count = c_int::try_from(segments.remaining()).unwrap_or(c_int::MAX);
         self.work = Work::Segments(segments);
         Ok(count)
@@ -161,9 +182,112 @@ impl RxoSegmenter {
                 Ok(Some(written)) => written,
                 Ok(None) => 0,
                 Err(BuildError::NoRoom { needed, given }) => return Err(no_room(needed, given)),
-                Err(error) => return Err(Failure(RXO_UNSUPPORTED, error.to_string())),
+                Err(error) => return Err(unsupported(error.to_string())),
             },
         };
         Ok(written as c_int)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_wire::build::{EthernetHeader, Ipv4Header, Ipv6Header, TcpHeader, UdpHeader};
+
+    use super::*;
+    use crate::vnet::{RXO_GSO_TCP4, RXO_GSO_TCP6, RXO_GSO_UDP};
+
+    const PAYLOAD_BYTES: usize = 2_500;
+
+    /// A packet of this protocol over IPv4 or IPv6, which lives as long as the tests.
+    fn packet(is_v6: bool, protocol: u8) -> Vec<u8> {
+        let transport_bytes = if protocol == 6 { 20 } else { 8 };
+        let payload_bytes = transport_bytes + PAYLOAD_BYTES;
+        let mut packet = vec![0; if is_v6 { 40 } else { 20 } + payload_bytes];
+        let rest = if is_v6 {
+            let ip = Ipv6Header { next_header: protocol, payload_bytes, ..Ipv6Header::default() };
+            ip.write(&mut packet).unwrap()
+        } else {
+            let ip = Ipv4Header { protocol, payload_bytes, ..Ipv4Header::default() };
+            ip.write(&mut packet).unwrap()
+        };
+        if protocol == 6 {
+            TcpHeader::default().write(rest).unwrap();
+        } else {
+            let payload_bytes = PAYLOAD_BYTES;
+            UdpHeader { payload_bytes, ..UdpHeader::default() }.write(rest).unwrap();
+        }
+        packet
+    }
+
+    /// What the segmenter says of a frame behind a header with these fields, and what it yields then.
+    fn begin(link: LinkKind, frame: &[u8], header: (u8, u16, Option<u16>)) -> (c_int, usize) {
+        let (kind, size, checksum_start) = header;
+        let mut bytes = [0; 10];
+        (bytes[0], bytes[1]) = (checksum_start.is_some().into(), kind);
+        for (at, value) in [(4, size), (6, checksum_start.unwrap_or(0)), (8, 16)] {
+            bytes[at..at + 2].copy_from_slice(&u16::to_ne_bytes(value));
+        }
+        let mut segmenter = RxoSegmenter { link, summer: Summer::detect(), work: Work::None };
+        let begun = segmenter.begin_vnet(&bytes, frame.to_vec().leak());
+        let mut out = vec![0; frame.len()];
+        let mut count = 0;
+        while segmenter.next(&mut out).unwrap() > 0 {
+            count += 1;
+        }
+        (begun.unwrap_or_else(|failure| failure.0), count)
+    }
+
+    /// Each kind before each packet, with and without a segment size, with the checksum inside and outside.
+    #[test]
+    fn a_header_that_does_not_fit_its_packet_is_refused() {
+        let packets = [(false, 6), (true, 6), (false, 17), (true, 17)];
+        let fits = |kind: u8, packet: (bool, u8)| match kind & 0x7f {
+            RXO_GSO_TCP4 => packet == (false, 6),
+            RXO_GSO_TCP6 => packet == (true, 6),
+            RXO_GSO_UDP => packet.1 == 17,
+            _ => false,
+        };
+        for of in packets {
+            let bytes = packet(of.0, of.1);
+            let end = bytes.len() as u16;
+            for (kind, size) in (0..=255).flat_map(|kind| [0, 1_000].map(|size| (kind, size))) {
+                for start in [None, Some(20), Some(end - 18), Some(end - 17), Some(u16::MAX)] {
+                    let is_outside = start.is_some_and(|start| start > end - 18);
+                    let expected = match kind & 0x7f {
+                        _ if is_outside => (RXO_INVALID, 0),
+                        0 => (1, 1),
+                        _ if size > 0 && fits(kind, of) => (3, 3),
+                        _ => (RXO_INVALID, 0),
+                    };
+                    let found = begin(LinkKind::RawIp, &bytes, (kind, size, start));
+                    assert_eq!(found, expected, "{kind:#x}, {size}, {start:?} before {of:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_tap_gives_ethernet() {
+        let mut frame = vec![0; 14];
+        EthernetHeader { ethertype: 0x0800, ..EthernetHeader::default() }
+            .write(&mut frame)
+            .unwrap();
+        frame.extend(packet(false, 6));
+        assert_eq!(begin(LinkKind::Ethernet, &frame, (RXO_GSO_TCP4, 1_000, None)), (3, 3));
+        let refused = (RXO_INVALID, 0);
+        assert_eq!(begin(LinkKind::RawIp, &frame, (RXO_GSO_TCP4, 1_000, None)), refused);
+        assert_eq!(begin(LinkKind::Ethernet, &frame[14..], (RXO_GSO_TCP4, 1_000, None)), refused);
+    }
+
+    #[test]
+    fn what_fits_its_header_may_still_be_unsupported() {
+        let mut fragment = packet(false, 17);
+        fragment[6] = 0x20;
+        assert_eq!(begin(LinkKind::RawIp, &fragment, (RXO_GSO_UDP, 1_000, None)), (RXO_INVALID, 0));
+        let mut empty = packet(false, 6)[..40].to_vec();
+        empty[3] = 40;
+        empty[2] = 0;
+        let unsupported = (RXO_UNSUPPORTED, 0);
+        assert_eq!(begin(LinkKind::RawIp, &empty, (RXO_GSO_TCP4, 1_000, None)), unsupported);
     }
 }

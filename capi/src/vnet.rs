@@ -37,7 +37,8 @@ pub struct RxoVnet {
     pub header_bytes: u16,
 }
 
-/// Reads a virtio header of `len` bytes, 10 or more.
+/// Reads a virtio header of `len` bytes, 10 or more. RXO_INVALID if it is shorter, or says that the packet is a GSO
+/// frame of an unknown kind or without a segment size.
 ///
 /// # Safety
 /// `len` bytes can be read at `header`; `to` can be written.
@@ -89,7 +90,7 @@ pub unsafe extern "C" fn rxo_vnet_complete(
     let completed = guarded(|| {
         // SAFETY: the caller's promises.
         let (vnet, packet) = unsafe { (object(vnet.cast_mut())?, bytes(packet, len)?) };
-        finished(vnet, packet)
+        finished(checksum(vnet)?, packet)
     });
     match completed {
         Ok(Some((at, sum))) => {
@@ -102,10 +103,14 @@ pub unsafe extern "C" fn rxo_vnet_complete(
     }
 }
 
+/// The header in these bytes.
+pub(crate) fn header(bytes: &[u8]) -> Result<VnetHeader, Failure> {
+    VnetHeader::read(bytes).ok_or_else(|| Failure::invalid("a virtio header has at least 10 bytes"))
+}
+
 /// What a virtio header says.
-pub(crate) fn read(header: &[u8]) -> Result<RxoVnet, Failure> {
-    let header = VnetHeader::read(header)
-        .ok_or_else(|| Failure::invalid("a virtio header has at least 10 bytes"))?;
+fn read(header: &[u8]) -> Result<RxoVnet, Failure> {
+    let header = self::header(header)?;
     let mut vnet = RxoVnet::default();
     match header.checksum() {
         ChecksumStatus::Unknown => {}
@@ -125,29 +130,36 @@ pub(crate) fn read(header: &[u8]) -> Result<RxoVnet, Failure> {
                 return Err(Failure::invalid("this kind of GSO is not for programs in C"));
             }
         };
+    } else if header.has_gso() {
+        return Err(Failure::invalid("the kind of GSO is unknown, or its segment size is 0"));
     }
     Ok(vnet)
 }
 
 /// Where a partial checksum is, and what it is when complete; `None` if it is not partial.
-pub(crate) fn finished(vnet: &RxoVnet, packet: &[u8]) -> Result<Option<(usize, u16)>, Failure> {
-    if vnet.checksum != RXO_CHECKSUM_PARTIAL {
-        return Ok(None);
-    }
-    let (start, offset) = (vnet.checksum_start.into(), vnet.checksum_offset.into());
+pub(crate) fn finished(
+    checksum: ChecksumStatus,
+    packet: &[u8],
+) -> Result<Option<(usize, u16)>, Failure> {
+    let ChecksumStatus::Partial { start, offset } = checksum else { return Ok(None) };
+    let (start, offset) = (start.into(), offset.into());
     let sum = complete(packet, start, offset, Summer::detect());
     let sum = sum.ok_or_else(|| Failure::invalid("the checksum is not inside the packet"))?;
     Ok(Some((start + offset, sum)))
 }
 
-fn offload(vnet: &RxoVnet) -> Result<Offload, Failure> {
+fn checksum(vnet: &RxoVnet) -> Result<ChecksumStatus, Failure> {
     let (start, offset) = (vnet.checksum_start, vnet.checksum_offset);
-    let checksum = match vnet.checksum {
+    Ok(match vnet.checksum {
         RXO_CHECKSUM_UNKNOWN => ChecksumStatus::Unknown,
         RXO_CHECKSUM_VERIFIED => ChecksumStatus::Verified,
         RXO_CHECKSUM_PARTIAL => ChecksumStatus::Partial { start, offset },
         other => return Err(Failure::invalid(format!("there is no checksum status {other}"))),
-    };
+    })
+}
+
+fn offload(vnet: &RxoVnet) -> Result<Offload, Failure> {
+    let checksum = checksum(vnet)?;
     let kind = match vnet.gso {
         RXO_GSO_NONE => None,
         RXO_GSO_TCP4 => Some(GsoKind::TcpV4),

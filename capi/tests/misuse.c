@@ -255,6 +255,15 @@ static void segments(void)
     CHECK(rxo_vnet_write(&vnet, header, 11) == RXO_INVALID && rxo_vnet_write(&vnet, header, 12) == RXO_OK);
     CHECK(rxo_vnet_read(header, 9, &vnet) == RXO_INVALID && rxo_vnet_read(header, 10, &vnet) == RXO_OK);
     CHECK(vnet.checksum == RXO_CHECKSUM_PARTIAL && vnet.checksum_start == 20);
+    /* A GSO frame of a kind that nobody knows, and one of UDP that is TCP. */
+    for (uint8_t kind = 2; kind <= RXO_GSO_UDP; kind += 3) {
+        uint8_t other[12] = {0, kind};
+
+        memcpy(other + 4, &(uint16_t){500}, 2);
+        CHECK(rxo_segment_vnet(s, other, 12, packets[0], PACKET_BYTES) == RXO_INVALID);
+        CHECK(rxo_segment_next(s, out, sizeof(out)) == 0);
+        CHECK(rxo_vnet_read(other, 12, &(rxo_vnet){0}) == (kind == RXO_GSO_UDP ? RXO_OK : RXO_INVALID));
+    }
     /* A seed in the field, as the kernel leaves it: completed it is what the packet had. */
     memcpy(out, packets[0], PACKET_BYTES);
     put_sum(out + 36, sum_of(out + 12, 8, 6 + PACKET_BYTES - 20));

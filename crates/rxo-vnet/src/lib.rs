@@ -258,9 +258,11 @@ impl VnetHeader {
         }
     }
 
-    /// Whether it says that its packet is a GSO frame, of whatever kind.
+    /// Whether it says that its packet is a GSO frame, of whatever kind and segment size: [`VnetHeader::gso`] may
+    /// know neither.
     #[inline]
-    const fn has_gso(self) -> bool {
+    #[must_use]
+    pub const fn has_gso(self) -> bool {
         self.gso_type & !GSO_ECN != GSO_NONE
     }
 
