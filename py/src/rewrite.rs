@@ -86,8 +86,10 @@ pub(crate) fn expand(
             }
         }
         let partial = reading.partial();
-        let finished =
-            if partial.is_some() { expander.finish_partial() } else { expander.finish() };
+        let finished = match &reading.step {
+            Step::Damaged(error) => expander.finish_partial(Some(error)),
+            _ => expander.finish(),
+        };
         let (file, figures) = finished.map_err(|error| blame(error, &reading.name, &output))?;
         complete(unfinished, file, &output)?;
         json(&figures, partial)

@@ -141,7 +141,7 @@ fn expand(data: &[u8]) -> Option<Vec<u8>> {
         match read {
             Ok(0) => return expander.finish().ok().map(|(file, _)| file),
             Ok(_) => expander.take(&mut batch).ok()?,
-            Err(_) => return expander.finish_partial().ok().map(|(file, _)| file),
+            Err(error) => return expander.finish_partial(Some(&error)).ok().map(|(file, _)| file),
         }
         read = capture.read_batch(&mut batch, BATCH_RECORDS);
     }

@@ -45,6 +45,8 @@ class Expanded:
     aggregates: int
     #: Original packets written.
     originals: int
+    #: Original packets that were read and not written, because one before them is missing.
+    left_out: int
     #: Whether the original capture had not been read to its end.
     original_was_partial: bool
 

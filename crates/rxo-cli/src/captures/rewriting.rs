@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Error, Result};
-use rxo_capture::{Batches, Capture, Record, Step, WriteError};
+use rxo_capture::{Batches, Capture, CaptureError, Record, Step, WriteError};
 use rxo_console::output_file::{OutputFile, Report};
 use rxo_trace::rewrite::RewriteError;
 
@@ -54,6 +54,14 @@ impl<'i> Rewriting<'i> {
     /// Why the capture was not read to its end.
     pub(crate) fn missing(&self) -> Option<String> {
         why_partial(&self.step)
+    }
+
+    /// The error at which reading ended.
+    pub(crate) const fn damage(&self) -> Option<&CaptureError> {
+        match &self.step {
+            Step::Damaged(error) => Some(error),
+            Step::More | Step::Over | Step::Stopped(_) => None,
+        }
     }
 
     /// Gives `take` all batches.

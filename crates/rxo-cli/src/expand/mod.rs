@@ -35,7 +35,10 @@ pub(crate) fn command(flags: &ExpandFlags) -> Result<()> {
     let mut expander = expander.map_err(|error| rewriting.blame(error))?;
     rewriting.read(|_, records| expander.take(records))?;
     let missing = rewriting.missing();
-    let finished = if missing.is_some() { expander.finish_partial() } else { expander.finish() };
+    let finished = match missing {
+        Some(_) => expander.finish_partial(rewriting.damage()),
+        None => expander.finish(),
+    };
     let (file, figures) = finished.map_err(|error| rewriting.blame(error))?;
     let output = rewriting.output();
     let report = rewriting.complete(&file)?;
@@ -55,6 +58,13 @@ fn print(report: Report, json: bool, done: &Done<'_>) -> Result<()> {
         grouped(figures.packets),
         grouped(figures.aggregates)
     );
+    if figures.left_out > 0 {
+        text += &format!(
+            "\nLeft out: {} packets that come after packet {} of the original, which is missing.",
+            grouped(figures.left_out),
+            grouped(figures.originals + 1)
+        );
+    }
     if figures.original_was_partial {
         text += "\nThe capture that was coalesced had itself not been read to its end.";
     }

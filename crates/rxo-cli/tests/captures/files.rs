@@ -22,9 +22,7 @@ fn of_a_damaged_capture_what_was_read_is_written_and_the_code_says_so() {
     assert!(said.contains("half.pcapng ends too early"), "{said}");
     let [half, all] = ["half.pcap", "cut.pcap"].map(|name| records(&folder.0.join(name)).0);
     assert!(half.len() > 10 && half.len() < all.len());
-    let mut all = all.iter();
-    let comes_back = half.iter().all(|a| all.any(|b| a.bytes.as_ref() == b.bytes.as_ref()));
-    assert!(comes_back, "in order, and nothing else");
+    assert!(folder.read("cut.pcap").starts_with(&folder.read("half.pcap")));
 }
 
 #[test]

@@ -46,6 +46,15 @@ pub enum RewriteError {
         /// What is wrong.
         why: BadNote,
     },
+    /// A compressed capture is damaged. A decompressor notices it late, so that nothing can be trusted.
+    #[error(
+        "it is damaged at byte {offset} of what is unpacked, and what stands before may be wrong too; \
+         nothing of it is given back, get the file again"
+    )]
+    DamagedPacked {
+        /// Where the damage was noticed, in bytes from the start of the unpacked capture.
+        offset: u64,
+    },
     /// Packets are missing, were added, or were changed.
     #[error("{0}; it was changed since `rxo coalesce` wrote it, coalesce anew")]
     Changed(&'static str),

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use rxo_capture::{Capture, Clock, Described, Record, limits};
+use rxo_capture::{Capture, CaptureError, Clock, Described, Record, limits};
 use rxo_frame::Instant;
 use serde::Serialize;
 
@@ -24,6 +24,8 @@ pub struct Expanded {
     pub aggregates: u64,
     /// Original packets written.
     pub originals: u64,
+    /// Original packets that were read and not written, because one before them is missing.
+    pub left_out: u64,
     /// Whether the original capture had not been read to its end.
     pub original_was_partial: bool,
 }
@@ -32,6 +34,8 @@ pub struct Expanded {
 #[derive(Debug)]
 pub struct Expander<W: Write> {
     file: Original<W>,
+    /// Whether the coalesced capture is compressed.
+    is_packed: bool,
     pcap_header: Option<[u8; 24]>,
     /// The sections and interfaces of the original, as far as known.
     described: Vec<Described>,
@@ -77,6 +81,7 @@ impl<W: Write> Expander<W> {
         let origin = Origin::read(capture)?;
         let mut expander = Self {
             file: Original::begin(output, &origin, format)?,
+            is_packed: capture.format().compression.is_some(),
             pcap_header: origin.pcap_header,
             described: Vec::new(),
             clocks: Vec::new(),
@@ -133,15 +138,21 @@ impl<W: Write> Expander<W> {
         Ok((self.file.finish()?, self.figures))
     }
 
-    /// Writes what is left of a capture that could not be read to its end, in order, and returns
-    /// the output. The checksum of everything is at that end, so what is written is not verified.
+    /// Ends the file before the first original packet that is missing, for a capture that was not read to its end,
+    /// and returns the output. `damage` is the error that ended reading; `None` if the caller stopped. The
+    /// checksum of everything is at that end, so what is written is not verified.
     ///
     /// # Errors
-    /// If the output cannot be written.
-    pub fn finish_partial(mut self) -> Result<(W, Expanded), RewriteError> {
-        while let Some(given) = self.order.next_of_rest() {
-            self.give(&given)?;
+    /// If the output cannot be written, or a compressed capture is damaged: what was unpacked before may be wrong.
+    pub fn finish_partial(
+        mut self,
+        damage: Option<&CaptureError>,
+    ) -> Result<(W, Expanded), RewriteError> {
+        if let Some(error) = damage.filter(|_| self.is_packed) {
+            return Err(RewriteError::DamagedPacked { offset: error.offset() });
         }
+        self.figures.left_out = self.order.waiting();
+        self.file.leave_out_rest();
         Ok((self.file.finish()?, self.figures))
     }
 

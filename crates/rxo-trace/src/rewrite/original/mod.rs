@@ -79,6 +79,13 @@ impl<W: Write> Original<W> {
         }
     }
 
+    /// Forgets the sections and interfaces that the original describes behind records that were not written.
+    pub(super) fn leave_out_rest(&mut self) {
+        if let Self::Same(file) = self {
+            file.leave_out_rest();
+        }
+    }
+
     /// Writes the rest and returns the output.
     pub(super) fn finish(self) -> Result<W, RewriteError> {
         match self {

@@ -65,6 +65,10 @@ impl<W: Write> SameFile<W> {
         Ok(())
     }
 
+    pub(super) fn leave_out_rest(&mut self) {
+        self.waiting.retain(|next| next.records_before <= self.records);
+    }
+
     pub(super) fn finish(mut self) -> Result<W, RewriteError> {
         while let Some(next) = self.waiting.pop_front() {
             self.put(&next.part)?;

@@ -1,6 +1,7 @@
 //! Whole captures in memory: coalesced, expanded, compared.
 
 mod clocks;
+mod holes;
 mod interfaces;
 mod pcap;
 mod policies;
@@ -74,7 +75,7 @@ fn expand(file: &[u8], format: Option<FileFormat>) -> Result<(Vec<u8>, Expanded)
         match read {
             Ok(0) => return expander.finish(),
             Ok(_) => expander.take(&mut batch)?,
-            Err(_) => return expander.finish_partial(),
+            Err(error) => return expander.finish_partial(Some(&error)),
         }
         read = capture.read_batch(&mut batch, 50);
     }

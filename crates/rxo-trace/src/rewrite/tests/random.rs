@@ -58,11 +58,9 @@ proptest! {
             return Ok(());
         }
         if let Ok((expanded, _)) = expand(&coalesced, None) {
-            // In a truncated file some records may be missing, but none is different.
-            let mut before = read(&file).0.into_iter().map(|record| plain(&record));
-            for after in &read(&expanded).0 {
-                prop_assert!(before.any(|before| before == plain(after)));
-            }
+            // Of a truncated file the last records may be missing, but none is different.
+            let [before, after] = [&file, &expanded].map(|file| read(file).0);
+            prop_assert!(before.iter().map(plain).take(after.len()).eq(after.iter().map(plain)));
         }
     }
 
