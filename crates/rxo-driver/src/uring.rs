@@ -54,8 +54,10 @@ impl<F: AsFd> Uring<F> {
             let entry = write_entry(pieces, n as u64, n + 1 < count);
             // SAFETY: the pieces are live while the batch is, and `write` does not return before
             // the kernel has completed every entry that it has taken.
-            let pushed = unsafe { queue.push(&entry) };
-            debug_assert!(pushed.is_ok(), "the queue is emptied by every submission");
+            if unsafe { queue.push(&entry) }.is_err() {
+                // Waiting for what was not queued would never end.
+                return n;
+            }
         }
         count
     }
@@ -139,6 +141,11 @@ impl<F: AsFd> Writer for Uring<F> {
             return self.singly.write(batch, from);
         }
         let count = self.queue(batch, from);
+        if count == 0 {
+            // Every submission empties the queue, so it can only be full if something is wrong with it.
+            self.has_failed = true;
+            return self.singly.write(batch, from);
+        }
         self.results.clear();
         self.results.resize(count, -libc::ECANCELED);
         let (submissions, has_failed) = complete(&mut self.ring, &mut self.results);

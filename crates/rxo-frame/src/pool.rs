@@ -308,10 +308,12 @@ impl FrameBuffer for PoolBuf {
 
     #[inline]
     fn drop_all(mut buffers: impl Iterator<Item = Self>) {
-        let mut next = buffers.find(|buffer| !buffer.is_nowhere());
+        let mut next = buffers.next();
         while let Some(first) = next {
-            let mut returning = Returning::of(first);
-            next = buffers.find_map(|buffer| returning.add(buffer));
+            next = match Returning::of(first) {
+                Some(mut returning) => buffers.find_map(|buffer| returning.add(buffer)),
+                None => buffers.next(),
+            };
         }
     }
 }

@@ -97,7 +97,10 @@ impl RingMap {
     pub(crate) fn prefetch_ahead_of(&self, slot: u32) {
         let ahead = slot + PREFETCH_DISTANCE;
         let ahead = if ahead < self.slots { ahead } else { ahead - self.slots };
-        prefetch_two_lines(self.start(ahead).as_ptr());
+        // A ring may have fewer slots than the distance.
+        if ahead < self.slots {
+            prefetch_two_lines(self.start(ahead).as_ptr());
+        }
     }
 
     /// Gives a slot back to the kernel.
@@ -115,8 +118,8 @@ impl RingMap {
 
     #[inline]
     fn start(&self, slot: u32) -> NonNull<u8> {
-        debug_assert!(slot < self.slots);
-        // SAFETY: all callers pass a slot below `slots`, so this is within the mapping.
+        assert!(slot < self.slots, "a ring of {} slots has no slot {slot}", self.slots);
+        // SAFETY: the slot is below `slots`, so this is within the mapping.
         unsafe { self.memory.add(slot as usize * self.slot_bytes as usize) }
     }
 }

@@ -114,7 +114,8 @@ pub(crate) struct Batch<'s, 'a> {
 
 impl<'s, 'a> Batch<'s, 'a> {
     /// Adds a packet. Returns `false` and adds nothing if the packet cannot be encoded: it has too many
-    /// pieces, or a VLAN tag but no Ethernet header to insert it into.
+    /// pieces, or a VLAN tag but no Ethernet header, or less than its addresses in the first piece, to insert it
+    /// into.
     pub(crate) fn push<G: Gather<'a>>(
         &mut self,
         packet: G,
@@ -128,12 +129,15 @@ impl<'s, 'a> Batch<'s, 'a> {
         let first_piece = self.messages.pieces.len();
         // A place for the header. `seal` fills it in, because until then the heads may move.
         self.messages.pieces.push(piece(&[]));
-        match vlan {
-            None => packet.for_each_slice(|slice| self.messages.pieces.push(piece(slice))),
+        let has_place = match vlan {
+            None => {
+                packet.for_each_slice(|slice| self.messages.pieces.push(piece(slice)));
+                true
+            }
             Some(_) => self.push_tagged_pieces(packet),
-        }
+        };
         let pieces = self.messages.pieces.len() - first_piece;
-        if pieces > MOST_PIECES {
+        if !has_place || pieces > MOST_PIECES {
             self.messages.pieces.truncate(first_piece);
             return false;
         }
@@ -153,19 +157,23 @@ impl<'s, 'a> Batch<'s, 'a> {
         true
     }
 
-    /// Splits the first slice after the addresses, and leaves a place for the tag between the parts.
-    fn push_tagged_pieces<G: Gather<'a>>(&mut self, packet: G) {
+    /// Splits the first slice after the addresses, and leaves a place for the tag between the parts. Returns
+    /// whether the first slice has the addresses.
+    fn push_tagged_pieces<G: Gather<'a>>(&mut self, packet: G) -> bool {
         let pieces = &mut self.messages.pieces;
-        let mut is_first = true;
+        let (mut is_first, mut has_place) = (true, false);
         packet.for_each_slice(|slice| {
-            let split = if is_first { slice.len().min(ADDRESS_BYTES) } else { 0 };
-            if is_first {
-                pieces.push(piece(&slice[..split]));
+            let mut rest = slice;
+            if std::mem::take(&mut is_first)
+                && let Some((addresses, behind)) = slice.split_at_checked(ADDRESS_BYTES)
+            {
+                pieces.push(piece(addresses));
                 pieces.push(piece(&[]));
+                (rest, has_place) = (behind, true);
             }
-            is_first = false;
-            pieces.push(piece(&slice[split..]));
+            pieces.push(piece(rest));
         });
+        has_place
     }
 
     /// The form of its packets.

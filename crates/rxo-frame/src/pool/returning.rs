@@ -17,11 +17,14 @@ pub(super) struct Returning {
 }
 
 impl Returning {
-    /// Begins with `first`, which is of a pool.
+    /// Begins with `first`; `None` if it is of no pool.
     #[inline]
-    pub(super) fn of(first: PoolBuf) -> Self {
+    pub(super) fn of(first: PoolBuf) -> Option<Self> {
+        if first.is_nowhere() {
+            return None;
+        }
         let first = ManuallyDrop::new(first);
-        Self { shared: first.shared, chain: Chain::of(first.index) }
+        Some(Self { shared: first.shared, chain: Chain::of(first.index) })
     }
 
     /// Adds a buffer. One of another pool comes back, one of no pool is passed over.

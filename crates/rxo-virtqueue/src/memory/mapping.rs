@@ -226,7 +226,7 @@ impl Words {
         assert!(offset < self.bytes && size_of::<T>() <= self.bytes - offset, "outside the ring");
         // SAFETY: inside the mapping, by the check above.
         let word = unsafe { self.start.add(offset) }.cast::<T>();
-        debug_assert!(word.is_aligned());
+        assert!(word.is_aligned(), "between two words of the ring");
         word
     }
 }

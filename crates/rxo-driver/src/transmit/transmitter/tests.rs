@@ -302,6 +302,47 @@ fn a_tag_that_a_link_cannot_carry_is_a_counted_drop() {
     assert_eq!(run.totals(), (1, 1, 0, 1));
 }
 
+/// A packet in pieces of these lengths, with a tag.
+#[derive(Clone, Copy)]
+struct Pieces(&'static [usize]);
+
+impl Gather<'static> for Pieces {
+    fn offload(self) -> Offload {
+        Offload::default()
+    }
+
+    fn vlan(self) -> Option<VlanTag> {
+        Some(VlanTag { tpid: NonZeroU16::new(0x8100).unwrap(), tci: 1 })
+    }
+
+    fn byte_len(self) -> usize {
+        self.0.iter().sum()
+    }
+
+    fn for_each_slice(self, mut visit: impl FnMut(&'static [u8])) {
+        self.0.iter().for_each(|bytes| visit(&BYTES[..*bytes]));
+    }
+
+    fn frame_count(self) -> usize {
+        1
+    }
+
+    fn for_each_frame(self, _: impl FnMut(Frame<&'static [u8]>)) {}
+}
+
+/// A tag stands behind the addresses, so a packet whose first piece has less has no place for it.
+#[test]
+fn a_tag_goes_behind_the_addresses_or_nowhere() {
+    let mut messages = Messages::with_room(1, 1);
+    let mut batch = messages.begin(LinkKind::Ethernet);
+    let pushed = [&[][..], &[0, 60], &[11, 60], &[12], &[12, 60]]
+        .map(|pieces| batch.push(Pieces(pieces), 0, None));
+    assert_eq!(pushed, [false, false, false, true, true]);
+    let sealed = batch.seal();
+    let lengths = |n| sealed.slices(n).map(<[u8]>::len).collect::<Vec<_>>();
+    assert_eq!([lengths(0), lengths(1)], [vec![10, 12, 4, 0], vec![10, 12, 4, 0, 60]]);
+}
+
 #[test]
 fn every_packet_has_its_own_header_and_its_own_tag() {
     let vlan = |tci| Some(VlanTag { tpid: NonZeroU16::new(0x88a8).unwrap(), tci });
