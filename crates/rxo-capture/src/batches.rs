@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{Capture, CaptureError, Record};
 
-/// Most records and bytes of a batch; a record may be a long aggregate.
+/// Most records and bytes of a batch, options included; a record may be a long aggregate.
 const BATCH_RECORDS: usize = 1_024;
 const BATCH_BYTES: usize = 1 << 20;
 /// Records that are read between two looks at the bytes.
@@ -82,7 +82,7 @@ impl Batches {
                 Err(error) => self.ended = Some(Step::Damaged(error)),
             }
             let new = self.records.get(before..).unwrap_or_default();
-            bytes += new.iter().map(|record| record.bytes.as_ref().len()).sum::<usize>();
+            bytes += new.iter().map(Record::kept_bytes).sum::<usize>();
         }
     }
 }

@@ -25,6 +25,11 @@ impl Options {
         Self { bytes, is_big_endian }
     }
 
+    /// Their length in the file, in bytes.
+    pub(super) fn byte_len(&self) -> usize {
+        self.bytes.as_ref().len()
+    }
+
     /// Whether there are no options.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -114,11 +119,11 @@ impl<'a> OptionIter<'a> {
         bytes
     }
 
-    /// Whether the list is valid: every option lies inside it.
-    pub(super) fn is_sound(&self) -> bool {
+    /// The length of the list without what ends it, in bytes; `None` if an option does not lie inside.
+    pub(super) fn sound_bytes(&self) -> Option<usize> {
         let mut left = self.clone();
         while left.next().is_some() {}
-        left.is_at_end()
+        left.is_at_end().then(|| self.rest.len() - left.rest.len())
     }
 
     /// Whether the list ends here, with or without an option that says so.

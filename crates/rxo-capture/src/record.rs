@@ -6,8 +6,8 @@ use super::{LinkType, Options, SharedBytes};
 
 /// One packet of a capture.
 ///
-/// It shares the chunk that it was read in, and keeps the whole chunk alive. To keep few records
-/// for long, use [`SharedBytes::detached`].
+/// It shares the chunk that it was read in, and keeps the whole chunk alive; where packets are a small part of a
+/// file, it has a copy. To keep few records for long, use [`SharedBytes::detached`].
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The captured bytes, from the first link-layer byte.
@@ -35,6 +35,11 @@ impl Record {
     #[must_use]
     pub fn is_cut(&self) -> bool {
         (self.bytes.as_ref().len() as u64) < u64::from(self.original_bytes)
+    }
+
+    /// The bytes that it keeps of the file.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.bytes.as_ref().len() + self.head.as_ref().len() + self.options.byte_len()
     }
 
     /// Whether the capturing machine received or sent it, if the file says so: in an option of

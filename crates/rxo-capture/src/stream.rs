@@ -1,7 +1,8 @@
 //! A stream of bytes, read in chunks that records share.
 //!
 //! Separate from the formats so that they do not depend on the source of the bytes. Only the part
-//! of a record that a chunk ends in is copied. Contract: shared bytes never change.
+//! of a record that a chunk ends in is copied. Contract: shared bytes never change, and records that are held
+//! keep not much more memory than they have bytes: where little of a chunk is shared, it is copied.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -13,6 +14,9 @@ use super::limits::CHUNK_BYTES;
 /// Most chunks that are kept for reuse. More may be in use; those are freed.
 const MOST_KEPT: usize = 16;
 
+/// Less than one byte in so many is little.
+const LITTLE: u64 = 4;
+
 /// The rest of a capture's bytes.
 pub(super) struct Stream {
     source: Box<dyn Read>,
@@ -21,6 +25,11 @@ pub(super) struct Stream {
     unread: Range<usize>,
     /// Position of `unread`, in bytes from the start of the stream.
     offset: u64,
+    /// Position at which `is_sparse` was decided last, and the bytes that were shared since.
+    decided_at: u64,
+    shared_bytes: usize,
+    /// Whether little of the last bytes was shared: most were skipped, and so may be most of the next.
+    is_sparse: bool,
     /// Chunks that records may still share.
     lent: Vec<Rc<Vec<u8>>>,
 }
@@ -28,7 +37,9 @@ pub(super) struct Stream {
 impl Stream {
     pub(super) fn new(source: Box<dyn Read>) -> Self {
         let chunk = Rc::new(vec![0; CHUNK_BYTES]);
-        Self { source, chunk, unread: 0..0, offset: 0, lent: Vec::new() }
+        let (unread, lent) = (0..0, Vec::new());
+        let (offset, decided_at, shared_bytes, is_sparse) = (0, 0, 0, false);
+        Self { source, chunk, unread, offset, decided_at, shared_bytes, is_sparse, lent }
     }
 
     /// Position of the next byte, from the start of the stream.
@@ -49,11 +60,14 @@ impl Stream {
         if self.unread.len() >= wanted { Ok(true) } else { self.read_until(wanted) }
     }
 
-    /// Shares the available bytes in `range`, counted from the next byte, and cut at their end.
+    /// Shares the available bytes in `range`, counted from the next byte, and cut at their end. Where little is
+    /// shared it copies them.
     #[inline]
-    pub(super) fn share(&self, range: Range<usize>) -> SharedBytes {
+    pub(super) fn share(&mut self, range: Range<usize>) -> SharedBytes {
         let start = self.unread.start;
-        SharedBytes::new(&self.chunk, start + range.start..start + range.end)
+        self.shared_bytes += range.len();
+        let shared = SharedBytes::new(&self.chunk, start + range.start..start + range.end);
+        if self.is_sparse { shared.detached() } else { shared }
     }
 
     /// Consumes `count` of the available bytes.
@@ -80,10 +94,12 @@ impl Stream {
     #[cold]
     fn read_until(&mut self, wanted: usize) -> io::Result<bool> {
         self.make_room(wanted);
+        // Behind a long record nothing else is read into its chunk, all of which it would keep alive.
+        let end = if wanted > CHUNK_BYTES { wanted } else { CHUNK_BYTES };
         while self.unread.len() < wanted {
             // The chunk is not shared: `make_room` ensured it, and nothing was shared since.
             let room =
-                Rc::get_mut(&mut self.chunk).and_then(|chunk| chunk.get_mut(self.unread.end..));
+                Rc::get_mut(&mut self.chunk).and_then(|chunk| chunk.get_mut(self.unread.end..end));
             match self.source.read(room.unwrap_or_default()) {
                 Ok(0) => return Ok(false),
                 Ok(count) => self.unread.end += count,
@@ -99,6 +115,7 @@ impl Stream {
     /// all of it alive.
     fn make_room(&mut self, wanted: usize) {
         let unread = self.unread.clone();
+        self.decide();
         let chunk_bytes = wanted.next_power_of_two().max(CHUNK_BYTES);
         match Rc::get_mut(&mut self.chunk) {
             Some(chunk) if chunk.len() == chunk_bytes => chunk.copy_within(unread.clone(), 0),
@@ -114,6 +131,15 @@ impl Stream {
             }
         }
         self.unread = 0..unread.len();
+    }
+
+    /// Decides, about once a chunk, whether what is shared is copied.
+    fn decide(&mut self) {
+        let passed = self.offset - self.decided_at;
+        if passed >= CHUNK_BYTES as u64 / 2 {
+            self.is_sparse = (self.shared_bytes as u64) < passed / LITTLE;
+            (self.decided_at, self.shared_bytes) = (self.offset, 0);
+        }
     }
 
     /// Takes an unshared chunk of this size: a reused or a new one.

@@ -38,7 +38,7 @@ impl PcapNg {
 
 fn describe(block: &Block<'_>, is_big_endian: bool) -> Result<(Interface, Clock, Part), Fault> {
     let options = OptionIter::new(block.body.get(OPTIONS_AT..).unwrap_or_default(), is_big_endian);
-    if !options.is_sound() {
+    if options.sound_bytes().is_none() {
         return Err(Fault::Damaged("an option of an interface leaves its block".to_owned()));
     }
     let (link, snap_bytes) = (LinkType(block.short(0)), block.number(4));

@@ -67,21 +67,22 @@ impl PcapNg {
         let interface = self.place(interface(block))?;
         let ticks = u64::from(block.number(4)) << 32 | u64::from(block.number(8));
         let clock = self.clocks.get(interface as usize).copied().unwrap_or(Clock::MICROS);
-        let (packet, options) = block.packet(PACKET_AT, block.number(12))?;
+        let (packet, mut options) = block.packet(PACKET_AT, block.number(12))?;
         if !options.is_empty() {
-            self.check_options(block, &options)?;
+            options = self.sound_options(block, options)?;
         }
         let original_bytes = block.number(16);
         let (at, ticks) = (clock.instant(ticks), Some(ticks));
         Ok(Found { packet, options, original_bytes, interface, at, ticks })
     }
 
-    fn check_options(&self, block: &Block<'_>, place: &Range<usize>) -> Result<(), Fault> {
+    /// The range of the options in `place` up to their end, behind which there may be anything.
+    fn sound_options(&self, block: &Block<'_>, place: Range<usize>) -> Result<Range<usize>, Fault> {
         let bytes = block.body.get(place.start - BODY_AT..).unwrap_or_default();
-        if OptionIter::new(bytes, self.is_big_endian).is_sound() {
-            return Ok(());
+        match OptionIter::new(bytes, self.is_big_endian).sound_bytes() {
+            Some(bytes) => Ok(place.start..place.start + bytes),
+            None => Err(Fault::Damaged("an option of a packet leaves its block".to_owned())),
         }
-        Err(Fault::Damaged("an option of a packet leaves its block".to_owned()))
     }
 
     /// Index among all interfaces of the section's interface `number`.

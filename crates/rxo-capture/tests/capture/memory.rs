@@ -3,9 +3,12 @@
 use std::collections::HashSet;
 use std::io::Cursor;
 
-use rxo_capture::{Capture, Record, limits};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use crate::files::{MICROS, Order, PcapFile};
+use rxo_capture::{Batches, Capture, Record, limits};
+
+use crate::files::{Clock, MICROS, Order, PcapFile, PcapNgFile, option};
 use crate::read::{Dribble, read, read_from};
 
 fn file(packets: u32, bytes: usize) -> Vec<u8> {
@@ -70,4 +73,65 @@ fn a_detached_record_keeps_no_chunk() {
     let kept = records[1].bytes.detached();
     drop(records);
     assert_eq!(kept.as_ref(), [1; 100]);
+}
+
+/// The memory that records keep, in bytes, if none shares its chunk.
+fn kept_bytes(records: &[Record]) -> usize {
+    records.iter().map(|record| record.bytes.chunk().0).sum()
+}
+
+fn pcapng() -> PcapNgFile {
+    PcapNgFile::default().section(Order::Little).interface(1, 0, "", Clock::default())
+}
+
+/// Each packet stands behind a block that is skipped and almost fills a chunk, or does not fit into one. A few
+/// kilobytes in zstd can be a gigabyte of these.
+#[test]
+fn few_bytes_of_much_keep_little() {
+    for skipped_bytes in [limits::CHUNK_BYTES - 300, 3 * limits::CHUNK_BYTES] {
+        let blocks = |file: PcapNgFile, n: u32| {
+            file.block(0x0bad, &vec![0; skipped_bytes]).enhanced(
+                0,
+                n.into(),
+                60,
+                &[n as u8; 60],
+                &[],
+            )
+        };
+        let records = read(&(0..300).fold(pcapng(), blocks).bytes).sound();
+        assert_eq!(records.len(), 300);
+        assert!((0..300).all(|n| records[n].bytes.as_ref() == [n as u8; 60]));
+        let kept = kept_bytes(&records);
+        assert!(kept < 4 * limits::CHUNK_BYTES, "{kept} bytes for 300 packets");
+    }
+}
+
+/// A long record has a chunk of its own; what stands behind it does not keep that.
+#[test]
+fn a_short_record_keeps_no_long_chunk() {
+    let long = option(Order::Little, 1, &[7; 60_000]).repeat(20);
+    let pair = |file: PcapNgFile, n: u32| {
+        file.enhanced(0, n.into(), 4, &[1; 4], &long).enhanced(0, n.into(), 60, &[2; 60], &[])
+    };
+    let records = read(&(0..20).fold(pcapng(), pair).bytes).sound();
+    let short: Vec<Record> = records.into_iter().skip(1).step_by(2).collect();
+    assert_eq!((short.len(), short[0].bytes.as_ref().len()), (20, 60));
+    let kept = short.iter().map(|record| record.bytes.chunk().0).max();
+    assert!(kept <= Some(limits::CHUNK_BYTES), "{kept:?}");
+}
+
+/// Options count as bytes of a batch, also those behind the one that ends the list.
+#[test]
+fn a_batch_of_packets_with_long_options_is_short() {
+    let comments = option(Order::Little, 1, &[7; 60_000]).repeat(20);
+    let junk = [vec![0; 4], comments.clone()].concat();
+    for (options, most) in [(comments, 16), (junk, 60)] {
+        let one = |file: PcapNgFile, n: u32| file.enhanced(0, n.into(), 4, &[1; 4], &options);
+        let file = (0..60).fold(pcapng(), one).bytes;
+        let capture = Capture::from_reader("test", Box::new(Cursor::new(file))).unwrap();
+        let mut batches = Batches::new(capture, Arc::new(AtomicBool::new(false)));
+        _ = batches.step();
+        let (count, kept) = (batches.records.len(), kept_bytes(&batches.records));
+        assert!(count <= most && kept < 40 << 20, "{count} records keep {kept} bytes");
+    }
 }
