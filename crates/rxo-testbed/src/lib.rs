@@ -10,6 +10,8 @@
 //!   process ends for any reason, so nothing is ever left behind.
 //! * [`Interface`] and [`create_veth`] make and configure links; [`Offload`] switches their
 //!   offloads.
+//! * [`Tap`] is an interface whose other side is this process, and [`Monitor`] copies what an interface receives: what
+//!   the kernel makes of frames that a test writes.
 //! * [`Lab`] builds the network of the demo and the live tests in one call; [`SharedLink`] builds
 //!   the network of many senders and one slower link.
 //! * [`Deaf`] is a socket that loses what comes for it, for a moment.
@@ -41,6 +43,7 @@ mod namespace;
 mod shared_link;
 mod stack;
 mod sys;
+mod tap;
 mod topology;
 pub mod traffic;
 mod user_namespace;
@@ -49,12 +52,15 @@ mod worker;
 pub use cpu::{CoreUse, CpuMeter, CpuReading, CpuUse};
 pub use deaf::Deaf;
 pub use error::{LabError, Result};
-pub use link::{Interface, InterfaceCounters, Mac, Offload, RateLimit, Vxlan, create_veth};
+pub use link::{
+    CoalescingHold, Interface, InterfaceCounters, Mac, Offload, RateLimit, Vxlan, create_veth,
+};
 pub use load::{MachineReading, MachineUse};
 pub use median::median_bounds;
 pub use namespace::{Namespace, until};
 pub use shared_link::{SharedLink, SharedLinkOptions};
 pub use stack::{StackCounters, socket_memory_bytes};
+pub use tap::{Monitor, Seen, Tap};
 pub use topology::{AckRate, KernelGro, Lab, LabOptions};
 pub use user_namespace::{Privilege, become_root_in_user_namespace};
 pub use worker::{pin_to_core, thread_id};

@@ -17,7 +17,7 @@ use crate::error::{Context, Result};
 use crate::namespace::Namespace;
 
 pub use inspect::InterfaceCounters;
-pub use offload::Offload;
+pub use offload::{CoalescingHold, Offload};
 pub use rate::RateLimit;
 pub use tunnel::Vxlan;
 
@@ -248,7 +248,15 @@ impl<'n> Interface<'n> {
     /// # Errors
     /// If the interface does not exist.
     pub fn hold_coalesced(&self, at_most: Duration) -> Result<()> {
-        offload::hold_coalesced(self, at_most)
+        self.coalescing_hold()?.set(at_most).context(|| self.cannot("hold what is coalesced on"))
+    }
+
+    /// The setting of [`Interface::hold_coalesced`], for a caller that changes it often.
+    ///
+    /// # Errors
+    /// If the interface does not exist.
+    pub fn coalescing_hold(&self) -> Result<CoalescingHold> {
+        CoalescingHold::open(self)
     }
 
     /// Lets a kernel thread process what the interface receives (threaded NAPI, since Linux 5.12). Otherwise the

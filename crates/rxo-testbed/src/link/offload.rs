@@ -1,6 +1,8 @@
 //! Switches the offloads of an interface.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use super::Interface;
@@ -67,12 +69,27 @@ pub(crate) fn get(interface: &Interface<'_>, which: Offload) -> Result<bool> {
     .context(|| interface.cannot(&format!("read {which:?} of")))
 }
 
-/// Lets the kernel hold what it coalesces beyond a poll.
-pub(crate) fn hold_coalesced(interface: &Interface<'_>, at_most: Duration) -> Result<()> {
-    let path = format!("/sys/class/net/{}/gro_flush_timeout", interface.name());
-    let set =
-        || sys::show_own_network().and_then(|()| fs::write(path, at_most.as_nanos().to_string()));
-    interface.namespace().run(set)?.context(|| interface.cannot("hold what is coalesced on"))
+/// How long the kernel holds what an interface coalesces beyond a poll, as a setting that is changed often.
+#[derive(Debug)]
+pub struct CoalescingHold(File);
+
+impl CoalescingHold {
+    pub(crate) fn open(interface: &Interface<'_>) -> Result<Self> {
+        let path = format!("/sys/class/net/{}/gro_flush_timeout", interface.name());
+        let open =
+            || sys::show_own_network().and_then(|()| OpenOptions::new().write(true).open(path));
+        let opened = interface.namespace().run(open)?;
+        opened.map(Self).context(|| interface.cannot("hold what is coalesced on"))
+    }
+
+    /// Lets the kernel hold for this time at most, and until its clock ticks (1 to 10 ms). With zero it delivers
+    /// everything at the end of the next poll.
+    ///
+    /// # Errors
+    /// If the interface is gone.
+    pub fn set(&self, at_most: Duration) -> io::Result<()> {
+        self.0.write_all_at(at_most.as_nanos().to_string().as_bytes(), 0)
+    }
 }
 
 /// Lets a kernel thread process what the interface receives.

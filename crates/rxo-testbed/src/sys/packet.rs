@@ -66,20 +66,25 @@ impl PacketSocket {
 
     /// Waits until a frame has arrived or `time` has passed.
     pub(crate) fn wait(&self, time: Duration) -> io::Result<()> {
-        if time.is_zero() {
-            return Ok(());
-        }
-        let mut polled = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let time = libc::timespec {
-            tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
-            tv_nsec: time.subsec_nanos().into(),
-        };
-        // SAFETY: the kernel reads and writes one pollfd and reads one timespec; both live through
-        // the call.
-        let ready = unsafe { libc::ppoll(&raw mut polled, 1, &raw const time, std::ptr::null()) };
-        match check(ready) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            other => other,
-        }
+        wait_readable(&self.0, time)
+    }
+}
+
+/// Waits until `socket` can be read or `time` has passed.
+pub(crate) fn wait_readable(socket: &impl AsRawFd, time: Duration) -> io::Result<()> {
+    if time.is_zero() {
+        return Ok(());
+    }
+    let mut polled = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let time = libc::timespec {
+        tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    // SAFETY: the kernel reads and writes one pollfd and reads one timespec; both live through
+    // the call.
+    let ready = unsafe { libc::ppoll(&raw mut polled, 1, &raw const time, std::ptr::null()) };
+    match check(ready) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        other => other,
     }
 }

@@ -1,0 +1,97 @@
+//! A packet socket that tells what the kernel knows of a received packet.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::{Interest, check, set_buffer_bytes};
+
+/// Receives a copy of everything that arrives at one interface, with a `virtio_net_hdr` of ten bytes before it.
+#[derive(Debug)]
+pub(crate) struct MonitorSocket(OwnedFd);
+
+impl MonitorSocket {
+    /// Opens a socket on the interface with this index, in the calling thread's namespace.
+    pub(crate) fn open(index: u32) -> io::Result<Self> {
+        let protocol = (libc::ETH_P_ALL as u16).to_be();
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: socket takes no pointers. Without a protocol nothing arrives before it is bound.
+        let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+        check(fd)?;
+        // SAFETY: the descriptor is new, and nothing else owns it.
+        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        for option in [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA] {
+            let on: libc::c_int = 1;
+            let length = size_of::<libc::c_int>() as libc::socklen_t;
+            // SAFETY: the kernel reads `length` bytes of `on`, which lives through the call.
+            let set = unsafe {
+                libc::setsockopt(fd, libc::SOL_PACKET, option, (&raw const on).cast(), length)
+            };
+            check(set)?;
+        }
+        set_buffer_bytes(&socket, Interest::Read, BUFFER_BYTES)?;
+        // SAFETY: sockaddr_ll consists of bytes and integers, for which all zeros is valid.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = protocol;
+        address.sll_ifindex = index.cast_signed();
+        let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        // SAFETY: the kernel reads `length` bytes of `address`, which lives through the call.
+        check(unsafe { libc::bind(fd, (&raw const address).cast(), length) })?;
+        Ok(Self(socket))
+    }
+
+    /// Receives the next packet, and the VLAN tag that the kernel removed from it, as bytes. `None` if there is no
+    /// packet. One longer than the buffer is truncated.
+    pub(crate) fn receive(
+        &self,
+        buffer: &mut [u8],
+    ) -> io::Result<Option<(usize, Option<[u8; 4]>)>> {
+        let mut room = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        let mut control = [0_u64; 16];
+        // SAFETY: msghdr consists of pointers and integers, for which all zeros is valid.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = &raw mut room;
+        message.msg_iovlen = 1;
+        message.msg_control = (&raw mut control).cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        // SAFETY: `message` names `buffer` and `control` with their lengths, and all live through the call.
+        let got = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, 0) };
+        match usize::try_from(got) {
+            Ok(bytes) => Ok(Some((bytes, removed_tag(&message)))),
+            Err(_) => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+}
+
+impl AsRawFd for MonitorSocket {
+    fn as_raw_fd(&self) -> std::os::fd::RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// The tag that a received `message` says was removed.
+fn removed_tag(message: &libc::msghdr) -> Option<[u8; 4]> {
+    // SAFETY: recvmsg has filled `message`, whose control buffer is that of the caller and still lives.
+    let first = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;
+    let whole = size_of::<libc::tpacket_auxdata>();
+    if (first.cmsg_level, first.cmsg_type) != (libc::SOL_PACKET, libc::PACKET_AUXDATA)
+        || (first.cmsg_len as usize) < whole
+    {
+        return None;
+    }
+    // SAFETY: this message carries a tpacket_auxdata, and its length was checked.
+    let known: libc::tpacket_auxdata =
+        unsafe { libc::CMSG_DATA(first).cast::<libc::tpacket_auxdata>().read_unaligned() };
+    if known.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let ([a, b], [c, d]) = (known.tp_vlan_tpid.to_be_bytes(), known.tp_vlan_tci.to_be_bytes());
+    Some([a, b, c, d])
+}
+
+/// As much as the kernel allows without privilege, and more than a poll brings.
+const BUFFER_BYTES: usize = 1 << 20;

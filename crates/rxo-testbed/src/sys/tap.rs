@@ -1,0 +1,32 @@
+//! Attaches a descriptor of `/dev/net/tun` to a TAP.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+use super::check;
+
+/// Makes the TAP `name` in the calling thread's network. Before each frame stands a `virtio_net_hdr` of ten bytes.
+/// Reads do not wait. With `is_polled` the kernel receives by polls (NAPI), so that it coalesces.
+pub(crate) fn open_tap(name: &str, is_polled: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
+    let file = options.open("/dev/net/tun")?;
+    // SAFETY: ifreq consists of bytes and integers, for which all zeros is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from.cast_signed() as libc::c_char;
+    }
+    let polled = if is_polled { libc::IFF_NAPI } else { 0 };
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | polled;
+    request.ifr_ifru.ifru_flags = flags as libc::c_short;
+    // SAFETY: this request reads and writes one ifreq, which lives through the call.
+    check(unsafe {
+        libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as libc::Ioctl, &raw mut request)
+    })?;
+    Ok(file)
+}

@@ -1,0 +1,105 @@
+//! A TAP and a monitor: what the kernel makes of frames that this process writes.
+//!
+//! Both speak in a `virtio_net_hdr` of ten bytes (virtio 1.2, section 5.1.6) and a frame, as bytes: this crate does
+//! not read them.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
+use std::time::Duration;
+
+use crate::error::{Context, Result};
+use crate::link::Interface;
+use crate::sys::{self, MonitorSocket};
+
+/// A TAP: an interface whose other side is this process. It has no offloads, so what leaves it is segmented and has
+/// complete checksums. It vanishes with this value.
+#[derive(Debug)]
+pub struct Tap(File);
+
+impl Interface<'_> {
+    /// Creates this interface as a TAP. What is written to it is processed inside the system call.
+    ///
+    /// # Errors
+    /// If the name is taken, or `/dev/net/tun` or privilege is missing.
+    pub fn create_tap(&self) -> Result<Tap> {
+        self.open_tap(false)
+    }
+
+    /// Creates this interface as a TAP that receives by polls (NAPI), so that the kernel coalesces what is written to
+    /// it. Each write is a poll of its own; [`Interface::coalescing_hold`] makes several one.
+    ///
+    /// # Errors
+    /// As [`Interface::create_tap`].
+    pub fn create_polled_tap(&self) -> Result<Tap> {
+        self.open_tap(true)
+    }
+
+    fn open_tap(&self, is_polled: bool) -> Result<Tap> {
+        let opened = self.namespace().run(|| sys::open_tap(self.name(), is_polled))?;
+        opened.map(Tap).context(|| self.cannot("make the TAP"))
+    }
+
+    /// Begins to copy everything that arrives at this interface, after it was coalesced.
+    ///
+    /// # Errors
+    /// If the interface does not exist, or privilege is missing.
+    pub fn monitor(&self) -> Result<Monitor> {
+        let index = self.index()?;
+        let opened = self.namespace().run(|| MonitorSocket::open(index))?;
+        opened.map(Monitor).context(|| self.cannot("watch"))
+    }
+}
+
+impl Tap {
+    /// Writes a frame with its header: the interface receives it.
+    ///
+    /// # Errors
+    /// What the kernel says of the header or the frame: `EINVAL` if it refuses them.
+    pub fn write(&self, header: &[u8], frame: &[u8]) -> io::Result<()> {
+        (&self.0).write_vectored(&[IoSlice::new(header), IoSlice::new(frame)]).map(|_| ())
+    }
+
+    /// Reads what the interface sends next, header and frame, and returns its length in bytes. `None` if there is
+    /// nothing.
+    ///
+    /// # Errors
+    /// If the interface is gone.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match (&self.0).read(buffer) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Copies what an interface receives.
+#[derive(Debug)]
+pub struct Monitor(MonitorSocket);
+
+/// What a [`Monitor`] has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Length of header and packet, in bytes.
+    pub bytes: usize,
+    /// The outer VLAN tag, which the kernel removes: its protocol and its control information, as on the wire.
+    pub tag: Option<[u8; 4]>,
+}
+
+impl Monitor {
+    /// Reads the next packet with its header. `None` if there is none.
+    ///
+    /// # Errors
+    /// If the interface is gone.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<Seen>> {
+        Ok(self.0.receive(buffer)?.map(|(bytes, tag)| Seen { bytes, tag }))
+    }
+
+    /// Waits until there is a packet, or `time` has passed.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn wait(&self, time: Duration) -> io::Result<()> {
+        sys::wait_readable(&self.0, time)
+    }
+}
