@@ -1,0 +1,173 @@
+//! Segmentation: GSO frames with random headers, and aggregates of rxo.
+//!
+//! Both must come apart in the kernel as in rxo, byte for byte, or be refused by both. Where they are not, the
+//! difference is one of [`Difference`].
+
+use rxo_testkit::{Packet, Random, seg, udp};
+
+pub(crate) use crate::cut_difference::{Difference, compare};
+use crate::cut_difference::{ip_bytes, place_of_checksum};
+use crate::gro::{Delivered, without_unsaid};
+use crate::whole::{Whole, network_at};
+use crate::world::Kernel;
+use crate::{Test, cut_examples};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("each_listed_difference_in_segmentation_occurs", each_difference_occurs),
+    ("a_true_header_makes_no_difference", true_header),
+];
+
+fn each_difference_occurs() {
+    let mut kernel = Kernel::new();
+    for difference in Difference::ALL {
+        let whole = cut_examples::of(difference);
+        let cut = kernel.cut(&whole);
+        assert_eq!(compare(&whole, cut.as_deref()), Ok(Some(difference)));
+    }
+}
+
+fn true_header() {
+    let mut kernel = Kernel::new();
+    for packet in [seg(), udp(), seg().v6().ts(1, 2), udp().v6(), seg().vlan(5).fin().psh().cwr()] {
+        let whole = Whole::of(packet.len(2_500).already_aggregated(1_000).frame().borrowed());
+        let cut = kernel.cut(&whole).unwrap();
+        assert_eq!(cut.len(), 3);
+        assert_eq!(compare(&whole, Some(&cut)), Ok(None));
+    }
+}
+
+/// What the kernel's segmentation makes of an aggregate that is not what it was made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Loss {
+    /// A virtio-net header cannot say that all segments have one IPv4 ID; the kernel counts it up.
+    FixedId,
+    /// The device said of a wrong checksum that it was verified; the kernel writes the right one.
+    TrustedChecksum,
+}
+
+/// Lets the kernel segment an aggregate. Returns what differs from the frames that it was made of.
+///
+/// # Errors
+/// What else differs, for a person to read.
+pub(crate) fn recover(kernel: &mut Kernel, aggregate: &Delivered) -> Result<Vec<Loss>, String> {
+    let cut = kernel.cut(&aggregate.whole).ok_or("the kernel refuses an aggregate")?;
+    if let Some(difference) = compare(&aggregate.whole, Some(&cut))? {
+        return Err(format!("{difference:?}"));
+    }
+    let mut frames = Vec::new();
+    for one in &aggregate.frames {
+        let mut one = one.clone();
+        one.bytes.truncate(ip_bytes(&one));
+        frames.extend(one.frames()?);
+    }
+    let without = |frames: &[Vec<u8>], losses: &[Loss]| -> Vec<Vec<u8>> {
+        frames.iter().map(|frame| without_lost(frame.clone(), losses)).collect()
+    };
+    let has_one_id = frames.iter().all(|frame| id(frame) == id(&frames[0]));
+    let is_trusted = aggregate.frames.iter().any(|one| one.header[0] & 2 != 0);
+    let sets: [(bool, &[Loss]); 4] = [
+        (true, &[]),
+        (has_one_id, &[Loss::FixedId]),
+        (is_trusted, &[Loss::TrustedChecksum]),
+        (has_one_id && is_trusted, &[Loss::FixedId, Loss::TrustedChecksum]),
+    ];
+    let mut sets = sets.into_iter().filter(|(may_be, _)| *may_be).map(|(_, losses)| losses);
+    let found = sets.find(|losses| without(&cut, losses) == without(&frames, losses));
+    found.map(<[Loss]>::to_vec).ok_or_else(|| "other frames than it was made of".to_owned())
+}
+
+fn id(frame: &[u8]) -> &[u8] {
+    let network = network_at(frame);
+    &frame[network + 4..network + 6]
+}
+
+fn without_lost(frame: Vec<u8>, losses: &[Loss]) -> Vec<u8> {
+    let mut frame =
+        if losses.contains(&Loss::FixedId) { without_unsaid(frame, &[]) } else { frame };
+    if losses.contains(&Loss::TrustedChecksum) {
+        let at = place_of_checksum(&frame);
+        frame[at..at + 2].fill(0);
+    }
+    frame
+}
+
+/// A GSO frame of `seed` with its header: in half of the cases a true one.
+pub(crate) fn random(seed: u64) -> Whole {
+    let mut random = Random::new(seed);
+    let packet = packet(&mut random);
+    let size = 1 + random.below(1_500) as u16;
+    let packet = match random.percent(90) {
+        true => packet.already_aggregated(size),
+        false => packet.partial(),
+    };
+    let mut whole = Whole::of(packet.frame().borrowed());
+    if random.percent(50) {
+        for _ in 0..1 + random.below(2) {
+            lie(&mut whole, &mut random);
+        }
+    }
+    limit(&mut whole);
+    whole
+}
+
+/// A TAP holds 500 frames.
+fn limit(whole: &mut Whole) {
+    let size = u16::from_ne_bytes([whole.header[4], whole.header[5]]);
+    let least = (whole.bytes.len() / 250) as u16 + 1;
+    if size != 0 && size < least {
+        whole.header[4..6].copy_from_slice(&least.to_ne_bytes());
+    }
+}
+
+fn packet(random: &mut Random) -> Packet {
+    let len = [0, 1, 100, 1_448, 4_000, 20_000, 60_000][random.below(7) as usize];
+    let len = len + random.below(100) as usize;
+    let base = if random.percent(40) { udp() } else { seg() };
+    let base = base.len(len).id(random.next() as u16).seq(random.next() as u32);
+    let base = if random.percent(50) { base.v6() } else { base };
+    let base = if random.percent(40) { base.ts(random.next() as u32, 7) } else { base };
+    let base = if random.percent(15) { base.vlan(5) } else { base };
+    let base =
+        if random.percent(30) { base.flags(0x10 | random.next() as u16 & 0xcf) } else { base };
+    let base = if random.percent(30) {
+        base.tos(random.next() as u8).ttl(random.next() as u8)
+    } else {
+        base
+    };
+    match random.below(30) {
+        0 => base.ip_options(&[7, 4, 4, 1]),
+        1 => base.extension(60, &[1, 4, 0, 0, 0, 0]),
+        2 => base.extension(43, &[0, 0]),
+        3 => base.df(false),
+        4 => base.padded(),
+        5 => base.udp_length_lie(random.below(9) as i16 - 4),
+        6 => base.fragment(0, true),
+        7 => base.flags(0xfff),
+        _ => base,
+    }
+}
+
+/// Makes one thing of the header, or of the frame, wrong.
+fn lie(whole: &mut Whole, random: &mut Random) {
+    let any = random.next();
+    let small = random.below(80) as u16;
+    let mut set =
+        |at: usize, value: u16| whole.header[at..at + 2].copy_from_slice(&value.to_ne_bytes());
+    let network = network_at(&whole.bytes);
+    match random.below(9) {
+        0 => whole.header[1] = [0, 1, 3, 4, 5, 7, 0x81, 0x84, 0x85][any as usize % 9],
+        1 => whole.header[0] = any as u8 & 7,
+        2 => set(2, [0, small, any as u16][any as usize % 3]),
+        3 => set(4, [0, 1, small, any as u16, 65_535][any as usize % 5]),
+        4 => set(6, network as u16 + small),
+        5 => set(8, [6, 16, small, 0][any as usize % 4]),
+        6 => whole.bytes.extend(vec![any as u8; 1 + small as usize]),
+        7 => {
+            whole.bytes.truncate((network + 20).max(whole.bytes.len().saturating_sub(small.into())))
+        }
+        _ => {
+            let at = network + usize::from(small) % (whole.bytes.len() - network);
+            whole.bytes[at] ^= 1 << (any % 8);
+        }
+    }
+}

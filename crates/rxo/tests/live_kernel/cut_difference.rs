@@ -1,0 +1,263 @@
+//! The written list of differences in segmentation, and when each explains one.
+
+use rxo_wire::{Transport, parse};
+
+use crate::burst::show;
+use crate::whole::{Whole, network_at};
+
+/// Why what the kernel makes of a GSO frame is not what rxo makes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Difference {
+    /// For the kernel a GSO frame with no more than one segment is none: it goes as it is, and its checksum is completed
+    /// only where the header says. rxo makes one segment with lengths and checksums of its own, or refuses it.
+    OneSegment,
+    /// rxo does not use the place of the checksum of a GSO frame, because it writes all checksums; the kernel wants it
+    /// to be that of the transport header.
+    ChecksumPlace,
+    /// The kernel takes at most 128 datagrams in a GSO frame.
+    ManyDatagrams,
+    /// The kernel refuses a header that says that the headers are longer than the frame; rxo does not use that length.
+    HeaderLength,
+    /// rxo refuses to segment packets with extension headers that cover the whole packet or name other addresses.
+    OddExtensions,
+    /// rxo does not fragment datagrams (`GSO_UDP`); the kernel does.
+    Fragmentation,
+    /// rxo leaves out what is behind the IP packet; the kernel takes it for payload.
+    Trailing,
+    /// rxo refuses a packet that is shorter than its IP header says; the kernel corrects the length.
+    CutShort,
+    /// The kernel refuses a segment size of 65,535, which means something else to it.
+    LargestSize,
+    /// The kernel refuses a GSO frame of UDP whose checksum is not partial, or that speaks of ECN.
+    OddDatagrams,
+    /// rxo sums all checksums anew. The kernel continues what stands in the field, so that its checksums are wrong if
+    /// that is not the sum of the pseudo-header.
+    Seed,
+    /// rxo refuses to segment a fragment; the kernel makes segments that say the same of fragments.
+    Fragments,
+    /// rxo refuses a datagram whose length is not that of its packet; the kernel writes another.
+    DatagramLength,
+    /// The kernel wants at least 20 bytes before the place where a checksum starts.
+    EarlyChecksum,
+    /// rxo refuses a packet of another IP version than its link header says; the kernel does not look.
+    Version,
+}
+
+impl Difference {
+    pub(crate) const ALL: [Self; 15] = [
+        // These explain part of what the next explains.
+        Self::LargestSize,
+        Self::OneSegment,
+        Self::ChecksumPlace,
+        Self::ManyDatagrams,
+        Self::HeaderLength,
+        Self::OddExtensions,
+        Self::Fragmentation,
+        Self::Trailing,
+        Self::CutShort,
+        Self::OddDatagrams,
+        Self::Seed,
+        Self::Fragments,
+        Self::DatagramLength,
+        Self::EarlyChecksum,
+        Self::Version,
+    ];
+
+    /// Whether it explains what both made of `whole`.
+    fn explains(self, whole: &Whole, kernel: Option<&[Vec<u8>]>, rxo: &Cut) -> bool {
+        let said = Said::of(whole);
+        let is_dropped = kernel.is_none_or(<[_]>::is_empty);
+        match self {
+            Self::OneSegment => {
+                let for_kernel = said.payload_bytes(whole) <= said.size.into();
+                let is_one = parse(&whole.bytes)
+                    .is_ok_and(|parsed| parsed.payload_bytes() <= u32::from(said.size));
+                let is_as_it_was = kernel.is_some_and(|kernel| kernel.len() == 1);
+                said.is_gso() && (for_kernel && is_as_it_was || is_one && is_dropped)
+            }
+            Self::ChecksumPlace => {
+                said.is_gso()
+                    && said.needs_checksum()
+                    && said.place() != said.true_place(whole)
+                    && is_dropped
+                    && rxo.is_ok()
+            }
+            Self::ManyDatagrams => {
+                said.kind == 5
+                    && said.payload_bytes(whole) > 128 * usize::from(said.size)
+                    && kernel.is_none()
+                    && rxo.is_ok()
+            }
+            Self::HeaderLength => {
+                usize::from(said.header_bytes) > whole.bytes.len()
+                    && kernel.is_none()
+                    && rxo.is_ok()
+            }
+            Self::OddExtensions => rxo.as_ref().is_err_and(|why| why.contains("Extensions")),
+            Self::Fragmentation => said.kind == 3 && rxo.is_err(),
+            Self::Trailing => ip_bytes(whole) < whole.bytes.len() && !is_dropped && rxo.is_ok(),
+            Self::CutShort => ip_bytes(whole) > whole.bytes.len() && rxo.is_err(),
+            Self::LargestSize => said.size == u16::MAX && kernel.is_none(),
+            Self::OddDatagrams => {
+                said.kind == 5
+                    && (!said.needs_checksum() || whole.header[1] & 0x80 != 0)
+                    && kernel.is_none()
+                    && rxo.is_ok()
+            }
+            Self::Fragments => rxo.is_err() && !is_dropped && is_fragment(whole),
+            Self::DatagramLength => {
+                let length = usize::from(said.start) + 4..usize::from(said.start) + 6;
+                let length =
+                    whole.bytes.get(length).map_or(0, |it| u16::from_be_bytes([it[0], it[1]]));
+                let actual = whole.bytes.len() - usize::from(said.start);
+                said.kind == 5 && usize::from(length) != actual && rxo.is_err() && !is_dropped
+            }
+            Self::EarlyChecksum => {
+                !said.is_gso()
+                    && said.needs_checksum()
+                    && said.start < 20
+                    && kernel.is_none()
+                    && rxo.is_ok()
+            }
+            Self::Version => {
+                let network = network_at(&whole.bytes);
+                let version = if whole.bytes[network - 2] == 0x86 { 6 } else { 4 };
+                whole.bytes[network] >> 4 != version && rxo.is_err()
+            }
+            Self::Seed => {
+                let plain = |frames: &[Vec<u8>]| -> Vec<Vec<u8>> {
+                    frames.iter().map(|frame| said.without_checksum(frame)).collect()
+                };
+                let are_same = rxo
+                    .as_ref()
+                    .ok()
+                    .zip(kernel)
+                    .is_some_and(|(rxo, kernel)| plain(rxo) == plain(kernel));
+                said.needs_checksum() && are_same
+            }
+        }
+    }
+}
+
+/// The length of the frame as its IP header says; the actual one if there is none.
+pub(crate) fn ip_bytes(whole: &Whole) -> usize {
+    let network = network_at(&whole.bytes);
+    let half = |at: usize| usize::from(u16::from_be_bytes([whole.bytes[at], whole.bytes[at + 1]]));
+    match whole.bytes[network] >> 4 {
+        4 => network + half(network + 2),
+        6 => network + 40 + half(network + 4),
+        _ => whole.bytes.len(),
+    }
+}
+
+fn is_fragment(whole: &Whole) -> bool {
+    let network = network_at(&whole.bytes);
+    whole.bytes[network] >> 4 == 4
+        && u16::from_be_bytes([whole.bytes[network + 6], whole.bytes[network + 7]]) & 0x3fff != 0
+}
+
+/// What rxo makes of a frame.
+type Cut = Result<Vec<Vec<u8>>, String>;
+
+/// The fields of a header, read without rxo's help.
+struct Said {
+    flags: u8,
+    kind: u8,
+    header_bytes: u16,
+    size: u16,
+    start: u16,
+    offset: u16,
+}
+
+impl Said {
+    fn of(whole: &Whole) -> Self {
+        let half = |at: usize| u16::from_ne_bytes([whole.header[at], whole.header[at + 1]]);
+        let [flags, kind, ..] = whole.header;
+        Self {
+            flags,
+            kind: kind & 0x7f,
+            header_bytes: half(2),
+            size: half(4),
+            start: half(6),
+            offset: half(8),
+        }
+    }
+
+    fn is_gso(&self) -> bool {
+        self.kind != 0
+    }
+
+    fn needs_checksum(&self) -> bool {
+        self.flags & 1 != 0
+    }
+
+    fn place(&self) -> (u16, u16) {
+        (self.start, self.offset)
+    }
+
+    /// Where the transport header and the checksum in it are, as far as the kernel looks.
+    fn true_place(&self, whole: &Whole) -> (u16, u16) {
+        let start = parse(&whole.bytes).map_or(0, |parsed| parsed.at.transport as u16);
+        (start, if self.kind == 5 { 6 } else { 16 })
+    }
+
+    fn without_checksum(&self, frame: &[u8]) -> Vec<u8> {
+        let mut frame = frame.to_vec();
+        let at = usize::from(self.start) + usize::from(self.offset);
+        frame.get_mut(at..at + 2).unwrap_or_default().fill(0);
+        frame
+    }
+
+    /// What the kernel takes for payload: TCP options are part of it.
+    fn payload_bytes(&self, whole: &Whole) -> usize {
+        let start = if self.needs_checksum() { self.start } else { self.true_place(whole).0 };
+        let header = if self.kind == 5 { 8 } else { 20 };
+        whole.bytes.len().saturating_sub(usize::from(start) + header)
+    }
+}
+
+/// The difference between what the kernel made of `whole` and what rxo makes of it, if there is one.
+///
+/// # Errors
+/// What was not explained, for a person to read.
+pub(crate) fn compare(
+    whole: &Whole,
+    kernel: Option<&[Vec<u8>]>,
+) -> Result<Option<Difference>, String> {
+    let rxo = whole.frames();
+    let is_same = match (&rxo, kernel) {
+        (Ok(rxo), Some(kernel)) => rxo == kernel,
+        (Err(_), kernel) => kernel.is_none_or(<[_]>::is_empty),
+        (Ok(_), None) => false,
+    };
+    if is_same {
+        return Ok(None);
+    }
+    let found = Difference::ALL.into_iter().find(|one| one.explains(whole, kernel, &rxo));
+    found.map(Some).ok_or_else(|| shown(whole, kernel, &rxo))
+}
+
+fn shown(whole: &Whole, kernel: Option<&[Vec<u8>]>, rxo: &Cut) -> String {
+    let lengths = |frames: &[Vec<u8>]| {
+        format!("{:?}", frames.iter().map(Vec::len).take(4).collect::<Vec<_>>())
+    };
+    let frames = kernel.into_iter().flatten().zip(rxo.iter().flatten());
+    let first = frames.into_iter().find(|(kernel, rxo)| kernel != rxo);
+    let differ = first.map(|(kernel, rxo)| {
+        let bytes = kernel.iter().zip(rxo).enumerate().filter(|(_, (kernel, rxo))| kernel != rxo);
+        bytes.take(8).map(|(at, (kernel, rxo))| (at, *kernel, *rxo)).collect::<Vec<_>>()
+    });
+    format!(
+        "{}kernel {} rxo {} first differ at {differ:?}",
+        show(std::slice::from_ref(whole)),
+        kernel.map_or("refuses".into(), lengths),
+        rxo.as_ref().map_or_else(Clone::clone, |rxo| lengths(rxo)),
+    )
+}
+
+/// Where the checksum of a TCP segment or UDP datagram is.
+pub(crate) fn place_of_checksum(frame: &[u8]) -> usize {
+    let transport = parse(frame).map_or(0, |parsed| parsed.at.transport as usize);
+    let is_tcp = parse(frame).is_ok_and(|parsed| matches!(parsed.transport, Transport::Tcp(_)));
+    transport + if is_tcp { 16 } else { 6 }
+}

@@ -1,0 +1,304 @@
+//! The written list of differences in coalescing, and what each does to a flow.
+
+use rxo_frame::ChecksumStatus;
+use rxo_testkit::naive::{Reading, Segment, internet_checksum};
+use rxo_vnet::VnetHeader;
+use rxo_wire::FlowKey;
+
+use crate::gro::{key_of, reading};
+use crate::whole::{Whole, network_at};
+
+/// Why deliveries of a flow differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Difference {
+    /// The kernel delivers at once what it cannot check or does not read; rxo delivers it after what is held of its flow.
+    RefusedOvertakes,
+    /// The kernel holds frames of one connection side by side if their link headers, extension headers or flow labels
+    /// differ, or one is UDP and one TCP; rxo keeps their order.
+    HeldSideBySide,
+    /// rxo delivers segments marked CE one by one, because the host counts packets; the kernel merges them.
+    CeMarks,
+    /// rxo ignores padding behind a short packet; the kernel delivers a padded one by itself.
+    Padding,
+    /// A kernel without 802.1Q coalesces nothing behind a tag; rxo does.
+    Tags,
+    /// rxo does not coalesce datagrams to ports of tunnels; the kernel asks its sockets whether they are tunnels.
+    TunnelPort,
+    /// rxo merges no frame with a partial checksum with one whose checksum is complete; the kernel does.
+    MixedChecksums,
+    /// A TAP ignores a header that says that a checksum is right, and its kernel verifies; rxo trusts its device.
+    TrustedChecksum,
+    /// rxo does not merge segments whose equal IPv4 IDs name fragments of one packet, because DF is clear; the kernel does
+    /// since Linux 6.18.
+    FixedIdWithoutDf,
+    /// rxo delivers segments with an urgent pointer but no URG one by one; the kernel keeps the pointer of the first.
+    UrgentPointer,
+    /// rxo delivers segments without ACK, or with reserved bits, one by one; the kernel wants them only to be equal.
+    OddFlags,
+}
+
+/// How exactly a place is compared.
+pub(crate) enum Level {
+    /// Deliveries: boundaries, headers and payload.
+    Deliveries,
+    /// Only the frames that they stand for, in order.
+    Frames,
+}
+
+/// Frames of a flow that the kernel treats as a flow of their own.
+pub(crate) struct Place<'w> {
+    id: Vec<u8>,
+    /// The frames, as polls of their own: nothing merges across two.
+    pub(crate) polls: Vec<Vec<&'w Whole>>,
+    pub(crate) level: Level,
+}
+
+/// The frames of a burst that have one flow key, and those that may belong to it.
+pub(crate) struct Flow<'w> {
+    frames: Vec<Member<'w>>,
+    /// Whether one between the same addresses is refused.
+    has_refused: bool,
+    kernel_knows_tags: bool,
+}
+
+/// A frame of a flow.
+struct Member<'w> {
+    whole: &'w Whole,
+    /// It, without a header that says that the checksum is right.
+    doubted: Whole,
+    reading: Reading,
+    /// Whether the kernel ended what it held before this frame, for one that rxo counts to no flow.
+    is_behind_bar: bool,
+}
+
+impl<'w> Flow<'w> {
+    pub(crate) fn new(burst: &'w [Whole], key: FlowKey, kernel_knows_tags: bool) -> Self {
+        let mut flow = Self { frames: Vec::new(), has_refused: false, kernel_knows_tags };
+        let mut is_behind_bar = false;
+        for whole in burst {
+            let (other, reading) = (key_of(&whole.bytes), reading(whole));
+            if other != key {
+                let is_near = other.has_addresses_of(&key);
+                flow.has_refused |=
+                    is_near && (is_refused(whole, &reading) || is_damaged(&reading));
+                is_behind_bar |=
+                    is_near && !matches!(reading, Reading::Fragment(_)) && bars(&whole.bytes, &key);
+                continue;
+            }
+            flow.has_refused |= is_refused(whole, &reading);
+            let mut doubted = whole.clone();
+            doubted.header[0] &= !DATA_VALID;
+            flow.frames.push(Member { whole, doubted, reading, is_behind_bar });
+            is_behind_bar = false;
+        }
+        flow
+    }
+
+    /// Whether a difference applies to this flow.
+    pub(crate) fn has(&self, one: Difference) -> bool {
+        let any = |is: &dyn Fn(&Whole, &Reading) -> bool| {
+            self.frames.iter().any(|one| is(one.whole, &one.reading))
+        };
+        match one {
+            Difference::RefusedOvertakes => self.has_refused,
+            Difference::HeldSideBySide => {
+                let mut ids = self.frames.iter().map(|one| side(one.whole, &one.reading));
+                let first = ids.next();
+                ids.any(|id| Some(id) != first)
+            }
+            Difference::Tags if self.kernel_knows_tags => false,
+            other => any(&|whole, reading| concerns(other, whole, reading)),
+        }
+    }
+
+    /// The flow's frames as the kernel treats them, with these differences `applied`.
+    pub(crate) fn places(&self, applied: &[Difference]) -> Vec<Place<'_>> {
+        let mut places: Vec<Place<'_>> = Vec::new();
+        let is_doubted = applied.contains(&Difference::TrustedChecksum);
+        for Member { whole, doubted, reading, is_behind_bar } in &self.frames {
+            let whole = if is_doubted { doubted } else { *whole };
+            if *is_behind_bar {
+                places.iter_mut().for_each(|place| place.polls.push(Vec::new()));
+            }
+            let id = id(whole, reading, applied);
+            let at = places.iter().position(|place| place.id == id).unwrap_or_else(|| {
+                places.push(Place { id, polls: vec![Vec::new()], level: Level::Deliveries });
+                places.len() - 1
+            });
+            places[at].add(whole, reading, applied);
+        }
+        places
+    }
+
+    /// Whether a delivery belongs to `place`.
+    pub(crate) fn is_at(&self, bytes: &[u8], place: &Place<'_>, applied: &[Difference]) -> bool {
+        // Only what was not merged can be refused, and then it is as it came.
+        let as_it_came = self.frames.iter().find(|one| one.whole.bytes == bytes);
+        let id = match as_it_came {
+            Some(one) => id(one.whole, &one.reading, applied),
+            None => {
+                let whole = Whole { header: [1, 0, 0, 0, 0, 0, 0, 0, 0, 0], bytes: bytes.to_vec() };
+                id(&whole, &reading(&whole), applied)
+            }
+        };
+        id == place.id
+    }
+}
+
+impl<'w> Place<'w> {
+    fn add(&mut self, whole: &'w Whole, reading: &Reading, applied: &[Difference]) {
+        let is = |one: Difference| applied.contains(&one) && concerns(one, whole, reading);
+        let alone = is(Difference::Padding) || is(Difference::Tags);
+        if LOOSE.into_iter().any(is) {
+            self.level = Level::Frames;
+        }
+        if alone {
+            self.polls.push(vec![whole]);
+            self.polls.push(Vec::new());
+        } else if let Some(poll) = self.polls.last_mut() {
+            poll.push(whole);
+        }
+    }
+}
+
+/// With these, rxo merges less than the kernel, and nothing makes it merge as much.
+const LOOSE: [Difference; 5] = [
+    Difference::TunnelPort,
+    Difference::MixedChecksums,
+    Difference::FixedIdWithoutDf,
+    Difference::UrgentPointer,
+    Difference::OddFlags,
+];
+
+/// Names the place of a frame.
+fn id(whole: &Whole, reading: &Reading, applied: &[Difference]) -> Vec<u8> {
+    let mut id = Vec::new();
+    if applied.contains(&Difference::HeldSideBySide) {
+        id = side(whole, reading);
+    }
+    if applied.contains(&Difference::RefusedOvertakes)
+        && !(applied.contains(&Difference::Tags) && network_at(&whole.bytes) > 14)
+    {
+        id.push(is_refused(whole, reading).into());
+    }
+    id
+}
+
+/// What the kernel compares before it takes two frames for one flow.
+fn side(whole: &Whole, reading: &Reading) -> Vec<u8> {
+    let (Reading::Segment(one) | Reading::Datagram(one)) = reading else { return Vec::new() };
+    let mut id = whole.bytes[..one.network_at].to_vec();
+    id.push(one.udp_length.is_some().into());
+    id.extend(one.flow_label.to_be_bytes());
+    if one.v6 {
+        id.extend(&one.between);
+    }
+    id
+}
+
+/// Whether the kernel refuses a frame before it looks for its flow.
+fn is_refused(whole: &Whole, reading: &Reading) -> bool {
+    let one = match reading {
+        Reading::Segment(one) | Reading::Datagram(one) => one,
+        Reading::Nothing(_) | Reading::OtherProtocol => return false,
+        Reading::Addresses(..) | Reading::Fragment(_) | Reading::Unknown(_) => return true,
+    };
+    // A datagram without payload, without checksum, or with bytes behind it.
+    let is_odd_datagram = one.udp_length.is_some_and(|length| {
+        length == 8 || one.transport_at + length != whole.bytes.len() || one.checksum == 0
+    });
+    // What it will deliver by itself is not verified.
+    let is_verified = !is_padded(whole, one) && !one.reserved_bit;
+    let is_wrong = is_verified && !said(whole).checksum().is_partial() && !one.checksum_ok;
+    let has_ip_options = !one.v6 && !one.between.is_empty();
+    !one.ip_checksum_ok || has_ip_options || one.odd_extensions || is_odd_datagram || is_wrong
+}
+
+/// Whether its checksum is wrong, so that its ports may be.
+fn is_damaged(reading: &Reading) -> bool {
+    match reading {
+        Reading::Segment(one) | Reading::Datagram(one) => !one.checksum_ok,
+        _ => false,
+    }
+}
+
+fn is_padded(whole: &Whole, one: &Segment) -> bool {
+    whole.bytes.len() > one.network_at + one.packet_bytes()
+}
+
+/// Whether the kernel takes a packet whose IP length is wrong, so that rxo reads no ports, for one of flow `key`.
+fn bars(bytes: &[u8], key: &FlowKey) -> bool {
+    let network = network_at(bytes);
+    let (transport, protocol) = match bytes.get(network..network + 20) {
+        Some(ip @ [0x45, ..]) if internet_checksum(ip) == 0 => (network + 20, ip[9]),
+        Some(ip) if ip[0] >> 4 == 6 => (network + 40, ip[6]),
+        _ => return false,
+    };
+    let Some(rest) = bytes.get(transport..) else { return false };
+    let is_readable = match protocol {
+        6 => rest.len() >= 20 && (20..=rest.len()).contains(&(usize::from(rest[12] >> 4) * 4)),
+        17 => {
+            rest.len() > 8
+                && rest[4..6] == (rest.len() as u16).to_be_bytes()
+                && rest[6..8] != [0; 2]
+        }
+        _ => false,
+    };
+    let ports = [key.source_port().to_be_bytes(), key.destination_port().to_be_bytes()].concat();
+    is_readable && rest[..4] == ports
+}
+
+/// Whether a difference concerns this frame.
+fn concerns(difference: Difference, whole: &Whole, reading: &Reading) -> bool {
+    let (Reading::Segment(one) | Reading::Datagram(one)) = reading else { return false };
+    let is_tcp = one.udp_length.is_none();
+    match difference {
+        Difference::RefusedOvertakes | Difference::HeldSideBySide => false,
+        Difference::CeMarks => one.traffic_class & 3 == 3,
+        Difference::Padding => is_padded(whole, one),
+        Difference::Tags => one.network_at > 14,
+        Difference::TunnelPort => !is_tcp && is_tunnel(one),
+        Difference::MixedChecksums => said(whole).checksum().is_partial(),
+        Difference::TrustedChecksum => {
+            said(whole).checksum() == ChecksumStatus::Verified && !one.checksum_ok
+        }
+        Difference::FixedIdWithoutDf => !one.v6 && !one.dont_fragment,
+        Difference::UrgentPointer => is_tcp && one.urgent != 0 && one.flags & URG == 0,
+        Difference::OddFlags => is_tcp && (one.flags & ACK == 0 || one.flags & RESERVED != 0),
+    }
+}
+
+fn said(whole: &Whole) -> VnetHeader {
+    VnetHeader::read(&whole.header).unwrap()
+}
+
+fn is_tunnel(one: &Segment) -> bool {
+    const TUNNELS: [u16; 9] = [1701, 2152, 4500, 4789, 4790, 6080, 6081, 6635, 8472];
+    TUNNELS.contains(&one.ports.0) || TUNNELS.contains(&one.ports.1)
+}
+
+const DATA_VALID: u8 = 2;
+const ACK: u16 = 0x10;
+const URG: u16 = 0x20;
+const RESERVED: u16 = 0xe00;
+
+impl Difference {
+    pub(crate) const ALL: [Self; 11] = [
+        Self::RefusedOvertakes,
+        Self::HeldSideBySide,
+        Self::CeMarks,
+        Self::Padding,
+        Self::Tags,
+        Self::TunnelPort,
+        Self::MixedChecksums,
+        Self::TrustedChecksum,
+        Self::FixedIdWithoutDf,
+        Self::UrgentPointer,
+        Self::OddFlags,
+    ];
+
+    /// Whether there are kernels without it.
+    pub(crate) const fn depends_on_kernel(self) -> bool {
+        matches!(self, Self::Tags | Self::FixedIdWithoutDf)
+    }
+}

@@ -1,0 +1,110 @@
+//! Random bursts and random headers, as many as asked for.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use crate::gro::Rxo;
+use crate::whole::Whole;
+use crate::world::Kernel;
+use crate::{Test, burst, cut};
+
+pub(crate) const TESTS: &[Test] =
+    &[("random_bursts_and_headers_fare_as_with_the_kernel", || ask(BURSTS))];
+pub(crate) const LONG_TESTS: &[Test] =
+    &[("many_random_bursts_and_headers_fare_as_with_the_kernel", || {
+        ask(number("RXO_BURSTS", MANY_BURSTS))
+    })];
+
+/// How often each difference was found, by its name.
+type Found = BTreeMap<String, u64>;
+
+/// Asks the kernel of `count` bursts, of the aggregates that rxo makes of them, and of as many headers.
+fn ask(count: u64) {
+    let mut kernel = Kernel::new();
+    let mut rxo = Rxo::new(&mut kernel);
+    let first = number("RXO_SEED", SEED);
+    let (mut found, mut frames) = (Found::new(), 0);
+    for seed in first..first + count {
+        frames += burst_of(seed, &mut kernel, &mut rxo, &mut found);
+        header_of(seed, &mut kernel, &mut found);
+        if (seed - first + 1).is_multiple_of(PROGRESS) {
+            eprintln!("{} bursts and headers, {frames} frames: {found:?}", seed - first + 1);
+        }
+    }
+    let again = kernel.repeated;
+    eprintln!(
+        "{count} bursts and headers from seed {first} on, {frames} frames, {again} sent again: {found:?}"
+    );
+}
+
+/// Compares the burst of `seed`. Returns its number of frames.
+fn burst_of(seed: u64, kernel: &mut Kernel, rxo: &mut Rxo, found: &mut Found) -> usize {
+    let mut burst = burst::random(seed);
+    let mut delivered = kernel.coalesce(&mut burst);
+    let mut compared = rxo.compare(&burst, &delivered);
+    while compared.is_err() {
+        // The kernel counts its time before it shows it: an answer that it does not repeat was not one poll.
+        let again = kernel.coalesce(&mut burst);
+        if again == delivered {
+            break;
+        }
+        kernel.repeated += 1;
+        compared = rxo.compare(&burst, &again);
+        delivered = again;
+    }
+    match compared {
+        Ok(differences) => differences.into_iter().for_each(|one| count(found, one)),
+        Err(why) => {
+            let (burst, why) = shrunk(kernel, rxo, burst, why);
+            panic!("seed {seed}: a difference that is not listed\n{}{why}", burst::show(&burst));
+        }
+    }
+    for aggregate in rxo.deliver(&burst).iter().filter(|one| !one.frames.is_empty()) {
+        match cut::recover(kernel, aggregate) {
+            Ok(losses) => losses.into_iter().for_each(|one| count(found, one)),
+            Err(why) => panic!("seed {seed}: {why}\n{}", burst::show(&burst)),
+        }
+    }
+    burst.len()
+}
+
+fn header_of(seed: u64, kernel: &mut Kernel, found: &mut Found) {
+    let whole = cut::random(seed);
+    let frames = kernel.cut(&whole);
+    match cut::compare(&whole, frames.as_deref()) {
+        Ok(difference) => difference.into_iter().for_each(|one| count(found, one)),
+        Err(why) => panic!("seed {seed}: a difference that is not listed\n{why}"),
+    }
+}
+
+fn count(found: &mut Found, difference: impl Debug) {
+    *found.entry(format!("{difference:?}")).or_default() += 1;
+}
+
+/// The fewest frames of `burst` with which the two still differ, and how.
+fn shrunk(
+    kernel: &mut Kernel,
+    rxo: &mut Rxo,
+    mut burst: Vec<Whole>,
+    mut why: String,
+) -> (Vec<Whole>, String) {
+    for at in (0..burst.len()).rev() {
+        let mut fewer = burst.clone();
+        fewer.remove(at);
+        let delivered = kernel.coalesce(&mut fewer);
+        if let Err(still) = rxo.compare(&fewer, &delivered) {
+            (burst, why) = (fewer, still);
+        }
+    }
+    (burst, why)
+}
+
+/// A number from the environment.
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
+}
+
+const BURSTS: u64 = 10_000;
+const MANY_BURSTS: u64 = 200_000;
+const SEED: u64 = 1;
+const PROGRESS: u64 = 100_000;

@@ -1,0 +1,149 @@
+//! The kernel's side: a private network with a TAP that coalesces, and two behind a bridge.
+//!
+//! ```text
+//!  write -> [gro0, NAPI] -> monitor          write -> [in0] -> bridge -> [out0, no offloads] -> read
+//! ```
+
+use std::io;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use rxo_testbed::{CoalescingHold, Monitor, Namespace, Offload, Tap};
+use rxo_vnet::VNET_HEADER_BYTES;
+
+use crate::whole::Whole;
+
+/// The private network, and a buffer to read into.
+pub(crate) struct Kernel {
+    coalescing: Tap,
+    hold: CoalescingHold,
+    monitor: Monitor,
+    entry: Tap,
+    exit: Tap,
+    buffer: Vec<u8>,
+    /// How often a burst was not one poll and was sent again.
+    pub(crate) repeated: u64,
+    _namespace: Namespace,
+}
+
+impl Kernel {
+    pub(crate) fn new() -> Self {
+        let namespace = Namespace::new("oracle").unwrap();
+        if namespace.has_ipv6() {
+            // Nothing is on the wire that the test does not send.
+            namespace.set_sysctl("net.ipv6.conf.default.disable_ipv6", "1").unwrap();
+        }
+        let interface = |name| namespace.interface(name);
+        let coalescing = interface("gro0").create_polled_tap().unwrap();
+        interface("gro0").set_offload(Offload::GenericReceive, true).unwrap();
+        interface("gro0").set_offload(Offload::UdpForwarding, true).unwrap();
+        let hold = interface("gro0").coalescing_hold().unwrap();
+        interface("gro0").up().unwrap();
+        let monitor = interface("gro0").monitor().unwrap();
+        let [entry, exit] = ["in0", "out0"].map(|name| interface(name).create_tap().unwrap());
+        bridge(&namespace);
+        let buffer = vec![0; 1 << 17];
+        Self { coalescing, hold, monitor, entry, exit, buffer, repeated: 0, _namespace: namespace }
+    }
+
+    /// Writes `burst` so that the kernel treats it as one poll, and returns what the stack receives. Removes the frames
+    /// that the kernel refuses for their header.
+    pub(crate) fn coalesce(&mut self, burst: &mut Vec<Whole>) -> Vec<Whole> {
+        for _ in 0..MOST_ATTEMPTS {
+            let tick = now(ClockId::MonotonicCoarse);
+            self.hold.set(LONG).unwrap();
+            burst.retain(|whole| accepted(self.coalescing.write(&whole.header, &whole.bytes)));
+            self.hold.set(Duration::ZERO).unwrap();
+            self.coalescing.write(&[0; VNET_HEADER_BYTES], &SPARE).unwrap();
+            let received = self.receive(burst.iter().map(Whole::segments).sum());
+            // Each write is a poll of its own, after which the kernel holds until its clock ticks.
+            if now(ClockId::MonotonicCoarse) == tick {
+                return received;
+            }
+            self.repeated += 1;
+        }
+        panic!("a burst of {} frames was never one poll", burst.len());
+    }
+
+    /// Reads until there are `segments` and the spare frame.
+    fn receive(&mut self, segments: usize) -> Vec<Whole> {
+        let (mut received, mut count) = (Vec::new(), 0);
+        let began = now(ClockId::Monotonic);
+        while count < segments + 1 {
+            let Some(seen) = self.monitor.read(&mut self.buffer).unwrap() else {
+                let waited = now(ClockId::Monotonic) - began;
+                assert!(waited < LONG, "{count} of {segments} segments arrived");
+                self.monitor.wait(LONG).unwrap();
+                continue;
+            };
+            let whole = Whole::seen(&self.buffer[..seen.bytes], seen.tag);
+            count += whole.segments();
+            if whole.bytes != SPARE {
+                received.push(whole);
+            }
+        }
+        assert_eq!(count, segments + 1, "more than was sent");
+        received
+    }
+
+    /// What the kernel sends to a network for this GSO frame. `None` if it refuses the write; nothing if it drops the
+    /// frame later.
+    pub(crate) fn cut(&mut self, whole: &Whole) -> Option<Vec<Vec<u8>>> {
+        if !accepted(self.entry.write(&whole.header, &whole.bytes)) {
+            return None;
+        }
+        let mut frames = Vec::new();
+        while let Some(bytes) = self.exit.read(&mut self.buffer).unwrap() {
+            assert_eq!((self.buffer[0] & 1, self.buffer[1]), (0, 0), "it has no offloads");
+            let frame = &self.buffer[VNET_HEADER_BYTES..bytes];
+            // The bridge sends memberships of its own.
+            if frame[6..12] == whole.bytes[6..12] {
+                frames.push(frame.to_vec());
+            }
+        }
+        Some(frames)
+    }
+}
+
+/// Whether the kernel took what was written.
+fn accepted(written: io::Result<()>) -> bool {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => false,
+        other => {
+            other.unwrap();
+            true
+        }
+    }
+}
+
+fn bridge(namespace: &Namespace) {
+    let bridge = namespace.interface("br0");
+    bridge.create_bridge().unwrap();
+    for family in ["iptables", "ip6tables", "arptables"] {
+        // The packet filter would drop what it cannot read, and trim what is padded. Not every kernel has it.
+        _ = namespace.set_sysctl(&format!("net.bridge.bridge-nf-call-{family}"), "0");
+    }
+    for name in ["in0", "out0"] {
+        let port = namespace.interface(name);
+        port.set_mtu(LARGEST_MTU).unwrap();
+        port.join_bridge(&bridge).unwrap();
+        port.up().unwrap();
+    }
+    bridge.up().unwrap();
+}
+
+fn now(clock: ClockId) -> Duration {
+    clock_gettime(clock).try_into().unwrap()
+}
+
+const LONG: Duration = Duration::from_secs(30);
+const MOST_ATTEMPTS: u32 = 10_000;
+const LARGEST_MTU: u32 = 65_521;
+
+/// A frame of an EtherType that no stack takes interest in.
+const SPARE: [u8; 60] = {
+    let mut frame = [0; 60];
+    frame[12] = 0x88;
+    frame[13] = 0xb5;
+    frame
+};
