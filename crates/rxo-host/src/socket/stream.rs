@@ -19,6 +19,9 @@ use crate::transmit::Marks;
 /// Dropping the last clone closes the connection in the background: written data is still delivered, unless
 /// received text was not read; then the peer is reset.
 ///
+/// When a connection fails, text that had arrived in order is still read, then a read returns the failure once, then 0, as on
+/// Linux. Writes return it each time. Behind a peer's FIN no text is missing: then reads return 0 and only writes fail.
+///
 /// # Readiness
 /// [`AsFd`] gives a descriptor for `mio`, `epoll` and the like. Register it for *reading*, also to wait for
 /// writing: after a call returned [`io::ErrorKind::WouldBlock`] it becomes readable when that call should be
@@ -153,7 +156,7 @@ impl TcpStream {
     /// thread.
     ///
     /// [`Read::read`] then waits for the end: it returns 0 after the peer has closed and `reader` has had
-    /// everything, and the error of a connection that failed. Writing, closing and readiness are as before.
+    /// everything, and once the error of a connection that failed. Writing, closing and readiness are as before.
     ///
     /// `reader` runs while the connection is locked, and everything else of the host waits for it: it must not wait.
     /// It must not use a stream or a listener of any host, because two readers that use each other's streams would

@@ -10,6 +10,7 @@ mod casting;
 #[path = "../../../rxo-coalesce/tests/no_allocation/counting.rs"]
 mod counting;
 mod crowd;
+mod ended;
 mod fast;
 mod flood;
 mod gate;

@@ -83,6 +83,21 @@ fn a_failure_ends_the_wait_for_the_end() {
     assert_eq!(drain(&accepted).unwrap_err().kind(), ErrorKind::ConnectionReset);
 }
 
+#[test]
+fn a_reader_gets_text_that_comes_with_a_reset() {
+    let mut world = World::new();
+    let listener = world.listen(1);
+    let (client, accepted) = world.connected(&listener);
+    let got = read_with(&accepted);
+    fill(&client, b"the last answer");
+    world.client_alone();
+    client.abort();
+    world.settle();
+    assert_eq!(*got.lock().unwrap(), b"the last answer");
+    assert_eq!(drain(&accepted).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(drain(&accepted).unwrap(), (Vec::new(), true));
+}
+
 /// Two readers that write to each other's streams would wait for each other.
 #[test]
 fn a_reader_may_use_no_stream() {

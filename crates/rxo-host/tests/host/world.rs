@@ -81,6 +81,16 @@ impl World {
         panic!("it never settles");
     }
 
+    /// Turns only the client until nothing happens there: what it sends stays on the link.
+    pub(crate) fn client_alone(&mut self) {
+        alone(&mut self.client, self.now);
+    }
+
+    /// Turns only the server until nothing happens there.
+    pub(crate) fn server_alone(&mut self) {
+        alone(&mut self.server, self.now);
+    }
+
     /// Lets `time` pass; what is due meanwhile happens when it is due.
     pub(crate) fn pass(&mut self, time: Duration) {
         let end = self.now + time;
@@ -113,6 +123,11 @@ impl World {
         accepted.set_nonblocking(true).unwrap();
         (stream, accepted)
     }
+}
+
+fn alone(host: &mut MemoryHost, now: Instant) {
+    let is_settled = (0..10_000).any(|_| host.turn(now).unwrap().is_idle());
+    assert!(is_settled, "it never settles");
 }
 
 /// Reads what is there; `None` in the second place while the peer is not done.

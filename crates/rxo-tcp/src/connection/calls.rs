@@ -1,7 +1,7 @@
 //! The application's calls (RFC 9293, section 3.9.1).
 
 use alloc::sync::Arc;
-use core::fmt;
+use core::{fmt, mem};
 
 use rxo_frame::{Duration, Instant, SharedBytes};
 use rxo_wire::SeqNumber;
@@ -117,10 +117,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// RECEIVE: copies text that has arrived in order into `to`, and returns how many bytes; 0 if the peer
-    /// has closed its direction and everything is read.
+    /// has closed its direction and everything is read. Text that arrived before a failure is read first.
     ///
     /// # Errors
-    /// [`CallError::NotYet`] if nothing has arrived; else why nothing will.
+    /// [`CallError::NotYet`] if nothing has arrived; else why nothing will. A failure is returned once, then 0, as Linux
+    /// does; [`Connection::state`] still has it.
     pub fn receive(&mut self, to: &mut [u8]) -> Result<usize, CallError> {
         if self.readable_bytes() == 0 {
             return self.nothing_to_read();
@@ -130,9 +131,15 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok(copied)
     }
 
-    fn nothing_to_read(&self) -> Result<usize, CallError> {
+    /// Of a peer that is done nothing is missing, whatever ended the connection; an abort has dropped its text.
+    fn nothing_to_read(&mut self) -> Result<usize, CallError> {
         match self.state {
-            State::Closed(Closed { failure: Some(failure) }) => Err(CallError::Failed(failure)),
+            State::Closed(Closed { failure: Some(failure) })
+                if !self.is_peer_done() || failure == Failure::Aborted =>
+            {
+                let is_known = mem::replace(&mut self.is_failure_read, true);
+                if is_known { Ok(0) } else { Err(CallError::Failed(failure)) }
+            }
             _ if self.is_peer_done() => Ok(0),
             State::Closed(_) => Err(CallError::NotOpen),
             _ => Err(CallError::NotYet),

@@ -84,6 +84,8 @@ pub struct Connection<B> {
     keep_alive: KeepAliveState,
     /// A reset to send.
     pub(crate) reset: Option<Reset>,
+    /// Whether [`Connection::receive`] has returned the failure.
+    is_failure_read: bool,
     pub(crate) events: Events,
 }
 

@@ -124,6 +124,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             persist: Persist::default(),
             keep_alive: KeepAliveState::default(),
             reset: None,
+            is_failure_read: false,
             events: Events::default(),
             config,
         })
@@ -188,9 +189,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.timers.arm(Timer::TimeWait, now + self.config.time_wait);
     }
 
-    /// Closes the connection with a failure and drops all text (RFC 9293, section 3.10.7.4, second step).
+    /// Closes the connection with a failure. What had arrived in order was acknowledged, so it stays readable, unless the
+    /// application aborted: RFC 9293, section 3.10.7.4, second step, lets a reset flush it, and then a server that
+    /// closes with a request unread would take its last answer back.
     pub(crate) fn fail(&mut self, failure: Failure) {
-        self.rcv.clear();
+        if failure == Failure::Aborted {
+            self.rcv.clear();
+        }
         self.close(Closed { failure: Some(failure) });
     }
 

@@ -13,11 +13,61 @@ fn rst() -> Peer {
 #[test]
 fn a_reset_that_fits_ends_the_connection() {
     let mut scene = Scene::established(plain());
-    scene.gets(seg().len(10));
-    scene.gets(rst().seq(11));
+    scene.gets(rst());
     assert!(scene.tcp.take_events().contains(Events::CLOSED));
     assert_eq!(scene.tcp.receive(&mut [0; 9]), Err(CallError::Failed(Failure::Reset)));
     assert_eq!(scene.out(), [""; 0]);
+}
+
+/// RFC 9293, section 3.6 (MUST-12): a server that closes with a request unread resets its client behind its last
+/// answer. The answer was acknowledged, so it is read; then the failure is told once, as Linux does.
+#[test]
+fn text_before_a_reset_is_read_before_the_failure() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().len(10));
+    scene.gets(rst().seq(11));
+    assert_eq!(scene.tcp.send(b"x"), Err(CallError::Failed(Failure::Reset)));
+    let mut text = [0; 6];
+    assert_eq!(scene.tcp.receive(&mut text), Ok(6));
+    assert_eq!(text.to_vec(), (1..7).map(stream_byte).collect::<Vec<_>>());
+    assert_eq!(scene.tcp.receive(&mut text), Ok(4));
+    assert_eq!(scene.tcp.receive(&mut text), Err(CallError::Failed(Failure::Reset)));
+    assert_eq!(scene.tcp.receive(&mut text), Ok(0));
+    assert_eq!(scene.tcp.send(b"x"), Err(CallError::Failed(Failure::Reset)), "it is not forgotten");
+}
+
+/// The copies of text that came in many small segments are read too; text behind a gap is lost.
+#[test]
+fn a_reset_keeps_copied_text_and_drops_what_is_behind_a_gap() {
+    let mut scene = Scene::established(Config { receive_pieces: 4, ..plain() });
+    (0..20).for_each(|at| scene.gets(seg().seq(1 + 10 * at).len(10)));
+    scene.gets(seg().seq(301).len(10));
+    scene.gets(rst().seq(201));
+    assert_eq!(scene.reads(), (1..201).map(stream_byte).collect::<Vec<_>>());
+    assert!(!scene.tcp.holds_received_text());
+}
+
+/// Nothing is missing before a FIN, so the end of the text is its end, whatever comes behind.
+#[test]
+fn a_reset_behind_a_fin_does_not_spoil_the_end() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().len(10).fin());
+    scene.gets(rst().seq(12));
+    assert_eq!(scene.reads().len(), 10);
+    assert_eq!(scene.tcp.receive(&mut [0]), Ok(0));
+    assert_eq!(scene.tcp.send(b"x"), Err(CallError::Failed(Failure::Reset)));
+}
+
+/// Whoever aborts a connection wants nothing more of it.
+#[test]
+fn an_abort_drops_the_text() {
+    for last in [seg().len(10), seg().len(10).fin()] {
+        let mut scene = Scene::established(plain());
+        scene.gets(last);
+        scene.tcp.abort();
+        assert_eq!(scene.tcp.readable_bytes(), 0);
+        assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::Aborted)));
+    }
 }
 
 /// RFC 5961, section 3.2 (a, c): elsewhere in the window it is asked back, outside it is dropped.

@@ -124,6 +124,25 @@ fn a_peer_that_vanished_is_given_up() {
     assert_eq!(scene.tcp.poll_at(), None);
 }
 
+/// What a peer had sent before it vanished was acknowledged, so it is read before the failure is told, once.
+#[test]
+fn text_of_a_peer_that_vanished_is_read() {
+    let mut scene = Scene::established(plain());
+    scene.gets(seg().len(10));
+    scene.sends(1_000);
+    scene.after(ms(301_000));
+    assert_eq!(scene.reads().len(), 10);
+    assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::TimedOut)));
+    assert_eq!(scene.tcp.receive(&mut [0]), Ok(0));
+
+    let probed = KeepAlive { idle: ms(1_000), interval: ms(1_000), probes: 2 };
+    let mut scene = Scene::established(Config { keep_alive: Some(probed), ..plain() });
+    scene.gets(seg().len(10));
+    scene.after(ms(5_000));
+    assert_eq!(scene.reads().len(), 10);
+    assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::TimedOut)));
+}
+
 /// RFC 9293, section 3.8.4 (MUST-25): off unless asked for.
 #[test]
 fn an_idle_connection_says_nothing() {
