@@ -42,15 +42,17 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The four cases of the table in section 3.10.7.4. With a closed window, a segment that begins at
-    /// RCV.NXT passes for its ACK and RST (MUST-66); [`Self::trim_to_window`] cuts off its text.
+    /// The table in section 3.10.7.4, and what Linux and BSD take beside it: a segment that begins at the right edge,
+    /// where a peer is that has sent a full window, and text around the whole window. Their ACK counts, and so it does
+    /// while the window is closed (MUST-66); [`Self::trim_to_window`] cuts off what does not fit. For a reset the right
+    /// edge is outside (RFC 5961, section 3.2), unless the window is closed.
     fn is_acceptable(&self, segment: &Segment<B>) -> bool {
-        let (nxt, wnd, len) = (self.rcv.nxt, self.rcv.wnd(), segment.len());
-        let is_inside = |seq: SeqNumber| seq.is_at_or_after(nxt) && seq.is_before(nxt + wnd);
-        if segment.seq == nxt || is_inside(segment.seq) {
-            return true;
-        }
-        len > 0 && is_inside(segment.seq + (len - 1))
+        let (nxt, edge) = (self.rcv.nxt, self.rcv.nxt + self.rcv.wnd());
+        let last = segment.seq + segment.len().saturating_sub(1);
+        let is_at_edge = segment.seq == edge && edge != nxt;
+        let begins_in_time =
+            edge.is_at_or_after(segment.seq) && !(is_at_edge && segment.has(TcpFlags::RST));
+        segment.seq == nxt || begins_in_time && last.is_at_or_after(nxt)
     }
 
     /// RFC 7323, section 4.3, rule 2. Called only after the acknowledgement is known to be valid: a forged

@@ -17,13 +17,70 @@ fn the_table_of_acceptable_segments() {
     // length 0, window open
     assert_eq!(answered(seg()), (false, 0));
     assert_eq!(answered(seg().seq(2000)), (false, 0));
-    assert_eq!(answered(seg().seq(2001)), (true, 0));
+    // The right edge, where a peer is that has sent a full window: see the next story.
+    assert_eq!(answered(seg().seq(2001)), (false, 0));
+    assert_eq!(answered(seg().seq(2002)), (true, 0));
     assert_eq!(answered(seg().seq(0)), (true, 0));
     // length above 0, window open
     assert_eq!(answered(seg().len(10)), (false, 10));
     assert_eq!(answered(seg().seq(0).len(10)), (false, 9));
     assert_eq!(answered(seg().seq(0).len(1)), (true, 0));
     assert_eq!(answered(seg().seq(2001).len(10)), (true, 0));
+    // Both ends lie outside, and a part inside.
+    assert_eq!(answered(seg().seq(0).len(2002)), (true, 2000));
+}
+
+/// A window of 2,000 bytes of which the first segment is lost and the rest has arrived; 10 bytes of ours are out.
+fn full_behind_a_gap() -> Scene {
+    let mut scene = Scene::established(Config { receive_buffer_bytes: 2_000, ..plain() });
+    scene.sends(10);
+    scene.gets(seg().seq(1001).len(1000));
+    scene.out();
+    scene
+}
+
+/// RFC 9293, section 3.10.7.4 (ACK at the right edge): a peer that has sent a full window acknowledges with SND.NXT,
+/// which is RCV.NXT + RCV.WND here. Linux and BSD take its ACK; ignored, it costs a retransmission timeout.
+#[test]
+fn an_ack_at_the_right_edge_counts() {
+    let is_taken = |scene: &Scene| scene.tcp.statistics().snd_una == scene.tcp.statistics().snd_nxt;
+    let at_edge = || seg().seq(2001).ack(11);
+    let mut scene = full_behind_a_gap();
+    assert_eq!(scene.answers(at_edge()), [""; 0]);
+    assert!(is_taken(&scene));
+    assert_eq!(scene.after(ms(2_000)), [""; 0], "nothing times out");
+    // By its record, alone and among others, as a host gives pure ACKs.
+    let mut scene = full_behind_a_gap();
+    scene.tcp.on_pure_acks(scene.now, &[scene.record(at_edge())]);
+    assert!(is_taken(&scene));
+    let mut scene = full_behind_a_gap();
+    let records = [scene.record(seg().ack(5)), scene.record(at_edge())];
+    scene.tcp.on_pure_acks(scene.now, &records);
+    assert!(is_taken(&scene));
+    // Beside text or a FIN, which do not fit and are answered.
+    for peer in [at_edge().len(10), at_edge().fin()] {
+        let mut scene = full_behind_a_gap();
+        assert_eq!(scene.answers(peer), [". 11:11 ack 1"]);
+        assert!(is_taken(&scene) && !scene.tcp.is_peer_done());
+        assert_eq!(scene.tcp.readable_bytes(), 0);
+    }
+    // And beside text that begins before the window and ends behind it.
+    let mut scene = full_behind_a_gap();
+    scene.gets(seg().seq(0).ack(11).len(2010));
+    assert!(is_taken(&scene));
+    assert_eq!(scene.reads(), (1..2001).map(stream_byte).collect::<Vec<_>>());
+    // One byte further nothing counts.
+    let mut scene = full_behind_a_gap();
+    assert_eq!(scene.answers(seg().seq(2002).ack(11)), [". 11:11 ack 1"]);
+    assert!(!is_taken(&scene));
+}
+
+/// RFC 5961, section 3.2 (a): for a reset the right edge is outside the window; guesses have no byte more.
+#[test]
+fn a_reset_at_the_right_edge_is_dropped() {
+    let mut scene = full_behind_a_gap();
+    assert_eq!(scene.answers(seg().seq(2001).flags(TcpFlags::RST)), [""; 0]);
+    assert!(!scene.tcp.is_closed());
 }
 
 /// RFC 9293, section 3.4 (MUST-66): the same with a closed window; ACK and RST count all the same,
@@ -45,6 +102,10 @@ fn a_closed_window_takes_acks_and_resets() {
     assert_eq!(scene.tcp.statistics().snd_una, scene.tcp.statistics().snd_nxt);
     let mut scene = full();
     scene.gets(seg().seq(2001).ack(11).flags(TcpFlags::ACK | TcpFlags::URG));
+    assert_eq!(scene.tcp.statistics().snd_una, scene.tcp.statistics().snd_nxt);
+    // Old text is retransmitted, and more than fits behind it: its ACK counts too.
+    let mut scene = full();
+    assert_eq!(scene.answers(seg().seq(1001).len(1010).ack(11)), [". 11:11 ack 2001"]);
     assert_eq!(scene.tcp.statistics().snd_una, scene.tcp.statistics().snd_nxt);
     let mut scene = full();
     scene.gets(seg().seq(2001).flags(TcpFlags::RST));
