@@ -67,6 +67,9 @@ pub struct Config {
     /// How long a SYN may stay unacknowledged before the connection fails. RFC 9293, section 3.8.3 asks for
     /// at least 3 minutes.
     pub handshake_timeout: Duration,
+    /// How long the SYN-ACK of a passive open may stay unacknowledged before the connection fails, if `handshake_timeout` is
+    /// not less. Linux repeats it five times, which takes 63 s: who asks is responsible for asking again.
+    pub half_open_timeout: Duration,
     /// How long TIME-WAIT lasts: two maximum segment lifetimes.
     pub time_wait: Duration,
     /// How long a connection without an application waits for the peer's FIN.
@@ -103,6 +106,7 @@ impl Default for Config {
             min_rto: Duration::from_millis(200),
             user_timeout: Duration::from_secs(300),
             handshake_timeout: Duration::from_secs(180),
+            half_open_timeout: Duration::from_secs(63),
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),
             orphan_timeout: Duration::from_secs(120),

@@ -37,18 +37,24 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return ControlFlow::Break(());
         }
         self.sample_handshake(now, segment);
+        if segment.has(TcpFlags::SYN) && self.state.syn().is_some_and(|syn| syn.is_due) {
+            // Our SYN-ACK has not left, and the peer waits for the ACK in it.
+            self.acks.answer();
+        }
         self.establish(now);
-        self.snd.set_window(segment.seq, segment.ack, self.scaled(segment.window));
+        self.snd.set_window(segment.seq, segment.ack, self.window_of(segment));
         ControlFlow::Continue(())
     }
 
-    fn scaled(&self, window: u16) -> u32 {
-        u32::from(window) << self.snd.scale
+    /// The window of a SYN is never scaled (RFC 7323, section 2.2).
+    fn window_of(&self, segment: &Segment<B>) -> u32 {
+        let scale = if segment.has(TcpFlags::SYN) { 0 } else { self.snd.scale };
+        u32::from(segment.window) << scale
     }
 
     fn take_ack(&mut self, now: Instant, segment: &Segment<B>, ack: SeqNumber) {
         // The window begins where the peer is, which may be ahead of its own connection.
-        let window = self.scaled(segment.window) + distance(ack, segment.ack);
+        let window = self.window_of(segment) + distance(ack, segment.ack);
         let is_new = ack != self.snd.una;
         // The answer to a probe may come when everything is acknowledged: a duplicate, or D-SACK.
         let is_watched = self.snd.outstanding() > 0 || self.recovery.has_probe_out();

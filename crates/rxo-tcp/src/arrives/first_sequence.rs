@@ -18,7 +18,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// answer.
     pub(super) fn check_sequence(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         self.check_timestamp(now, segment)?;
-        if self.is_acceptable(segment) {
+        if self.is_acceptable(segment) || self.opens_simultaneously(segment) {
             return ControlFlow::Continue(());
         }
         if !segment.has(TcpFlags::RST) {

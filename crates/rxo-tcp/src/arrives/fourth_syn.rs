@@ -13,7 +13,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Answers a SYN in an open connection by a challenge ACK. The peer has restarted, or somebody else
     /// sent it; a peer that has restarted answers the challenge by a reset.
     pub(super) fn check_syn(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
-        if !segment.has(TcpFlags::SYN) {
+        if !segment.has(TcpFlags::SYN) || self.opens_simultaneously(segment) {
             return ControlFlow::Continue(());
         }
         match self.state {
@@ -21,5 +21,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
             _ => self.challenge(now),
         }
         ControlFlow::Break(())
+    }
+
+    /// Section 3.5, figure 7: whether `segment` is the SYN-ACK of a peer that has sent a SYN as well. Its SYN is known, and
+    /// its ACK opens the connection, as in Linux.
+    pub(super) fn opens_simultaneously(&self, segment: &Segment<B>) -> bool {
+        let is_active = matches!(self.state, State::SynReceived(state) if !state.is_passive);
+        let is_only_syn =
+            segment.flags.contains(TcpFlags::SYN | TcpFlags::ACK) && segment.len() == 1;
+        is_active && is_only_syn && segment.seq == self.rcv.irs && segment.ack == self.snd.nxt
     }
 }

@@ -153,8 +153,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Prepares to send a SYN or SYN-ACK.
     pub(crate) fn start_handshake(&mut self, now: Instant) {
+        let Config { handshake_timeout, half_open_timeout, .. } = *self.config;
+        let is_passive = matches!(self.state, State::SynReceived(state) if state.is_passive);
+        let timeout =
+            if is_passive { half_open_timeout.min(handshake_timeout) } else { handshake_timeout };
         self.timers.stop_all();
-        self.timers.arm(Timer::GiveUp, now + self.config.handshake_timeout);
+        self.timers.arm(Timer::GiveUp, now + timeout);
     }
 
     /// Enters ESTABLISHED: our SYN is acknowledged and the peer's has arrived.

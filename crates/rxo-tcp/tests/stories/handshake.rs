@@ -1,6 +1,6 @@
 //! Opening: active, passive, simultaneous, and what is agreed on the way.
 
-use rxo_tcp::{CallError, Config, Events, Failure, SegmentOptions, State};
+use rxo_tcp::{CallError, Closed, Config, Events, Failure, SegmentOptions, State};
 use rxo_wire::{FlowKey, TcpFlags};
 
 use crate::dsl::*;
@@ -32,10 +32,63 @@ fn both_sides_may_open_at_once() {
     let mut scene = Scene::active(plain());
     scene.out();
     assert_eq!(scene.answers(syn()), ["S. 0:0 ack 1"]);
-    // The peer's SYN-ACK lies before the window: it is answered, and so is ours over there.
+    assert_eq!(scene.answers(syn().ack(1)), [""; 0]);
+    assert_eq!(scene.tcp.state(), State::Established);
+    assert!(scene.tcp.take_events().contains(Events::CONNECTED));
+    // Ours was lost, and the peer repeats its own: it is answered.
     assert_eq!(scene.answers(syn().ack(1)), [". 1:1 ack 1"]);
+    assert_eq!(scene.sends(10), ["P. 1:11 ack 1"]);
+
+    // An ACK opens it as well, and what is no answer to our SYN does not.
+    let mut scene = Scene::active(plain());
+    scene.out();
+    scene.gets(syn());
+    scene.out();
+    assert_eq!(scene.answers(syn().seq(1).ack(1)), [". 1:1 ack 1"]);
+    assert_eq!(scene.answers(syn().ack(2)), [". 1:1 ack 1"]);
+    assert!(matches!(scene.tcp.state(), State::SynReceived(_)));
     assert_eq!(scene.answers(seg()), [""; 0]);
     assert_eq!(scene.tcp.state(), State::Established);
+}
+
+/// RFC 9293, section 3.5 (MUST-10): both arrive before our SYN-ACK leaves; the peer still gets its ACK. RFC 7323,
+/// section 2.2: the window beside a SYN is not scaled.
+#[test]
+fn both_answers_of_a_simultaneous_open_may_come_together() {
+    let mut scene = Scene::active(Config { window_scaling: true, ..plain() });
+    scene.out();
+    scene.gets_aggregate([syn().scale(3), syn().scale(3).ack(1).win(1_000)]);
+    assert_eq!(scene.out(), [". 1:1 ack 1"]);
+    assert_eq!(scene.tcp.state(), State::Established);
+    assert_eq!(scene.tcp.statistics().snd_wnd, 1_000);
+    scene.gets(seg().win(1_000));
+    assert_eq!(scene.tcp.statistics().snd_wnd, 8_000);
+}
+
+/// A listener whose SYN-ACK nobody acknowledges keeps the connection as long as Linux does: five repetitions, 63 s. An
+/// active open that has met another one keeps its own time.
+#[test]
+fn a_half_open_connection_ends_after_63_seconds() {
+    let mut scene = Scene::passive(plain());
+    scene.gets(syn());
+    assert_eq!(scene.after(ms(62_999)), ["S. 0:0 ack 1"; 6]);
+    assert!(matches!(scene.tcp.state(), State::SynReceived(_)));
+    assert_eq!(scene.after(ms(1)), [""; 0]);
+    assert_eq!(scene.tcp.state(), State::Closed(Closed { failure: Some(Failure::TimedOut) }));
+
+    let mut scene = Scene::active(plain());
+    scene.gets(syn());
+    scene.after(ms(179_999));
+    assert!(matches!(scene.tcp.state(), State::SynReceived(_)));
+}
+
+/// Whoever gives handshakes less time gives it to both kinds.
+#[test]
+fn a_half_open_connection_lives_no_longer_than_any_handshake() {
+    let mut scene = Scene::passive(Config { handshake_timeout: ms(5_000), ..plain() });
+    scene.gets(syn());
+    scene.after(ms(5_000));
+    assert!(scene.tcp.is_closed());
 }
 
 /// RFC 9293, section 3.10.7.3: an ACK of something that was not sent; and section 3.5.1, figure 9: it is of an old
