@@ -163,8 +163,9 @@ pub enum Algorithm {
     Cubic,
     /// RFC 5681.
     Reno,
-    /// BBR, version 1: sends at the rate at which data arrives, whatever is lost, and fills no queue. ECN is not
-    /// used, because it does not answer marks.
+    /// BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which data arrives, whatever is
+    /// lost, and fills no queue. ECN is not used, because it does not answer marks. It has no rule of version 3 and no
+    /// allowance for ACKs that come in batches: beside Linux's BBR it gets less than an equal share, a quarter to a half.
     Bbr,
 }
 

@@ -37,7 +37,8 @@ pub(crate) struct HostFlags {
     #[arg(long, value_name = "BYTES")]
     pub(crate) max_buffer: Option<String>,
 
-    /// Congestion control: cubic; reno; or bbr, which sends at the rate at which data arrives, whatever is lost.
+    /// Congestion control: cubic; reno; or bbr (version 1), which sends at the rate at which data arrives, whatever is lost, and
+    /// gets less than an equal share beside Linux's BBR.
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) congestion: String,
 

@@ -5,6 +5,11 @@
 //! queue is not filled until it overflows. Separate from the other controls because it does not grow a window: it
 //! learns from every acknowledgement, also while something is being recovered, and paces all that leaves. Recovery
 //! finds out what to send again; the window stays BBR's, unless a timeout makes it one segment.
+//!
+//! Of version 3 (draft-ietf-ccwg-bbr) there is nothing: no bounds from losses and marks (`inflight_hi`, `inflight_lo`,
+//! `bw_lo`), no end of startup by loss, no phases DOWN, CRUISE, REFILL and UP, no headroom, no shorter and milder PROBE-RTT.
+//! Of Linux's version 1, the allowance for aggregated ACKs and the detection of policers are missing. Beside Linux's BBR on one
+//! bottleneck it got 26 to 52 % of an equal share.
 
 mod pacer;
 mod samples;
