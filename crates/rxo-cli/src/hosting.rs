@@ -245,6 +245,7 @@ fn whose_fault(error: StartError, nic: &DeviceName) -> Error {
         StartError::Device(error) => return Error::from(error).context("--nic"),
         StartError::Host(HostError::NoDescriptor(_)) | StartError::Thread(_) => error.into(),
         StartError::Host(error) => usage(error.to_string()),
+        StartError::Conflict(_) | StartError::Taken { .. } => usage(error.to_string()),
     };
     error.context(format!("--nic {nic}"))
 }

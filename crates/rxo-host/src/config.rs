@@ -6,7 +6,7 @@ use rxo_tcp::{AckPolicy, Buffers};
 use thiserror::Error;
 
 use crate::fast::FastPath;
-use crate::link::{DEFAULT_NEIGHBOURS, IpCidr, LinkError, Route};
+use crate::link::{DEFAULT_NEIGHBOURS, IpCidr, LinkError, Probe, Route};
 use crate::stages::StageTimer;
 
 /// The configuration of a host. It determines all memory that the host will ever need.
@@ -21,6 +21,9 @@ pub struct HostConfig {
     /// The size of the neighbour table on an Ethernet: at least 4 beside the gateways, 4,096 by default, about
     /// 300 bytes each. A full table evicts the least recently used neighbour, never a gateway.
     pub neighbours: usize,
+    /// How the addresses are probed before they are used ([`Host::probe`](crate::Host::probe)); `None`, the default, uses
+    /// them at once. Means nothing without Ethernet.
+    pub probe: Option<Probe>,
     /// Settings of every connection. Segment size and GSO frames are limited to what the device takes. By
     /// default the largest segment that the MTU allows is announced, 1,460 bytes for 1,500 and 8,960 for 9,000,
     /// and text in order is acknowledged once a turn. [`rxo_tcp::Config::initial_window`] is that of RFC 6928 by default; its
@@ -90,6 +93,7 @@ impl HostConfig {
             routes: Vec::new(),
             mac: None,
             neighbours: DEFAULT_NEIGHBOURS,
+            probe: None,
             tcp: tcp(),
             engine: EngineConfig::new(Policy::remember().for_records()),
             budget_frames: 256,

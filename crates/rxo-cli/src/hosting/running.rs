@@ -31,6 +31,9 @@ impl Running {
     pub(crate) fn finish(self, stop: &AtomicBool) -> Result<Outcome> {
         linger(&self.host.asker(), || stop.load(Ordering::Relaxed), still_there);
         let mut outcome = self.host.stop();
+        if let Some(conflict) = outcome.counters.conflict {
+            output::note(&conflict.to_string());
+        }
         let captured = self.capture.as_ref().map_or(Ok(()), Capture::finish);
         std::mem::replace(&mut outcome.result, Ok(()))?;
         captured.map(|()| outcome)

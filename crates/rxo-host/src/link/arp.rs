@@ -60,3 +60,8 @@ pub(super) fn request(
     };
     frames::arp(mac, to.unwrap_or(BROADCAST), &packet.to_bytes())
 }
+
+/// The request whether anybody has `target`, which says nothing of the sender's address (RFC 5227, section 2.1.1).
+pub(super) fn probe(mac: Mac, target: Ipv4Addr) -> Option<Vec<u8>> {
+    request(mac, Ipv4Addr::UNSPECIFIED, target, None)
+}

@@ -95,6 +95,14 @@ pub(super) fn solicit(
     envelope(mac, to.unwrap_or(group_mac(group))).icmp(source.into(), destination.into(), &message)
 }
 
+/// The solicitation whether anybody has `target`, from nobody, and so without an option (RFC 4862, section 5.4.2).
+pub(super) fn probe(mac: Mac, target: Ipv6Addr) -> Option<Vec<u8>> {
+    let group = solicited_node(target);
+    let message = message(TYPE_NEIGHBOR_SOLICITATION, [0; 4], target, (SOURCE_OPTION, mac));
+    let without_option = &message[..BYTES_WITHOUT_OPTION];
+    envelope(mac, group_mac(group)).icmp(Ipv6Addr::UNSPECIFIED.into(), group.into(), without_option)
+}
+
 /// The advertisement that `target` has `mac`: an answer to `to`, or for all nodes if `to` is `None`.
 pub(super) fn advertise(
     mac: Mac,
@@ -150,5 +158,7 @@ const TYPE_NEIGHBOR_SOLICITATION: u8 = etherparse::icmpv6::TYPE_NEIGHBOR_SOLICIT
 /// RFC 4861, section 4.6.1.
 const SOURCE_OPTION: u8 = 1;
 const TARGET_OPTION: u8 = 2;
+/// RFC 4861, section 4.3.
+const BYTES_WITHOUT_OPTION: usize = 24;
 /// The hop limit of a packet that no router has forwarded.
 const HOP_LIMIT: u8 = 255;

@@ -94,6 +94,10 @@ impl Link {
             self.defend(arp, now);
             return Heard::Nothing;
         }
+        if self.is_probing() && self.is_ours(arp.target.into()) {
+            self.hear_rival(arp);
+            return Heard::Nothing;
+        }
         let is_for_us = self.is_ours(arp.target.into());
         let is_news = self.hear_neighbour(
             &neighbours::Heard {
@@ -115,12 +119,17 @@ impl Link {
 
     /// Defends an address of ours that another host claims (RFC 5227, section 2.4, rule b).
     fn defend(&mut self, arp: &Arp, now: Instant) {
-        if arp.sender_mac == self.mac {
-            return;
-        }
-        self.counters.conflicts += 1;
-        if self.may_defend.take(now) {
+        let is_another = self.note_claim(arp.sender.into(), arp.sender_mac);
+        if is_another && !self.is_probing() && self.may_defend.take(now) {
             self.push(super::arp::request(self.mac, arp.sender, arp.sender, None));
+        }
+    }
+
+    /// Another station that probes the same address takes it as well (RFC 5227, section 2.1.1). Whoever only asks for it
+    /// gets no answer, because it is not ours yet.
+    fn hear_rival(&mut self, arp: &Arp) {
+        if arp.is_request && arp.sender.is_unspecified() {
+            self.note_claim(arp.target.into(), arp.sender_mac);
         }
     }
 
@@ -206,8 +215,8 @@ impl Link {
                 Some(Heard::Nothing)
             }
             Discovery::Solicitation { .. } => Some(Heard::Nothing),
-            Discovery::Advertisement { target, .. } if self.is_ours(target.into()) => {
-                self.counters.conflicts += 1;
+            Discovery::Advertisement { target, target_mac, .. } if self.is_ours(target.into()) => {
+                self.note_claim(target.into(), target_mac.unwrap_or(letter.from));
                 Some(Heard::Nothing)
             }
             Discovery::Advertisement { target, target_mac, is_answer, overrides } => {
@@ -227,6 +236,13 @@ impl Link {
         letter: &Letter<'_, Ipv6Addr>,
         now: Instant,
     ) {
+        if self.is_probing() {
+            // Another probe is a claim (RFC 4862, section 5.4.3), and our own may come back.
+            if letter.source.is_unspecified() {
+                self.note_claim(target.into(), letter.from);
+            }
+            return;
+        }
         if letter.source.is_unspecified() {
             // A probe whether the address is free (RFC 4862, section 5.4.3) is answered to all nodes.
             self.answer(now, discovery::advertise(self.mac, target, None));

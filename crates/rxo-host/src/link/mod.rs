@@ -13,7 +13,9 @@
 //! * `path.rs`: errors about segments, for TCP to judge.
 //! * `packet.rs`, `hears.rs`: what a frame carries, and what to do with it.
 //!
-//! What is not here: duplicate address detection, router advertisements, redirects (all routes are
+//! * `probe.rs`: whether another station has one of our addresses.
+//!
+//! What is not here: router advertisements, redirects (all routes are
 //! configured), packets to groups, fragments, VLANs.
 
 mod allowance;
@@ -29,6 +31,7 @@ mod membership;
 mod neighbours;
 mod packet;
 mod path;
+mod probe;
 mod routes;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -49,6 +52,8 @@ use self::groups::Groups;
 pub use self::groups::{Channel, ChannelError};
 use self::neighbours::{Ask, Known, Neighbours};
 pub use self::path::{PacketTooBig, Unreachable};
+use self::probe::Probing;
+pub use self::probe::{Conflict, Probe};
 pub use self::routes::Route;
 use self::routes::Routes;
 
@@ -176,6 +181,8 @@ pub struct Link {
     may_answer: Allowance,
     may_echo: Allowance,
     may_defend: Allowance,
+    probing: Option<Probing>,
+    conflict: Option<Conflict>,
     counters: LinkCounters,
     summer: Summer,
 }
@@ -211,6 +218,8 @@ impl Link {
             may_answer: Allowance::new(ANSWER_AT_ONCE, ANSWER_EACH_SECOND),
             may_echo: Allowance::new(ECHO_AT_ONCE, ECHO_EACH_SECOND),
             may_defend: Allowance::new(1, 1),
+            probing: None,
+            conflict: None,
             counters: LinkCounters::default(),
             summer: Summer::detect(),
         })
@@ -219,7 +228,7 @@ impl Link {
     /// Announces this host's addresses, so that no neighbour keeps those of a predecessor (RFC 5227, section
     /// 2.3; RFC 4861, section 7.2.6).
     pub fn announce(&mut self) {
-        if self.kind == LinkKind::RawIp {
+        if !self.is_ethernet() {
             return;
         }
         let addresses: Vec<_> = self.addresses().collect();
@@ -303,11 +312,13 @@ impl Link {
     /// When [`Link::on_timeout`] is to be called; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
-        self.neighbours.next_at().into_iter().chain(self.groups.next_at()).min()
+        let probes_at = self.probing.map(|probing| probing.at);
+        [self.neighbours.next_at(), self.groups.next_at(), probes_at].into_iter().flatten().min()
     }
 
     /// Does what is due at `now`, which may be nothing.
     pub fn on_timeout(&mut self, now: Instant) {
+        self.probe_on_timeout(now);
         let mut asks = Vec::new();
         self.neighbours.on_timeout(now, |ask| asks.push(ask));
         for ask in asks {
@@ -346,6 +357,10 @@ impl Link {
             }
             _ => None,
         });
+    }
+
+    fn is_ethernet(&self) -> bool {
+        self.kind == LinkKind::Ethernet
     }
 
     /// Puts a frame into the queue if there is room.

@@ -84,8 +84,10 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         seat: Seat,
     ) -> Result<Self, HostError> {
         let mut link = settings.link.clone();
-        if seat.shard.is_first() {
-            link.announce();
+        match config.probe {
+            Some(probe) => link.probe(probe, seat.shard.is_first()),
+            None if seat.shard.is_first() => link.announce(),
+            None => {}
         }
         let (post, commands) = Post::new(config, settings, seat)?;
         let shape = Shape::new(sink, link.mac(), config.ack_templates);
@@ -151,6 +153,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     pub(super) fn counters(&self) -> HostCounters {
         HostCounters {
             link: self.link.counters(),
+            conflict: self.link.conflict(),
             connections: self.slots.len(),
             time_waits: self.time_waits.len(),
             orphans: self.orphans.len(),

@@ -5,7 +5,7 @@ use rxo_device::{SinkCounters, SourceCounters};
 use rxo_frame::Duration;
 
 use crate::fast::FastCounters;
-use crate::link::LinkCounters;
+use crate::link::{Conflict, LinkCounters};
 use crate::stages::StageTimes;
 
 /// Totals since the host was made, and present values.
@@ -19,6 +19,8 @@ pub struct HostCounters {
     pub engine: Counters,
     /// The link's counters: what is not TCP, and the gate.
     pub link: LinkCounters,
+    /// The first claim of an address of this host by another station; [`LinkCounters::conflicts`] counts all.
+    pub conflict: Option<Conflict>,
     /// Deliveries given to connections.
     pub deliveries: u64,
     /// Deliveries that went to a backlog because an application held the lock.

@@ -45,6 +45,7 @@ pub use self::counters::HostCounters;
 use self::kept::Kept;
 pub use self::run::Waiter;
 use self::shares::Shares;
+use crate::link::Conflict;
 use crate::post::Post;
 use crate::settings::Settings;
 use crate::shards::Seat;
@@ -210,6 +211,13 @@ where
         let deadlines =
             [self.core.poll_at(), self.engine.poll_at(), self.source.poll_at(), relieved_at];
         deadlines.into_iter().flatten().min()
+    }
+
+    /// The first claim of an address of this host by another station, since it began. Each is counted
+    /// ([`LinkCounters::conflicts`](crate::link::LinkCounters::conflicts)).
+    #[must_use]
+    pub fn conflict(&self) -> Option<Conflict> {
+        self.core.link.conflict()
     }
 
     /// All counters.

@@ -8,6 +8,7 @@ use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
 use super::{Host, Turn};
+use crate::link::Conflict;
 
 /// The clock of a worker, and how it waits. `I` is the source of the device, whose descriptor a waiter may
 /// need.
@@ -37,6 +38,26 @@ where
     I::Buffer: Default + Send + Sync + 'static,
     O: FrameSink,
 {
+    /// Runs turns until the probes of [`HostConfig::probe`](crate::HostConfig::probe) are over, `stop` is set, or another
+    /// station has claimed an address: then returns that claim, and the host should not be run. To be called before
+    /// [`Host::run`].
+    ///
+    /// # Errors
+    /// The first failure of the device.
+    pub fn probe<W: Waiter<I>>(
+        &mut self,
+        waiter: &mut W,
+        stop: &AtomicBool,
+    ) -> Result<Option<Conflict>, DeviceError> {
+        while self.core.link.is_probing() && !stop.load(Ordering::Relaxed) {
+            self.turn_and_rest(waiter)?;
+            if self.conflict().is_some() {
+                break;
+            }
+        }
+        Ok(self.conflict())
+    }
+
     /// Runs turns until `stop` is set or the device fails; then resets every connection, which ends all waits.
     /// Reads `stop` in every turn and at least ten times a second. Calls `observe` after every turn.
     ///

@@ -26,6 +26,7 @@ mod paths;
 #[allow(dead_code, reason = "some is for the link's own tests")]
 #[path = "../link/peer.rs"]
 mod peer;
+mod probing;
 mod reader;
 mod readiness;
 mod shards;

@@ -6,4 +6,5 @@ mod harness;
 mod neighbours;
 mod peer;
 mod ping;
+mod probes;
 mod robustness;

@@ -4,7 +4,7 @@
 use core::ops::ControlFlow;
 
 use rxo_frame::Instant;
-use rxo_wire::{SeqNumber, TcpFlags};
+use rxo_wire::TcpFlags;
 
 use crate::challenge::Answer;
 use crate::options::SackBlock;

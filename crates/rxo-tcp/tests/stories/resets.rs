@@ -19,7 +19,7 @@ fn a_reset_that_fits_ends_the_connection() {
     assert_eq!(scene.out(), [""; 0]);
 }
 
-/// RFC 9293, section 3.6 (MUST-12): a server that closes with a request unread resets its client behind its last
+/// RFC 9293, section 3.10.7.4 (b), section 3.6 (MUST-12): a server that closes with a request unread resets its client behind its last
 /// answer. The answer was acknowledged, so it is read; then the failure is told once, as Linux does.
 #[test]
 fn text_before_a_reset_is_read_before_the_failure() {

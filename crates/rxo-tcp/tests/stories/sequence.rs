@@ -39,7 +39,7 @@ fn full_behind_a_gap() -> Scene {
     scene
 }
 
-/// RFC 9293, section 3.10.7.4 (ACK at the right edge): a peer that has sent a full window acknowledges with SND.NXT,
+/// RFC 9293, section 3.10.7.4 (a): a peer that has sent a full window acknowledges with SND.NXT,
 /// which is RCV.NXT + RCV.WND here. Linux and BSD take its ACK; ignored, it costs a retransmission timeout.
 #[test]
 fn an_ack_at_the_right_edge_counts() {

@@ -10,6 +10,9 @@
 //! the processor time of receiving. On `tap:NAME` and `tun:NAME` the peers are the system and the networks
 //! behind it.
 //!
+//! [`start`] probes the addresses before the host uses them, for 400 ms ([`rxo_host::link::Probe`]), and refuses one that another
+//! station, or another host of this system on the same interface, has. [`HostConfig::probe`] changes that.
+//!
 //! [`Listeners`] are listeners on several addresses as one; [`settle()`] waits until a peer has everything, [`linger()`]
 //! until no peer needs the last acknowledgement again. [`cast_sender`] and [`cast_receiver`] are the settings of a cast's hosts.
 //!
@@ -30,6 +33,7 @@
 
 mod asker;
 mod cast;
+mod claims;
 mod linger;
 mod listeners;
 mod settle;
@@ -49,10 +53,12 @@ use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
 use rxo_driver::wait::{self, Interest, WaitList};
 use rxo_driver::{DeviceName, DeviceSink, DeviceSource, Isolation, Origin, clock};
 use rxo_frame::Instant;
+use rxo_host::link::{Conflict, Probe};
 use rxo_host::{Handle, Host, HostConfig, HostCounters, HostError, IpCidr, Waiter};
 use thiserror::Error;
 
 use asker::Question;
+use claims::Claims;
 
 pub use asker::HostAsker;
 pub use cast::{
@@ -69,7 +75,7 @@ use super::waiter::cannot_wait;
 use super::{Device, DeviceOptions, SystemWaiter, random_seed};
 use crate::desk::Desk;
 
-/// A configuration with `addresses`, a secret chosen at random, and defaults for the rest.
+/// A configuration with `addresses`, which are probed, a secret chosen at random, and defaults for the rest.
 ///
 /// # Examples
 /// ```
@@ -81,13 +87,14 @@ use crate::desk::Desk;
 /// ```
 #[must_use]
 pub fn config(addresses: Vec<IpCidr>) -> HostConfig {
-    HostConfig::new(addresses, [random_seed(), random_seed()])
+    let config = HostConfig::new(addresses, [random_seed(), random_seed()]);
+    HostConfig { probe: Some(Probe::default()), ..config }
 }
 
 /// Opens the device `name` and runs a host on it, on a new thread.
 ///
 /// # Errors
-/// If the device cannot be opened, or the configuration does not fit it.
+/// If the device cannot be opened, the configuration does not fit it, or somebody else has an address.
 ///
 /// # Examples
 /// Needs the privilege to make a TAP device:
@@ -139,11 +146,12 @@ fn open_isolated(
     name: &DeviceName,
     options: DeviceOptions,
     addresses: &[IpAddr],
-) -> Result<Opened, DeviceError> {
+) -> Result<Opened, StartError> {
     let device = Device::open(name, options)?;
     let is_shared = name.kind().interface == Some(Origin::Existing);
+    let claims = is_shared.then(|| Claims::new(name.name(), addresses)).transpose()?;
     let isolation = is_shared.then(|| Isolation::of_addresses(name.name(), addresses)).flatten();
-    Ok(Opened { device, _isolation: isolation })
+    Ok(Opened { device, _isolation: isolation, _claims: claims })
 }
 
 /// A device without anything around it.
@@ -161,12 +169,13 @@ pub fn start_with(
     open: impl FnOnce() -> Result<Device, DeviceError> + Send + 'static,
     config: HostConfig,
 ) -> Result<RunningHost, StartError> {
-    start_boxed(label, Box::new(|| Ok(Opened { device: open()?, _isolation: None })), config)
+    let open = || Ok(Opened { device: open()?, _isolation: None, _claims: None });
+    start_boxed(label, Box::new(open), config)
 }
 
 /// Opens the device of a host, on the host's thread. Boxed, so that the host is compiled here, once, and not for each
 /// caller's closure.
-type Open = Box<dyn FnOnce() -> Result<Opened, DeviceError> + Send>;
+type Open = Box<dyn FnOnce() -> Result<Opened, StartError> + Send>;
 
 fn start_boxed(label: String, open: Open, config: HostConfig) -> Result<RunningHost, StartError> {
     start_opened(label, open, whole, config)
@@ -176,6 +185,7 @@ fn start_boxed(label: String, open: Open, config: HostConfig) -> Result<RunningH
 struct Opened {
     device: Device,
     _isolation: Option<Isolation>,
+    _claims: Option<Claims>,
 }
 
 fn start_opened<I, O>(
@@ -211,6 +221,19 @@ pub enum StartError {
     /// The configuration is invalid, or does not fit the device.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// Another station has an address of the host.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+    /// Another rxo of this system has an address of the host on the same interface.
+    #[error(
+        "address {address} is in use: another rxo of this system has it on {interface}; wait until that has ended, or choose another address"
+    )]
+    Taken {
+        /// The address.
+        address: IpAddr,
+        /// The interface.
+        interface: String,
+    },
     /// Its thread cannot be started.
     #[error("cannot start the host's thread: {0}")]
     Thread(#[from] io::Error),
@@ -300,7 +323,7 @@ where
     I: FrameSource<Buffer: Default + Send + Sync + 'static> + Descriptors,
     O: FrameSink,
 {
-    let Opened { device, _isolation } = match open() {
+    let Opened { device, _isolation, _claims } = match open() {
         Ok(opened) => opened,
         Err(error) => return failed(error, &orders.started),
     };
@@ -317,9 +340,15 @@ where
         Ok(host) => host,
         Err(error) => return failed(error, &orders.started),
     };
+    let mut waiter = SystemWaiter::new();
+    match host.probe(&mut waiter, &orders.stop) {
+        Ok(None) => {}
+        Ok(Some(conflict)) => return failed(conflict, &orders.started),
+        Err(error) => return failed(error, &orders.started),
+    }
     // `start_with` waits for this.
     let _told = orders.started.send(Ok(host.handle()));
-    let result = host.run(&mut SystemWaiter::new(), &orders.stop, |host, _| {
+    let result = host.run(&mut waiter, &orders.stop, |host, _| {
         if let Some(question) = orders.desk.take() {
             question.answer(host);
         }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 mod bad_network;
+mod conflicts;
 mod first;
 mod matrix;
 mod network;
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let all = first::TESTS.iter().chain(matrix::TESTS).chain(shards::TESTS);
+    let all = first::TESTS.iter().chain(matrix::TESTS).chain(shards::TESTS).chain(conflicts::TESTS);
     let trials = all.map(|&(name, test)| {
         Trial::test(name, move || {
             test();

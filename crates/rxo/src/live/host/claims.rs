@@ -1,0 +1,60 @@
+//! Whether another rxo of this system has an address on the same interface.
+//!
+//! Probes on the link do not show that: both have the interface's Ethernet address, and no packet socket hears what another
+//! one on its interface sends. Such a host would reset the connections of the new one while it stays for late ACKs. So each
+//! address is the name of an abstract socket, which belongs to the network namespace and is free again however a process
+//! ends. Other users of the system can bind such names as well; then a host does not start, which harms nobody else.
+
+use std::io::ErrorKind;
+use std::net::IpAddr;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+
+use super::StartError;
+
+/// The addresses of a host on an interface of the system, until dropped.
+#[derive(Debug)]
+pub(super) struct Claims {
+    _sockets: Vec<UnixListener>,
+}
+
+impl Claims {
+    /// Claims `addresses` on `interface`. An address that cannot be claimed for another reason counts as free.
+    ///
+    /// # Errors
+    /// [`StartError::Taken`] if another host has one of them.
+    pub(super) fn new(interface: &str, addresses: &[IpAddr]) -> Result<Self, StartError> {
+        let claim = |address: &IpAddr| {
+            let name = format!("rxo host {interface} {address}");
+            let bound = SocketAddr::from_abstract_name(name)
+                .and_then(|name| UnixListener::bind_addr(&name));
+            match bound {
+                Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                    let (address, interface) = (*address, interface.to_owned());
+                    Some(Err(StartError::Taken { address, interface }))
+                }
+                other => other.ok().map(Ok),
+            }
+        };
+        let sockets = addresses.iter().filter_map(claim).collect::<Result<_, _>>()?;
+        Ok(Self { _sockets: sockets })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_claimed_once_and_free_again_afterwards() {
+        // No interface has so long a name, so no host of this system is in the way.
+        let interface = format!("of-a-test-of-claims-{}", std::process::id());
+        let [one, other] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
+        let first = Claims::new(&interface, &[one]).unwrap();
+        let said = Claims::new(&interface, &[other, one]).unwrap_err().to_string();
+        assert!(said.starts_with("address 192.0.2.1 is in use: another rxo"), "{said}");
+        assert!(Claims::new(&interface, &[other]).is_ok());
+        drop(first);
+        assert!(Claims::new(&interface, &[other, one]).is_ok());
+    }
+}
