@@ -74,8 +74,9 @@ pub struct Config {
     pub time_wait: Duration,
     /// How long a connection without an application waits for the peer's FIN.
     pub fin_wait_2: Duration,
-    /// How long a connection without an application lasts, whatever the peer answers. Data that is not
-    /// delivered by then is lost, and the peer is reset. TIME-WAIT comes after this time.
+    /// How long a connection without an application waits for its peer. One that takes 64 KiB in this time is waited
+    /// for as long again, and so on until it has everything. Any other is reset, whatever it answers, and the data
+    /// that it has not taken is lost. TIME-WAIT comes after this time.
     pub orphan_timeout: Duration,
     /// When and how often an idle peer is probed; `None` disables keep-alive.
     pub keep_alive: Option<KeepAlive>,

@@ -1,17 +1,27 @@
 //! Orphans: connections whose application has dropped its socket, which closes both directions.
 
 use rxo_frame::Instant;
+use rxo_wire::SeqNumber;
 
 use super::Connection;
 use crate::state::{Closed, Failure};
 use crate::timer::Timer;
 use crate::{Reset, State};
 
+/// What bounds the time of an orphan.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Abandoned {
+    /// When it ends, unless the peer has taken enough since it was set.
+    until: Instant,
+    /// What the peer had acknowledged then.
+    una: SeqNumber,
+}
+
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Takes note that the application is gone. Data that it has sent is still delivered, then a FIN. Text
     /// that it has not read, or that comes later, is lost, and a reset tells the peer (RFC 9293, section
-    /// 3.6.1, SHLD-3). The connection waits at most [`crate::Config::fin_wait_2`] for the peer's FIN, and at
-    /// most [`crate::Config::orphan_timeout`] for a peer that takes no data.
+    /// 3.6.1, SHLD-3). The connection waits at most [`crate::Config::fin_wait_2`] for the peer's FIN, and for a
+    /// peer that takes data as long as [`crate::Config::orphan_timeout`] says.
     pub fn abandon(&mut self, now: Instant) {
         if self.readable_bytes() > 0 {
             self.abort();
@@ -19,13 +29,20 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
         // An error says that the connection was closed before.
         let _ = self.shutdown();
-        self.abandoned_until.get_or_insert(now + self.config.orphan_timeout);
+        if self.abandoned.is_none() {
+            self.wait_as_orphan(now);
+        }
         self.update_timers(now);
+    }
+
+    fn wait_as_orphan(&mut self, now: Instant) {
+        let until = now + self.config.orphan_timeout;
+        self.abandoned = Some(Abandoned { until, una: self.snd.una });
     }
 
     /// Whether the application is gone.
     pub(crate) fn is_abandoned(&self) -> bool {
-        self.abandoned_until.is_some()
+        self.abandoned.is_some()
     }
 
     /// Resets the connection because text has come that nobody will read.
@@ -35,20 +52,24 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Limits how long an orphan lasts: neither FIN-WAIT-2 nor a closed window ends by itself.
-    pub(super) fn update_orphan_timers(&mut self, now: Instant, until: Instant) {
+    pub(super) fn update_orphan_timers(&mut self, now: Instant, abandoned: Abandoned) {
         if !matches!(self.state, State::Closed(_) | State::TimeWait) {
-            self.timers.arm(Timer::Orphan, until);
+            self.timers.arm(Timer::Orphan, abandoned.until);
         }
         if self.state == State::FinWait2 {
             self.timers.arm_if_idle(Timer::TimeWait, now + self.config.fin_wait_2);
         }
     }
 
-    /// Ends an orphan that has lasted too long. In FIN-WAIT-2 the peer has received everything, so it is
-    /// not reset.
-    pub(super) fn orphan_timeout(&mut self) {
+    /// Ends an orphan whose peer took too little in the last [`crate::Config::orphan_timeout`]; any other waits for
+    /// as long again. In FIN-WAIT-2 the peer has received everything, so it is not reset.
+    pub(super) fn orphan_timeout(&mut self, now: Instant) {
         if self.state == State::FinWait2 {
             self.time_wait_is_over();
+            return;
+        }
+        if self.abandoned.is_some_and(|it| self.snd.una - it.una >= LEAST_TAKEN) {
+            self.wait_as_orphan(now);
             return;
         }
         if !matches!(self.state, State::SynSent(_)) {
@@ -62,3 +83,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.close(Closed { failure: None });
     }
 }
+
+/// Less than any path that is of use brings in two minutes. One byte for each question would take a week.
+const LEAST_TAKEN: i32 = 64 << 10;

@@ -21,9 +21,9 @@ mod timeouts;
 
 use alloc::sync::Arc;
 
-use rxo_frame::Instant;
 use rxo_wire::{FlowKey, SeqNumber};
 
+use self::abandon::Abandoned;
 pub use self::calls::CallError;
 pub(crate) use self::dormant::Outstanding;
 use self::group::Role;
@@ -77,7 +77,7 @@ pub struct Connection<B> {
     /// What other connections found out about the path.
     known_path: Option<KnownPath>,
     /// When an orphan ends. `None` while there is an application.
-    abandoned_until: Option<Instant>,
+    abandoned: Option<Abandoned>,
     /// Who sends its new text.
     pub(crate) role: Role,
     persist: Persist,

@@ -119,7 +119,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             path: Path::new(mss),
             trial_bytes: None,
             known_path: None,
-            abandoned_until: None,
+            abandoned: None,
             role: Role::Alone,
             persist: Persist::default(),
             keep_alive: KeepAliveState::default(),

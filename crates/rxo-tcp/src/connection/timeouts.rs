@@ -47,7 +47,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             }
             Timer::KeepAlive => self.keep_alive_timeout(now),
             Timer::GiveUp => self.fail(Failure::TimedOut),
-            Timer::Orphan => self.orphan_timeout(),
+            Timer::Orphan => self.orphan_timeout(now),
             Timer::TimeWait => self.time_wait_is_over(),
         }
     }
@@ -142,8 +142,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.state.is_synchronized() {
             self.update_send_timers(now);
         }
-        if let Some(until) = self.abandoned_until {
-            self.update_orphan_timers(now, until);
+        if let Some(abandoned) = self.abandoned {
+            self.update_orphan_timers(now, abandoned);
         }
         self.set(Timer::Reorder, self.recovery.look_again_at());
         if self.acks.take_news() {

@@ -78,10 +78,25 @@ fn a_peer_that_is_done_is_answered_with_our_fin() {
 }
 
 fn orphan() -> Scene {
-    let mut scene = Scene::established(Config { orphan_timeout: ms(100_000), ..plain() });
-    scene.sends(50_000);
+    orphan_with(50_000)
+}
+
+/// A connection that was dropped with so many bytes that the peer does not have.
+fn orphan_with(bytes: u32) -> Scene {
+    let config = Config { orphan_timeout: ms(100_000), send_buffer_bytes: bytes, ..plain() };
+    let mut scene = Scene::established(config);
+    scene.sends(bytes);
     scene.tcp.abandon(scene.now);
     scene
+}
+
+/// A peer that takes so many segments, one every 1.2 seconds.
+fn takes(scene: &mut Scene, segments: u32) {
+    for number in 1..=segments {
+        scene.after(ms(1_200));
+        assert!(!scene.tcp.is_closed(), "after {number} segments");
+        scene.gets(seg().ack(1 + 1_000 * number).win(2_000));
+    }
 }
 
 /// What a peer answers to each segment that leaves until nothing does any more, and for how long.
@@ -123,6 +138,26 @@ fn a_peer_that_takes_a_byte_at_a_time_is_not_waited_for() {
     let mut scene = orphan();
     let taken = answered(&mut scene, |turn| seg().ack(2 + turn).win(1));
     assert!(taken <= 100_000, "{taken} ms");
+}
+
+/// A peer that reads steadily gets everything, however long it takes: no time is long enough for every path.
+#[test]
+fn a_peer_that_reads_steadily_is_waited_for() {
+    let mut scene = orphan_with(1_000_000);
+    // 83,000 bytes in each `orphan_timeout`, for twelve of them.
+    takes(&mut scene, 1_000);
+    scene.gets(seg().ack(1_000_002).fin());
+    assert_eq!(scene.tcp.state(), State::TimeWait);
+}
+
+/// What it has taken before is no credit: a peer that stops is waited for twice the time at most.
+#[test]
+fn a_peer_that_reads_no_further_is_not_waited_for() {
+    let mut scene = orphan_with(1_000_000);
+    takes(&mut scene, 400);
+    let taken = answered(&mut scene, |_| seg().ack(400_001).win(0));
+    assert!((20_000..=200_000).contains(&taken), "{taken} ms");
+    assert_eq!(scene.tcp.state(), State::Closed(Closed { failure: Some(Failure::TimedOut) }));
 }
 
 /// RFC 9293, section 3.6.1: TIME-WAIT and FIN-WAIT-2 have their own ends.
