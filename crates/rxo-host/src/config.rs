@@ -47,8 +47,9 @@ pub struct HostConfig {
     /// reset.
     pub time_waits: usize,
     /// The most orphans: connections without an application that have data to send or wait for the peer's
-    /// FIN. 1 to 1,048,576, 1,024 by default. Another one resets the oldest. [`HostConfig::tcp`] limits how
-    /// long each lasts.
+    /// FIN. 1 to 1,048,576, 1,024 by default. Beyond that, those are reset whose peers have taken less
+    /// than 16 KiB for a minute; a peer that reads slowly is not, however many there are: what orphans hold is part of
+    /// [`HostConfig::memory_bytes`]. [`HostConfig::tcp`] limits how long each waits for a peer that takes little.
     pub orphans: usize,
     /// The memory of all connections together, in bytes: 1 MiB to 1 TiB, 2 GiB by default.
     ///

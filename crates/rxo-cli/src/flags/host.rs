@@ -48,8 +48,9 @@ pub(crate) struct HostFlags {
     #[arg(long, value_name = "SEGMENTS", default_value = "rfc6928")]
     pub(crate) initial_window: String,
 
-    /// Most orphans, 1 to 1048576: connections that were closed here and still have data to send. Beyond
-    /// that, the oldest is reset.
+    /// Most orphans, 1 to 1048576: connections that were closed here and still have data to send. Beyond that, those are
+    /// reset whose peers have taken less than 16 KiB for a minute. Any orphan ends if its peer takes less than 64 KiB in
+    /// two minutes; one that takes more gets everything.
     #[arg(long, value_name = "N", default_value_t = 1_024)]
     pub(crate) orphans: usize,
 

@@ -36,6 +36,7 @@ pub(crate) trait Socket: Send + Sync {
     fn marks(&self) -> io::Result<Marks>;
     fn set_marks(&self, marks: Marks) -> io::Result<()>;
     fn take_error(&self) -> io::Result<Option<io::Error>>;
+    fn unacknowledged_bytes(&self) -> usize;
     fn statistics(&self) -> Statistics;
     fn signal(&self) -> &Signal;
     fn pair(&self) -> FlowKey;
@@ -231,6 +232,10 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
             }
             _ => Ok(None),
         })
+    }
+
+    fn unacknowledged_bytes(&self) -> usize {
+        self.0.with(|inner| inner.connection.unacknowledged_bytes())
     }
 
     fn statistics(&self) -> Statistics {

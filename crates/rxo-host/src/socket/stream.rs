@@ -307,6 +307,16 @@ impl TcpStream {
         self.socket.take_error()
     }
 
+    /// How many bytes were written that the peer has not acknowledged: those on their way to it, and those that its window
+    /// or the path hold back. 0 once the connection is over.
+    ///
+    /// # Panics
+    /// In a reader, as [`TcpStream::statistics`].
+    #[must_use]
+    pub fn unacknowledged_bytes(&self) -> usize {
+        self.socket.unacknowledged_bytes()
+    }
+
     /// A snapshot of the connection: windows, round-trip time, agreed features.
     #[must_use]
     pub fn statistics(&self) -> Statistics {

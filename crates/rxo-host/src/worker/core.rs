@@ -20,7 +20,6 @@ use super::paths::Paths;
 use super::reclaim::Reclaim;
 use super::rests::Rests;
 use super::slots::{Slot, Slots};
-use super::ticket::Ticket;
 use super::time_waits::TimeWaits;
 use super::timers::Timers;
 use crate::cell::Cell;
@@ -332,37 +331,6 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         if !self.port_changes.is_empty() {
             self.post.ports().change(&mut self.port_changes);
         }
-    }
-
-    /// Records that the connection at `place` is an orphan. If there are too many, resets the oldest.
-    pub(super) fn note_orphan(&mut self, place: u32) {
-        let is_known = self.slots.get(place).is_none_or(|slot| slot.orphan.is_some());
-        if is_known {
-            return;
-        }
-        let slots = &self.slots;
-        let is_live = |place, ticket| {
-            slots.get(place).is_some_and(|slot: &Slot<B>| slot.orphan == Some(ticket))
-        };
-        let ticket = self.orphans.push(place, is_live);
-        if let Some(slot) = self.slots.get_mut(place) {
-            slot.orphan = Some(ticket);
-        }
-        while let Some((place, ticket)) = self.orphans.pop_excess() {
-            self.reset_orphan(place, ticket);
-        }
-    }
-
-    fn reset_orphan(&mut self, place: u32, ticket: Ticket) {
-        let Some(slot) = self.slots.get_mut(place).filter(|it| it.orphan == Some(ticket)) else {
-            return;
-        };
-        slot.orphan = None;
-        // No application has a handle. Whoever lists connections may have the lock, for a moment.
-        slot.cell.with(|inner| inner.connection.abort());
-        self.orphans.remove();
-        self.counters.orphans_reset += 1;
-        self.touch(place);
     }
 
     /// The listener for packets to the destination of `key`.

@@ -1,20 +1,36 @@
 //! Orphans: connections without an application that are not closed.
 //!
-//! Separate because it is only a queue and a count. A connection limits how long it lasts; this limits how
-//! many orphans there are at once, whatever their peers do.
+//! Separate because it is only a queue and a count. What orphans hold is charged to the memory of the host, and a
+//! connection limits how long it waits for a peer that takes little; this limits how many wait for peers that take nothing.
+//! A peer that reads slowly is not cut off, however many there are.
 
 use std::collections::VecDeque;
 
+use rxo_frame::{Duration, Instant};
+
+use super::core::Core;
+use super::slots::Slot;
 use super::ticket::{Ticket, Tickets};
 
-/// The queue of orphans, the oldest at the front.
+/// The queue of orphans. In front is the one whose peer was seen to have taken enough the longest ago.
 #[derive(Debug)]
 pub(super) struct Orphans {
     limit: usize,
-    /// Places and tickets. Those of closed connections stay for a while.
-    queue: VecDeque<(u32, Ticket)>,
+    /// Those of closed connections stay for a while.
+    queue: VecDeque<Waiting>,
     live: usize,
     tickets: Tickets,
+}
+
+/// An orphan that waits for its peer.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    place: u32,
+    ticket: Ticket,
+    /// When it was last looked at and the peer had taken enough.
+    since: Instant,
+    /// What the peer had not acknowledged then.
+    left_bytes: usize,
 }
 
 impl Orphans {
@@ -27,17 +43,22 @@ impl Orphans {
         self.live
     }
 
-    /// Adds the connection at `place`, and returns its ticket. `is_live` says whether a ticket is still that of
-    /// its place.
-    pub(super) fn push(&mut self, place: u32, is_live: impl Fn(u32, Ticket) -> bool) -> Ticket {
-        while self.queue.front().is_some_and(|(place, ticket)| !is_live(*place, *ticket)) {
+    /// Adds the connection at `place`, and returns its ticket. `begin` is now, and what its peer has not acknowledged.
+    /// `is_live` says whether a ticket is still that of its place.
+    pub(super) fn push(
+        &mut self,
+        place: u32,
+        (since, left_bytes): (Instant, usize),
+        is_live: impl Fn(u32, Ticket) -> bool,
+    ) -> Ticket {
+        while self.queue.front().is_some_and(|it| !is_live(it.place, it.ticket)) {
             self.queue.pop_front();
         }
-        if self.queue.len() > 2 * self.limit {
-            self.queue.retain(|(place, ticket)| is_live(*place, *ticket));
+        if self.queue.len() > 2 * self.live.max(self.limit) {
+            self.queue.retain(|it| is_live(it.place, it.ticket));
         }
         let ticket = self.tickets.next();
-        self.queue.push_back((place, ticket));
+        self.queue.push_back(Waiting { place, ticket, since, left_bytes });
         self.live += 1;
         ticket
     }
@@ -47,38 +68,133 @@ impl Orphans {
         self.live -= 1;
     }
 
-    /// The oldest orphan if there are too many. It may be closed already.
-    pub(super) fn pop_excess(&mut self) -> Option<(u32, Ticket)> {
-        if self.live > self.limit { self.queue.pop_front() } else { None }
+    /// If there are too many, the orphan whose peer has taken little for the longest time, if that is long. Looks at a
+    /// few; `left_bytes` says what the peer has not acknowledged, `None` if the ticket is not that of its place any more.
+    pub(super) fn pop_stalled(
+        &mut self,
+        now: Instant,
+        mut left_bytes: impl FnMut(u32, Ticket) -> Option<usize>,
+    ) -> Option<(u32, Ticket)> {
+        for _ in 0..LOOKS {
+            let first = *self.queue.front().filter(|_| self.live > self.limit)?;
+            let left_bytes = left_bytes(first.place, first.ticket);
+            let is_stalled = left_bytes.is_some_and(|left| left + LEAST_TAKEN > first.left_bytes);
+            if is_stalled && now.since(first.since) < STALLED {
+                return None;
+            }
+            self.queue.pop_front();
+            match left_bytes {
+                Some(_) if is_stalled => return Some((first.place, first.ticket)),
+                Some(left_bytes) => {
+                    self.queue.push_back(Waiting { since: now, left_bytes, ..first });
+                }
+                None => {}
+            }
+        }
+        None
     }
 }
+
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
+    /// Records that the connection at `place` is an orphan. If there are too many, resets some whose peers take nothing.
+    pub(super) fn note_orphan(&mut self, place: u32) {
+        let Some(slot) = self.slots.get(place).filter(|slot| slot.orphan.is_none()) else { return };
+        let (slots, begin) = (&self.slots, (self.now, left_bytes(slot)));
+        let is_live = |place, ticket| {
+            slots.get(place).is_some_and(|slot: &Slot<B>| slot.orphan == Some(ticket))
+        };
+        let ticket = self.orphans.push(place, begin, is_live);
+        if let Some(slot) = self.slots.get_mut(place) {
+            slot.orphan = Some(ticket);
+        }
+        while self.reset_stalled() {}
+    }
+
+    /// Returns `false` if none is to be reset.
+    fn reset_stalled(&mut self) -> bool {
+        let slots = &self.slots;
+        let left = |place, ticket| {
+            slots.get(place).filter(|slot| slot.orphan == Some(ticket)).map(left_bytes)
+        };
+        let stalled = self.orphans.pop_stalled(self.now, left);
+        let Some((place, _)) = stalled else { return false };
+        let Some(slot) = self.slots.get_mut(place) else { return false };
+        slot.orphan = None;
+        slot.cell.with(|inner| inner.connection.abort());
+        self.orphans.remove();
+        self.counters.orphans_reset += 1;
+        self.touch(place);
+        true
+    }
+}
+
+/// No application has a handle of an orphan. Whoever lists connections may have the lock, for a moment.
+fn left_bytes<B: AsRef<[u8]> + Default + Send + Sync + 'static>(slot: &Slot<B>) -> usize {
+    slot.cell.with(|inner| inner.connection.unacknowledged_bytes())
+}
+
+/// What a peer must take in [`STALLED`]: one that takes a byte at a time is not only slow.
+const LEAST_TAKEN: usize = 16 << 10;
+/// How many orphans are looked at for one that is added.
+const LOOKS: usize = 16;
+/// Longer than a peer that reads a kilobyte a second takes to open its window again: some wait until half of a buffer is
+/// free.
+const STALLED: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn at(seconds: u64) -> Instant {
+        Instant::from_micros(seconds * 1_000_000)
+    }
+
+    const ALL: usize = 1_000_000;
+
+    fn added(orphans: &mut Orphans, place: u32, seconds: u64) -> Ticket {
+        orphans.push(place, (at(seconds), ALL), |_, _| true)
+    }
+
     #[test]
-    fn the_first_dropped_gives_way() {
+    fn the_one_that_took_nothing_for_longest_gives_way() {
         let mut orphans = Orphans::new(2);
-        let all = |_, _| true;
-        let first = orphans.push(7, all);
-        orphans.push(8, all);
-        assert_eq!(orphans.pop_excess(), None);
-        orphans.push(9, all);
-        assert_eq!(orphans.pop_excess(), Some((7, first)));
+        added(&mut orphans, 7, 0);
+        let second = added(&mut orphans, 8, 10);
+        let nothing = |_, _| Some(ALL);
+        assert_eq!(orphans.pop_stalled(at(100), nothing), None, "there is room");
+        added(&mut orphans, 9, 15);
+        assert_eq!(orphans.pop_stalled(at(59), nothing), None, "it may be slow");
+        let one_takes = |place, _| Some(ALL - if place == 7 { LEAST_TAKEN } else { 1 });
+        assert_eq!(orphans.pop_stalled(at(69), one_takes), None);
+        assert_eq!(orphans.pop_stalled(at(70), one_takes), Some((8, second)));
         orphans.remove();
-        assert_eq!((orphans.pop_excess(), orphans.len()), (None, 2));
+        assert_eq!((orphans.pop_stalled(at(900), nothing), orphans.len()), (None, 2));
+    }
+
+    #[test]
+    fn a_crowd_that_takes_something_stays_and_is_looked_at_in_turns() {
+        let mut orphans = Orphans::new(2);
+        (0..500).for_each(|place| _ = added(&mut orphans, place, 0));
+        let mut looks = 0;
+        for turn in 1..50 {
+            let left_bytes = |_, _| {
+                looks += 1;
+                Some(ALL - LEAST_TAKEN * turn)
+            };
+            assert_eq!(orphans.pop_stalled(at(100), left_bytes), None);
+        }
+        assert_eq!((looks, orphans.queue.len()), (49 * LOOKS, 500));
     }
 
     #[test]
     fn what_is_over_is_not_kept() {
         let mut orphans = Orphans::new(4);
-        let oldest = orphans.push(0, |_, _| true);
+        let oldest = added(&mut orphans, 0, 0);
         for place in 1..1_000 {
-            orphans.push(place, |_, ticket| ticket == oldest);
+            orphans.push(place, (at(0), 0), |_, ticket| ticket == oldest);
             orphans.remove();
             assert!(orphans.queue.len() <= 10);
         }
-        assert_eq!(orphans.queue.front(), Some(&(0, oldest)));
+        assert_eq!(orphans.queue.front().map(|it| (it.place, it.ticket)), Some((0, oldest)));
     }
 }
