@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::answer::Answer;
+use crate::drain::{Drain, Wait};
 use crate::heads::{Heads, TooLong};
 use crate::limits::Limits;
 use crate::lookup::{Found, Lookup, Problem};
@@ -39,6 +40,7 @@ use crate::sending::{Due, Manner, Part, Sending};
 ///             conversation.wrote(all);
 ///         }
 ///         Step::Answered(exchange) => assert_eq!(exchange.status, 404),
+///         Step::Finish => {}
 ///         Step::Close => break,
 ///         other => unreachable!("no file is sent: {other:?}"),
 ///     }
@@ -94,8 +96,17 @@ pub enum Step<'c> {
     /// A request has its answer, or as much of it as could be written. Files may be closed. There is
     /// nothing to report.
     Answered(Exchange),
-    /// Shut the sending side down; what was written must still arrive. There is nothing to report.
+    /// Report by [`Conversation::on_its_way`] what has not arrived of what was written, if that is known; then shut the
+    /// sending side down. What was written must still arrive.
     Finish,
+    /// Report what has not arrived, as before. If all has, or something can be read, read as in [`Step::Read`]: what the
+    /// client says is ignored. If neither, wait: at `until`, or before, the step is asked for again.
+    Drain {
+        /// The deadline.
+        until: Instant,
+    },
+    /// Break the connection: the client does not take the rest of an answer. There is nothing to report.
+    Reset,
     /// Close the connection. This is the last step.
     Close,
 }
@@ -133,8 +144,12 @@ enum State {
     },
     /// An answer is being written.
     Sending(Outgoing),
-    /// The last answer was written.
-    Finishing,
+    /// The last answer was written, or the client asks for nothing more.
+    Finishing {
+        may_speak: bool,
+    },
+    /// What was written is on its way to the client.
+    Draining(Drain),
     /// What the client still sends is ignored: closing at once would reset the connection, and the
     /// answer might be lost (RFC 9112 section 9.6).
     Lingering {
@@ -161,6 +176,8 @@ enum Act {
     Write { until: Instant },
     Answered(Exchange),
     Finish,
+    Drain { until: Instant },
+    Reset,
     Close,
 }
 
@@ -199,6 +216,8 @@ impl Conversation {
             }
             Act::Answered(exchange) => Step::Answered(exchange),
             Act::Finish => Step::Finish,
+            Act::Drain { until } => Step::Drain { until },
+            Act::Reset => Step::Reset,
             Act::Close => Step::Close,
         }
     }
@@ -207,10 +226,19 @@ impl Conversation {
     pub fn received(&mut self, bytes: &[u8]) {
         match self.state {
             State::Waiting { .. } if !bytes.is_empty() => self.heads.received(bytes),
-            State::Waiting { .. } | State::Lingering { .. } if bytes.is_empty() => {
+            State::Waiting { .. } => self.state = State::Finishing { may_speak: false },
+            State::Lingering { .. } if bytes.is_empty() => self.state = State::Over,
+            State::Draining(ref drain) if bytes.is_empty() && drain.is_over() => {
                 self.state = State::Over;
             }
             _ => {}
+        }
+    }
+
+    /// Reports so many bytes that were written and have not arrived. An owner that cannot know it need not call this.
+    pub fn on_its_way(&mut self, bytes: u64) {
+        if let State::Draining(drain) = &mut self.state {
+            drain.told(bytes);
         }
     }
 
@@ -270,11 +298,12 @@ impl Conversation {
                 self.search(request, search, begun);
                 Some(act)
             }
-            State::Finishing => {
+            State::Finishing { may_speak } => {
                 self.heads.clear();
-                self.state = State::Lingering { until: now.instant + self.limits.linger };
+                self.state = State::Draining(Drain::new(may_speak));
                 Some(Act::Finish)
             }
+            State::Draining(drain) => self.drain(drain, now.instant),
             State::Lingering { until } if now.instant < until => {
                 self.state = State::Lingering { until };
                 Some(Act::Read { until })
@@ -307,8 +336,26 @@ impl Conversation {
         }
         if begins {
             self.answer(Err(Refusal::new(408, "the request came too slowly")), now);
+        } else {
+            self.state = State::Finishing { may_speak: false };
         }
         None
+    }
+
+    fn drain(&mut self, mut drain: Drain, now: Instant) -> Option<Act> {
+        match drain.next(&self.limits, now) {
+            Wait::Late => Some(Act::Reset),
+            Wait::Until(until) => {
+                self.state = State::Draining(drain);
+                Some(Act::Drain { until })
+            }
+            Wait::Over => {
+                if drain.may_speak {
+                    self.state = State::Lingering { until: now + self.limits.linger };
+                }
+                None
+            }
+        }
     }
 
     fn answer(&mut self, request: Result<Request, Refusal>, now: Now) {
@@ -347,7 +394,7 @@ impl Conversation {
                 let is_complete = due == Due::Nothing;
                 self.state = match (is_complete, outgoing.is_kept) {
                     (true, true) => WAITING,
-                    (true, false) => State::Finishing,
+                    (true, false) => State::Finishing { may_speak: true },
                     (false, _) => State::Over,
                 };
                 return Act::Answered(outgoing.end(is_complete, now));

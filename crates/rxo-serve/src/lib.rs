@@ -4,7 +4,7 @@
 //! ```text
 //!  a client's bytes ── received ──▶ ┌──────────────┐ ── next ──▶ Find, List: what to look up
 //!  what was found ──── found ─────▶ │ Conversation │ ───────────▶ Write: a head, and which bytes of the file
-//!                                   └──────────────┘ ───────────▶ Read, Finish, Close
+//!                                   └──────────────┘ ───────────▶ Read, Finish, Drain, Close
 //! ```
 //!
 //! A [`Conversation`] is one client. Its owner asks it for the next [`Step`], does the step, reports
@@ -18,7 +18,7 @@
 //! * `search` asks for the paths it needs ([`Lookup`]) and turns what is found there ([`Found`]) into
 //!   an answer. `conditions` decides by version, `ranges` by byte range, `types` by name; `listing`
 //!   renders a directory.
-//! * `answer` is the result, `sending` the part of it that is still to be written.
+//! * `answer` is the result, `sending` the part of it that is still to be written, `drain` what has not arrived.
 //! * [`files`] opens paths so that none leads out of the directory, and reads files so that no answer is of
 //!   two versions of one. It is the only module that touches the file system, and a conversation does not need
 //!   it.
@@ -55,6 +55,7 @@
 mod answer;
 mod conditions;
 mod conversation;
+mod drain;
 pub mod files;
 mod heads;
 mod limits;

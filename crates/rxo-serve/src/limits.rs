@@ -1,6 +1,6 @@
 //! The bounds of a conversation: bytes and time.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What one client may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +17,21 @@ pub struct Limits {
     /// What a client must take of an answer, in bytes a second from its first to its last byte; 0
     /// turns the bound off. Without it a slow client keeps its place for days. Default 4,000.
     pub least_rate: u64,
-    /// Time after the last answer in which the client may still send. Default 1 s.
+    /// Time after the last answer has arrived in which the client may still send. Default 1 s.
     pub linger: Duration,
+}
+
+impl Limits {
+    /// When something must have been taken that is offered since `now`, if `bytes` are what a client may have taken since
+    /// `begun`.
+    pub(crate) fn deadline(&self, now: Instant, begun: Instant, bytes: u64) -> Instant {
+        let Self { piece, least_rate, .. } = *self;
+        if least_rate == 0 {
+            return now + piece;
+        }
+        let taken_in = Duration::from_secs_f64(bytes as f64 / least_rate as f64);
+        (now + piece).min(begun + piece + taken_in)
+    }
 }
 
 impl Default for Limits {

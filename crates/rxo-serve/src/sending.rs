@@ -3,7 +3,7 @@
 //! Holds one piece of what is rendered here, and none of a file: of that it only knows which part comes
 //! next. The first piece of either goes with the head, so that a short answer is one write.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use crate::answer::{Answer, Content};
 use crate::limits::{Limits, PIECE_BYTES};
@@ -151,7 +151,7 @@ impl Sending {
 
     fn write_due(&mut self, limits: &Limits, now: Instant) -> Due {
         let (begun, sent) = (self.begun, self.sent);
-        let until = *self.deadline.get_or_insert_with(|| deadline(limits, now, begun, sent));
+        let until = *self.deadline.get_or_insert_with(|| limits.deadline(now, begun, sent));
         if now < until { Due::Write { until } } else { Due::Late }
     }
 
@@ -166,16 +166,6 @@ impl Sending {
             self.rest = Content::Known;
         }
     }
-}
-
-/// When a piece must have been taken whose writing begins at `now`, after `sent` bytes.
-fn deadline(limits: &Limits, now: Instant, begun: Instant, sent: u64) -> Instant {
-    let Limits { piece, least_rate, .. } = *limits;
-    if least_rate == 0 {
-        return now + piece;
-    }
-    let taken_in = Duration::from_secs_f64(sent as f64 / least_rate as f64);
-    (now + piece).min(begun + piece + taken_in)
 }
 
 /// Status line and fields.

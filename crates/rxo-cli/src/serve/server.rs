@@ -36,6 +36,10 @@ impl Client for Guest {
         }
     }
 
+    fn on_its_way(&mut self) -> u64 {
+        self.0.unacknowledged_bytes() as u64
+    }
+
     fn finish(&mut self) -> io::Result<()> {
         self.0.shutdown(Shutdown::Write)
     }

@@ -100,6 +100,7 @@ fn conversed(mut text: &[u8], www: &Path, at_once: usize) -> Talk {
                 talk.logged.push(exchange);
             }
             Step::Finish => {}
+            Step::Drain { .. } | Step::Reset => unreachable!("nothing is on its way"),
             Step::Close => return talk,
         }
     }

@@ -27,6 +27,12 @@ pub trait Client {
     /// If the connection broke, or there is no room.
     fn write(&mut self, bytes: &[u8], text: Option<&Text>) -> io::Result<usize>;
 
+    /// How many bytes were written that the client does not have yet; 0 if that cannot be known. As long as it is not
+    /// 0 at the end, the client keeps its place, and is asked again every [`Limits::linger`](crate::Limits::linger).
+    fn on_its_way(&mut self) -> u64 {
+        0
+    }
+
     /// Sends nothing more; what was written still arrives.
     ///
     /// # Errors
@@ -208,7 +214,15 @@ impl<C: Client> Seat<C> {
                 shared.exchanges.push((self.peer, exchange));
                 return Ok(None);
             }
-            Step::Finish => return self.client.finish().map(|()| None),
+            Step::Finish => {
+                self.conversation.on_its_way(self.client.on_its_way());
+                return self.client.finish().map(|()| None);
+            }
+            Step::Drain { until } => return self.drain(shared, until),
+            Step::Reset => {
+                self.client.reset();
+                return Ok(None);
+            }
             Step::Close => return Ok(Some(Rest::Over)),
         };
         let opened = self.opened.take().unwrap_or_default();
@@ -220,6 +234,19 @@ impl<C: Client> Seat<C> {
         let until = now.instant + shared.patience;
         self.errand = Some(until);
         Ok(Some(Rest::Until(until)))
+    }
+
+    /// Waits until what was written has arrived, and ignores what the client says meanwhile.
+    fn drain(&mut self, shared: &mut Shared, until: Instant) -> Progress {
+        let bytes = self.client.on_its_way();
+        self.conversation.on_its_way(bytes);
+        match unless_blocked(self.client.read(&mut shared.scratch[..]))? {
+            // An end is read again and again.
+            Some(0) | None if bytes > 0 => return Ok(Some(Rest::Until(until))),
+            Some(read) => self.conversation.received(&shared.scratch[..read]),
+            None => {}
+        }
+        Ok(None)
     }
 
     fn wait_for_reader(&mut self, now: Instant) -> Option<Rest> {

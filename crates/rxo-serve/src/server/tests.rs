@@ -2,6 +2,7 @@
 
 mod changes;
 mod disk;
+mod drain;
 mod places;
 
 use std::cell::RefCell;
@@ -23,6 +24,8 @@ struct End {
     heard: Vec<u8>,
     /// How much the connection takes before the client reads.
     room: usize,
+    /// What it is said not to have received.
+    on_its_way: u64,
     is_finished: bool,
     is_reset: bool,
     is_gone: bool,
@@ -55,6 +58,10 @@ impl Client for Wire {
         end.room -= piece.len();
         end.heard.extend_from_slice(&piece);
         Ok(piece.len())
+    }
+
+    fn on_its_way(&mut self) -> u64 {
+        self.0.borrow().on_its_way
     }
 
     fn finish(&mut self) -> io::Result<()> {

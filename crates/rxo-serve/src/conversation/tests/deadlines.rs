@@ -61,6 +61,7 @@ fn a_silent_client_is_left_and_a_slow_one_is_told() {
     let mut silent = Timed::new();
     assert!(matches!(silent.at(0), Step::Read { .. }));
     assert!(matches!(silent.at(14), Step::Read { .. }));
+    assert!(matches!(silent.at(15), Step::Finish));
     assert!(matches!(silent.at(15), Step::Close));
     let mut slow = Timed::new();
     slow.says(0, b"\r\n");
@@ -73,6 +74,7 @@ fn a_silent_client_is_left_and_a_slow_one_is_told() {
 fn empty_lines_give_no_further_time() {
     let mut client = Timed::new();
     (0..15).for_each(|second| client.says(second, b"\r\n"));
+    assert!(matches!(client.at(15), Step::Finish));
     assert!(matches!(client.at(15), Step::Close));
 }
 
