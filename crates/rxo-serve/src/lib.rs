@@ -13,7 +13,7 @@
 //!
 //! The files of the crate, in the order in which a request meets them:
 //!
-//! * `heads` cuts the client's bytes into request heads, `request` parses one.
+//! * `heads` cuts the client's bytes into request heads, `request` parses one, `authority` the host that it names.
 //! * `target` maps the request target to names below the directory.
 //! * `search` asks for the paths it needs ([`Lookup`]) and turns what is found there ([`Found`]) into
 //!   an answer. `conditions` decides by version, `ranges` by byte range, `types` by name; `listing`
@@ -44,7 +44,7 @@
 //!
 //! let Step::Find(wanted) = client.next(now()) else { panic!("a file is to be found") };
 //! assert_eq!(wanted.path, Path::new("hello.txt"));
-//! let facts = Facts { bytes: 5, inode: 1, changed: SystemTime::UNIX_EPOCH };
+//! let facts = Facts { bytes: 5, changed: SystemTime::UNIX_EPOCH };
 //! client.found(Ok(Found::File(facts)));
 //!
 //! let Step::Write { bytes, part, .. } = client.next(now()) else { panic!("an answer") };
@@ -53,6 +53,7 @@
 //! ```
 
 mod answer;
+mod authority;
 mod conditions;
 mod conversation;
 mod drain;

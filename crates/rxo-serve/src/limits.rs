@@ -55,4 +55,4 @@ pub const READ_BYTES: usize = 2 << 10;
 /// is sent in chunks.
 pub const LISTING_BYTES: usize = 32 << 10;
 /// Most fields of a request.
-pub(crate) const MOST_FIELDS: usize = 64;
+pub(crate) const MOST_FIELDS: usize = 128;

@@ -31,8 +31,6 @@ pub enum Found {
 pub struct Facts {
     /// Its length in bytes.
     pub bytes: u64,
-    /// Its inode number.
-    pub inode: u64,
     /// When its content last changed.
     pub changed: SystemTime,
 }

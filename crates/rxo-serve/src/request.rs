@@ -2,6 +2,7 @@
 
 use httparse::{EMPTY_HEADER, Header, Status};
 
+use crate::authority::is_authority;
 use crate::limits::MOST_FIELDS;
 use crate::refusal::Refusal;
 
@@ -48,9 +49,10 @@ impl Request {
             Ok(Status::Complete(length)) if length == head.len() => Self::of(&parsed),
             Ok(_) => Err(MALFORMED),
             Err(httparse::Error::TooManyHeaders) => Err(Refusal::new(431, "too many fields")),
-            Err(httparse::Error::Version) => {
-                Err(Refusal::new(505, "only HTTP/1.1 and HTTP/1.0 are spoken"))
-            }
+            Err(httparse::Error::Version) => match as_spoken(head) {
+                Some(head) => Self::parse(&head),
+                None => Err(Refusal::new(505, "only HTTP/1.1 and HTTP/1.0 are spoken")),
+            },
             Err(_) => Err(MALFORMED),
         }
     }
@@ -60,9 +62,9 @@ impl Request {
         let (method, target) = (parsed.method.unwrap_or(""), parsed.path.unwrap_or(""));
         let is_old = parsed.version == Some(0);
         let hosts = fields.all("host").count();
-        // RFC 9112 section 3.2: HTTP/1.1 names one host.
-        if hosts > 1 || (hosts == 0 && !is_old) {
-            return Err(Refusal::new(400, "one Host field is needed"));
+        // RFC 9112 section 3.2: HTTP/1.1 names one host, and no version an invalid one.
+        if hosts > 1 || (hosts == 0 && !is_old) || !fields.all("host").all(is_authority) {
+            return Err(Refusal::new(400, "one valid Host field is needed"));
         }
         let wants_more = if is_old { fields.connection("keep-alive") } else { true };
         Ok(Self {
@@ -74,6 +76,19 @@ impl Request {
             conditions: fields.conditions(),
         })
     }
+}
+
+/// The head as one of HTTP/1.1 if its version is a later one of HTTP/1, which means the same to whoever does not know it
+/// (RFC 9110 section 2.5).
+fn as_spoken(head: &[u8]) -> Option<Vec<u8>> {
+    let line = head.split(|byte| *byte == b'\n').next()?;
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let [rest @ .., b' ', b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'] = line else {
+        return None;
+    };
+    let mut spoken = head.to_vec();
+    spoken[rest.len() + " HTTP/1.".len()] = b'1';
+    Some(spoken)
 }
 
 fn method_of(name: &str) -> Result<Method, Refusal> {
@@ -146,6 +161,19 @@ mod tests {
             ("GET / HTTP/1.1\nHost: a\nHost: b\n\n", 400),
             ("POST / HTTP/1.1\nHost: a\n\n", 405),
             ("GET / HTTP/2.0\nHost: a\n\n", 505),
+            ("GET / HTTP/0.9\nHost: a\n\n", 505),
+            ("GET / HTTP/1.10\nHost: a\n\n", 400),
+            ("GET / HTTP/1.2\n\n", 400),
+            ("GET / HTTP/1.1\nHost:\n\n", 400),
+            ("GET / HTTP/1.1\nHost: \n\n", 400),
+            ("GET / HTTP/1.1\nHost: a b\n\n", 400),
+            ("GET / HTTP/1.1\nHost: a/b\n\n", 400),
+            ("GET / HTTP/1.1\nHost: u@a\n\n", 400),
+            ("GET / HTTP/1.1\nHost: a:b\n\n", 400),
+            ("GET / HTTP/1.1\nHost: ::1\n\n", 400),
+            ("GET / HTTP/1.1\nHost: \u{e9}\n\n", 400),
+            ("GET / HTTP/1.1\nHost: a\nHost: a\n\n", 400),
+            ("GET / HTTP/1.0\nHost: a b\n\n", 400),
             ("GET  / HTTP/1.1\nHost: a\n\n", 400),
             ("GET / HTTP/1.1\nHost : a\n\n", 400),
             ("\n\n", 400),
@@ -155,6 +183,24 @@ mod tests {
         }
         let many = format!("GET / HTTP/1.1\nHost: a\n{}\n", "A: b\n".repeat(MOST_FIELDS));
         assert_eq!(parsed(&many).unwrap_err(), 431);
+    }
+
+    /// RFC 9110, section 2.5: a later version of HTTP/1 is spoken to as 1.1.
+    #[test]
+    fn a_later_version_is_served_as_the_one_that_is_known() {
+        for version in ["1.2", "1.9"] {
+            let request = parsed(&format!("GET /x HTTP/{version}\nHost: a\n\n")).unwrap();
+            assert_eq!(request, parsed("GET /x HTTP/1.1\nHost: a\n\n").unwrap());
+        }
+        let bare = Request::parse(b"GET /x HTTP/1.2\nHost: a\n\n").unwrap();
+        assert!(bare.is_persistent && !bare.is_old && bare.target == "/x");
+    }
+
+    #[test]
+    fn a_hundred_fields_are_no_reason_to_refuse() {
+        let fields = "A: b\n".repeat(100);
+        let request = parsed(&format!("GET / HTTP/1.1\nHost: a:80\n{fields}Range: x\n\n")).unwrap();
+        assert_eq!(request.conditions.range.as_deref(), Some("x"));
     }
 
     #[test]

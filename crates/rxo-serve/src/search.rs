@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    const FILE: Found = Found::File(Facts { bytes: 5, inode: 1, changed: UNIX_EPOCH });
+    const FILE: Found = Found::File(Facts { bytes: 5, changed: UNIX_EPOCH });
 
     /// The statuses of a target whose lookups have these results, and the paths that it asked for.
     fn answered(target: &str, results: &[Result<Found, Problem>]) -> (u16, Vec<String>) {

@@ -245,10 +245,10 @@ impl Opened {
         if !metadata.is_file() {
             return Ok(Found::Other);
         }
-        let (bytes, inode, changed) = (metadata.len(), metadata.ino(), metadata.modified()?);
+        let (bytes, changed) = (metadata.len(), metadata.modified()?);
         let version = FileVersion::of(&metadata);
         self.file = Some((root.share(version, file), version));
-        Ok(Found::File(Facts { bytes, inode, changed }))
+        Ok(Found::File(Facts { bytes, changed }))
     }
 
     /// Reads the directory that was found last, once, and closes it: the step
