@@ -31,13 +31,20 @@ pub(super) fn conversations() -> Vec<(String, Vec<u8>)> {
         ),
         ("close", PLAIN, request("GET", "/", "Connection: close\n") + &get("/never")),
         ("body", PLAIN, request("POST", "/", "Content-Length: 3\n") + "abc"),
-        ("address", PLAIN, get("http://x/hello.txt?a=b") + &get("HTTP://x") + &get("ftp://x/")),
+        (
+            "address",
+            PLAIN,
+            get("http://x/hello.txt?a=b")
+                + &get("HTTP://x")
+                + &get("ftp://x/")
+                + &get("http://u@x/"),
+        ),
         ("empty-lines", [2, 0, 1, 0], "\n\n\n".to_owned() + &get("/hello.txt") + "\n\n"),
         ("dawdles", [5, 0, 1, 0], get("/hello.txt") + "GET / HT"),
         ("gone", [5, 0, 2, 0], get("/hello.txt") + "GET / HT"),
         ("takes-little", [0, 3, 4, 40], get("/large")),
         ("too-long", [100, 0, 0, 0], format!("GET /{} HTTP/1.1\n\n", "a".repeat(3_000))),
-        ("many-fields", PLAIN, request("GET", "/", &"a: b\n".repeat(70))),
+        ("many-fields", PLAIN, request("GET", "/", &"a: b\n".repeat(140))),
         ("nonsense", PLAIN, "nonsense\n\n".to_owned()),
         ("many-names", PLAIN, get("/many/") + &request("HEAD", "/many/", "") + &get("/empty")),
         ("many-names-in-pieces", [9, 90, 4, 0], get("/many/") + &get("/hello.txt")),
@@ -74,6 +81,8 @@ fn ways_out() -> String {
         "/%2e%2e/secret",
         "/..%2fsecret",
         "/sub/..%00/secret",
+        "/sub/../hello.txt",
+        "/sub/deep//../../%2e%2e/..",
         "/inside",
         "/hello.txt/",
     ];

@@ -173,17 +173,18 @@ fn path_of(target: &str) -> Option<String> {
         Some((_, rest)) if !target.starts_with('/') => rest.find('/').map_or("/", |at| &rest[at..]),
         _ => target,
     };
-    let mut names = Vec::new();
-    for part in path.split('/') {
+    let (mut names, mut is_folder) = (Vec::new(), true);
+    for part in path.split('/').skip(1) {
         let name = decoded(part)?;
+        is_folder = ["", ".", ".."].contains(&&*name);
         match &*name {
-            "" | "." => {}
-            ".." => return None,
+            "." => {}
+            ".." => drop(names.pop()),
             _ if name.contains(['/', '\0']) => return None,
             _ => names.push(name),
         }
     }
-    let is_folder = path.ends_with('/') || path.ends_with("/.");
+    names.retain(|name| !name.is_empty());
     let mark = if is_folder && !names.is_empty() { "/" } else { "" };
     Some(names.join("/") + mark)
 }
