@@ -1,39 +1,60 @@
-//! Shell commands of a script: `sysctl -q net.ipv4.tcp_sack=0`.
+//! Shell commands of a script: `sysctl -q net.ipv4.tcp_sack=0`, `../common/defaults.sh`.
+//!
+//! There is no shell. Known are sysctl(8), Google's `set_sysctls.py`, and files of such lines beside the
+//! script. Commands about what a fresh host on virtual time does not have do nothing.
+
+use std::path::Path;
 
 use super::{Runner, Wrong};
 
 impl Runner {
-    /// Runs each line of `command`. There is no shell, and sysctl is the only command.
-    pub(super) fn command(&mut self, command: &str) -> Result<(), Wrong> {
-        for line in command.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let Some(arguments) = line.strip_prefix("sysctl ") else {
-                return Err(Wrong::new(KNOWN, line));
-            };
-            self.sysctl(arguments)?;
+    /// Runs each line of `command`. A file in it may name further files, up to `depth` times.
+    pub(super) fn command(&mut self, command: &str, depth: u8) -> Result<(), Wrong> {
+        let whole = command.replace("\\\n", " ");
+        for line in whole.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let words = words(line);
+            let Some((program, arguments)) = words.split_first() else { continue };
+            match program.as_str() {
+                "sysctl" => self.sysctls(arguments)?,
+                name if name.ends_with("set_sysctls.py") => self.sysctls(arguments)?,
+                _ if DO_NOTHING.iter().any(|known| line.starts_with(known)) => {}
+                name if name.ends_with(".sh") && depth > 0 => self.file(name, depth - 1)?,
+                _ => return Err(Wrong::new(KNOWN, line)),
+            }
         }
         Ok(())
     }
 
-    fn sysctl(&mut self, arguments: &str) -> Result<(), Wrong> {
-        for setting in settings(arguments) {
+    /// Runs the lines of a file beside the script.
+    fn file(&mut self, name: &str, depth: u8) -> Result<(), Wrong> {
+        let path = self.folder.join(Path::new(name));
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            Wrong::new(format!("the file {}", path.display()), error.to_string())
+        })?;
+        self.command(&text, depth)
+    }
+
+    fn sysctls(&mut self, arguments: &[String]) -> Result<(), Wrong> {
+        for setting in arguments {
             if matches!(setting.as_str(), "-q" | "-w") {
                 continue;
             }
             let (name, value) =
-                setting.split_once('=').ok_or_else(|| Wrong::new("name=value", &setting))?;
+                setting.split_once('=').ok_or_else(|| Wrong::new("name=value", setting))?;
+            let name = name.strip_prefix("/proc/sys/").unwrap_or(name);
             self.host
-                .set_sysctl(name, value)
+                .set_sysctl(name, &evaluated(value))
                 .map_err(|error| Wrong::new("a setting of this host", error.to_string()))?;
         }
         Ok(())
     }
 }
 
-/// Splits into words; quotes protect white space.
-fn settings(arguments: &str) -> Vec<String> {
+/// Splits into words; quotes and `$((…))` protect white space. Leaves out comments and where the output goes.
+fn words(line: &str) -> Vec<String> {
     let (mut words, mut word) = (Vec::new(), String::new());
     let mut is_quoted = false;
-    for character in arguments.chars().chain([' ']) {
+    for character in line.chars().chain([' ']) {
         match character {
             '"' | '\'' => is_quoted = !is_quoted,
             space if space.is_whitespace() && !is_quoted => words.push(core::mem::take(&mut word)),
@@ -41,10 +62,34 @@ fn settings(arguments: &str) -> Vec<String> {
         }
     }
     words.retain(|word| !word.is_empty());
+    let end = words.iter().position(|word| word.starts_with(['#', '>']));
+    words.truncate(end.unwrap_or(words.len()));
     words
 }
 
-const KNOWN: &str = "`sysctl -q name=value`: there is no system here for other commands";
+/// Replaces `$((15*1024))` by the product.
+fn evaluated(value: &str) -> String {
+    let mut done = String::new();
+    let mut rest = value;
+    while let Some((before, (inside, after))) =
+        rest.split_once("$((").and_then(|(before, rest)| Some((before, rest.split_once("))")?)))
+    {
+        let product = inside.split('*').map(|part| part.trim().parse::<u64>().ok());
+        let product = product.reduce(|all, next| all?.checked_mul(next?)).flatten();
+        done += before;
+        done += &product.map_or_else(|| format!("$(({inside}))"), |number| number.to_string());
+        rest = after;
+    }
+    done + rest
+}
+
+/// A file that is named by a script names no others.
+pub(super) const DEEPEST: u8 = 1;
+/// Metrics of earlier connections, queueing disciplines, and restoring what other scripts have set: each script
+/// has a new host.
+const DO_NOTHING: &[&str] = &["#", "ip tcp_metrics flush", "tc qdisc", "/tmp/sysctl_restore_"];
+const KNOWN: &str =
+    "`sysctl -q name=value`, or a file of such lines: there is no system here for other commands";
 
 #[cfg(test)]
 mod tests {
@@ -52,7 +97,13 @@ mod tests {
 
     #[test]
     fn words_are_kept_together_by_quotes() {
-        let words = settings(r#"-q a=1  b="2 3""#);
-        assert_eq!(words, ["-q", "a=1", "b=2 3"]);
+        let words = words(r#"sysctl -q a=1  b="2 3" > /dev/null 2>&1"#);
+        assert_eq!(words, ["sysctl", "-q", "a=1", "b=2 3"]);
+    }
+
+    #[test]
+    fn products_are_computed() {
+        assert_eq!(evaluated("4096 $((256*1024)) $((2 * 3))"), "4096 262144 6");
+        assert_eq!(evaluated("$((x*2))"), "$((x*2))");
     }
 }

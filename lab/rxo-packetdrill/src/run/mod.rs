@@ -24,6 +24,7 @@ mod packets;
 mod wire;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use rxo_frame::{Duration, Instant};
 
@@ -32,13 +33,16 @@ use self::flow::Flow;
 use crate::host::{Fd, Progress, Settings, VirtualHost, Waiting};
 use crate::script::{Action, Call, Event, Script, Time};
 
-/// Runs the script `source`. A failure refers to it as `name`.
+/// Runs the script `source`. A failure refers to it as `name`, which is also where files are looked for that the
+/// script runs.
 ///
 /// # Errors
 /// The first deviation from the script, or why it cannot be parsed.
 pub fn run(name: &str, source: &str) -> Result<(), Failure> {
     let script = Script::read(source).map_err(|error| Failure::unreadable(name, &error))?;
-    let mut runner = Runner::new(&script).map_err(|what| Failure::refused(name, 1, &what))?;
+    let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+    let mut runner =
+        Runner::new(&script, folder).map_err(|what| Failure::refused(name, 1, &what))?;
     for event in &script.events {
         runner
             .event(event)
@@ -64,6 +68,8 @@ impl Wrong {
 
 struct Runner {
     host: VirtualHost,
+    /// Where the script is.
+    folder: PathBuf,
     start: Instant,
     tolerance: Duration,
     /// Unit in which timestamps of sent segments are compared; zero if they are not compared.
@@ -94,7 +100,7 @@ struct Pending {
 }
 
 impl Runner {
-    fn new(script: &Script) -> Result<Self, String> {
+    fn new(script: &Script, folder: &Path) -> Result<Self, String> {
         let (mut flags, mut tolerance, mut tick, mut is_v6) = ("", 1_000, 0, false);
         for (name, value) in &script.options {
             let number = || value.parse::<u32>().map_err(|_| format!("--{name}: not a number"));
@@ -110,6 +116,7 @@ impl Runner {
         let start = Instant::from_micros(1_000_000_000);
         Ok(Self {
             host: VirtualHost::new(settings, start),
+            folder: folder.to_owned(),
             start,
             tolerance: Duration::from_micros(tolerance.into()),
             timestamp_tick: Duration::from_micros(tick.into()),
@@ -141,7 +148,7 @@ impl Runner {
                 let until = self.return_time(event.time, call);
                 self.call(event.line, call, until)?;
             }
-            Action::Command(command) => self.command(command)?,
+            Action::Command(command) => self.command(command, command::DEEPEST)?,
             Action::Code(code) => self.code(code)?,
             Action::Out(_) => {}
         }

@@ -20,11 +20,11 @@ impl Parser {
         let error = match self.peek().cloned() {
             Some(Kind::Word(error)) => {
                 self.at += 1;
-                self.note()?;
                 Some(error)
             }
             _ => None,
         };
+        self.note()?;
         Ok(Call { until, name, arguments, result, error })
     }
 
