@@ -5,8 +5,8 @@ use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rxo_frame::SharedBytes;
-use rxo_tcp::{CallError, Closed, Connection, Failure, State, Statistics};
+use rxo_frame::{Duration, SharedBytes};
+use rxo_tcp::{CallError, Closed, Connection, Failure, KeepAlive, State, Statistics};
 use rxo_wire::FlowKey;
 
 use super::reader::reading;
@@ -33,6 +33,10 @@ pub(crate) trait Socket: Send + Sync {
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
     fn abort(&self);
     fn set_nagle(&self, is_on: bool) -> io::Result<()>;
+    /// Takes effect when the worker serves the connection next, which is soon.
+    fn set_keep_alive(&self, settings: Option<KeepAlive>) -> io::Result<()>;
+    /// As [`Socket::set_keep_alive`].
+    fn set_user_timeout(&self, timeout: Duration) -> io::Result<()>;
     fn marks(&self) -> io::Result<Marks>;
     fn set_marks(&self, marks: Marks) -> io::Result<()>;
     fn take_error(&self) -> io::Result<Option<io::Error>>;
@@ -208,6 +212,22 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
         self.0.call(|inner| {
             inner.connection.set_nagle(is_on);
             inner.has_work |= inner.connection.has_to_send();
+            Ok(())
+        })
+    }
+
+    fn set_keep_alive(&self, settings: Option<KeepAlive>) -> io::Result<()> {
+        let changed = rxo_tcp::Config { keep_alive: settings, ..rxo_tcp::Config::default() };
+        changed.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        self.0.call(|inner| {
+            inner.wish().keep_alive = Some(settings);
+            Ok(())
+        })
+    }
+
+    fn set_user_timeout(&self, timeout: Duration) -> io::Result<()> {
+        self.0.call(|inner| {
+            inner.wish().user_timeout = Some(timeout);
             Ok(())
         })
     }

@@ -25,6 +25,7 @@ mod ready_set;
 mod signal;
 #[cfg(feature = "tokio")]
 mod tasks;
+mod wishes;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -47,6 +48,7 @@ pub(crate) use self::ready_set::ReadySet;
 pub(crate) use self::signal::{Descriptor, Signal};
 #[cfg(feature = "tokio")]
 pub(crate) use self::tasks::{Tasks, Wish};
+use self::wishes::Wishes;
 use crate::buffer::Buffer;
 use crate::memory::Share;
 use crate::post::{Command, Post};
@@ -89,6 +91,8 @@ pub(crate) struct Inner<B> {
     share: Share,
     /// The fields of the IP header that the application chose.
     pub(crate) marks: Marks,
+    /// Settings that the application has changed, and that the worker has yet to apply.
+    wishes: Option<Box<Wishes>>,
     /// Whether the worker must serve the cell after a call of the application.
     has_work: bool,
     /// Whether the application waits for memory to send.
@@ -135,6 +139,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
             connection,
             share,
             marks: Marks::default(),
+            wishes: None,
             has_work: false,
             lacks_memory: false,
             reader: None,
@@ -295,8 +300,10 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.is_marked.store(false, Ordering::SeqCst);
     }
 
-    /// Tells the connection, once, that the application is gone. Returns whether it did so now.
-    pub(crate) fn abandon_orphan(&self, inner: &mut Inner<B>, now: Instant) -> bool {
+    /// Tells the connection what the application has changed, and, once, that it is gone. Returns whether that was
+    /// now.
+    pub(crate) fn follow_application(&self, inner: &mut Inner<B>, now: Instant) -> bool {
+        inner.apply_wishes(now);
         let is_new = self.is_orphan.load(Ordering::Relaxed) && !inner.is_abandoned;
         if is_new {
             inner.is_abandoned = true;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rxo_frame::SharedBytes;
-use rxo_tcp::Statistics;
+use rxo_tcp::{KeepAlive, Statistics};
 
 use super::Waiting;
 use crate::cell::{Reader, Signal, Socket, local, peer};
@@ -259,6 +259,26 @@ impl TcpStream {
     /// Never; as in `std::net`.
     pub fn set_nodelay(&self, is_nodelay: bool) -> io::Result<()> {
         self.socket.set_nagle(!is_nodelay)
+    }
+
+    /// Sets when and how often the peer is asked whether it is still there while nothing else is sent; `None` for
+    /// never (RFC 9293, section 3.8.4). [`HostConfig::tcp`](crate::HostConfig::tcp) says how connections begin. The
+    /// idle time begins when this takes effect, which is soon.
+    ///
+    /// # Errors
+    /// `InvalidInput` if a time is shorter than a millisecond, or a single probe would decide.
+    pub fn set_keep_alive(&self, settings: Option<KeepAlive>) -> io::Result<()> {
+        self.socket.set_keep_alive(settings)
+    }
+
+    /// Sets how long written data may stay unacknowledged before the connection fails (RFC 5482, section 3).
+    /// [`HostConfig::tcp`](crate::HostConfig::tcp) says how connections begin. For data that is outstanding the time
+    /// begins when this takes effect, which is soon.
+    ///
+    /// # Errors
+    /// Never, except in a reader.
+    pub fn set_user_timeout(&self, timeout: Duration) -> io::Result<()> {
+        self.socket.set_user_timeout(timeout)
     }
 
     /// Sets the time to live, or hop limit, of later packets (RFC 9293, section 3.9.2); 64 until set.

@@ -96,7 +96,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         let mut out = Out { outbox: &mut self.outbox, sink, path, ids };
         let paths = &mut self.paths;
         let served = cell.serve(|inner| {
-            let is_new_orphan = cell.abandon_orphan(inner, now);
+            let is_new_orphan = cell.follow_application(inner, now);
             out.path.mark(inner.marks);
             let connection = &mut inner.connection;
             if is_active {

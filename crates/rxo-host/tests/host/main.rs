@@ -16,6 +16,7 @@ mod flood;
 mod gate;
 mod idle;
 mod in_place;
+mod keeping;
 mod lending;
 mod listening;
 mod many;
