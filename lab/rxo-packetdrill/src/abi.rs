@@ -107,11 +107,9 @@ pub(crate) const SHUT_WR: i32 = 1;
 pub(crate) const SHUT_RDWR: i32 = 2;
 
 pub(crate) const MSG_PEEK: i32 = 0x2;
-pub(crate) const MSG_EOR: i32 = 0x80;
 pub(crate) const MSG_DONTWAIT: i32 = 0x40;
 pub(crate) const MSG_WAITALL: i32 = 0x100;
 pub(crate) const MSG_NOSIGNAL: i32 = 0x4000;
-pub(crate) const MSG_MORE: i32 = 0x8000;
 
 pub(crate) const POLLIN: i16 = 0x1;
 pub(crate) const POLLOUT: i16 = 0x4;
@@ -119,12 +117,6 @@ pub(crate) const POLLERR: i16 = 0x8;
 pub(crate) const POLLHUP: i16 = 0x10;
 pub(crate) const POLLNVAL: i16 = 0x20;
 pub(crate) const POLLRDHUP: i16 = 0x2000;
-
-pub(crate) const EPOLL_CTL_ADD: i32 = 1;
-pub(crate) const EPOLL_CTL_DEL: i32 = 2;
-pub(crate) const EPOLL_CTL_MOD: i32 = 3;
-pub(crate) const EPOLLET: u32 = 1 << 31;
-pub(crate) const EPOLLONESHOT: u32 = 1 << 30;
 
 pub(crate) const SOL_SOCKET: i32 = 1;
 pub(crate) const SO_REUSEADDR: i32 = 2;
@@ -135,20 +127,15 @@ pub(crate) const SO_RCVBUF: i32 = 8;
 pub(crate) const SO_KEEPALIVE: i32 = 9;
 pub(crate) const SO_LINGER: i32 = 13;
 pub(crate) const SO_REUSEPORT: i32 = 15;
-pub(crate) const SO_MEMINFO: i32 = 55;
 
 pub(crate) const TCP_NODELAY: i32 = 1;
 pub(crate) const TCP_MAXSEG: i32 = 2;
-pub(crate) const TCP_CORK: i32 = 3;
 pub(crate) const TCP_KEEPIDLE: i32 = 4;
 pub(crate) const TCP_KEEPINTVL: i32 = 5;
 pub(crate) const TCP_KEEPCNT: i32 = 6;
-pub(crate) const TCP_INFO: i32 = 11;
 pub(crate) const TCP_QUICKACK: i32 = 12;
 pub(crate) const TCP_CONGESTION: i32 = 13;
 pub(crate) const TCP_USER_TIMEOUT: i32 = 18;
-pub(crate) const TCP_NOTSENT_LOWAT: i32 = 25;
-pub(crate) const TCP_CC_INFO: i32 = 26;
 pub(crate) const TCP_INQ: i32 = 36;
 
 /// Every name that a script may use.

@@ -1,18 +1,14 @@
-//! Runs packetdrill scripts against [`rxo_tcp`], on virtual time.
+//! Runs packetdrill scripts against a host of [`rxo_host`], on virtual time.
 //!
 //! packetdrill is a tool and a language. A script says which segments arrive, which calls the
 //! application makes, and which segments must leave, each with its time. This crate runs such
-//! scripts against our endpoint, in two ways:
+//! scripts against [`rxo_host`], without any other program:
 //!
-//! * [`host`] is a host in memory: sockets on top, IP packets below, and a clock that its owner
-//!   advances. It is pure: the same calls and packets at the same times give the same answers.
 //! * [`script`] parses the language, as far as TCP scripts need it.
-//! * [`run`] runs a script against a host, without any other program.
-//! * `face` is the same host as a shared object for packetdrill itself: `packetdrill
-//!   --so_filename=librxo_packetdrill.so` loads it. It contains the only `unsafe` code.
+//! * [`machine`] has the host, and Linux's calls on its sockets.
+//! * [`run`] runs a script against a machine.
 //!
-//! Contract: no packet, script or call makes `host`, `script` or `run` panic; no panic crosses from
-//! `face` into C.
+//! Contract: no packet, script or call makes it panic.
 //!
 //! # Examples
 //! ```
@@ -26,7 +22,6 @@
 //! ```
 
 pub mod abi;
-mod face;
-pub mod host;
+pub mod machine;
 pub mod run;
 pub mod script;

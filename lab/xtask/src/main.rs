@@ -13,7 +13,6 @@ mod door;
 mod files;
 mod layers;
 mod package;
-mod packetdrill;
 mod quotes;
 mod rfc;
 mod semver;
@@ -46,7 +45,6 @@ usage: cargo xtask <command>
   api                             keeps the public interfaces of the library crates anew, in docs/api
   bench tunnel [--json]           WireGuard tunnels: rxo's example beside those of others, which it installs
   capi --prefix DIR               builds librxo and installs it for programs in C
-  packetdrill [--build] [SCRIPT…] the endpoint as a shared object, and packetdrill with it, if it is there
   quotes                          writes the code that README.md quotes anew from its files
   semver --since REV              what breaks programs written for that revision's libraries (cargo-semver-checks)
   deny                            licences, advisories and sources of the dependencies (cargo-deny)
@@ -74,7 +72,6 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "api" => api::write()?,
         "package" => package::run(true)?,
         "capi" => capi::run(rest)?,
-        "packetdrill" => packetdrill::run(rest)?,
         "rfc" => rfc::run(rest)?,
         "deny" => deny::run()?,
         "door" => door::run(rest)?,

@@ -1,48 +1,40 @@
-//! A host in memory: sockets on top, IP packets below, and a clock that its owner advances.
+//! A machine in memory: Linux's calls on sockets of [`rxo_host`], IP packets below, and a clock that its owner
+//! advances.
 //!
-//! Separate from the worker that runs connections on real devices: nothing here waits, sleeps or
-//! races, so a script has one outcome. The host is pure. Calls ([`VirtualHost::start`]), packets
-//! ([`VirtualHost::deliver`]) and time ([`VirtualHost::step`]) go in; answers and packets
-//! ([`VirtualHost::take_packet`]) come out. A call that would block returns a [`Waiting`], and the
-//! owner tries again after anything that may have changed it ([`VirtualHost::resume`]).
+//! Separate from the runner so that the host is seen as a program sees it: everything that a script tests is done
+//! by [`rxo_host::Host`], over a link in memory and on virtual time. Here are only Linux's names for it: numbers of
+//! descriptors and errors, options, and which calls wait. The machine is pure: the same calls and packets at the
+//! same times give the same answers. A call that would wait returns `None`, and its owner makes it again after
+//! anything that may have changed its outcome.
+//!
+//! A host has its settings from its beginning, and Linux's sockets change them until they listen or connect. So the
+//! host is made at that moment, with the settings of that socket, and again when other settings are needed.
 //!
 //! Contract: no packet and no call makes it panic. A new descriptor is the lowest free one, from 3.
-//! Large sends leave as segments, as a device would send them.
 
-mod arrival;
-mod call;
-mod close;
-mod control;
-mod departure;
-mod endpoint;
-mod epoll;
-mod icmp;
 mod info;
 mod open;
-mod outbox;
-mod readiness;
-mod record;
-mod room;
+mod options;
+mod poll;
+mod running;
 mod settings;
 mod socket;
-mod stalls;
 mod sysctl;
 mod text;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::io;
 
 use rxo_frame::Instant;
 
-pub use self::call::{Answer, Call, OptionValue, Outcome, Progress, Waiting};
-use self::endpoint::Endpoint;
-use self::epoll::Epoll;
 pub use self::info::TcpInfo;
 pub(crate) use self::open::flow_key;
+pub use self::options::OptionValue;
+use self::running::Running;
 pub use self::settings::{FlagError, Settings};
-use self::socket::{Kind, Socket};
+use self::socket::{Kind, Socket, Stream};
 pub use self::sysctl::SysctlError;
-use crate::abi::{Errno, POLLIN};
+use crate::abi::Errno;
 
 /// A descriptor.
 pub type Fd = i32;
@@ -52,38 +44,53 @@ pub type Fd = i32;
 pub struct Packet {
     /// When it was sent.
     pub at: Instant,
-    /// The packet from its IP header, with right checksums.
+    /// The packet from its IP header, as it is on a wire.
     pub bytes: Vec<u8>,
 }
 
-/// A host with its sockets and connections.
+/// The result of a call; `None` if it waits.
+pub type Outcome = Option<Result<Answer, Errno>>;
+
+/// What a call returns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The returned value.
+    pub value: i64,
+    /// The data that was read.
+    pub data: Vec<u8>,
+    /// The events that poll returns for each descriptor.
+    pub ready: Vec<i16>,
+    /// Number of unread bytes, if TCP_INQ asks for it.
+    pub rest: Option<i32>,
+    /// The value that getsockopt or ioctl returns.
+    pub option: Option<OptionValue>,
+}
+
+impl Answer {
+    /// An answer that is only a number.
+    #[must_use]
+    pub fn of(value: i64) -> Self {
+        Self { value, ..Self::default() }
+    }
+}
+
+/// A host with the sockets of an application.
 #[derive(Debug)]
-pub struct VirtualHost {
+pub struct Machine {
     settings: Settings,
     now: Instant,
     sockets: BTreeMap<Fd, Socket>,
-    epolls: BTreeMap<Fd, Epoll>,
-    endpoints: BTreeMap<u32, Endpoint>,
-    made_endpoints: u32,
-    left: VecDeque<Packet>,
+    running: Option<Running>,
 }
 
-impl VirtualHost {
-    /// Makes a host without sockets, at `now`.
+impl Machine {
+    /// Makes a machine without sockets, at `now`.
     #[must_use]
     pub fn new(settings: Settings, now: Instant) -> Self {
-        Self {
-            settings,
-            now,
-            sockets: BTreeMap::new(),
-            epolls: BTreeMap::new(),
-            endpoints: BTreeMap::new(),
-            made_endpoints: 0,
-            left: VecDeque::new(),
-        }
+        Self { settings, now, sockets: BTreeMap::new(), running: None }
     }
 
-    /// Sets what sysctl(8) calls `name`, for sockets and connections created from now on.
+    /// Sets what sysctl(8) calls `name`, for sockets that listen or connect from now on.
     ///
     /// # Errors
     /// See [`Settings::set_sysctl`]. Nothing has changed then.
@@ -94,51 +101,40 @@ impl VirtualHost {
         Ok(())
     }
 
-    /// The host's time.
+    /// The machine's time.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// When the next timer expires; `None` if no timer is set.
-    #[must_use]
-    pub fn next_timer(&self) -> Option<Instant> {
-        self.endpoints.values().filter_map(Endpoint::next_timer).min()
-    }
-
-    /// Advances time to the next timer that is due by `limit` and handles it, or else to `limit`.
-    /// Returns true if a timer expired; then there may be more before `limit`.
+    /// Advances time to the next timer of the host that is due by `limit`, or else to `limit`. Returns true if a
+    /// timer was due; then there may be more before `limit`.
     pub fn step(&mut self, limit: Instant) -> bool {
-        let due = self.next_timer().filter(|at| *at <= limit);
+        let timer = self.running.as_ref().and_then(Running::next_timer);
+        let due = timer.filter(|at| *at <= limit);
         self.now = self.now.max(due.unwrap_or(limit));
-        if due.is_none() {
-            return false;
-        }
-        let now = self.now;
-        for endpoint in self.endpoints.values_mut() {
-            endpoint.on_time(now);
-        }
-        self.update();
-        true
+        self.turn();
+        due.is_some()
     }
 
     /// Takes the oldest sent packet that has not been taken.
     pub fn take_packet(&mut self) -> Option<Packet> {
-        self.left.pop_front()
+        self.running.as_mut()?.take_packet()
     }
 
-    /// Starts a call.
-    pub fn start(&mut self, call: Call) -> Progress {
-        let progress = self.attempt(Waiting::new(call));
-        self.update();
-        progress
+    /// Gives the host one packet, which begins with its IP header.
+    pub fn deliver(&mut self, packet: &[u8]) {
+        let now = self.now;
+        if let Ok(running) = self.any_host() {
+            running.deliver(packet, now);
+        }
     }
 
-    /// Continues a blocked call.
-    pub fn resume(&mut self, waiting: Waiting) -> Progress {
-        let progress = self.attempt(waiting);
-        self.update();
-        progress
+    /// Lets the host do what there is to do now.
+    fn turn(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.turn(self.now);
+        }
     }
 
     /// Whether the socket's family is IPv6.
@@ -147,61 +143,10 @@ impl VirtualHost {
         self.sockets.get(&fd).is_some_and(|socket| socket.is_v6)
     }
 
-    /// Sends everything that may leave, and follows the changes of the connections.
-    fn update(&mut self) {
-        for endpoint in self.endpoints.values_mut() {
-            endpoint.transmit_all(self.now, &mut self.left);
-            endpoint.record_events();
-        }
-        self.notify_writers();
-        self.queue_the_opened();
-        self.signal_waiters();
-        self.endpoints.retain(|_, endpoint| !endpoint.is_over());
-    }
-
-    /// Notifies writers of room, and counts what senders wait for.
-    fn notify_writers(&mut self) {
-        let now = self.now;
-        let streams: Vec<Fd> = self.sockets.keys().copied().collect();
-        for fd in streams {
-            let limits = self.write_limits(fd);
-            if let (Ok(limits), Ok(endpoint)) = (limits, self.stream(fd)) {
-                endpoint.notify_of_room(&limits);
-            }
-        }
-        self.endpoints.values_mut().for_each(|endpoint| endpoint.watch_sender(now));
-    }
-
-    /// Queues open passive connections for accept, and removes those that failed before.
-    fn queue_the_opened(&mut self) {
-        for (number, endpoint) in &mut self.endpoints {
-            let Some(fd) = endpoint.listener.filter(|_| endpoint.was_open && !endpoint.is_queued)
-            else {
-                continue;
-            };
-            endpoint.is_queued = true;
-            if let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.get_mut(&fd) {
-                listener.ready.push_back(*number);
-                listener.signals |= POLLIN;
-            }
-        }
-    }
-
-    fn add_endpoint(&mut self, endpoint: Endpoint) -> u32 {
-        self.made_endpoints += 1;
-        self.endpoints.insert(self.made_endpoints, endpoint);
-        self.made_endpoints
-    }
-
     fn add_socket(&mut self, socket: Socket) -> Fd {
-        let fd = self.free_descriptor();
+        let fd = (FIRST_FD..).find(|fd| !self.sockets.contains_key(fd)).unwrap_or(Fd::MAX);
         self.sockets.insert(fd, socket);
         fd
-    }
-
-    fn free_descriptor(&self) -> Fd {
-        let is_free = |fd: &Fd| !self.sockets.contains_key(fd) && !self.epolls.contains_key(fd);
-        (FIRST_FD..).find(is_free).unwrap_or(Fd::MAX)
     }
 
     fn socket(&mut self, fd: Fd) -> Result<&mut Socket, Errno> {
@@ -209,22 +154,27 @@ impl VirtualHost {
     }
 
     /// The connection of `fd`.
-    fn stream(&mut self, fd: Fd) -> Result<&mut Endpoint, Errno> {
-        let Kind::Stream(number) = self.socket(fd)?.kind else { return Err(Errno::ENOTCONN) };
-        self.endpoints.get_mut(&number).ok_or(Errno::ENOTCONN)
-    }
-
-    /// The local address of `fd`; `None` if it has none.
-    #[must_use]
-    pub fn local_address(&self, fd: Fd) -> Option<SocketAddr> {
-        match &self.sockets.get(&fd)?.kind {
-            Kind::Fresh { local } => *local,
-            Kind::Listener(listener) => Some(listener.local),
-            Kind::Stream(number) => {
-                let pair = self.endpoints.get(number)?.tcp.pair();
-                Some(SocketAddr::new(pair.source(), pair.source_port()))
-            }
+    fn stream(&mut self, fd: Fd) -> Result<&mut Stream, Errno> {
+        match &mut self.socket(fd)?.kind {
+            Kind::Stream(stream) => Ok(stream),
+            _ => Err(Errno::ENOTCONN),
         }
+    }
+}
+
+/// Linux's number for an error of a socket.
+fn errno(error: &io::Error) -> Errno {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => Errno::EAGAIN,
+        io::ErrorKind::ConnectionReset => Errno::ECONNRESET,
+        io::ErrorKind::ConnectionRefused => Errno::ECONNREFUSED,
+        io::ErrorKind::ConnectionAborted => Errno::ECONNABORTED,
+        io::ErrorKind::TimedOut => Errno::ETIMEDOUT,
+        io::ErrorKind::HostUnreachable => Errno::EHOSTUNREACH,
+        io::ErrorKind::BrokenPipe => Errno::EPIPE,
+        io::ErrorKind::NotConnected => Errno::ENOTCONN,
+        io::ErrorKind::AddrInUse => Errno::EADDRINUSE,
+        _ => Errno::EINVAL,
     }
 }
 

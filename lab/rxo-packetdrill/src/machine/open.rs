@@ -1,19 +1,24 @@
-//! From a socket to a connection: socket, bind, listen, accept, connect.
+//! From a socket to a connection and to its end: socket, bind, listen, accept, connect, shutdown, close.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 
-use rxo_tcp::{Config, Connection, Secret, State};
 use rxo_wire::FlowKey;
 
-use super::call::{Answer, Outcome};
-use super::endpoint::Endpoint;
-use super::socket::{Kind, Listener, Options, Socket};
-use super::{Fd, VirtualHost};
-use crate::abi::{AF_INET, AF_INET6, Errno, IPPROTO_TCP, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM};
+use super::running::Running;
+use super::socket::{Kind, Listener, Options, Socket, Stream};
+use super::{Answer, Fd, Machine, Outcome, Settings, errno};
+use crate::abi::{
+    AF_INET, AF_INET6, Errno, IPPROTO_TCP, SHUT_RD, SHUT_RDWR, SHUT_WR, SOCK_CLOEXEC,
+    SOCK_NONBLOCK, SOCK_STREAM,
+};
 
-impl VirtualHost {
-    pub(super) fn make(&mut self, domain: i32, kind: i32, protocol: i32) -> Result<i64, Errno> {
+impl Machine {
+    /// socket(2): family, type with flags, protocol.
+    ///
+    /// # Errors
+    /// If it is not for TCP.
+    pub fn make(&mut self, domain: i32, kind: i32, protocol: i32) -> Result<i64, Errno> {
         if !matches!(domain, AF_INET | AF_INET6) {
             return Err(Errno::EAFNOSUPPORT);
         }
@@ -29,9 +34,13 @@ impl VirtualHost {
         Ok(self.add_socket(Socket { is_v6, kind, options }).into())
     }
 
-    pub(super) fn bind(&mut self, fd: Fd, to: SocketAddr) -> Result<i64, Errno> {
-        let reuses = self.socket(fd)?.options.reuses_address;
-        if !reuses && self.is_taken(to) {
+    /// bind(2). The host learns of the address when the socket listens; a connection of the host's own has a port
+    /// that the host chooses.
+    ///
+    /// # Errors
+    /// Linux's.
+    pub fn bind(&mut self, fd: Fd, to: SocketAddr) -> Result<i64, Errno> {
+        if !self.socket(fd)?.options.reuses_address && self.is_taken(to) {
             return Err(Errno::EADDRINUSE);
         }
         match &mut self.socket(fd)?.kind {
@@ -42,67 +51,69 @@ impl VirtualHost {
     }
 
     fn is_taken(&self, address: SocketAddr) -> bool {
-        let by_socket = self.sockets.keys().any(|fd| self.local_address(*fd) == Some(address));
-        let by_connection = self.endpoints.values().any(|endpoint| {
-            let pair = endpoint.tcp.pair();
-            SocketAddr::new(pair.source(), pair.source_port()) == address
-        });
-        address.port() != 0 && (by_socket || by_connection)
+        let has_it = |socket: &Socket| match &socket.kind {
+            Kind::Fresh { local } => *local == Some(address),
+            Kind::Listener(listener) => listener.tcp.local_addr().ok() == Some(address),
+            Kind::Stream(stream) => stream.tcp.local_addr().ok() == Some(address),
+        };
+        address.port() != 0 && self.sockets.values().any(has_it)
     }
 
-    pub(super) fn listen(&mut self, fd: Fd, backlog: i32) -> Result<i64, Errno> {
-        let free = SocketAddr::new(self.any_address(fd), self.free_port());
+    /// listen(2). A second call changes nothing.
+    ///
+    /// # Errors
+    /// Linux's; [`Errno::EOPNOTSUPP`] if the settings differ from those of a host that is in use.
+    pub fn listen(&mut self, fd: Fd, backlog: i32) -> Result<i64, Errno> {
+        let settings = self.settings.clone();
         let socket = self.socket(fd)?;
-        let backlog = usize::try_from(backlog).unwrap_or(0);
-        match &mut socket.kind {
-            Kind::Listener(listener) => listener.backlog = backlog,
-            Kind::Fresh { local } => {
-                let local = local.unwrap_or(free);
-                let ready = VecDeque::new();
-                socket.kind = Kind::Listener(Listener { local, backlog, ready, signals: 0 });
-            }
+        let local = match &socket.kind {
+            Kind::Listener(_) => return Ok(0),
             Kind::Stream(_) => return Err(Errno::EINVAL),
-        }
+            Kind::Fresh { local } => local.unwrap_or_else(|| any_address(socket.is_v6)),
+        };
+        let settings = socket.options.settings(&settings, false);
+        let handle = self.host_for(settings)?.host.handle();
+        // Linux lets one more wait than the backlog says.
+        let most = usize::try_from(backlog).unwrap_or(0) + 1;
+        let tcp = handle.listen(local, most).map_err(|error| errno(&error))?;
+        tcp.set_nonblocking(true).map_err(|error| errno(&error))?;
+        self.socket(fd)?.kind = Kind::Listener(Listener { tcp, backlog, found: VecDeque::new() });
+        self.turn();
         Ok(0)
     }
 
-    pub(super) fn accept(&mut self, fd: Fd) -> Option<Outcome> {
-        match self.take_ready(fd) {
-            Ok(Some(number)) => Some(self.give_descriptor(fd, number)),
-            Ok(None) => None,
-            Err(error) => Some(Err(error)),
-        }
-    }
-
-    /// The next open connection of a listener; `None` if the call must wait.
-    fn take_ready(&mut self, fd: Fd) -> Result<Option<u32>, Errno> {
+    /// Listens again, with options that were set meanwhile.
+    pub(super) fn listen_again(&mut self, fd: Fd) -> Result<(), Errno> {
         let socket = self.socket(fd)?;
-        let Kind::Listener(listener) = &mut socket.kind else { return Err(Errno::EINVAL) };
-        match listener.ready.pop_front() {
-            None if socket.options.is_nonblocking => Err(Errno::EAGAIN),
-            ready => Ok(ready),
+        if let Kind::Listener(listener) = &socket.kind {
+            let (local, backlog) = (listener.tcp.local_addr().ok(), listener.backlog);
+            socket.kind = Kind::Fresh { local };
+            self.turn();
+            self.listen(fd, backlog)?;
         }
+        Ok(())
     }
 
-    fn give_descriptor(&mut self, listener: Fd, number: u32) -> Outcome {
-        let socket = self.socket(listener)?;
-        let (is_v6, mut options) = (socket.is_v6, socket.options.clone());
-        options.is_nonblocking = false;
-        let fd = self.add_socket(Socket { is_v6, kind: Kind::Stream(number), options });
-        let endpoint = self.endpoints.get_mut(&number).ok_or(Errno::ECONNABORTED)?;
-        (endpoint.fd, endpoint.listener) = (Some(fd), None);
-        let pair = endpoint.tcp.pair();
-        let peer = SocketAddr::new(pair.destination(), pair.destination_port());
-        Ok(Answer { value: fd.into(), peer: Some(peer), ..Answer::default() })
+    /// accept(2).
+    pub fn accept(&mut self, fd: Fd) -> Outcome {
+        let socket = match self.socket(fd) {
+            Ok(socket) => socket,
+            Err(error) => return Some(Err(error)),
+        };
+        let Kind::Listener(listener) = &mut socket.kind else { return Some(Err(Errno::EINVAL)) };
+        let Some(tcp) = listener.next() else {
+            return socket.options.is_nonblocking.then_some(Err(Errno::EAGAIN));
+        };
+        let options = Options { is_nonblocking: false, ..socket.options.clone() };
+        let is_v6 = socket.is_v6;
+        Some(Stream::new(tcp).map_err(|error| errno(&error)).map(|stream| {
+            let fd = self.add_socket(Socket { is_v6, kind: Kind::Stream(stream), options });
+            Answer::of(fd.into())
+        }))
     }
 
-    /// Connects. `has_begun` means that this call has sent the SYN already. `None` if it must wait.
-    pub(super) fn connect(
-        &mut self,
-        fd: Fd,
-        to: SocketAddr,
-        has_begun: bool,
-    ) -> Option<Result<i64, Errno>> {
+    /// connect(2). `has_begun` means that this call has sent the SYN already.
+    pub fn connect(&mut self, fd: Fd, to: SocketAddr, has_begun: bool) -> Outcome {
         let is_nonblocking = match self.socket(fd) {
             Ok(socket) => socket.options.is_nonblocking,
             Err(error) => return Some(Err(error)),
@@ -117,91 +128,112 @@ impl VirtualHost {
         }
     }
 
-    /// Whether the connection attempt succeeded; `None` if it has not ended.
-    fn connected(&mut self, fd: Fd) -> Option<Result<i64, Errno>> {
+    fn connected(&mut self, fd: Fd) -> Outcome {
         match self.stream(fd) {
             Err(error) => Some(Err(error)),
-            Ok(endpoint) if endpoint.was_open => Some(Ok(0)),
-            Ok(endpoint) if endpoint.tcp.is_closed() => {
-                Some(Err(endpoint.error.take().unwrap_or(Errno::ECONNABORTED)))
+            Ok(stream) if stream.was_open() => Some(Ok(Answer::of(0))),
+            Ok(stream) => {
+                let end = stream.end()?;
+                Some(Err(stream.take_error().unwrap_or(end)))
             }
-            Ok(_) => None,
         }
     }
 
     fn open(&mut self, fd: Fd, to: SocketAddr) -> Result<(), Errno> {
-        let free = SocketAddr::new(self.own_address(to.ip()), self.free_port());
-        let (settings, now) = (self.settings.clone(), self.now);
+        let settings = self.settings.clone();
         let socket = self.socket(fd)?;
-        let local = match socket.kind {
-            Kind::Fresh { local } => local.unwrap_or(free),
+        match &mut socket.kind {
+            Kind::Fresh { .. } => {}
             Kind::Listener(_) => return Err(Errno::EISCONN),
-            Kind::Stream(_) => return Err(self.why_not_again(fd)),
-        };
-        let config = socket.options.config(&settings, to.is_ipv4());
-        let is_nagle_off = !config.nagle;
-        let tcp = Connection::open_active(config, flow_key(local, to), SECRET, now)
-            .map_err(|_| Errno::EINVAL)?;
-        let endpoint = Endpoint { is_nagle_off, ..Endpoint::new(tcp) };
-        let number = self.add_endpoint(Endpoint { fd: Some(fd), ..endpoint });
-        self.socket(fd)?.kind = Kind::Stream(number);
+            Kind::Stream(stream) => return Err(why_not_again(stream)),
+        }
+        let settings = socket.options.settings(&settings, true);
+        let handle = self.host_for(settings)?.host.handle();
+        let opened = handle.connect_nonblocking(to).and_then(Stream::new);
+        self.socket(fd)?.kind = Kind::Stream(opened.map_err(|error| errno(&error))?);
+        self.turn();
         Ok(())
     }
 
-    /// The error of connect(2) on a socket that was connected before.
-    fn why_not_again(&mut self, fd: Fd) -> Errno {
-        match self.stream(fd) {
-            Err(error) => error,
-            Ok(endpoint) if endpoint.tcp.is_closed() => {
-                endpoint.error.take().unwrap_or(Errno::ECONNABORTED)
+    /// The host, whatever its settings; for packets that come before there is a socket for them.
+    pub(super) fn any_host(&mut self) -> Result<&mut Running, Errno> {
+        if self.running.is_none() {
+            let settings = Options::new(&self.settings).settings(&self.settings, false);
+            return self.host_for(settings);
+        }
+        self.running.as_mut().ok_or(Errno::EINVAL)
+    }
+
+    /// The host with these settings. One with others makes way if nobody uses it.
+    fn host_for(&mut self, settings: Settings) -> Result<&mut Running, Errno> {
+        let differs = self.running.as_ref().is_some_and(|running| running.settings != settings);
+        if differs {
+            let is_used = |socket: &Socket| !matches!(socket.kind, Kind::Fresh { .. });
+            let is_unused = self.running.as_mut().is_none_or(Running::is_unused);
+            if !is_unused || self.sockets.values().any(is_used) {
+                return Err(Errno::EOPNOTSUPP);
             }
-            Ok(endpoint) if endpoint.was_open => Errno::EISCONN,
-            Ok(_) => Errno::EALREADY,
+            self.running = None;
         }
+        if self.running.is_none() {
+            self.running = Some(Running::new(settings).map_err(|_| Errno::EINVAL)?);
+            self.turn();
+        }
+        self.running.as_mut().ok_or(Errno::EINVAL)
     }
 
-    /// Makes a connection for a SYN to `listener`; `None` if its queue is full.
-    pub(super) fn open_passive(&mut self, listener: Fd, pair: FlowKey) -> Option<u32> {
-        let settings = self.settings.clone();
-        let opening =
-            self.endpoints.values().filter(|endpoint| endpoint.listener == Some(listener));
-        let waiting = opening.count();
-        let socket = self.sockets.get(&listener)?;
-        let Kind::Listener(Listener { backlog, .. }) = &socket.kind else { return None };
-        if waiting > *backlog {
-            return None;
+    /// close(2). The connection lives on until the peer has received everything.
+    ///
+    /// # Errors
+    /// [`Errno::EBADF`].
+    pub fn close(&mut self, fd: Fd) -> Result<i64, Errno> {
+        let socket = self.sockets.remove(&fd).ok_or(Errno::EBADF)?;
+        if let Kind::Stream(stream) = &socket.kind
+            && socket.options.resets_on_close
+        {
+            stream.tcp.abort();
         }
-        let mut config: Config = socket.options.config(&settings, pair.source().is_ipv4());
-        config.ecn = settings.accepts_ecn;
-        let is_nagle_off = !config.nagle;
-        let tcp = Connection::open_passive(config, pair, SECRET).ok()?;
-        debug_assert_eq!(tcp.state(), State::Listen);
-        let endpoint = Endpoint { is_nagle_off, ..Endpoint::new(tcp) };
-        Some(self.add_endpoint(Endpoint { listener: Some(listener), ..endpoint }))
+        drop(socket);
+        self.turn();
+        Ok(0)
     }
 
-    fn any_address(&self, fd: Fd) -> IpAddr {
-        if self.is_v6(fd) {
-            IpAddr::V6(core::net::Ipv6Addr::UNSPECIFIED)
-        } else {
-            IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED)
-        }
-    }
-
-    fn own_address(&self, to: IpAddr) -> IpAddr {
-        match to {
-            IpAddr::V4(_) => self.settings.local_v4.into(),
-            IpAddr::V6(_) => self.settings.local_v6.into(),
-        }
-    }
-
-    fn free_port(&self) -> u16 {
-        let is_used = |port: u16| {
-            let mut pairs = self.endpoints.values().map(|endpoint| endpoint.tcp.pair());
-            pairs.any(|pair| pair.source_port() == port)
+    /// shutdown(2).
+    ///
+    /// # Errors
+    /// Linux's.
+    pub fn shut_down(&mut self, fd: Fd, how: i32) -> Result<i64, Errno> {
+        let direction = match how {
+            SHUT_RD => Shutdown::Read,
+            SHUT_WR => Shutdown::Write,
+            SHUT_RDWR => Shutdown::Both,
+            _ => return Err(Errno::EINVAL),
         };
-        (FIRST_FREE_PORT..u16::MAX).find(|port| !is_used(*port)).unwrap_or(u16::MAX)
+        let stream = self.stream(fd)?;
+        if !stream.was_open() || stream.end().is_some() {
+            return Err(Errno::ENOTCONN);
+        }
+        stream.is_read_shut |= how != SHUT_WR;
+        stream.is_write_shut |= how != SHUT_RD;
+        stream.tcp.shutdown(direction).map_err(|error| errno(&error))?;
+        self.turn();
+        Ok(0)
     }
+}
+
+/// The error of connect(2) on a socket that was connected before.
+fn why_not_again(stream: &mut Stream) -> Errno {
+    if let Some(end) = stream.end() {
+        return stream.take_error().unwrap_or(end);
+    }
+    if stream.was_open() { Errno::EISCONN } else { Errno::EALREADY }
+}
+
+/// Any address and any port.
+fn any_address(is_v6: bool) -> SocketAddr {
+    let ip: IpAddr =
+        if is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    SocketAddr::new(ip, 0)
 }
 
 /// The flow key from `source` to `destination`, which should be of one family; otherwise it matches
@@ -219,7 +251,3 @@ pub(crate) fn flow_key(source: SocketAddr, destination: SocketAddr) -> FlowKey {
         _ => FlowKey::NOBODY,
     }
 }
-
-/// The same in every run, so that a script has one outcome.
-const SECRET: Secret = Secret([0x7061_636b_6574, 0x0064_7269_6c6c]);
-const FIRST_FREE_PORT: u16 = 32_768;

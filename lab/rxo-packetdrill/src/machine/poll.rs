@@ -1,20 +1,15 @@
-//! poll(2).
+//! poll(2), by what a read would return and how much room a write would find.
 
 use rxo_frame::Instant;
+use rxo_tcp::State;
 
-use super::call::{Answer, Outcome};
-use super::endpoint::Endpoint;
 use super::socket::Kind;
-use super::{Fd, VirtualHost};
+use super::{Answer, Fd, Machine, Outcome};
 use crate::abi::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLRDHUP};
 
-impl VirtualHost {
-    /// `None` if nothing is ready and the deadline has not passed.
-    pub(super) fn poll(
-        &mut self,
-        descriptors: &[(Fd, i16)],
-        deadline: Option<Instant>,
-    ) -> Option<Outcome> {
+impl Machine {
+    /// poll(2): descriptors with their events, and when it ends without any; `None` for never.
+    pub fn poll(&mut self, descriptors: &[(Fd, i16)], deadline: Option<Instant>) -> Outcome {
         let always = POLLERR | POLLHUP | POLLNVAL;
         let ready: Vec<i16> = descriptors
             .iter()
@@ -25,38 +20,34 @@ impl VirtualHost {
         is_over.then(|| Ok(Answer { value: count as i64, ready, ..Answer::default() }))
     }
 
-    /// The events that are ready on `fd`. If there is no room to write, a notification follows when
-    /// there is.
-    pub(super) fn readiness(&mut self, fd: Fd) -> i16 {
-        let limits = self.write_limits(fd);
-        let Some(socket) = self.sockets.get(&fd) else { return POLLNVAL };
-        match &socket.kind {
-            Kind::Fresh { .. } => POLLOUT | POLLHUP,
-            Kind::Listener(listener) if listener.ready.is_empty() => 0,
-            Kind::Listener(_) => POLLIN,
-            Kind::Stream(number) => {
-                let endpoint = self.endpoints.get_mut(number);
-                endpoint.zip(limits.ok()).map_or(POLLNVAL, |(endpoint, limits)| {
-                    let has_room = endpoint.has_enough_room(&limits);
-                    endpoint.wants_room |= !has_room;
-                    endpoint.readiness(has_room)
-                })
-            }
-        }
-    }
-}
-
-impl Endpoint {
-    fn readiness(&self, has_room: bool) -> i16 {
-        let is_closed = self.tcp.is_closed();
-        let may_not_read = self.is_read_shut || self.tcp.is_peer_done() || is_closed;
+    fn readiness(&mut self, fd: Fd) -> i16 {
+        let Some(socket) = self.sockets.get_mut(&fd) else { return POLLNVAL };
+        let stream = match &mut socket.kind {
+            Kind::Fresh { .. } => return POLLOUT | POLLHUP,
+            Kind::Listener(listener) => return if listener.is_ready() { POLLIN } else { 0 },
+            Kind::Stream(stream) => stream,
+        };
+        let is_open = stream.was_open();
+        let is_closed = stream.end().is_some();
+        let view = self.running.as_ref().and_then(|running| running.view(&stream.tcp));
+        let is_peer_done = view.as_ref().is_some_and(|view| {
+            use State::{CloseWait, Closing, LastAck, TimeWait};
+            matches!(view.state, CloseWait | Closing | LastAck | TimeWait)
+        });
+        let may_not_read = stream.is_read_shut || is_peer_done || is_closed;
+        // A third of the buffer is free, as Linux has it.
+        let has_room = view.is_some_and(|view| {
+            let seen = view.statistics;
+            let queued = seen.unsent + (seen.snd_nxt - seen.snd_una).max(0) as u32;
+            view.buffers.send_bytes.saturating_sub(queued) >= (queued / 2).max(1)
+        });
         let mut events = 0;
         let mut add = |applies: bool, event: i16| events |= if applies { event } else { 0 };
-        add(self.error.is_some(), POLLERR);
+        add(stream.has_error(), POLLERR);
         add(is_closed, POLLHUP);
         add(may_not_read, POLLRDHUP);
-        add(may_not_read || self.tcp.readable_bytes() > 0, POLLIN);
-        add(is_closed || self.was_open && has_room, POLLOUT);
+        add(may_not_read || is_open && stream.unread(1) > 0, POLLIN);
+        add(is_closed || is_open && has_room, POLLOUT);
         events
     }
 }

@@ -3,19 +3,17 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use rxo_frame::Duration;
-use rxo_tcp::{AckPolicy, Algorithm, Config, InitialWindow, KeepAlive};
+use rxo_tcp::{AckPolicy, Algorithm, Buffers, Config, InitialWindow, KeepAlive};
 
 /// The settings of a host.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The configuration of every connection. The segment size follows from `mtu`.
+    /// The configuration of every connection. The segment size is limited by `mtu`.
     pub config: Config,
     /// MTU of the link, in bytes.
     pub mtu: u16,
-    /// Default of SO_SNDBUF: bytes that a socket accepts before a write blocks.
-    pub send_limit_bytes: u32,
-    /// Default of TCP_NOTSENT_LOWAT: bytes that may wait to be sent.
-    pub unsent_limit_bytes: u32,
+    /// Whether a full listener answers by cookies.
+    pub syn_cookies: bool,
     /// Keep-alive of sockets that set only SO_KEEPALIVE.
     pub keep_alive: KeepAlive,
     /// Whether ECN is accepted from a peer that requests it, even if we do not request it.
@@ -31,9 +29,11 @@ impl Default for Settings {
     /// that give a window scale of 8, ECN for peers that request it, and immediate acknowledgement
     /// of the first segments.
     fn default() -> Self {
+        let receive_bytes = 15 << 20;
         let config = Config {
-            send_buffer_bytes: RING_BYTES,
-            receive_buffer_bytes: 15 << 20,
+            send_buffer_bytes: 512 << 10,
+            receive_buffer_bytes: receive_bytes,
+            largest_buffers: Some(Buffers { send_bytes: 4 << 20, receive_bytes }),
             ecn: false,
             quick_acks: 16,
             restart_after_idle: true,
@@ -42,8 +42,7 @@ impl Default for Settings {
         Self {
             config,
             mtu: 1500,
-            send_limit_bytes: 512 << 10,
-            unsent_limit_bytes: u32::MAX,
+            syn_cookies: true,
             keep_alive: KeepAlive::default(),
             accepts_ecn: true,
             local_v4: Ipv4Addr::new(192, 168, 0, 1),
@@ -90,8 +89,14 @@ impl Settings {
             "initial_window" => config.initial_window = initial_window(value)?,
             "acks" => config.acks = acks(value)?,
             "mtu" => self.mtu = value.parse().ok().filter(|mtu| *mtu >= LEAST_MTU)?,
-            "rcvbuf" => config.receive_buffer_bytes = value.parse().ok()?,
-            "sndbuf" => self.send_limit_bytes = value.parse().ok()?,
+            "rcvbuf" => {
+                config.receive_buffer_bytes = value.parse().ok()?;
+                config.largest_buffers = None;
+            }
+            "sndbuf" => {
+                config.send_buffer_bytes = value.parse().ok()?;
+                config.largest_buffers = None;
+            }
             "large_send" => config.large_send_bytes = value.parse().ok()?,
             "min_rto" => config.min_rto = millis(value)?,
             "quick_acks" => config.quick_acks = value.parse().ok()?,
@@ -102,12 +107,6 @@ impl Settings {
             _ => return None,
         }
         Some(())
-    }
-
-    /// The largest segment that fits the link over IPv4 or IPv6.
-    #[must_use]
-    pub const fn segment_bytes(&self, is_v4: bool) -> u16 {
-        self.mtu - if is_v4 { 40 } else { 60 }
     }
 }
 
@@ -148,8 +147,6 @@ fn millis(value: &str) -> Option<Duration> {
     value.parse().ok().map(Duration::from_millis)
 }
 
-/// Size of each connection's send buffer. SO_SNDBUF limits how much of it is used.
-pub(super) const RING_BYTES: u32 = 1 << 20;
 /// Room for headers and a segment of 64 bytes.
 const LEAST_MTU: u16 = 128;
 const ACCEPTED: &str = "known are ecn (on, off, accept), sack, timestamps, wscale, nagle (on, off), \
@@ -165,7 +162,7 @@ mod tests {
         let settings = Settings::of_flags("ecn, congestion=reno,mtu=1280").unwrap();
         assert!(settings.config.ecn);
         assert_eq!(settings.config.congestion, Algorithm::Reno);
-        assert_eq!((settings.segment_bytes(true), settings.segment_bytes(false)), (1240, 1220));
+        assert_eq!(settings.mtu, 1280);
         let error = Settings::of_flags("ecn=perhaps").unwrap_err().to_string();
         assert!(error.starts_with("flag \"ecn=perhaps\" is invalid; known are"), "{error}");
         let error = Settings::of_flags("delayed_ack=600").unwrap_err().to_string();

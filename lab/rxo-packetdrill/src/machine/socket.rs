@@ -1,15 +1,19 @@
 //! A socket: the application's descriptor, and its options.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::io;
 use std::net::SocketAddr;
 
 use rxo_frame::Duration;
+use rxo_host::{TcpListener, TcpStream};
 use rxo_tcp::{Algorithm, Config, KeepAlive};
 
-use super::Settings;
+use super::{Settings, errno};
+use crate::abi::Errno;
 
 /// One descriptor.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Socket {
     /// Whether its family is IPv6.
     pub(super) is_v6: bool,
@@ -18,7 +22,7 @@ pub(super) struct Socket {
 }
 
 /// The state of a socket.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum Kind {
     /// Created, perhaps bound.
     Fresh {
@@ -27,26 +31,81 @@ pub(super) enum Kind {
     },
     /// Listening.
     Listener(Listener),
-    /// Has, or had, the connection with this number.
-    Stream(u32),
+    /// Has, or had, a connection.
+    Stream(Stream),
 }
 
 /// A listening socket.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Listener {
-    pub(super) local: SocketAddr,
-    pub(super) backlog: usize,
-    /// Open connections that are not accepted yet.
-    pub(super) ready: VecDeque<u32>,
-    /// Events that edge-triggered waiters have not been notified of.
-    pub(super) signals: i16,
+    pub(super) tcp: TcpListener,
+    pub(super) backlog: i32,
+    /// Connections that poll(2) has found.
+    pub(super) found: VecDeque<TcpStream>,
 }
 
 impl Listener {
-    /// Whether a segment to `local` may be for this listener.
-    pub(super) fn accepts(&self, local: SocketAddr) -> bool {
-        let is_here = self.local.ip().is_unspecified() || self.local.ip() == local.ip();
-        is_here && self.local.port() == local.port()
+    /// The connection that waits longest.
+    pub(super) fn next(&mut self) -> Option<TcpStream> {
+        self.found.pop_front().or_else(|| self.tcp.accept().ok().map(|(stream, _)| stream))
+    }
+
+    /// Whether a connection waits.
+    pub(super) fn is_ready(&mut self) -> bool {
+        let next = self.next();
+        self.found.extend(next);
+        !self.found.is_empty()
+    }
+}
+
+/// A connection, and what its application was told.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) tcp: TcpStream,
+    /// Whether it has ever been open.
+    was_open: Cell<bool>,
+    /// Whether the application knows why it failed. Linux says that once.
+    is_error_told: bool,
+    /// Which directions the application has shut down.
+    pub(super) is_read_shut: bool,
+    pub(super) is_write_shut: bool,
+}
+
+impl Stream {
+    /// A connection that never waits by itself.
+    pub(super) fn new(tcp: TcpStream) -> io::Result<Self> {
+        tcp.set_nonblocking(true)?;
+        Ok(Self {
+            tcp,
+            was_open: Cell::new(false),
+            is_error_told: false,
+            is_read_shut: false,
+            is_write_shut: false,
+        })
+    }
+
+    /// Whether it is, or was, open.
+    pub(super) fn was_open(&self) -> bool {
+        let is_open = || self.tcp.is_connected().is_ok_and(|is_open| is_open);
+        self.was_open.set(self.was_open.get() || is_open());
+        self.was_open.get()
+    }
+
+    /// Why it has ended; `None` if it has not.
+    pub(super) fn end(&self) -> Option<Errno> {
+        self.tcp.is_connected().err().map(|error| errno(&error))
+    }
+
+    /// Why it has failed, once.
+    pub(super) fn take_error(&mut self) -> Option<Errno> {
+        let failure = self.end().filter(|error| *error != Errno::ENOTCONN && !self.is_error_told);
+        self.is_error_told |= failure.is_some();
+        failure
+    }
+
+    /// Whether it has failed, and the application does not know.
+    pub(super) fn has_error(&self) -> bool {
+        !self.is_error_told && self.end().is_some_and(|error| error != Errno::ENOTCONN)
     }
 }
 
@@ -57,8 +116,6 @@ pub(super) struct Options {
     pub(super) reuses_address: bool,
     /// SO_SNDBUF as Linux returns it: twice the requested size; `None` before it is set.
     pub(super) send_limit: Option<u32>,
-    /// TCP_NOTSENT_LOWAT; 0 for the host's setting.
-    pub(super) unsent_limit: u32,
     /// TCP_INQ: each read reports the number of unread bytes.
     pub(super) says_rest: bool,
     /// SO_RCVBUF as Linux returns it. Half of it is the window.
@@ -66,7 +123,6 @@ pub(super) struct Options {
     /// TCP_MAXSEG.
     pub(super) segment_bytes: Option<u16>,
     pub(super) is_nagle_off: bool,
-    pub(super) is_corked: bool,
     pub(super) user_timeout: Option<Duration>,
     pub(super) is_kept_alive: bool,
     pub(super) keep_alive: KeepAlive,
@@ -81,12 +137,10 @@ impl Options {
             is_nonblocking: false,
             reuses_address: false,
             send_limit: None,
-            unsent_limit: 0,
             says_rest: false,
             receive_limit: None,
             segment_bytes: None,
             is_nagle_off: false,
-            is_corked: false,
             user_timeout: None,
             is_kept_alive: false,
             keep_alive: settings.keep_alive,
@@ -95,21 +149,29 @@ impl Options {
         }
     }
 
-    /// The configuration of a connection that begins now.
-    pub(super) fn config(&self, settings: &Settings, is_v4: bool) -> Config {
-        let mut config = settings.config.clone();
-        let fits = settings.segment_bytes(is_v4);
-        config.maximum_segment_size = self.segment_bytes.map_or(fits, |bytes| bytes.min(fits));
+    /// The settings of a host for this socket. `asks_for_ecn` says whether its connections ask for ECN, or take it
+    /// from peers that ask.
+    pub(super) fn settings(&self, settings: &Settings, asks_for_ecn: bool) -> Settings {
+        let mut settings = settings.clone();
+        let config: &mut Config = &mut settings.config;
+        config.maximum_segment_size = self.segment_bytes.unwrap_or(u16::MAX);
         config.nagle &= !self.is_nagle_off;
         config.keep_alive = self.is_kept_alive.then_some(self.keep_alive);
+        config.ecn = if asks_for_ecn { config.ecn } else { settings.accepts_ecn };
         if let Some(limit) = self.receive_limit {
             config.receive_buffer_bytes = limit / 2;
+        }
+        if let Some(limit) = self.send_limit {
+            config.send_buffer_bytes = limit;
+        }
+        if self.receive_limit.is_some() || self.send_limit.is_some() {
+            config.largest_buffers = None;
         }
         if let Some(timeout) = self.user_timeout {
             config.user_timeout = timeout;
             config.handshake_timeout = timeout;
         }
         config.congestion = self.congestion.unwrap_or(config.congestion);
-        config
+        settings
     }
 }

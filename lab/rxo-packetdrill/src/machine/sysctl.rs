@@ -6,7 +6,7 @@
 //! by name: a script that needs something that we lack must not run as if we had it.
 
 use rxo_frame::Duration;
-use rxo_tcp::KeepAlive;
+use rxo_tcp::{Buffers, KeepAlive};
 
 use super::Settings;
 use super::settings::algorithm;
@@ -123,11 +123,12 @@ const SYSCTLS: &[Sysctl] = &[
     sets("tcp_congestion_control", "cubic", congestion, "it is cubic, reno or bbr"),
     sets("tcp_rmem", "4096 540000 15728640", receive_memory, THREE),
     sets("tcp_wmem", "4096 262144 4194304", send_memory, THREE),
-    sets("tcp_notsent_lowat", "4294967295", unsent, "it is a number of bytes up to 4294967295"),
     sets("tcp_syn_retries", "6", syn_retries, RETRIES),
     sets("tcp_synack_retries", "5", syn_retries, RETRIES),
     sets("tcp_keepalive_probes", "9", keep_alive_probes, "it is a number from 2 to 255"),
     sets("tcp_rto_min_us", "200000", least_timeout, "it is a number of microseconds"),
+    switches("tcp_syncookies", |all| &mut all.syn_cookies),
+    is("tcp_notsent_lowat", &["4294967295"]),
     is("tcp_frto", &["2", "1"]),
     is("tcp_dsack", &["1"]),
     is("tcp_fack", &["0"]),
@@ -149,8 +150,6 @@ const SYSCTLS: &[Sysctl] = &[
     nothing("tcp_fastopen", "0"),
     nothing("tcp_fastopen_key", ""),
     nothing("tcp_fastopen_blackhole_timeout_sec", "0"),
-    // Behaviour with a full queue, which no script tests.
-    nothing("tcp_syncookies", "1"),
     nothing("tcp_ecn_option", "0"),
     nothing("tcp_no_metrics_save", "1"),
     nothing("tcp_base_mss", "1024"),
@@ -193,17 +192,18 @@ fn memory(value: &str) -> Option<(u32, u32)> {
 
 /// Sets the receive buffer. The largest window determines the window scale.
 fn receive_memory(all: &mut Settings, value: &str) -> Option<()> {
-    all.config.receive_buffer_bytes = memory(value)?.1;
+    let receive_bytes = memory(value)?.1;
+    all.config.receive_buffer_bytes = receive_bytes;
+    let largest = all.config.largest_buffers.unwrap_or(all.config.initial_buffers());
+    all.config.largest_buffers = Some(Buffers { receive_bytes, ..largest });
     Some(())
 }
 
 fn send_memory(all: &mut Settings, value: &str) -> Option<()> {
-    all.send_limit_bytes = memory(value)?.0;
-    Some(())
-}
-
-fn unsent(all: &mut Settings, value: &str) -> Option<()> {
-    all.unsent_limit_bytes = value.parse().ok()?;
+    let (default, send_bytes) = memory(value)?;
+    all.config.send_buffer_bytes = default;
+    let largest = all.config.largest_buffers.unwrap_or(all.config.initial_buffers());
+    all.config.largest_buffers = Some(Buffers { send_bytes, ..largest });
     Some(())
 }
 

@@ -1,9 +1,7 @@
-//! Compares the results of calls other than numbers (options, events, control messages) with what
-//! the
-//! script says.
+//! Compares the results of calls other than numbers (options, events, control messages) with what the script says.
 
 use super::Wrong;
-use crate::host::{Answer, OptionValue};
+use crate::machine::{Answer, OptionValue};
 use crate::script::{Call, Value};
 
 /// Compares an option with the script.
@@ -59,19 +57,6 @@ pub(super) fn check_rest(message: Option<&Value>, answer: &Answer) -> Result<(),
         return Ok(());
     }
     Err(Wrong::new(format!("{expected:?} bytes left"), format!("{got:?}")))
-}
-
-/// Compares epoll's first event with `{events=EPOLLIN, fd=4}`; `{events=0, ptr=0}` means none.
-pub(super) fn check_event(expected: Option<&Value>, answer: &Answer) -> Result<(), Wrong> {
-    let Some(event) = expected.filter(|event| **event != Value::Any) else { return Ok(()) };
-    let events = field(event, "events")?;
-    let fd = if events == 0 { 0 } else { field(event, "fd")? };
-    let (got, data) = answer.events.first().copied().unwrap_or((0, 0));
-    if (events, fd) == (i64::from(got), data as i64) {
-        return Ok(());
-    }
-    let shown = |events: i64, fd: i64| format!("events {events:#x} of {fd}");
-    Err(Wrong::new(shown(events, fd), shown(got.into(), data as i64)))
 }
 
 /// Compares poll's results with each `revents`.

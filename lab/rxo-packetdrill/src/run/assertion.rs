@@ -7,8 +7,7 @@
 use std::str::FromStr;
 
 use super::{Runner, Wrong};
-use crate::abi::{IPPROTO_TCP, TCP_INFO};
-use crate::host::{Call, OptionValue, Progress, TcpInfo};
+use crate::machine::TcpInfo;
 
 impl Runner {
     /// Checks every assertion of `code` on the connection that was connected or accepted last.
@@ -23,16 +22,8 @@ impl Runner {
     }
 
     fn info(&mut self) -> Result<TcpInfo, Wrong> {
-        let none = || Wrong::new("a connection to look at", "none");
-        let fd = self.under_test.ok_or_else(none)?;
-        let call = Call::GetOption(fd, IPPROTO_TCP, TCP_INFO);
-        match self.host.start(call) {
-            Progress::Done(Ok(answer)) => match answer.option {
-                Some(OptionValue::Info(info)) => Ok(info),
-                _ => Err(none()),
-            },
-            _ => Err(none()),
-        }
+        let info = self.under_test.and_then(|fd| self.machine.info(fd).ok());
+        info.ok_or_else(|| Wrong::new("a connection to look at", "none"))
     }
 }
 
@@ -100,10 +91,11 @@ impl Operand {
     fn value(&self, info: &TcpInfo) -> Result<u64, Wrong> {
         match self {
             Self::Number(number) => Ok(*number),
-            Self::Field(name) => info
-                .get(name)
+            Self::Field(name) => name
+                .strip_prefix("tcpi_")
+                .and_then(|field| info.get(field))
                 .or_else(|| constant(name))
-                .ok_or_else(|| Wrong::new("a field of TCP_INFO", name)),
+                .ok_or_else(|| Wrong::new("a field of TCP_INFO that the host has", name)),
         }
     }
 }

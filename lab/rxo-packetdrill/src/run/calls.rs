@@ -1,15 +1,34 @@
 //! Makes the calls of a script and checks their results.
 
-use rxo_frame::Instant;
+use rxo_frame::{Duration, Instant};
 
-use super::answers::{
-    MOST_BYTES, check_event, check_option, check_ready, check_rest, field, scattered,
-};
+use super::answers::{MOST_BYTES, check_option, check_ready, check_rest, field, scattered};
 use super::wire::pattern_byte;
 use super::{Pending, Runner, Wrong};
 use crate::abi::{self, Errno, MSG_PEEK};
-use crate::host::{Answer, Call as HostCall, Fd, OptionValue, Outcome, Progress};
+use crate::machine::{Answer, Fd, OptionValue, Outcome};
 use crate::script::{Call, Value};
+
+/// How far a call is that waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// Whether it was made before.
+    has_begun: bool,
+    /// Bytes that a write has written.
+    written: usize,
+    /// When it ends without success; `None` for never.
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Progress {
+    /// Starts the timeout at the first attempt. A negative timeout never ends.
+    fn begin(&mut self, now: Instant, timeout_ms: i32) {
+        let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
+        if !core::mem::replace(&mut self.has_begun, true) {
+            self.deadline = timeout.map(|timeout| now + timeout);
+        }
+    }
+}
 
 impl Runner {
     /// Makes `call`. `until` is when it must return, if it blocks.
@@ -19,125 +38,100 @@ impl Runner {
         call: &Call,
         until: Option<Instant>,
     ) -> Result<(), Wrong> {
-        let made = self.translated(call)?;
-        let progress = self.host.start(made);
-        let opens = match &progress {
-            Progress::Done(outcome) => {
-                !matches!(outcome, Err(error) if *error != Errno::EINPROGRESS)
-            }
-            Progress::Waits(_) => true,
-        };
+        let mut progress = Progress::default();
+        let outcome = self.attempt(call, &mut progress)?;
+        let opens = !matches!(&outcome, Some(Err(error)) if *error != Errno::EINPROGRESS);
         if opens && matches!(call.name.as_str(), "listen" | "connect") {
             // What follows belongs to a connection that does not exist yet.
             self.flow = None;
         }
-        match (progress, until) {
-            (Progress::Done(outcome), until) => {
+        match (outcome, until) {
+            (Some(outcome), until) => {
                 until.map_or(Ok(()), |until| self.check_return_time(until))?;
                 self.check(call, outcome)
             }
-            (Progress::Waits(waiting), Some(until)) => {
+            (None, Some(until)) => {
                 let call = call.clone();
-                let pending = Pending { line, call, until, waiting, wrong: None, is_over: false };
+                let pending = Pending { line, call, until, progress, wrong: None, is_over: false };
                 self.pending.push(pending);
                 Ok(())
             }
-            (Progress::Waits(_), None) => {
+            (None, None) => {
                 let expected = "returns at once: the script gives it no `...time`";
                 Err(Wrong::new(expected, format!("{} blocks", call.name)))
             }
         }
     }
 
-    fn translated(&mut self, call: &Call) -> Result<HostCall, Wrong> {
-        let mut arguments = Arguments { call, at: 0 };
-        let arguments = &mut arguments;
-        if call.name == "socket" {
-            let family = if self.is_v6 { abi::AF_INET6 } else { abi::AF_INET };
-            let domain = arguments.number_or(family)?;
-            let (kind, protocol) = (arguments.number()?, arguments.number()?);
-            return Ok(HostCall::Socket { domain, kind, protocol });
-        }
+    /// Makes a call, for the first time or once more because it waits.
+    pub(super) fn attempt(&mut self, call: &Call, so_far: &mut Progress) -> Result<Outcome, Wrong> {
+        let arguments = &mut Arguments { call, at: 0 };
         match call.name.as_str() {
-            "poll" => return self.poll(arguments),
-            "epoll_create" => return Ok(HostCall::EpollCreate),
-            "epoll_ctl" => return self.epoll_control(arguments),
+            "socket" => {
+                let family = if self.is_v6 { abi::AF_INET6 } else { abi::AF_INET };
+                let domain = arguments.number_or(family)?;
+                let (kind, protocol) = (arguments.number()?, arguments.number()?);
+                return Ok(plain(self.machine.make(domain, kind, protocol)));
+            }
+            "poll" => return self.poll(arguments, so_far),
             _ => {}
         }
         let script_fd = arguments.long()?;
-        let fd = self.descriptor(script_fd)?;
+        let fd = self.descriptor(script_fd);
+        let machine = &mut self.machine;
         Ok(match call.name.as_str() {
-            "bind" => HostCall::Bind(fd, self.local()),
-            "listen" => HostCall::Listen(fd, arguments.number()?),
-            "accept" => HostCall::Accept(fd),
+            "listen" => plain(machine.listen(fd, arguments.number()?)),
+            "accept" => machine.accept(fd),
+            "bind" => plain(self.machine.bind(fd, self.local())),
             "connect" => {
                 self.under_test = Some(fd);
-                HostCall::Connect(fd, self.remote())
+                let (to, has_begun) = (self.remote(), so_far.has_begun);
+                so_far.has_begun = true;
+                self.machine.connect(fd, to, has_begun)
             }
-            "epoll_wait" => {
-                arguments.skip();
-                HostCall::EpollWait(fd, arguments.size()?, arguments.number()?)
+            "recvmsg" | "read" | "recv" | "recvfrom" => {
+                let (bytes, flags) = arguments.amount()?;
+                machine.read(fd, bytes, flags)
             }
-            "recvmsg" => {
-                let bytes = scattered(arguments.next())?;
-                HostCall::Read(fd, bytes, arguments.number()?)
+            "sendmsg" | "write" | "send" | "sendto" => {
+                let (bytes, flags) = arguments.amount()?;
+                let text = self.pattern(script_fd, bytes);
+                self.machine.write(fd, &text, flags, &mut so_far.written)
             }
-            "sendmsg" => {
-                let bytes = scattered(arguments.next())?;
-                HostCall::Write(fd, self.pattern(script_fd, bytes), arguments.number()?)
-            }
-            "read" | "recv" | "recvfrom" => {
-                arguments.skip();
-                let bytes = arguments.size()?;
-                let flags = if call.name == "read" { 0 } else { arguments.number()? };
-                HostCall::Read(fd, bytes, flags)
-            }
-            "write" | "send" | "sendto" => {
-                arguments.skip();
-                let bytes = arguments.size()?;
-                let flags = if call.name == "write" { 0 } else { arguments.number()? };
-                HostCall::Write(fd, self.pattern(script_fd, bytes), flags)
-            }
-            "close" => HostCall::Close(fd),
-            "shutdown" => HostCall::Shutdown(fd, arguments.number()?),
-            "getsockopt" => HostCall::GetOption(fd, arguments.number()?, arguments.number()?),
+            "close" => plain(machine.close(fd)),
+            "shutdown" => plain(machine.shut_down(fd, arguments.number()?)),
+            "getsockopt" => Some(machine.get_option(fd, arguments.number()?, arguments.number()?)),
             "setsockopt" => {
                 let (level, name) = (arguments.number()?, arguments.number()?);
-                HostCall::SetOption(fd, level, name, arguments.option()?)
+                plain(machine.set_option(fd, level, name, &arguments.option()?))
             }
-            "fcntl" => HostCall::Fcntl(fd, arguments.number()?, arguments.number_or(0)?),
-            "ioctl" => HostCall::Ioctl(fd, arguments.long()? as u64),
+            "fcntl" => plain(machine.fcntl(fd, arguments.number()?, arguments.number_or(0)?)),
+            "ioctl" => Some(machine.ioctl(fd, arguments.long()? as u64)),
             other => return Err(Wrong::new(KNOWN_CALLS, other)),
         })
     }
 
-    fn poll(&self, arguments: &mut Arguments<'_>) -> Result<HostCall, Wrong> {
+    fn poll(
+        &mut self,
+        arguments: &mut Arguments<'_>,
+        so_far: &mut Progress,
+    ) -> Result<Outcome, Wrong> {
         let Some(Value::List(list)) = arguments.next() else {
             return Err(Wrong::new("a list of descriptors", "something else"));
         };
         let mut descriptors = Vec::new();
         for entry in list {
-            let fd = self.descriptor(field(entry, "fd")?)?;
+            let fd = self.descriptor(field(entry, "fd")?);
             descriptors.push((fd, field(entry, "events")? as i16));
         }
         arguments.skip();
-        Ok(HostCall::Poll(descriptors, arguments.number()?))
+        so_far.begin(self.machine.now(), arguments.number()?);
+        Ok(self.machine.poll(&descriptors, so_far.deadline))
     }
 
-    /// `epoll_ctl(5, EPOLL_CTL_ADD, 4, {events=EPOLLIN, fd=4})`.
-    fn epoll_control(&self, arguments: &mut Arguments<'_>) -> Result<HostCall, Wrong> {
-        let epoll = self.descriptor(arguments.long()?)?;
-        let (operation, fd) = (arguments.number()?, self.descriptor(arguments.long()?)?);
-        let (events, data) = match arguments.next() {
-            Some(event @ Value::Fields(_)) => (field(event, "events")?, field(event, "fd")?),
-            _ => (0, 0),
-        };
-        Ok(HostCall::EpollControl(epoll, operation, fd, events as u32, data as u64))
-    }
-
-    fn descriptor(&self, script_fd: i64) -> Result<Fd, Wrong> {
-        // A descriptor that was never created does not exist on the host either.
-        Ok(self.descriptors.get(&script_fd).copied().unwrap_or(NO_DESCRIPTOR))
+    /// The machine's descriptor. One that was never created does not exist there either.
+    fn descriptor(&self, script_fd: i64) -> Fd {
+        self.descriptors.get(&script_fd).copied().unwrap_or(NO_DESCRIPTOR)
     }
 
     /// The next bytes to write to `script_fd`.
@@ -147,8 +141,12 @@ impl Runner {
     }
 
     /// Compares the outcome of a call with the script, and keeps what later calls need.
-    pub(super) fn check(&mut self, call: &Call, outcome: Outcome) -> Result<(), Wrong> {
-        let makes_descriptor = matches!(call.name.as_str(), "socket" | "accept" | "epoll_create");
+    pub(super) fn check(
+        &mut self,
+        call: &Call,
+        outcome: Result<Answer, Errno>,
+    ) -> Result<(), Wrong> {
+        let makes_descriptor = matches!(call.name.as_str(), "socket" | "accept");
         let expected = said(call);
         match (&outcome, &call.result) {
             (Ok(answer), Value::Number(script_fd)) if makes_descriptor && *script_fd >= 0 => {
@@ -184,7 +182,6 @@ impl Runner {
                 check_rest(call.arguments.get(1), answer)?;
                 return self.check_text(*script_fd, &answer.data, false);
             }
-            "epoll_wait" => return check_event(call.arguments.get(1), answer),
             "getsockopt" => return check_option(call.arguments.get(3), answer),
             "ioctl" => return check_option(call.arguments.get(2), answer),
             "close" => {
@@ -248,6 +245,18 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// How much a call reads or writes, and its flags.
+    fn amount(&mut self) -> Result<(usize, i32), Wrong> {
+        let bytes = if self.call.name.ends_with("msg") {
+            scattered(self.next())?
+        } else {
+            self.skip();
+            self.size()?
+        };
+        let has_flags = !matches!(self.call.name.as_str(), "read" | "write");
+        Ok((bytes, if has_flags { self.number()? } else { 0 }))
+    }
+
     fn size(&mut self) -> Result<usize, Wrong> {
         let size = usize::try_from(self.long()?).ok().filter(|size| *size <= MOST_BYTES);
         size.ok_or_else(|| self.wrong("a size of at most 16 MiB"))
@@ -277,6 +286,11 @@ impl<'a> Arguments<'a> {
     }
 }
 
+/// A call that does not wait and returns only a number.
+fn plain(result: Result<i64, Errno>) -> Outcome {
+    Some(result.map(Answer::of))
+}
+
 fn is_error(call: &Call, error: Errno) -> bool {
     let number = call.error.as_deref().map(abi::symbol);
     number.is_none_or(|number| number == Some(error.0.into()))
@@ -293,7 +307,7 @@ fn said(call: &Call) -> String {
     }
 }
 
-fn given(outcome: &Outcome) -> String {
+fn given(outcome: &Result<Answer, Errno>) -> String {
     match outcome {
         Ok(answer) => answer.value.to_string(),
         Err(error) => format!("-1 {error}"),
@@ -302,5 +316,4 @@ fn given(outcome: &Outcome) -> String {
 
 const NO_DESCRIPTOR: Fd = -1;
 const KNOWN_CALLS: &str = "socket, bind, listen, accept, connect, read, recv, recvfrom, write, send, \
-     sendto, recvmsg, sendmsg, close, shutdown, getsockopt, setsockopt, fcntl, ioctl, poll, epoll_create, \
-     epoll_ctl or epoll_wait";
+     sendto, recvmsg, sendmsg, close, shutdown, getsockopt, setsockopt, fcntl, ioctl or poll";

@@ -36,13 +36,13 @@ impl Runner {
 
     fn sysctls(&mut self, arguments: &[String]) -> Result<(), Wrong> {
         for setting in arguments {
-            if matches!(setting.as_str(), "-q" | "-w") {
+            if matches!(setting.as_str(), "-q" | "-w" | "-e") {
                 continue;
             }
             let (name, value) =
                 setting.split_once('=').ok_or_else(|| Wrong::new("name=value", setting))?;
             let name = name.strip_prefix("/proc/sys/").unwrap_or(name);
-            self.host
+            self.machine
                 .set_sysctl(name, &evaluated(value))
                 .map_err(|error| Wrong::new("a setting of this host", error.to_string()))?;
         }
@@ -85,9 +85,16 @@ fn evaluated(value: &str) -> String {
 
 /// A file that is named by a script names no others.
 pub(super) const DEEPEST: u8 = 1;
-/// Metrics of earlier connections, queueing disciplines, and restoring what other scripts have set: each script
-/// has a new host.
-const DO_NOTHING: &[&str] = &["#", "ip tcp_metrics flush", "tc qdisc", "/tmp/sysctl_restore_"];
+/// Metrics of earlier connections, queueing disciplines, what the device segments, Linux's default for HyStart, and
+/// restoring what other scripts have set: each script has a new host.
+const DO_NOTHING: &[&str] = &[
+    "#",
+    "ip tcp_metrics flush",
+    "tc qdisc",
+    "ethtool -K tun0 tso",
+    "echo 3 > /sys/module/tcp_cubic/parameters/hystart_detect",
+    "/tmp/sysctl_restore_",
+];
 const KNOWN: &str =
     "`sysctl -q name=value`, or a file of such lines: there is no system here for other commands";
 

@@ -1,7 +1,7 @@
-//! Runs a script against a host in memory.
+//! Runs a script against a machine in memory.
 //!
-//! Separate from both: the host knows nothing of scripts, and the script nothing of hosts. What
-//! packetdrill does with a kernel or a shared object is done here in one thread on virtual time, so
+//! Separate from both: the machine knows nothing of scripts, and the script nothing of machines. What
+//! packetdrill does with a kernel is done here in one thread on virtual time, so
 //! a script has one outcome and takes no time. `packets.rs` gives segments to the host and expects
 //! them from it, `flow.rs` translates their numbers, `calls.rs` makes calls, `answers.rs` checks
 //! their results, and `wire.rs` builds and parses packets.
@@ -28,9 +28,10 @@ use std::path::{Path, PathBuf};
 
 use rxo_frame::{Duration, Instant};
 
+use self::calls::Progress;
 pub use self::failure::Failure;
 use self::flow::Flow;
-use crate::host::{Fd, Progress, Settings, VirtualHost, Waiting};
+use crate::machine::{Fd, Machine, Settings};
 use crate::script::{Action, Call, Event, Script, Time};
 
 /// Runs the script `source`. A failure refers to it as `name`, which is also where files are looked for that the
@@ -67,7 +68,7 @@ impl Wrong {
 }
 
 struct Runner {
-    host: VirtualHost,
+    machine: Machine,
     /// Where the script is.
     folder: PathBuf,
     start: Instant,
@@ -75,7 +76,7 @@ struct Runner {
     /// Unit in which timestamps of sent segments are compared; zero if they are not compared.
     timestamp_tick: Duration,
     is_v6: bool,
-    /// Maps the script's descriptors to the host's.
+    /// Maps the script's descriptors to the machine's.
     descriptors: BTreeMap<i64, Fd>,
     /// The descriptor that assertions are about: the one connected or accepted last.
     under_test: Option<Fd>,
@@ -93,7 +94,7 @@ struct Pending {
     line: usize,
     call: Call,
     until: Instant,
-    waiting: Waiting,
+    progress: Progress,
     /// What was wrong with its result.
     wrong: Option<Wrong>,
     is_over: bool,
@@ -115,7 +116,7 @@ impl Runner {
         let settings = Settings::of_flags(flags).map_err(|error| error.to_string())?;
         let start = Instant::from_micros(1_000_000_000);
         Ok(Self {
-            host: VirtualHost::new(settings, start),
+            machine: Machine::new(settings, start),
             folder: folder.to_owned(),
             start,
             tolerance: Duration::from_micros(tolerance.into()),
@@ -131,7 +132,7 @@ impl Runner {
     }
 
     fn elapsed(&self) -> Duration {
-        self.host.now().since(self.start)
+        self.machine.now().since(self.start)
     }
 
     fn event(&mut self, event: &Event) -> Result<(), Wrong> {
@@ -157,7 +158,7 @@ impl Runner {
 
     /// The earliest and latest instant that `time` allows, without tolerance.
     fn when(&self, time: Time) -> (Instant, Instant) {
-        let now = self.host.now();
+        let now = self.machine.now();
         match time {
             Time::Any => (now, now + FAR),
             Time::At(at) => (self.start + at, self.start + at),
@@ -172,7 +173,7 @@ impl Runner {
         let base = match time {
             // `advance` has already moved the clock by this much.
             Time::After(after) => {
-                Instant::from_nanos(self.host.now().as_nanos().saturating_sub(nanos(after)))
+                Instant::from_nanos(self.machine.now().as_nanos().saturating_sub(nanos(after)))
             }
             _ => self.start,
         };
@@ -189,9 +190,9 @@ impl Runner {
     /// `limit`.
     fn step(&mut self, limit: Instant) -> Result<bool, Wrong> {
         let waits = self.pending.iter().filter(|pending| !pending.is_over);
-        let deadline = waits.filter_map(|pending| pending.waiting.deadline()).min();
+        let deadline = waits.filter_map(|pending| pending.progress.deadline).min();
         let stop = deadline.filter(|at| *at <= limit);
-        let has_fired = self.host.step(stop.unwrap_or(limit));
+        let has_fired = self.machine.step(stop.unwrap_or(limit));
         self.resume_pending()?;
         Ok(has_fired || stop.is_some())
     }
@@ -203,14 +204,14 @@ impl Runner {
             if pending.is_over {
                 continue;
             }
-            let (call, until) = (pending.call.clone(), pending.until);
-            match self.host.resume(pending.waiting.clone()) {
-                Progress::Waits(waiting) => self.pending[at].waiting = waiting,
-                Progress::Done(outcome) => {
-                    self.pending[at].is_over = true;
-                    let returned = self.check_return_time(until);
-                    self.pending[at].wrong = returned.and(self.check(&call, outcome)).err();
-                }
+            let (call, until, mut progress) =
+                (pending.call.clone(), pending.until, pending.progress);
+            let outcome = self.attempt(&call, &mut progress)?;
+            self.pending[at].progress = progress;
+            if let Some(outcome) = outcome {
+                self.pending[at].is_over = true;
+                let returned = self.check_return_time(until);
+                self.pending[at].wrong = returned.and(self.check(&call, outcome)).err();
             }
         }
         match self.pending.iter_mut().find_map(|pending| pending.wrong.take()) {
@@ -220,7 +221,7 @@ impl Runner {
     }
 
     fn check_return_time(&self, until: Instant) -> Result<(), Wrong> {
-        let now = self.host.now();
+        let now = self.machine.now();
         let off = now.since(until).max(until.since(now));
         if off <= self.tolerance {
             return Ok(());
@@ -235,7 +236,7 @@ impl Runner {
             let expected = format!("returns at {} s", seconds(pending.until.since(self.start)));
             return Err((pending.line, Wrong::new(expected, "still blocks at the script's end")));
         }
-        match self.host.take_packet() {
+        match self.machine.take_packet() {
             Some(packet) => Err((0, Wrong::new("nothing more leaves", self.shown(&packet)))),
             None => Ok(()),
         }

@@ -8,7 +8,7 @@ use rxo_wire::{FlowKey, TcpFlags};
 use super::flow::{Flow, timestamp};
 use super::wire::{self, Seen, pattern_byte};
 use super::{FAR, Runner, Wrong, seconds};
-use crate::host::{Packet, flow_key};
+use crate::machine::{Packet, flow_key};
 use crate::script::{Icmp, Mark, Segment, SegmentOption};
 
 impl Runner {
@@ -20,7 +20,7 @@ impl Runner {
         let from_peer = flow.pair.reversed();
         let packet = wire::build(&from_peer, &live, segment.seq.wrapping_sub(1))
             .map_err(|error| Wrong::new("a segment that fits a packet", error.to_string()))?;
-        self.host.deliver(&packet);
+        self.machine.deliver(&packet);
         Ok(())
     }
 
@@ -30,7 +30,7 @@ impl Runner {
         };
         let seq = flow.live_seq(icmp.seq.unwrap_or(0));
         let packet = super::icmp::build(&flow.pair, icmp, seq)?;
-        self.host.deliver(&packet);
+        self.machine.deliver(&packet);
         Ok(())
     }
 
@@ -41,7 +41,7 @@ impl Runner {
         expected: &Segment,
         window: Option<(Instant, Instant)>,
     ) -> Result<(), Wrong> {
-        let latest = window.map_or(self.host.now() + FAR, |(_, latest)| latest + self.tolerance);
+        let latest = window.map_or(self.machine.now() + FAR, |(_, latest)| latest + self.tolerance);
         let first = self.next_packet(expected, latest)?;
         let at = first.at;
         let (_, mut whole) = self.shown_as(&first, expected)?;
@@ -59,7 +59,7 @@ impl Runner {
     /// The next packet that leaves, by `latest`.
     fn next_packet(&mut self, expected: &Segment, latest: Instant) -> Result<Packet, Wrong> {
         loop {
-            if let Some(packet) = self.host.take_packet() {
+            if let Some(packet) = self.machine.take_packet() {
                 return Ok(packet);
             }
             if !self.step(latest)? {

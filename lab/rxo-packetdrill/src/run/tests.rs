@@ -97,7 +97,7 @@ fn call() -> impl Strategy<Value = String> {
         "close(4) = ...",
         "close(3) = ...",
         "shutdown(4, SHUT_WR) = ...",
-        "setsockopt(4, SOL_TCP, TCP_CORK, [1], 4) = ...",
+        "setsockopt(4, SOL_TCP, TCP_NODELAY, [1], 4) = ...",
         "setsockopt(4, SOL_TCP, TCP_USER_TIMEOUT, [10], 4) = ...",
         "setsockopt(4, SOL_SOCKET, SO_KEEPALIVE, [1], 4) = ...",
         "setsockopt(4, SOL_SOCKET, SO_SNDBUF, [1], 4) = ...",
@@ -126,11 +126,11 @@ proptest! {
         }
     }
 
-    /// Any bytes as a packet, for the host alone.
+    /// Any bytes as a packet, for the machine alone.
     #[test]
-    fn no_bytes_make_the_host_panic(packet in prop::collection::vec(any::<u8>(), 0..120)) {
-        let settings = crate::host::Settings::default();
-        let mut host = crate::host::VirtualHost::new(settings, rxo_frame::Instant::ZERO);
-        host.deliver(&packet);
+    fn no_bytes_make_the_machine_panic(packet in prop::collection::vec(any::<u8>(), 0..120)) {
+        let settings = crate::machine::Settings::default();
+        let mut machine = crate::machine::Machine::new(settings, rxo_frame::Instant::ZERO);
+        machine.deliver(&packet);
     }
 }

@@ -110,7 +110,7 @@ impl<'a> Lexer<'a> {
         Ok(inside)
     }
 
-    /// The text between two `quote` characters. A backslash protects the next character.
+    /// The text between two `quote` characters. A backslash protects the next character, or continues the line.
     fn quoted(&mut self, quote: char) -> Result<String, ScriptError> {
         let line = self.line;
         self.take(quote.len_utf8());
@@ -118,7 +118,10 @@ impl<'a> Lexer<'a> {
         let mut characters = self.rest.char_indices();
         while let Some((at, character)) = characters.next() {
             match character {
-                '\\' => text.extend(characters.next().map(|(_, kept)| kept)),
+                '\\' => {
+                    let kept = characters.next().map(|(_, kept)| kept);
+                    text.extend(kept.map(|kept| if kept == '\n' { ' ' } else { kept }));
+                }
                 end if end == quote => {
                     self.take(at + end.len_utf8());
                     return Ok(text);

@@ -139,7 +139,9 @@ pub(crate) const LAYERS: &[Layer] = &[
         &[
             ("rxo-wire", "builds and reads the packets of scripts"),
             ("rxo-frame", "virtual time"),
-            ("rxo-tcp", "the connections that scripts are about"),
+            ("rxo-tcp", "settings and states of connections"),
+            ("rxo-device", "the link in memory that scripts are on"),
+            ("rxo-host", "the host that scripts are about"),
         ],
     ),
     layer(
@@ -339,11 +341,6 @@ pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
     ("rxo-virtqueue", "src/memory", "memory shared with a guest"),
     ("rxo-driver", "", "system calls and memory-mapped rings"),
     ("rxo-coalesce", "tests/no_allocation/counting.rs", "an allocator that counts"),
-    (
-        "rxo-packetdrill",
-        "src/face",
-        "the table of functions that packetdrill, a program in C, calls",
-    ),
     ("rxo-capi", "src/", "pointers of programs in C"),
     ("rxo-testbed", "src/sys", "namespaces and sockets"),
     ("rxo-bench", "src/contender/dpdk", "a rival written in C"),

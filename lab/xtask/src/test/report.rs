@@ -183,14 +183,14 @@ mod tests {
     #[test]
     fn a_step_that_cannot_run_has_not_passed() {
         let mut report = Report::default();
-        report.begin("packetdrill", "scripts");
+        report.begin("dpdk", "rivals");
         report.not_run("it is not installed".to_owned());
         assert!(report.end(Ok(())).is_none());
         let line = &report.lines[0];
         assert_eq!(line.ending(), "not run: it is not installed");
         let summary = report.summary();
-        assert!(summary.contains("\npacketdrill     not run        -        -\n"), "{summary}");
-        assert!(summary.contains("\nnot run (packetdrill): it is not installed\n"), "{summary}");
+        assert!(summary.contains("\ndpdk            not run        -        -\n"), "{summary}");
+        assert!(summary.contains("\nnot run (dpdk): it is not installed\n"), "{summary}");
         assert!(summary.ends_with("\n0 passed, 0 failed\n"), "{summary}");
         assert!(!report.has_failed());
     }

@@ -12,7 +12,7 @@ use super::tools::needs_tool;
 use super::{c, clusters, dpdk, fuzz, live, no_std, python, tools};
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
-use crate::{api, apt, deny, layers, package, packetdrill, quotes, rfc};
+use crate::{api, apt, deny, layers, package, quotes, rfc};
 
 /// One thing that must hold.
 pub(super) struct Step {
@@ -82,12 +82,6 @@ pub(super) const STEPS: &[Step] = &[
     ),
     step(When::Ci, "guest", "a real Linux guest, in emulation, behind rxo", live::run_guest),
     step(When::Ci, "fuzz", "every fuzz target from the kept corpus, two at a time", fuzz::run),
-    step(
-        When::Ci,
-        "packetdrill",
-        "the scripts by packetdrill itself, where it is installed",
-        packetdrill,
-    ),
     step(When::Ci, "deny", "licences, advisories and sources of the dependencies", deny),
     step(When::All, "test-release", "integration tests, as released", test_release),
     step(
@@ -259,14 +253,6 @@ fn test_release(scene: &Scene, report: &mut Report) -> Result<()> {
     let arguments =
         format!("test {RELEASED} --no-fail-fast --workspace{tests} --examples {features}");
     scene.test(scene.cargo(&arguments), report)
-}
-
-/// The project's own runner has them in `test`, on every machine.
-fn packetdrill(scene: &Scene, report: &mut Report) -> Result<()> {
-    if let Some(why_not) = packetdrill::check(&scene.workspace)? {
-        report.not_run(why_not.to_owned());
-    }
-    Ok(())
 }
 
 fn bench_once(scene: &Scene, report: &mut Report) -> Result<()> {
