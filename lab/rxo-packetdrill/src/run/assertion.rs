@@ -14,7 +14,8 @@ impl Runner {
     pub(super) fn code(&mut self, code: &str) -> Result<(), Wrong> {
         let info = self.info()?;
         let whole = code.replace("\\\n", " ");
-        for statement in whole.split(['\n', ';']).map(str::trim).filter(|text| !text.is_empty()) {
+        for statement in whole.split(['\n', ';']).map(str::trim).filter(|text| !says_nothing(text))
+        {
             let assertion: Assertion = statement.parse()?;
             assertion.check(&info)?;
         }
@@ -25,6 +26,17 @@ impl Runner {
         let info = self.under_test.and_then(|fd| self.machine.info(fd).ok());
         info.ok_or_else(|| Wrong::new("a connection to look at", "none"))
     }
+}
+
+/// Whether `statement` is empty, a comment, or gives a name the number that it has anyway.
+fn says_nothing(statement: &str) -> bool {
+    let is_known = |(name, value): (&str, &str)| {
+        let number = constant(name.trim()).map(Operand::Number);
+        number.is_some() && operand(value.trim()) == number
+    };
+    statement.is_empty()
+        || statement.starts_with('#')
+        || statement.split_once(" = ").is_some_and(is_known)
 }
 
 /// `5000 <= tcpi_rtt <= 20000`: each operand is compared with the next.
@@ -136,7 +148,8 @@ fn comparison(word: &str) -> Option<Comparison> {
 
 fn operand(word: &str) -> Option<Operand> {
     if word.starts_with(|c: char| c.is_ascii_digit()) {
-        return word.parse().ok().map(Operand::Number);
+        let hexadecimal = word.strip_prefix("0x").map(|digits| u64::from_str_radix(digits, 16));
+        return hexadecimal.unwrap_or_else(|| word.parse()).ok().map(Operand::Number);
     }
     let is_name = word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     is_name.then(|| Operand::Field(word.to_owned()))
@@ -180,6 +193,16 @@ mod tests {
         assert_eq!(between, Assertion { first: Operand::Number(5), rest: rest.to_vec() });
         for refused in ["import os", "assert tcpi_rtt", "assert tcpi_rtt / 2 == 1", "cwnd = 1"] {
             assert!(refused.parse::<Assertion>().is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn only_names_that_have_a_number_may_be_given_it() {
+        for nothing in ["", "# why", "TCP_INFINITE_SSTHRESH = 0x7fffffff"] {
+            assert!(says_nothing(nothing), "{nothing}");
+        }
+        for something in ["TCP_INFINITE_SSTHRESH = 5", "x = 5", "assert tcpi_rtt == 1"] {
+            assert!(!says_nothing(something), "{something}");
         }
     }
 }

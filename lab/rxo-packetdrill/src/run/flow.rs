@@ -16,7 +16,7 @@ pub(super) struct Flow {
     pub(super) pair: FlowKey,
     /// Offset from a script's numbers to our numbers; known once our SYN has left.
     local: Option<u32>,
-    /// Offset for the numbers of the script's side; known once its SYN has arrived.
+    /// The number of the script's SYN, once it has arrived. It and those that follow are used as they are.
     remote: Option<u32>,
     /// Our timestamps by those of the script.
     timestamps: BTreeMap<u32, u32>,
@@ -36,8 +36,6 @@ impl Flow {
         let mut live = segment.clone();
         if is_syn {
             self.remote.get_or_insert(segment.seq);
-        } else {
-            live.seq = segment.seq.wrapping_add(self.remote.unwrap_or(0));
         }
         live.ack = segment.ack.map(|ack| ack.wrapping_add(local));
         for option in live.options.iter_mut().flatten() {
@@ -54,6 +52,11 @@ impl Flow {
             }
         }
         live
+    }
+
+    /// Where the payload of the script's `segment` begins in the stream.
+    pub(super) fn offset_of(&self, segment: &Segment) -> u32 {
+        segment.seq.wrapping_sub(self.remote.unwrap_or(0)).wrapping_sub(1)
     }
 
     /// The sequence number that a message about our segment `seq` must quote.
@@ -74,19 +77,11 @@ impl Flow {
         if live.flags.contains(TcpFlags::SYN) && self.local.is_none() {
             self.local = Some(live.seq.wrapping_sub(expected.seq));
         }
-        let remote = self.remote.unwrap_or(0);
         let mut shown = live.clone();
         shown.seq = live.seq.wrapping_sub(self.local.unwrap_or(0));
-        shown.ack = live.ack.map(|ack| ack.wrapping_sub(remote));
         let said = timestamp(expected).map(|(value, _)| value);
         for option in shown.options.iter_mut().flatten() {
             match option {
-                SegmentOption::Sack(blocks) => {
-                    for (start, end) in blocks {
-                        *start = start.wrapping_sub(remote);
-                        *end = end.wrapping_sub(remote);
-                    }
-                }
                 SegmentOption::Timestamp { value, .. } => {
                     *value = self.script_timestamp(*value, said);
                 }

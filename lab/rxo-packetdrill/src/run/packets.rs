@@ -18,7 +18,7 @@ impl Runner {
         let flow = self.flow.get_or_insert_with(|| Flow::new(pair));
         let live = flow.live(segment);
         let from_peer = flow.pair.reversed();
-        let packet = wire::build(&from_peer, &live, segment.seq.wrapping_sub(1))
+        let packet = wire::build(&from_peer, &live, flow.offset_of(segment))
             .map_err(|error| Wrong::new("a segment that fits a packet", error.to_string()))?;
         self.machine.deliver(&packet);
         Ok(())

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::run;
+use super::{run, run_foreign};
 
 fn failure(script: &str) -> String {
     run("test.pkt", script).expect_err("the script is wrong").to_string()
@@ -54,6 +54,59 @@ fn what_is_left_over_is_a_failure() {
     assert!(said.contains("still blocks at the script's end"), "{said}");
     let said = failure(&format!("{OPEN}+0 read(4, ..., 9) = 1"));
     assert!(said.contains("read blocks"), "{said}");
+}
+
+/// packetdrill does not see what its scripts leave out at their end.
+#[test]
+fn what_leaves_after_a_foreign_script_is_not_looked_at() {
+    let script = format!("{OPEN}+0 write(4, ..., 10) = 10");
+    assert!(run("own", &script).is_err());
+    run_foreign("foreign", &script).unwrap();
+    let blocks = format!("{OPEN}+0...0.3 read(4, ..., 9) = 1");
+    assert!(run_foreign("foreign", &blocks).is_err());
+}
+
+/// Numbers of the script's side count from wherever its SYN is.
+#[test]
+fn numbers_of_the_scripts_side_are_used_as_they_are() {
+    let script = "
+ 0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < S 4294967290:4294967290(0) win 32792 <mss 1000,sackOK,nop,nop>
++0 > S. 0:0(0) ack 4294967291 <mss 1460,nop,nop,sackOK>
++.1 < . 4294967291:4294967291(0) ack 1 win 32792
++0 accept(3, ..., ...) = 4
++0 < P. 14:24(10) ack 1 win 32792
++0 > . 1:1(0) ack 4294967291 <nop,nop,sack 14:24>
++0 < P. 4294967291:14(19) ack 1 win 32792
++0 > . 1:1(0) ack 24
++0 read(4, ..., 100) = 29
+";
+    run("numbers", script).unwrap();
+}
+
+#[test]
+fn options_of_a_listener_count_for_what_it_accepts_from_then_on() {
+    let script = "
+ 0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 setsockopt(3, SOL_TCP, TCP_MAXSEG, [700], 4) = 0
++0 < S 0:0(0) win 32792 <mss 1000>
++0 > S. 0:0(0) ack 1 <mss 700>
+";
+    run("options", script).unwrap();
+}
+
+/// Another connection needs another host, which cannot be had while the first is in use.
+#[test]
+fn a_connection_keeps_the_settings_that_it_began_with() {
+    let said = failure(&format!(
+        "{OPEN}+0 `sysctl net.ipv4.tcp_sack=0`\n+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 5\n\
+         +0 fcntl(5, F_SETFL, O_NONBLOCK) = 0\n+0 connect(5, ..., ...) = -1 EINPROGRESS"
+    ));
+    assert!(said.contains("got       -1 EOPNOTSUPP"), "{said}");
 }
 
 #[test]

@@ -90,7 +90,7 @@ pub struct Segment {
     pub seq: u32,
     /// Payload, in bytes.
     pub text_bytes: u32,
-    /// SEG.ACK; `None` without the ACK flag.
+    /// SEG.ACK; `None` if there is neither a number nor the ACK flag.
     pub ack: Option<u32>,
     /// SEG.WND as it stands in the header; `None` is any.
     pub window: Option<u16>,

@@ -47,10 +47,11 @@ impl Parser {
     fn segment(&mut self) -> Result<Segment, ScriptError> {
         let flags = self.flags()?;
         let (seq, text_bytes) = self.range()?;
-        let ack = if self.takes_word("ack") { Some(self.number("a number")?) } else { None };
-        if ack.is_some() != flags.contains(TcpFlags::ACK) {
-            return Err(self.expected("ack where the flags have `.`, and only there"));
-        }
+        // As in packetdrill, the number may stand without the flag, and the flag without a number.
+        let ack = match self.takes_word("ack") {
+            true => Some(self.number("a number")?),
+            false => flags.contains(TcpFlags::ACK).then_some(0),
+        };
         let window = if self.takes_word("win") { Some(self.number("a window")?) } else { None };
         let urgent = if self.takes_word("urg") { self.number("a pointer")? } else { 0 };
         let options = self.options()?;
