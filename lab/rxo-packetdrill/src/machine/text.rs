@@ -68,9 +68,6 @@ impl Machine {
 
 impl Stream {
     fn read(&mut self, bytes: usize, peeks: bool) -> Result<Answer, Errno> {
-        if !self.was_open() && self.end().is_none() {
-            return Err(Errno::ENOTCONN);
-        }
         let mut data = vec![0; bytes];
         let read = if peeks { self.tcp.peek(&mut data) } else { (&self.tcp).read(&mut data) };
         let read = self.once(read, Ok(0))?;

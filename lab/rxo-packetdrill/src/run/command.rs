@@ -85,12 +85,13 @@ fn evaluated(value: &str) -> String {
 
 /// A file that is named by a script names no others.
 pub(super) const DEEPEST: u8 = 1;
-/// Metrics of earlier connections, queueing disciplines, what the device segments, Linux's default for HyStart, and
-/// restoring what other scripts have set: each script has a new host.
+/// Metrics of earlier connections, queues that drop nothing, what the device segments, Linux's default for HyStart,
+/// and restoring what other scripts have set: each script has a new host.
 const DO_NOTHING: &[&str] = &[
     "#",
     "ip tcp_metrics flush",
-    "tc qdisc",
+    "tc qdisc add dev tun0 root pfifo",
+    "tc qdisc replace dev tun0 root fq",
     "ethtool -K tun0 tso",
     "echo 3 > /sys/module/tcp_cubic/parameters/hystart_detect",
     "/tmp/sysctl_restore_",

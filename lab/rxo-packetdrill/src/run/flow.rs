@@ -56,7 +56,9 @@ impl Flow {
 
     /// Where the payload of the script's `segment` begins in the stream.
     pub(super) fn offset_of(&self, segment: &Segment) -> u32 {
-        segment.seq.wrapping_sub(self.remote.unwrap_or(0)).wrapping_sub(1)
+        let first = self.remote.unwrap_or(0).wrapping_add(1);
+        let syn = u32::from(segment.flags.contains(TcpFlags::SYN));
+        segment.seq.wrapping_add(syn).wrapping_sub(first)
     }
 
     /// The sequence number that a message about our segment `seq` must quote.

@@ -55,13 +55,20 @@ fn numbers(icmp: &Icmp, is_v4: bool) -> Option<(u8, u8)> {
     Some(match (icmp.kind.as_str(), icmp.code.as_deref(), is_v4) {
         ("unreachable", Some("net_unreachable"), true) => (3, 0),
         ("unreachable", Some("host_unreachable"), true) => (3, 1),
-        ("unreachable", Some("proto_unreachable"), true) => (3, 2),
+        ("unreachable", Some("proto_unreachable" | "protocol_unreachable"), true) => (3, 2),
         ("unreachable", Some("port_unreachable"), true) => (3, 3),
         ("unreachable", Some("frag_needed"), true) => (3, 4),
+        ("unreachable", Some("net_prohibited"), true) => (3, 9),
+        ("unreachable", Some("host_prohibited"), true) => (3, 10),
+        ("unreachable", Some("packet_filtered"), true) => (3, 13),
         ("source_quench", None, true) => (4, 0),
+        ("time_exceeded", Some("ttl_exceeded_in_transit"), true) => (11, 0),
         ("unreachable", Some("no_route"), false) => (1, 0),
         ("unreachable", Some("port_unreachable"), false) => (1, 4),
+        ("unreachable", Some("admin_prohibited"), false) => (1, 1),
         ("packet_too_big", None, false) => (2, 0),
+        ("time_exceeded", Some("exceeded_hop_limit"), false) => (3, 0),
+        ("parameter_problem", Some("unknown_next_header"), false) => (4, 1),
         _ => return None,
     })
 }
@@ -109,5 +116,7 @@ fn put_checksum(message: &mut [u8], seed: u16) {
     }
 }
 
-const KNOWN: &str = "unreachable with net_, host_, proto_, port_unreachable, frag_needed or \
-     no_route; source_quench; packet_too_big";
+const KNOWN: &str = "unreachable with net_, host_, proto_, port_unreachable, net_, host_, \
+     admin_prohibited, packet_filtered, frag_needed or no_route; source_quench; packet_too_big; \
+     time_exceeded with ttl_exceeded_in_transit or exceeded_hop_limit; parameter_problem with \
+     unknown_next_header";
