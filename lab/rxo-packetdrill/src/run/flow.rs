@@ -83,11 +83,8 @@ impl Flow {
         shown.seq = live.seq.wrapping_sub(self.local.unwrap_or(0));
         let said = timestamp(expected).map(|(value, _)| value);
         for option in shown.options.iter_mut().flatten() {
-            match option {
-                SegmentOption::Timestamp { value, .. } => {
-                    *value = self.script_timestamp(*value, said);
-                }
-                _ => {}
+            if let SegmentOption::Timestamp { value, .. } = option {
+                *value = self.script_timestamp(*value, said);
             }
         }
         shown
