@@ -148,3 +148,118 @@ fn tunnel(outer: &Parsed, inside: &Inside) -> GsoTunnel {
         _ => GsoTunnel::OTHER,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::num::NonZeroU16;
+    extern crate std;
+    use std::vec::Vec;
+
+    use rxo_wire::build::{EthernetHeader, Ipv4Header, Ipv6Header, TcpHeader, UdpHeader};
+
+    use super::*;
+
+    /// A frame with a segment or datagram of `payload`.
+    fn frame(is_v6: bool, protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let transport = if protocol == 6 { 20 } else { 8 };
+        let ip_bytes = if is_v6 { 40 } else { 20 };
+        let mut frame = std::vec![0; 14 + ip_bytes + transport + payload.len()];
+        let ethertype = if is_v6 { 0x86dd } else { 0x0800 };
+        let link = EthernetHeader { ethertype, ..EthernetHeader::default() };
+        let rest = link.write(&mut frame).unwrap();
+        let payload_bytes = transport + payload.len();
+        let rest = match is_v6 {
+            true => Ipv6Header { next_header: protocol, payload_bytes, ..Ipv6Header::default() }
+                .write(rest),
+            false => Ipv4Header { protocol, payload_bytes, ..Ipv4Header::default() }.write(rest),
+        };
+        let rest = rest.unwrap();
+        let rest = match protocol {
+            6 => TcpHeader::default().write(rest),
+            _ => UdpHeader { payload_bytes: payload.len(), ..UdpHeader::default() }.write(rest),
+        };
+        rest.unwrap().copy_from_slice(payload);
+        frame
+    }
+
+    fn gso(kind: GsoKind) -> Option<Gso> {
+        Some(Gso::new(kind, NonZeroU16::new(100).unwrap()))
+    }
+
+    fn partial(start: usize, offset: u16) -> ChecksumStatus {
+        ChecksumStatus::Partial { start: start as u16, offset }
+    }
+
+    const VXLAN: [u8; 8] = [8, 0, 0, 0, 0, 0, 7, 0];
+
+    /// What is said is that of the frame itself, of a packet inside, or a lie.
+    #[test]
+    fn each_description_is_compared_with_the_frame() {
+        let tcp = frame(false, 6, &[7; 500]);
+        let tcp_v6 = frame(true, 6, &[7; 500]);
+        let udp = frame(false, 17, &[7; 500]);
+        let vxlan = frame(false, 17, &[&VXLAN[..], &frame(true, 6, &[7; 500])].concat());
+        let inside = 14 + 20 + 8 + 8 + 14 + 40;
+        let named = GsoTunnel::udp(UdpTunnel {
+            outer_transport: 34,
+            inner_network: 64,
+            is_outer_v6: false,
+            has_checksum: false,
+        });
+        let own = Ok(None);
+        let rows = [
+            ("its own", &tcp, GsoKind::TcpV4, partial(34, 16), own),
+            ("its own, verified", &tcp, GsoKind::TcpV4, ChecksumStatus::Verified, own),
+            ("its own, IPv6", &tcp_v6, GsoKind::TcpV6, partial(54, 16), own),
+            ("its own, UDP", &udp, GsoKind::Udp, partial(34, 6), own),
+            ("that inside", &vxlan, GsoKind::TcpV6, partial(inside, 16), Ok(Some(named))),
+            ("another version", &tcp, GsoKind::TcpV6, partial(34, 16), Err(Invalid::Gso)),
+            (
+                "another version inside",
+                &vxlan,
+                GsoKind::TcpV4,
+                partial(inside, 16),
+                Err(Invalid::Gso),
+            ),
+            ("another protocol", &udp, GsoKind::TcpV4, partial(34, 16), Err(Invalid::Gso)),
+            ("datagrams of a segment", &tcp, GsoKind::Udp, partial(34, 6), Err(Invalid::Gso)),
+            ("another place", &tcp, GsoKind::TcpV4, partial(36, 16), Err(Invalid::Gso)),
+            (
+                "another place inside",
+                &vxlan,
+                GsoKind::TcpV6,
+                partial(inside + 2, 16),
+                Err(Invalid::Gso),
+            ),
+            (
+                "inside, of whom nothing shows it",
+                &vxlan,
+                GsoKind::TcpV6,
+                ChecksumStatus::Verified,
+                Err(Invalid::Gso),
+            ),
+            ("outside", &tcp, GsoKind::TcpV4, partial(tcp.len(), 16), Err(Invalid::Checksum)),
+            ("no segments", &tcp, GsoKind::AckTemplate, partial(34, 16), Err(Invalid::Gso)),
+        ];
+        for (what, frame, kind, status, expected) in rows {
+            let said = admit(LinkKind::Ethernet, frame, (status, gso(kind)));
+            let tunnel = said.map(|(_, gso)| gso.and_then(|gso| gso.tunnel));
+            assert_eq!(tunnel, expected, "{what}");
+            let checksums = Checksums::Partial;
+            let cut =
+                gso(kind).map(|gso| segments(LinkKind::Ethernet, frame, (status, gso), checksums));
+            assert!(
+                expected == Err(Invalid::Checksum) || cut.unwrap().is_ok() == expected.is_ok(),
+                "{what}"
+            );
+        }
+        assert_eq!(
+            admit(LinkKind::Ethernet, &tcp[..40], (partial(20, 6), gso(GsoKind::TcpV4))),
+            Err(Invalid::Headers)
+        );
+        assert_eq!(
+            admit(LinkKind::Ethernet, &tcp, (partial(99, 3), None)),
+            Ok((partial(99, 3), None))
+        );
+    }
+}

@@ -358,6 +358,30 @@ mod tests {
     }
 
     #[test]
+    fn a_tunnel_is_named_in_the_long_header_and_not_in_a_short_one() {
+        let named = UdpTunnel {
+            outer_transport: 34,
+            inner_network: 64,
+            is_outer_v6: false,
+            has_checksum: true,
+        };
+        for is_outer_v6 in [false, true] {
+            let tunnel = Some(GsoTunnel::udp(UdpTunnel { is_outer_v6, ..named }));
+            let gso = Some(Gso { tunnel, ..gso(GsoKind::TcpV4, false) });
+            let offload = Offload { checksum: PARTIAL, gso, header_bytes: 0 };
+            let bytes = VnetHeader::for_packet(offload, 0).to_tunnel_bytes();
+            assert_eq!(bytes[..2], [1 | 8, if is_outer_v6 { 0x41 } else { 0x21 }]);
+            assert_eq!(bytes[20..], [34, 0, 64, 0]);
+            assert_eq!(VnetHeader::read_long(&bytes, 24).unwrap().gso(), gso);
+            let short = VnetHeader::read_long(&bytes, 12).unwrap().gso().unwrap();
+            assert_eq!(short.tunnel, Some(GsoTunnel::OTHER));
+            let tagged = VnetHeader::for_packet(offload, 4).to_tunnel_bytes();
+            assert_eq!(tagged[20..], [38, 0, 68, 0]);
+        }
+        assert_eq!(VnetHeader::read_long(&[0; 23], 24), None);
+    }
+
+    #[test]
     fn an_inserted_tag_moves_the_checksum_and_the_header_end() {
         let gso = Some(gso(GsoKind::TcpV4, false));
         let offload = Offload { checksum: PARTIAL, gso, header_bytes: 66 };

@@ -3,7 +3,9 @@
 use std::net::Ipv6Addr;
 use std::num::NonZeroU16;
 
-use rxo_frame::{ChecksumStatus, Frame, Gather, Gso, GsoKind, Instant, Offload, VlanTag};
+use rxo_frame::{
+    ChecksumStatus, Frame, Gather, Gso, GsoKind, GsoTunnel, Instant, Offload, VlanTag,
+};
 use rxo_wire::build::{EthernetHeader, Ipv4Header, Ipv6Header, TcpHeader, UdpHeader};
 use rxo_wire::checksum::pseudo_header;
 use rxo_wire::parse;
@@ -26,6 +28,33 @@ pub(crate) fn tcp(payload: usize) -> Vec<u8> {
     let seed = pseudo_header(&parse(&bytes).unwrap().key, 6, 20 + payload as u32);
     bytes[14 + 20 + 16..][..2].copy_from_slice(&seed.fold().to_be_bytes());
     bytes
+}
+
+/// Ethernet, IPv4, UDP and VXLAN.
+pub(crate) const VXLAN_BYTES: usize = 14 + 20 + 8 + 8;
+
+/// A datagram of a VXLAN, without checksum, that carries [`tcp`] with `payload` bytes.
+pub(crate) fn vxlan(payload: usize) -> Vec<u8> {
+    let inner = tcp(payload);
+    let mut bytes = vec![0; VXLAN_BYTES];
+    bytes.extend(&inner);
+    let link = EthernetHeader { ethertype: 0x0800, ..EthernetHeader::default() };
+    let rest = link.write(&mut bytes).unwrap();
+    let ip = Ipv4Header { protocol: 17, payload_bytes: 16 + inner.len(), ..Ipv4Header::default() };
+    let rest = ip.write(rest).unwrap();
+    let udp =
+        UdpHeader { source_port: 50_000, destination_port: 4_789, payload_bytes: 8 + inner.len() };
+    udp.write(rest).unwrap()[0] = 8;
+    bytes
+}
+
+/// `bytes` of [`vxlan`] as a kernel describes them, by the headers inside, in segments of `size` bytes.
+pub(crate) fn large_in_vxlan(bytes: &[u8], size: u16, tunnel: Option<GsoTunnel>) -> Frame<&[u8]> {
+    let start = (VXLAN_BYTES + 14 + 20) as u16;
+    let size = NonZeroU16::new(size).unwrap();
+    let gso = Some(Gso { tunnel, ..Gso::new(GsoKind::TcpV4, size) });
+    let checksum = ChecksumStatus::Partial { start, offset: 16 };
+    Frame { checksum, gso, ..Frame::new(bytes, Instant::ZERO) }
 }
 
 /// Ethernet, IPv6 and TCP.

@@ -48,6 +48,11 @@ const REASONS: &[(&str, &str, &str)] = &[
         "UDP to the port of a tunnel (VXLAN, Geneve, GTP-U, IPsec and others): the packets in it are not looked at",
         "",
     ),
+    (
+        "checksum_elsewhere",
+        "a checksum is to be completed that is not the packet's own, but that of a packet inside",
+        "",
+    ),
     ("udp_length", "UDP without payload, or with another length than the packet has room for", ""),
     (
         "udp_checksum_zero",

@@ -3,9 +3,12 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
 
-use rxo_frame::{ChecksumStatus, Frame, Gso, Instant, Offload, VlanTag};
+use rxo_frame::{ChecksumStatus, Frame, Gso, GsoTunnel, Instant, Offload, UdpTunnel, VlanTag};
+use rxo_wire::tunnel::inside_at;
+use rxo_wire::{Transport, parse};
 
 use super::*;
+use crate::virtio_net::samples::{VXLAN_BYTES, large_in_vxlan, tcp, vxlan};
 
 /// A kernel that answers by a script: how many packets it takes, and the error after those. With
 /// an empty script it takes everything.
@@ -360,4 +363,66 @@ fn every_packet_has_its_own_header_and_its_own_tag() {
     assert_eq!(sealed.list()[1].bytes, 60);
     let starts: Vec<_> = (0..3).map(|n| sealed.pieces(n)[0].iov_base as usize).collect();
     assert!(starts[0] != starts[1] && starts[1] != starts[2]);
+}
+
+/// Takes everything, and keeps it.
+#[derive(Debug, Default)]
+struct Keeper(Vec<Vec<u8>>);
+
+impl Writer for Keeper {
+    fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
+        let all = from..batch.list().len();
+        let packets = all.clone().map(|n| batch.slices(n).collect::<Vec<_>>().concat());
+        self.0.extend(packets);
+        Written { sent: all.len(), submissions: 1, ..Written::default() }
+    }
+}
+
+/// What is sent of a GSO frame in a VXLAN between two other frames, and the notices.
+fn sent_around_a_tunnel(takes_tunnels: bool) -> (Vec<Vec<u8>>, Vec<String>) {
+    let (whole, small) = (vxlan(2_500), tcp(10));
+    let tunnel = GsoTunnel::udp(UdpTunnel {
+        outer_transport: 34,
+        inner_network: (VXLAN_BYTES + 14) as u8,
+        is_outer_v6: false,
+        has_checksum: false,
+    });
+    let large = large_in_vxlan(&whole, 1_000, Some(tunnel));
+    let other = Frame::new(&small[..], Instant::ZERO);
+    let form = Form { takes_tunnels, ..Form::ETHERNET };
+    let mut transmitter = Transmitter::new(Keeper::default(), form);
+    transmitter.transmit([other, large, large, other].into_iter()).unwrap();
+    assert!(!transmitter.is_blocked());
+    let notices = std::iter::from_fn(|| transmitter.take_notice()).collect();
+    (std::mem::take(&mut transmitter.writer.0), notices)
+}
+
+#[test]
+fn a_gso_frame_of_a_tunnel_is_named_where_that_is_possible() {
+    let (sent, notices) = sent_around_a_tunnel(true);
+    let lengths: Vec<_> = sent.iter().map(Vec::len).collect();
+    let (small, large) = (24 + tcp(10).len(), 24 + vxlan(2_500).len());
+    assert_eq!(lengths, [small, large, large, small]);
+    assert_eq!((sent[1][1], &sent[1][20..24]), (0x21, &[34, 0, 64, 0][..]));
+    assert!(notices.is_empty());
+}
+
+#[test]
+fn a_gso_frame_of_a_tunnel_leaves_in_segments_and_in_its_place_elsewhere() {
+    let (sent, notices) = sent_around_a_tunnel(false);
+    let lengths: Vec<_> = sent.iter().map(|bytes| bytes.len() - 10).collect();
+    let segment = |payload| vxlan(payload).len();
+    let parts = [segment(1_000), segment(1_000), segment(500)];
+    assert_eq!(lengths, [&[tcp(10).len()], &parts[..], &parts[..], &[tcp(10).len()]].concat());
+    // The inner checksum is left to the device, no segment is a GSO frame, and the user is told once.
+    assert!(sent[1..7].iter().all(|bytes| bytes[..2] == [1, 0]));
+    let outer: Vec<_> = sent[1..4].iter().map(|bytes| parse(&bytes[10..]).unwrap()).collect();
+    assert!(outer.iter().all(|parsed| parsed.ip.checksum_ok));
+    let inner = |n: usize| inside_at(&sent[n][10..], &outer[n - 1], 84).unwrap().parsed.transport;
+    let seq = |n: usize| match inner(n) {
+        Transport::Tcp(tcp) => tcp.seq.0,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([seq(1), seq(2), seq(3)], [0, 1_000, 2_000]);
+    assert_eq!(notices, [CUT_NOTICE]);
 }
