@@ -85,6 +85,7 @@ fn config(settings: &Settings) -> Result<HostConfig, HostError> {
         tcp: settings.config.clone(),
         memory_bytes: MEMORY_BYTES,
         syn_cookies: settings.syn_cookies,
+        time_waits: TIME_WAITS,
         ..HostConfig::new(addresses, SECRET)
     })
 }
@@ -93,6 +94,8 @@ fn config(settings: &Settings) -> Result<HostConfig, HostError> {
 const MOST_TURNS: u32 = 10_000;
 /// So much that it never limits a buffer; only what is used is allocated.
 const MEMORY_BYTES: u64 = 1 << 40;
+/// More than a script has. Memory for them is allocated with the host, and scripts make many hosts.
+const TIME_WAITS: usize = 64;
 /// The same in every run, so that a script has one outcome.
 const SECRET: [u64; 2] = [0x7061_636b_6574, 0x0064_7269_6c6c];
 const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 0, 2);
