@@ -36,9 +36,16 @@ impl<B: AsRef<[u8]>> Inner<B> {
         self.wishes.get_or_insert_default()
     }
 
-    /// Applies what the application has changed.
+    /// Applies what the application has changed, which is rare: each time that a connection is served this is asked.
     #[inline]
     pub(super) fn apply_wishes(&mut self, now: Instant) {
+        if self.wishes.is_some() {
+            self.apply_them(now);
+        }
+    }
+
+    #[cold]
+    fn apply_them(&mut self, now: Instant) {
         if let Some(wishes) = self.wishes.take() {
             wishes.apply(&mut self.connection, now);
         }
