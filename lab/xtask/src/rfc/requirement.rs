@@ -83,7 +83,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 25] = files![
+const FILES: [(&str, &str); 27] = files![
     "9293.txt", "1122.txt", "1191.txt", "2018.txt", "2883.txt", "3042.txt", "3168.txt", "3465.txt",
     "4861.txt", "4862.txt", "5227.txt", "5681.txt", "5682.txt", "5927.txt", "5961.txt", "6298.txt",
     "6528.txt", "6582.txt", "6675.txt", "6928.txt", "6937.txt", "7323.txt", "7661.txt", "8985.txt",
