@@ -12,6 +12,7 @@ const USUAL: MemoryOptions = MemoryOptions {
     mtu: 1_500,
     gso_bytes: 65_535,
     segments_udp: false,
+    segments_tunnels: false,
     most_packets: 8,
     expands_acks: false,
 };

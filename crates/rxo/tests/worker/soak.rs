@@ -29,6 +29,7 @@ fn every_flow_is_as_a_plain_copy_would_leave_it() {
             mtu: 1_500,
             gso_bytes: 65_535,
             segments_udp: true,
+            segments_tunnels: false,
             most_packets: 8_192,
             expands_acks: false,
         });

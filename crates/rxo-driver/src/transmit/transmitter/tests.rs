@@ -337,7 +337,7 @@ impl Gather<'static> for Pieces {
 #[test]
 fn a_tag_goes_behind_the_addresses_or_nowhere() {
     let mut messages = Messages::with_room(1, 1);
-    let mut batch = messages.begin(LinkKind::Ethernet);
+    let mut batch = messages.begin(Form::ETHERNET);
     let pushed = [&[][..], &[0, 60], &[11, 60], &[12], &[12, 60]]
         .map(|pieces| batch.push(Pieces(pieces), 0, None));
     assert_eq!(pushed, [false, false, false, true, true]);
