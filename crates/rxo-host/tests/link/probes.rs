@@ -19,7 +19,7 @@ fn probing() -> (Link, Vec<Vec<u8>>) {
 
 /// The probe of RFC 4862, section 5.4.2: from nobody, without an option.
 fn v6_probe(from: Mac) -> Vec<u8> {
-    let target = "fd00::2".parse::<std::net::Ipv6Addr>().unwrap().octets();
+    let target = "fd00::2".parse::<std::net::Ipv6Addr>().expect("an address").octets();
     let rest = [&[0; 4][..], &target].concat();
     let packet = icmpv6(255, "::", "ff02::1:ff00:2", (135, 0), &rest);
     ethernet([0x33, 0x33, 0xff, 0, 0, 2], from, 0x86dd, &packet)
