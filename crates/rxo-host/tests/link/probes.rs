@@ -31,7 +31,7 @@ fn claims(frame: &[u8]) -> (Option<Conflict>, u64) {
     (link.conflict(), link.counters().conflicts)
 }
 
-/// RFC 5227, section 2.1.1 (a); RFC 4862, section 5.4.2 (a); RFC 5227, section 2.3.
+/// RFC 5227, section 2.1.1 (a), RFC 4862, section 5.4.2 (a), and RFC 5227, section 2.3.
 #[test]
 fn addresses_are_probed_twice_and_then_announced() {
     let (mut link, first) = probing();
@@ -51,7 +51,7 @@ fn addresses_are_probed_twice_and_then_announced() {
     assert_eq!(announced[0], arp(ALL, 1, US, (NOBODY, "10.0.0.2")));
 }
 
-/// RFC 5227, section 2.1.1 (c); RFC 4862, section 5.4.4.
+/// RFC 5227, section 2.1.1 (c), and RFC 4862, section 5.4.4.
 #[test]
 fn an_answer_is_a_conflict() {
     let v4 = Conflict { address: ip("10.0.0.2"), mac: PEER };
@@ -65,7 +65,7 @@ fn an_answer_is_a_conflict() {
     );
 }
 
-/// RFC 5227, section 2.1.1 (c); RFC 4862, section 5.4.3: two that begin together both hear of it.
+/// RFC 5227, section 2.1.1 (c), and RFC 4862, section 5.4.3: two that begin together both hear of it.
 #[test]
 fn another_probe_is_a_conflict_and_our_own_is_none() {
     let probe = |from| arp(ALL, 1, (from, "0.0.0.0"), (NOBODY, "10.0.0.2"));
