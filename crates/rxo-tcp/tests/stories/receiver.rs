@@ -53,15 +53,9 @@ impl Oracle {
         Self { has: vec![false; STREAM + 1], nxt: 0, edge, read: 0, unacknowledged_from: 0 }
     }
 
-    /// The table of RFC 9293, section 3.10.7.4, first step.
+    /// RFC 9293, section 3.10.7.4, and with it what begins at the right edge and what lies around the whole window.
     fn is_acceptable(&self, start: usize, len: usize) -> bool {
-        let is_inside = |place: usize| (self.nxt..self.edge).contains(&place);
-        match (len, self.edge - self.nxt) {
-            (0, 0) => start == self.nxt,
-            (0, _) => is_inside(start),
-            (_, 0) => false,
-            _ => is_inside(start) || is_inside(start + len - 1),
-        }
+        start <= self.edge && if len == 0 { start >= self.nxt } else { start + len > self.nxt }
     }
 
     /// Takes a segment of `len` places, FIN included.
