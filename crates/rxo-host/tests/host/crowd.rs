@@ -94,7 +94,7 @@ fn slow_readers_get_everything_however_many_they_are() {
             let most = (*written - *heard).min(1_000);
             *heard += (&*client).read(&mut vec![0; most]).unwrap();
         }
-        if (world.now - begun).as_secs() % 5 == 0 {
+        if (world.now - begun).as_secs().is_multiple_of(5) {
             silent.push(dropped(&mut world));
         }
         world.pass(Duration::from_secs(1));
