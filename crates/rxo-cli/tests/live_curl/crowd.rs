@@ -16,6 +16,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("an_address_gets_its_share_of_the_places", share),
     ("those_who_do_not_read_a_large_page_take_little", silent_readers),
     ("those_who_do_not_read_small_parts_take_little", small_parts),
+    ("slow_clients_get_everything_however_many_they_are", slow),
     ("visits_that_the_server_ends_leave_its_sockets_free", visits),
 ];
 
@@ -192,6 +193,27 @@ fn small_parts() {
     let most_each = most.saturating_sub(CACHE_BYTES) / READERS as u64;
     assert!(most_each < MOST_BYTES_EACH, "{most_each} bytes for each");
     drop(clients);
+}
+
+/// Many more than `--orphans` allows, and each reads slowly: none is reset.
+fn slow() {
+    const CLIENTS: usize = 300;
+    let content = bytes(150_000);
+    let flags = "--per-peer 512 --orphans 8";
+    let server = Server::start_with(flags, "slow", &[("file", &content)]);
+    let asks = "GET /file HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| (client(&server, asks), Vec::new())).collect();
+    // 40,000 bytes a second each. A blocking read waits for those who are slower.
+    while !clients.is_empty() {
+        clients.retain_mut(|(client, heard)| {
+            let mut piece = [0; 4_000];
+            let read = client.read(&mut piece).unwrap();
+            heard.extend_from_slice(&piece[..read]);
+            assert!(read > 0 || heard.ends_with(&content), "{} bytes have come", heard.len());
+            read > 0
+        });
+        thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// The server closes first, so each visit leaves a connection in TIME-WAIT: none is in the way of the next.

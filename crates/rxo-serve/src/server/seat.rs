@@ -214,10 +214,7 @@ impl<C: Client> Seat<C> {
                 shared.exchanges.push((self.peer, exchange));
                 return Ok(None);
             }
-            Step::Finish => {
-                self.conversation.on_its_way(self.client.on_its_way());
-                return self.client.finish().map(|()| None);
-            }
+            Step::Finish => return self.finish(),
             Step::Drain { until } => return self.drain(shared, until),
             Step::Reset => {
                 self.client.reset();
@@ -225,15 +222,31 @@ impl<C: Client> Seat<C> {
             }
             Step::Close => return Ok(Some(Rest::Over)),
         };
+        Ok(self.send_reader(token, errand, shared, now.instant))
+    }
+
+    fn send_reader(
+        &mut self,
+        token: u64,
+        errand: Errand,
+        shared: &mut Shared,
+        now: Instant,
+    ) -> Option<Rest> {
         let opened = self.opened.take().unwrap_or_default();
         if let Err(job) = shared.readers.send(Job { token, opened, errand }) {
             self.opened = Some(job.opened);
             self.give_up();
-            return Ok(None);
+            return None;
         }
-        let until = now.instant + shared.patience;
+        let until = now + shared.patience;
         self.errand = Some(until);
-        Ok(Some(Rest::Until(until)))
+        Some(Rest::Until(until))
+    }
+
+    /// Sends nothing more, after a note of what is on its way.
+    fn finish(&mut self) -> Progress {
+        self.conversation.on_its_way(self.client.on_its_way());
+        self.client.finish().map(|()| None)
     }
 
     /// Waits until what was written has arrived, and ignores what the client says meanwhile.
