@@ -19,7 +19,7 @@
 //! * [`custody`] records what a run changes about interfaces, and restores it however the run ends; [`guard`]
 //!   makes the two processes that it takes.
 //! * [`Listener`] is a unix socket under a path, for guests and for those who control a process.
-//! * [`wait`] waits on descriptors, [`clock`] reads the time.
+//! * [`wait`] waits on descriptors, [`clock`] reads the time, [`heap`] gives freed memory back to the system.
 //!
 //! What it does not know is protocols: a checksum to complete is a start and an offset, an
 //! aggregate is pieces with a segment size. Whatever the system refuses is one line that names
@@ -54,6 +54,7 @@ mod fault;
 mod gate;
 pub mod guard;
 mod handover;
+pub mod heap;
 mod interface;
 mod isolation;
 mod link_watch;

@@ -7,6 +7,7 @@
 mod access;
 mod plan;
 mod server;
+mod slack;
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use rxo_driver::heap;
 use rxo_host::{Readiness, SharedBytes, TcpStream};
 use rxo_serve::files::Root;
 use rxo_serve::{Client, Exchange, Rules, Server, Text};
 
 use super::plan::Plan;
+use super::slack::Slack;
 use crate::hosting::Listeners;
 
 /// A client on rxo's own stack.
@@ -57,6 +59,7 @@ pub(super) struct Loop {
     /// Whether a connection may wait to be accepted.
     may_come: bool,
     ready: Vec<u64>,
+    slack: Slack,
 }
 
 impl Loop {
@@ -74,7 +77,14 @@ impl Loop {
         };
         let wake = readiness.clone();
         let server = Server::new(Arc::new(root), rules, Arc::new(move || wake.tell(READER)));
-        Ok(Self { listeners, readiness, server, may_come: true, ready: Vec::new() })
+        Ok(Self {
+            listeners,
+            readiness,
+            server,
+            may_come: true,
+            ready: Vec::new(),
+            slack: Slack::default(),
+        })
     }
 
     /// Serves until `stop` is set; then the remaining clients get a second to end. Calls `tick` at least ten
@@ -139,6 +149,9 @@ impl Loop {
         }
         self.server.turn(SystemTime::now(), &mut Instant::now);
         self.server.exchanges().for_each(|(peer, exchange)| log(peer, exchange));
+        if self.slack.is_due(self.server.clients(), now) {
+            heap::give_back();
+        }
     }
 }
 

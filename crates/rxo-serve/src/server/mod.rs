@@ -88,6 +88,11 @@ impl<C: Client> Server<C> {
         self.seats.len() - self.turned_away >= self.rules.clients
     }
 
+    /// How many clients there are, those who are turned away included.
+    pub fn clients(&self) -> usize {
+        self.seats.len()
+    }
+
     /// Whether there are no clients.
     pub fn is_empty(&self) -> bool {
         self.seats.is_empty()

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rxo_coalesce::{BypassReason, FlushReason};
 use rxo_console::numbers::{ratio, rounded};
+use rxo_driver::heap;
 use rxo_host::HostCounters;
 use rxo_host::link::LinkCounters;
 use serde::Serialize;
@@ -23,7 +24,7 @@ pub struct HostFigures {
     pub frames_per_delivery: f64,
     /// Pure ACKs among the frames from the device.
     pub acks: PureAcks,
-    /// Connections and memory now.
+    /// Connections and memory now. `resident_bytes` is what this whole process takes of the system.
     pub now: BTreeMap<&'static str, u64>,
     /// What happened to segments and connections.
     pub tcp: BTreeMap<&'static str, u64>,
@@ -70,6 +71,7 @@ fn now(of: &HostCounters) -> BTreeMap<&'static str, u64> {
         ("time_waits", of.time_waits as u64),
         ("timers", of.timers as u64),
         ("memory_left_bytes", of.memory_left_bytes),
+        ("resident_bytes", heap::resident_bytes()),
     ])
 }
 
@@ -126,6 +128,6 @@ mod tests {
         assert!((figures.frames_per_delivery - 2.5).abs() < 1e-9);
         assert_eq!((figures.nic_in["packets"], figures.now["connections"]), (25, 3));
         assert_eq!((figures.tcp["resets"], figures.link["refused_bad_checksum"]), (2, 7));
-        assert!(figures.bypass.is_empty());
+        assert!(figures.bypass.is_empty() && figures.now["resident_bytes"] > 1 << 20);
     }
 }

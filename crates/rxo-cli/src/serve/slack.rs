@@ -1,0 +1,62 @@
+//! When the memory of clients that have gone is given back to the system.
+//!
+//! Separate because it is only a count and a time. While clients come and go, the memory of one serves the next. Once half of
+//! the most have gone, and have been gone for a while, theirs is given back; so a crowd that dwindles costs a few calls.
+
+use std::time::{Duration, Instant};
+
+/// The most clients since memory was given back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slack {
+    most: usize,
+    /// Since when there are half as many at most.
+    since: Option<Instant>,
+}
+
+impl Slack {
+    /// Whether memory should be given back now that there are so many clients. It says so once.
+    pub(super) fn is_due(&mut self, clients: usize, now: Instant) -> bool {
+        self.most = self.most.max(clients);
+        if self.most < LEAST || clients > self.most / 2 {
+            self.since = None;
+            return false;
+        }
+        let since = *self.since.get_or_insert(now);
+        let is_due = now.saturating_duration_since(since) >= REST;
+        if is_due {
+            *self = Self { most: clients, since: None };
+        }
+        is_due
+    }
+}
+
+/// Fewer leave too little.
+const LEAST: usize = 64;
+/// Longer than the host keeps the buffers of connections to which nothing happens.
+const REST: Duration = Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_given_back_once_half_have_been_gone_for_a_while() {
+        let (mut slack, begin) = (Slack::default(), Instant::now());
+        let mut at = |second, clients| slack.is_due(clients, begin + Duration::from_secs(second));
+        assert!(!at(0, 1_000) && !at(10, 501), "most are there");
+        assert!(!at(11, 500) && !at(13, 400));
+        assert!(!at(13, 600), "they come back");
+        assert!(!at(14, 300) && !at(16, 0) && at(17, 0));
+        assert!(!at(18, 0) && !at(100, 0), "once");
+        assert!(!at(101, 63) && !at(102, 0) && !at(200, 0), "a few are not worth it");
+    }
+
+    #[test]
+    fn a_crowd_that_dwindles_costs_a_few_calls() {
+        let (mut slack, begin) = (Slack::default(), Instant::now());
+        let clients = (0..10_000_usize).rev();
+        let times = (0..).map(|second| begin + Duration::from_secs(second));
+        let calls = clients.zip(times).filter(|&(clients, now)| slack.is_due(clients, now)).count();
+        assert!((5..10).contains(&calls), "{calls}");
+    }
+}
