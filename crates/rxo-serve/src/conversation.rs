@@ -192,7 +192,9 @@ impl Conversation {
     /// A client for which there is no room. It gets status 503 with the sentence `why`, and nothing
     /// that it sends is looked at. It may take [`Limits::linger`] for the answer, and the same for its end.
     pub fn turned_away(why: &'static str, limits: &Limits, now: Now) -> Self {
-        let limits = Limits { piece: limits.linger, least_rate: 0, ..*limits };
+        // No time is added for the few bytes of the answer.
+        let least_rate = u64::MAX;
+        let limits = Limits { piece: limits.linger, least_rate, ..*limits };
         let mut turned_away = Self::new(limits);
         turned_away.send(None, Answer::refusal(Refusal::new(503, why)), now.instant, now);
         turned_away

@@ -4,6 +4,7 @@
 //! keeps its place until it has them, so that what it holds is counted, and is cut off only if it takes none of them for
 //! too long, or too few, as while an answer is written.
 
+use std::mem;
 use std::time::Instant;
 
 use crate::limits::Limits;
@@ -17,6 +18,8 @@ pub(crate) struct Drain {
     left: Option<(u64, Instant)>,
     /// The first of these.
     begun: Option<(u64, Instant)>,
+    /// Whether its time is over unless it turns out to have taken something since it was asked.
+    is_overdue: bool,
     /// Whether the client may still speak afterwards.
     pub(crate) may_speak: bool,
 }
@@ -26,7 +29,7 @@ pub(crate) struct Drain {
 pub(crate) enum Wait {
     /// Nothing: everything has arrived.
     Over,
-    /// Ask again, before this time.
+    /// Ask again, at this time or before.
     Until(Instant),
     /// The client is too slow.
     Late,
@@ -35,7 +38,7 @@ pub(crate) enum Wait {
 impl Drain {
     /// Nothing is known to be on its way. If something turns out to be, the client may speak afterwards in any case.
     pub(crate) const fn new(may_speak: bool) -> Self {
-        Self { told: 0, left: None, begun: None, may_speak }
+        Self { told: 0, left: None, begun: None, is_overdue: false, may_speak }
     }
 
     /// So many bytes are on their way.
@@ -60,7 +63,11 @@ impl Drain {
             _ => self.left.insert((self.told, now)),
         };
         let until = limits.deadline(since, begun, all);
-        if now < until { Wait::Until(until.min(now + limits.linger)) } else { Wait::Late }
+        if now < until {
+            self.is_overdue = false;
+            return Wait::Until(until.min(now + limits.linger));
+        }
+        if mem::replace(&mut self.is_overdue, true) { Wait::Late } else { Wait::Until(now) }
     }
 }
 
@@ -75,10 +82,16 @@ mod tests {
         let (mut drain, begin) = (Drain::new(false), Instant::now());
         let limits = Limits::default();
         for second in 0.. {
+            let now = begin + Duration::from_secs(second);
             drain.told(1_000_000_u64.saturating_sub(second * taken_each_second));
-            match drain.next(&limits, begin + Duration::from_secs(second)) {
+            let mut wait = drain.next(&limits, now);
+            if wait == Wait::Until(now) {
+                wait = drain.next(&limits, now);
+                assert_eq!(wait, Wait::Late, "it was asked once more");
+            }
+            match wait {
                 Wait::Until(until) => {
-                    assert_eq!(until, begin + Duration::from_secs(second + 1), "it is asked again");
+                    assert_eq!(until, now + Duration::from_secs(1), "it is asked again");
                 }
                 end => return (second, end),
             }
@@ -92,6 +105,19 @@ mod tests {
         assert_eq!(stays(4_000), (250, Wait::Over));
         assert_eq!(stays(0), (30, Wait::Late), "nothing for as long as a piece may take");
         assert_eq!(stays(1_000), (280, Wait::Late), "less than the least rate");
+    }
+
+    /// When it was asked last it had taken nothing; that was a while ago.
+    #[test]
+    fn nobody_is_late_before_it_is_asked() {
+        let (mut drain, begin, limits) = (Drain::new(true), Instant::now(), Limits::default());
+        drain.told(1_000);
+        let late = begin + Duration::from_secs(40);
+        assert!(matches!(drain.next(&limits, begin), Wait::Until(_)));
+        assert_eq!(drain.next(&Limits { least_rate: 0, ..limits }, late), Wait::Until(late));
+        drain.told(999);
+        let wait = drain.next(&Limits { least_rate: 0, ..limits }, late);
+        assert_eq!(wait, Wait::Until(late + limits.linger));
     }
 
     #[test]

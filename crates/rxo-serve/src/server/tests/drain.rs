@@ -73,3 +73,19 @@ fn a_client_that_asked_and_ended_its_side_hears_everything_and_the_end() {
     hall.later(SECOND);
     assert!(guest.is_gone() && !guest.end.borrow().is_reset);
 }
+
+/// There are few places for those who are turned away: a byte a second keeps none of them.
+#[test]
+fn whoever_is_turned_away_has_no_time_to_be_slow() {
+    let scratch = Scratch::new(&[("file", b"hello")]);
+    let mut hall = Hall::new(&scratch, Rules { per_peer: 1, ..RULES });
+    let _held = hall.comes("", MUCH);
+    let guest = hall.comes(ASK, MUCH);
+    guest.end.borrow_mut().on_its_way = 250;
+    hall.settle();
+    for _ in 0..2 {
+        guest.end.borrow_mut().on_its_way -= 1;
+        hall.later(SECOND);
+    }
+    assert!(guest.is_gone() && guest.end.borrow().is_reset && hall.server.turned_away == 0);
+}
