@@ -7,14 +7,15 @@ use rxo_testkit::{Packet, Random, seg, udp};
 
 pub(crate) use crate::cut_difference::{Difference, compare};
 use crate::cut_difference::{ip_bytes, place_of_checksum};
-use crate::gro::{Delivered, without_unsaid};
+use crate::gro::{Delivered, Rxo, without_unsaid};
 use crate::whole::{Whole, network_at};
 use crate::world::Kernel;
-use crate::{Test, cut_examples};
+use crate::{Test, burst, cut_examples};
 
 pub(crate) const TESTS: &[Test] = &[
     ("each_listed_difference_in_segmentation_occurs", each_difference_occurs),
     ("a_true_header_makes_no_difference", true_header),
+    ("an_aggregate_comes_apart_in_the_kernel_but_for_listed_losses", each_loss_occurs),
 ];
 
 fn each_difference_occurs() {
@@ -33,6 +34,25 @@ fn true_header() {
         let cut = kernel.cut(&whole).unwrap();
         assert_eq!(cut.len(), 3);
         assert_eq!(compare(&whole, Some(&cut)), Ok(None));
+    }
+}
+
+fn each_loss_occurs() {
+    let mut kernel = Kernel::new();
+    let mut rxo = Rxo::new(&mut kernel);
+    let base = |n: u32| seg().seq(100 * n).id(n as u16);
+    let lied = base(1).bad_checksum().verified();
+    let cases = [
+        (vec![base(0), base(1), base(2).len(50).psh()], vec![]),
+        (vec![base(0).v6(), base(1).v6().padded()], vec![]),
+        (vec![base(0).id(9), base(1).id(9)], vec![Loss::FixedId]),
+        (vec![base(0), lied.clone()], vec![Loss::TrustedChecksum]),
+        (vec![base(0).id(1), lied], vec![Loss::FixedId, Loss::TrustedChecksum]),
+    ];
+    for (packets, losses) in cases {
+        let delivered = rxo.deliver(&burst::of(&packets));
+        assert_eq!(delivered.len(), 1);
+        assert_eq!(recover(&mut kernel, &delivered[0]), Ok(losses));
     }
 }
 

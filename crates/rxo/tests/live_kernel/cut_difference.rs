@@ -1,5 +1,7 @@
 //! The written list of differences in segmentation, and when each explains one.
 
+use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_testkit::naive::{Reading, read};
 use rxo_wire::{Transport, parse};
 
 use crate::burst::show;
@@ -11,12 +13,13 @@ pub(crate) enum Difference {
     /// For the kernel a GSO frame with no more than one segment is none: it goes as it is, and its checksum is completed
     /// only where the header says. rxo makes one segment with lengths and checksums of its own, or refuses it.
     OneSegment,
-    /// rxo does not use the place of the checksum of a GSO frame, because it writes all checksums; the kernel wants it
-    /// to be that of the transport header.
+    /// rxo does not use the place of the checksum of a GSO frame, because it writes all checksums. The kernel wants it
+    /// to be that of the transport header, or, behind it, takes the frame for one segment.
     ChecksumPlace,
     /// The kernel takes at most 128 datagrams in a GSO frame.
     ManyDatagrams,
-    /// The kernel refuses a header that says that the headers are longer than the frame; rxo does not use that length.
+    /// The kernel refuses a header that says that the headers are longer than the frame, or shorter than Ethernet's; rxo
+    /// does not use that length.
     HeaderLength,
     /// rxo refuses to segment packets with extension headers that cover the whole packet or name other addresses.
     OddExtensions,
@@ -65,75 +68,94 @@ impl Difference {
 
     /// Whether it explains what both made of `whole`.
     fn explains(self, whole: &Whole, kernel: Option<&[Vec<u8>]>, rxo: &Cut) -> bool {
+        let is_dropped = kernel.is_none_or(<[_]>::is_empty);
+        match self {
+            Self::OneSegment | Self::ChecksumPlace | Self::Trailing | Self::Seed => {
+                self.changes(whole, kernel, rxo)
+            }
+            Self::LargestSize
+            | Self::ManyDatagrams
+            | Self::HeaderLength
+            | Self::OddDatagrams
+            | Self::EarlyChecksum => kernel.is_none() && rxo.is_ok() && self.is_for_kernel(whole),
+            _ => !is_dropped && rxo.as_ref().is_err_and(|why| self.is_for_rxo(whole, why)),
+        }
+    }
+
+    /// Whether both may send other frames.
+    fn changes(self, whole: &Whole, kernel: Option<&[Vec<u8>]>, rxo: &Cut) -> bool {
         let said = Said::of(whole);
         let is_dropped = kernel.is_none_or(<[_]>::is_empty);
+        let is_as_it_was = kernel.is_some_and(|kernel| kernel.len() == 1);
+        let are_right = rxo.as_ref().is_ok_and(|rxo| rxo.iter().all(|frame| is_right(frame)));
         match self {
             Self::OneSegment => {
                 let for_kernel = said.payload_bytes(whole) <= said.size.into();
                 let is_one = parse(&whole.bytes)
                     .is_ok_and(|parsed| parsed.payload_bytes() <= u32::from(said.size));
-                let is_as_it_was = kernel.is_some_and(|kernel| kernel.len() == 1);
-                said.is_gso() && (for_kernel && is_as_it_was || is_one && is_dropped)
+                let is_one_of_rxo = rxo.as_ref().map_or(true, |rxo| rxo.len() == 1 && are_right);
+                said.is_gso()
+                    && is_one_of_rxo
+                    && (for_kernel && is_as_it_was || is_one && is_dropped)
             }
             Self::ChecksumPlace => {
-                said.is_gso()
-                    && said.needs_checksum()
-                    && said.place() != said.true_place(whole)
-                    && is_dropped
-                    && rxo.is_ok()
+                let is_false = said.needs_checksum() && said.place() != said.true_place(whole);
+                said.is_gso() && is_false && are_right && (is_dropped || is_as_it_was)
             }
-            Self::ManyDatagrams => {
-                said.kind == 5
-                    && said.payload_bytes(whole) > 128 * usize::from(said.size)
-                    && kernel.is_none()
-                    && rxo.is_ok()
+            Self::Trailing => {
+                let is_padded = ip_bytes(whole) < whole.bytes.len();
+                let mut whole = whole.clone();
+                whole.bytes.truncate(ip_bytes(&whole));
+                let has_none = rxo.as_ref().is_err_and(|why| why.contains("NoPayload"));
+                is_padded && !is_dropped && (rxo.is_ok() || has_none) && whole.frames() == *rxo
             }
-            Self::HeaderLength => {
-                usize::from(said.header_bytes) > whole.bytes.len()
-                    && kernel.is_none()
-                    && rxo.is_ok()
-            }
-            Self::OddExtensions => rxo.as_ref().is_err_and(|why| why.contains("Extensions")),
-            Self::Fragmentation => said.kind == 3 && rxo.is_err(),
-            Self::Trailing => ip_bytes(whole) < whole.bytes.len() && !is_dropped && rxo.is_ok(),
-            Self::CutShort => ip_bytes(whole) > whole.bytes.len() && rxo.is_err(),
-            Self::LargestSize => said.size == u16::MAX && kernel.is_none(),
-            Self::OddDatagrams => {
-                said.kind == 5
-                    && (!said.needs_checksum() || whole.header[1] & 0x80 != 0)
-                    && kernel.is_none()
-                    && rxo.is_ok()
-            }
-            Self::Fragments => rxo.is_err() && !is_dropped && is_fragment(whole),
-            Self::DatagramLength => {
-                let length = usize::from(said.start) + 4..usize::from(said.start) + 6;
-                let length =
-                    whole.bytes.get(length).map_or(0, |it| u16::from_be_bytes([it[0], it[1]]));
-                let actual = whole.bytes.len() - usize::from(said.start);
-                said.kind == 5 && usize::from(length) != actual && rxo.is_err() && !is_dropped
-            }
-            Self::EarlyChecksum => {
-                !said.is_gso()
-                    && said.needs_checksum()
-                    && said.start < 20
-                    && kernel.is_none()
-                    && rxo.is_ok()
-            }
-            Self::Version => {
-                let network = network_at(&whole.bytes);
-                let version = if whole.bytes[network - 2] == 0x86 { 6 } else { 4 };
-                whole.bytes[network] >> 4 != version && rxo.is_err()
-            }
-            Self::Seed => {
+            _ => {
                 let plain = |frames: &[Vec<u8>]| -> Vec<Vec<u8>> {
                     frames.iter().map(|frame| said.without_checksum(frame)).collect()
                 };
-                let are_same = rxo
-                    .as_ref()
-                    .ok()
-                    .zip(kernel)
-                    .is_some_and(|(rxo, kernel)| plain(rxo) == plain(kernel));
-                said.needs_checksum() && are_same
+                let (Ok(rxo), Some(kernel)) = (rxo, kernel) else { return false };
+                said.needs_checksum() && are_right && plain(rxo) == plain(kernel)
+            }
+        }
+    }
+
+    /// Whether the kernel refuses the header for it.
+    fn is_for_kernel(self, whole: &Whole) -> bool {
+        let said = Said::of(whole);
+        match self {
+            Self::LargestSize => said.size == u16::MAX,
+            Self::ManyDatagrams => {
+                said.kind == 5 && said.payload_bytes(whole) > 128 * usize::from(said.size)
+            }
+            Self::HeaderLength => {
+                let header_bytes = usize::from(said.header_bytes);
+                header_bytes != 0 && !(14..=whole.bytes.len()).contains(&header_bytes)
+            }
+            Self::OddDatagrams => {
+                said.kind == 5 && (!said.needs_checksum() || whole.header[1] & 0x80 != 0)
+            }
+            _ => !said.is_gso() && said.needs_checksum() && said.start < 20,
+        }
+    }
+
+    /// Whether rxo refuses the frame for it, and says `why`.
+    fn is_for_rxo(self, whole: &Whole, why: &str) -> bool {
+        let said = Said::of(whole);
+        let network = network_at(&whole.bytes);
+        match self {
+            Self::OddExtensions => why.contains("Extensions"),
+            Self::Fragmentation => said.kind == 3,
+            Self::CutShort => ip_bytes(whole) > whole.bytes.len(),
+            Self::Fragments => is_fragment(whole),
+            Self::DatagramLength => {
+                let start = usize::from(said.start);
+                let length = whole.bytes.get(start + 4..start + 6);
+                let length = length.map_or(0, |it| u16::from_be_bytes([it[0], it[1]]));
+                said.kind == 5 && usize::from(length) != ip_bytes(whole).saturating_sub(start)
+            }
+            _ => {
+                let version = if whole.bytes[network - 2] == 0x86 { 6 } else { 4 };
+                whole.bytes[network] >> 4 != version
             }
         }
     }
@@ -154,6 +176,14 @@ fn is_fragment(whole: &Whole) -> bool {
     let network = network_at(&whole.bytes);
     whole.bytes[network] >> 4 == 4
         && u16::from_be_bytes([whole.bytes[network + 6], whole.bytes[network + 7]]) & 0x3fff != 0
+}
+
+/// Whether the checksums of a frame are right.
+fn is_right(frame: &[u8]) -> bool {
+    match read(&Frame::new(frame, Instant::ZERO), LinkKind::Ethernet) {
+        Reading::Segment(one) | Reading::Datagram(one) => one.checksum_ok && one.ip_checksum_ok,
+        _ => false,
+    }
 }
 
 /// What rxo makes of a frame.
@@ -208,9 +238,11 @@ impl Said {
         frame
     }
 
-    /// What the kernel takes for payload: TCP options are part of it.
+    /// What the kernel takes for payload: TCP options are part of it. If no checksum names the transport header, it
+    /// assumes the shortest headers.
     fn payload_bytes(&self, whole: &Whole) -> usize {
-        let start = if self.needs_checksum() { self.start } else { self.true_place(whole).0 };
+        let shortest = if self.kind == 4 { 40 } else { 20 };
+        let start = if self.needs_checksum() { self.start } else { shortest };
         let header = if self.kind == 5 { 8 } else { 20 };
         whole.bytes.len().saturating_sub(usize::from(start) + header)
     }

@@ -6,7 +6,7 @@
 
 use rxo_coalesce::{CeRule, Config, Engine, Policy, UdpRule};
 use rxo_frame::{Gather, Instant, LinkKind};
-use rxo_testkit::naive::{Reading, read};
+use rxo_testkit::naive::{Reading, read, resegment};
 use rxo_testkit::seg;
 use rxo_wire::{FlowKey, IpVersion, parse};
 
@@ -175,9 +175,17 @@ fn frames<'w>(
     deliveries: impl Iterator<Item = &'w Whole>,
     said: impl Fn(Vec<u8>) -> Vec<u8>,
 ) -> Vec<Result<Vec<u8>, String>> {
-    let cut = deliveries.flat_map(|one| match one.frames() {
-        Ok(frames) => frames.into_iter().map(Ok).collect(),
-        Err(why) => vec![Err(why)],
+    let cut = deliveries.flat_map(|one| match (one.header[1], reading(one)) {
+        // Some of the kernel's aggregates rxo does not segment.
+        (1.., Reading::Segment(shape) | Reading::Datagram(shape)) => {
+            let size = u16::from_ne_bytes([one.header[4], one.header[5]]);
+            let frames = resegment(&one.bytes, &shape, size.into(), false);
+            frames.into_iter().map(Ok).collect()
+        }
+        _ => match one.frames() {
+            Ok(frames) => frames.into_iter().map(Ok).collect(),
+            Err(why) => vec![Err(why)],
+        },
     });
     cut.map(|frame| frame.map(&said)).collect()
 }

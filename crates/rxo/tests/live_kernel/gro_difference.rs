@@ -31,6 +31,9 @@ pub(crate) enum Difference {
     /// rxo does not merge segments whose equal IPv4 IDs name fragments of one packet, because DF is clear; the kernel does
     /// since Linux 6.18.
     FixedIdWithoutDf,
+    /// rxo does not merge behind a routing header, a Home Address or options that it cannot read; the kernel wants all
+    /// extension headers only to be equal.
+    OddExtensions,
     /// rxo delivers segments with an urgent pointer but no URG one by one; the kernel keeps the pointer of the first.
     UrgentPointer,
     /// rxo delivers segments without ACK, or with reserved bits, one by one; the kernel wants them only to be equal.
@@ -162,10 +165,11 @@ impl<'w> Place<'w> {
 }
 
 /// With these, rxo merges less than the kernel, and nothing makes it merge as much.
-const LOOSE: [Difference; 5] = [
+const LOOSE: [Difference; 6] = [
     Difference::TunnelPort,
     Difference::MixedChecksums,
     Difference::FixedIdWithoutDf,
+    Difference::OddExtensions,
     Difference::UrgentPointer,
     Difference::OddFlags,
 ];
@@ -211,7 +215,23 @@ fn is_refused(whole: &Whole, reading: &Reading) -> bool {
     let is_verified = !is_padded(whole, one) && !one.reserved_bit;
     let is_wrong = is_verified && !said(whole).checksum().is_partial() && !one.checksum_ok;
     let has_ip_options = !one.v6 && !one.between.is_empty();
-    !one.ip_checksum_ok || has_ip_options || one.odd_extensions || is_odd_datagram || is_wrong
+    !one.ip_checksum_ok || has_ip_options || has_authentication(one) || is_odd_datagram || is_wrong
+}
+
+/// Whether an authentication header is among the extension headers: the kernel does not look behind it.
+fn has_authentication(one: &Segment) -> bool {
+    let Some((&first, mut rest)) = one.between.split_first().filter(|_| one.v6) else {
+        return false;
+    };
+    let mut kind = first;
+    while let [next, units, ..] = rest {
+        if kind == AUTHENTICATION {
+            return true;
+        }
+        kind = *next;
+        rest = rest.get((usize::from(*units) + 1) * 8..).unwrap_or_default();
+    }
+    false
 }
 
 /// Whether its checksum is wrong, so that its ports may be.
@@ -263,6 +283,7 @@ fn concerns(difference: Difference, whole: &Whole, reading: &Reading) -> bool {
             said(whole).checksum() == ChecksumStatus::Verified && !one.checksum_ok
         }
         Difference::FixedIdWithoutDf => !one.v6 && !one.dont_fragment,
+        Difference::OddExtensions => one.odd_extensions,
         Difference::UrgentPointer => is_tcp && one.urgent != 0 && one.flags & URG == 0,
         Difference::OddFlags => is_tcp && (one.flags & ACK == 0 || one.flags & RESERVED != 0),
     }
@@ -277,13 +298,14 @@ fn is_tunnel(one: &Segment) -> bool {
     TUNNELS.contains(&one.ports.0) || TUNNELS.contains(&one.ports.1)
 }
 
+const AUTHENTICATION: u8 = 51;
 const DATA_VALID: u8 = 2;
 const ACK: u16 = 0x10;
 const URG: u16 = 0x20;
 const RESERVED: u16 = 0xe00;
 
 impl Difference {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::RefusedOvertakes,
         Self::HeldSideBySide,
         Self::CeMarks,
@@ -293,6 +315,7 @@ impl Difference {
         Self::MixedChecksums,
         Self::TrustedChecksum,
         Self::FixedIdWithoutDf,
+        Self::OddExtensions,
         Self::UrgentPointer,
         Self::OddFlags,
     ];

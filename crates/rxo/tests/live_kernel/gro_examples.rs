@@ -20,6 +20,7 @@ pub(crate) fn of(difference: Difference) -> Vec<Packet> {
         Difference::MixedChecksums => vec![base(0), base(1).partial(), base(2)],
         Difference::TrustedChecksum => (0..2).map(|n| base(n).bad_checksum().verified()).collect(),
         Difference::FixedIdWithoutDf => (0..3).map(|n| base(n).id(9).df(false)).collect(),
+        Difference::OddExtensions => (0..3).map(|n| base(n).v6().extension(43, &[0, 0])).collect(),
         Difference::UrgentPointer => vec![base(0), base(1).urgent(7), base(2)],
         Difference::OddFlags => (0..3).map(|n| base(n).flags(0x210)).collect(),
     }

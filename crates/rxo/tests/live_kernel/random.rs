@@ -15,7 +15,7 @@ pub(crate) const LONG_TESTS: &[Test] =
         ask(number("RXO_BURSTS", MANY_BURSTS))
     })];
 
-/// How often each difference was found, by its name.
+/// How often each difference was found, by its list and name.
 type Found = BTreeMap<String, u64>;
 
 /// Asks the kernel of `count` bursts, of the aggregates that rxo makes of them, and of as many headers.
@@ -53,7 +53,9 @@ fn burst_of(seed: u64, kernel: &mut Kernel, rxo: &mut Rxo, found: &mut Found) ->
         delivered = again;
     }
     match compared {
-        Ok(differences) => differences.into_iter().for_each(|one| count(found, one)),
+        Ok(differences) => {
+            differences.into_iter().for_each(|one| count(found, "coalescing", one));
+        }
         Err(why) => {
             let (burst, why) = shrunk(kernel, rxo, burst, why);
             panic!("seed {seed}: a difference that is not listed\n{}{why}", burst::show(&burst));
@@ -61,7 +63,7 @@ fn burst_of(seed: u64, kernel: &mut Kernel, rxo: &mut Rxo, found: &mut Found) ->
     }
     for aggregate in rxo.deliver(&burst).iter().filter(|one| !one.frames.is_empty()) {
         match cut::recover(kernel, aggregate) {
-            Ok(losses) => losses.into_iter().for_each(|one| count(found, one)),
+            Ok(losses) => losses.into_iter().for_each(|one| count(found, "aggregates", one)),
             Err(why) => panic!("seed {seed}: {why}\n{}", burst::show(&burst)),
         }
     }
@@ -72,13 +74,15 @@ fn header_of(seed: u64, kernel: &mut Kernel, found: &mut Found) {
     let whole = cut::random(seed);
     let frames = kernel.cut(&whole);
     match cut::compare(&whole, frames.as_deref()) {
-        Ok(difference) => difference.into_iter().for_each(|one| count(found, one)),
+        Ok(difference) => {
+            difference.into_iter().for_each(|one| count(found, "segmentation", one));
+        }
         Err(why) => panic!("seed {seed}: a difference that is not listed\n{why}"),
     }
 }
 
-fn count(found: &mut Found, difference: impl Debug) {
-    *found.entry(format!("{difference:?}")).or_default() += 1;
+fn count(found: &mut Found, part: &str, difference: impl Debug) {
+    *found.entry(format!("{part} {difference:?}")).or_default() += 1;
 }
 
 /// The fewest frames of `burst` with which the two still differ, and how.
@@ -104,7 +108,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
 }
 
-const BURSTS: u64 = 10_000;
+const BURSTS: u64 = 5_000;
 const MANY_BURSTS: u64 = 200_000;
 const SEED: u64 = 1;
 const PROGRESS: u64 = 100_000;
