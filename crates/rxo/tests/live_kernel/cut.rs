@@ -140,7 +140,14 @@ fn limit(whole: &mut Whole) {
 }
 
 fn packet(random: &mut Random) -> Packet {
-    let len = [0, 1, 100, 1_448, 4_000, 20_000, 60_000][random.below(7) as usize];
+    let len = match random.below(100) {
+        0..30 => 100,
+        30..60 => 1_448,
+        60..90 => 4_000,
+        90..97 => 0,
+        97..99 => 20_000,
+        _ => 60_000,
+    };
     let len = len + random.below(100) as usize;
     let base = if random.percent(40) { udp() } else { seg() };
     let base = base.len(len).id(random.next() as u16).seq(random.next() as u32);
