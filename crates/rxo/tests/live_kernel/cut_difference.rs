@@ -48,7 +48,8 @@ pub(crate) enum Difference {
 
 impl Difference {
     pub(crate) const ALL: [Self; 15] = [
-        // These explain part of what the next explains.
+        // The first explain part of what those behind them explain.
+        Self::Version,
         Self::LargestSize,
         Self::OneSegment,
         Self::ChecksumPlace,
@@ -63,7 +64,6 @@ impl Difference {
         Self::Fragments,
         Self::DatagramLength,
         Self::EarlyChecksum,
-        Self::Version,
     ];
 
     /// Whether it explains what both made of `whole`.
@@ -106,7 +106,7 @@ impl Difference {
                 let is_padded = ip_bytes(whole) < whole.bytes.len();
                 let mut whole = whole.clone();
                 whole.bytes.truncate(ip_bytes(&whole));
-                is_padded && !is_dropped && whole.frames() == *rxo
+                is_padded && !is_dropped && whole.frames().ok() == rxo.as_ref().ok().cloned()
             }
             _ => {
                 let plain = |frames: &[Vec<u8>]| -> Vec<Vec<u8>> {

@@ -121,24 +121,28 @@ impl Rxo {
             true => &mut self.of_marks,
             false => &mut self.engine,
         };
-        flow.places(applied).into_iter().all(|place: Place<'_>| {
-            let kernel = kernel.iter().filter(|one| flow.is_at(&one.bytes, &place, applied));
-            let rxo: Vec<Whole> = place
-                .polls
-                .iter()
-                .flat_map(|frames| poll(engine, frames.iter().copied()))
-                .map(|one| one.whole)
-                .collect();
-            match place.level {
-                Level::Deliveries => {
-                    kernel.eq(rxo.iter().map(Whole::essential).collect::<Vec<_>>().iter())
+        let places = flow.places(applied);
+        let is_placed =
+            |one: &Whole| places.iter().any(|place| flow.is_at(&one.bytes, place, applied));
+        kernel.iter().all(is_placed)
+            && places.iter().all(|place: &Place<'_>| {
+                let kernel = kernel.iter().filter(|one| flow.is_at(&one.bytes, place, applied));
+                let rxo: Vec<Whole> = place
+                    .polls
+                    .iter()
+                    .flat_map(|frames| poll(engine, frames.iter().copied()))
+                    .map(|one| one.whole)
+                    .collect();
+                match place.level {
+                    Level::Deliveries => {
+                        kernel.eq(rxo.iter().map(Whole::essential).collect::<Vec<_>>().iter())
+                    }
+                    Level::Frames => {
+                        let said = |frame| without_unsaid(frame, applied);
+                        frames(kernel, said) == frames(rxo.iter(), said)
+                    }
                 }
-                Level::Frames => {
-                    let said = |frame| without_unsaid(frame, applied);
-                    frames(kernel, said) == frames(rxo.iter(), said)
-                }
-            }
-        })
+            })
     }
 }
 
