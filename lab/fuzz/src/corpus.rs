@@ -12,6 +12,7 @@ mod link;
 mod pure_acks;
 mod rings;
 mod vhost;
+mod vnet;
 
 use rxo_testkit::script::Setup;
 use rxo_testkit::{Packet, Random, arp, seg, udp};
@@ -47,6 +48,7 @@ pub fn seeds() -> Vec<Seed> {
     add("expand", coalesced::files());
     add("template", acks::templates());
     add("split", acks::scripts());
+    add("vnet", vnet::reads());
     add("tcp-segments", tcp_scripts(10));
     add("tcp-pair", tcp_scripts(10));
     add("cast", tcp_scripts(12));

@@ -30,6 +30,7 @@ mod split_harness;
 pub mod tcp;
 pub mod template;
 pub mod vhost;
+pub mod vnet;
 
 /// A target's name and what it does with its bytes.
 pub type Target = (&'static str, fn(&[u8]));
@@ -56,6 +57,7 @@ pub const TARGETS: &[Target] = &[
     ("host-fast-path", host::fast_path),
     ("http", http::run),
     ("vhost", vhost::run),
+    ("vnet", vnet::run),
     ("ring-device", rings::device),
     ("ring-driver", rings::driver),
 ];

@@ -268,6 +268,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-serve", "under test"),
             ("rxo-trace", "under test"),
             ("rxo-virtqueue", "under test"),
+            ("rxo-vnet", "under test"),
         ],
     ),
     layer(
