@@ -93,8 +93,8 @@ impl GsoTunnel {
     #[must_use]
     pub const fn udp(tunnel: UdpTunnel) -> Self {
         let UdpTunnel { outer_transport, inner_network, is_outer_v6, has_checksum } = tunnel;
-        let flags = is_outer_v6 as u16 * Self::V6 | has_checksum as u16 * Self::CHECKSUM;
-        let offsets = (inner_network as u16) << 7 | outer_transport as u16;
+        let flags = is_outer_v6 as u16 * Self::V6 + has_checksum as u16 * Self::CHECKSUM;
+        let offsets = ((inner_network as u16) << 7) | outer_transport as u16;
         match NonZeroU16::new(flags | offsets) {
             Some(packed) if matches!(outer_transport, 1..=127) && inner_network < 127 => {
                 Self(packed)
@@ -112,7 +112,7 @@ impl GsoTunnel {
         }
         Some(UdpTunnel {
             outer_transport: (packed & 0x7f) as u8,
-            inner_network: (packed >> 7 & 0x7f) as u8,
+            inner_network: ((packed >> 7) & 0x7f) as u8,
             is_outer_v6: packed & Self::V6 != 0,
             has_checksum: packed & Self::CHECKSUM != 0,
         })
