@@ -52,7 +52,7 @@ fn measure(name: &str, packets: &[Vec<u8>], trust_checksums: bool) -> Result<(),
         link: LinkKind::RawIp,
         batch_frames: POLL,
         trust_checksums,
-        ..Config::new(Policy::linux_gro())
+        ..Config::new(Policy::linux_gro(), 1)
     };
     let mut engine = Engine::<&[u8]>::new(config)?;
     let (mut batch, mut deliveries) = (Vec::with_capacity(POLL), 0);

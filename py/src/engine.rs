@@ -1,5 +1,7 @@
 //! `rxo.Engine`: the receive engine for scripts.
 
+use std::hash::{BuildHasher, RandomState};
+
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
@@ -40,7 +42,7 @@ impl Engine {
             trust_checksums,
             form: ChecksumForm::Complete,
             batch_frames: batch,
-            ..Config::new(rules::policy(policy, settings)?)
+            ..Config::new(rules::policy(policy, settings)?, RandomState::new().hash_one(0))
         };
         let engine = rxo_coalesce::Engine::new(config).map_err(|error| usage(error.to_string()))?;
         Ok(Self { engine })

@@ -1,6 +1,5 @@
 //! `rxo.analyze` and its result.
 
-use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -184,7 +183,6 @@ pub(crate) fn analyze(
         checksums: rules::checksums(checksum)?,
         filter: flow.map(rules::filter).transpose()?,
         top: MAX_FLOWS,
-        seed: RandomState::new().hash_one(0),
         ..Settings::new(chosen)
     };
     let raised = Raised::default();

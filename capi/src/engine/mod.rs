@@ -5,6 +5,7 @@ mod hand;
 mod reasons;
 
 use std::ffi::{c_char, c_int, c_void};
+use std::hash::{BuildHasher, RandomState};
 
 use rxo_coalesce::{ChecksumForm, Config, Engine, Hold, Policy};
 use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind, Load};
@@ -96,7 +97,7 @@ pub unsafe extern "C" fn rxo_new(
                 false => ChecksumForm::PseudoHeader,
             },
             batch_frames: batch,
-            ..Config::new(policy)
+            ..Config::new(policy, RandomState::new().hash_one(0))
         };
         let engine = Engine::new(config).map_err(|error| Failure::invalid(error.to_string()))?;
         reasons::prepare();

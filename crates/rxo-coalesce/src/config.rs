@@ -11,10 +11,13 @@ use crate::{ChecksumForm, Hold, Policy};
 ///
 /// # Examples
 /// ```
+/// use std::hash::{BuildHasher, RandomState};
+///
 /// use rxo_coalesce::{Config, Policy};
 /// use rxo_frame::LinkKind;
 ///
-/// let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::remember()) };
+/// let seed = RandomState::new().hash_one(0);
+/// let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::remember(), seed) };
 /// assert!(config.check().is_ok());
 /// let refused = Config { batch_frames: 0, ..config }.check();
 /// assert!(refused.is_err_and(|error| error.to_string().contains("batch_frames")));
@@ -32,7 +35,8 @@ pub struct Config {
     pub form: ChecksumForm,
     /// Most frames expected in one poll. Larger batches are processed in several rounds.
     pub batch_frames: usize,
-    /// Seed of the flow hash. Make it unpredictable if senders are not trusted.
+    /// Seed of the hash of flows. A sender who knows it can aim flows at one bucket of a table; then they are
+    /// delivered early ([`FlushReason::Collision`](crate::FlushReason::Collision)). Deliveries do not depend on it otherwise.
     pub seed: u64,
     /// The implementation that sums payloads.
     pub summer: Summer,
@@ -40,16 +44,17 @@ pub struct Config {
 
 impl Config {
     /// Ethernet, checksums verified in software, headers with the pseudo-header seed, polls of up
-    /// to 256 frames.
+    /// to 256 frames. `seed` must be random, and another each time: the engine has no randomness of its own.
+    /// A fixed one serves only those who trust every sender, such as tests.
     #[must_use]
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: Policy, seed: u64) -> Self {
         Self {
             policy,
             link: LinkKind::Ethernet,
             trust_checksums: false,
             form: ChecksumForm::PseudoHeader,
             batch_frames: 256,
-            seed: 0x5bd1_e995_9e37_79b9,
+            seed,
             summer: Summer::detect(),
         }
     }
@@ -138,17 +143,17 @@ mod tests {
         let auto = Hold::Auto { budget: Duration::from_micros(50), most_polls: 0 };
         for hold in [Hold::EveryNPackets(0), Hold::EveryNthPoll(0), auto] {
             let policy = Policy { hold, ..Policy::linux_gro() };
-            assert_eq!(refused(Config::new(policy)), Some("hold"), "{hold:?}");
+            assert_eq!(refused(Config::new(policy, 1)), Some("hold"), "{hold:?}");
         }
         let policy = Policy { hold: Hold::EveryNPackets(1), ..Policy::linux_gro() };
-        assert_eq!(refused(Config::new(policy)), None);
+        assert_eq!(refused(Config::new(policy, 1)), None);
     }
 
     #[test]
     fn the_largest_engine_has_a_place_for_every_aggregate() {
         let hold = Hold::EveryNPackets(u32::MAX);
         let policy = Policy { hold, flows: 4_096, ..Policy::linux_gro() };
-        let largest = Config { batch_frames: MAX_BATCH_FRAMES as usize, ..Config::new(policy) };
+        let largest = Config { batch_frames: MAX_BATCH_FRAMES as usize, ..Config::new(policy, 1) };
         let places = usize::from(policy.flows) + largest.frame_slots() / 2 + 1;
         assert!(places < usize::from(u16::MAX), "{places} places have no 16-bit name");
         let larger = Config { batch_frames: largest.batch_frames + 1, ..largest };

@@ -13,7 +13,8 @@ use crate::single::{Kind, Single};
 use crate::store::{ChainFrames, FrameChain, IntoFrames, NONE, Ready, Store};
 
 /// The deliveries of one call to the sink, in order. Those that the sink does not take are dropped when it
-/// returns, so that their buffers return to their owners.
+/// returns, so that their buffers return to their owners. While other frames are held, buffers may return later:
+/// with the deliveries of a later call, and at most one for every eight frames that are held.
 #[derive(Debug)]
 pub struct Deliveries<'a, B> {
     store: &'a mut Store<B>,

@@ -16,6 +16,7 @@
 //! * `verdict`: may it join what its flow holds? A pure function of both and the policy.
 //! * `table`: which flow holds what; keyed hash, bounded, least recently used goes first.
 //! * `pairs`: which flows hold something between two hosts.
+//! * `deadlines`: which flows have been held as long as the policy allows.
 //! * `store`: the frames held, and the aggregates made of them; nothing is copied.
 //! * `merge`: the header of an aggregate, its checksum in three forms.
 //! * `expected`: the header that must come next if a segment only continues the last.
@@ -29,10 +30,14 @@
 //! # Contract
 //! No input or output, no clock: time is an argument. After [`Engine::new`] nothing allocates.
 //! Nothing panics, whatever the bytes. Within a flow nothing is reordered; nothing is dropped.
-//! The same input gives the same output.
+//! The same input gives the same output. Randomness is an argument, too: the seed of [`Config::new`].
+//! Work is proportional to the frames that come and go, whatever is held and whoever sends; see *Worst case* in
+//! [`Engine`].
 //!
 //! # Examples
 //! ```
+//! use std::hash::{BuildHasher, RandomState};
+//!
 //! use rxo_coalesce::{Config, Delivery, Engine, Policy};
 //! use rxo_frame::{Frame, Instant, LinkKind};
 //! # use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
@@ -57,7 +62,8 @@
 //! let mut batch: Vec<_> =
 //!     packets.iter().map(|packet| Frame::new(packet.clone(), Instant::ZERO)).collect();
 //!
-//! let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro()) };
+//! let seed = RandomState::new().hash_one(0);
+//! let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro(), seed) };
 //! let mut engine = Engine::new(config)?;
 //! let mut aggregates = 0;
 //! engine.poll(&mut batch, Instant::ZERO, |deliveries| {
@@ -84,6 +90,7 @@ mod candidate;
 mod config;
 mod counters;
 mod datagrams;
+mod deadlines;
 mod delivery;
 mod engine;
 mod expected;
@@ -101,6 +108,9 @@ mod single;
 mod store;
 mod table;
 mod verdict;
+mod work;
+#[cfg(test)]
+mod worst_case;
 
 pub use acks::Acks;
 pub use aggregate::Aggregate;

@@ -2,7 +2,8 @@
 //!
 //! Each frame has one word. It is the next frame of its chain, or, for the last frame of a chain, the place
 //! that holds the chain. A new frame is linked to the slot after it. In a run this link is right, so nothing
-//! is written. The link of a frame outside all chains is never read.
+//! is written. The link of a frame outside all chains is read only to tell gaps, which are marked when the sink has
+//! seen their frames.
 //!
 //! Frames stand in order of arrival. So the last frames of all flows stand in the order in which the flows
 //! were last used. No list is kept for that: a cursor that only moves forward finds the least recently used
@@ -10,8 +11,13 @@
 
 use alloc::boxed::Box;
 
-/// A frame that is the last of no held chain.
+use crate::store::FrameChain;
+use crate::work;
+
+/// A frame that is the last of no held chain. Once the sink has seen the frame, a gap.
 const OUT: u32 = u32::MAX;
+/// The new slot of a gap: none.
+pub(crate) const GAP: u32 = u32::MAX;
 /// Added to a place to mark the last frame of its chain.
 const LAST: u32 = 1 << 31;
 
@@ -26,11 +32,6 @@ impl Links {
     /// Links for `frames` frames.
     pub(crate) fn new(frames: usize) -> Self {
         Self { after: core::iter::repeat_n(OUT, frames).collect(), oldest_from: 0 }
-    }
-
-    /// The number of frames that there is room for.
-    pub(crate) const fn capacity(&self) -> usize {
-        self.after.len()
     }
 
     /// Links new frames in the slots `from..to`, each to the slot after it.
@@ -65,13 +66,19 @@ impl Links {
     #[inline(always)]
     pub(crate) fn release_before(&mut self, to: u32) -> impl Iterator<Item = u16> + use<'_> {
         let from = core::mem::replace(&mut self.oldest_from, to);
+        work::done(to.saturating_sub(from) as usize);
         let links = self.after.get(from as usize..to as usize).unwrap_or_default();
         links.iter().filter(|link| is_last(**link)).map(|link| *link as u16)
     }
 
     /// The places of flows whose last frame stands before the slot `to`, from `from` on.
-    pub(crate) fn used_between(&self, from: u32, to: u32) -> impl Iterator<Item = u16> + use<'_> {
+    pub(crate) fn all_used_between(
+        &self,
+        from: u32,
+        to: u32,
+    ) -> impl Iterator<Item = u16> + use<'_> {
         let from = from.max(self.oldest_from) as usize;
+        work::done((to as usize).saturating_sub(from));
         let links = self.after.get(from..to as usize).unwrap_or_default();
         links.iter().filter(|link| is_last(**link)).map(|link| *link as u16)
     }
@@ -103,21 +110,24 @@ impl Links {
         self.oldest_from
     }
 
-    /// The first flow at or after `slot` in the order of use, as its last frame's slot and its
-    /// place. A whole walk looks at every frame once.
+    /// The first flow at or after `slot` in the order of use whose last frame stands before the slot `to`, as that
+    /// frame's slot and the flow's place. A whole walk looks at every frame once.
     #[inline(always)]
-    pub(crate) fn used_from(&self, slot: u32) -> Option<(u32, u16)> {
-        let links = self.after.get(slot as usize..)?;
+    pub(crate) fn used_between(&self, slot: u32, to: u32) -> Option<(u32, u16)> {
+        let links = self.after.get(slot as usize..to as usize)?;
         let (ahead, link) = links.iter().enumerate().find(|(_, link)| is_last(**link))?;
+        work::done(ahead + 1);
         Some((slot + ahead as u32, *link as u16))
     }
 
-    /// The least recently used flow's place. However often this is asked, the cursor passes every
-    /// frame once.
+    /// The place of the least recently used flow, of which there is one. However often this is asked, the cursor passes
+    /// every frame once.
     pub(crate) fn oldest(&mut self) -> Option<u16> {
-        let (slot, place) = self.used_from(self.oldest_from)?;
-        self.oldest_from = slot;
-        Some(place)
+        let links = self.after.get(self.oldest_from as usize..)?;
+        let (ahead, link) = links.iter().enumerate().find(|(_, link)| is_last(**link))?;
+        work::done(ahead + 1);
+        self.oldest_from += ahead as u32;
+        Some(*link as u16)
     }
 
     /// Forgets all chains.
@@ -125,10 +135,38 @@ impl Links {
         self.oldest_from = 0;
     }
 
-    /// Moves what follows the frames that stay (those with a number in `moved`, which is their new
-    /// slot; `gap` marks the others) to the front.
-    pub(crate) fn close_gaps(&mut self, moved: &[u32], gap: u32) {
-        for (slot, to) in moved.iter().enumerate().filter(|(_, to)| **to != gap) {
+    /// Makes gaps of the frames of a chain that the sink has seen. Returns their number.
+    pub(crate) fn leave_gaps(&mut self, chain: FrameChain) -> usize {
+        let (mut slot, mut count) = (chain.head, 1);
+        loop {
+            let next = core::mem::replace(&mut self.after[slot as usize], OUT);
+            if slot == chain.tail {
+                return count;
+            }
+            (slot, count) = (next, count + 1);
+        }
+    }
+
+    /// The slot after the last frame before the slot `end` that is no gap.
+    pub(crate) fn end_without_gaps(&self, end: usize) -> usize {
+        self.after[..end].iter().rposition(|link| *link != OUT).map_or(0, |last| last + 1)
+    }
+
+    /// Writes the slots into `moved` that frames have once gaps are closed, and [`GAP`] for gaps. Returns the number
+    /// of frames.
+    pub(crate) fn number(&self, moved: &mut [u32]) -> u32 {
+        work::done(moved.len());
+        let mut kept = 0;
+        for (to, link) in moved.iter_mut().zip(&self.after) {
+            *to = if *link == OUT { GAP } else { kept };
+            kept += u32::from(*link != OUT);
+        }
+        kept
+    }
+
+    /// Moves the links of the frames that are no gaps to the slots in `moved` ([`Links::number`]).
+    pub(crate) fn close_gaps(&mut self, moved: &[u32]) {
+        for (slot, to) in moved.iter().enumerate().filter(|(_, to)| **to != GAP) {
             let after = self.after[slot];
             self.after[*to as usize] = if after < LAST { moved[after as usize] } else { after };
         }
@@ -148,7 +186,7 @@ mod tests {
     fn order(links: &Links) -> alloc::vec::Vec<u16> {
         let mut from = links.first();
         core::iter::from_fn(|| {
-            let (slot, place) = links.used_from(from)?;
+            let (slot, place) = links.used_between(from, links.after.len() as u32)?;
             from = slot + 1;
             Some(place)
         })
@@ -172,6 +210,20 @@ mod tests {
     }
 
     #[test]
+    fn a_chain_that_left_is_gaps_and_those_at_the_end_need_no_closing() {
+        let mut links = Links::new(6);
+        links.take_in(0, 6);
+        links.hold(1, 7);
+        links.hold(0, 9);
+        links.append(0, 2, 3, 9);
+        links.release(4);
+        assert_eq!(links.leave_gaps(FrameChain { head: 0, tail: 4 }), 4);
+        assert_eq!(links.leave_gaps(FrameChain { head: 5, tail: 5 }), 1);
+        assert_eq!(links.end_without_gaps(6), 2);
+        assert_eq!(order(&links), [7]);
+    }
+
+    #[test]
     fn closed_gaps_keep_chains_and_order() {
         let mut links = Links::new(6);
         links.take_in(0, 6);
@@ -179,8 +231,12 @@ mod tests {
         links.hold(2, 1);
         links.append(0, 4, 1, 3);
         links.append(2, 5, 1, 1);
-        // Slots 1 and 3 are gone.
-        links.close_gaps(&[0, OUT, 1, OUT, 2, 3], OUT);
+        let lone = |slot| FrameChain { head: slot, tail: slot };
+        assert_eq!([1, 3].map(|slot| links.leave_gaps(lone(slot))), [1, 1]);
+        let mut moved = [0; 6];
+        assert_eq!(links.number(&mut moved), 4);
+        assert_eq!(moved, [0, GAP, 1, GAP, 2, 3]);
+        links.close_gaps(&moved);
         links.take_in(4, 6);
         assert_eq!((links.next(0), links.next(1)), (2, 3));
         assert_eq!(order(&links), [3, 1]);

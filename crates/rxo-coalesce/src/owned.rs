@@ -33,6 +33,7 @@ use crate::store::{FrameChain, IntoFrames, Ready, Slots, Store};
 /// # Examples
 /// Deliveries go to a thread of their own:
 /// ```
+/// # let seed = 7;
 /// use std::sync::mpsc;
 ///
 /// use rxo_coalesce::{Config, Engine, OwnedDelivery, Policy};
@@ -41,7 +42,7 @@ use crate::store::{FrameChain, IntoFrames, Ready, Slots, Store};
 /// let (queue, deliveries) = mpsc::channel::<OwnedDelivery<Vec<u8>>>();
 /// let reader = std::thread::spawn(move || deliveries.iter().map(|one| one.byte_len()).sum::<usize>());
 ///
-/// let mut engine = Engine::new(Config::new(Policy::linux_gro()))?;
+/// let mut engine = Engine::new(Config::new(Policy::linux_gro(), seed))?;
 /// let mut batch = vec![Frame::new(vec![0; 60], Instant::ZERO)];
 /// engine.poll(&mut batch, Instant::ZERO, |all| {
 ///     all.into_owned().for_each(|one| queue.send(one).expect("the reader waits"));

@@ -7,15 +7,21 @@
 //! Every chain ends in a frame, so the frames since the last update name every new flow. The entry of a
 //! flushed flow stays until a search meets it, or until its place gets another flow. So each frame is examined
 //! once and each entry removed once, however many flows are held. Bounded: one entry for each place. Does not
-//! allocate after construction.
+//! allocate after construction. A search passes [`MOST_OTHERS`] flows between other hosts and gives the rest of them
+//! as if they were meant, so that no bucket makes searches long: more are there only if senders know the seed, or by
+//! a rare chance.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use rxo_wire::FlowHash;
 
+use crate::work;
+
 const NOBODY: u16 = u16::MAX;
 const MIN_BUCKETS: usize = 256;
+/// The most flows between other hosts that a search passes.
+const MOST_OTHERS: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Pairs {
@@ -23,8 +29,6 @@ pub(crate) struct Pairs {
     buckets: Box<[u16]>,
     /// By place.
     entries: Box<[Entry]>,
-    /// The index has every flow whose last frame stands before this slot.
-    known_to: u32,
     /// The last frames' slots and the places of the flows found; empty between searches.
     found: Vec<(u32, u16)>,
 }
@@ -43,8 +47,8 @@ struct Entry {
 pub(crate) enum Met {
     /// Its flow was flushed.
     Gone,
-    /// A flow between other hosts.
-    Other,
+    /// A flow between other hosts, whose last frame is in this slot.
+    Other(u32),
     /// A flow between these hosts, whose last frame is in this slot.
     Meant(u32),
 }
@@ -57,19 +61,8 @@ impl Pairs {
         Self {
             buckets: core::iter::repeat_n(NOBODY, buckets).collect(),
             entries: core::iter::repeat_n(nowhere, places).collect(),
-            known_to: 0,
             found: Vec::with_capacity(flows),
         }
-    }
-
-    /// Returns the first slot that was not examined, and marks all before the slot `to` as examined.
-    pub(crate) const fn look_up_to(&mut self, to: u32) -> u32 {
-        core::mem::replace(&mut self.known_to, to)
-    }
-
-    /// Updates the index after frames have moved to other slots.
-    pub(crate) const fn forget_slots(&mut self) {
-        self.known_to = 0;
     }
 
     /// Adds the flow at `place`, which is between the hosts of this hash.
@@ -87,14 +80,16 @@ impl Pairs {
     }
 
     /// Searches the flows between the hosts of this hash; `meet` says what a place is. [`Pairs::next_found`]
-    /// gives them, the least recently used first.
+    /// gives them, the least recently used first, and with them others of a bucket that has too many.
     pub(crate) fn search(&mut self, pair: FlowHash, mut meet: impl FnMut(u16) -> Met) {
         let mut place = self.buckets[usize::from(self.bucket(pair))];
+        let mut others = 0;
         while let Some(Entry { after, .. }) = self.entries.get(usize::from(place)).copied() {
+            work::done(1);
             match meet(place) {
                 Met::Gone => self.remove(place),
-                Met::Other => {}
-                Met::Meant(tail) => {
+                Met::Other(_) if others < MOST_OTHERS => others += 1,
+                Met::Meant(tail) | Met::Other(tail) => {
                     self.remove(place);
                     self.found.push((tail, place));
                 }
@@ -154,7 +149,7 @@ mod tests {
             for stranger in 10_000..11_000 {
                 pairs.search(hash(stranger), |_| {
                     met += 1;
-                    Met::Other
+                    Met::Other(0)
                 });
             }
             assert!(met < 1_000, "{flows} flows: {met} met in 1,000 searches");
@@ -190,10 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn each_slot_is_looked_at_once() {
-        let mut pairs = Pairs::new(4, 4);
-        assert_eq!((pairs.look_up_to(5), pairs.look_up_to(9)), (0, 5));
-        pairs.forget_slots();
-        assert_eq!(pairs.look_up_to(2), 0);
+    fn others_of_a_full_bucket_are_found_too_so_that_the_next_search_is_short() {
+        let mut pairs = Pairs::new(64, 64);
+        (0..64).for_each(|place| pairs.note(place, hash(7)));
+        pairs.search(hash(7), |place| Met::Other(u32::from(place)));
+        assert_eq!(found(&mut pairs), (0..64 - MOST_OTHERS as u16).collect::<Vec<_>>());
+        let mut met = 0;
+        pairs.search(hash(7), |place| {
+            met += 1;
+            Met::Other(u32::from(place))
+        });
+        assert_eq!((met, found(&mut pairs)), (MOST_OTHERS, Vec::new()));
     }
 }

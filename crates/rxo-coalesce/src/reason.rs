@@ -185,6 +185,9 @@ reasons! {
         Order => "order",
         /// The table was full and this flow was the least recently used.
         Evicted => "evicted",
+        /// Too many flows had hashes like its own, as one who knows the seed ([`Config::seed`](crate::Config::seed))
+        /// can arrange: searches among them would have become long.
+        Collision => "collision",
         /// All frame slots were in use and this flow was the least recently used.
         Memory => "memory",
         /// The policy changed: what was held under the old one was delivered first.

@@ -2,19 +2,22 @@
 //!
 //! All memory is here, allocated once. Frames stand in order of arrival, and [`Links`] chains them. An
 //! aggregate is a chain with its [`Held`]. Frames and aggregates that are ready for the sink stand in one
-//! queue. After the sink has seen them, all are forgotten at once. Only frames that a policy holds longer
-//! are moved to the front.
+//! queue. After the sink has seen them, all are forgotten at once, unless a policy holds some frames longer. Then
+//! those that left are gaps. Gaps at the end are dropped at once, those between held frames when they are more than
+//! one for every [`HELD_FOR_A_GAP`] of these: so closing gaps takes a few steps for each frame that left, however many
+//! are held. There are more slots than frames that may be taken in, as many as there can be gaps.
 
 mod frames;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use rxo_frame::{Frame, FrameBuffer};
+use rxo_frame::{Frame, FrameBuffer, Instant};
 
 pub use self::frames::{ChainFrames, IntoFrames};
+use crate::deadlines::Deadlines;
 use crate::held::{Held, HeldAcks};
-use crate::links::Links;
+use crate::links::{GAP, Links};
 use crate::merge::{Merge, MergedHeader};
 use crate::pairs::Pairs;
 use crate::single::Starts;
@@ -22,6 +25,27 @@ use crate::{ChecksumForm, FlushReason, Kind};
 
 /// No frame.
 pub(crate) const NONE: u32 = u32::MAX;
+/// Gaps between held frames are closed when there are more than one for so many frames.
+const HELD_FOR_A_GAP: usize = 8;
+
+/// Slots before which all frames are known to somebody. They stay where they are between the frames when gaps are
+/// closed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Marks {
+    /// To the index of pairs of hosts.
+    pub(crate) pairs: u32,
+    /// To the index of deadlines.
+    pub(crate) deadlines: u32,
+    /// To the last end of a poll.
+    pub(crate) poll: u32,
+}
+
+impl Marks {
+    fn map(self, to: impl Fn(u32) -> u32) -> Self {
+        let Self { pairs, deadlines, poll } = self;
+        Self { pairs: to(pairs), deadlines: to(deadlines), poll: to(poll) }
+    }
+}
 
 /// Frames in order of arrival, by their slots.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +75,13 @@ pub(crate) enum Ready {
 #[derive(Debug)]
 pub(crate) struct Store<B> {
     pub(crate) slots: Slots<B>,
-    /// Where each frame goes when gaps are closed; `NONE` for those that leave them.
+    /// The number of frames that may be here.
+    limit: usize,
+    /// The number of slots whose frames have left.
+    gaps: usize,
+    /// Where each frame goes when gaps are closed; [`GAP`] for a gap.
     moved: Box<[u32]>,
+    pub(crate) marks: Marks,
     pub(crate) held: Box<[Held]>,
     /// For each place, what is kept of pure ACKs.
     pub(crate) acks: Box<[HeldAcks]>,
@@ -63,16 +92,23 @@ pub(crate) struct Store<B> {
     pub(crate) ready: Vec<Ready>,
     /// Index of the places by their hosts.
     pub(crate) pairs: Pairs,
+    /// Index of the places by the arrival of their first segment.
+    deadlines: Deadlines,
 }
 
 impl<B: AsRef<[u8]>> Store<B> {
-    /// A store with room for `frames` frames and for the aggregates of `flows` flows. Allocates all memory.
-    pub(crate) fn new(frames: usize, flows: usize) -> Self {
+    /// A store with room for `frames` frames and for the aggregates of `flows` flows, of which `timed` may be asked
+    /// whether they are due. Allocates all memory.
+    pub(crate) fn new(frames: usize, flows: usize, timed: usize) -> Self {
         // An aggregate waiting for the sink has two frames at least.
         let places = flows + frames / 2 + 1;
+        let slots = frames + frames / HELD_FOR_A_GAP;
         Self {
-            slots: Slots { frames: Vec::with_capacity(frames), links: Links::new(frames) },
-            moved: core::iter::repeat_n(NONE, frames).collect(),
+            slots: Slots { frames: Vec::with_capacity(slots), links: Links::new(slots) },
+            limit: frames,
+            gaps: 0,
+            moved: core::iter::repeat_n(GAP, slots).collect(),
+            marks: Marks::default(),
             held: core::iter::repeat_n(Held::BLANK, places).collect(),
             acks: core::iter::repeat_n(HeldAcks::BLANK, places).collect(),
             free_places: Vec::with_capacity(places),
@@ -80,12 +116,13 @@ impl<B: AsRef<[u8]>> Store<B> {
             headers: core::iter::repeat_n(MergedHeader::EMPTY, places).collect(),
             ready: Vec::with_capacity(frames),
             pairs: Pairs::new(places, flows),
+            deadlines: Deadlines::new(timed),
         }
     }
 
     /// The number of frames that can still be taken in.
     pub(crate) fn room(&self) -> usize {
-        self.slots.links.capacity() - self.slots.frames.len()
+        self.limit + self.gaps - self.slots.frames.len()
     }
 
     /// Takes in a whole batch, for which there is room, by a single copy. Returns the slot of its
@@ -220,68 +257,80 @@ impl<B: AsRef<[u8]>> Store<B> {
             self.slots.frames.clear();
         }
         self.slots.links.clear();
-        self.pairs.forget_slots();
+        (self.gaps, self.marks) = (0, Marks::default());
         self.free_places.clear();
         self.places = 0;
         self.ready.clear();
     }
 
-    /// Forgets the queue, and moves the frames that are held to the front.
-    pub(crate) fn compact(&mut self)
+    /// Forgets the queue. The frames in it become gaps.
+    pub(crate) fn forget_ready(&mut self)
     where
         B: FrameBuffer,
     {
         if self.ready.is_empty() {
             return;
         }
-        self.moved[..self.slots.frames.len()].fill(0);
         for index in 0..self.ready.len() {
             let ready = self.ready[index];
-            self.leave_gaps(self.chain_of(ready));
+            self.gaps += self.slots.links.leave_gaps(self.chain_of(ready));
             if let Ready::Aggregate(place) | Ready::Acks(place) = ready {
                 self.free_places.push(place);
             }
         }
         self.ready.clear();
-        self.pairs.forget_slots();
-        self.close_gaps();
-    }
-
-    fn leave_gaps(&mut self, chain: FrameChain) {
-        let mut slot = chain.head;
-        loop {
-            self.moved[slot as usize] = NONE;
-            if slot == chain.tail {
-                return;
-            }
-            slot = self.slots.links.next(slot);
+        self.drop_end();
+        let held = self.slots.frames.len() - self.gaps;
+        if self.gaps * HELD_FOR_A_GAP > held {
+            self.close_gaps();
         }
     }
 
-    /// Closes the gaps between frames, keeps their order, and updates the slots in all chains.
+    /// Drops the frames behind the last that is held.
+    fn drop_end(&mut self)
+    where
+        B: FrameBuffer,
+    {
+        let frames = &mut self.slots.frames;
+        let end = self.slots.links.end_without_gaps(frames.len());
+        self.gaps -= frames.len() - end;
+        if B::RETURN_TOGETHER {
+            B::drop_all(frames.drain(end..).map(|frame| frame.bytes));
+        } else {
+            frames.truncate(end);
+        }
+        self.marks = self.marks.map(|mark| mark.min(end as u32));
+    }
+
+    /// Closes the gaps between frames, keeps their order, and updates the slots in all chains and marks.
     fn close_gaps(&mut self)
     where
         B: FrameBuffer,
     {
         let frames = self.slots.frames.len();
-        let mut kept = 0;
-        for moved in self.moved[..frames].iter_mut().filter(|moved| **moved != NONE) {
-            *moved = kept;
-            kept += 1;
-        }
-        self.slots.links.close_gaps(&self.moved[..frames], NONE);
-        let mut moved = self.moved.iter();
-        let mut leaves = || moved.next().is_some_and(|slot| *slot == NONE);
+        let moved = &mut self.moved[..frames];
+        let kept = self.slots.links.number(moved);
+        self.slots.links.close_gaps(moved);
+        self.marks = self.marks.map(|mark| {
+            let mut behind = moved.iter().skip(mark as usize);
+            behind.find(|slot| **slot != GAP).map_or(kept, |slot| *slot)
+        });
+        let mut slots = moved.iter();
+        let mut leaves = || slots.next().is_some_and(|slot| *slot == GAP);
         if B::RETURN_TOGETHER {
             let leaving = self.slots.frames.extract_if(.., |_| leaves());
             B::drop_all(leaving.map(|frame| frame.bytes));
         } else {
             self.slots.frames.retain(|_| !leaves());
         }
+        self.gaps = 0;
+        self.move_chains(kept);
+    }
+
+    /// Updates the slots in all chains: gaps were closed, and `kept` frames are left.
+    fn move_chains(&mut self, kept: u32) {
         let mut from = self.slots.links.first();
-        while let Some((tail, place)) =
-            self.slots.links.used_from(from).filter(|(tail, _)| *tail < kept)
-        {
+        while let Some((tail, place)) = self.slots.links.used_between(from, kept) {
             let chain = &mut self.held[usize::from(place)].chain;
             chain.head = self.moved[chain.head as usize];
             chain.tail = tail;
@@ -289,13 +338,39 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// The number of frames before the slot `to` that are ready for the sink. Walks their chains.
-    pub(crate) fn ready_before(&self, to: u32) -> u32 {
-        let slots_before = |chain: FrameChain| {
-            let next = |slot: &u32| (*slot != chain.tail).then(|| self.slots.links.next(*slot));
-            core::iter::successors(Some(chain.head), next).take_while(|slot| *slot < to).count()
-        };
-        self.ready.iter().map(|ready| slots_before(self.chain_of(*ready)) as u32).sum()
+    /// Finds the flows for which `is_due` is true of the arrival of the first segment; [`Store::next_due`] gives
+    /// their places. Returns the earliest arrival of the flows that are left.
+    pub(crate) fn find_due(&mut self, is_due: impl Fn(Instant) -> bool) -> Option<Instant> {
+        self.note_arrivals();
+        let Self { slots: Slots { frames, links }, held, deadlines, .. } = self;
+        let end = frames.len() as u32;
+        deadlines.search(is_due, |arrival, place| {
+            let held = &held[usize::from(place)];
+            let tail = held.chain.tail;
+            let is_held = tail < end && links.is_last_of(tail, place);
+            (is_held && held.first_arrival == arrival).then_some(tail)
+        })
+    }
+
+    /// Returns the place of the next flow that is due, the least recently used first.
+    pub(crate) fn next_due(&mut self) -> Option<u16> {
+        self.deadlines.next_due()
+    }
+
+    /// Adds the flows to the index of deadlines that began since it was updated.
+    fn note_arrivals(&mut self) {
+        if self.deadlines.is_crowded() {
+            self.deadlines.clear();
+            self.marks.deadlines = 0;
+        }
+        let end = self.end();
+        let from = core::mem::replace(&mut self.marks.deadlines, end);
+        for place in self.slots.links.all_used_between(from, end) {
+            let held = &self.held[usize::from(place)];
+            if held.chain.head >= from {
+                self.deadlines.note(held.first_arrival, place);
+            }
+        }
     }
 
     pub(crate) fn chain_of(&self, ready: Ready) -> FrameChain {

@@ -74,7 +74,7 @@ proptest! {
 #[test]
 fn an_invalid_policy_changes_nothing() {
     let mut engine =
-        rxo_coalesce::Engine::<Vec<u8>>::new(rxo_coalesce::Config::new(Policy::rsc2()))
+        rxo_coalesce::Engine::<Vec<u8>>::new(rxo_coalesce::Config::new(Policy::rsc2(), 1))
             .expect("numbers in range");
     let wrong = Policy { flows: 0, ..Policy::remember() };
     let changed = engine.change_policy(wrong, rxo_frame::Instant::ZERO, |_| panic!("delivered"));

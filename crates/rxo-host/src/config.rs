@@ -96,7 +96,7 @@ impl HostConfig {
             neighbours: DEFAULT_NEIGHBOURS,
             probe: None,
             tcp: tcp(),
-            engine: EngineConfig::new(Policy::remember().for_records()),
+            engine: EngineConfig::new(Policy::remember().for_records(), secret[0]),
             budget_frames: 256,
             busy: false,
             pause: Pause::default(),

@@ -9,7 +9,7 @@ use rxo::{Config, Engine, Frame, Gather, Instant, Policy};
 /// Runs it.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let pool = Pool::new(32, 2_048);
-    let mut engine = Engine::new(Config::new(Policy::linux_gro()))?;
+    let mut engine = Engine::new(Config::new(Policy::linux_gro(), rxo::random_seed()))?;
     let (mut batch, mut sent) = (Vec::new(), Vec::new());
     for n in 0..32 {
         let bytes = rxo_testkit::seg().seq(1 + n * 1_000).len(1_000).bytes();

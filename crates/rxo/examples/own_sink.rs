@@ -29,7 +29,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let config = Config {
         link: LinkKind::RawIp,
         form: ChecksumForm::Complete,
-        ..Config::new(Policy::linux_gro())
+        ..Config::new(Policy::linux_gro(), rxo::random_seed())
     };
     let (mut engine, mut utun) = (Engine::new(config)?, Utun::default());
     let packet = |n: u32| rxo_testkit::seg().raw_ip().seq(1 + n * 10).len(10).bytes();

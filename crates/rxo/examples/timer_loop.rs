@@ -11,7 +11,7 @@ use rxo::{Config, Engine, Frame, Instant, Policy};
 /// Runs it.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let policy = Policy { hold: Hold::Within(Duration::from_micros(50)), ..Policy::linux_gro() };
-    let mut engine = Engine::new(Config::new(policy))?;
+    let mut engine = Engine::new(Config::new(policy, rxo::random_seed()))?;
     let (mut deliveries, mut longest_ns) = (0, 0);
     for n in 0..40_u32 {
         // A packet arrives each 10 µs, and is a poll of its own.

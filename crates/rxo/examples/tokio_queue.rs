@@ -11,7 +11,8 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 type Owned = OwnedDelivery<Vec<u8>>;
 
 async fn coalesce(mut packets: Receiver<Vec<u8>>, out: Sender<Owned>) -> Result<(), &'static str> {
-    let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro()) };
+    let config =
+        Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro(), rxo::random_seed()) };
     let mut engine = Engine::new(config).map_err(|_| "a number is out of range")?;
     let (mut received, mut batch, mut queue) = (Vec::new(), Vec::new(), Vec::new());
     while packets.recv_many(&mut received, 256).await != 0 {

@@ -32,7 +32,7 @@ impl Guest {
 /// Runs it.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let (mut engine, mut guest) =
-        (Engine::new(Config::new(Policy::linux_gro()))?, Guest::default());
+        (Engine::new(Config::new(Policy::linux_gro(), rxo::random_seed()))?, Guest::default());
     let packet = |n: u32| rxo_testkit::seg().seq(1 + n * 1_448).len(1_448).bytes();
     let mut batch: Vec<_> = (0..32).map(|n| Frame::new(packet(n), Instant::ZERO)).collect();
     engine.poll(&mut batch, Instant::ZERO, |deliveries| guest.fill(&deliveries));

@@ -20,7 +20,10 @@ struct Vpn<S> {
 
 impl<S: FrameSink> Vpn<S> {
     fn new(tun: S) -> Result<Self, Box<dyn Error>> {
-        let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro()) };
+        let config = Config {
+            link: LinkKind::RawIp,
+            ..Config::new(Policy::linux_gro(), rxo::random_seed())
+        };
         Ok(Self { engine: Engine::new(config)?, batch: Vec::with_capacity(256), tun })
     }
 

@@ -39,7 +39,7 @@
 //! use rxo::{Config, Engine, Frame, FrameSink, Instant, MemoryLink, MemoryOptions, Policy};
 //!
 //! let link = MemoryLink::new(MemoryOptions::default());
-//! let mut engine = Engine::<Vec<u8>>::new(Config::new(Policy::linux_gro()))?;
+//! let mut engine = Engine::<Vec<u8>>::new(Config::new(Policy::linux_gro(), rxo::random_seed()))?;
 //! let mut batch = vec![Frame::new(vec![0; 60], Instant::ZERO)];
 //! let (mut sink, mut sent) = (link.sink(), Ok(()));
 //! engine.poll(&mut batch, Instant::ZERO, |deliveries| sent = sink.transmit(deliveries.iter()));
@@ -47,6 +47,8 @@
 //! assert_eq!(link.take_all().len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 pub mod desk;
 #[cfg(feature = "figures")]
@@ -76,3 +78,10 @@ pub use rxo_coalesce::{Aggregate, Config, Counters, Deliveries, Delivery, Engine
 pub use rxo_device::{DeviceError, FrameSink, FrameSource, MemoryLink, MemoryOptions};
 pub use rxo_frame::{ChecksumStatus, Frame, Gather, Instant, LinkKind, Load};
 pub use worker::{Duplex, Misfit, Reading, Worker, WorkerConfig};
+
+/// Returns a seed that nobody outside can know, for [`Config::new`]: the standard library's hash maps have theirs from
+/// the system, too. Another one each time. Does not allocate.
+#[must_use]
+pub fn random_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}

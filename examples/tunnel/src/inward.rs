@@ -43,7 +43,7 @@ impl Inward {
     ) -> Result<Self> {
         let policy = Policy::linux_gro().with_udp_if(tun.capabilities().segments_udp);
         let (link, seed) = (LinkKind::RawIp, RandomState::new().hash_one(0));
-        let config = Config { link, batch_frames: BATCH, seed, ..Config::new(policy) };
+        let config = Config { link, batch_frames: BATCH, ..Config::new(policy, seed) };
         let engine = coalesces.then(|| Engine::new(config)).transpose()?;
         // The cipher writes its tag, and padding to 16 bytes, behind the packet.
         let (pool, batch) = (Pool::new(BATCH, mtu as usize + 64), Vec::with_capacity(BATCH));

@@ -7,6 +7,8 @@ use rxo_coalesce::{Config, Engine, Policy};
 use rxo_frame::{Frame, Instant};
 use rxo_testkit::{Packet, seg};
 
+use crate::contender::SEED;
+
 /// Fragments of unrelated hosts in one pass.
 const FRAGMENTS: usize = 4_096;
 /// Number of frames for which the engine of the large polls is configured.
@@ -57,7 +59,7 @@ impl Bound {
             Self::Poll(_) => ROOM,
         };
         let policy = Policy { flows: 4_096, ..Policy::linux_gro() };
-        let config = Config { batch_frames, trust_checksums: true, ..Config::new(policy) };
+        let config = Config { batch_frames, trust_checksums: true, ..Config::new(policy, SEED) };
         Engine::new(config).expect("numbers in range")
     }
 

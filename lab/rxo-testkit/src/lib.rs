@@ -6,6 +6,7 @@
 //!
 //! * [`naive`] parses and sums byte by byte.
 //! * [`Packet`] is the packet language of the tests: `seg().seq(1).len(100).psh()`.
+//! * [`adversary`] is senders who want a receiver to work, some with its seed.
 //! * [`cases`] is the kernel's own self-test of receive offload, as a table.
 //! * [`script`] is a test case for the engine: frames, polls and time. Any bytes make one.
 //! * [`oracle`] computes the deliveries that a script must give, from the design's table of
@@ -17,6 +18,7 @@
 //! Contract: the same input gives the same output; no clock, no input or output. Functions allocate
 //! freely and panic if a test misuses them.
 
+pub mod adversary;
 pub mod cases;
 pub mod naive;
 pub mod oracle;

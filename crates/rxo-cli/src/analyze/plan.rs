@@ -1,6 +1,5 @@
 //! The plan of `rxo analyze`, from its flags.
 
-use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -62,7 +61,6 @@ impl Plan {
             checksums: rules::checksums(&flags.replay.checksum)?,
             filter: flags.flow.as_deref().map(filter).transpose()?,
             top: if flags.parquet.is_some() { MAX_FLOWS } else { flags.top },
-            seed: RandomState::new().hash_one(0),
             ..Settings::new(chosen)
         };
         Ok(Self {

@@ -54,7 +54,7 @@ impl EndpointPlan {
     /// Applies the flags to a host's configuration.
     pub(super) fn configure(&self, config: &mut HostConfig) {
         config.mac = self.mac.or(config.mac);
-        config.engine = EngineConfig::new(self.policy);
+        config.engine = EngineConfig::new(self.policy, config.secret[0]);
         config.tcp.acks = match self.acks {
             AcksFlag::Stretch => AckPolicy::OneForATurn,
             AcksFlag::Templates => AckPolicy::EverySecondSegment,

@@ -9,7 +9,7 @@ use rxo::figures::Readings;
 use rxo::live::{
     Card, Device, DeviceOptions, Event, GuestsEvent, GuestsOutcome, Middleware, Outcome,
 };
-use rxo::{Config, LinkKind, WorkerConfig};
+use rxo::{LinkKind, WorkerConfig};
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
 use rxo_device::{DeviceError, FrameSource as _};
 use rxo_driver::custody::Control;
@@ -298,12 +298,12 @@ fn serve(
 /// The configuration of the next worker, with what was changed since the plan.
 fn config(plan: &Plan, remote: &Remote) -> WorkerConfig {
     let policy = remote.policy();
-    let engine = Config { trust_checksums: plan.trust_checksums, ..Config::new(policy) };
+    let mut config = WorkerConfig::new(policy);
+    config.engine.trust_checksums = plan.trust_checksums;
     WorkerConfig {
-        engine,
         report_every: remote.stats(),
         ack_split: plan.ack_split,
         desk: Some(remote.desk()),
-        ..WorkerConfig::new(policy)
+        ..config
     }
 }

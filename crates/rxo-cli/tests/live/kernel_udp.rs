@@ -162,7 +162,7 @@ fn by_flow(delivered: Vec<Delivered>) -> BTreeMap<Vec<u8>, Vec<Delivered>> {
 
 fn through_rxo(packets: &[Packet]) -> Vec<Delivered> {
     let policy = Policy { udp: UdpRule::Equal, ..Policy::linux_gro() };
-    let mut engine = Engine::<Vec<u8>>::new(Config::new(policy)).unwrap();
+    let mut engine = Engine::<Vec<u8>>::new(Config::new(policy, 1)).unwrap();
     let mut delivered = Vec::new();
     let mut batch: Vec<_> = packets.iter().map(Packet::frame).collect();
     engine.poll(&mut batch, Instant::ZERO, |deliveries| {

@@ -5,20 +5,30 @@
 //! its hosts came later.
 //!
 //! A pair of hosts is a 64-bit seeded hash, like a flow. Bounded: the hosts of the last [`KEPT`] doubts are
-//! kept; older doubts concern all hosts.
+//! kept; older doubts concern all hosts. So do those of a bucket beyond the last [`MOST_IN_BUCKET`], which only one who
+//! knows the seed can arrange, so a search is short.
 
 use alloc::boxed::Box;
 
 use rxo_wire::FlowHash;
 
+use crate::work;
+
 /// The number of doubts that are kept.
 pub(super) const KEPT: u16 = 4_096;
+/// The most doubts of a bucket that are searched.
+const MOST_IN_BUCKET: usize = 8;
+/// No epoch.
+const NEVER: u16 = 0;
+pub(super) const FIRST_EPOCH: u16 = 2;
+/// Epochs come again after so many: a multiple of the doubts kept, so that each keeps its index.
+const EPOCHS: u16 = 15 * KEPT;
 
 #[derive(Debug)]
 pub(super) struct Doubts {
     /// The last `KEPT` doubts, by their epoch.
     ring: Box<[Doubt]>,
-    /// The epoch of the last doubt in each bucket; 0 before the first.
+    /// The epoch of the last doubt in each bucket; [`NEVER`] before the first. May be older than all that are kept.
     last: Box<[u16]>,
 }
 
@@ -31,19 +41,19 @@ struct Doubt {
 
 impl Doubts {
     pub(super) fn new() -> Self {
-        let none = Doubt { pair: FlowHash(0), before: 0 };
+        let none = Doubt { pair: FlowHash(0), before: NEVER };
         Self {
             ring: core::iter::repeat_n(none, KEPT.into()).collect(),
-            last: core::iter::repeat_n(0, KEPT.into()).collect(),
+            last: core::iter::repeat_n(NEVER, KEPT.into()).collect(),
         }
     }
 
-    /// Notes that `epoch`, one more than any before, begins with a doubt about this pair of hosts.
+    /// Notes that `epoch`, the one after the last, begins with a doubt about this pair of hosts.
     pub(super) fn note(&mut self, pair: FlowHash, epoch: u16) {
         let last = &mut self.last[bucket(pair)];
         let mut before = core::mem::replace(last, epoch);
         // An earlier doubt about this pair adds nothing: a stream of fragments leaves one doubt.
-        if is_kept(before, epoch) && self.ring[index(before)].pair == pair {
+        if before != NEVER && age(before, epoch) < KEPT && self.ring[index(before)].pair == pair {
             before = self.ring[index(before)].before;
         }
         self.ring[index(epoch)] = Doubt { pair, before };
@@ -51,33 +61,39 @@ impl Doubts {
 
     /// Whether there was a doubt about this pair of hosts after the epoch `since`; `epoch` is the current one.
     pub(super) fn is_any(&self, pair: FlowHash, since: u16, epoch: u16) -> bool {
-        if !is_kept(since + 1, epoch) {
+        let since = age(since, epoch);
+        if since > KEPT {
             return true;
         }
         let mut at = self.last[bucket(pair)];
-        while at > since {
+        for _ in 0..MOST_IN_BUCKET {
+            work::done(1);
+            // A bucket whose last doubt is no longer kept may lead into another, which has no doubt about this pair.
+            if at == NEVER || age(at, epoch) >= since {
+                return false;
+            }
             let doubt = self.ring[index(at)];
             if doubt.pair == pair {
                 return true;
             }
             at = doubt.before;
         }
-        false
-    }
-
-    /// Forgets all doubts. Epochs begin anew.
-    pub(super) fn clear(&mut self) {
-        self.last.fill(0);
+        true
     }
 }
 
-/// Whether the ring still has the doubt of the epoch `noted`.
-const fn is_kept(noted: u16, epoch: u16) -> bool {
-    noted > epoch.saturating_sub(KEPT)
+/// The epoch after `epoch`.
+pub(super) const fn next(epoch: u16) -> u16 {
+    FIRST_EPOCH + (epoch - FIRST_EPOCH + 1) % EPOCHS
+}
+
+/// The number of epochs from `noted` to `epoch`.
+pub(super) const fn age(noted: u16, epoch: u16) -> u16 {
+    if noted <= epoch { epoch - noted } else { EPOCHS - (noted - epoch) }
 }
 
 const fn index(epoch: u16) -> usize {
-    (epoch % KEPT) as usize
+    ((epoch - FIRST_EPOCH) % KEPT) as usize
 }
 
 const fn bucket(pair: FlowHash) -> usize {
@@ -109,6 +125,17 @@ mod tests {
         (3..1_000).for_each(|epoch| doubts.note(SOME, epoch));
         assert_eq!(doubts.ring[index(999)].before, 2);
         assert!(doubts.is_any(NEIGHBOUR, 1, 999) && !doubts.is_any(NEIGHBOUR, 2, 999));
+    }
+
+    #[test]
+    fn a_search_among_chosen_doubts_is_short_and_errs_on_the_side_of_doubt() {
+        let mut doubts = Doubts::new();
+        let chosen = |number: u16| FlowHash(7 + u64::from(KEPT) * u64::from(number));
+        (3..1_003).for_each(|epoch| doubts.note(chosen(epoch), epoch));
+        let before = work::steps();
+        assert!(doubts.is_any(SOME, 2, 1_002), "the doubts of its bucket are too many to know");
+        assert!(work::steps() - before <= MOST_IN_BUCKET as u64);
+        assert!(!doubts.is_any(SOME, 995, 1_002), "all since are known");
     }
 
     #[test]

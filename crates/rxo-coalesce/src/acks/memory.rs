@@ -14,7 +14,7 @@ use alloc::boxed::Box;
 use rxo_wire::{FlowHash, SeqNumber};
 
 use super::AckPoint;
-use super::doubts::Doubts;
+use super::doubts::{Doubts, FIRST_EPOCH, KEPT, age, next};
 use crate::held::HeldAcks;
 
 /// Flows whose hashes agree in the bits that choose a set; with four a set fills a cache line.
@@ -36,7 +36,6 @@ struct Entry {
 const BLANK: Entry = Entry { flow: FlowHash(0), ack: SeqNumber(0), window: 0, epoch: 0 };
 /// Before every epoch: an entry with a lower bound of what was acknowledged, and nothing else.
 const DOUBTED: u16 = 1;
-const FIRST_EPOCH: u16 = 2;
 
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
@@ -61,12 +60,14 @@ pub(crate) struct Memory {
     /// `None` if nothing is remembered.
     doubts: Option<Doubts>,
     epoch: u16,
+    /// The set in which old entries are looked for next.
+    swept: usize,
 }
 
 impl Memory {
     /// A memory without room.
     pub(crate) fn off() -> Self {
-        Self { sets: Box::default(), doubts: None, epoch: FIRST_EPOCH }
+        Self { sets: Box::default(), doubts: None, epoch: FIRST_EPOCH, swept: 0 }
     }
 
     /// A memory with room for at least four times `flows` flows.
@@ -76,6 +77,7 @@ impl Memory {
             sets: core::iter::repeat_n(Set([BLANK; WAYS]), sets).collect(),
             doubts: Some(Doubts::new()),
             epoch: FIRST_EPOCH,
+            swept: 0,
         }
     }
 
@@ -145,17 +147,21 @@ impl Memory {
     /// Puts the last ACK of every flow between these hosts in doubt. What they acknowledged stays known.
     pub(crate) fn doubt(&mut self, pair: FlowHash) {
         let Some(doubts) = &mut self.doubts else { return };
-        if self.epoch == u16::MAX {
-            // Epochs begin anew, so all flows are in doubt: once in 65,534 doubts.
-            let entries = self.sets.iter_mut().flat_map(|set| &mut set.0);
-            entries
-                .filter(|entry| entry.epoch != BLANK.epoch)
-                .for_each(|entry| entry.epoch = DOUBTED);
-            doubts.clear();
-            self.epoch = FIRST_EPOCH;
-        }
-        self.epoch += 1;
+        self.epoch = next(self.epoch);
         doubts.note(pair, self.epoch);
+        self.sweep();
+    }
+
+    /// Puts the ACKs of one set in doubt that are too old to be known. A doubt sweeps one set, so every set is swept
+    /// long before the epochs of its entries come again.
+    fn sweep(&mut self) {
+        self.swept = (self.swept + 1) % self.sets.len().max(1);
+        let (epoch, Some(Set(entries))) = (self.epoch, self.sets.get_mut(self.swept)) else {
+            return;
+        };
+        let known = entries.iter_mut().filter(|entry| entry.epoch >= FIRST_EPOCH);
+        let old = known.filter(|entry| age(entry.epoch, epoch) > KEPT);
+        old.for_each(|entry| entry.epoch = DOUBTED);
     }
 
     /// Replaces the flow's entry, or else an entry with a lower bound only, or else the oldest.
@@ -272,10 +278,22 @@ mod tests {
     }
 
     #[test]
+    fn what_was_said_long_ago_stays_in_doubt_when_epochs_come_again() {
+        let mut memory = Memory::new(4_096);
+        memory.remember(FlowHash(7), point(1));
+        for stranger in 0..200_000 {
+            memory.doubt(FlowHash(HOSTS.0 + 1 + stranger));
+            if stranger >= u64::from(KEPT) {
+                assert_eq!(recall(&memory, 7), Known::AtLeast(SeqNumber(1)), "{stranger}");
+            }
+        }
+    }
+
+    #[test]
     fn a_doubt_about_strangers_changes_nothing() {
         let mut memory = Memory::new(8);
         memory.remember(FlowHash(7), point(1));
-        for stranger in 0..u64::from(super::super::doubts::KEPT) {
+        for stranger in 0..u64::from(KEPT) {
             memory.doubt(FlowHash(HOSTS.0 + 1 + stranger));
             assert_eq!(recall(&memory, 7), said(1));
         }

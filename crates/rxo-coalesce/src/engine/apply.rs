@@ -72,6 +72,16 @@ impl<B: FrameBuffer> Engine<B> {
         place
     }
 
+    /// Makes room in the bucket of this hash for one more flow: flushes its first if it is full. Whoever holds a flow
+    /// that was not found calls this before, unless the bucket is known to be empty.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn thin_bucket(&mut self, flow: FlowHash) {
+        if let Some(first) = self.table.first_of_full_bucket(&self.store.held, flow) {
+            self.flush_held(first, FlushReason::Collision, self.now);
+        }
+    }
+
     /// Chains the `count` segments from `slot` on to those at `place`, which counts them already, and
     /// delivers all if they are to be closed. Returns where they are held otherwise.
     #[inline(always)]
@@ -111,10 +121,15 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Where the flow holds segments of this kind. Those of another kind are flushed: data, pure ACKs
-    /// and datagrams are never held together.
+    /// and datagrams are never held together. If it holds none, there is room for it in its bucket afterwards.
     #[inline(always)]
     pub(super) fn find_alike(&mut self, key: &FlowKey, flow: FlowHash, kind: Kind) -> Option<u16> {
-        let place = self.table.find(&self.store.held, key, flow)?;
+        let Some(place) = self.table.find(&self.store.held, key, flow) else {
+            if self.table.guess(flow).is_some() {
+                self.thin_bucket(flow);
+            }
+            return None;
+        };
         if self.store.held[usize::from(place)].kind() == kind {
             return Some(place);
         }
@@ -147,9 +162,9 @@ impl<B: FrameBuffer> Engine<B> {
             return;
         }
         let (pair, hasher) = (self.pair(key), self.hasher);
-        let Store { pairs, slots: Slots { links, .. }, held, .. } = &mut self.store;
-        let from = pairs.look_up_to(slot);
-        for place in links.used_between(from, slot) {
+        let Store { pairs, slots: Slots { links, .. }, held, marks, .. } = &mut self.store;
+        let from = core::mem::replace(&mut marks.pairs, slot);
+        for place in links.all_used_between(from, slot) {
             pairs.note(place, hasher.hash(&held[usize::from(place)].key.without_ports()));
         }
         pairs.search(pair, |place| {
@@ -160,11 +175,13 @@ impl<B: FrameBuffer> Engine<B> {
             } else if held.key.has_addresses_of(key) {
                 Met::Meant(tail)
             } else {
-                Met::Other
+                Met::Other(tail)
             }
         });
         while let Some(place) = self.store.pairs.next_found() {
-            self.flush_held(place, FlushReason::Order, self.now);
+            let is_meant = self.store.held[usize::from(place)].key.has_addresses_of(key);
+            let reason = if is_meant { FlushReason::Order } else { FlushReason::Collision };
+            self.flush_held(place, reason, self.now);
         }
     }
 

@@ -40,8 +40,6 @@ pub(super) struct Pace {
     /// it is soon forgotten.
     gap_ns: u64,
     last_end: Option<Instant>,
-    /// Frames in slots before this one were held at the end of the last poll.
-    pub(super) carried_to: u32,
     /// By place, what was seen of a flow at the end of the last poll.
     seen: Box<[Seen]>,
 }
@@ -62,7 +60,7 @@ impl Pace {
         // Four times as much can be added up; it is more than a century.
         let budget_ns = nanos(budget).min(u64::MAX / 4);
         let seen = core::iter::repeat_n(Seen::default(), places).collect();
-        Self { budget_ns, most_polls, gap_ns: budget_ns, last_end: None, carried_to: 0, seen }
+        Self { budget_ns, most_polls, gap_ns: budget_ns, last_end: None, seen }
     }
 
     /// A poll ends at `now`.
@@ -72,9 +70,14 @@ impl Pace {
         self.last_end = Some(now);
     }
 
-    /// Why the flow at `place` leaves at the end of the poll at `now`; `None` if it stays.
-    fn exit(&mut self, place: u16, held: &Held, now: Instant) -> Option<FlushReason> {
-        let is_carried = held.chain.head < self.carried_to;
+    /// Why the flow at `place` leaves at the end of the poll at `now`; `None` if it stays. `is_carried` says whether
+    /// it was held at the end of the poll before.
+    fn exit(
+        &mut self,
+        (place, held): (u16, &Held),
+        is_carried: bool,
+        now: Instant,
+    ) -> Option<FlushReason> {
         let seen = self.seen.get_mut(usize::from(place))?;
         seen.see(held.segments, is_carried);
         let held_ns = now.nanos_since(held.first_arrival);
@@ -116,7 +119,6 @@ impl<B: FrameBuffer> Engine<B> {
             Some(_) => return self.hold_what_gains(now),
         };
         self.flush_all(self.store.end(), reason, now);
-        self.pace.carried_to = 0;
     }
 
     /// Flushes everything if the policy is [`Hold::Auto`] and the receiver is idle. Returns whether it is.
@@ -131,17 +133,15 @@ impl<B: FrameBuffer> Engine<B> {
 
     fn hold_what_gains(&mut self, now: Instant) {
         let mut pace = core::mem::take(&mut self.pace);
-        let (mut kept, mut oldest) = (0, now);
-        self.flush_for(now, |place, held| {
-            let exit = pace.exit(place, held, now);
+        let mut oldest = now;
+        let carried_to = self.store.marks.poll;
+        self.flush_for(0, now, |place, held| {
+            let exit = pace.exit((place, held), held.chain.head < carried_to, now);
             if exit.is_none() {
-                kept += held.segments;
                 oldest = oldest.min(held.first_arrival);
             }
             exit
         });
-        // What stays moves to the front when the rest has been delivered.
-        pace.carried_to = kept;
         self.pace = pace;
         self.oldest_arrival = oldest;
     }

@@ -13,21 +13,31 @@ use crate::{FlushReason, Hold, Kind};
 impl<B: FrameBuffer> Engine<B> {
     pub(super) fn hold_or_flush(&mut self, now: Instant, load: Option<Load>) {
         match self.config.policy.hold {
-            Hold::EndOfPoll if self.table.is_empty() => {}
-            Hold::EndOfPoll => self.flush_all(self.store.end(), FlushReason::EndOfPoll, now),
+            Hold::EndOfPoll if self.table.is_empty() => return,
+            Hold::EndOfPoll => {
+                return self.flush_all(self.store.end(), FlushReason::EndOfPoll, now);
+            }
             Hold::EveryNthPoll(polls) => {
                 self.polls += 1;
                 if self.polls >= polls {
                     self.polls = 0;
                     self.flush_all(self.store.end(), FlushReason::PollLimit, now);
                 } else {
-                    self.flush_where(FlushReason::LoneSegment, now, |held| held.segments == 1);
+                    self.flush_lone(now);
                     self.flush_overdue(now);
                 }
             }
             Hold::EveryNPackets(_) | Hold::Within(_) => self.flush_overdue(now),
             Hold::Auto { .. } => self.hold_or_flush_by_load(now, load),
         }
+        self.store.marks.poll = self.store.end();
+    }
+
+    /// Flushes every flow that holds one segment, which came in this poll: one of an earlier poll was flushed then.
+    fn flush_lone(&mut self, now: Instant) {
+        self.flush_for(self.store.marks.poll, now, |_, held| {
+            (held.segments == 1).then_some(FlushReason::LoneSegment)
+        });
     }
 
     /// Delivers everything held, the least recently used flow first; nothing is held of the frames
@@ -62,45 +72,33 @@ impl<B: FrameBuffer> Engine<B> {
         self.counters.add(reason, tally);
     }
 
-    /// Walks the frames in hand, but only once the earliest possible deadline has come.
+    /// Flushes the flows that have been held as long as the policy allows. Examines those only, and flows that are
+    /// new since the last time.
     pub(super) fn flush_overdue(&mut self, now: Instant) {
         if self.poll_at().is_none_or(|deadline| now < deadline) {
             return;
         }
         let Some(limit) = self.config.policy.time_limit() else { return };
-        let mut oldest = now;
-        self.flush_where(FlushReason::Timeout, now, |held| {
-            let is_overdue = now >= held.first_arrival + limit;
-            if !is_overdue {
-                oldest = oldest.min(held.first_arrival);
-            }
-            is_overdue
-        });
-        self.oldest_arrival = oldest;
-    }
-
-    /// Flushes every flow for which `is_meant` is true, the least recently used first. Walks the frames in
-    /// hand.
-    pub(super) fn flush_where(
-        &mut self,
-        reason: FlushReason,
-        now: Instant,
-        mut is_meant: impl FnMut(&Held) -> bool,
-    ) {
-        self.flush_for(now, |_, held| is_meant(held).then_some(reason));
+        let oldest = self.store.find_due(|arrival| now >= arrival + limit);
+        self.oldest_arrival = oldest.map_or(now, |oldest| oldest.min(now));
+        while let Some(place) = self.store.next_due() {
+            self.flush_held(place, FlushReason::Timeout, now);
+        }
     }
 
     /// Flushes every flow for which `reason_of` gives a reason, the least recently used first. It is
-    /// shown the place of each flow and what is held there. Walks the frames in hand.
+    /// shown the place of each flow and what is held there. Walks the flows whose last frame is in the slot `from` or
+    /// behind it.
     #[inline(always)]
     pub(super) fn flush_for(
         &mut self,
+        from: u32,
         now: Instant,
         mut reason_of: impl FnMut(u16, &Held) -> Option<FlushReason>,
     ) {
-        let mut from = self.store.slots.links.first();
-        for _ in 0..self.table.len() {
-            let Some((tail, place)) = self.store.slots.links.used_from(from) else { return };
+        let mut from = from.max(self.store.slots.links.first());
+        let end = self.store.end();
+        while let Some((tail, place)) = self.store.slots.links.used_between(from, end) {
             if let Some(reason) = reason_of(place, &self.store.held[usize::from(place)]) {
                 self.flush_held(place, reason, now);
             }

@@ -37,6 +37,20 @@ use crate::table::Table;
 use crate::{Config, ConfigError, Counters, Deliveries, FlushReason, Hold, Policy, PureAckRule};
 
 /// The receive engine of one worker: frames in, deliveries out. See the crate's documentation.
+///
+/// # Worst case
+/// A frame costs so many instructions to take and to deliver, at most, whatever is held and whoever sends. These are
+/// counts for 4,096 flows and 81,920 slots under frames that were chosen to be expensive, some by senders who know the
+/// seed, and include the polls (`worst-…` of `cargo xtask bench instructions`; lab/bench/README.md has all):
+///
+/// | | for each frame that comes or leaves |
+/// |---|---|
+/// | ordinary traffic, four segments of a flow at a time | 450 |
+/// | the most expensive | 1,170 |
+/// | a poll of one frame that bypasses, while all slots are used | 1,500 |
+///
+/// A few steps are put off and then done at once: gaps between held frames are closed, and an index is made anew,
+/// after so many frames that it is as if each frame had taken a part.
 #[derive(Debug)]
 pub struct Engine<B> {
     config: Config,
@@ -75,9 +89,10 @@ impl<B: FrameBuffer> Engine<B> {
     ///
     /// # Examples
     /// ```
+    /// # let seed = 7;
     /// use rxo_coalesce::{Config, Engine, Policy};
     ///
-    /// let config = Config { batch_frames: 128, ..Config::new(Policy::linux_gro()) };
+    /// let config = Config { batch_frames: 128, ..Config::new(Policy::linux_gro(), seed) };
     /// let engine = Engine::<Vec<u8>>::new(config)?;
     /// assert!(engine.poll_at().is_none());
     /// # Ok::<(), rxo_coalesce::ConfigError>(())
@@ -85,7 +100,9 @@ impl<B: FrameBuffer> Engine<B> {
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.check()?;
         let policy = &config.policy;
-        let store = Store::new(config.frame_slots(), policy.flows.into());
+        let flows = usize::from(policy.flows);
+        let timed = if policy.time_limit().is_some() { flows } else { 0 };
+        let store = Store::new(config.frame_slots(), flows, timed);
         Ok(Self {
             hasher: FlowHasher::new(config.seed),
             table: Table::new(policy.flows),
@@ -131,7 +148,7 @@ impl<B: FrameBuffer> Engine<B> {
     ) -> Result<(), ConfigError> {
         let mut next = Self::new(Config { policy, ..self.config.clone() })?;
         self.flush_all(self.store.end(), FlushReason::PolicyChange, now);
-        self.deliver_between(&mut sink);
+        self.deliver(&mut sink);
         next.counters = core::mem::take(&mut self.counters);
         *self = next;
         Ok(())
@@ -159,10 +176,11 @@ impl<B: FrameBuffer> Engine<B> {
     ///
     /// # Examples
     /// ```
+    /// # let seed = 7;
     /// use rxo_coalesce::{Config, Engine, Policy};
     /// use rxo_frame::{Frame, Instant};
     ///
-    /// let mut engine = Engine::new(Config::new(Policy::linux_gro()))?;
+    /// let mut engine = Engine::new(Config::new(Policy::linux_gro(), seed))?;
     /// let mut batch = vec![Frame::new(vec![0; 60], Instant::ZERO)];
     /// let mut frames = 0;
     /// engine.poll(&mut batch, Instant::ZERO, |deliveries| {
@@ -200,6 +218,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// # Examples
     /// A poll that comes in parts:
     /// ```
+    /// # let seed = 7;
     /// use rxo_coalesce::{Config, Engine, Policy};
     /// use rxo_frame::{Frame, Instant, LinkKind};
     /// # use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
@@ -211,7 +230,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// # tcp.write(rest)?;
     /// # write_tcp_checksum(rest, ip.pseudo_header(), Summer::detect())?;
     ///
-    /// let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro()) };
+    /// let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro(), seed) };
     /// let (mut engine, mut deliveries) = (Engine::new(config)?, 0);
     /// let mut batch = vec![Frame::new(segment, Instant::ZERO)];
     /// engine.push(&mut batch, Instant::ZERO, |delivered| deliveries += delivered.iter().count());
@@ -227,7 +246,7 @@ impl<B: FrameBuffer> Engine<B> {
         mut sink: impl FnMut(Deliveries<'_, B>),
     ) {
         self.take(batch, false, now, &mut sink);
-        self.deliver_between(&mut sink);
+        self.deliver(&mut sink);
     }
 
     /// Ends a poll: nothing more is there for the moment. The hold policy decides; [`Hold::Auto`] holds
@@ -243,6 +262,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// # Examples
     /// A policy that holds beyond the end of a poll:
     /// ```
+    /// # let seed = 7;
     /// use rxo_coalesce::{Config, Engine, Hold, Policy};
     /// use rxo_frame::{Duration, Frame, Instant, LinkKind};
     /// # use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
@@ -255,7 +275,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// # write_tcp_checksum(rest, ip.pseudo_header(), Summer::detect())?;
     ///
     /// let policy = Policy { hold: Hold::Within(Duration::from_micros(50)), ..Policy::linux_gro() };
-    /// let config = Config { link: LinkKind::RawIp, ..Config::new(policy) };
+    /// let config = Config { link: LinkKind::RawIp, ..Config::new(policy, seed) };
     /// let (mut engine, mut deliveries) = (Engine::new(config)?, 0);
     /// let mut batch = vec![Frame::new(segment, Instant::ZERO)];
     /// engine.poll(&mut batch, Instant::ZERO, |delivered| deliveries += delivered.iter().count());
@@ -288,7 +308,7 @@ impl<B: FrameBuffer> Engine<B> {
         if !self.flush_for_idle(load, now) {
             self.flush_overdue(now);
         }
-        self.deliver_between(&mut sink);
+        self.deliver(&mut sink);
     }
 
     /// Delivers everything held.
@@ -296,6 +316,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// # Examples
     /// Before a program ends:
     /// ```
+    /// # let seed = 7;
     /// use rxo_coalesce::{Config, Engine, FlushReason, Hold, Policy};
     /// use rxo_frame::{Duration, Frame, Instant, LinkKind};
     /// # use rxo_wire::build::{Ipv4Header, TcpHeader, write_tcp_checksum};
@@ -308,7 +329,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// # write_tcp_checksum(rest, ip.pseudo_header(), Summer::detect())?;
     ///
     /// let policy = Policy { hold: Hold::Within(Duration::from_micros(50)), ..Policy::linux_gro() };
-    /// let config = Config { link: LinkKind::RawIp, ..Config::new(policy) };
+    /// let config = Config { link: LinkKind::RawIp, ..Config::new(policy, seed) };
     /// let (mut engine, mut deliveries) = (Engine::new(config)?, 0);
     /// let mut batch = vec![Frame::new(segment, Instant::ZERO)];
     /// engine.poll(&mut batch, Instant::ZERO, |_delivered| {});
@@ -319,17 +340,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// ```
     pub fn flush(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
         self.flush_all(self.store.end(), FlushReason::Shutdown, now);
-        self.deliver_between(&mut sink);
-    }
-
-    /// Delivers what is ready before the poll has ended. Frames held since an earlier poll may be among
-    /// it; those behind them move up.
-    fn deliver_between(&mut self, sink: &mut impl FnMut(Deliveries<'_, B>)) {
-        let carried_to = self.pace.carried_to;
-        if carried_to != 0 {
-            self.pace.carried_to -= self.store.ready_before(carried_to);
-        }
-        self.deliver(sink);
+        self.deliver(&mut sink);
     }
 
     fn deliver(&mut self, sink: &mut impl FnMut(Deliveries<'_, B>)) {
@@ -340,7 +351,7 @@ impl<B: FrameBuffer> Engine<B> {
         if self.table.is_empty() {
             self.store.clear();
         } else {
-            self.store.compact();
+            self.store.forget_ready();
         }
     }
 

@@ -58,6 +58,7 @@ impl<B: FrameBuffer> Engine<B> {
         let key = flow_key(S::key(frame.bytes().get(network..)?)?, frame);
         let found = self.table.find(&self.store.held, &key, flow);
         let Some(place) = found else {
+            self.thin_bucket(flow);
             return self.take_first::<S>(batch, slot, network, flow);
         };
         let held = &self.store.held[usize::from(place)];

@@ -94,7 +94,7 @@ impl<B: FrameBuffer> Engine<B> {
         {
             self.flush_held(oldest, FlushReason::Memory, now);
         }
-        self.deliver_between(sink);
+        self.deliver(sink);
     }
 
     /// Takes the frames from the slot `from` on. Whoever takes a frame asks for the header of one
@@ -243,7 +243,7 @@ mod tests {
             (Hold::AUTO, 0),
         ];
         for (hold, delivered) in holds {
-            let config = Config::new(Policy { hold, ..Policy::linux_gro() });
+            let config = Config::new(Policy { hold, ..Policy::linux_gro() }, 1);
             let mut engine = Engine::new(config).expect("numbers in range");
             // Policies that do not count are here after 2^32 - 2 packets.
             engine.packets_left = 1;

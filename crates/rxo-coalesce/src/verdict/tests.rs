@@ -47,7 +47,7 @@ fn read(frame: &Frame<Vec<u8>>) -> (Parsed, TcpSegment) {
 /// Every reason that an engine counts for `packets` in one poll, as often as it counts it, what is still
 /// held at the end aside.
 fn counted(policy: Policy, packets: &[Packet], link: LinkKind) -> Vec<&'static str> {
-    let mut config = Config::new(policy);
+    let mut config = Config::new(policy, 1);
     config.link = link;
     let mut engine = Engine::new(config).expect("a valid policy");
     let mut batch = packets.iter().map(Packet::frame).collect();
@@ -104,7 +104,7 @@ fn check(row: &Row, judged: Verdict) {
 }
 
 /// Why an engine delivers that no rule between segments says: time, room, and what callers ask for.
-const OF_THE_ENGINE: [&str; 14] = [
+const OF_THE_ENGINE: [&str; 15] = [
     "end_of_poll",
     "lone_segment",
     "poll_limit",
@@ -115,6 +115,7 @@ const OF_THE_ENGINE: [&str; 14] = [
     "packet_limit",
     "timeout",
     "evicted",
+    "collision",
     "memory",
     "policy_change",
     "shutdown",

@@ -134,7 +134,7 @@ fn an_engine_that_nobody_told_of_its_sink_coalesces_none() {
     assert_eq!(policy.with_udp_if(true).udp, UdpRule::Equal);
     assert_eq!(policy.with_udp_if(false).udp, UdpRule::Off);
     for (policy, deliveries) in [(policy, 2), (policy.with_udp_if(true), 1)] {
-        let mut engine = Engine::new(Config::new(policy)).expect("numbers in range");
+        let mut engine = Engine::new(Config::new(policy, 1)).expect("numbers in range");
         let mut batch = vec![udp().frame(), udp().frame()];
         let mut made = 0;
         engine.poll(&mut batch, Instant::ZERO, |deliveries| made += deliveries.len());

@@ -101,7 +101,7 @@ fn a_device_that_verified_is_believed() {
 fn a_bad_checksum_leaves_without_an_offload_header() {
     use rxo_coalesce::{Config, Engine, Policy};
     use rxo_frame::{Gather, Instant, Offload};
-    let mut engine = Engine::new(Config::new(Policy::linux_gro())).unwrap();
+    let mut engine = Engine::new(Config::new(Policy::linux_gro(), 1)).unwrap();
     // A good pair first: whatever it left behind must not stick to what follows.
     let packets = [seg(), seg().seq(200), seg().seq(300).bad_checksum()];
     let mut batch: Vec<_> = packets.iter().map(Packet::frame).collect();

@@ -10,7 +10,7 @@ use crate::at;
 
 /// Of each aggregate: its segments, and how many of them are alike.
 fn alike(packets: &[Packet]) -> Vec<(usize, usize)> {
-    let mut engine = Engine::new(Config::new(Policy::remember())).expect("a valid policy");
+    let mut engine = Engine::new(Config::new(Policy::remember(), 1)).expect("a valid policy");
     let mut batch = packets.iter().map(Packet::frame).collect();
     let mut found = Vec::new();
     engine.poll(&mut batch, Instant::ZERO, |deliveries| {
@@ -31,7 +31,7 @@ fn run(base: &Packet, count: u32) -> Vec<Packet> {
 
 /// Of each delivery, whether it is known to be intact.
 fn intact(policy: Policy, packets: &[Packet]) -> Vec<bool> {
-    let mut engine = Engine::new(Config::new(policy)).expect("a valid policy");
+    let mut engine = Engine::new(Config::new(policy, 1)).expect("a valid policy");
     let mut batch = packets.iter().map(Packet::frame).collect();
     let mut found = Vec::new();
     engine.poll(&mut batch, Instant::ZERO, |mut deliveries| {

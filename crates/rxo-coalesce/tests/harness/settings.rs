@@ -30,12 +30,11 @@ pub(crate) fn config(setup: &Setup) -> Config {
         true => EceRule::Equal,
         false => EceRule::Bypass,
     });
-    let mut config = Config::new(policy);
+    let mut config = Config::new(policy, setup.seed);
     config.link = setup.link;
     config.trust_checksums = setup.trusts_checksums;
     config.form = form(setup.form);
     config.batch_frames = setup.batch_frames;
-    config.seed = setup.seed;
     config
 }
 

@@ -26,7 +26,7 @@ impl Workload {
 
     /// Nanoseconds for each packet, over about `time`, with the live policy and polls of 64.
     pub(super) fn ns_per_packet(&self, time: Duration) -> f64 {
-        let config = Config::new(defaults::live(Policy::linux_gro()));
+        let config = Config::new(defaults::live(Policy::linux_gro()), rxo::random_seed());
         // The configuration is a constant that a test has tried.
         let Ok(mut engine) = Engine::<&[u8]>::new(config) else { return 0.0 };
         let frames: Vec<Frame<&[u8]>> = self.frames.iter().map(|bytes| frame(bytes)).collect();
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn what_is_measured_is_coalesced() {
         let workload = Workload::new();
-        let config = Config::new(defaults::live(Policy::linux_gro()));
+        let config = Config::new(defaults::live(Policy::linux_gro()), rxo::random_seed());
         let mut engine = Engine::<&[u8]>::new(config).unwrap();
         let mut deliveries = 0;
         for poll in workload.frames.chunks(POLL) {

@@ -223,6 +223,11 @@ const REASONS: &[(&str, &str, &str)] = &[
         "the flow table was full, and this flow was used least recently",
         "--set flows=N with a larger N",
     ),
+    (
+        "collision",
+        "too many flows had hashes like its own, which one who knows the seed can arrange",
+        "",
+    ),
     ("memory", "all frame slots were in use", "shorter polls, or a shorter --hold"),
     ("policy_change", "the policy was changed while packets were held", ""),
     ("shutdown", "the capture ended", ""),

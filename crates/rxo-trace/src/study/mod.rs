@@ -41,6 +41,7 @@ mod slices;
 mod time;
 
 use core::fmt;
+use std::hash::{BuildHasher, RandomState};
 
 use rxo_capture::{Interface, LinkType, Network, Record};
 use rxo_coalesce::ConfigError;
@@ -94,7 +95,7 @@ pub struct Settings {
     pub costs_from: String,
     /// Number of flows in the report.
     pub top: usize,
-    /// Seed of the hashes, so that no capture can aim at a bucket. The report does not depend on
+    /// Seed of the hashes, drawn at random, so that no capture can aim at a bucket. The report does not depend on
     /// it.
     pub seed: u64,
 }
@@ -113,7 +114,7 @@ impl Settings {
             costs: Costs::ASSUMED,
             costs_from: ASSUMED_FROM.to_owned(),
             top: 10,
-            seed: 0,
+            seed: RandomState::new().hash_one(0),
         }
     }
 }

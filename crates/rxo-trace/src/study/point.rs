@@ -42,7 +42,7 @@ impl Point {
     #[must_use]
     pub fn config(&self, link: LinkKind, trust_checksums: bool, seed: u64) -> Config {
         let batch_frames = LIVE_BATCH_FRAMES.max(self.poll.most_packets() as usize);
-        Config { link, trust_checksums, batch_frames, seed, ..Config::new(self.policy_as_seen()) }
+        Config { link, trust_checksums, batch_frames, ..Config::new(self.policy_as_seen(), seed) }
     }
 
     /// How long after a packet nothing of it waits or is held, whatever came before it; `None` if that may take
@@ -202,7 +202,8 @@ impl Runner {
         let counters = self.counters();
         // An engine that remembers ACKs delivers the first of a flow that it does not know alone.
         let unknown = counters.bypassed(BypassReason::FirstAck);
-        if self.is_by_boundaries && counters.flushed(FlushReason::Evicted) == 0 {
+        let early = [FlushReason::Evicted, FlushReason::Collision];
+        if self.is_by_boundaries && early.iter().all(|reason| counters.flushed(*reason) == 0) {
             return self.bound_by_boundaries(&counters) + unknown;
         }
         // At worst everything could be coalesced, or nothing; and what was held before continued, for each flow.

@@ -89,7 +89,7 @@ fn drive(point: &Point, interface: &Interface, records: &[Record]) -> (Counters,
         // Holds count from the interrupt, and no policy here holds for a time of its own.
         policy.max_hold += wait;
     }
-    let config = Config { link: networks[0].link, ..Config::new(policy) };
+    let config = Config { link: networks[0].link, ..Config::new(policy, 1) };
     let mut engine = Engine::new(config).unwrap();
     let mut sizes = Sizes::default();
     // A host's clock does not go back; one of the captures' clocks does, by little.

@@ -16,7 +16,8 @@ pub(crate) fn forward(mut peers: VecDeque<Vec<u8>>, tun: &mut impl Tun) {
 }
 
 pub(crate) fn forward_coalesced(mut peers: VecDeque<Vec<u8>>, tun: &mut impl Tun) {
-    let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro()) };
+    let config =
+        Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro(), rxo::random_seed()) };
     let (mut engine, mut batch) =
         (Engine::new(config).expect("numbers in range"), Vec::with_capacity(BATCH));
     while !peers.is_empty() {

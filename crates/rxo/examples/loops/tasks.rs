@@ -34,7 +34,8 @@ async fn receive(mut tunnel: Receiver<Vec<u8>>, to_tun: Sender<Vec<u8>>) {
 }
 
 async fn receive_coalesced(mut tunnel: Receiver<Vec<u8>>, to_tun: Sender<Owned>) {
-    let config = Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro()) };
+    let config =
+        Config { link: LinkKind::RawIp, ..Config::new(Policy::linux_gro(), rxo::random_seed()) };
     let mut engine = Engine::new(config).expect("numbers in range");
     let (mut received, mut queue) = (Vec::new(), Vec::new());
     while tunnel.recv_many(&mut received, 64).await != 0 {

@@ -30,7 +30,7 @@ pub struct GuestsOutcome {
 }
 
 /// Runs a switch between a nic and guests on this thread until `stop` is set or the nic fails. Its port 0
-/// is the nic's. The flow hash gets a seed chosen at random.
+/// is the nic's.
 ///
 /// # Errors
 /// [`Misfit`] before the first frame is taken; a device's later failure is in the [`GuestsOutcome`].

@@ -72,8 +72,9 @@ pub use settle::{Unsettled, settle};
 #[cfg(feature = "capture")]
 use super::FileLog;
 use super::waiter::cannot_wait;
-use super::{Device, DeviceOptions, SystemWaiter, random_seed};
+use super::{Device, DeviceOptions, SystemWaiter};
 use crate::desk::Desk;
+use crate::random_seed;
 
 /// A configuration with `addresses`, which are probed, a secret chosen at random, and defaults for the rest.
 ///

@@ -14,11 +14,9 @@ pub mod host;
 mod middleware;
 mod waiter;
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rxo_coalesce::Config;
 use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
 use rxo_driver::{DeviceSink, DeviceSource};
 
@@ -52,8 +50,7 @@ pub struct Outcome {
     pub result: Result<(), DeviceError>,
 }
 
-/// Runs a worker between two devices on this thread until `stop` is set or a device fails. The
-/// flow hash gets a seed of its own, chosen at random.
+/// Runs a worker between two devices on this thread until `stop` is set or a device fails.
 ///
 /// # Errors
 /// [`Misfit`] before the first frame is taken; a device's later failure is in the [`Outcome`],
@@ -103,12 +100,6 @@ fn ends(Device { source, sink }: Device) -> Duplex<DeviceSource, DeviceSink> {
     Duplex { source, sink }
 }
 
-/// A seed that nobody outside can know: the standard library's hash maps have theirs from the
-/// system too.
-fn random_seed() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
 fn between<NI, NO, HI, HO>(
     nic: Duplex<NI, NO>,
     host: Duplex<HI, HO>,
@@ -138,11 +129,9 @@ where
     Ok(Outcome { totals, result })
 }
 
-/// The configuration with a seed of its own. Notices of the devices are observed even if no readings are wanted, or
-/// few.
+/// The configuration with which notices of the devices are observed even if no readings are wanted, or few.
 fn on_a_system(config: WorkerConfig) -> WorkerConfig {
-    let engine = Config { seed: random_seed(), ..config.engine };
-    WorkerConfig { engine, look_every: Some(NOTICES_EVERY), ..config }
+    WorkerConfig { look_every: Some(NOTICES_EVERY), ..config }
 }
 
 /// How often the devices are asked for notices, at least.

@@ -6,6 +6,7 @@ use rxo_coalesce::{Config, Policy};
 
 use super::{Overload, Pause, Question};
 use crate::desk::Desk;
+use crate::random_seed;
 
 /// The configuration of a worker.
 #[derive(Clone, Debug)]
@@ -41,11 +42,12 @@ pub struct WorkerConfig {
 
 impl WorkerConfig {
     /// The defaults: both directions, 256 frames a batch from the nic and 64 from the host, the default
-    /// pause, the target and interval of RFC 8289, no ACKs inserted, no reports.
+    /// pause, the target and interval of RFC 8289, no ACKs inserted, no reports. The seed of the engine is drawn at
+    /// random.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
-            engine: Config::new(policy),
+            engine: Config::new(policy, random_seed()),
             pause: Pause::default(),
             budget_frames: 256,
             host_budget_frames: 64,

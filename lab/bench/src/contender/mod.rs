@@ -12,7 +12,7 @@ mod tun_rs;
 
 #[cfg(feature = "dpdk")]
 pub(crate) use dpdk::{Caller, Dpdk};
-pub(crate) use rxo::{Acks, Rxo, policy};
+pub(crate) use rxo::{Acks, Rxo, SEED, policy};
 #[cfg(feature = "tun-rs")]
 pub(crate) use tun_rs::TunRs;
 

@@ -22,7 +22,7 @@ impl<'f, K: FrameSink> Domain<'f, K> {
     /// # Errors
     /// If the policy is not one for an engine.
     pub(super) fn new(system: System, sink: K) -> Result<Self> {
-        let engine = Engine::new(Config::new(system.policy()))?;
+        let engine = Engine::new(Config::new(system.policy(), 1))?;
         Ok(Self { engine, batch: Vec::with_capacity(MOST_FRAMES), sink })
     }
 

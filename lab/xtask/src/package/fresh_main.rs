@@ -1,5 +1,7 @@
 //! Four segments of one connection, coalesced: what a new project does first.
 
+use std::hash::{BuildHasher, RandomState};
+
 use rxo_coalesce::{Config, Delivery, Engine, Policy};
 use rxo_frame::{Frame, Instant, LinkKind};
 
@@ -21,7 +23,7 @@ fn segment(number: u32) -> Vec<u8> {
 }
 
 fn main() {
-    let mut config = Config::new(Policy::linux_gro());
+    let mut config = Config::new(Policy::linux_gro(), RandomState::new().hash_one(0));
     config.link = LinkKind::RawIp;
     config.trust_checksums = true;
     let mut engine = Engine::new(config).expect("the numbers are in range");

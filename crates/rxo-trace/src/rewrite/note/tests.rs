@@ -86,7 +86,7 @@ impl Written {
 /// All aggregates that `policy` makes from `records` in one poll.
 fn aggregates(policy: Policy, link: LinkKind, records: &[Record]) -> Vec<Written> {
     let policy = policy.with_udp_if(true);
-    let config = Config { link, trust_checksums: true, ..Config::new(policy) };
+    let config = Config { link, trust_checksums: true, ..Config::new(policy, 1) };
     let mut engine = Engine::new(config).unwrap();
     let frame = |record: &Record| Frame::new(record.clone(), Instant::from_nanos(record.at_ns));
     let mut batch: Vec<Frame<Record>> = records.iter().map(frame).collect();

@@ -14,6 +14,7 @@ use super::stack::{
     BUFFER_BYTES, CALL_BYTES, CLIENT, FIRST_PORT, Reading, Role, SERVER, SERVER_PORT, Setting,
     Stack, TURN_FRAMES, lent, look_at, next_lent,
 };
+use crate::contender::SEED;
 
 /// The features that are switched on (Menon 2008, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +82,7 @@ struct Endpoints {
 
 impl Rxo {
     pub(crate) fn new(setting: Setting, variant: Variant) -> Self {
-        let mut config = EngineConfig::new(variant.policy());
+        let mut config = EngineConfig::new(variant.policy(), SEED);
         config.link = LinkKind::RawIp;
         config.batch_frames = TURN_FRAMES;
         Self {

@@ -155,7 +155,7 @@ impl<'s> Receiver<'s> {
         let device = Device::open(&name, DeviceOptions::default())?;
         let stack = Stack { aggregation_limit: flags.limit, ack_offload: flags.ack_offload };
         let mut config = HostConfig {
-            engine: EngineConfig::new(stack.policy()),
+            engine: EngineConfig::new(stack.policy(), rxo::random_seed()),
             ack_templates: stack.ack_offload,
             budget_frames: flags.poll_frames,
             ..config(vec![IpCidr::new(flags.address, PREFIX_BITS)?])

@@ -97,7 +97,7 @@ fn bridge(lab: &Lab) -> Result<()> {
 fn config(stack: Stack, address: IpAddr) -> Result<HostConfig> {
     let address = IpCidr::new(address, PREFIX_BITS)?;
     let mut config = HostConfig {
-        engine: EngineConfig::new(stack.policy()),
+        engine: EngineConfig::new(stack.policy(), rxo::random_seed()),
         ack_templates: stack.ack_offload,
         ..host::config(vec![address])
     };

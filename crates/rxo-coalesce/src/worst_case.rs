@@ -1,0 +1,141 @@
+//! The worst case: the steps for a frame and for a poll are bounded, whoever sends, and whatever is held.
+//!
+//! Steps are counted where a loop's length could depend on senders ([`crate::work`]), so the figures are exact and the
+//! same on every machine. The instructions of the same assaults are counted by `cargo xtask bench instructions`.
+
+use core::time::Duration;
+use std::format;
+use std::string::String;
+use std::vec::Vec;
+
+use rxo_frame::{Frame, Instant, Load};
+use rxo_testkit::adversary::{Adversary, Assault, FLOWS, SLOTS};
+use rxo_wire::{FlowHasher, FlowKey};
+
+use crate::{Config, Deliveries, Engine, FlushReason, Hold, Policy, work};
+
+const SEED: u64 = 0x72_78_6f;
+/// Steps for each frame that comes and each that leaves, at most, and for each poll.
+const MOST_STEPS_A_FRAME: u64 = 40;
+const MOST_STEPS_A_POLL: u64 = 40;
+const POLL_NS: u64 = 1_000;
+
+/// The hash of a flow of the tests' kit, as an engine with [`SEED`] has it.
+fn hash(host: u32, port: Option<u16>) -> u64 {
+    let (source, destination) = (10 << 24 | host, 192 << 24 | 168 << 16 | 1);
+    let ports = port.map_or(0, |port| u32::from(port) << 16 | 443);
+    FlowHasher::new(SEED).hash(&FlowKey::v4(source, destination, ports, 0)).0
+}
+
+/// Every policy with its own hold, and two with each hold that there is, all as large as can be.
+fn policies() -> Vec<Policy> {
+    let holds = [
+        Hold::EveryNthPoll(u32::MAX),
+        Hold::EveryNPackets(65_536),
+        Hold::Within(Duration::from_millis(1)),
+        Hold::Within(Duration::from_secs(1)),
+        Hold::AUTO,
+    ];
+    let held = [Policy::linux_gro(), Policy::gallatin_2007()]
+        .into_iter()
+        .flat_map(|policy| holds.map(|hold| Policy { hold, ..policy }));
+    let largest =
+        |policy| Policy { flows: FLOWS as u16, max_hold: Duration::from_millis(1), ..policy };
+    Policy::all().into_iter().chain(held).map(largest).collect()
+}
+
+/// An engine under attack.
+struct Victim {
+    engine: Engine<Vec<u8>>,
+    /// Frames that came, and frames that left.
+    moved: u64,
+    polls: u64,
+}
+
+impl Victim {
+    fn new(policy: Policy, trust_checksums: bool) -> Self {
+        let config =
+            Config { batch_frames: SLOTS / 5, trust_checksums, ..Config::new(policy, SEED) };
+        Self { engine: Engine::new(config).expect("numbers in range"), moved: 0, polls: 0 }
+    }
+
+    /// Takes the polls. Where nothing is held beyond a poll they are one poll in parts.
+    fn take(&mut self, polls: &[Vec<Vec<u8>>]) {
+        for frames in polls {
+            self.polls += 1;
+            self.moved += frames.len() as u64;
+            let now = Instant::from_nanos(self.polls * POLL_NS);
+            let mut batch = frames.iter().map(|bytes| Frame::new(bytes.clone(), now)).collect();
+            let moved = &mut self.moved;
+            let mut sink = |left: Deliveries<'_, Vec<u8>>| {
+                *moved += left.iter().flat_map(|one| one.frames()).count() as u64;
+            };
+            match self.engine.config().policy.hold {
+                Hold::EndOfPoll => self.engine.push(&mut batch, now, &mut sink),
+                _ => self.engine.poll_under(Some(Load { unread: 1 }), &mut batch, now, &mut sink),
+            }
+            self.engine.on_timeout(now, sink);
+        }
+    }
+
+    /// Takes an assault whose steps must be few. Returns them as text if they are too many.
+    fn withstand(&mut self, assault: &Assault) -> Result<(), String> {
+        self.take(&assault.before);
+        let (steps, moved, polls) = (work::steps(), self.moved, self.polls);
+        self.take(&assault.polls);
+        let (steps, moved, polls) = (work::steps() - steps, self.moved - moved, self.polls - polls);
+        let is_bounded = steps <= MOST_STEPS_A_FRAME * moved + MOST_STEPS_A_POLL * polls;
+        let policy = self.engine.config().policy;
+        let why = || {
+            let Policy { name, hold, .. } = policy;
+            format!("{name}, {hold:?}: {steps} steps, {moved} frames moved in {polls} polls")
+        };
+        is_bounded.then_some(()).ok_or_else(why)
+    }
+}
+
+#[test]
+fn no_sender_makes_a_frame_or_a_poll_expensive() {
+    for adversary in Adversary::ALL {
+        let assault = adversary.assault(&hash);
+        for policy in policies() {
+            let withstood = Victim::new(policy, true).withstand(&assault);
+            assert_eq!(withstood, Ok(()), "{adversary}");
+        }
+    }
+}
+
+#[test]
+fn nor_does_any_mixture() {
+    for seed in 2..10 {
+        let assault = Adversary::Mixed(seed).assault(&hash);
+        let policies = policies();
+        let policy = policies[seed as usize * 5 % policies.len()];
+        assert_eq!(Victim::new(policy, false).withstand(&assault), Ok(()), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_bucket_that_is_full_is_flushed_for_a_reason_of_its_own() {
+    let hold = Hold::Within(Duration::from_secs(1));
+    let policy = Policy { hold, flows: FLOWS as u16, ..Policy::linux_gro() };
+    let mut victim = Victim::new(policy, true);
+    victim.take(&Adversary::Bucket.assault(&hash).polls);
+    let counters = victim.engine.counters();
+    assert!(counters.flushed(FlushReason::Collision) > 1_000);
+    assert_eq!(counters.flushed(FlushReason::Evicted), 0);
+}
+
+#[test]
+fn those_who_do_not_know_the_seed_collide_with_nobody() {
+    for adversary in [Adversary::Thrash, Adversary::Fragments, Adversary::FullSlots] {
+        let assault = adversary.assault(&hash);
+        for hold in [Hold::EndOfPoll, Hold::Within(Duration::from_secs(1))] {
+            let policy = Policy { hold, flows: FLOWS as u16, ..Policy::linux_gro() };
+            let mut victim = Victim::new(policy, true);
+            victim.take(&assault.before);
+            victim.take(&assault.polls);
+            assert_eq!(victim.engine.counters().flushed(FlushReason::Collision), 0, "{adversary}");
+        }
+    }
+}
