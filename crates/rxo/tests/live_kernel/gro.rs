@@ -53,7 +53,7 @@ impl Rxo {
         let mut tagged = burst::of(&[0, 1].map(|n| seg().seq(100 * n).id(n as u16).vlan(5)));
         let kernel_knows_tags = kernel.coalesce(&mut tagged).len() == 1;
         let policy = Policy { udp: UdpRule::Equal, ..Policy::linux_gro() };
-        let engine = |policy| Engine::new(Config::new(policy)).unwrap();
+        let engine = |policy| Engine::new(Config::new(policy, 1)).unwrap();
         let of_marks = engine(Policy { ce: CeRule::Equal, ..policy });
         Self { engine: engine(policy), of_marks, kernel_knows_tags }
     }
