@@ -23,6 +23,7 @@ use crate::engine::{WORKLOADS, workload};
 use crate::lineup::{Checksum, Course, PURE_ACKS};
 use crate::stages;
 use crate::tcp::{AckCase, CastCase, Counted};
+use crate::worst::Worst;
 
 /// The options.
 #[derive(Args, Debug)]
@@ -64,6 +65,8 @@ enum Subject {
     Acks(Case),
     /// Work that must not grow with the held flows or with the poll.
     Bound(Bound),
+    /// Frames that were chosen to cost as much as they can.
+    Worst(Worst),
     /// Segments through the endpoint.
     Tcp(Counted),
     /// Acknowledgements of what a host sends.
@@ -84,6 +87,7 @@ impl Subject {
         let host_acks = AckCase::ALL.map(Self::HostAcks);
         let engine = workloads.chain(pooled).chain(owned).chain(aggregated).chain(acks);
         let cast = CastCase::ALL.map(Self::Cast);
+        let bounds = bounds.into_iter().chain(Worst::all().map(Self::Worst));
         engine.chain(bounds).chain(tcp).chain(host_acks).chain(cast).collect()
     }
 
@@ -95,6 +99,7 @@ impl Subject {
             Self::Aggregated(variant, _) => format!("W8, {variant}"),
             Self::Acks(case) => case.name(),
             Self::Bound(bound) => bound.name(),
+            Self::Worst(worst) => worst.name(),
             Self::Tcp(counted) => counted.name.to_owned(),
             Self::HostAcks(case) => case.name.to_owned(),
             Self::Cast(case) => case.name.to_owned(),
@@ -179,6 +184,7 @@ pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
         }
         Subject::Acks(case) => each * run_case(case, args.passes),
         Subject::Bound(bound) => each * bound.run(args.passes, |pass| counted_pass(pass)),
+        Subject::Worst(worst) => worst.run(args.passes, |pass| counted_pass(pass)),
         Subject::Tcp(counted) => counted.run(args.passes, |turn| counted_pass(turn)),
         Subject::HostAcks(case) => case.run(args.passes, |turn| counted_pass(turn)),
         Subject::Cast(case) => case.run(args.passes, |acks| counted_pass(acks)),
@@ -306,7 +312,7 @@ fn compare(kept: &Counts, now: &Counts) -> (String, Vec<String>) {
 mod tests {
     use std::path::Path;
 
-    use super::{Counts, compare, kept, total};
+    use super::{Counts, Worst, compare, kept, total};
 
     fn counts(count: f64) -> Counts {
         Counts::from([("W1".to_owned(), count)])
@@ -332,6 +338,17 @@ mod tests {
         let names = names.split(", ").filter_map(|name| name.strip_prefix('`')?.strip_suffix('`'));
         let counts = counts.split(", ").filter_map(|count| count.replace(',', "").parse().ok());
         names.map(str::to_owned).zip(counts).collect()
+    }
+
+    #[test]
+    fn no_adversary_makes_frames_ten_times_as_expensive() {
+        let kept = kept(&Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.json")).unwrap();
+        let readme = include_str!("../README.md").replace(',', "");
+        for worst in Worst::all() {
+            let (count, ordinary) = (kept[&worst.name()], kept[&worst.beside().name()]);
+            assert!(count < 10.0 * ordinary, "{}: {count}, beside {ordinary}", worst.name());
+            assert!(readme.contains(&format!(" → {count:.0} ")), "{}: {count}", worst.name());
+        }
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod stats;
 mod subject;
 mod tcp;
 mod tunnel;
+mod worst;
 
 use anyhow::Result;
 use clap::Subcommand;

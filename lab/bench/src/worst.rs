@@ -1,0 +1,116 @@
+//! The worst case: what a frame costs when senders choose it to cost as much as it can, some knowing the seed.
+//!
+//! The assaults are those of the engine's own tests, which count steps; here their instructions are counted. An engine
+//! is as large as its configuration permits. What is held before an assault is not counted, but a frame that an
+//! assault makes leave is: the count is per frame that comes or leaves, as most work is, and includes polls.
+
+use std::time::Duration;
+
+use rxo_coalesce::{Config, Deliveries, Engine, Hold, Policy};
+use rxo_frame::{Frame, Instant, Load};
+use rxo_testkit::adversary::{Adversary, FLOWS, SLOTS};
+use rxo_wire::{FlowHasher, FlowKey};
+
+use crate::contender::SEED;
+
+const POLL_NS: u64 = 1_000;
+
+/// An assault on an engine with one kind of hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Worst {
+    hold: &'static str,
+    adversary: Adversary,
+}
+
+impl Worst {
+    /// All rows.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let of = |hold| Adversary::ALL.map(|adversary| Self { hold, adversary });
+        HOLDS.into_iter().flat_map(of)
+    }
+
+    /// The row's name.
+    pub(crate) fn name(self) -> String {
+        format!("worst-{}-{}", self.hold, self.adversary)
+    }
+
+    /// Ordinary traffic under the same hold.
+    #[cfg(test)]
+    pub(crate) const fn beside(self) -> Self {
+        Self { adversary: Adversary::Nobody, ..self }
+    }
+
+    /// Runs it `passes` times inside `counted`. Returns the number of frames that came or left in all.
+    pub(crate) fn run(self, passes: u32, mut counted: impl FnMut(&mut dyn FnMut())) -> usize {
+        let assault = self.adversary.assault(&hash);
+        let policy = self.policy();
+        let mut moved = 0;
+        for _ in 0..passes {
+            let config = Config {
+                batch_frames: SLOTS / 5,
+                trust_checksums: self.adversary != Adversary::BadChecksums,
+                ..Config::new(policy, SEED)
+            };
+            let mut polls = Polls { engine: Engine::new(config).expect("in range"), ended: 0 };
+            polls.take(batches(&assault.before), &mut 0);
+            let batches = batches(&assault.polls);
+            moved += batches.iter().map(Vec::len).sum::<usize>();
+            let mut batches = Some(batches);
+            counted(&mut || polls.take(batches.take().unwrap_or_default(), &mut moved));
+        }
+        moved
+    }
+
+    /// A policy that aggregates data and pure ACKs, with most flows.
+    fn policy(self) -> Policy {
+        let hold = match self.hold {
+            "end" => Hold::EndOfPoll,
+            "polls" => Hold::EveryNthPoll(u32::MAX),
+            "packets" => Hold::EveryNPackets(65_536),
+            "time" => Hold::Within(Duration::from_millis(1)),
+            _ => Hold::AUTO,
+        };
+        let max_hold = Duration::from_millis(1);
+        Policy { hold, max_hold, flows: FLOWS as u16, ..Policy::gallatin_2007() }
+    }
+}
+
+/// What may be held how long.
+const HOLDS: [&str; 5] = ["end", "polls", "packets", "time", "auto"];
+
+struct Polls<'a> {
+    engine: Engine<&'a [u8]>,
+    ended: u64,
+}
+
+impl<'a> Polls<'a> {
+    /// Takes the batches, a poll each; parts of one poll where nothing is held beyond it. Adds the frames that left to
+    /// `left`.
+    fn take(&mut self, batches: Vec<Vec<Frame<&'a [u8]>>>, left: &mut usize) {
+        for mut batch in batches {
+            self.ended += 1;
+            let now = Instant::from_nanos(self.ended * POLL_NS);
+            batch.iter_mut().for_each(|frame| frame.arrived_at = now);
+            let mut sink = |leaving: Deliveries<'_, &'a [u8]>| {
+                *left += leaving.iter().flat_map(|one| one.frames()).count();
+            };
+            match self.engine.config().policy.hold {
+                Hold::EndOfPoll => self.engine.push(&mut batch, now, &mut sink),
+                _ => self.engine.poll_under(Some(Load { unread: 1 }), &mut batch, now, &mut sink),
+            }
+            self.engine.on_timeout(now, sink);
+        }
+    }
+}
+
+fn batches(polls: &[Vec<Vec<u8>>]) -> Vec<Vec<Frame<&[u8]>>> {
+    let frame = |bytes| Frame::new(bytes, Instant::ZERO);
+    polls.iter().map(|poll| poll.iter().map(Vec::as_slice).map(frame).collect()).collect()
+}
+
+/// The hash of a flow of the tests' kit.
+fn hash(host: u32, port: Option<u16>) -> u64 {
+    let (source, destination) = (10 << 24 | host, 192 << 24 | 168 << 16 | 1);
+    let ports = port.map_or(0, |port| u32::from(port) << 16 | 443);
+    FlowHasher::new(SEED).hash(&FlowKey::v4(source, destination, ports, 0)).0
+}
