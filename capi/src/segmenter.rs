@@ -24,6 +24,7 @@ pub struct RxoSegmenter {
 }
 
 /// What is left of the frame in hand, which the caller keeps until it is done.
+#[allow(clippy::large_enum_variant, reason = "one for each segmenter, which is in a box already")]
 enum Work {
     None,
     Segments(Segments<'static>),

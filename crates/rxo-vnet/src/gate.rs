@@ -192,74 +192,89 @@ mod tests {
 
     const VXLAN: [u8; 8] = [8, 0, 0, 0, 0, 0, 7, 0];
 
-    /// What is said is that of the frame itself, of a packet inside, or a lie.
+    /// Where a packet in a VXLAN over IPv4 has its transport header, if it is of IPv6.
+    const INSIDE: usize = 14 + 20 + 8 + 8 + 14 + 40;
+
+    fn vxlan() -> Vec<u8> {
+        frame(false, 17, &[&VXLAN[..], &frame(true, 6, &[7; 500])].concat())
+    }
+
+    /// What it is called, what is said, and what becomes of it.
+    type Row<'a> = (&'a str, GsoKind, ChecksumStatus, Result<Option<GsoTunnel>, Invalid>);
+
+    /// Asserts what becomes of `frame` if it is described as these are, and that what is let in can be segmented.
+    fn assert_admitted(frame: &[u8], rows: &[Row<'_>]) {
+        for &(what, kind, status, expected) in rows {
+            let said = admit(LinkKind::Ethernet, frame, (status, gso(kind)));
+            assert_eq!(said.map(|(_, gso)| gso.unwrap().tunnel), expected, "{what}");
+            let cut = segments(
+                LinkKind::Ethernet,
+                frame,
+                (status, gso(kind).unwrap()),
+                Checksums::Partial,
+            );
+            assert!(
+                expected == Err(Invalid::Checksum) || cut.is_ok() == expected.is_ok(),
+                "{what}"
+            );
+        }
+    }
+
     #[test]
-    fn each_description_is_compared_with_the_frame() {
-        let tcp = frame(false, 6, &[7; 500]);
-        let tcp_v6 = frame(true, 6, &[7; 500]);
-        let udp = frame(false, 17, &[7; 500]);
-        let vxlan = frame(false, 17, &[&VXLAN[..], &frame(true, 6, &[7; 500])].concat());
-        let inside = 14 + 20 + 8 + 8 + 14 + 40;
+    fn a_description_of_the_frame_itself_is_true_or_a_lie() {
+        let (tcp, tcp_v6, udp) =
+            (frame(false, 6, &[7; 500]), frame(true, 6, &[7; 500]), frame(false, 17, &[7; 500]));
+        let (own, lie, outside) = (Ok(None), Err(Invalid::Gso), Err(Invalid::Checksum));
+        assert_admitted(
+            &tcp,
+            &[
+                ("its own", GsoKind::TcpV4, partial(34, 16), own),
+                ("verified", GsoKind::TcpV4, ChecksumStatus::Verified, own),
+                ("another version", GsoKind::TcpV6, partial(34, 16), lie),
+                ("another protocol", GsoKind::Udp, partial(34, 6), lie),
+                ("another place", GsoKind::TcpV4, partial(36, 16), lie),
+                ("no segments", GsoKind::AckTemplate, partial(34, 16), lie),
+                ("outside", GsoKind::TcpV4, partial(tcp.len(), 16), outside),
+            ],
+        );
+        assert_admitted(&tcp_v6, &[("IPv6", GsoKind::TcpV6, partial(54, 16), own)]);
+        assert_admitted(
+            &udp,
+            &[
+                ("datagrams", GsoKind::Udp, partial(34, 6), own),
+                ("segments", GsoKind::TcpV4, partial(34, 16), lie),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_description_of_a_packet_inside_names_the_tunnel() {
         let named = GsoTunnel::udp(UdpTunnel {
             outer_transport: 34,
             inner_network: 64,
             is_outer_v6: false,
             has_checksum: false,
         });
-        let own = Ok(None);
-        let rows = [
-            ("its own", &tcp, GsoKind::TcpV4, partial(34, 16), own),
-            ("its own, verified", &tcp, GsoKind::TcpV4, ChecksumStatus::Verified, own),
-            ("its own, IPv6", &tcp_v6, GsoKind::TcpV6, partial(54, 16), own),
-            ("its own, UDP", &udp, GsoKind::Udp, partial(34, 6), own),
-            ("that inside", &vxlan, GsoKind::TcpV6, partial(inside, 16), Ok(Some(named))),
-            ("another version", &tcp, GsoKind::TcpV6, partial(34, 16), Err(Invalid::Gso)),
-            (
-                "another version inside",
-                &vxlan,
-                GsoKind::TcpV4,
-                partial(inside, 16),
-                Err(Invalid::Gso),
-            ),
-            ("another protocol", &udp, GsoKind::TcpV4, partial(34, 16), Err(Invalid::Gso)),
-            ("datagrams of a segment", &tcp, GsoKind::Udp, partial(34, 6), Err(Invalid::Gso)),
-            ("another place", &tcp, GsoKind::TcpV4, partial(36, 16), Err(Invalid::Gso)),
-            (
-                "another place inside",
-                &vxlan,
-                GsoKind::TcpV6,
-                partial(inside + 2, 16),
-                Err(Invalid::Gso),
-            ),
-            (
-                "inside, of whom nothing shows it",
-                &vxlan,
-                GsoKind::TcpV6,
-                ChecksumStatus::Verified,
-                Err(Invalid::Gso),
-            ),
-            ("outside", &tcp, GsoKind::TcpV4, partial(tcp.len(), 16), Err(Invalid::Checksum)),
-            ("no segments", &tcp, GsoKind::AckTemplate, partial(34, 16), Err(Invalid::Gso)),
-        ];
-        for (what, frame, kind, status, expected) in rows {
-            let said = admit(LinkKind::Ethernet, frame, (status, gso(kind)));
-            let tunnel = said.map(|(_, gso)| gso.and_then(|gso| gso.tunnel));
-            assert_eq!(tunnel, expected, "{what}");
-            let checksums = Checksums::Partial;
-            let cut =
-                gso(kind).map(|gso| segments(LinkKind::Ethernet, frame, (status, gso), checksums));
-            assert!(
-                expected == Err(Invalid::Checksum) || cut.unwrap().is_ok() == expected.is_ok(),
-                "{what}"
-            );
-        }
-        assert_eq!(
-            admit(LinkKind::Ethernet, &tcp[..40], (partial(20, 6), gso(GsoKind::TcpV4))),
-            Err(Invalid::Headers)
+        let lie = Err(Invalid::Gso);
+        assert_admitted(
+            &vxlan(),
+            &[
+                ("that inside", GsoKind::TcpV6, partial(INSIDE, 16), Ok(Some(named))),
+                ("another version", GsoKind::TcpV4, partial(INSIDE, 16), lie),
+                ("another protocol", GsoKind::Udp, partial(INSIDE, 6), lie),
+                ("another place", GsoKind::TcpV6, partial(INSIDE + 2, 16), lie),
+                ("no place", GsoKind::TcpV6, ChecksumStatus::Verified, lie),
+            ],
         );
-        assert_eq!(
-            admit(LinkKind::Ethernet, &tcp, (partial(99, 3), None)),
-            Ok((partial(99, 3), None))
-        );
+    }
+
+    /// What is said of segments needs headers that can be read; what is said of a checksum does not.
+    #[test]
+    fn only_a_gso_frame_is_read() {
+        let tcp = frame(false, 6, &[7; 500]);
+        let said = (partial(20, 6), gso(GsoKind::TcpV4));
+        assert_eq!(admit(LinkKind::Ethernet, &tcp[..40], said), Err(Invalid::Headers));
+        let said = (partial(20, 6), None);
+        assert_eq!(admit(LinkKind::Ethernet, &tcp[..40], said), Ok(said));
     }
 }

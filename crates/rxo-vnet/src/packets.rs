@@ -16,6 +16,10 @@ pub struct Packets<'f> {
 }
 
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one value at a time, on the stack: nothing here allocates"
+)]
 enum Rest<'f> {
     Segments(Segments<'f>),
     /// With the place of a checksum that is to be completed.

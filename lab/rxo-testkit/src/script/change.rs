@@ -64,12 +64,18 @@ pub(super) fn changed(packet: Packet, number: u8, value: u8) -> Packet {
         56 => packet.udp_length_lie(i16::from(value as i8)),
         57 if packet.is_datagram() => packet.ports(1000, [4789, 6081][usize::from(value % 2)]),
         58 if packet.is_datagram() => packet.len(0),
-        59 => packet.partial_elsewhere(u16::from(value), 16),
-        60 => {
-            packet.partial_elsewhere(u16::from(value % 2) * 8, [6, 16, 0][usize::from(value % 3)])
-        }
-        61 => packet.bad_checksum().partial_elsewhere(u16::from(value), 16),
-        62 => packet.partial().partial_elsewhere(u16::from(value), 6),
+        59..=62 => misdescribed(packet, number, value),
         _ => packet,
+    }
+}
+
+/// Says of the packet's checksum what is not true.
+fn misdescribed(packet: Packet, number: u8, value: u8) -> Packet {
+    let bytes = u16::from(value);
+    match number {
+        59 => packet.partial_elsewhere(bytes, 16),
+        60 => packet.partial_elsewhere(bytes % 2 * 8, [6, 16, 0][usize::from(value % 3)]),
+        61 => packet.bad_checksum().partial_elsewhere(bytes, 16),
+        _ => packet.partial().partial_elsewhere(bytes, 6),
     }
 }
