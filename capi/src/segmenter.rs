@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::num::NonZeroU16;
 
 use rxo_frame::LinkKind;
-use rxo_vnet::segments;
+use rxo_vnet::{Invalid, segments};
 use rxo_wire::build::BuildError;
 use rxo_wire::checksum::Summer;
 use rxo_wire::segmentation::{Checksums, Segments, segment};
@@ -148,7 +148,10 @@ impl RxoSegmenter {
         if let Some(gso) = gso {
             let checksums = Checksums::Complete(self.summer);
             let segments = segments(self.link, frame, (checksum, gso), checksums);
-            return self.take(segments.map_err(|error| unsupported(error.to_string()))?);
+            return self.take(segments.map_err(|error| match error {
+                Invalid::Segmentation(why) => unsupported(why.to_string()),
+                lie => Failure::invalid(lie.to_string()),
+            })?);
         }
         self.work = Work::Whole(frame, vnet::finished(checksum, frame)?);
         Ok(1)
@@ -220,12 +223,18 @@ mod tests {
         packet
     }
 
+    /// Where the checksum of this kind is.
+    const fn field_of(kind: u8) -> u16 {
+        if kind & 0x7f == RXO_GSO_UDP { 6 } else { 16 }
+    }
+
     /// What the segmenter says of a frame behind a header with these fields, and what it yields then.
     fn begin(link: LinkKind, frame: &[u8], header: (u8, u16, Option<u16>)) -> (c_int, usize) {
         let (kind, size, checksum_start) = header;
         let mut bytes = [0; 10];
         (bytes[0], bytes[1]) = (checksum_start.is_some().into(), kind);
-        for (at, value) in [(4, size), (6, checksum_start.unwrap_or(0)), (8, 16)] {
+        let field = field_of(kind);
+        for (at, value) in [(4, size), (6, checksum_start.unwrap_or(0)), (8, field)] {
             bytes[at..at + 2].copy_from_slice(&u16::to_ne_bytes(value));
         }
         let mut segmenter = RxoSegmenter { link, summer: Summer::detect(), work: Work::None };
@@ -253,11 +262,14 @@ mod tests {
             let end = bytes.len() as u16;
             for (kind, size) in (0..=255).flat_map(|kind| [0, 1_000].map(|size| (kind, size))) {
                 for start in [None, Some(20), Some(end - 18), Some(end - 17), Some(u16::MAX)] {
-                    let is_outside = start.is_some_and(|start| start > end - 18);
+                    let last = end - 2 - field_of(kind);
+                    let is_outside = start.is_some_and(|start| start > last);
+                    let transport = if of.0 { 40 } else { 20 };
+                    let is_own = start.is_none_or(|start| start == transport);
                     let expected = match kind & 0x7f {
                         _ if is_outside => (RXO_INVALID, 0),
                         0 => (1, 1),
-                        _ if size > 0 && fits(kind, of) => (3, 3),
+                        _ if size > 0 && fits(kind, of) && is_own => (3, 3),
                         _ => (RXO_INVALID, 0),
                     };
                     let found = begin(LinkKind::RawIp, &bytes, (kind, size, start));

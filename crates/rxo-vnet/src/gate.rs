@@ -11,7 +11,7 @@
 use rxo_frame::{ChecksumStatus, Gso, GsoKind, GsoTunnel, LinkKind, UdpTunnel};
 use rxo_wire::segmentation::{Checksums, NotSegmentable, Segments, Stated, segment_stated};
 use rxo_wire::tunnel::{Carrier, Inside};
-use rxo_wire::{IpVersion, Parsed, Unparsed, parse, parse_ip};
+use rxo_wire::{IpVersion, PROTOCOL_TCP, Parsed, Unparsed, parse, parse_ip};
 
 use crate::VnetHeader;
 
@@ -91,11 +91,15 @@ fn admit_gso(
 ) -> Result<Gso, Invalid> {
     let stated = stated(status, gso.kind).ok_or(Invalid::Gso)?;
     let parsed = read(link, frame).map_err(|_| Invalid::Headers)?;
-    if stated.is(&parsed) {
-        return Ok(Gso { tunnel: None, ..gso });
+    let found = match stated.is(&parsed) {
+        true => None,
+        false => Some(tunnel(&parsed, &stated.inside(frame, &parsed).ok_or(Invalid::Gso)?)),
+    };
+    // A tunnel that was not named is found; one that was named is that.
+    if gso.tunnel.is_some() && gso.tunnel != found {
+        return Err(Invalid::Gso);
     }
-    let inside = stated.inside(frame, &parsed).ok_or(Invalid::Gso)?;
-    Ok(Gso { tunnel: Some(tunnel(&parsed, &inside)), ..gso })
+    Ok(Gso { tunnel: found, ..gso })
 }
 
 /// Begins to segment `frame`, which begins with `link` and is described by its checksum and its kind of GSO: by its own
@@ -118,10 +122,12 @@ pub fn segments(
     })
 }
 
-/// The headers that a description means.
+/// The headers that a description means. `None` if it means none: the checksum is in no field of theirs.
 fn stated(status: ChecksumStatus, kind: GsoKind) -> Option<Stated> {
     let (protocol, is_v6) = kind.segments()?;
+    let field = if protocol == PROTOCOL_TCP { 16 } else { 6 };
     let transport = match status {
+        ChecksumStatus::Partial { offset, .. } if offset != field => return None,
         ChecksumStatus::Partial { start, .. } => Some(start.into()),
         ChecksumStatus::Unknown | ChecksumStatus::Verified => None,
     };
@@ -233,6 +239,7 @@ mod tests {
                 ("another version", GsoKind::TcpV6, partial(34, 16), lie),
                 ("another protocol", GsoKind::Udp, partial(34, 6), lie),
                 ("another place", GsoKind::TcpV4, partial(36, 16), lie),
+                ("another field", GsoKind::TcpV4, partial(34, 6), lie),
                 ("no segments", GsoKind::AckTemplate, partial(34, 16), lie),
                 ("outside", GsoKind::TcpV4, partial(tcp.len(), 16), outside),
             ],
@@ -266,6 +273,28 @@ mod tests {
                 ("no place", GsoKind::TcpV6, ChecksumStatus::Verified, lie),
             ],
         );
+    }
+
+    /// A tunnel that is not there, and one that begins elsewhere.
+    #[test]
+    fn a_tunnel_that_is_named_is_the_one_around_the_packet() {
+        let named = |outer_transport, inner_network| {
+            let (is_outer_v6, has_checksum) = (false, false);
+            let tunnel = UdpTunnel { outer_transport, inner_network, is_outer_v6, has_checksum };
+            Some(GsoTunnel::udp(tunnel))
+        };
+        let (tcp, vxlan) = (frame(false, 6, &[7; 500]), vxlan());
+        let rows = [
+            (&vxlan, GsoKind::TcpV6, partial(INSIDE, 16), named(34, 64), true),
+            (&vxlan, GsoKind::TcpV6, partial(INSIDE, 16), named(34, 60), false),
+            (&vxlan, GsoKind::TcpV6, partial(INSIDE, 16), Some(GsoTunnel::OTHER), false),
+            (&tcp, GsoKind::TcpV4, partial(34, 16), named(34, 64), false),
+        ];
+        for (frame, kind, status, tunnel, is_right) in rows {
+            let said = Some(Gso { tunnel, ..gso(kind).unwrap() });
+            let expected = if is_right { Ok((status, said)) } else { Err(Invalid::Gso) };
+            assert_eq!(admit(LinkKind::Ethernet, frame, (status, said)), expected);
+        }
     }
 
     /// What is said of segments needs headers that can be read; what is said of a checksum does not.

@@ -119,6 +119,8 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("rxo analyze p1.rxo p2.rxo p3.rxo", "tests/analyze merges parts"),
     ("cargo xtask capi --prefix", "the step c of cargo xtask test installs it elsewhere"),
     ("cc example.c $(pkg-config", "the step c of cargo xtask test compiles it"),
+    ("cargo run --profile ci -p rxo-packetdrill", "scripts of others, which are not here"),
+    ("RXO_BURSTS=1000000", "an hour; the short command runs 5,000, --all 200,000"),
     ("rxo-lab smo", "minutes; tests/live of rxo-lab runs it with --quick"),
     ("rxo-lab xen", "minutes, and a guest; tests/live_guest of rxo-lab runs it with --quick"),
     ("sudo install -d -m 2770 -g kvm /run/vms", "needs the group of libvirt; tried by hand"),

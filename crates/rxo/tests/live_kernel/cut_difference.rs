@@ -13,9 +13,6 @@ pub(crate) enum Difference {
     /// For the kernel a GSO frame with no more than one segment is none: it goes as it is, and its checksum is completed
     /// only where the header says. rxo makes one segment with lengths and checksums of its own, or refuses it.
     OneSegment,
-    /// rxo does not use the place of the checksum of a GSO frame, because it writes all checksums. The kernel wants it
-    /// to be that of the transport header, or, behind it, takes the frame for one segment.
-    ChecksumPlace,
     /// The kernel takes at most 128 datagrams in a GSO frame.
     ManyDatagrams,
     /// The kernel refuses a header that says that the headers are longer than the frame, or shorter than Ethernet's; rxo
@@ -47,12 +44,11 @@ pub(crate) enum Difference {
 }
 
 impl Difference {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 14] = [
         // The first explain part of what those behind them explain.
         Self::Version,
         Self::LargestSize,
         Self::OneSegment,
-        Self::ChecksumPlace,
         Self::ManyDatagrams,
         Self::HeaderLength,
         Self::OddExtensions,
@@ -70,9 +66,7 @@ impl Difference {
     fn explains(self, whole: &Whole, kernel: Option<&[Vec<u8>]>, rxo: &Cut) -> bool {
         let is_dropped = kernel.is_none_or(<[_]>::is_empty);
         match self {
-            Self::OneSegment | Self::ChecksumPlace | Self::Trailing | Self::Seed => {
-                self.changes(whole, kernel, rxo)
-            }
+            Self::OneSegment | Self::Trailing | Self::Seed => self.changes(whole, kernel, rxo),
             Self::LargestSize
             | Self::ManyDatagrams
             | Self::HeaderLength
@@ -97,10 +91,6 @@ impl Difference {
                 said.is_gso()
                     && is_one_of_rxo
                     && (for_kernel && is_as_it_was || is_one && is_dropped)
-            }
-            Self::ChecksumPlace => {
-                let is_false = said.needs_checksum() && said.place() != said.true_place(whole);
-                said.is_gso() && is_false && are_right && (is_dropped || is_as_it_was)
             }
             Self::Trailing => {
                 let is_padded = ip_bytes(whole) < whole.bytes.len();

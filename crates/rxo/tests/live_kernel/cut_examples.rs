@@ -11,7 +11,6 @@ pub(crate) fn of(difference: Difference) -> Whole {
     let datagrams = || large(udp());
     match difference {
         Difference::OneSegment => without_checksum(with(tcp(), 4, 3_000)),
-        Difference::ChecksumPlace => with(tcp(), 6, 35),
         Difference::ManyDatagrams => with(datagrams(), 4, 10),
         Difference::HeaderLength => with(tcp(), 2, 9_999),
         Difference::OddExtensions => large(seg().v6().extension(43, &[0, 0])),

@@ -141,9 +141,19 @@ impl Rxo {
                         let said = |frame| without_unsaid(frame, applied);
                         frames(kernel, said) == frames(rxo.iter(), said)
                     }
+                    Level::Payload => payload(kernel) == payload(rxo.iter()),
                 }
             })
     }
+}
+
+/// The payload of all of these together.
+fn payload<'w>(deliveries: impl Iterator<Item = &'w Whole>) -> Vec<u8> {
+    let payload = |one: &Whole| match parse(&one.bytes) {
+        Ok(parsed) => one.bytes[parsed.at.payload_range()].to_vec(),
+        Err(_) => one.bytes.clone(),
+    };
+    deliveries.flat_map(payload).collect()
 }
 
 /// What the engine delivers if these frames are one poll. Checks that they are all there, each flow in order.

@@ -1,7 +1,7 @@
 //! The written list of differences in coalescing, and what each does to a flow.
 
 use rxo_frame::ChecksumStatus;
-use rxo_testkit::naive::{Reading, Segment, internet_checksum};
+use rxo_testkit::naive::{Reading, Segment, internet_checksum, pseudo_header_sum};
 use rxo_vnet::VnetHeader;
 use rxo_wire::FlowKey;
 
@@ -26,6 +26,10 @@ pub(crate) enum Difference {
     TunnelPort,
     /// rxo merges no frame with a partial checksum with one whose checksum is complete; the kernel does.
     MixedChecksums,
+    /// The kernel takes a partial checksum in a wrong place, or over a field that is not the sum of the pseudo-header, for a
+    /// right one, and merges and replaces it; rxo delivers a frame with another place as it came, because something
+    /// else is to be completed.
+    ChecksumElsewhere,
     /// A TAP ignores a header that says that a checksum is right, and its kernel verifies; rxo trusts its device.
     TrustedChecksum,
     /// rxo does not merge segments whose equal IPv4 IDs name fragments of one packet, because DF is clear; the kernel does
@@ -46,6 +50,8 @@ pub(crate) enum Level {
     Deliveries,
     /// Only the frames that they stand for, in order.
     Frames,
+    /// Only their payload, in order: headers differ in their checksums.
+    Payload,
 }
 
 /// Frames of a flow that the kernel treats as a flow of their own.
@@ -152,7 +158,9 @@ impl<'w> Place<'w> {
     fn add(&mut self, whole: &'w Whole, reading: &Reading, applied: &[Difference]) {
         let is = |one: Difference| applied.contains(&one) && concerns(one, whole, reading);
         let alone = is(Difference::Padding) || is(Difference::Tags);
-        if LOOSE.into_iter().any(is) {
+        if is(Difference::ChecksumElsewhere) {
+            self.level = Level::Payload;
+        } else if LOOSE.into_iter().any(is) && !matches!(self.level, Level::Payload) {
             self.level = Level::Frames;
         }
         if alone {
@@ -279,6 +287,12 @@ fn concerns(difference: Difference, whole: &Whole, reading: &Reading) -> bool {
         Difference::Tags => one.network_at > 14,
         Difference::TunnelPort => !is_tcp && is_tunnel(one),
         Difference::MixedChecksums => said(whole).checksum().is_partial(),
+        Difference::ChecksumElsewhere => {
+            let field = if is_tcp { 16 } else { 6 };
+            let status = said(whole).checksum();
+            status.is_elsewhere(one.transport_at, field)
+                || status.is_partial() && one.checksum != seed(one)
+        }
         Difference::TrustedChecksum => {
             said(whole).checksum() == ChecksumStatus::Verified && !one.checksum_ok
         }
@@ -287,6 +301,15 @@ fn concerns(difference: Difference, whole: &Whole, reading: &Reading) -> bool {
         Difference::UrgentPointer => is_tcp && one.urgent != 0 && one.flags & URG == 0,
         Difference::OddFlags => is_tcp && (one.flags & ACK == 0 || one.flags & RESERVED != 0),
     }
+}
+
+/// The sum of the pseudo-header.
+fn seed(one: &Segment) -> u16 {
+    let (protocol, bytes) = match one.udp_length {
+        Some(length) => (17, length),
+        None => (6, one.payload_at - one.transport_at + one.payload.len()),
+    };
+    pseudo_header_sum(&one.ends.addresses, protocol, bytes)
 }
 
 fn said(whole: &Whole) -> VnetHeader {
@@ -305,7 +328,7 @@ const URG: u16 = 0x20;
 const RESERVED: u16 = 0xe00;
 
 impl Difference {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::RefusedOvertakes,
         Self::HeldSideBySide,
         Self::CeMarks,
@@ -313,6 +336,7 @@ impl Difference {
         Self::Tags,
         Self::TunnelPort,
         Self::MixedChecksums,
+        Self::ChecksumElsewhere,
         Self::TrustedChecksum,
         Self::FixedIdWithoutDf,
         Self::OddExtensions,

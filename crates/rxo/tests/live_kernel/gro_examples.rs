@@ -18,6 +18,9 @@ pub(crate) fn of(difference: Difference) -> Vec<Packet> {
         Difference::Tags => (0..3).map(|n| base(n).vlan(5)).collect(),
         Difference::TunnelPort => (0..3).map(|n| datagram(n).ports(1000, 4789)).collect(),
         Difference::MixedChecksums => vec![base(0), base(1).partial(), base(2)],
+        Difference::ChecksumElsewhere => {
+            (0..3).map(|n| base(n).partial().partial_elsewhere(8, 16)).collect()
+        }
         Difference::TrustedChecksum => (0..2).map(|n| base(n).bad_checksum().verified()).collect(),
         Difference::FixedIdWithoutDf => (0..3).map(|n| base(n).id(9).df(false)).collect(),
         Difference::OddExtensions => (0..3).map(|n| base(n).v6().extension(43, &[0, 0])).collect(),
