@@ -210,16 +210,6 @@ impl Said {
         self.flags & 1 != 0
     }
 
-    fn place(&self) -> (u16, u16) {
-        (self.start, self.offset)
-    }
-
-    /// Where the transport header and the checksum in it are, as far as the kernel looks.
-    fn true_place(&self, whole: &Whole) -> (u16, u16) {
-        let start = parse(&whole.bytes).map_or(0, |parsed| parsed.at.transport as u16);
-        (start, if self.kind == 5 { 6 } else { 16 })
-    }
-
     fn without_checksum(&self, frame: &[u8]) -> Vec<u8> {
         let mut frame = frame.to_vec();
         let at = usize::from(self.start) + usize::from(self.offset);
