@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn only_a_gso_frame_is_read() {
         let tcp = frame(false, 6, &[7; 500]);
-        let said = (partial(20, 6), gso(GsoKind::TcpV4));
+        let said = (partial(20, 16), gso(GsoKind::TcpV4));
         assert_eq!(admit(LinkKind::Ethernet, &tcp[..40], said), Err(Invalid::Headers));
         let said = (partial(20, 6), None);
         assert_eq!(admit(LinkKind::Ethernet, &tcp[..40], said), Ok(said));
