@@ -27,14 +27,16 @@ pub struct SplitConfig {
     /// Most flows that are remembered, 1 to 16,384. Beyond that, the least recently used is
     /// evicted.
     pub flows: u16,
-    /// Seed of the flow hash. It must be unpredictable if senders are not trusted.
+    /// Seed of the flow hash.
     pub seed: u64,
 }
 
-impl Default for SplitConfig {
-    /// One ACK for every second segment, Ethernet, 1,024 flows.
-    fn default() -> Self {
-        Self { every: 2, link: LinkKind::Ethernet, flows: 1_024, seed: 0x9e37_79b9_5bd1_e995 }
+impl SplitConfig {
+    /// One ACK for every second segment, Ethernet, 1,024 flows. `seed` must be random, and another each time: the splitter
+    /// has no randomness of its own. A fixed one serves only those who trust every sender, such as tests.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { every: 2, link: LinkKind::Ethernet, flows: 1_024, seed }
     }
 }
 
@@ -45,7 +47,9 @@ impl Default for SplitConfig {
 /// use rxo_ack::{AckSlot, SplitConfig, Splitter};
 /// use rxo_frame::{Frame, Instant};
 ///
-/// let mut splitter = Splitter::new(SplitConfig::default())?;
+/// // From the system's randomness.
+/// # let seed = 7;
+/// let mut splitter = Splitter::new(SplitConfig::new(seed))?;
 /// let (to_host, from_host) = ([0; 60], [0; 60]);
 /// splitter.delivered_frame(Frame::new(&to_host[..], Instant::ZERO));
 ///

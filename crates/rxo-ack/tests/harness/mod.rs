@@ -44,7 +44,7 @@ struct Run {
 pub(crate) fn run(bytes: &[u8]) -> SplitCounters {
     let (every, steps) = bytes.split_first().map_or((2, bytes), |(every, rest)| (*every, rest));
     let every = u16::from(every % 5).max(1);
-    let config = SplitConfig { every, flows: 2 + FLOWS as u16, ..SplitConfig::default() };
+    let config = SplitConfig { every, flows: 2 + FLOWS as u16, ..SplitConfig::new(1) };
     let splitter = Splitter::new(config).expect("a valid configuration");
     let mut run = Run { splitter, flows: Default::default(), clock: 1 };
     (0..FLOWS).for_each(|flow| run.connect(flow));

@@ -194,9 +194,9 @@ fn the_least_recently_used_flow_is_forgotten() {
 #[test]
 fn numbers_out_of_range_are_refused() {
     let refused = |config| Splitter::new(config).err();
-    let config = SplitConfig { every: 0, ..SplitConfig::default() };
+    let config = SplitConfig { every: 0, ..SplitConfig::new(1) };
     assert_eq!(refused(config), Some(SplitConfigError { name: "every", value: 0, to: 64 }));
-    let config = SplitConfig { flows: 20_000, ..SplitConfig::default() };
+    let config = SplitConfig { flows: 20_000, ..SplitConfig::new(1) };
     assert_eq!(
         refused(config),
         Some(SplitConfigError { name: "flows", value: 20_000, to: 16_384 })

@@ -17,7 +17,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(every: u16) -> Self {
-        let config = SplitConfig { every, flows: 4, ..SplitConfig::default() };
+        let config = SplitConfig { every, flows: 4, ..SplitConfig::new(1) };
         Self { splitter: Splitter::new(config).expect("a valid configuration") }
     }
 

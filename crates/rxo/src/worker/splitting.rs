@@ -42,7 +42,7 @@ impl Splitting {
     pub(super) fn new(config: &WorkerConfig) -> Result<Option<Self>, SplitConfigError> {
         let Some(every) = config.ack_split else { return Ok(None) };
         let (link, seed) = (config.engine.link, config.engine.seed);
-        let splitter = Splitter::new(SplitConfig { every, link, seed, ..SplitConfig::default() })?;
+        let splitter = Splitter::new(SplitConfig { every, link, ..SplitConfig::new(seed) })?;
         Ok(Some(Self {
             splitter,
             are_alike: are_alike(&config.engine.policy),

@@ -44,7 +44,7 @@ impl Split {
             let data = seg().flow(flow).ts(1, 1);
             parse(&data.bytes()).expect("a frame").key
         });
-        let config = SplitConfig { flows: FLOWS as u16, ..SplitConfig::default() };
+        let config = SplitConfig { flows: FLOWS as u16, ..SplitConfig::new(1) };
         let splitter = Splitter::new(config).expect("a valid configuration");
         Splitting { what: self, keys: flows.collect(), splitter, seq: 1, frames: Vec::new() }
     }
