@@ -10,13 +10,13 @@ use rxo_device::{
     Verdict,
 };
 use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, Instant, LinkKind};
-use rxo_vnet::admit;
 
 use super::Buffers;
 use super::link::{Attended, Given, Link, Side};
 use crate::buffer::{DeviceBuf, LARGE_BUFFER_BYTES};
 use crate::clock;
 use crate::device::SystemSource;
+use crate::gate;
 use crate::virtio_net::Events;
 
 /// How many frames one call discards at most. Each may take thousands of descriptors, and other guests wait.
@@ -144,7 +144,7 @@ impl<S: Side> RingSource<S> {
     }
 }
 
-/// What was said of a frame, if the frame is such a one. An ACK template is judged by whoever expands it.
+/// What is true of what was said of a frame. An ACK template is judged by whoever expands it.
 #[inline]
 fn compared(
     frame: &[u8],
@@ -152,7 +152,7 @@ fn compared(
 ) -> Option<(ChecksumStatus, Option<Gso>)> {
     match said.1 {
         Some(Gso { kind: GsoKind::AckTemplate, .. }) => Some(said),
-        _ => admit(LinkKind::Ethernet, frame, said).ok(),
+        _ => gate::compared(LinkKind::Ethernet, frame, said),
     }
 }
 
