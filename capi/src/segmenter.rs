@@ -223,12 +223,12 @@ mod tests {
         packet
     }
 
-    /// Where the checksum of this kind is.
+    /// The byte of the transport header at which the checksum of this kind of GSO frame begins.
     const fn field_of(kind: u8) -> u16 {
         if kind & 0x7f == RXO_GSO_UDP { 6 } else { 16 }
     }
 
-    /// What the segmenter says of a frame behind a header with these fields, and what it yields then.
+    /// Segments a frame behind a header with these fields. Returns the result of the first call and the number of segments.
     fn begin(link: LinkKind, frame: &[u8], header: (u8, u16, Option<u16>)) -> (c_int, usize) {
         let (kind, size, checksum_start) = header;
         let mut bytes = [0; 10];

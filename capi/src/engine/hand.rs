@@ -89,7 +89,7 @@ pub(super) struct Hand {
     virtio_bytes: usize,
     /// Frames that ever came here.
     pub(super) collected: u64,
-    /// Whether deliveries came for which there was no room: more frames than were pushed.
+    /// Set if the engine delivered more frames than were pushed, so that there was no room for them.
     pub(super) is_overfull: bool,
 }
 
@@ -128,7 +128,7 @@ impl Hand {
         }
     }
 
-    /// Whether a delivery of so many frames fits, so that neither list grows and no head is used twice.
+    /// Returns `true` if a delivery of so many frames fits: neither list grows, and no head is used twice.
     fn has_room(&self, frames: usize) -> bool {
         self.frames() + frames <= self.heads.len()
             && self.frames.len() + frames <= self.frames.capacity()

@@ -28,7 +28,7 @@ pub(super) struct Stream {
     /// Position at which `is_sparse` was decided last, and the bytes that were shared since.
     decided_at: u64,
     shared_bytes: usize,
-    /// Whether little of the last bytes was shared: most were skipped, and so may be most of the next.
+    /// Set if most of the last bytes were skipped, so that the next chunk is probably shared little as well.
     is_sparse: bool,
     /// Chunks that records may still share.
     lent: Vec<Rc<Vec<u8>>>,

@@ -30,7 +30,7 @@ impl Deadlines {
         Self { arrivals, due, flows }
     }
 
-    /// Whether so few entries are left free that all flows might not fit. [`Deadlines::clear`] makes room.
+    /// Returns `true` if the free entries might not suffice for all flows. [`Deadlines::clear`] makes room.
     pub(crate) fn is_crowded(&self) -> bool {
         self.arrivals.len() > 2 * self.flows
     }

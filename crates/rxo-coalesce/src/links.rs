@@ -120,7 +120,7 @@ impl Links {
         Some((slot + ahead as u32, *link as u16))
     }
 
-    /// The place of the least recently used flow, of which there is one. However often this is asked, the cursor passes
+    /// The place of the least recently used flow; `None` if no flow is held. However often this is called, its cursor passes
     /// every frame once.
     pub(crate) fn oldest(&mut self) -> Option<u16> {
         let links = self.after.get(self.oldest_from as usize..)?;

@@ -97,8 +97,8 @@ pub(crate) struct Store<B> {
 }
 
 impl<B: AsRef<[u8]>> Store<B> {
-    /// A store with room for `frames` frames and for the aggregates of `flows` flows, of which `timed` may be asked
-    /// whether they are due. Allocates all memory.
+    /// A store with room for `frames` frames and for the aggregates of `flows` flows. The deadline index has room for
+    /// `timed` flows. Allocates all memory.
     pub(crate) fn new(frames: usize, flows: usize, timed: usize) -> Self {
         // An aggregate waiting for the sink has two frames at least.
         let places = flows + frames / 2 + 1;

@@ -52,7 +52,7 @@ pub struct Gso {
     pub ecn: bool,
     /// Payload bytes of every segment but the last.
     pub size: NonZeroU16,
-    /// The tunnel around the headers of which `kind` speaks; `None` if these are the frame's own.
+    /// The tunnel, if `kind` describes the headers of a packet inside one; `None` if it describes the frame's own headers.
     pub tunnel: Option<GsoTunnel>,
 }
 

@@ -139,7 +139,7 @@ const IPV4_IN_IP: u8 = 4;
 const IPV6_IN_IP: u8 = 41;
 const GRE: u8 = 47;
 
-/// Flags of GRE, each of which stands for four bytes. Segments cannot share a sequence number, so that is none.
+/// Flags of GRE. Each adds four bytes to the header. The flag of a sequence number is left out: segments cannot share one.
 const GRE_CHECKSUM: u16 = 0x8000;
 const GRE_KEY: u16 = 0x2000;
 

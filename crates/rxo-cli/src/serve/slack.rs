@@ -14,7 +14,7 @@ pub(super) struct Slack {
 }
 
 impl Slack {
-    /// Whether memory should be given back now that there are so many clients. It says so once.
+    /// Returns `true` once when the number of clients has fallen so far that memory should be given back.
     pub(super) fn is_due(&mut self, clients: usize, now: Instant) -> bool {
         self.most = self.most.max(clients);
         if self.most < LEAST || clients > self.most / 2 {

@@ -19,7 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 pub(crate) const LONG_TESTS: &[Test] =
-    &[("an_overlay_carries_as_much_with_rxo_as_without", an_overlay_carries_as_much)];
+    &[("many_bytes_cross_an_overlay_beside_the_kernel_alone", beside_the_kernel_alone)];
 
 /// Of VXLAN, and one that says nothing.
 const PORTS: [u16; 2] = [4_789, 5_999];
@@ -90,7 +90,7 @@ fn crosses(overlay: Overlay) {
     assert_nothing_was_lost(&totals);
 }
 
-/// Ends the process and gives its totals. A packet socket takes no tunnels, of which the user is told once.
+/// Ends the process and gives its totals. The only line that it may print says that a packet socket segments no tunnels.
 fn totals(rxo: Rxo) -> Value {
     rxo.signal("TERM");
     let (code, mut lines, said) = rxo.end();
@@ -102,11 +102,11 @@ fn totals(rxo: Rxo) -> Value {
     lines.pop().unwrap()
 }
 
-/// What went in came out, or is counted as dropped, of which there is none.
+/// Asserts that nothing was dropped, and that no frame was refused because of what was said of it.
 fn assert_nothing_was_lost(totals: &Value) {
     for (into, out) in [("nic_in", "host_out"), ("host_in", "nic_out")] {
         assert_eq!(totals[out]["dropped"], 0, "{totals}");
-        assert_eq!(totals[into].get("invalid").and_then(Value::as_u64).unwrap_or(0), 0, "{totals}");
+        assert_eq!(totals[into]["invalid"], 0, "{totals}");
     }
 }
 
@@ -135,13 +135,13 @@ fn errors_v6(snmp6: &str) -> u64 {
     errors.map(|line| line.split_whitespace().last().unwrap().parse::<u64>().unwrap()).sum()
 }
 
-/// Bytes of a second each, with rxo and without, in turn; the medians of three.
-fn an_overlay_carries_as_much() {
+/// Prints the rate with rxo as a share of the kernel's own, in turn, the median of three. A rate is no reason to fail: what
+/// is asserted is that every byte is right and nothing lost.
+fn beside_the_kernel_alone() {
     for overlay in PORTS.into_iter().flat_map(Overlay::all) {
         let mut shares: Vec<_> = (0..3).map(|_| with_rxo(overlay) / without_rxo(overlay)).collect();
         shares.sort_by(f64::total_cmp);
         eprintln!("{overlay:?}: {:.2} of the kernel's bytes ({shares:.2?})", shares[1]);
-        assert!(shares[1] > 0.1, "{overlay:?}: {shares:?}");
     }
 }
 

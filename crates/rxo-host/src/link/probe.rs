@@ -22,7 +22,7 @@ pub struct Probe {
 }
 
 impl Default for Probe {
-    /// Two, of which one may be lost, 200 ms each: a station on the same link answers sooner.
+    /// Two probes, because one may be lost, 200 ms each: a station on the same link answers sooner.
     fn default() -> Self {
         Self { count: 2, interval: Duration::from_millis(200) }
     }

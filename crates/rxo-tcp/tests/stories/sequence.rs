@@ -30,7 +30,7 @@ fn the_table_of_acceptable_segments() {
     assert_eq!(answered(seg().seq(0).len(2002)), (true, 2000));
 }
 
-/// A window of 2,000 bytes of which the first segment is lost and the rest has arrived; 10 bytes of ours are out.
+/// A window of 2,000 bytes. Its first segment is lost, the rest has arrived, and 10 bytes of ours are out.
 fn full_behind_a_gap() -> Scene {
     let mut scene = Scene::established(Config { receive_buffer_bytes: 2_000, ..plain() });
     scene.sends(10);

@@ -166,8 +166,8 @@ pub struct Incoming {
     pub ring_drops: u64,
     /// Dropped because they were truncated.
     pub truncated: u64,
-    /// How often the other side of a ring broke a rule, with a chain of buffers or with the header of a frame; 0 for
-    /// other devices.
+    /// Frames that are not what was said of them, and how often the other side of a ring broke a rule, with a chain of
+    /// buffers or with the header of a frame.
     pub invalid: u64,
 }
 

@@ -36,7 +36,7 @@ fn each_difference_occurs() {
 /// rxo's side: engines with `linux-gro`, UDP coalesced as well.
 pub(crate) struct Rxo {
     engine: Engine<Vec<u8>>,
-    /// The same, but segments marked CE merge.
+    /// An engine that also merges segments marked CE.
     of_marks: Engine<Vec<u8>>,
     /// Whether the kernel coalesces behind tags.
     kernel_knows_tags: bool,
