@@ -39,13 +39,23 @@ impl<B: AsRef<[u8]>> Frame<B> {
     /// Returns this frame with borrowed bytes.
     #[inline]
     pub fn borrowed(&self) -> Frame<&[u8]> {
-        Frame {
-            bytes: self.bytes.as_ref(),
-            arrived_at: self.arrived_at,
-            checksum: self.checksum,
-            gso: self.gso,
-            vlan: self.vlan,
-        }
+        self.with_bytes(self.bytes.as_ref())
+    }
+}
+
+impl<B> Frame<B> {
+    /// Returns a frame of other bytes, with everything that this frame says of its own. Does not allocate.
+    #[inline]
+    pub fn with_bytes<C>(&self, bytes: C) -> Frame<C> {
+        let Self { bytes: _, arrived_at, checksum, gso, vlan } = *self;
+        Frame { bytes, arrived_at, checksum, gso, vlan }
+    }
+
+    /// Returns this frame with its bytes as `map` returns them. Does not allocate.
+    #[inline]
+    pub fn map_bytes<C>(self, map: impl FnOnce(B) -> C) -> Frame<C> {
+        let Self { bytes, arrived_at, checksum, gso, vlan } = self;
+        Frame { bytes: map(bytes), arrived_at, checksum, gso, vlan }
     }
 }
 

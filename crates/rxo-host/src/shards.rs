@@ -152,6 +152,5 @@ pub(crate) type News = Frame<Arc<[u8]>>;
 
 /// A copy of `frame` for other shards.
 pub(crate) fn news<B: AsRef<[u8]>>(frame: &Frame<B>) -> News {
-    let Frame { arrived_at, checksum, gso, vlan, .. } = *frame;
-    Frame { bytes: frame.bytes().into(), arrived_at, checksum, gso, vlan }
+    frame.with_bytes(frame.bytes().into())
 }

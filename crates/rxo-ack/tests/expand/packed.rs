@@ -20,8 +20,7 @@ fn packed(kind: &Kind, numbers: &[AckNumbers]) -> Frame<Vec<u8>> {
 fn expanded(frame: &Frame<Vec<u8>>, kind: &Kind) -> Option<Vec<Frame<Vec<u8>>>> {
     let mut frames = Vec::new();
     let count = expand_packed(frame.borrowed(), kind.link(), &mut |ack| {
-        let Frame { arrived_at, checksum, gso, vlan, .. } = ack;
-        frames.push(Frame { bytes: ack.bytes.to_vec(), arrived_at, checksum, gso, vlan });
+        frames.push(ack.map_bytes(<[u8]>::to_vec));
     });
     assert_eq!(count.unwrap_or(0), frames.len());
     count.map(|_| frames)

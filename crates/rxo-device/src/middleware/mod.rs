@@ -26,4 +26,4 @@ pub use impairment::{
 };
 pub use log::{Direction, NoLog, PacketLog};
 pub use traced::{TracedSink, TracedSource};
-pub use wire::{Expand, WireBuf, WireCounters, WireSource};
+pub use wire::{Expand, WireCounters, WireSource};

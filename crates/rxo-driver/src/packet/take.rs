@@ -122,8 +122,7 @@ impl Said {
 
     #[inline]
     fn frame<B>(&self, bytes: B) -> Frame<B> {
-        let Frame { arrived_at, checksum, gso, vlan, .. } = self.0;
-        Frame { bytes, arrived_at, checksum, gso, vlan }
+        self.0.with_bytes(bytes)
     }
 }
 

@@ -55,11 +55,7 @@ impl Backlog {
 
     /// The packets, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Frame<&[u8]>> {
-        self.packets.iter().map(|packet| {
-            let Frame { arrived_at, checksum, gso, vlan, .. } = *packet;
-            let bytes = &self.bytes[packet.bytes.clone()];
-            Frame { bytes, arrived_at, checksum, gso, vlan }
-        })
+        self.packets.iter().map(|packet| packet.with_bytes(&self.bytes[packet.bytes.clone()]))
     }
 
     /// Removes the `count` oldest packets. The memory is free again when all are removed.

@@ -21,8 +21,7 @@ impl<B: Default> Iterator for Lent<'_, B> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let Frame { bytes, arrived_at, checksum, gso, vlan } = self.0.next()?;
-        Some(Frame { bytes: Buffer::Lent(bytes), arrived_at, checksum, gso, vlan })
+        Some(self.0.next()?.map_bytes(Buffer::Lent))
     }
 }
 

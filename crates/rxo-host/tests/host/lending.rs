@@ -44,8 +44,7 @@ impl FrameSource for Lender {
             let Some(frame) = self.waiting.pop() else { break };
             buffer.truncate(frame.bytes.len());
             buffer.copy_from_slice(&frame.bytes);
-            let Frame { arrived_at, checksum, gso, vlan, .. } = frame;
-            batch.push(Frame { bytes: buffer, arrived_at, checksum, gso, vlan });
+            batch.push(frame.with_bytes(buffer));
             given += 1;
         }
         Ok(given)

@@ -115,7 +115,7 @@ fn among<NI, NO, HI, HO>(
     observe: Observer<'_>,
 ) -> Result<GuestsOutcome, Misfit>
 where
-    NI: FrameSource + Descriptors,
+    NI: FrameSource<Buffer: From<Vec<u8>>> + Descriptors,
     NO: FrameSink + Notices + Descriptors,
     HI: FrameSource + Descriptors,
     HO: FrameSink + Notices + Descriptors,

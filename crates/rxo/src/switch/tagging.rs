@@ -45,35 +45,44 @@ impl Switch {
 }
 
 impl Tagging {
-    /// The bytes of a frame without the tag in them.
-    pub(crate) fn stripped(bytes: &[u8]) -> Vec<u8> {
-        let (addresses, rest) = bytes.split_at(TAG_AT.min(bytes.len()));
-        [addresses, rest.get(VLAN_TAG_BYTES..).unwrap_or_default()].concat()
-    }
-
-    /// The GSO of a frame that is stripped: a tunnel around it begins earlier.
-    pub(crate) fn stripped_gso(gso: Gso) -> Gso {
-        let earlier = |at: u8| at.saturating_sub(VLAN_TAG_BYTES as u8);
-        let tunnel = gso.tunnel.map(|tunnel| {
-            tunnel.as_udp().map_or(tunnel, |udp| {
-                GsoTunnel::udp(UdpTunnel {
-                    outer_transport: earlier(udp.outer_transport),
-                    inner_network: earlier(udp.inner_network),
-                    ..udp
-                })
-            })
-        });
-        Gso { tunnel, ..gso }
-    }
-
-    /// A partial checksum of a frame that is stripped.
-    pub(crate) const fn stripped_checksum(checksum: ChecksumStatus) -> ChecksumStatus {
-        match checksum {
-            ChecksumStatus::Partial { start, offset } => ChecksumStatus::Partial {
-                start: start.saturating_sub(VLAN_TAG_BYTES as u16),
-                offset,
-            },
-            other => other,
+    /// A copy of `frame`, with the tag that it leaves with.
+    pub(crate) fn copy<B: AsRef<[u8]>>(self, frame: &Frame<B>) -> Frame<Vec<u8>> {
+        let (bytes, vlan) = (frame.bytes(), self.tag);
+        if !self.strips {
+            return Frame { vlan, ..frame.with_bytes(bytes.to_vec()) };
         }
+        let (addresses, rest) = bytes.split_at(TAG_AT.min(bytes.len()));
+        let bytes = [addresses, rest.get(VLAN_TAG_BYTES..).unwrap_or_default()].concat();
+        Frame {
+            checksum: stripped_checksum(frame.checksum),
+            gso: frame.gso.map(stripped_gso),
+            vlan,
+            ..frame.with_bytes(bytes)
+        }
+    }
+}
+
+/// The GSO of a frame that is stripped: a tunnel around it begins earlier.
+fn stripped_gso(gso: Gso) -> Gso {
+    let earlier = |at: u8| at.saturating_sub(VLAN_TAG_BYTES as u8);
+    let tunnel = gso.tunnel.map(|tunnel| {
+        tunnel.as_udp().map_or(tunnel, |udp| {
+            GsoTunnel::udp(UdpTunnel {
+                outer_transport: earlier(udp.outer_transport),
+                inner_network: earlier(udp.inner_network),
+                ..udp
+            })
+        })
+    });
+    Gso { tunnel, ..gso }
+}
+
+/// A partial checksum of a frame that is stripped.
+const fn stripped_checksum(checksum: ChecksumStatus) -> ChecksumStatus {
+    match checksum {
+        ChecksumStatus::Partial { start, offset } => {
+            ChecksumStatus::Partial { start: start.saturating_sub(VLAN_TAG_BYTES as u16), offset }
+        }
+        other => other,
     }
 }

@@ -44,7 +44,7 @@ use rxo_frame::Instant;
 
 pub use config::{Directions, WorkerConfig};
 pub use fit::{Misfit, carried};
-pub use guests::{Guests, GuestsReading, GuestsReport, Memory, PortSink, PortSource};
+pub use guests::{Guests, GuestsReading, GuestsReport, PortSink, PortSource};
 pub use overload::Overload;
 pub use question::{Moment, PolicyInForce, Question};
 pub use reading::Reading;

@@ -157,8 +157,7 @@ impl FrameSource for Card {
                 let Some(mut buffer) = rings.pool.take() else { break };
                 buffer.set_len(slot.length);
                 buffer.copy_from_slice(frame.bytes);
-                let Frame { arrived_at, checksum, gso, vlan, .. } = frame;
-                batch.push(Frame { bytes: buffer, arrived_at, checksum, gso, vlan });
+                batch.push(frame.with_bytes(buffer));
                 looked.given += 1;
             }
             rings.taken += 1;

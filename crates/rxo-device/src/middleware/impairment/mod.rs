@@ -195,8 +195,7 @@ impl Impairment {
         }
         self.stored_bytes += bytes;
         let due_at = self.due_at(frame.arrived_at, bytes, fate.jitter);
-        let Frame { arrived_at, checksum, gso, vlan, .. } = frame;
-        let frame = Frame { bytes: frame.bytes.to_vec(), arrived_at, checksum, gso, vlan };
+        let frame = frame.with_bytes(frame.bytes.to_vec());
         self.queue.push_back(Waiting { frame, due_at, is_reordered: fate.is_reordered });
     }
 

@@ -47,8 +47,7 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>, C: FnMut() -> Instant> ImpairedSourc
             let Some(frame) = self.impairment.pop(now) else { return given };
             self.given.frames += 1;
             self.given.bytes += frame.bytes.len() as u64;
-            let Frame { bytes, arrived_at, checksum, gso, vlan } = frame;
-            batch.push(Frame { bytes: bytes.into(), arrived_at, checksum, gso, vlan });
+            batch.push(frame.map_bytes(Into::into));
         }
         most
     }

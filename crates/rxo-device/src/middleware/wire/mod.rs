@@ -15,7 +15,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use rxo_frame::{ChecksumStatus, Frame, FrameBuffer, GsoKind, Instant, LinkKind};
+use rxo_frame::{ChecksumStatus, Frame, GsoKind, Instant, LinkKind};
 use rxo_wire::checksum::{Summer, complete, verify_transport};
 use rxo_wire::segmentation::Checksums;
 use rxo_wire::{Parsed, Transport, parse, parse_ip};
@@ -24,6 +24,9 @@ use super::cut::cut;
 use crate::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
 
 /// A source whose frames are as on a wire.
+///
+/// A changed frame is a copy of the type of the source's own buffers, so that whatever takes the source's frames takes
+/// these, and is compiled once for both.
 #[derive(Debug)]
 pub struct WireSource<S: FrameSource> {
     source: S,
@@ -32,7 +35,7 @@ pub struct WireSource<S: FrameSource> {
     expand: Option<Expand>,
     summer: Summer,
     batch: Vec<Frame<S::Buffer>>,
-    ready: VecDeque<Frame<WireBuf<S::Buffer>>>,
+    ready: VecDeque<Frame<S::Buffer>>,
     given: SourceCounters,
     wire: WireCounters,
     /// The error of the source. It is returned when all frames that came before it are given.
@@ -42,22 +45,6 @@ pub struct WireSource<S: FrameSource> {
 /// Gives the frames of an ACK template and returns their number; `None`, and gives nothing, if it is no
 /// template. `rxo_ack::expand_packed` is one.
 pub type Expand = fn(Frame<&[u8]>, LinkKind, &mut dyn FnMut(Frame<&[u8]>)) -> Option<usize>;
-
-/// The bytes of a frame as on a wire.
-#[derive(Clone, Debug)]
-pub enum WireBuf<B> {
-    /// The source's buffer, unchanged.
-    Given(B),
-    /// A changed copy.
-    Made(Vec<u8>),
-}
-
-impl<B> Default for WireBuf<B> {
-    /// No bytes.
-    fn default() -> Self {
-        Self::Made(Vec::new())
-    }
-}
 
 /// What a [`WireSource`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +63,7 @@ pub struct WireCounters {
     pub invalid: u64,
 }
 
-impl<S: FrameSource> WireSource<S> {
+impl<S: FrameSource<Buffer: From<Vec<u8>>>> WireSource<S> {
     /// Puts `source` behind a wire. With `validates`, each TCP segment and UDP datagram whose checksum
     /// is valid or was completed here is `Verified`; otherwise the status of all frames is `Unknown`.
     pub fn new(source: S, validates: bool) -> Self {
@@ -117,14 +104,7 @@ impl<S: FrameSource> WireSource<S> {
             return;
         }
         let checksum = self.validated(frame.borrowed());
-        let Frame { bytes, arrived_at, gso, vlan, .. } = frame;
-        self.ready.push_back(Frame {
-            bytes: WireBuf::Given(bytes),
-            arrived_at,
-            checksum,
-            gso,
-            vlan,
-        });
+        self.ready.push_back(Frame { checksum, ..frame });
     }
 
     fn expand(&mut self, frame: Frame<&[u8]>) {
@@ -133,7 +113,7 @@ impl<S: FrameSource> WireSource<S> {
             ChecksumStatus::Partial { start, offset } => {
                 self.complete(&ack, (start.into(), offset.into()));
             }
-            _ => self.ready.push_back(with_bytes(&ack, WireBuf::Made(ack.bytes.to_vec()))),
+            _ => self.ready.push_back(ack.with_bytes(ack.bytes.to_vec().into())),
         };
         match expand.and_then(|expand| expand(frame, link, &mut give)) {
             Some(count) => self.wire.expanded += count as u64,
@@ -146,8 +126,7 @@ impl<S: FrameSource> WireSource<S> {
         let checksum = self.status(true);
         let (ready, checksums) = (&mut self.ready, Checksums::Complete(self.summer));
         cut(frame, self.link, checksums, |part| {
-            let bytes = WireBuf::Made(part.bytes.to_vec());
-            ready.push_back(Frame { checksum, ..with_bytes(&part, bytes) });
+            ready.push_back(Frame { checksum, ..part.with_bytes(part.bytes.to_vec().into()) });
         })
     }
 
@@ -160,8 +139,7 @@ impl<S: FrameSource> WireSource<S> {
             self.wire.completed += 1;
         }
         let checksum = self.status(sum.is_some());
-        let frame = with_bytes(frame, WireBuf::Made(bytes));
-        self.ready.push_back(Frame { checksum, ..frame });
+        self.ready.push_back(Frame { checksum, ..frame.with_bytes(bytes.into()) });
     }
 
     /// Validates the checksum of `frame` unless its source did, and counts the result. A GSO frame keeps
@@ -191,14 +169,8 @@ impl<S: FrameSource> WireSource<S> {
     }
 }
 
-/// The metadata of `frame`, with other bytes.
-fn with_bytes<A, B>(frame: &Frame<A>, bytes: B) -> Frame<B> {
-    let Frame { arrived_at, checksum, gso, vlan, .. } = *frame;
-    Frame { bytes, arrived_at, checksum, gso, vlan }
-}
-
-impl<S: FrameSource> FrameSource for WireSource<S> {
-    type Buffer = WireBuf<S::Buffer>;
+impl<S: FrameSource<Buffer: From<Vec<u8>>>> FrameSource for WireSource<S> {
+    type Buffer = S::Buffer;
 
     fn capabilities(&self) -> SourceCapabilities {
         SourceCapabilities {
@@ -273,26 +245,6 @@ impl<S: FrameSource> FrameSource for WireSource<S> {
 impl<S: FrameSource + crate::Descriptors> crate::Descriptors for WireSource<S> {
     fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(std::os::fd::BorrowedFd<'f>)) {
         self.source.visit_descriptors(visit);
-    }
-}
-
-impl<B: AsRef<[u8]>> AsRef<[u8]> for WireBuf<B> {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            Self::Given(bytes) => bytes.as_ref(),
-            Self::Made(bytes) => bytes,
-        }
-    }
-}
-
-impl<B: FrameBuffer> FrameBuffer for WireBuf<B> {
-    const RETURN_TOGETHER: bool = B::RETURN_TOGETHER;
-
-    fn drop_all(buffers: impl Iterator<Item = Self>) {
-        B::drop_all(buffers.filter_map(|buffer| match buffer {
-            Self::Given(buffer) => Some(buffer),
-            Self::Made(_) => None,
-        }));
     }
 }
 

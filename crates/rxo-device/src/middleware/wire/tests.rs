@@ -30,7 +30,7 @@ fn carried(
         }
     }
     assert_eq!(source.poll_at(), None, "fewer than the budget means that nothing is left");
-    let copied = |frame: &Frame<_>| with_bytes(frame, frame.bytes().to_vec());
+    let copied = |frame: &Frame<_>| frame.with_bytes(frame.bytes().to_vec());
     (batch.iter().map(copied).collect(), source.counters())
 }
 

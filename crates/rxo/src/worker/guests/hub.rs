@@ -7,10 +7,12 @@
 //! for a guest without room are copied, which allocates. A nic without room stops the guests from sending;
 //! a guest without room stops nobody.
 
+use std::borrow::Cow;
+
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::{Frame, Gather, Instant};
+use rxo_wire::VLAN_TAG_BYTES;
 
-use super::memory::{Memory, tagged, tagged_copy};
 use super::queue::Queue;
 use crate::switch::{Forward, Port, PortSet, Switch};
 use crate::worker::WorkerConfig;
@@ -44,7 +46,7 @@ pub(super) struct Passed {
     pub(super) copied_bytes: u64,
 }
 
-impl<I: FrameSource, O: FrameSink> Hub<I, O> {
+impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> Hub<I, O> {
     pub(super) fn new((source, sink): (I, O), switch: Switch, config: &WorkerConfig) -> Self {
         let guests = switch.port_count() - 1;
         Self {
@@ -91,14 +93,18 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         let Some(last) = ports.last() else { return };
         self.copy_to(ports.without(last), NIC, &frame);
         let tagging = self.switch.tagging(NIC, last, &frame);
-        self.queues[last.index() - 1].push(tagged(frame, tagging));
+        let queue = &mut self.queues[last.index() - 1];
+        if tagging.strips {
+            queue.push_copy(frame.bytes().len(), || tagging.copy(&frame));
+        } else {
+            queue.push(Frame { vlan: tagging.tag, ..frame });
+        }
     }
 
     fn copy_to<B: AsRef<[u8]>>(&mut self, ports: PortSet, from: Port, frame: &Frame<B>) {
         for port in ports {
             let tagging = self.switch.tagging(from, port, frame);
-            let copy = || tagged_copy(frame, tagging);
-            self.queues[port.index() - 1].push_copy(frame.bytes().len(), copy);
+            self.queues[port.index() - 1].push_copy(frame.bytes().len(), || tagging.copy(frame));
         }
     }
 
@@ -112,7 +118,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         batch: impl ExactSizeIterator<Item = G>,
         mut passed: impl FnMut(G, Passed),
     ) -> Result<(), DeviceError> {
-        let mut leaving: Vec<Frame<Memory<&'a [u8]>>> = Vec::with_capacity(batch.len());
+        let mut leaving: Vec<Frame<Cow<'a, [u8]>>> = Vec::with_capacity(batch.len());
         for packet in batch {
             let mut result = Passed { frames: 0, dropped: 0, copied_bytes: 0 };
             packet.for_each_frame(|frame| {
@@ -123,9 +129,13 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
                 result.frames += 1;
                 self.copy_to(ports.without(NIC), from, &frame);
                 if ports.contains(NIC) {
-                    let frame = tagged(frame, self.switch.tagging(from, NIC, &frame));
-                    result.copied_bytes += frame.bytes.copied_bytes() as u64;
-                    leaving.push(frame);
+                    let tagging = self.switch.tagging(from, NIC, &frame);
+                    leaving.push(if tagging.strips {
+                        result.copied_bytes += (frame.bytes.len() - VLAN_TAG_BYTES) as u64;
+                        tagging.copy(&frame).map_bytes(Cow::Owned)
+                    } else {
+                        Frame { vlan: tagging.tag, ..frame }.map_bytes(Cow::Borrowed)
+                    });
                 }
             });
             passed(packet, result);

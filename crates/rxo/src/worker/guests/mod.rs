@@ -15,7 +15,6 @@
 //! stops all guests from sending, to each other too, because they share its queue.
 
 mod hub;
-mod memory;
 mod port;
 mod queue;
 mod reading;
@@ -41,7 +40,6 @@ use crate::switch::{MAX_PORTS, Port, Switch};
 
 use hub::Hub;
 
-pub use memory::Memory;
 pub use port::{PortSink, PortSource};
 pub use reading::{GuestsReading, GuestsReport};
 
@@ -49,7 +47,7 @@ pub use reading::{GuestsReading, GuestsReport};
 type GuestWorker<NI, NO, HI, HO> = Worker<PortSource<NI, NO>, PortSink<NI, NO>, HI, HO>;
 
 /// The workers of all guests, and what they share. The parameters are those of [`Worker`].
-pub struct Guests<NI: FrameSource, NO: FrameSink, HI: FrameSource, HO> {
+pub struct Guests<NI: FrameSource<Buffer: From<Vec<u8>>>, NO: FrameSink, HI: FrameSource, HO> {
     hub: Rc<RefCell<Hub<NI, NO>>>,
     workers: Vec<GuestWorker<NI, NO, HI, HO>>,
     config: WorkerConfig,
@@ -58,7 +56,7 @@ pub struct Guests<NI: FrameSource, NO: FrameSink, HI: FrameSource, HO> {
 
 impl<NI, NO, HI, HO> Guests<NI, NO, HI, HO>
 where
-    NI: FrameSource,
+    NI: FrameSource<Buffer: From<Vec<u8>>>,
     NO: FrameSink,
     HI: FrameSource,
     HO: FrameSink,

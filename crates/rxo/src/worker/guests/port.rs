@@ -10,7 +10,6 @@ use rxo_device::{
 use rxo_frame::{Frame, Gather, Instant};
 
 use super::hub::{Hub, Passed};
-use super::memory::Memory;
 use crate::switch::Port;
 
 /// Gives the frames that the switch has for a guest.
@@ -35,8 +34,8 @@ pub(super) fn ends<I: FrameSource, O>(
     (source, PortSink { hub: Rc::clone(hub), port, counters: SinkCounters::default() })
 }
 
-impl<I: FrameSource, O> FrameSource for PortSource<I, O> {
-    type Buffer = Memory<I::Buffer>;
+impl<I: FrameSource<Buffer: From<Vec<u8>>>, O> FrameSource for PortSource<I, O> {
+    type Buffer = I::Buffer;
 
     /// Other guests give GSO frames and say what they know of checksums, whatever the nic does.
     fn capabilities(&self) -> SourceCapabilities {
@@ -67,7 +66,7 @@ impl<I: FrameSource, O> FrameSource for PortSource<I, O> {
     }
 }
 
-impl<I: FrameSource, O: FrameSink> FrameSink for PortSink<I, O> {
+impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> FrameSink for PortSink<I, O> {
     fn capabilities(&self) -> SinkCapabilities {
         self.hub.borrow().outlet.sink.capabilities()
     }

@@ -9,8 +9,6 @@ use std::collections::VecDeque;
 use rxo_device::SourceCounters;
 use rxo_frame::Frame;
 
-use super::memory::{Memory, copied};
-
 /// The most frames. It is several batches of the nic, because several guests may send to one.
 pub(super) const MOST_FRAMES: usize = 1_024;
 /// The most copied bytes: 64 GSO frames of 64 KiB.
@@ -18,7 +16,7 @@ const MOST_COPIED_BYTES: usize = 64 * (64 << 10);
 
 #[derive(Debug)]
 pub(super) struct Queue<B> {
-    frames: VecDeque<Frame<Memory<B>>>,
+    frames: VecDeque<Waiting<B>>,
     copied_bytes: usize,
     /// Whether the guest has no room, so that frames wait here for more than a turn.
     is_blocked: bool,
@@ -26,39 +24,48 @@ pub(super) struct Queue<B> {
     pub(super) counters: SourceCounters,
 }
 
-impl<B: AsRef<[u8]>> Queue<B> {
+/// A frame in the queue.
+#[derive(Debug)]
+struct Waiting<B> {
+    frame: Frame<B>,
+    /// The bytes of its copy; 0 if it is in memory of the device that gave it.
+    copied_bytes: usize,
+}
+
+impl<B: AsRef<[u8]> + From<Vec<u8>>> Queue<B> {
     pub(super) fn new() -> Self {
         let frames = VecDeque::with_capacity(MOST_FRAMES);
         Self { frames, copied_bytes: 0, is_blocked: false, counters: SourceCounters::default() }
     }
 
-    /// Appends a frame, or counts it if the queue is full: then it returns `false`.
-    pub(super) fn push(&mut self, frame: Frame<Memory<B>>) -> bool {
-        let is_copied = self.is_blocked || frame.bytes.copied_bytes() > 0;
-        let bytes = if is_copied { frame.bytes().len() } else { 0 };
-        self.push_made(bytes, |is_blocked| if is_blocked { copied(frame) } else { frame })
+    /// Appends a frame in memory of its device, or counts it if the queue is full.
+    pub(super) fn push(&mut self, frame: Frame<B>) {
+        if self.is_blocked {
+            self.push_copy(frame.bytes().len(), || copied(&frame));
+        } else {
+            _ = self.push_made(0, || frame);
+        }
     }
 
     /// Appends a copy of a frame of so many bytes, or counts it if the queue is full: then nothing is copied.
-    pub(super) fn push_copy(&mut self, bytes: usize, copy: impl FnOnce() -> Frame<Memory<B>>) {
-        _ = self.push_made(bytes, |_| copy());
+    pub(super) fn push_copy(&mut self, bytes: usize, copy: impl FnOnce() -> Frame<Vec<u8>>) {
+        if let Some(copied_bytes) = self.push_made(bytes, || copy().map_bytes(B::from)) {
+            self.counters.bytes_copied_aside += copied_bytes as u64;
+        }
     }
 
-    fn push_made(
-        &mut self,
-        copied_bytes: usize,
-        make: impl FnOnce(bool) -> Frame<Memory<B>>,
-    ) -> bool {
+    /// Appends what `make` gives, which has so many bytes as a copy. Returns them; `None` if the queue is full.
+    fn push_made(&mut self, most_copied: usize, make: impl FnOnce() -> Frame<B>) -> Option<usize> {
         let is_full = self.frames.len() == MOST_FRAMES;
-        if is_full || self.copied_bytes + copied_bytes > MOST_COPIED_BYTES {
+        if is_full || self.copied_bytes + most_copied > MOST_COPIED_BYTES {
             self.counters.ring_drops += 1;
-            return false;
+            return None;
         }
-        let frame = make(self.is_blocked);
-        self.copied_bytes += frame.bytes.copied_bytes();
-        self.counters.bytes_copied_aside += frame.bytes.copied_bytes() as u64;
-        self.frames.push_back(frame);
-        true
+        let frame = make();
+        let copied_bytes = if most_copied > 0 { frame.bytes().len() } else { 0 };
+        self.copied_bytes += copied_bytes;
+        self.frames.push_back(Waiting { frame, copied_bytes });
+        Some(copied_bytes)
     }
 
     /// Drops all frames, and counts them.
@@ -69,11 +76,11 @@ impl<B: AsRef<[u8]>> Queue<B> {
     }
 
     /// Moves at most `budget` frames to `batch`, oldest first. Returns how many.
-    pub(super) fn take(&mut self, batch: &mut Vec<Frame<Memory<B>>>, budget: usize) -> usize {
+    pub(super) fn take(&mut self, batch: &mut Vec<Frame<B>>, budget: usize) -> usize {
         let count = self.frames.len().min(budget);
-        for frame in self.frames.drain(..count) {
+        for Waiting { frame, copied_bytes } in self.frames.drain(..count) {
             self.counters.bytes += frame.bytes().len() as u64;
-            self.copied_bytes -= frame.bytes.copied_bytes();
+            self.copied_bytes -= copied_bytes;
             batch.push(frame);
         }
         self.counters.frames += count as u64;
@@ -87,17 +94,22 @@ impl<B: AsRef<[u8]>> Queue<B> {
     /// Says whether the guest has room. Frames that must wait for it are copied.
     pub(super) fn set_blocked(&mut self, is_blocked: bool) {
         if is_blocked && !self.is_blocked {
-            for frame in std::mem::take(&mut self.frames) {
-                let copied_before = frame.bytes.copied_bytes();
-                self.copied_bytes -= copied_before;
-                self.is_blocked = true;
-                if self.push(frame) {
-                    self.counters.bytes_copied_aside -= copied_before as u64;
+            self.copied_bytes = 0;
+            for Waiting { frame, copied_bytes } in std::mem::take(&mut self.frames) {
+                if copied_bytes > 0 {
+                    _ = self.push_made(copied_bytes, || frame);
+                } else {
+                    self.push_copy(frame.bytes().len(), || copied(&frame));
                 }
             }
         }
         self.is_blocked = is_blocked;
     }
+}
+
+/// A copy of `frame`.
+fn copied<B: AsRef<[u8]>>(frame: &Frame<B>) -> Frame<Vec<u8>> {
+    frame.with_bytes(frame.bytes().to_vec())
 }
 
 #[cfg(test)]
@@ -106,11 +118,11 @@ mod tests {
 
     use super::*;
 
-    fn frame(bytes: usize) -> Frame<Memory<Vec<u8>>> {
-        Frame::new(Memory::Lent(vec![7; bytes]), Instant::ZERO)
+    fn frame(bytes: usize) -> Frame<Vec<u8>> {
+        Frame::new(vec![7; bytes], Instant::ZERO)
     }
 
-    fn take(queue: &mut Queue<Vec<u8>>) -> Vec<Frame<Memory<Vec<u8>>>> {
+    fn take(queue: &mut Queue<Vec<u8>>) -> Vec<Frame<Vec<u8>>> {
         let mut batch = Vec::new();
         queue.take(&mut batch, usize::MAX);
         batch
@@ -119,9 +131,9 @@ mod tests {
     #[test]
     fn a_full_queue_counts_what_it_does_not_take() {
         for (bytes, most) in [(60, MOST_FRAMES), (64 << 10, 64)] {
-            let mut queue = Queue::new();
+            let mut queue = Queue::<Vec<u8>>::new();
             queue.set_blocked(true);
-            (0..most + 5).for_each(|_| _ = queue.push(frame(bytes)));
+            (0..most + 5).for_each(|_| queue.push(frame(bytes)));
             assert_eq!((take(&mut queue).len(), queue.counters.ring_drops), (most, 5));
             queue.push(frame(bytes));
             assert_eq!(take(&mut queue).len(), 1, "there is room again");
@@ -132,8 +144,8 @@ mod tests {
     #[test]
     fn a_full_queue_copies_nothing() {
         for (bytes, most) in [(60, MOST_FRAMES), (64 << 10, 64)] {
-            let mut queue = Queue::new();
-            (0..most).for_each(|_| queue.push_copy(bytes, || copied(frame(bytes))));
+            let mut queue = Queue::<Vec<u8>>::new();
+            (0..most).for_each(|_| queue.push_copy(bytes, || frame(bytes)));
             queue.push_copy(bytes, || unreachable!("it is full"));
             assert_eq!((take(&mut queue).len(), queue.counters.ring_drops), (most, 1));
         }
@@ -142,10 +154,10 @@ mod tests {
     /// A guest that starts to block has frames of the nic and copies in its queue.
     #[test]
     fn a_queue_that_is_copied_keeps_its_order_and_its_bounds() {
-        let mut queue = Queue::new();
+        let mut queue = Queue::<Vec<u8>>::new();
         for _ in 0..40 {
             queue.push(frame(64 << 10));
-            queue.push_copy(64 << 10, || copied(frame(64 << 10)));
+            queue.push_copy(64 << 10, || frame(64 << 10));
         }
         queue.set_blocked(true);
         assert_eq!((take(&mut queue).len(), queue.counters.ring_drops), (64, 16));
@@ -154,9 +166,9 @@ mod tests {
 
     #[test]
     fn each_copy_is_counted_once() {
-        let mut queue = Queue::new();
+        let mut queue = Queue::<Vec<u8>>::new();
         queue.push(frame(60));
-        queue.push_copy(70, || copied(frame(70)));
+        queue.push_copy(70, || frame(70));
         assert_eq!(queue.counters.bytes_copied_aside, 70, "memory of the nic is not copied");
         queue.set_blocked(true);
         assert_eq!(queue.counters.bytes_copied_aside, 70 + 60, "now it is");
@@ -167,23 +179,23 @@ mod tests {
 
     #[test]
     fn what_is_cleared_is_counted() {
-        let mut queue = Queue::new();
+        let mut queue = Queue::<Vec<u8>>::new();
         queue.set_blocked(true);
-        (0..3).for_each(|_| _ = queue.push(frame(60)));
+        (0..3).for_each(|_| queue.push(frame(60)));
         queue.clear();
         assert_eq!((queue.is_empty(), queue.copied_bytes, queue.counters.ring_drops), (true, 0, 3));
     }
 
     #[test]
     fn frames_that_wait_for_the_guest_keep_no_memory_of_the_nic() {
-        let mut queue = Queue::new();
+        let mut queue = Queue::<Vec<u8>>::new();
         queue.push(frame(60));
         queue.set_blocked(true);
         queue.push(frame(60));
-        let waiting = take(&mut queue);
-        assert!(waiting.iter().all(|frame| matches!(frame.bytes, Memory::Copied(_))));
+        assert_eq!(queue.copied_bytes, 2 * 60);
+        take(&mut queue);
         queue.set_blocked(false);
         queue.push(frame(60));
-        assert!(matches!(take(&mut queue)[0].bytes, Memory::Lent(_)));
+        assert_eq!((queue.copied_bytes, take(&mut queue).len()), (0, 1));
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use rxo::ack::expand_packed;
-use rxo::device::middleware::{WireBuf, WireSource};
+use rxo::device::middleware::WireSource;
 use rxo::live::Device;
 use rxo::wire::tcp::{AckRecord, Timestamp};
 use rxo::wire::{SeqNumber, TcpFlags, Transport, parse};
@@ -61,7 +61,7 @@ fn neighbour(server: Ipv4Addr) -> Ipv4Addr {
 struct Card {
     source: WireSource<DeviceSource>,
     sink: DeviceSink,
-    received: Vec<Frame<WireBuf<DeviceBuf>>>,
+    received: Vec<Frame<DeviceBuf>>,
     client: Ipv4Addr,
 }
 

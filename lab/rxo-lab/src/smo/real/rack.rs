@@ -82,12 +82,10 @@ pub(crate) fn run(flags: &SmoRackFlags, stop: &AtomicBool) -> Result<()> {
 /// Gives a frame to those whom it is for. It is copied once for all.
 fn share_out<B: AsRef<[u8]>>(frame: &Frame<B>, receivers: &[Receiver]) {
     let bytes: Arc<[u8]> = frame.bytes().into();
-    let Frame { arrived_at, checksum, gso, vlan, .. } = *frame;
     let to = destination(&bytes);
     for receiver in receivers {
         if to.is_none_or(|to| to == address(receiver.number)) {
-            let bytes = Arc::clone(&bytes);
-            let copy = Frame { bytes, arrived_at, checksum, gso, vlan };
+            let copy = frame.with_bytes(Arc::clone(&bytes));
             receiver.arrived.borrow_mut().push_back(copy);
         }
     }
