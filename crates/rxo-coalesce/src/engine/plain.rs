@@ -5,7 +5,7 @@
 //! headers read from fixed offsets. Where options, flags or the policy ask for more, each function here
 //! returns `None` and has changed nothing but what the rules would flush as well.
 
-use rxo_frame::{Frame, FrameBuffer, LinkKind};
+use rxo_frame::{ChecksumStatus, Frame, FrameBuffer, LinkKind};
 use rxo_wire::tcp::CHECKSUM_AT;
 use rxo_wire::{
     ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowHash, FlowKey, PROTOCOL_TCP, Plain,
@@ -103,14 +103,13 @@ impl<B: FrameBuffer> Engine<B> {
         let plain = S::plain(packet)?;
         let may_start = (1..=self.plain_payload_bytes).contains(&plain.payload_bytes)
             || self.breaks_no_rule::<S>(plain, packet);
-        let is_odd = is_described_oddly(frame, network + S::IP_BYTES, CHECKSUM_AT);
-        if !may_start || is_odd || S::may_be_marked_ce(packet) {
+        if !may_start || frame.gso.is_some() || S::may_be_marked_ce(packet) {
             return None;
         }
         if !S::is_checksum_right(packet) {
             return None;
         }
-        if !self.is_trusted(frame) && !self.is_sum_right::<S>(plain, packet) {
+        if !self.is_plainly_right::<S>(frame, plain, packet) {
             return None;
         }
         Some(plain)
@@ -160,14 +159,13 @@ impl<B: FrameBuffer> Engine<B> {
         let frame = batch.get(slot)?;
         let packet = frame.bytes().get(network..)?;
         let plain = S::plain(packet)?;
-        if plain.payload_bytes != 0 || is_described_oddly(frame, network + S::IP_BYTES, CHECKSUM_AT)
-        {
+        if plain.payload_bytes != 0 || frame.gso.is_some() {
             return None;
         }
         if !S::is_checksum_right(packet) || S::may_be_marked_ce(packet) {
             return None;
         }
-        if !self.is_trusted(frame) && !self.is_sum_right::<S>(plain, packet) {
+        if !self.is_plainly_right::<S>(frame, plain, packet) {
             return None;
         }
         let key = flow_key(plain.key, frame);
@@ -180,6 +178,15 @@ impl<B: FrameBuffer> Engine<B> {
             self.recent.note::<S>(packet, place);
         }
         Some(slot + 1)
+    }
+
+    /// Whether the checksum of a plain segment is right, or trusted. A partial one is left to the tiers after this:
+    /// to compare where it is takes instructions of every segment, and few frames here have one.
+    #[inline(always)]
+    fn is_plainly_right<S: Shape>(&self, frame: &Frame<B>, plain: Plain, packet: &[u8]) -> bool {
+        frame.checksum == ChecksumStatus::Verified
+            || !frame.checksum.is_partial()
+                && (self.config.trust_checksums || self.is_sum_right::<S>(plain, packet))
     }
 
     /// Whether the TCP checksum of a segment is right, whose IP header has neither options nor extension
