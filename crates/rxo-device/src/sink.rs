@@ -45,6 +45,13 @@ pub trait FrameSink {
         None
     }
 
+    /// Bytes handed to the system that the device has not sent yet, as the system counts them: with the memory that
+    /// each packet takes beside its own. `None` if the sink cannot know, or nothing waits behind it. A sender that
+    /// keeps this small can still decide what leaves next.
+    fn queued_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Drops and counts the kept packets. Call it instead of a last [`FrameSink::resume`].
     fn abandon(&mut self) {}
 }

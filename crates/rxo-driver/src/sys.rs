@@ -181,6 +181,15 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, target: &mut [u8]) -> io::Result<usize
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
 
+/// Bytes that were sent on a socket and that the kernel has not freed yet, each packet with its overhead (SIOCOUTQ,
+/// which has the value of TIOCOUTQ).
+pub(crate) fn unsent_bytes(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut bytes: c_int = 0;
+    // SAFETY: the argument of this request is an `int`.
+    unsafe { ioctl(fd, libc::TIOCOUTQ, &mut bytes)? };
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
 /// An ioctl whose argument the kernel reads or writes in place.
 ///
 /// # Safety

@@ -151,6 +151,10 @@ impl<K: FrameSink, L: PacketLog, C: FnMut() -> Instant> FrameSink for TracedSink
         self.sink.load()
     }
 
+    fn queued_bytes(&self) -> Option<u64> {
+        self.sink.queued_bytes()
+    }
+
     fn abandon(&mut self) {
         self.sink.abandon();
     }

@@ -41,6 +41,11 @@ pub(crate) trait Port: Writer + Descriptors + fmt::Debug {
     fn load(&self) -> Option<Load> {
         None
     }
+
+    /// What [`FrameSink::queued_bytes`] returns.
+    fn queued_bytes(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Sends to a device of the system. While the device is down, what is sent is dropped and counted.
@@ -113,6 +118,10 @@ impl FrameSink for DeviceSink {
         let kept = u32::try_from(self.transmitter.kept()).unwrap_or(u32::MAX);
         let Load { unread } = self.port().load()?;
         Some(Load { unread: unread.saturating_add(kept) })
+    }
+
+    fn queued_bytes(&self) -> Option<u64> {
+        self.port().queued_bytes()
     }
 
     fn abandon(&mut self) {

@@ -9,6 +9,7 @@ use rxo_frame::LinkKind;
 use super::socket::{Opened, lost};
 use crate::device::{DeviceSink, Port};
 use crate::interface::Interface;
+use crate::sys;
 use crate::transmit::batch::Sealed;
 use crate::transmit::{SendMmsg, Writer, Written};
 
@@ -72,6 +73,11 @@ impl Port for PacketPort {
 
     fn is_batched(&self) -> bool {
         true
+    }
+
+    /// What the kernel has not freed: in the interface's queue, in the card's ring, or on its way through a veth.
+    fn queued_bytes(&self) -> Option<u64> {
+        sys::unsent_bytes(self.writer.socket()).ok()
     }
 }
 

@@ -12,8 +12,10 @@ use rxo_wire::{FlowKey, SeqNumber};
 
 use super::cast::Cast;
 use super::counters::HostCounters;
+use super::drain::Drain;
 use super::kept::Kept;
 use super::last_acks::LastAcks;
+use super::line::{Line, Turn};
 use super::memberships::Memberships;
 use super::orphans::Orphans;
 use super::paths::Paths;
@@ -56,6 +58,9 @@ pub(crate) struct Core<B> {
     pub(super) rests: Rests,
     /// The places of the cells to be served, in this turn or soon (`shares.rs`).
     pub(super) dirty: VecDeque<u32>,
+    /// The room of the device's queue, and the cells that wait for it.
+    pub(super) drain: Drain,
+    pub(super) line: Line,
     pub(super) listeners: Vec<Arc<Listening<B>>>,
     pub(super) link: Link,
     pub(super) memberships: Memberships,
@@ -112,6 +117,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             reclaim: Reclaim::default(),
             rests: Rests::default(),
             dirty: VecDeque::new(),
+            drain: Drain::new(),
+            line: Line::new(),
             listeners: Vec::new(),
             outbox: Outbox::new(shape, Stopwatch::new(config.stage_timer)),
             shape,
@@ -140,6 +147,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             return Some(Instant::ZERO);
         }
         let deadlines = [
+            self.line_at(),
             self.timers.next(),
             self.link.poll_at(),
             self.time_waits.next_at(),
@@ -149,8 +157,15 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         deadlines.into_iter().flatten().min()
     }
 
+    /// When the first cell in the line may be served; `None` if there is none.
+    fn line_at(&self) -> Option<Instant> {
+        (!self.line.is_empty()).then(|| self.drain.read_at().unwrap_or(self.now))
+    }
+
     pub(super) fn counters(&self) -> HostCounters {
         HostCounters {
+            stalls: self.drain.stalls,
+            waiting_for_device: self.line.len(),
             link: self.link.counters(),
             conflict: self.link.conflict(),
             connections: self.slots.len(),
@@ -265,6 +280,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             is_unresolved: false,
             served_at: Instant::ZERO,
             is_dirty: false,
+            turn: Turn::default(),
             kept: None,
             owned_until: SeqNumber::default(),
             listener,

@@ -29,6 +29,8 @@ pub struct HostCounters {
     pub backlog_drops: u64,
     /// GSO frames that the device refused, and that were sent as single segments.
     pub refused_sends: u64,
+    /// How often nothing had left the device's queue for 100 ms, and connections sent more all the same.
+    pub stalls: u64,
     /// How often text was copied because the device needed its frames.
     pub copied_out: u64,
     /// Segments that had no connection and opened none.
@@ -61,6 +63,8 @@ pub struct HostCounters {
     pub stages: StageTimes,
     /// Connections now, without those in TIME-WAIT.
     pub connections: usize,
+    /// Connections whose text waits now until less is in the device's queue.
+    pub waiting_for_device: usize,
     /// Orphans among them.
     pub orphans: usize,
     /// What is left of [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes) now, in bytes.

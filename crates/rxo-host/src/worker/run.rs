@@ -86,6 +86,7 @@ where
         self.core.post().close();
         self.core.obey();
         self.core.abort_all();
+        self.core.drain.open();
         self.core.serve_some(usize::MAX, now, &mut self.sink).map(|_| ())
     }
 

@@ -4,18 +4,17 @@ use std::sync::Arc;
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{Duration, Instant};
-use rxo_tcp::{Connection, Events, MemberId, State, TimeWait};
+use rxo_tcp::{Connection, Events, State, TimeWait};
 
-use super::cast::Cast;
 use super::core::{Core, is_over};
 use super::give_back::{Keeps, copy_kept};
 use super::last_acks::Closer;
 use super::neighbours::{Reach, reach};
+use super::out::{Out, reading};
 use super::paths::Paths;
 use super::slots::Slot;
 use crate::buffer::Buffer;
 use crate::cell::{AckTerms, Cell, Reader};
-use crate::transmit::{Outbox, Path};
 
 /// The state of a cell after it was served.
 struct Served {
@@ -29,6 +28,15 @@ struct Served {
     acks: AckTerms,
     /// The reader of a connection that is over. Dropped without the lock: it may own streams.
     _spent: Option<Reader>,
+}
+
+/// Why a cell is served.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    /// Something has happened to it.
+    Touch,
+    /// It is next in the line for the device.
+    Line,
 }
 
 /// What is left of a connection that closed first.
@@ -63,12 +71,16 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         sink: &mut O,
     ) -> Result<usize, DeviceError> {
         let mut served = 0;
+        self.look_at_device(now, sink);
         // A new orphan may cause another cell to be served, which causes no further ones.
         while served < most
             && let Some(place) = self.dirty.pop_front()
         {
             served += 1;
-            self.serve(place, now, sink)?;
+            self.serve(place, now, sink, By::Touch)?;
+        }
+        if most > 0 {
+            served += self.serve_line(now, sink)?;
         }
         self.send_link(sink)?;
         self.serve_cast(now, sink)?;
@@ -76,12 +88,56 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         Ok(served)
     }
 
+    /// Looks whether cells that wait for the device may send, or must.
+    #[inline]
+    fn look_at_device<O: FrameSink>(&mut self, now: Instant, sink: &O) {
+        let is_due = self.drain.read_at().map_or(sink.is_blocked(), |at| at <= now);
+        if is_due {
+            self.drain.read(now, reading(sink));
+        }
+    }
+
+    /// Serves the cells that wait for the device as far as it has room. Returns how many it has served.
+    fn serve_line<O: FrameSink>(
+        &mut self,
+        now: Instant,
+        sink: &mut O,
+    ) -> Result<usize, DeviceError> {
+        let mut served = 0;
+        while self.drain.room() > 0
+            && let Some((place, is_first)) = self.line.next()
+        {
+            let turn = self.slots.get_mut(place).map(|slot| &mut slot.turn);
+            if turn.is_some_and(|turn| self.line.leave(turn, is_first)) {
+                served += 1;
+                self.serve(place, now, sink, By::Line)?;
+            }
+        }
+        Ok(served)
+    }
+
+    /// Bytes of text that the cell at `place` may send before it is another's turn.
+    fn share(&mut self, place: u32, by: By) -> u64 {
+        if !self.drain.limits() || self.line.is_empty() && self.dirty.is_empty() {
+            return u64::MAX;
+        }
+        self.line.set_quantum(self.drain.largest_send().into());
+        match by {
+            By::Touch if !self.line.is_empty() => 0,
+            By::Touch | By::Line => {
+                self.slots.get_mut(place).map_or(0, |slot| self.line.share(&mut slot.turn))
+            }
+        }
+    }
+
     fn serve<O: FrameSink>(
         &mut self,
         place: u32,
         now: Instant,
         sink: &mut O,
+        by: By,
     ) -> Result<(), DeviceError> {
+        let share = self.share(place, by);
         let Some(slot) = self.slots.get_mut(place) else { return Ok(()) };
         slot.is_dirty = false;
         let is_active = slot.is_active;
@@ -90,10 +146,11 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             self.unresolved.push(place);
         }
         let lends = self.kept.matters();
-        let Slot { cell, path, ids, owned_until, .. } = slot;
+        let Slot { cell, path, ids, owned_until, turn, .. } = slot;
         let owned_until = *owned_until;
         let mut member = self.cast.as_deref_mut().and_then(|cast| cast.with_member_at(place));
-        let mut out = Out { outbox: &mut self.outbox, sink, path, ids };
+        let (outbox, drain) = (&mut self.outbox, &mut self.drain);
+        let mut out = Out { outbox, sink, path, ids, drain, share, sent: 0 };
         let paths = &mut self.paths;
         let served = cell.serve(|inner| {
             let is_new_orphan = cell.follow_application(inner, now);
@@ -110,14 +167,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             Cell::read_out(inner);
             cell.grow(inner, now);
             let connection = &mut inner.connection;
-            let sent = match reach {
-                Reach::Known => out.send_all(connection, member.as_mut(), now),
-                Reach::Waits => Ok(()),
-                Reach::Nobody => {
-                    connection.on_no_neighbour();
-                    Ok(())
-                }
-            };
+            let sent = out.send_if_reached(reach, connection, member.as_mut(), now);
             if let Some((cast, id)) = &mut member {
                 cast.after(*id, connection, now);
             }
@@ -139,12 +189,26 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             let _spent = inner.reader.take_if(|_| is_over);
             let served =
                 Served { events, poll_at, is_over, left, is_new_orphan, keeps, acks, _spent };
-            sent.map(|()| served)
+            sent.map(|is_held| (served, is_held))
         });
+        self.line.sent(turn, out.sent);
         // An application that holds the lock marks the cell when it unlocks.
         let Some(served) = served else { return Ok(()) };
-        self.record_served(place, now, &served?);
+        let (served, is_held) = served?;
+        if is_held {
+            self.put_in_line(place, by);
+        }
+        self.record_served(place, now, &served);
         Ok(())
+    }
+
+    /// Lets the cell at `place`, which has text that waits for the device, have a turn later.
+    fn put_in_line(&mut self, place: u32, by: By) {
+        let Some(slot) = self.slots.get_mut(place) else { return };
+        match by {
+            By::Touch => self.line.join(place, &mut slot.turn),
+            By::Line => self.line.rejoin(place, &mut slot.turn),
+        }
     }
 
     fn record_served(&mut self, place: u32, now: Instant, served: &Served) {
@@ -206,38 +270,5 @@ fn open<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, paths: &Paths, n
 fn pass_time<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, now: Instant) {
     if connection.poll_at().is_some_and(|at| at <= now) {
         connection.on_timeout(now);
-    }
-}
-
-/// Where the segments of a connection are sent.
-struct Out<'a, O> {
-    outbox: &'a mut Outbox,
-    sink: &'a mut O,
-    path: &'a mut Path,
-    ids: &'a mut u16,
-}
-
-impl<O: FrameSink> Out<'_, O> {
-    fn send_all<B: AsRef<[u8]>>(
-        &mut self,
-        connection: &mut Connection<Buffer<B>>,
-        mut member: Option<&mut (&mut Cast<B>, MemberId)>,
-        now: Instant,
-    ) -> Result<(), DeviceError> {
-        while let Some(transmit) = connection.poll_transmit(now) {
-            if let Some((cast, id)) = &mut member
-                && cast.defer(*id, &transmit)
-            {
-                continue;
-            }
-            self.outbox.push(self.path, &transmit, self.ids);
-            if self.outbox.is_full() {
-                self.outbox.send(self.sink, Some(connection))?;
-            }
-        }
-        if self.outbox.has_borrowed() {
-            self.outbox.send(self.sink, Some(connection))?;
-        }
-        Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
 
+use super::line::Turn;
 use super::ticket::Ticket;
 use crate::cell::Cell;
 use crate::fast::AckState;
@@ -29,6 +30,8 @@ pub(crate) struct Slot<B> {
     pub(crate) served_at: Instant,
     /// Whether it is to be served in this turn.
     pub(crate) is_dirty: bool,
+    /// Its turn in the line for the device.
+    pub(crate) turn: Turn,
     /// Its ticket if it keeps frames.
     pub(crate) kept: Option<Ticket>,
     /// All text before this is in our own memory.

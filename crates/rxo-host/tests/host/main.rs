@@ -10,6 +10,7 @@ mod casting;
 #[path = "../../../rxo-coalesce/tests/no_allocation/counting.rs"]
 mod counting;
 mod crowd;
+mod device_queue;
 mod ended;
 mod fast;
 mod flood;

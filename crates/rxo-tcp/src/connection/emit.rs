@@ -24,12 +24,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let plan = match plan {
             Ok(plan) => plan,
             Err(held) => {
-                if !self.is_led() {
-                    let in_flight = self.recovery.in_flight();
-                    self.congestion.on_held(now, held == Held::ByCongestion, in_flight);
-                }
-                self.pace();
-                self.update_timers(now);
+                self.note_held(held, now);
                 return None;
             }
         };
@@ -50,6 +45,17 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let (start, end) = transmit.text;
         let payload = self.snd.text(start, end);
         Some(Transmit { payload, ..transmit.segment })
+    }
+
+    /// Takes note that nothing more leaves now, and why.
+    #[inline]
+    pub(super) fn note_held(&mut self, held: Held, now: Instant) {
+        if !self.is_led() {
+            let in_flight = self.recovery.in_flight();
+            self.congestion.on_held(now, held == Held::ByCongestion, in_flight);
+        }
+        self.pace();
+        self.update_timers(now);
     }
 
     /// The next step. The first new text, and the first after an idle time, is planned with the window that it leaves

@@ -14,6 +14,7 @@ mod memory;
 mod open;
 mod owe;
 mod plan;
+mod room;
 mod routers;
 mod statistics;
 mod time_wait;
@@ -72,6 +73,8 @@ pub struct Connection<B> {
     pub(crate) group_counts: GroupCounts,
     pub(crate) timers: Timers,
     pub(crate) path: Path,
+    /// The largest GSO frame at present, in bytes of text.
+    large_send_bytes: u32,
     /// The size of a larger segment that is to be tried.
     trial_bytes: Option<u32>,
     /// What other connections found out about the path.

@@ -117,6 +117,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             group_counts: GroupCounts::default(),
             timers: Timers::default(),
             path: Path::new(mss),
+            large_send_bytes: config.large_send_bytes,
             trial_bytes: None,
             known_path: None,
             abandoned: None,

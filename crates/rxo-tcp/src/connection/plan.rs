@@ -120,7 +120,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     fn lost_text(&self) -> Result<Range, Held> {
         let mss = self.snd.mss;
         let allowed = self.allowed();
-        let full = allowed.min(self.config.large_send_bytes.max(mss)) / mss * mss;
+        let full = allowed.min(self.large_send_bytes.max(mss)) / mss * mss;
         let (start, end) = self.recovery.first_lost(full.max(mss)).ok_or(Held::Nothing)?;
         let end = earlier(end, self.snd.una + self.snd.wnd);
         if !start.is_before(end) {
@@ -170,7 +170,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             allowed: self.allowed().max(u32::from(is_bare_fin)),
             mss: self.snd.mss,
             max_window: self.snd.max_wnd,
-            large_send: self.config.large_send_bytes,
+            large_send: self.large_send_bytes,
             is_outstanding: self.snd.outstanding() > 0,
             nagle: self.config.nagle && !self.ends_with_fin(),
         }

@@ -327,3 +327,52 @@ fn a_reset_stands_where_a_closed_window_begins() {
     scene.tcp.abort();
     assert_eq!(scene.out(), ["R. 1:1 ack 1"]);
 }
+
+/// What a device has room for. Nothing is lost by a limit: the same text leaves in more sends.
+#[test]
+fn an_owner_may_limit_large_sends_for_a_while() {
+    let mut scene = Scene::established(Config { large_send_bytes: 4_000, ..plain() });
+    scene.tcp.limit_large_sends(2_500);
+    let expected = [". 1:2001 ack 1 gso 1000", "P. 2001:4001 ack 1 gso 1000"];
+    assert_eq!(scene.sends(4_000), expected);
+    scene.tcp.limit_large_sends(1);
+    assert_eq!(scene.answers(seg().ack(4001)), [""; 0]);
+    assert_eq!(scene.sends(2_000), [". 4001:5001 ack 1", "P. 5001:6001 ack 1"]);
+    scene.tcp.limit_large_sends(u32::MAX);
+    scene.gets(seg().ack(6001));
+    assert_eq!(scene.sends(4_000), ["P. 6001:10001 ack 1 gso 1000"]);
+}
+
+#[test]
+fn only_text_is_worth_waiting_for() {
+    let mut scene = Scene::established(plain());
+    assert!(!scene.tcp.is_text_next());
+    scene.gets(seg().len(1_000));
+    scene.gets(seg().seq(1_001).len(1_000));
+    assert!(!scene.tcp.is_text_next(), "two segments are acknowledged");
+    assert_eq!(scene.out(), [". 1:1 ack 2001"]);
+    scene.tcp.send(&[0; 1_000]).unwrap();
+    assert!(scene.tcp.is_text_next());
+    scene.out();
+    assert!(!scene.tcp.is_text_next());
+}
+
+/// RFC 9438, section 5.8: the congestion window does not limit a sender that waits for its device.
+#[test]
+fn the_window_does_not_grow_while_the_device_limits() {
+    for (is_held_back, grows) in [(false, true), (true, false)] {
+        let mut scene = Scene::established(plain());
+        scene.sends(40_000);
+        let before = scene.tcp.statistics().cwnd;
+        scene.gets(seg().ack(1 + MSS));
+        if is_held_back {
+            scene.tcp.hold_back(scene.now);
+        } else {
+            scene.out();
+        }
+        scene.gets(seg().ack(1 + 3 * MSS));
+        scene.gets(seg().ack(1 + 5 * MSS));
+        let after = scene.tcp.statistics().cwnd;
+        assert_eq!(after > before + 2 * MSS, grows, "{before}, then {after}");
+    }
+}

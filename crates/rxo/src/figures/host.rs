@@ -70,6 +70,7 @@ fn now(of: &HostCounters) -> BTreeMap<&'static str, u64> {
         ("orphans", of.orphans as u64),
         ("time_waits", of.time_waits as u64),
         ("timers", of.timers as u64),
+        ("waiting_for_device", of.waiting_for_device as u64),
         ("memory_left_bytes", of.memory_left_bytes),
         ("resident_bytes", heap::resident_bytes()),
     ])
@@ -80,6 +81,7 @@ fn tcp(of: &HostCounters) -> BTreeMap<&'static str, u64> {
         ("put_off", of.put_off),
         ("backlog_drops", of.backlog_drops),
         ("refused_sends", of.refused_sends),
+        ("stalls", of.stalls),
         ("copied_out", of.copied_out),
         ("strangers", of.strangers),
         ("misplaced", of.misplaced),

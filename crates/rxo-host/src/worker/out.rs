@@ -1,0 +1,116 @@
+//! Sends what a connection has to send: to the outbox, as far as the device has room.
+
+use rxo_device::{DeviceError, FrameSink};
+use rxo_frame::Instant;
+use rxo_tcp::{Connection, MemberId};
+
+use super::cast::Cast;
+use super::drain::{Drain, Reading};
+use super::neighbours::Reach;
+use crate::buffer::Buffer;
+use crate::transmit::{Outbox, Path};
+
+/// Where the segments of a connection are sent.
+pub(super) struct Out<'a, O> {
+    pub(super) outbox: &'a mut Outbox,
+    pub(super) sink: &'a mut O,
+    pub(super) path: &'a mut Path,
+    pub(super) ids: &'a mut u16,
+    pub(super) drain: &'a mut Drain,
+    /// What it may send in its turn if others wait for the device, and what it has sent, in bytes of text.
+    pub(super) share: u64,
+    pub(super) sent: u64,
+}
+
+impl<O: FrameSink> Out<'_, O> {
+    /// Sends what the connection has to send, if it knows where to. Returns whether it has text that waits for the device.
+    #[inline(always)]
+    pub(super) fn send_if_reached<B: AsRef<[u8]>>(
+        &mut self,
+        reach: Reach,
+        connection: &mut Connection<Buffer<B>>,
+        member: Option<&mut (&mut Cast<B>, MemberId)>,
+        now: Instant,
+    ) -> Result<bool, DeviceError> {
+        match reach {
+            Reach::Known => self.send_all(connection, member, now),
+            Reach::Waits => Ok(false),
+            Reach::Nobody => {
+                connection.on_no_neighbour();
+                Ok(false)
+            }
+        }
+    }
+
+    fn send_all<B: AsRef<[u8]>>(
+        &mut self,
+        connection: &mut Connection<Buffer<B>>,
+        mut member: Option<&mut (&mut Cast<B>, MemberId)>,
+        now: Instant,
+    ) -> Result<bool, DeviceError> {
+        let mut is_held = false;
+        if self.drain.limits() {
+            connection.limit_large_sends(self.drain.largest_send());
+        }
+        loop {
+            // Text for a group is the cast's, and leaves by its window.
+            if !self.may_send(connection, now)? && member.is_none() && connection.is_text_next() {
+                connection.hold_back(now);
+                is_held = true;
+                break;
+            }
+            let Some(transmit) = connection.poll_transmit(now) else { break };
+            if let Some((cast, id)) = &mut member
+                && cast.defer(*id, &transmit)
+            {
+                continue;
+            }
+            let bytes = transmit.payload_bytes() as u64;
+            self.drain.sent(bytes);
+            self.sent += bytes;
+            self.outbox.push(self.path, &transmit, self.ids);
+            if self.outbox.is_full() {
+                self.outbox.send(self.sink, Some(connection))?;
+            }
+        }
+        if self.outbox.has_borrowed() {
+            self.outbox.send(self.sink, Some(connection))?;
+        }
+        Ok(is_held)
+    }
+
+    /// Whether the device has room, and it is not another's turn. Asks the device when it has been given as much as there
+    /// was room for.
+    #[inline(always)]
+    fn may_send<B: AsRef<[u8]>>(
+        &mut self,
+        connection: &mut Connection<Buffer<B>>,
+        now: Instant,
+    ) -> Result<bool, DeviceError> {
+        if self.drain.room() == 0 {
+            self.ask(connection, now)?;
+        }
+        Ok(!self.drain.limits() || self.drain.room() > 0 && self.sent < self.share)
+    }
+
+    #[cold]
+    fn ask<B: AsRef<[u8]>>(
+        &mut self,
+        connection: &mut Connection<Buffer<B>>,
+        now: Instant,
+    ) -> Result<(), DeviceError> {
+        if self.drain.is_due(now) {
+            self.outbox.send(self.sink, Some(connection))?;
+            self.drain.read(now, reading(self.sink));
+        }
+        Ok(())
+    }
+}
+
+/// What the sink says of what waits for its device.
+pub(super) fn reading<O: FrameSink>(sink: &O) -> Reading {
+    if sink.is_blocked() {
+        return Reading::Blocked;
+    }
+    sink.queued_bytes().map_or(Reading::Unknown, Reading::Queued)
+}
