@@ -26,7 +26,7 @@ pub(crate) struct Deadlines {
 impl Deadlines {
     /// An index of at most `flows` flows.
     pub(crate) fn new(flows: usize) -> Self {
-        let (arrivals, due) = (BinaryHeap::with_capacity(3 * flows), Vec::with_capacity(3 * flows));
+        let (arrivals, due) = (BinaryHeap::with_capacity(3 * flows), Vec::with_capacity(4 * flows));
         Self { arrivals, due, flows }
     }
 
@@ -44,6 +44,12 @@ impl Deadlines {
     pub(crate) fn note(&mut self, arrival: Instant, place: u16) {
         work::done(2);
         self.arrivals.push(Reverse((arrival, place)));
+    }
+
+    /// Adds flows to those that the next search finds, by the slots of their last frames and their places; at most as many
+    /// as the index is for.
+    pub(crate) fn add_due(&mut self, flows: impl Iterator<Item = (u32, u16)>) {
+        self.due.extend(flows);
     }
 
     /// Finds the flows for which `is_due` is true of the arrival. `tail` gives the slot of the last frame of the flow
@@ -67,7 +73,7 @@ impl Deadlines {
             }
             self.arrivals.pop();
         }
-        // Taken from the end. A flow is here twice if one with the same arrival had its place before.
+        // Taken from the end. A flow is here twice if it was added, or one with the same arrival had its place before.
         self.due.sort_unstable_by(|one, other| other.cmp(one));
         self.due.dedup();
         left

@@ -21,7 +21,7 @@ use crate::links::{GAP, Links};
 use crate::merge::{Merge, MergedHeader};
 use crate::pairs::Pairs;
 use crate::single::Starts;
-use crate::{ChecksumForm, FlushReason, Kind};
+use crate::{ChecksumForm, FlushReason, Kind, work};
 
 /// No frame.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -342,13 +342,26 @@ impl<B: AsRef<[u8]>> Store<B> {
     /// their places. Returns the earliest arrival of the flows that are left.
     pub(crate) fn find_due(&mut self, is_due: impl Fn(Instant) -> bool) -> Option<Instant> {
         self.note_arrivals();
+        self.find_noted(core::iter::empty(), is_due)
+    }
+
+    /// [`Store::find_due`] among the flows that were held when that was called last. The flows at `places`, which hold
+    /// something or have left, are due as well.
+    pub(crate) fn find_noted(
+        &mut self,
+        places: impl Iterator<Item = u16>,
+        is_due: impl Fn(Instant) -> bool,
+    ) -> Option<Instant> {
         let Self { slots: Slots { frames, links }, held, deadlines, .. } = self;
         let end = frames.len() as u32;
+        let tail = |place: u16| {
+            let tail = held[usize::from(place)].chain.tail;
+            (tail < end && links.is_last_of(tail, place)).then_some(tail)
+        };
+        let places = places.inspect(|_| work::done(1));
+        deadlines.add_due(places.filter_map(|place| Some((tail(place)?, place))));
         deadlines.search(is_due, |arrival, place| {
-            let held = &held[usize::from(place)];
-            let tail = held.chain.tail;
-            let is_held = tail < end && links.is_last_of(tail, place);
-            (is_held && held.first_arrival == arrival).then_some(tail)
+            tail(place).filter(|_| held[usize::from(place)].first_arrival == arrival)
         })
     }
 

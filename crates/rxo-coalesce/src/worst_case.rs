@@ -10,6 +10,7 @@ use std::vec::Vec;
 
 use rxo_frame::{Frame, Instant, Load};
 use rxo_testkit::adversary::{Adversary, Assault, FLOWS, SLOTS};
+use rxo_testkit::seg;
 use rxo_wire::{FlowHasher, FlowKey};
 
 use crate::{Config, Deliveries, Engine, FlushReason, Hold, Policy, work};
@@ -137,5 +138,39 @@ fn those_who_do_not_know_the_seed_collide_with_nobody() {
             victim.take(&assault.polls);
             assert_eq!(victim.engine.counters().flushed(FlushReason::Collision), 0, "{adversary}");
         }
+    }
+}
+
+/// As many flows as can be, all with the most that stays held, and then polls that bring a frame each.
+#[test]
+fn what_stays_held_is_not_examined_in_each_poll() {
+    let holds = [
+        Hold::EveryNthPoll(u32::MAX),
+        Hold::EveryNPackets(65_536),
+        Hold::Within(Duration::from_secs(1)),
+        Hold::Auto { budget: Duration::from_secs(1), most_polls: u32::MAX },
+    ];
+    for hold in holds {
+        let max_hold = Duration::from_secs(1);
+        let policy = Policy { hold, max_hold, flows: FLOWS as u16, ..Policy::gallatin_2007() };
+        let mut victim = Victim::new(policy, true);
+        let segment = |n: u32| {
+            let (flow, sent) = (n / 4, n % 4);
+            seg().host(flow).seq(1 + sent * 10).id(sent as u16).len(10).bytes()
+        };
+        let stranger = |n: u32| [seg().host(1 << 20 | n).syn().bytes()].to_vec();
+        // Adaptive hold learns how far apart polls are.
+        (0..64).for_each(|n| victim.take(&[stranger(n)]));
+        victim.take(&[(0..4 * FLOWS).map(segment).collect()]);
+        let mut quiet = 0;
+        for n in 0..64 {
+            let (steps, moved) = (work::steps(), victim.moved);
+            victim.take(&[stranger(n)]);
+            let (steps, moved) = (work::steps() - steps, victim.moved - moved);
+            let most = MOST_STEPS_A_FRAME * moved + MOST_STEPS_A_POLL;
+            assert!(steps <= most, "{hold:?}: {steps} steps in a poll, {moved} frames moved");
+            quiet += u32::from(moved == 2);
+        }
+        assert!(quiet >= 62, "{hold:?}: what is held stays for a few polls, and leaves in one");
     }
 }

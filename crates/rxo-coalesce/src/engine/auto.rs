@@ -24,6 +24,7 @@ use core::time::Duration;
 use rxo_frame::{FrameBuffer, Instant, Load};
 
 use super::Engine;
+use super::exits::{Exits, TURNS};
 use crate::{FlushReason, Held, Hold, Policy};
 
 /// Beyond so many segments an aggregate gains little (Menon & Zwaenepoel 2008, section 5.2).
@@ -40,12 +41,18 @@ pub(super) struct Pace {
     /// it is soon forgotten.
     gap_ns: u64,
     last_end: Option<Instant>,
-    /// By place, what was seen of a flow at the end of the last poll.
+    /// The number of the present poll.
+    poll: u32,
+    /// By place, what was seen of a flow at the end of the last poll in which it gained something.
     seen: Box<[Seen]>,
+    /// The flows that gain nothing any more, by the polls at whose ends they leave.
+    exits: Exits,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
+    /// The poll in which it was.
+    poll: u32,
     segments: u32,
     /// Polls at whose end it was held.
     polls: u32,
@@ -60,7 +67,8 @@ impl Pace {
         // Four times as much can be added up; it is more than a century.
         let budget_ns = nanos(budget).min(u64::MAX / 4);
         let seen = core::iter::repeat_n(Seen::default(), places).collect();
-        Self { budget_ns, most_polls, gap_ns: budget_ns, last_end: None, seen }
+        let exits = Exits::new(places);
+        Self { budget_ns, most_polls, gap_ns: budget_ns, last_end: None, poll: 0, seen, exits }
     }
 
     /// A poll ends at `now`.
@@ -68,6 +76,12 @@ impl Pace {
         let since = self.last_end.map_or(self.budget_ns, |last| now.nanos_since(last));
         self.gap_ns = (3 * self.gap_ns + since.min(self.budget_ns)) / 4;
         self.last_end = Some(now);
+        self.poll = self.poll.wrapping_add(1);
+    }
+
+    /// Whether what began to be held at `arrival` would be held too long at the end of the next poll.
+    fn is_spent(&self, arrival: Instant, now: Instant) -> bool {
+        now.nanos_since(arrival).saturating_add(self.gap_ns) >= self.budget_ns
     }
 
     /// Why the flow at `place` leaves at the end of the poll at `now`; `None` if it stays. `is_carried` says whether
@@ -78,33 +92,47 @@ impl Pace {
         is_carried: bool,
         now: Instant,
     ) -> Option<FlushReason> {
+        let is_spent = self.is_spent(held.first_arrival, now);
         let seen = self.seen.get_mut(usize::from(place))?;
-        seen.see(held.segments, is_carried);
-        let held_ns = now.nanos_since(held.first_arrival);
+        seen.see(self.poll, held.segments, is_carried);
         if held.segments == 1 {
             Some(FlushReason::LoneSegment)
         } else if held.segments >= ENOUGH_SEGMENTS {
             Some(FlushReason::EnoughSegments)
         } else if seen.polls >= self.most_polls {
             Some(FlushReason::PollLimit)
-        } else if held_ns.saturating_add(self.gap_ns) >= self.budget_ns {
+        } else if is_spent {
             Some(FlushReason::HoldBudget)
         } else if seen.share < ONE_SEGMENT {
             Some(FlushReason::LittleGain)
         } else {
+            let polls = seen.polls_left(self.most_polls);
+            self.exits.note(self.poll.wrapping_add(polls), place);
             None
         }
     }
 }
 
 impl Seen {
-    /// Another poll ended, and the flow holds `segments`. What is not carried over began in this poll.
-    fn see(&mut self, segments: u32, is_carried: bool) {
-        let before = if is_carried { *self } else { Self::default() };
-        let gained = (segments - before.segments).saturating_mul(ONE_SEGMENT);
-        self.share = if is_carried { before.share / 2 + gained / 2 } else { gained };
-        self.polls = before.polls + 1;
-        self.segments = segments;
+    /// The poll with the number `poll` ended, and the flow holds `segments`. What is not carried over began in this poll.
+    /// In the polls since the last time it gained nothing.
+    fn see(&mut self, poll: u32, segments: u32, is_carried: bool) {
+        let gained = |before: u32| (segments - before).saturating_mul(ONE_SEGMENT);
+        *self = if is_carried {
+            let polls = poll.wrapping_sub(self.poll);
+            let share = self.share.checked_shr(polls).unwrap_or(0);
+            let share = share + gained(self.segments) / 2;
+            Self { poll, segments, polls: self.polls.saturating_add(polls), share }
+        } else {
+            Self { poll, segments, polls: 1, share: gained(0) }
+        };
+    }
+
+    /// After how many polls without gain the flow leaves, if it is not for its budget.
+    fn polls_left(&self, most_polls: u32) -> u32 {
+        // Halved so often, its share is less than a segment.
+        let halvings = (self.share / ONE_SEGMENT).max(1).ilog2() + 1;
+        halvings.min(most_polls - self.polls).min(TURNS - 1)
     }
 }
 
@@ -131,19 +159,30 @@ impl<B: FrameBuffer> Engine<B> {
         is_idle
     }
 
+    /// Examines the flows that gained something in this poll, and those that may leave because they did not. What a poll
+    /// brought is therefore all that its end, and those of a few later polls, have to look at.
     fn hold_what_gains(&mut self, now: Instant) {
         let mut pace = core::mem::take(&mut self.pace);
-        let mut oldest = now;
         let carried_to = self.store.marks.poll;
-        self.flush_for(0, now, |place, held| {
-            let exit = pace.exit((place, held), held.chain.head < carried_to, now);
-            if exit.is_none() {
-                oldest = oldest.min(held.first_arrival);
+        let (mut exits, poll) = (core::mem::take(&mut pace.exits), pace.poll);
+        let places = core::iter::from_fn(|| exits.take(poll));
+        self.store.find_noted(places, |arrival| pace.is_spent(arrival, now));
+        pace.exits = exits;
+        // They stand before the frames of this poll, so they were used less recently than all of these.
+        while let Some(place) = self.store.next_due() {
+            let held = &self.store.held[usize::from(place)];
+            if held.chain.tail < carried_to
+                && let Some(reason) = pace.exit((place, held), true, now)
+            {
+                self.flush_held(place, reason, now);
             }
-            exit
+        }
+        self.flush_for(carried_to, now, |place, held| {
+            pace.exit((place, held), held.chain.head < carried_to, now)
         });
         self.pace = pace;
-        self.oldest_arrival = oldest;
+        let oldest = self.store.find_due(|_| false);
+        self.oldest_arrival = oldest.map_or(now, |oldest| oldest.min(now));
     }
 }
 

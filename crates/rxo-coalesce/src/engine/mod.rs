@@ -16,6 +16,7 @@ mod apply;
 mod auto;
 mod batch;
 mod datagrams;
+mod exits;
 mod expected;
 mod flush;
 mod in_turn;

@@ -1,0 +1,130 @@
+//! Index of the flows that adaptive hold keeps, by the poll at whose end they leave if they gain nothing until then.
+//!
+//! Separate because a flow must not be examined in every poll in which it is held. A list for each of the next polls;
+//! a place is in one list at most, and moves when its flow gains something. The entry of a flow that has left stays
+//! until its place is used again or its poll ends. All operations are O(1). Does not allocate after construction.
+
+use alloc::boxed::Box;
+
+/// Polls that are told apart; more than a flow that gains nothing is kept for, because its share of a poll is halved in
+/// each.
+pub(super) const TURNS: u32 = 8;
+const NOBODY: u16 = u16::MAX;
+
+#[derive(Debug)]
+pub(super) struct Exits {
+    /// By poll, modulo [`TURNS`]: the place that was noted last.
+    heads: [u16; TURNS as usize],
+    /// By place.
+    links: Box<[Link]>,
+}
+
+/// The neighbours of a place in its list.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    before: u16,
+    after: u16,
+    /// Its list; [`TURNS`] if it is in none.
+    turn: u8,
+}
+
+impl Exits {
+    /// An index of `places` places, without any entry.
+    pub(super) fn new(places: usize) -> Self {
+        let none = Link { before: NOBODY, after: NOBODY, turn: TURNS as u8 };
+        let links = core::iter::repeat_n(none, places).collect();
+        Self { heads: [NOBODY; TURNS as usize], links }
+    }
+
+    /// Notes that the flow at `place` leaves at the end of the poll with the number `poll`, which is one of the next
+    /// `TURNS - 1`, and no other.
+    #[inline]
+    pub(super) fn note(&mut self, poll: u32, place: u16) {
+        let turn = (poll % TURNS) as u8;
+        let Some(link) = self.links.get(usize::from(place)) else { return };
+        if link.turn == turn {
+            return;
+        }
+        self.remove(place);
+        let after = core::mem::replace(&mut self.heads[usize::from(turn)], place);
+        if let Some(next) = self.links.get_mut(usize::from(after)) {
+            next.before = place;
+        }
+        self.links[usize::from(place)] = Link { before: NOBODY, after, turn };
+    }
+
+    /// Takes a place out of the list of the poll with the number `poll`; `None` if there is none left.
+    #[inline]
+    pub(super) fn take(&mut self, poll: u32) -> Option<u16> {
+        let place = self.heads[(poll % TURNS) as usize];
+        (place != NOBODY).then(|| {
+            self.remove(place);
+            place
+        })
+    }
+
+    fn remove(&mut self, place: u16) {
+        let Link { before, after, turn } = self.links[usize::from(place)];
+        let Some(head) = self.heads.get_mut(usize::from(turn)) else { return };
+        match self.links.get_mut(usize::from(before)) {
+            Some(link) => link.after = after,
+            None => *head = after,
+        }
+        if let Some(link) = self.links.get_mut(usize::from(after)) {
+            link.before = before;
+        }
+        self.links[usize::from(place)].turn = TURNS as u8;
+    }
+}
+
+impl Default for Exits {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    fn all(exits: &mut Exits, poll: u32) -> Vec<u16> {
+        let mut all: Vec<_> = core::iter::from_fn(|| exits.take(poll)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn a_place_leaves_once_at_its_last_poll() {
+        let mut exits = Exits::new(10);
+        for (poll, place) in [(3, 1), (3, 2), (3, 3), (4, 4), (3, 5), (4, 2), (3, 5), (5, 3)] {
+            exits.note(poll, place);
+        }
+        assert_eq!(
+            [3, 4, 5, 6].map(|poll| all(&mut exits, poll)),
+            [[1, 5].to_vec(), [2, 4].to_vec(), [3].to_vec(), Vec::new(),]
+        );
+        exits.note(11, 1);
+        assert_eq!(all(&mut exits, 3), [1], "eight polls later");
+    }
+
+    /// Any moves, against a list of pairs.
+    #[test]
+    fn it_is_as_a_map_from_places_to_polls() {
+        let (mut exits, mut model, mut random) = (Exits::new(16), [None; 16], 1_u32);
+        for step in 0..10_000_u32 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let (place, turn) = ((random >> 28) as u16, random >> 8 & 7);
+            if step % 20 == 0 {
+                let expected: Vec<_> =
+                    (0..16).filter(|place| model[usize::from(*place)] == Some(turn)).collect();
+                assert_eq!(all(&mut exits, turn), expected);
+                model.iter_mut().filter(|one| **one == Some(turn)).for_each(|one| *one = None);
+            } else {
+                exits.note(turn, place);
+                model[usize::from(place)] = Some(turn);
+            }
+        }
+    }
+}
