@@ -15,10 +15,9 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// Starts with no counts and room for `most_flows` flows. `seed` keeps captures from aiming at
-    /// one bucket.
-    pub(super) fn new(most_flows: usize, seed: u64) -> Self {
-        let flows = Flows::new(most_flows, seed);
+    /// Starts with no counts and room for `most_flows` flows.
+    pub(super) fn new(most_flows: usize) -> Self {
+        let flows = Flows::new(most_flows);
         Self { flows, course: Steps::default(), clock: Clock::default() }
     }
 

@@ -4,6 +4,7 @@
 //! and an index of eight bytes per place. Only the index is reallocated. Beyond [`MAX_FLOWS`] no
 //! flow is added; its packets count in the totals and as untracked.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use rxo_wire::{FlowHasher, FlowKey, SeqNumber};
@@ -280,10 +281,12 @@ pub(super) struct Flows {
 const EMPTY: u64 = u64::MAX;
 
 impl Flows {
-    /// Makes a table for `limit` flows. `seed` keeps captures from aiming at one bucket.
-    pub(super) fn new(limit: usize, seed: u64) -> Self {
+    /// Makes a table for `limit` flows. Its hashes have a seed of their own, which nobody chooses: who knows it could write a
+    /// capture whose flows all begin at one place, and each would be looked for behind all before it. What a study reports
+    /// does not depend on it.
+    pub(super) fn new(limit: usize) -> Self {
         Self {
-            hasher: FlowHasher::new(seed),
+            hasher: FlowHasher::new(RandomState::new().hash_one(0)),
             slabs: Vec::new(),
             len: 0,
             limit,

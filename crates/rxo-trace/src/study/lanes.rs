@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn beyond_the_budget_there_is_no_lane() {
         let mut lanes = Lanes::new(&[point()], &settings(point())).unwrap();
-        let mut chosen = Chosen::new(1, 1);
+        let mut chosen = Chosen::new(1);
         let mut push =
             |number| lanes.push((number, None), LinkKind::Ethernet, Frame::default(), &mut chosen);
         let served = (0..10_000).filter(|number| push(*number)).count();
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn the_next_capture_goes_on_with_the_same_interface() {
         let mut lanes = Lanes::new(&[point()], &settings(point())).unwrap();
-        let mut chosen = Chosen::new(1, 1);
+        let mut chosen = Chosen::new(1);
         for _ in 0..3 {
             lanes.push((0, None), LinkKind::Ethernet, Frame::default(), &mut chosen);
             lanes.forget_interfaces();

@@ -95,8 +95,8 @@ pub struct Settings {
     pub costs_from: String,
     /// Number of flows in the report.
     pub top: usize,
-    /// Seed of the hashes, drawn at random, so that no capture can aim at a bucket. The report does not depend on
-    /// it.
+    /// Seed of the engines' hashes, drawn at random, so that no capture can aim at a bucket. The report does not depend on
+    /// it. The table of flows draws one of its own.
     pub seed: u64,
 }
 
@@ -198,7 +198,7 @@ impl Study {
             summer: Summer::detect(),
             clock: Clock::default(),
             count: Count::default(),
-            chosen: Chosen::new(MAX_FLOWS, settings.seed),
+            chosen: Chosen::new(MAX_FLOWS),
             lanes: Lanes::new(&points.all, &settings)?,
             sources: Vec::new(),
             recipe: Recipe::of(&settings),

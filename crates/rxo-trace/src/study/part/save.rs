@@ -8,7 +8,6 @@
 //! changes when one is added, and then no part is misread. Equal parts have equal bytes.
 
 use core::fmt;
-use std::hash::{BuildHasher, RandomState};
 
 use rxo_coalesce::{BypassReason, FlushReason, Histogram};
 use rxo_wire::FlowKey;
@@ -181,7 +180,7 @@ impl Read {
         if !is_valid {
             return None;
         }
-        let mut sums = Sums::empty(0, RandomState::new().hash_one(0));
+        let mut sums = Sums::empty(0);
         sums.captures = self.captures.into_iter().collect();
         // In order their ranks are their numbers.
         let numbering = Numbering { numbers: &[], captures: &sums.captures };

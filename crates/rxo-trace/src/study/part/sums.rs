@@ -91,12 +91,12 @@ fn add_all(mine: &mut Vec<u64>, theirs: &[u64]) {
 }
 
 impl Sums {
-    /// Nothing, for this many points. `seed` is that of the flow table.
-    pub(super) fn empty(points: usize, seed: u64) -> Self {
+    /// Nothing, for this many points.
+    pub(super) fn empty(points: usize) -> Self {
         Self {
             count: Count::default(),
             points: vec![PointSums::default(); points],
-            flows: Flows::new(MAX_FLOWS, seed),
+            flows: Flows::new(MAX_FLOWS),
             course: Steps::default(),
             started_at_ns: u64::MAX,
             captures: Captures::default(),
@@ -112,7 +112,7 @@ impl Sums {
                 points[runner.point].count(runner, &group.figures());
             }
         }
-        let mut flows = core::mem::replace(&mut study.chosen.flows, Flows::new(0, 0));
+        let mut flows = core::mem::replace(&mut study.chosen.flows, Flows::new(0));
         flows.iter_mut().for_each(super::super::flows::Flow::forget_ends);
         let mut count = study.count;
         count.steps_back = study.clock.steps_back();
