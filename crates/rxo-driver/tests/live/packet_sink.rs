@@ -5,10 +5,10 @@ use std::num::NonZeroU16;
 use rxo_device::{DeviceError, FrameSink};
 use rxo_driver::{DeviceSink, PacketOptions, PacketSource};
 use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, Offload, VlanTag};
-use rxo_testbed::Offload as Feature;
+use rxo_testbed::{Offload as Feature, RateLimit};
 
 use crate::Test;
-use crate::network::{FAR, NEAR, Pair, receive, stay_on_one_core};
+use crate::network::{FAR, LONG, NEAR, Pair, receive, stay_on_one_core};
 use crate::packets::{
     Pieces, TCP_PARTIAL, folded_sum, number_of, numbered, plain, tcp_gso, tcp_header, udp_frame,
 };
@@ -20,6 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("aggregates_of_datagrams_are_cut_by_the_kernel", cuts_datagrams),
     ("a_vlan_tag_is_put_back_into_the_frame", vlan_tag),
     ("a_frame_beyond_the_mtu_is_dropped_and_the_rest_goes", too_long),
+    ("what_waits_in_the_queue_of_the_interface_is_known", tells_what_waits),
     ("a_sink_whose_interface_is_down_drops_until_it_is_up", down),
     ("a_sink_whose_interface_is_deleted_says_so", deleted),
 ];
@@ -144,6 +145,29 @@ fn vlan_tag() {
         }
     };
     pair.far.run(run).unwrap();
+}
+
+/// Behind a token bucket that is empty everything waits; a large one lets all of it pass.
+fn tells_what_waits() {
+    let pair = Pair::silent();
+    let near = pair.near.interface(NEAR);
+    let frames: Vec<_> = (0..100).map(|n| numbered(n, 1_000)).collect();
+    let received = through(&pair, 102, |sink| {
+        let limit = RateLimit { bytes_per_s: 1, burst_bytes: 1_514, queue_bytes: 1 << 20 };
+        near.limit_rate(limit).unwrap();
+        sink.transmit(plain(&[numbered(100, 1_514)])).unwrap();
+        sink.transmit(plain(&frames)).unwrap();
+        let waits = sink.queued_bytes().unwrap();
+        assert!((100_000..1_000_000).contains(&waits), "{waits} bytes wait");
+        near.limit_rate(RateLimit { bytes_per_s: 1 << 30, burst_bytes: 1 << 20, ..limit }).unwrap();
+        sink.transmit(plain(&[numbered(101, 60)])).unwrap();
+        let since = std::time::Instant::now();
+        while sink.queued_bytes() != Some(0) {
+            assert!(since.elapsed() < LONG, "{:?} bytes wait", sink.queued_bytes());
+            std::thread::yield_now();
+        }
+    });
+    assert_eq!(number_of(&received[101]), 101, "and in order");
 }
 
 fn too_long() {
