@@ -43,15 +43,9 @@ impl Worst {
     /// Runs it `passes` times inside `counted`. Returns the number of frames that came or left in all.
     pub(crate) fn run(self, passes: u32, mut counted: impl FnMut(&mut dyn FnMut())) -> usize {
         let assault = self.adversary.assault(&hash);
-        let policy = self.policy();
         let mut moved = 0;
         for _ in 0..passes {
-            let config = Config {
-                batch_frames: SLOTS / 5,
-                trust_checksums: self.adversary != Adversary::BadChecksums,
-                ..Config::new(policy, SEED)
-            };
-            let mut polls = Polls { engine: Engine::new(config).expect("in range"), ended: 0 };
+            let mut polls = self.polls();
             polls.take(batches(&assault.before), &mut 0);
             let batches = batches(&assault.polls);
             moved += batches.iter().map(Vec::len).sum::<usize>();
@@ -59,6 +53,16 @@ impl Worst {
             counted(&mut || polls.take(batches.take().unwrap_or_default(), &mut moved));
         }
         moved
+    }
+
+    /// An engine to which nothing has come.
+    fn polls<'a>(self) -> Polls<'a> {
+        let config = Config {
+            batch_frames: SLOTS / 5,
+            trust_checksums: self.adversary != Adversary::BadChecksums,
+            ..Config::new(self.policy(), SEED)
+        };
+        Polls { engine: Engine::new(config).expect("in range"), ended: 0 }
     }
 
     /// A policy that aggregates data and pure ACKs, with most flows.
@@ -84,22 +88,26 @@ struct Polls<'a> {
 }
 
 impl<'a> Polls<'a> {
-    /// Takes the batches, a poll each; parts of one poll where nothing is held beyond it. Adds the frames that left to
-    /// `left`.
+    /// Takes the batches, a poll each. Adds the frames that left to `left`.
     fn take(&mut self, batches: Vec<Vec<Frame<&'a [u8]>>>, left: &mut usize) {
-        for mut batch in batches {
-            self.ended += 1;
-            let now = Instant::from_nanos(self.ended * POLL_NS);
-            batch.iter_mut().for_each(|frame| frame.arrived_at = now);
-            let mut sink = |leaving: Deliveries<'_, &'a [u8]>| {
-                *left += leaving.iter().flat_map(|one| one.frames()).count();
-            };
-            match self.engine.config().policy.hold {
-                Hold::EndOfPoll => self.engine.push(&mut batch, now, &mut sink),
-                _ => self.engine.poll_under(Some(Load { unread: 1 }), &mut batch, now, &mut sink),
-            }
-            self.engine.on_timeout(now, sink);
+        batches.into_iter().for_each(|batch| self.counted_poll(batch, left));
+    }
+
+    /// Takes a batch as a poll, or as part of one where nothing is held beyond it. A call of its own, so that callgrind can
+    /// count each by itself.
+    #[inline(never)]
+    fn counted_poll(&mut self, mut batch: Vec<Frame<&'a [u8]>>, left: &mut usize) {
+        self.ended += 1;
+        let now = Instant::from_nanos(self.ended * POLL_NS);
+        batch.iter_mut().for_each(|frame| frame.arrived_at = now);
+        let mut sink = |leaving: Deliveries<'_, &'a [u8]>| {
+            *left += leaving.iter().flat_map(|one| one.frames()).count();
+        };
+        match self.engine.config().policy.hold {
+            Hold::EndOfPoll => self.engine.push(&mut batch, now, &mut sink),
+            _ => self.engine.poll_under(Some(Load { unread: 1 }), &mut batch, now, &mut sink),
         }
+        self.engine.on_timeout(now, sink);
     }
 }
 
@@ -113,4 +121,50 @@ fn hash(host: u32, port: Option<u16>) -> u64 {
     let (source, destination) = (10 << 24 | host, 192 << 24 | 168 << 16 | 1);
     let ports = port.map_or(0, |port| u32::from(port) << 16 | 443);
     FlowHasher::new(SEED).hash(&FlowKey::v4(source, destination, ports, 0)).0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant as Clock;
+
+    use super::*;
+
+    /// How often an assault is repeated: the shortest time of each poll counts.
+    const PASSES: usize = 15;
+
+    /// Nanoseconds of each poll of an assault, and the frames that came or left in it.
+    fn times(worst: Worst) -> Vec<(u64, usize)> {
+        let assault = worst.adversary.assault(&hash);
+        let mut best = vec![(u64::MAX, 0); assault.polls.len()];
+        for _ in 0..PASSES {
+            let mut polls = worst.polls();
+            polls.take(batches(&assault.before), &mut 0);
+            for (batch, best) in batches(&assault.polls).into_iter().zip(&mut best) {
+                let (mut moved, begun) = (batch.len(), Clock::now());
+                polls.counted_poll(batch, &mut moved);
+                *best = (best.0.min(begun.elapsed().as_nanos() as u64), moved);
+            }
+        }
+        best
+    }
+
+    #[test]
+    #[ignore = "prints times, which say nothing without the machine"]
+    fn times_of_the_worst_rows() {
+        println!("{:<30} {:>8} {:>9} {:>9} {:>9}", "ns", "a frame", "a poll", "the worst", "moved");
+        for worst in Worst::all() {
+            let polls = times(worst);
+            let (ns, moved) = polls.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+            let longest = polls.iter().max().expect("an assault has polls");
+            let each = ns as f64 / moved as f64;
+            let poll = ns / polls.len() as u64;
+            println!(
+                "{:<30} {each:>8.1} {poll:>9} {:>9} {:>9}",
+                worst.name(),
+                longest.0,
+                longest.1
+            );
+            assert!(moved > 0);
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rxo_coalesce::{BypassReason, FlushReason};
 use rxo_console::numbers::{ratio, rounded};
-use rxo_driver::heap;
+use rxo_driver::heap::Memory;
 use rxo_host::HostCounters;
 use rxo_host::link::LinkCounters;
 use serde::Serialize;
@@ -24,7 +24,8 @@ pub struct HostFigures {
     pub frames_per_delivery: f64,
     /// Pure ACKs among the frames from the device.
     pub acks: PureAcks,
-    /// Connections and memory now. `resident_bytes` is what this whole process takes of the system.
+    /// Connections and memory now. `resident_bytes` is what this whole process takes of the system,
+    /// `pooled_bytes` what of that was freed and waits for the next allocations.
     pub now: BTreeMap<&'static str, u64>,
     /// What happened to segments and connections.
     pub tcp: BTreeMap<&'static str, u64>,
@@ -65,6 +66,7 @@ impl HostFigures {
 }
 
 fn now(of: &HostCounters) -> BTreeMap<&'static str, u64> {
+    let Memory { resident_bytes, pooled_bytes } = Memory::now();
     BTreeMap::from([
         ("connections", of.connections as u64),
         ("orphans", of.orphans as u64),
@@ -72,7 +74,8 @@ fn now(of: &HostCounters) -> BTreeMap<&'static str, u64> {
         ("timers", of.timers as u64),
         ("waiting_for_device", of.waiting_for_device as u64),
         ("memory_left_bytes", of.memory_left_bytes),
-        ("resident_bytes", heap::resident_bytes()),
+        ("resident_bytes", resident_bytes),
+        ("pooled_bytes", pooled_bytes),
     ])
 }
 
