@@ -82,6 +82,7 @@ pub use interface::{Feature, Interface};
 pub use isolation::Isolation;
 pub use link_watch::LinkWatch;
 pub use listener::{Access, Listener, SocketFile};
+pub use lock::Lock;
 pub use packet::{PacketOptions, PacketSource};
 pub use tap::{SubmitMode, Tap, TapKind, TapSource};
 pub use vhost::{GuestOptions, LINE_BYTES, PayloadPlaces};

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use rxo_device::DeviceError;
 
+use crate::lock::Lock;
 use crate::vhost_user::connect;
 use crate::{fault, sys, wait};
 
@@ -48,7 +49,7 @@ impl Listener {
     pub(crate) const MOST_WAITING: u16 = 128;
 
     /// Binds the socket; messages call it `label`. Takes over the file of a process that was killed: one that
-    /// nobody listens on. Of several processes that bind the same path at once, one succeeds: the folder is locked
+    /// nobody listens on. Of several processes that bind the same path at once, one succeeds: that is locked
     /// meanwhile.
     ///
     /// # Errors
@@ -126,7 +127,7 @@ impl Drop for Listener {
 
 impl SocketFile {
     /// Removes the file of a process that was killed: if it is still the same, and nobody listens on it. Leaves it
-    /// if the folder is locked, because then another process is about to take it over.
+    /// if another process is about to take it over.
     pub fn remove_if_stale(&self) {
         let label = self.path.display().to_string();
         let Ok(_folder) = lock_folder(&label, &self.path, 1) else { return };
@@ -164,8 +165,17 @@ fn bind_complete(path: &Path, access: Access) -> io::Result<UnixListener> {
 
 const OWNER_ONLY: u32 = 0o600;
 
-/// Locks the folder of `path` until the value is dropped or this process ends. It leaves nothing behind.
-fn lock_folder(label: &str, path: &Path, attempts: u32) -> Result<File, DeviceError> {
+/// What keeps other processes from taking over the file of a socket at the same time.
+#[derive(Debug)]
+enum Taking {
+    /// A lock that only this user can take.
+    Lock { _lock: Lock },
+    /// Where there are no such locks, the folder, which everybody can lock who can read it.
+    Folder { _folder: File },
+}
+
+/// Locks what takes over files of sockets, or the folder of `path`, until the value is dropped or this process ends.
+fn lock_folder(label: &str, path: &Path, attempts: u32) -> Result<Taking, DeviceError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(|error| {
         let remedy = match error.kind() {
@@ -174,8 +184,11 @@ fn lock_folder(label: &str, path: &Path, attempts: u32) -> Result<File, DeviceEr
         };
         fault::system(format!("cannot open {label}: {remedy}"), error)
     })?;
+    if let Ok(lock) = Lock::brief() {
+        return Ok(Taking::Lock { _lock: lock });
+    }
     lock(label, &folder, attempts)?;
-    Ok(folder)
+    Ok(Taking::Folder { _folder: folder })
 }
 
 fn lock(label: &str, folder: &File, attempts: u32) -> Result<(), DeviceError> {

@@ -1,11 +1,18 @@
-//! Interface lock: at most one rxo uses an interface.
+//! Locks between processes: at most one rxo has an interface, or an address on it.
 //!
-//! The lock is a socket with an abstract name. Such names belong to the network namespace, need neither
-//! a directory nor privilege, and disappear with the last process that has the socket open.
+//! A lock is `flock` on a file that only this user can open, in a folder that only this user can write to. So no other
+//! user can take a lock and keep rxo from starting. It is free again however its processes end. Its file stays, and goes
+//! when the next lock is taken. Names belong to the network namespace of the calling thread.
+//!
+//! Where there is no such folder, as for root of a user namespace, a lock is a socket with an abstract name. Such names
+//! need no folder, but every process of the network namespace can take them.
 
-use std::io;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -13,10 +20,124 @@ use rxo_device::DeviceError;
 
 use crate::fault;
 
+/// A lock, held until this process and those forked from it have dropped it or ended.
+#[derive(Debug)]
+pub struct Lock {
+    _held: Held,
+}
+
+#[derive(Debug)]
+enum Held {
+    File { _file: File },
+    Name { _socket: UnixDatagram },
+}
+
+impl Lock {
+    /// Takes the lock `name`, which must be good for the name of a file; `None` if another process, or this one, has it.
+    /// Does not wait for those who have it.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn try_take(name: &str) -> io::Result<Option<Self>> {
+        let namespace = fs::metadata("/proc/thread-self/ns/net")?.ino();
+        let held = match Folder::of_this_user() {
+            Some(folder) => folder.try_take(&format!("{namespace}-{name}"))?,
+            None => try_bind(&format!("rxo {name}"))?,
+        };
+        Ok(held.map(|held| Self { _held: held }))
+    }
+
+    /// Waits for the lock of everything that is short, such as taking over the file of a socket.
+    ///
+    /// # Errors
+    /// If there is no folder for locks, or the system refuses.
+    pub(crate) fn brief() -> io::Result<Self> {
+        let folder = Folder::of_this_user().ok_or(ErrorKind::Unsupported)?;
+        Ok(Self { _held: Held::File { _file: folder.enter()? } })
+    }
+}
+
+/// A folder of locks.
+struct Folder(PathBuf);
+
+impl Folder {
+    /// The folder in `/run`, or that of this user; `None` if it cannot be made, or others can change it.
+    fn of_this_user() -> Option<Self> {
+        let user = fs::metadata("/proc/thread-self").ok()?.uid();
+        let parent = match user {
+            0 => PathBuf::from("/run"),
+            _ => std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)?,
+        };
+        Self::in_folder(&parent, user)
+    }
+
+    fn in_folder(parent: &Path, user: u32) -> Option<Self> {
+        let path = parent.join("rxo");
+        // It may be there already.
+        _ = DirBuilder::new().mode(0o700).create(&path);
+        let found = fs::symlink_metadata(&path).ok()?;
+        let is_own = found.is_dir() && found.uid() == user && found.mode() & OTHERS_WRITE == 0;
+        let folder = Self(path);
+        (is_own && folder.open(ENTRANCE).is_ok()).then_some(folder)
+    }
+
+    /// Waits until no other process takes a lock. Nobody holds this for longer than that takes.
+    fn enter(&self) -> io::Result<File> {
+        let entrance = self.open(ENTRANCE)?;
+        entrance.lock()?;
+        Ok(entrance)
+    }
+
+    fn try_take(&self, name: &str) -> io::Result<Option<Held>> {
+        let _entrance = self.enter()?;
+        self.sweep();
+        let file = self.open(&format!("{name}{SUFFIX}"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Held::File { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Removes the files of locks that nobody has.
+    fn sweep(&self) {
+        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let is_lock = name.to_str().is_some_and(|name| name.ends_with(SUFFIX));
+            if is_lock && self.open_name(&name).is_ok_and(|file| file.try_lock().is_ok()) {
+                _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        self.open_name(name.as_ref())
+    }
+
+    fn open_name(&self, name: &std::ffi::OsStr) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        options.custom_flags(libc::O_NOFOLLOW).open(self.0.join(name))
+    }
+}
+
+fn try_bind(name: &str) -> io::Result<Option<Held>> {
+    match UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?) {
+        Ok(socket) => Ok(Some(Held::Name { _socket: socket })),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What everybody passes who takes a lock.
+const ENTRANCE: &str = "locks";
+const SUFFIX: &str = ".lock";
+const OTHERS_WRITE: u32 = 0o022;
+
 /// The lock of an interface, held until this process and those forked from it have dropped it or ended.
 #[derive(Debug)]
 pub(crate) struct InterfaceLock {
-    _socket: UnixDatagram,
+    _lock: Lock,
 }
 
 /// How often to try: a run that is ending holds the lock for some milliseconds more.
@@ -30,31 +151,28 @@ impl InterfaceLock {
     /// # Errors
     /// If another rxo holds it.
     pub(crate) fn take(device: &str, index: u32) -> Result<Self, DeviceError> {
-        let mut bound = bind(index);
+        let take = || {
+            let taken = Lock::try_take(&format!("interface-{index}"));
+            taken.map_err(|error| fault::system(format!("cannot lock {device}"), error))
+        };
         for _ in 1..ATTEMPTS {
-            if !bound.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
-                break;
+            if let Some(lock) = take()? {
+                return Ok(Self { _lock: lock });
             }
             thread::sleep(BETWEEN);
-            bound = bind(index);
         }
-        let socket = bound.map_err(|error| match error.kind() {
-            io::ErrorKind::AddrInUse => {
-                let remedy = "end that one first";
-                fault::system(format!("{device} is in use by another rxo; {remedy}"), error)
-            }
-            _ => fault::system(format!("cannot lock {device}"), error),
-        })?;
-        Ok(Self { _socket: socket })
+        let in_use = || {
+            let text = format!("{device} is in use by another rxo; end that one first");
+            fault::system(text, io::Error::from_raw_os_error(libc::EADDRINUSE))
+        };
+        take()?.map(|lock| Self { _lock: lock }).ok_or_else(in_use)
     }
-}
-
-fn bind(index: u32) -> io::Result<UnixDatagram> {
-    UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(format!("rxo-interface-{index}"))?)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
 
     /// No interface has such an index.
@@ -67,5 +185,70 @@ mod tests {
         assert!(said.starts_with("packet:eth1 is in use by another rxo"), "{said}");
         drop(first);
         InterfaceLock::take("packet:eth1", INDEX).unwrap();
+    }
+
+    /// A parent for a folder of locks, and who owns it.
+    fn parent(name: &str) -> (PathBuf, u32) {
+        let path = std::env::temp_dir().join(format!("rxo-locks-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        let user = fs::metadata(&path).unwrap().uid();
+        (path, user)
+    }
+
+    fn names(folder: &Folder) -> Vec<String> {
+        let name =
+            |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+        let mut names: Vec<_> = fs::read_dir(&folder.0).unwrap().map(name).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn nobody_else_can_open_a_lock_and_what_a_process_left_is_removed() {
+        let (path, user) = parent("left");
+        let folder = Folder::in_folder(&path, user).unwrap();
+        assert_eq!(fs::metadata(&folder.0).unwrap().mode() & 0o777, 0o700);
+        let first = folder.try_take("a").unwrap();
+        drop(folder.try_take("b").unwrap());
+        assert_eq!(names(&folder), ["a.lock", "b.lock", "locks"]);
+        assert!(folder.try_take("a").unwrap().is_none(), "it is held");
+        assert_eq!(names(&folder), ["a.lock", "locks"], "what is held stays");
+        assert_eq!(fs::metadata(folder.0.join("a.lock")).unwrap().mode() & 0o777, 0o600);
+        drop(first);
+        assert!(folder.try_take("a").unwrap().is_some());
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_others_can_change_is_not_used() {
+        let (path, user) = parent("others");
+        let folder = path.join("rxo");
+        fs::create_dir(&folder).unwrap();
+        for (mode, is_used) in [(0o777, false), (0o770, false), (0o755, true), (0o700, true)] {
+            fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(Folder::in_folder(&path, user).is_some(), is_used, "{mode:o}");
+        }
+        assert!(Folder::in_folder(&path, user + 1).is_none(), "it is another's");
+        fs::rename(&folder, path.join("elsewhere")).unwrap();
+        symlink(path.join("elsewhere"), &folder).unwrap();
+        assert!(
+            Folder::in_folder(&path, user).is_none(),
+            "a link may lead to one that is another's"
+        );
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn of_many_that_take_a_lock_at_once_one_has_it() {
+        let (path, user) = parent("at-once");
+        for _ in 0..100 {
+            let take = || Folder::in_folder(&path, user).unwrap().try_take("a").unwrap();
+            let taken: Vec<_> = thread::scope(|scope| {
+                let threads = [(); 4].map(|()| scope.spawn(take));
+                threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+            });
+            assert_eq!(taken.len(), 1);
+        }
+        fs::remove_dir_all(path).unwrap();
     }
 }

@@ -5,6 +5,7 @@
 
 mod fanout;
 mod forward;
+mod locks;
 mod network;
 mod packet_sink;
 mod packet_source;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         tap_order::TESTS,
         forward::TESTS,
         udp::TESTS,
+        if locks::can_run() { locks::TESTS } else { &[] },
     ];
     let trials = groups.into_iter().flatten().map(|&(name, test)| {
         Trial::test(name, move || {

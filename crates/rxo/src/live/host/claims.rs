@@ -2,20 +2,18 @@
 //!
 //! Probes on the link do not show that: both have the interface's Ethernet address, and no packet socket hears what another
 //! one on its interface sends. Such a host would reset the connections of the new one while it stays for late ACKs. So each
-//! address is the name of an abstract socket, which belongs to the network namespace and is free again however a process
-//! ends. Other users of the system can bind such names as well; then a host does not start, which harms nobody else.
+//! address on an interface is a [`Lock`], which no other user of the system can take.
 
-use std::io::ErrorKind;
 use std::net::IpAddr;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+
+use rxo_driver::Lock;
 
 use super::StartError;
 
 /// The addresses of a host on an interface of the system, until dropped.
 #[derive(Debug)]
 pub(super) struct Claims {
-    _sockets: Vec<UnixListener>,
+    _locks: Vec<Lock>,
 }
 
 impl Claims {
@@ -25,19 +23,12 @@ impl Claims {
     /// [`StartError::Taken`] if another host has one of them.
     pub(super) fn new(interface: &str, addresses: &[IpAddr]) -> Result<Self, StartError> {
         let claim = |address: &IpAddr| {
-            let name = format!("rxo host {interface} {address}");
-            let bound = SocketAddr::from_abstract_name(name)
-                .and_then(|name| UnixListener::bind_addr(&name));
-            match bound {
-                Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                    let (address, interface) = (*address, interface.to_owned());
-                    Some(Err(StartError::Taken { address, interface }))
-                }
-                other => other.ok().map(Ok),
-            }
+            let taken = Lock::try_take(&format!("host-{interface}-{address}")).ok()?;
+            let (address, interface) = (*address, interface.to_owned());
+            Some(taken.ok_or(StartError::Taken { address, interface }))
         };
-        let sockets = addresses.iter().filter_map(claim).collect::<Result<_, _>>()?;
-        Ok(Self { _sockets: sockets })
+        let locks = addresses.iter().filter_map(claim).collect::<Result<_, _>>()?;
+        Ok(Self { _locks: locks })
     }
 }
 
