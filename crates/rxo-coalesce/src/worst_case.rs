@@ -19,6 +19,8 @@ const SEED: u64 = 0x72_78_6f;
 /// Steps for each frame that comes and each that leaves, at most, and for each poll.
 const MOST_STEPS_A_FRAME: u64 = 40;
 const MOST_STEPS_A_POLL: u64 = 40;
+/// Steps that may be put off and done in one poll.
+const MOST_STEPS_PUT_OFF: u64 = 4 * SLOTS as u64;
 const POLL_NS: u64 = 1_000;
 
 /// The hash of a flow of the tests' kit, as an engine with [`SEED`] has it.
@@ -104,6 +106,34 @@ fn no_sender_makes_a_frame_or_a_poll_expensive() {
             assert_eq!(withstood, Ok(()), "{adversary}");
         }
     }
+}
+
+/// What is put off, such as closing gaps, is done at once when it is due: then one poll takes more steps than what moves in
+/// it accounts for. How many more, is bounded by the slots, whoever sends.
+#[test]
+fn the_most_that_one_poll_takes_is_a_few_steps_for_each_slot() {
+    let mut worst = (0, String::new());
+    for adversary in Adversary::ALL {
+        let assault = adversary.assault(&hash);
+        for policy in policies() {
+            let mut victim = Victim::new(policy, true);
+            victim.take(&assault.before);
+            for poll in &assault.polls {
+                let (steps, moved) = (work::steps(), victim.moved);
+                victim.take(std::slice::from_ref(poll));
+                let (steps, moved) = (work::steps() - steps, victim.moved - moved);
+                let Policy { name, hold, .. } = policy;
+                let beyond = steps.saturating_sub(MOST_STEPS_A_FRAME * moved + MOST_STEPS_A_POLL);
+                let text =
+                    || format!("{adversary}, {name}, {hold:?}: {steps} steps, {moved} moved");
+                if beyond > worst.0 {
+                    worst = (beyond, text());
+                }
+            }
+        }
+    }
+    std::println!("the worst poll: {}, {} beyond what moved", worst.1, worst.0);
+    assert!(worst.0 <= MOST_STEPS_PUT_OFF, "{}", worst.1);
 }
 
 #[test]
