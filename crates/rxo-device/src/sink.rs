@@ -80,8 +80,11 @@ pub struct SinkCounters {
     /// Packets that were not sent.
     pub dropped: u64,
     /// Original frames in the dropped packets. `frames`, `dropped_frames` and the frames that the sink
-    /// keeps add up to the frames it was given.
+    /// keeps add up to the frames it was given and `segments_added`.
     pub dropped_frames: u64,
+    /// Segments, without the first of each, that the sink cut GSO frames into because the device does not divide them.
+    /// Each segment counts as a frame.
+    pub segments_added: u64,
 }
 
 impl SinkCounters {
@@ -100,6 +103,7 @@ impl SinkCounters {
             fallbacks: apply(self.fallbacks, other.fallbacks),
             dropped: apply(self.dropped, other.dropped),
             dropped_frames: apply(self.dropped_frames, other.dropped_frames),
+            segments_added: apply(self.segments_added, other.segments_added),
         }
     }
 }

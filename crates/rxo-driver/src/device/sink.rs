@@ -57,8 +57,8 @@ pub struct DeviceSink {
 
 impl DeviceSink {
     pub(crate) fn new(port: impl Port + 'static) -> Self {
-        let SinkCapabilities { link, segments_tunnels: takes_tunnels, .. } = port.capabilities();
-        let form = Form { link, takes_tunnels };
+        let SinkCapabilities { link, segments_tunnels, segments_udp, .. } = port.capabilities();
+        let form = Form { link, takes_tunnels: segments_tunnels, takes_trains: segments_udp };
         let transmitter = Transmitter::new(Box::new(port) as Box<dyn Port>, form);
         Self { transmitter, watch: LinkWatch::default() }
     }

@@ -29,12 +29,15 @@ pub(crate) struct Form {
     pub(crate) link: LinkKind,
     /// Whether the header can name a tunnel over UDP. It is longer then.
     pub(crate) takes_tunnels: bool,
+    /// Whether the device divides GSO frames of UDP, which are trains of datagrams.
+    pub(crate) takes_trains: bool,
 }
 
 impl Form {
     /// Ethernet frames behind headers that name no tunnel.
     #[cfg(test)]
-    pub(crate) const ETHERNET: Self = Self { link: LinkKind::Ethernet, takes_tunnels: false };
+    pub(crate) const ETHERNET: Self =
+        Self { link: LinkKind::Ethernet, takes_tunnels: false, takes_trains: false };
 
     /// Whether a GSO frame must be cut into its segments here, because no header can say what the device is to do.
     #[inline]

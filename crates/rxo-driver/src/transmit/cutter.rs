@@ -1,52 +1,190 @@
 //! Cuts GSO frames that no device divides: those of tunnels.
 //!
-//! Separate from the transmitter because it decides nothing. Contract: its memory is allocated with the first such
-//! frame and stays; a sink that meets none has none.
+//! Separate from the transmitter because it decides nothing. Contract: a batch of segments is in memory at a time, so
+//! that does not grow with their number. It is allocated with the first such frame and stays; a sink that meets none has
+//! none.
 
-use rxo_frame::{Frame, Gather, Instant, LinkKind};
+use std::num::NonZeroU16;
+
+use rxo_frame::{
+    ChecksumStatus, Frame, Gather, Gso, GsoKind, GsoTunnel, Instant, Offload, VlanTag,
+};
 use rxo_vnet::segments;
 use rxo_wire::checksum::Summer;
-use rxo_wire::segmentation::Checksums;
+use rxo_wire::segmentation::{Checksums, Segments};
 
-/// Memory for one GSO frame and one segment of it.
+use super::batch::Form;
+
+/// Segments that are in memory at the same time: one submission, and what every kernel takes as one train.
+const BATCH: usize = 64;
+
+/// The most bytes of an IP packet.
+const MOST_BYTES: usize = 65_535;
+
+/// Where the checksum stands in a UDP header, whose length is 8.
+const UDP_CHECKSUM_AT: u16 = 6;
+const UDP_BYTES: usize = 8;
+
+/// Memory for a GSO frame in several pieces, a batch of its segments, and the headers of a train.
 #[derive(Debug)]
 pub(super) struct Cutter {
     whole: Vec<u8>,
-    segment: Vec<u8>,
+    batch: Vec<u8>,
+    head: Vec<u8>,
     summer: Summer,
+}
+
+/// The segments of one GSO frame that were not taken yet.
+pub(super) struct Cut<'c> {
+    batch: &'c mut Vec<u8>,
+    head: &'c mut Vec<u8>,
+    segments: Segments<'c>,
+    /// The length of every segment but the last.
+    segment_bytes: usize,
+    /// Where the UDP header begins, if the segments are sent as the datagrams of a train.
+    datagrams: Option<usize>,
+    checksum: ChecksumStatus,
+    vlan: Option<VlanTag>,
+}
+
+/// Segments one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Batch<'b> {
+    bytes: &'b [u8],
+    segment_bytes: usize,
+    checksum: ChecksumStatus,
+    vlan: Option<VlanTag>,
+}
+
+/// A batch of segments as one GSO frame: the segments are datagrams with checksums, and a device that knows nothing of
+/// their tunnel can divide it. Its frames are the segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Train<'b> {
+    head: &'b [u8],
+    batch: Batch<'b>,
 }
 
 impl Cutter {
     pub(super) fn new() -> Self {
-        Self { whole: Vec::new(), segment: Vec::new(), summer: Summer::detect() }
+        let [whole, batch, head] = [const { Vec::new() }; 3];
+        Self { whole, batch, head, summer: Summer::detect() }
     }
 
-    /// Gives the segments of a GSO frame in order, with partial checksums if it has one. Returns `false`, and gives
-    /// nothing, if it cannot be segmented.
-    pub(super) fn cut<'a>(
-        &mut self,
+    /// Begins to cut a GSO frame for a device of this form. Its segments get partial checksums if it has one, unless
+    /// they form trains. `None` if it cannot be segmented.
+    pub(super) fn cut<'c, 'a: 'c>(
+        &'c mut self,
         packet: impl Gather<'a>,
-        link: LinkKind,
-        mut give: impl FnMut(Frame<&[u8]>),
-    ) -> bool {
-        let Self { whole, segment, summer } = self;
-        let (offload, vlan) = (packet.offload(), packet.vlan());
-        let Some(gso) = offload.gso else { return false };
-        whole.clear();
-        packet.for_each_slice(|piece| whole.extend_from_slice(piece));
-        let checksum = offload.checksum;
-        let checksums =
-            if checksum.is_partial() { Checksums::Partial } else { Checksums::Complete(*summer) };
-        let Ok(mut segments) = segments(link, whole, (checksum, gso), checksums) else {
-            return false;
+        form: Form,
+    ) -> Option<Cut<'c>> {
+        let Self { whole, batch, head, summer } = self;
+        let Offload { checksum, gso, .. } = packet.offload();
+        let (gso, bytes) = (gso?, contiguous(packet, whole));
+        let forms_trains = form.takes_trains && forms_trains(gso);
+        let is_partial = checksum.is_partial() && !forms_trains;
+        let checksums = if is_partial { Checksums::Partial } else { Checksums::Complete(*summer) };
+        let segments = segments(form.link, bytes, (checksum, gso), checksums).ok()?;
+        let segment_bytes = segments.header_bytes() + usize::from(gso.size.get());
+        let datagrams = segments.datagrams().filter(|_| forms_trains);
+        let checksum = match checksum {
+            ChecksumStatus::Partial { .. } if forms_trains => ChecksumStatus::Unknown,
+            checksum => checksum,
         };
-        segment.resize(segments.header_bytes() + usize::from(gso.size.get()), 0);
-        let mut is_cut = false;
-        while let Ok(Some(bytes)) = segments.next_into(segment) {
-            let bytes = &segment[..bytes];
-            give(Frame { checksum, vlan, ..Frame::new(bytes, Instant::ZERO) });
-            is_cut = true;
+        let vlan = packet.vlan();
+        Some(Cut { batch, head, segments, segment_bytes, datagrams, checksum, vlan })
+    }
+}
+
+/// Whether the segments are datagrams with a checksum, which a device that divides GSO frames of UDP makes.
+fn forms_trains(gso: Gso) -> bool {
+    gso.tunnel.and_then(GsoTunnel::as_udp).is_some_and(|tunnel| tunnel.has_checksum)
+}
+
+/// The bytes of `packet`, which are copied only if they are in several pieces.
+fn contiguous<'c, 'a: 'c>(packet: impl Gather<'a>, whole: &'c mut Vec<u8>) -> &'c [u8] {
+    let (mut only, mut pieces) = (&[][..], 0);
+    packet.for_each_slice(|piece| {
+        only = piece;
+        pieces += 1;
+    });
+    if pieces == 1 {
+        return only;
+    }
+    whole.clear();
+    packet.for_each_slice(|piece| whole.extend_from_slice(piece));
+    whole
+}
+
+impl Cut<'_> {
+    /// The next segments in order, and if there are several that form a train, that. `None` if there are no more.
+    pub(super) fn next_batch(&mut self) -> Option<(Batch<'_>, Option<Train<'_>>)> {
+        let Self { segment_bytes, datagrams, checksum, vlan, .. } = *self;
+        let fit = match datagrams {
+            Some(at) => (MOST_BYTES - at) / (segment_bytes - at),
+            None => BATCH,
+        };
+        let most = self.segments.remaining().min(fit).clamp(1, BATCH);
+        self.batch.resize(most * segment_bytes, 0);
+        let (mut count, mut end) = (0, 0);
+        while count < most
+            && let Ok(Some(bytes)) = self.segments.next_into(&mut self.batch[end..])
+        {
+            count += 1;
+            end += bytes;
         }
-        is_cut
+        let bytes = &self.batch[..end];
+        let batch = Batch { bytes, segment_bytes, checksum, vlan };
+        let train = datagrams.filter(|_| count > 1).and_then(|at| {
+            let head_bytes = at + UDP_BYTES;
+            self.head.clear();
+            self.head.extend_from_slice(bytes.get(..head_bytes)?);
+            let carried = end - count * head_bytes;
+            self.segments.train_headers(self.head, count, carried).ok()?;
+            Some(Train { head: self.head, batch })
+        });
+        (count > 0).then_some((batch, train))
+    }
+}
+
+impl<'b> Batch<'b> {
+    /// The segments in order.
+    pub(super) fn frames(self) -> impl ExactSizeIterator<Item = Frame<&'b [u8]>> {
+        let Self { bytes, segment_bytes, checksum, vlan } = self;
+        let segments = bytes.chunks(segment_bytes);
+        segments.map(move |bytes| Frame { checksum, vlan, ..Frame::new(bytes, Instant::ZERO) })
+    }
+}
+
+impl<'b> Gather<'b> for Train<'b> {
+    fn offload(self) -> Offload {
+        let head_bytes = self.head.len() as u16;
+        let start = head_bytes - UDP_BYTES as u16;
+        let size = NonZeroU16::new((self.batch.segment_bytes - self.head.len()) as u16);
+        Offload {
+            checksum: ChecksumStatus::Partial { start, offset: UDP_CHECKSUM_AT },
+            gso: size.map(|size| Gso::new(GsoKind::Udp, size)),
+            header_bytes: head_bytes,
+        }
+    }
+
+    fn vlan(self) -> Option<VlanTag> {
+        self.batch.vlan
+    }
+
+    fn byte_len(self) -> usize {
+        self.batch.bytes.len() - (self.frame_count() - 1) * self.head.len()
+    }
+
+    fn for_each_slice(self, mut visit: impl FnMut(&'b [u8])) {
+        visit(self.head);
+        self.batch.frames().for_each(|frame| visit(&frame.bytes[self.head.len()..]));
+    }
+
+    fn frame_count(self) -> usize {
+        self.batch.frames().len()
+    }
+
+    fn for_each_frame(self, visit: impl FnMut(Frame<&'b [u8]>)) {
+        self.batch.frames().for_each(visit);
     }
 }

@@ -1,7 +1,7 @@
 //! Sends packets through a [`Writer`] and accounts for every frame: it was sent, dropped, or kept
 //! because the device has no room.
 
-use std::io;
+use std::{io, iter, mem};
 
 use rxo_device::SinkCounters;
 use rxo_frame::{Gather, GsoKind, LinkKind};
@@ -95,9 +95,18 @@ impl<W: Writer> Transmitter<W> {
     /// If the device is lost. What was not sent is counted as dropped.
     pub(crate) fn transmit<'a, G: Gather<'a>>(
         &mut self,
+        packets: impl ExactSizeIterator<Item = G>,
+    ) -> io::Result<()> {
+        let resumed = self.resume();
+        self.transmit_after(resumed, packets)
+    }
+
+    /// Sends packets; keeps them while the sink is blocked, and drops them once there was an error.
+    fn transmit_after<'a, G: Gather<'a>>(
+        &mut self,
+        mut result: io::Result<()>,
         mut packets: impl ExactSizeIterator<Item = G>,
     ) -> io::Result<()> {
-        let mut result = self.resume();
         while packets.len() > 0 {
             if result.is_err() {
                 packets.by_ref().for_each(|packet| self.tally.drop_packet(packet.frame_count()));
@@ -177,12 +186,38 @@ impl<W: Writer> Transmitter<W> {
             let mut keeping = Keeping { backlog: &mut self.backlog, form, cutter };
             result = sending.send(&batch.seal(), &items, &mut self.singles, &mut keeping);
         }
-        match (to_cut, &result) {
-            (Some(packet), Ok(())) => self.keep(packet),
-            (Some(packet), Err(_)) => self.tally.drop_packet(packet.frame_count()),
-            (None, _) => return result,
+        match to_cut {
+            Some(packet) => self.send_segments(packet, result),
+            None => result,
         }
-        result.and_then(|()| self.resume())
+    }
+
+    /// Sends the segments of a GSO frame that the device cannot divide.
+    fn send_segments<'a, G: Gather<'a>>(
+        &mut self,
+        packet: G,
+        mut result: io::Result<()>,
+    ) -> io::Result<()> {
+        if result.is_err() {
+            self.tally.drop_packet(packet.frame_count());
+            return result;
+        }
+        self.tally.count_cut();
+        // Apart, because its segments pass through this transmitter.
+        let mut cutter = mem::replace(&mut self.cutter, Cutter::new());
+        let mut segments = 0;
+        if let Some(mut cut) = cutter.cut(packet, self.form) {
+            while let Some((batch, train)) = cut.next_batch() {
+                segments += batch.frames().len();
+                result = match train {
+                    Some(train) => self.transmit_after(result, iter::once(train)),
+                    None => self.transmit_after(result, batch.frames()),
+                };
+            }
+        }
+        self.cutter = cutter;
+        self.tally.count_segments(segments);
+        result
     }
 
     fn keep<'a, G: Gather<'a>>(&mut self, packet: G) {
@@ -236,11 +271,29 @@ impl Tally {
         }
     }
 
-    /// Remembers the first GSO frame that had to be cut here, which the user should know of once.
-    fn note_cut(&mut self) {
+    /// Counts a GSO frame that is cut here. The user should know of the first.
+    fn count_cut(&mut self) {
+        self.counters.fallbacks += 1;
         if !self.has_cut {
             self.has_cut = true;
             self.notice = Some(CUT_NOTICE.to_owned());
+        }
+    }
+
+    /// Counts what a GSO frame was cut into; without segments it is dropped.
+    fn count_segments(&mut self, segments: usize) {
+        match segments.checked_sub(1) {
+            Some(added) => self.counters.segments_added += added as u64,
+            None => self.drop_packet(1),
+        }
+    }
+
+    /// Keeps a copy of a packet, and drops it if there is no room.
+    fn keep_copy<'a>(&mut self, backlog: &mut Backlog, packet: impl Gather<'a>) {
+        if backlog.push(packet) {
+            self.counters.bytes_copied_aside += packet.byte_len() as u64;
+        } else {
+            self.drop_packet(1);
         }
     }
 
@@ -313,30 +366,24 @@ impl Keeping<'_> {
         }
         // A tag needs an Ethernet header to be inserted into.
         let can_be_said = frame.vlan().is_none() || self.form.link == LinkKind::Ethernet;
-        if can_be_said && self.backlog.push(frame) {
-            tally.counters.bytes_copied_aside += frame.byte_len() as u64;
+        if can_be_said {
+            tally.keep_copy(self.backlog, frame);
         } else {
             tally.drop_packet(1);
         }
     }
-}
 
-impl Keeping<'_> {
     /// Keeps the segments of a GSO frame that the device cannot divide. Those without room are dropped.
     fn keep_segments<'a>(&mut self, packet: impl Gather<'a>, tally: &mut Tally) {
-        tally.counters.fallbacks += 1;
-        tally.note_cut();
-        let backlog = &mut *self.backlog;
-        let is_cut = self.cutter.cut(packet, self.form.link, |segment| {
-            if backlog.push(segment) {
-                tally.counters.bytes_copied_aside += segment.bytes.len() as u64;
-            } else {
-                tally.drop_packet(1);
+        tally.count_cut();
+        let mut segments = 0;
+        if let Some(mut cut) = self.cutter.cut(packet, self.form) {
+            while let Some((batch, _)) = cut.next_batch() {
+                segments += batch.frames().len();
+                batch.frames().for_each(|segment| tally.keep_copy(self.backlog, segment));
             }
-        });
-        if !is_cut {
-            tally.drop_packet(1);
         }
+        tally.count_segments(segments);
     }
 }
 

@@ -81,6 +81,37 @@ impl Around {
         Ok(())
     }
 
+    /// Where the UDP header begins, if these are datagrams with a checksum.
+    pub(super) const fn datagrams(&self) -> Option<usize> {
+        match self.carrier {
+            Carrier::Udp { has_checksum: true } => Some(self.outer.transport as usize),
+            Carrier::Udp { .. } | Carrier::Gre { .. } | Carrier::Ip => None,
+        }
+    }
+
+    /// Makes `headers`, the outer headers up to the UDP header's end, those of a GSO frame of UDP: `carried` bytes
+    /// follow, of datagrams from the segment `index` on. The checksum is left to who divides it.
+    pub(super) fn write_train(
+        &self,
+        headers: &mut [u8],
+        index: usize,
+        carried: usize,
+    ) -> Result<(), BuildError> {
+        let Offsets { network, transport, .. } = self.outer;
+        let bytes = headers.len() - network as usize + carried;
+        let length = self.ip.length(bytes).ok_or(BuildError::PacketTooLong { bytes })?;
+        let no_room = BuildError::NoRoom { needed: transport as usize, given: headers.len() };
+        let udp_bytes = headers.len() - transport as usize + carried;
+        let udp_length =
+            u16::try_from(udp_bytes).map_err(|_| BuildError::PacketTooLong { bytes: udp_bytes })?;
+        let (ip, udp) = headers.split_at_mut_checked(transport as usize).ok_or(no_room)?;
+        let ip = ip.get_mut(network as usize..).and_then(<[u8]>::first_chunk_mut).ok_or(no_room)?;
+        self.ip.write(ip, index, length);
+        put(udp, UDP_LENGTH_AT, udp_length);
+        put(udp, UDP_CHECKSUM_AT, (self.ip.pseudo + Sum::word(udp_length)).fold());
+        Ok(())
+    }
+
     /// The sum of the inner pseudo-header of a segment that ends at `end`: with it the inner segment adds up to
     /// nothing (RFC 1071; Linux calls the use of it local checksum offload).
     fn inner_sum(&self, end: usize) -> u16 {

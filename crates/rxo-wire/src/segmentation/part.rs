@@ -73,6 +73,13 @@ pub struct Parts {
     size: NonZeroU16,
 }
 
+impl Parts {
+    /// How many parts were yielded.
+    pub(super) const fn taken(&self) -> usize {
+        self.next
+    }
+}
+
 impl Iterator for Parts {
     type Item = Part;
 

@@ -174,6 +174,32 @@ impl<'f> Segments<'f> {
         self
     }
 
+    /// Where the UDP header of each segment begins, if they are datagrams of a tunnel with checksums: such segments
+    /// are themselves the datagrams of a GSO frame of UDP. See [`Segments::train_headers`].
+    #[must_use]
+    pub fn datagrams(&self) -> Option<usize> {
+        self.around.as_ref()?.datagrams()
+    }
+
+    /// Writes the headers of a GSO frame of UDP over `out`, a copy of the outer headers of a segment up to the end of
+    /// its UDP header. The datagrams in it are the `count` segments that were taken last, and carry `carried` bytes in
+    /// all, UDP headers not counted. The checksum is that of the pseudo-header: whoever divides the frame completes it.
+    ///
+    /// # Errors
+    /// [`BuildError::PacketTooLong`] if no IP packet is that long, [`BuildError::NoRoom`] if `out` is too short or the
+    /// segments are no such datagrams. Nothing has been written then.
+    pub fn train_headers(
+        &self,
+        out: &mut [u8],
+        count: usize,
+        carried: usize,
+    ) -> Result<(), BuildError> {
+        let no_room = BuildError::NoRoom { needed: self.headers.len(), given: out.len() };
+        let around = self.around.as_ref().filter(|around| around.datagrams().is_some());
+        let first = self.parts.taken().checked_sub(count).ok_or(no_room)?;
+        around.ok_or(no_room)?.write_train(out, first, carried)
+    }
+
     /// How many segments are left.
     #[inline]
     #[must_use]

@@ -189,6 +189,9 @@ pub struct PureAcks {
 pub struct Outgoing {
     /// Packets sent; an aggregate counts as one.
     pub deliveries: u64,
+    /// The frames in those packets. With those dropped and those kept they add up to what the sink was given and
+    /// `segments_added`.
+    pub frames: u64,
     /// Bytes of those packets.
     pub bytes: u64,
     /// Bytes copied into the memory of a guest, each as often as it was; 0 if the sink is no guest.
@@ -207,6 +210,8 @@ pub struct Outgoing {
     pub dropped: u64,
     /// The frames in those packets.
     pub dropped_frames: u64,
+    /// Segments, without the first of each, that GSO frames were cut into because the device does not divide them.
+    pub segments_added: u64,
 }
 
 impl Figures {
@@ -311,6 +316,7 @@ fn outgoing(to: &SinkCounters) -> Outgoing {
     let SinkCounters { packets, bytes, bytes_copied, submissions, fallbacks, .. } = *to;
     Outgoing {
         deliveries: packets,
+        frames: to.frames,
         bytes,
         bytes_copied,
         copies: copies(to),
@@ -320,6 +326,7 @@ fn outgoing(to: &SinkCounters) -> Outgoing {
         fallbacks,
         dropped: to.dropped,
         dropped_frames: to.dropped_frames,
+        segments_added: to.segments_added,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Every way a kernel can answer, scripted: order is kept, nothing is lost unsaid.
 
+mod cutting;
+
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
 
