@@ -14,6 +14,7 @@
 //!   the kernel makes of frames that a test writes.
 //! * [`Lab`] builds the network of the demo and the live tests in one call; [`SharedLink`] builds
 //!   the network of many senders and one slower link.
+//! * [`TunnelEnd`] is one end of a tunnel that the kernel may lack.
 //! * [`Deaf`] is a socket that loses what comes for it, for a moment.
 //! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost, and
 //!   [`MachineReading`] what else the machine did meanwhile.
@@ -46,6 +47,7 @@ mod sys;
 mod tap;
 mod topology;
 pub mod traffic;
+mod tunnel_end;
 mod user_namespace;
 mod worker;
 
@@ -62,5 +64,6 @@ pub use shared_link::{SharedLink, SharedLinkOptions};
 pub use stack::{StackCounters, socket_memory_bytes};
 pub use tap::{Monitor, Seen, Tap};
 pub use topology::{AckRate, KernelGro, Lab, LabOptions};
+pub use tunnel_end::{Below, Encapsulation, TunnelCounters, TunnelEnd, TunnelOptions};
 pub use user_namespace::{Privilege, become_root_in_user_namespace};
 pub use worker::{pin_to_core, thread_id};

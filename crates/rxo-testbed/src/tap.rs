@@ -14,7 +14,7 @@ use crate::sys::{self, MonitorSocket};
 /// A TAP: an interface whose other side is this process. It has no offloads, so what leaves it is segmented and has
 /// complete checksums. It vanishes with this value.
 #[derive(Debug)]
-pub struct Tap(File);
+pub struct Tap(pub(crate) File);
 
 impl Interface<'_> {
     /// Creates this interface as a TAP. What is written to it is processed inside the system call.

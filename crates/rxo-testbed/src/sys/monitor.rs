@@ -1,11 +1,12 @@
-//! A packet socket that tells what the kernel knows of a received packet.
+//! A packet socket that tells what the kernel knows of a packet: of one received, and to the kernel of one sent.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use super::{Interest, check, set_buffer_bytes};
+use super::{Interest, check, force_receive_buffer_bytes, set_buffer_bytes};
 
-/// Receives a copy of everything that arrives at one interface, with a `virtio_net_hdr` of ten bytes before it.
+/// Receives a copy of everything that arrives at one interface, and sends packets out of it, each with a `virtio_net_hdr`
+/// of ten bytes before it.
 #[derive(Debug)]
 pub(crate) struct MonitorSocket(OwnedFd);
 
@@ -19,7 +20,7 @@ impl MonitorSocket {
         check(fd)?;
         // SAFETY: the descriptor is new, and nothing else owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-        for option in [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA] {
+        for option in OPTIONS {
             let on: libc::c_int = 1;
             let length = size_of::<libc::c_int>() as libc::socklen_t;
             // SAFETY: the kernel reads `length` bytes of `on`, which lives through the call.
@@ -28,7 +29,9 @@ impl MonitorSocket {
             };
             check(set)?;
         }
-        set_buffer_bytes(&socket, Interest::Read, BUFFER_BYTES)?;
+        // In a user namespace only the machine's limit may be used.
+        force_receive_buffer_bytes(&socket, BUFFER_BYTES)
+            .or_else(|_| set_buffer_bytes(&socket, Interest::Read, BUFFER_BYTES))?;
         // SAFETY: sockaddr_ll consists of bytes and integers, for which all zeros is valid.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
@@ -38,6 +41,15 @@ impl MonitorSocket {
         // SAFETY: the kernel reads `length` bytes of `address`, which lives through the call.
         check(unsafe { libc::bind(fd, (&raw const address).cast(), length) })?;
         Ok(Self(socket))
+    }
+
+    /// Sends a packet, which is given in pieces, the first of them its header.
+    pub(crate) fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<()> {
+        // SAFETY: an IoSlice is laid out as an iovec, and the kernel only reads the pieces.
+        let sent = unsafe {
+            libc::writev(self.0.as_raw_fd(), pieces.as_ptr().cast(), pieces.len() as libc::c_int)
+        };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Receives the next packet, and the VLAN tag that the kernel removed from it, as bytes. `None` if there is no
@@ -93,5 +105,9 @@ fn removed_tag(message: &libc::msghdr) -> Option<[u8; 4]> {
     Some([a, b, c, d])
 }
 
-/// As much as the kernel allows without privilege, and more than a poll brings.
-const BUFFER_BYTES: usize = 1 << 20;
+/// Beside what every socket has: the header, the VLAN tag, and no copy of what leaves.
+const OPTIONS: [libc::c_int; 3] =
+    [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA, libc::PACKET_IGNORE_OUTGOING];
+
+/// More than arrives while the reader does something else.
+const BUFFER_BYTES: usize = 8 << 20;

@@ -72,10 +72,19 @@ impl PacketSocket {
 
 /// Waits until `socket` can be read or `time` has passed.
 pub(crate) fn wait_readable(socket: &impl AsRawFd, time: Duration) -> io::Result<()> {
+    wait_for(libc::POLLIN, socket, time)
+}
+
+/// Waits until `socket` can be written or `time` has passed.
+pub(crate) fn wait_writable(socket: &impl AsRawFd, time: Duration) -> io::Result<()> {
+    wait_for(libc::POLLOUT, socket, time)
+}
+
+fn wait_for(events: libc::c_short, socket: &impl AsRawFd, time: Duration) -> io::Result<()> {
     if time.is_zero() {
         return Ok(());
     }
-    let mut polled = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut polled = libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
     let time = libc::timespec {
         tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
         tv_nsec: time.subsec_nanos().into(),

@@ -20,6 +20,12 @@ pub(crate) fn set_buffer_bytes(
     set(socket, libc::SOL_SOCKET, option, &value.to_ne_bytes())
 }
 
+/// Fixes the size of a socket's receive buffer, whatever the kernel's limits. Needs privilege.
+pub(crate) fn force_receive_buffer_bytes(socket: &impl AsRawFd, bytes: usize) -> io::Result<()> {
+    let value = i32::try_from(bytes).unwrap_or(i32::MAX);
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &value.to_ne_bytes())
+}
+
 /// Tells the kernel not to wake the reader of a TCP socket for less than `bytes`.
 pub(crate) fn set_receive_low_water(socket: &impl AsRawFd, bytes: usize) -> io::Result<()> {
     let value = i32::try_from(bytes).unwrap_or(i32::MAX);

@@ -1,4 +1,4 @@
-//! Attaches a descriptor of `/dev/net/tun` to a TAP.
+//! Attaches a descriptor of `/dev/net/tun` to a TAP or a TUN.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -10,6 +10,27 @@ use super::check;
 /// Makes the TAP `name` in the calling thread's network. Before each frame stands a `virtio_net_hdr` of ten bytes.
 /// Reads do not wait. With `is_polled` the kernel receives by polls (NAPI), so that it coalesces.
 pub(crate) fn open_tap(name: &str, is_polled: bool) -> io::Result<File> {
+    attach(name, libc::IFF_TAP | if is_polled { libc::IFF_NAPI } else { 0 })
+}
+
+/// Makes the TUN `name`, as [`open_tap`] does. The kernel leaves checksums to the reader, and with `sends_large` the
+/// segments of TCP.
+pub(crate) fn open_tun(name: &str, sends_large: bool) -> io::Result<File> {
+    let file = attach(name, libc::IFF_TUN)?;
+    let large = if sends_large { libc::TUN_F_TSO4 | libc::TUN_F_TSO6 } else { 0 };
+    let offloads = libc::TUN_F_CSUM | large;
+    // SAFETY: this request takes its argument as a number.
+    check(unsafe {
+        libc::ioctl(
+            file.as_raw_fd(),
+            libc::TUNSETOFFLOAD as libc::Ioctl,
+            libc::c_ulong::from(offloads),
+        )
+    })?;
+    Ok(file)
+}
+
+fn attach(name: &str, flags: libc::c_int) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
     let file = options.open("/dev/net/tun")?;
@@ -21,8 +42,7 @@ pub(crate) fn open_tap(name: &str, is_polled: bool) -> io::Result<File> {
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from.cast_signed() as libc::c_char;
     }
-    let polled = if is_polled { libc::IFF_NAPI } else { 0 };
-    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | polled;
+    let flags = flags | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
     request.ifr_ifru.ifru_flags = flags as libc::c_short;
     // SAFETY: this request reads and writes one ifreq, which lives through the call.
     check(unsafe {

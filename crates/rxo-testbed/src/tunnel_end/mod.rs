@@ -1,0 +1,316 @@
+//! Ends of tunnels that are this process: what a kernel lacks that has no Geneve, GRE or IP in IP.
+//!
+//! ```text
+//!  TCP of a namespace --TUN--> [headers are put around]          --> what is below
+//!                    <--TUN--  [headers are checked and removed] <--
+//! ```
+//!
+//! What the kernel of the TUN says of a packet (a checksum to be completed, segments to be made) is said of the
+//! tunnel's packet as well, with the offsets moved. That is how a kernel describes a packet of a tunnel to a packet
+//! socket. It does not accept a GSO frame described so from one: it segments by the outer headers, and drops the frame.
+//! From a TAP it does. So large sends need a [`Below::Wire`].
+//!
+//! The outer addresses belong to no kernel, which therefore answers nothing. An end checks what its kernel would: the
+//! outer headers and their checksums, and that there is a checksum exactly where there should be one. The inner
+//! checksums are for the kernel behind the TUN.
+
+mod sum;
+#[cfg(test)]
+mod tests;
+mod train;
+mod wrap;
+
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use self::wrap::{Said, Wrapper};
+use crate::error::{Context, Result};
+use crate::link::{Interface, Mac};
+use crate::sys::{self, MonitorSocket};
+use crate::tap::Tap;
+use crate::worker::Worker;
+
+/// What stands between the outer IP header and the inner packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encapsulation {
+    /// UDP to port 4789, the header of RFC 7348, Ethernet.
+    Vxlan,
+    /// UDP to port 6081, the header of RFC 8926 with an option, Ethernet.
+    Geneve,
+    /// The header of RFC 2890 with a key.
+    Gre,
+    /// UDP to port 5555: FOU of Linux.
+    Fou,
+    /// Nothing: IP in IP, and with IPv6 inside IPv4 what Linux calls SIT.
+    Ip,
+}
+
+/// A tunnel, as one of its ends sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct TunnelOptions {
+    /// What stands around inner packets.
+    pub encapsulation: Encapsulation,
+    /// Whether the headers of UDP or GRE have a checksum. IP in IP has none.
+    pub has_checksum: bool,
+    /// This end's outer address, which no kernel has.
+    pub local: IpAddr,
+    /// The other end's.
+    pub remote: IpAddr,
+    /// Destination and source of Ethernet frames; `None` if the interface below carries IP packets.
+    pub macs: Option<[Mac; 2]>,
+    /// Whether segments of large sends are left to what is below; checksums always are.
+    pub sends_large: bool,
+}
+
+/// What carries the tunnel's packets.
+#[derive(Debug)]
+pub enum Below<'i, 'n> {
+    /// An interface, which they leave and arrive at.
+    Interface(&'i Interface<'n>),
+    /// The other side of an interface, as if this end were on the wire behind it: what the end sends arrives there.
+    Wire(Tap),
+}
+
+/// One end of a tunnel. Dropping it ends it and removes its TUN.
+#[derive(Debug)]
+pub struct TunnelEnd {
+    shared: Arc<Shared>,
+    threads: Vec<Worker<()>>,
+}
+
+/// What an end has carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TunnelCounters {
+    /// Packets that it sent; a GSO frame is one.
+    pub sent: u64,
+    /// GSO frames among them.
+    pub sent_large: u64,
+    /// Packets that it received and passed on.
+    pub received: u64,
+    /// GSO frames among them.
+    pub received_large: u64,
+    /// Packets of the tunnel with wrong outer headers, or of which something wrong was said.
+    pub wrong: u64,
+    /// Packets that the system refused.
+    pub refused: u64,
+}
+
+#[derive(Debug)]
+enum Carrier {
+    Socket(MonitorSocket),
+    Tap(Tap),
+}
+
+#[derive(Debug)]
+struct Shared {
+    tun: File,
+    below: Carrier,
+    stop: AtomicBool,
+    sent: AtomicU64,
+    sent_large: AtomicU64,
+    received: AtomicU64,
+    received_large: AtomicU64,
+    wrong: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl TunnelEnd {
+    /// Makes `inner` as a TUN, which is down, and carries its packets by what is `below`, maybe in another namespace.
+    ///
+    /// # Errors
+    /// If the name is taken, there is no such interface below, or privilege is missing.
+    pub fn start(
+        inner: &Interface<'_>,
+        below: Below<'_, '_>,
+        options: TunnelOptions,
+    ) -> Result<Self> {
+        let tun = inner.namespace().run(|| sys::open_tun(inner.name(), options.sends_large))?;
+        let tun = tun.context(|| inner.cannot("make the TUN"))?;
+        let shared = Arc::new(Shared::new(tun, Carrier::open(below)?));
+        let (out, back) = (Arc::clone(&shared), Arc::clone(&shared));
+        let threads = vec![
+            Worker::start("lab-wrap", None, move || out.wrap_all(options))?,
+            Worker::start("lab-unwrap", None, move || back.unwrap_all(options))?,
+        ];
+        Ok(Self { shared, threads })
+    }
+
+    /// What it has carried so far.
+    #[must_use]
+    pub fn counters(&self) -> TunnelCounters {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        TunnelCounters {
+            sent: read(&self.shared.sent),
+            sent_large: read(&self.shared.sent_large),
+            received: read(&self.shared.received),
+            received_large: read(&self.shared.received_large),
+            wrong: read(&self.shared.wrong),
+            refused: read(&self.shared.refused),
+        }
+    }
+}
+
+impl Drop for TunnelEnd {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // What is below it may be gone already.
+            _ = thread.finish();
+        }
+    }
+}
+
+impl Carrier {
+    fn open(below: Below<'_, '_>) -> Result<Self> {
+        let interface = match below {
+            Below::Interface(interface) => interface,
+            Below::Wire(tap) => return Ok(Self::Tap(tap)),
+        };
+        let index = interface.index()?;
+        let socket = interface.namespace().run(|| MonitorSocket::open(index))?;
+        socket.map(Self::Socket).context(|| interface.cannot("open a packet socket on"))
+    }
+
+    fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<()> {
+        match self {
+            Self::Socket(socket) => socket.send(pieces),
+            Self::Tap(tap) => (&tap.0).write_vectored(pieces).map(|_| ()),
+        }
+    }
+
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self {
+            Self::Socket(socket) => Ok(socket.receive(buffer)?.map(|(bytes, _)| bytes)),
+            Self::Tap(tap) => tap.read(buffer),
+        }
+    }
+}
+
+impl AsRawFd for Carrier {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Self::Socket(socket) => socket.as_raw_fd(),
+            Self::Tap(tap) => tap.0.as_raw_fd(),
+        }
+    }
+}
+
+impl Shared {
+    fn new(tun: File, below: Carrier) -> Self {
+        let [sent, sent_large, received, received_large, wrong, refused] =
+            [(); 6].map(|()| AtomicU64::new(0));
+        let stop = AtomicBool::new(false);
+        Self { tun, below, stop, sent, sent_large, received, received_large, wrong, refused }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn wrap_all(&self, options: TunnelOptions) -> Result<()> {
+        let (mut wrapper, mut buffer) = (Wrapper::new(options), vec![0; LARGEST_BYTES]);
+        while !self.is_stopped() {
+            let bytes = match (&self.tun).read(&mut buffer) {
+                Err(error) if is_passing(&error) => {
+                    let waited = sys::wait_readable(&self.tun, BETWEEN_LOOKS);
+                    waited.context(|| "cannot wait for the TUN of a tunnel".into())?;
+                    continue;
+                }
+                read => read.context(|| "cannot read the TUN of a tunnel".into())?,
+            };
+            let Some((said, packet)) = Said::split(&buffer[..bytes]) else { continue };
+            let Some((said, head)) = wrapper.wrap(said, packet) else {
+                add(&self.refused);
+                continue;
+            };
+            self.send(said, head, packet)?;
+        }
+        Ok(())
+    }
+
+    fn send(&self, said: Said, head: &[u8], packet: &[u8]) -> Result<()> {
+        let header = said.to_bytes();
+        let pieces = [IoSlice::new(&header), IoSlice::new(head), IoSlice::new(packet)];
+        loop {
+            match self.below.send(&pieces) {
+                Ok(()) => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && !self.is_stopped() => {
+                    let waited = sys::wait_writable(&self.below, BETWEEN_LOOKS);
+                    waited.context(|| "cannot wait for the interface below a tunnel".into())?;
+                }
+                // The queue of the interface is full, or it takes no such packet: lost, as on any network.
+                Err(_) => {
+                    add(&self.refused);
+                    return Ok(());
+                }
+            }
+        }
+        add(&self.sent);
+        if said.is_large() {
+            add(&self.sent_large);
+        }
+        Ok(())
+    }
+
+    fn unwrap_all(&self, options: TunnelOptions) -> Result<()> {
+        let (wrapper, mut buffer) = (Wrapper::new(options), vec![0; LARGEST_BYTES]);
+        while !self.is_stopped() {
+            let received = self.below.receive(&mut buffer);
+            let received = received.context(|| "cannot read below a tunnel".into())?;
+            let Some(bytes) = received else {
+                let waited = sys::wait_readable(&self.below, BETWEEN_LOOKS);
+                waited.context(|| "cannot wait for the interface below a tunnel".into())?;
+                continue;
+            };
+            let Some((said, frame)) = Said::split(&buffer[..bytes]) else { continue };
+            match said.train() {
+                None => self.unwrap(&wrapper, said, frame),
+                Some((size, udp)) => {
+                    let datagrams = train::divide(frame, udp, options.local.is_ipv6(), size);
+                    let said = Said::default();
+                    datagrams.iter().for_each(|frame| self.unwrap(&wrapper, said, frame));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn unwrap(&self, wrapper: &Wrapper, said: Said, frame: &[u8]) {
+        match wrapper.unwrap(said, frame) {
+            Ok(None) => {}
+            Ok(Some((said, packet))) => self.pass_on(said, packet),
+            Err(_) => add(&self.wrong),
+        }
+    }
+
+    fn pass_on(&self, said: Said, packet: &[u8]) {
+        let header = said.to_bytes();
+        let pieces = [IoSlice::new(&header), IoSlice::new(packet)];
+        if (&self.tun).write_vectored(&pieces).is_err() {
+            return add(&self.refused);
+        }
+        add(&self.received);
+        if said.is_large() {
+            add(&self.received_large);
+        }
+    }
+}
+
+fn add(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// Headers, and the largest packet of IP.
+const LARGEST_BYTES: usize = 128 + (64 << 10);
+
+/// How long a thread waits before it looks whether it should end.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
