@@ -1,10 +1,12 @@
 //! Overlays: TCP inside the datagrams of a VXLAN crosses `rxo run`, whatever the kernel says of them. Every cluster in a
 //! laboratory is such a set-up: a veth, and a tunnel over it.
 
+mod matrix;
+mod rate;
+
 use std::net::IpAddr;
 
-use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
-use rxo_testbed::{KernelGro, Lab, LabOptions, Namespace, Vxlan};
+use rxo_testbed::{Lab, LabOptions, Namespace, Vxlan};
 use serde_json::Value;
 
 use crate::Test;
@@ -16,10 +18,13 @@ use crate::traffic::transfer;
 pub(crate) const TESTS: &[Test] = &[
     ("tcp_in_a_vxlan_crosses_both_ways_whole", tcp_in_a_vxlan_crosses),
     ("tcp_in_datagrams_to_any_port_crosses_both_ways_whole", tcp_in_datagrams_crosses),
+    ("tcp_in_each_tunnel_crosses_both_ways_whole", matrix::each_tunnel_crosses),
 ];
 
-pub(crate) const LONG_TESTS: &[Test] =
-    &[("many_bytes_cross_an_overlay_beside_the_kernel_alone", beside_the_kernel_alone)];
+pub(crate) const LONG_TESTS: &[Test] = &[
+    ("many_bytes_cross_an_overlay_beside_the_kernel_alone", rate::beside_the_kernel_alone),
+    ("tcp_in_every_tunnel_crosses_to_every_kind_of_host", matrix::all_tunnels_cross),
+];
 
 /// Of VXLAN, and one that says nothing.
 const PORTS: [u16; 2] = [4_789, 5_999];
@@ -94,7 +99,7 @@ fn crosses(overlay: Overlay) {
 fn totals(rxo: Rxo) -> Value {
     rxo.signal("TERM");
     let (code, mut lines, said) = rxo.end();
-    assert_eq!(code, Some(0));
+    assert_eq!(code, Some(0), "{said}");
     assert!(
         said.lines().count() <= 1 && said.lines().all(|line| line.contains("of a tunnel")),
         "{said}"
@@ -133,37 +138,4 @@ fn errors_v4(snmp: &str) -> u64 {
 fn errors_v6(snmp6: &str) -> u64 {
     let errors = snmp6.lines().filter(|line| line.contains("InCsumErrors"));
     errors.map(|line| line.split_whitespace().last().unwrap().parse::<u64>().unwrap()).sum()
-}
-
-/// Prints the rate with rxo as a share of the kernel's own, in turn, the median of three. A rate is no reason to fail: what
-/// is asserted is that every byte is right and nothing lost.
-fn beside_the_kernel_alone() {
-    for overlay in PORTS.into_iter().flat_map(Overlay::all) {
-        let mut shares: Vec<_> = (0..3).map(|_| with_rxo(overlay) / without_rxo(overlay)).collect();
-        shares.sort_by(f64::total_cmp);
-        eprintln!("{overlay:?}: {:.2} of the kernel's bytes ({shares:.2?})", shares[1]);
-    }
-}
-
-fn with_rxo(overlay: Overlay) -> f64 {
-    let (lab, rxo) = setup::start(SetUp::TakeOver, LabOptions::default(), "");
-    overlay.connect(&lab);
-    let bytes_per_s = measured(&lab);
-    assert_nothing_was_lost(&totals(rxo));
-    bytes_per_s
-}
-
-fn without_rxo(overlay: Overlay) -> f64 {
-    let lab = Lab::direct(KernelGro::On).unwrap();
-    overlay.connect(&lab);
-    measured(&lab)
-}
-
-fn measured(lab: &Lab) -> f64 {
-    let [_, host] = Overlay::addresses(false);
-    let config = BulkConfig { bytes_per_connection: Some(60_000_000), ..BulkConfig::default() };
-    let report = BulkTransfer::start(lab.peer(), lab.host(), host, &config).unwrap();
-    let report = report.wait().unwrap();
-    assert!(report.is_intact(), "{report:?}");
-    report.received_bytes as f64 / report.duration.as_secs_f64()
 }

@@ -1,0 +1,255 @@
+//! Every tunnel, over IPv4 and IPv6, with and without an outer checksum and large sends, to a TAP, a TUN and a guest.
+//!
+//! VXLAN is the kernel's own in mod.rs. Here both ends are this process ([`TunnelEnd`]), because kernels lack most of
+//! these tunnels, and because such an end checks every outer header that reaches it. In each cell TCP over IPv4 and over
+//! IPv6 crosses both ways, and every byte of it is checked.
+
+use std::net::IpAddr;
+
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::{
+    Below, Encapsulation, Lab, Mac, Namespace, Tap, TunnelCounters, TunnelEnd, TunnelOptions,
+};
+use serde_json::Value;
+
+use super::{Overlay, assert_nothing_was_lost, checksum_errors};
+use crate::at_once::at_once;
+use crate::guests::Socket;
+use crate::process::Rxo;
+
+/// What stands between nic and host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// A wire.
+    Kernel,
+    /// `--host tap:…`.
+    Tap,
+    /// `--nic tun:… --host tun:…`.
+    Tun,
+    /// `--host vhost:…`, and a guest that is another rxo.
+    Guest,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    encapsulation: Encapsulation,
+    is_outer_v6: bool,
+    has_checksum: bool,
+    sends_large: bool,
+    way: Way,
+}
+
+impl Cell {
+    fn all(way: Way) -> impl Iterator<Item = Self> {
+        let kinds = [
+            Encapsulation::Vxlan,
+            Encapsulation::Geneve,
+            Encapsulation::Gre,
+            Encapsulation::Fou,
+            Encapsulation::Ip,
+        ];
+        let flags = (0..8).map(|bits| [bits & 1 != 0, bits & 2 != 0, bits & 4 != 0]);
+        let cells = kinds.into_iter().flat_map(move |encapsulation| {
+            flags.clone().map(move |[sends_large, has_checksum, is_outer_v6]| Self {
+                encapsulation,
+                is_outer_v6,
+                has_checksum,
+                sends_large,
+                way,
+            })
+        });
+        cells.filter(|cell| cell.encapsulation != Encapsulation::Ip || !cell.has_checksum)
+    }
+
+    fn name(self) -> String {
+        let version = if self.is_outer_v6 { 6 } else { 4 };
+        let sum = if self.has_checksum { ", checksum" } else { "" };
+        let large = if self.sends_large { ", large sends" } else { "" };
+        format!("{:?} over IPv{version}{sum}{large}", self.encapsulation)
+    }
+
+    /// Sends `bytes` four times.
+    fn cross(self, bytes: u64) -> f64 {
+        let lab = Lab::through().unwrap();
+        let wire = lab.host().interface("wire1");
+        let wire = self.sends_large.then(|| {
+            let tap = wire.create_tap().unwrap();
+            wire.set_arp(false).unwrap();
+            lab.host().set_sysctl("net.ipv6.conf.wire1.disable_ipv6", "1").unwrap();
+            wire.up().unwrap();
+            tap
+        });
+        let nic = if self.sends_large { "wire1" } else { Lab::WIRE_INTERFACE };
+        let socket = Socket::new(&format!("overlay-{:?}", self.encapsulation));
+        let path = socket.path();
+        let start = |flags: String| Rxo::start(lab.host(), &flags).0;
+        let (host, rxo) = match self.way {
+            Way::Kernel => (nic, Vec::new()),
+            Way::Tap => ("rxo0", vec![start(format!("--nic packet:{nic} --host tap:rxo0"))]),
+            Way::Tun => ("rxo0", vec![start("--nic tun:nic0 --host tun:rxo0".to_owned())]),
+            Way::Guest => {
+                let outside = start(format!("--nic packet:{nic} --host vhost:{path}"));
+                let inside = start(format!("--nic virtio:{path} --host tap:rxo0"));
+                ("rxo0", vec![inside, outside])
+            }
+        };
+        let (gbit_per_s, ends) = self.between(&lab, wire, host, bytes);
+        // A wire would be gone with its end.
+        self.check(rxo, ends.each_ref().map(TunnelEnd::counters));
+        gbit_per_s
+    }
+
+    /// Puts an end of the tunnel on each side, and sends through it. The peer's is on the wire, if there is a `wire`.
+    fn between(
+        self,
+        lab: &Lab,
+        wire: Option<Tap>,
+        host: &str,
+        bytes: u64,
+    ) -> (f64, [TunnelEnd; 2]) {
+        let host = lab.host().interface(host);
+        let peer = match self.way {
+            Way::Tun => lab.host().interface("nic0"),
+            Way::Kernel | Way::Tap | Way::Guest => lab.peer().interface(Lab::PEER_INTERFACE),
+        };
+        if self.way != Way::Kernel {
+            [&peer, &host].into_iter().for_each(|interface| interface.up().unwrap());
+        }
+        let below = wire.map_or(Below::Interface(&peer), Below::Wire);
+        let ends =
+            [self.end(0, lab.peer(), below), self.end(1, lab.host(), Below::Interface(&host))];
+        let before = [lab.peer(), lab.host()].map(checksum_errors);
+        let gbit_per_s = both_ways(lab, bytes);
+        assert_eq!([lab.peer(), lab.host()].map(checksum_errors), before, "{self:?}");
+        (gbit_per_s, ends)
+    }
+
+    /// Only the peer sends large: the host's kernel would segment by the outer headers what it is given so.
+    fn end(self, end: usize, namespace: &Namespace, below: Below<'_, '_>) -> TunnelEnd {
+        let outside: [IpAddr; 2] = match self.is_outer_v6 {
+            false => ["10.77.0.101", "10.77.0.102"].map(|address| address.parse().unwrap()),
+            true => ["fd77::101", "fd77::102"].map(|address| address.parse().unwrap()),
+        };
+        let macs = (self.way != Way::Tun).then_some([MACS[1 - end], MACS[end]]);
+        let options = TunnelOptions {
+            encapsulation: self.encapsulation,
+            has_checksum: self.has_checksum,
+            local: outside[end],
+            remote: outside[1 - end],
+            macs,
+            sends_large: self.sends_large && end == 0,
+        };
+        let inner = namespace.interface("overlay0");
+        let tunnel = TunnelEnd::start(&inner, below, options).unwrap();
+        inner.set_mtu(MTU).unwrap();
+        inner.set_large_send_bytes(LARGEST_BYTES).unwrap();
+        inner.add_address(Overlay::addresses(false)[end], 24).unwrap();
+        inner.add_address(Overlay::addresses(true)[end], 64).unwrap();
+        inner.up().unwrap();
+        tunnel
+    }
+
+    /// Ends the processes, that of the host first, and checks what was counted.
+    fn check(self, rxo: Vec<Rxo>, ends: [TunnelCounters; 2]) {
+        assert_eq!(ends.map(|end| end.wrong), [0, 0], "{self:?}: {ends:?}");
+        assert_eq!(ends[0].sent_large > 0, self.sends_large, "{self:?}: {ends:?}");
+        for (n, rxo) in rxo.into_iter().enumerate() {
+            rxo.signal("TERM");
+            let (code, mut lines, said) = rxo.end();
+            assert_eq!(code, Some(0), "{self:?}: {said}");
+            let totals = lines.pop().unwrap();
+            assert_adds_up(&totals);
+            // What arrives for a guest that has ended is dropped, so only the first has dropped nothing.
+            if n == 0 {
+                assert_nothing_was_lost(&totals);
+            }
+        }
+    }
+}
+
+/// Asserts that every frame that came in went out or was counted as dropped, and that none was refused because of what
+/// was said of it.
+fn assert_adds_up(totals: &Value) {
+    for (into, out, overload) in
+        [("nic_in", "host_out", totals["overload"].as_u64()), ("host_in", "nic_out", Some(0))]
+    {
+        let count = |side: &str, what: &str| totals[side][what].as_u64().unwrap();
+        let given = count(into, "packets") + count(out, "segments_added");
+        let gone = count(out, "frames") + count(out, "dropped_frames") + overload.unwrap();
+        assert_eq!(given, gone, "{into} and {out}: {totals}");
+        for what in ["invalid", "truncated"] {
+            assert_eq!(count(into, what), 0, "{into}: {totals}");
+        }
+    }
+}
+
+/// Sends `bytes` over IPv4 and over IPv6, each way. Returns the rate of all.
+fn both_ways(lab: &Lab, bytes: u64) -> f64 {
+    let mut seconds = 0.0;
+    for is_v6 in [false, true] {
+        let [peer, host] = Overlay::addresses(is_v6);
+        for (from, to, address) in [(lab.peer(), lab.host(), host), (lab.host(), lab.peer(), peer)]
+        {
+            let bytes_per_connection = Some(bytes);
+            let config = BulkConfig { bytes_per_connection, ..BulkConfig::default() };
+            let transfer = BulkTransfer::start(from, to, address, &config).unwrap();
+            let report = transfer.wait().unwrap();
+            assert!(report.is_intact() && report.received_bytes == bytes, "{report:?}");
+            seconds += report.duration.as_secs_f64();
+        }
+    }
+    4.0 * bytes as f64 * 8e-9 / seconds
+}
+
+/// One cell for each tunnel, each way that a frame can take, and each thing that can be said of it.
+pub(super) fn each_tunnel_crosses() {
+    let cell = |encapsulation, [is_outer_v6, has_checksum, sends_large]: [bool; 3], way| Cell {
+        encapsulation,
+        is_outer_v6,
+        has_checksum,
+        sends_large,
+        way,
+    };
+    at_once(
+        [
+            cell(Encapsulation::Vxlan, [false, true, false], Way::Tun),
+            cell(Encapsulation::Geneve, [false, true, true], Way::Tap),
+            cell(Encapsulation::Geneve, [true, false, true], Way::Guest),
+            cell(Encapsulation::Gre, [false, true, true], Way::Tap),
+            cell(Encapsulation::Gre, [true, false, false], Way::Tun),
+            cell(Encapsulation::Fou, [true, true, true], Way::Guest),
+            cell(Encapsulation::Fou, [false, false, false], Way::Tap),
+            cell(Encapsulation::Ip, [false, false, true], Way::Tap),
+            cell(Encapsulation::Ip, [true, false, false], Way::Tun),
+        ],
+        |cell| {
+            cell.cross(1_000_000);
+        },
+    );
+}
+
+/// Every cell, with its rate beside the kernel's alone. A rate is no reason to fail.
+pub(super) fn all_tunnels_cross() {
+    eprintln!("| tunnel | kernel, Gbit/s | TAP | TUN | guest |");
+    eprintln!("|---|---|---|---|---|");
+    for alone in Cell::all(Way::Kernel) {
+        let kernel = alone.cross(BYTES);
+        let shares = [Way::Tap, Way::Tun, Way::Guest].map(|way| {
+            let cell = Cell { way, ..alone };
+            // The peer's kernel sends into a TUN, and segments before.
+            let exists = !(way == Way::Tun && cell.sends_large);
+            if exists { format!("{:.2}", cell.cross(BYTES) / kernel) } else { "-".to_owned() }
+        });
+        eprintln!("| {} | {kernel:.2} | {} |", alone.name(), shares.join(" | "));
+    }
+}
+
+const BYTES: u64 = 10_000_000;
+
+/// Of the peer's and the host's frames.
+const MACS: [Mac; 2] = [[0x02, 0, 0, 0, 0, 0x51], [0x02, 0, 0, 0, 0, 0x52]];
+
+/// With the headers of every tunnel a packet has at most 1500 bytes.
+const MTU: u32 = 1_400;
+/// And a GSO frame at most 65,535.
+const LARGEST_BYTES: u32 = 60_000;

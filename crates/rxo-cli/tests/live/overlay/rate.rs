@@ -1,0 +1,142 @@
+//! Rates through `rxo run`, beside those of the kernel alone: of TCP in an overlay, and of plain TCP over the same wire.
+//! The second shows which part of the cost is the overlay's.
+//!
+//! Rounds are interleaved, and a row is the median of its rounds. A rate is no reason to fail: what is asserted is that
+//! every byte is right and nothing was lost.
+
+use std::net::IpAddr;
+
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::{KernelGro, Lab, LabOptions, Namespace};
+use serde_json::Value;
+
+use super::{Overlay, PORTS, assert_nothing_was_lost, totals};
+use crate::setup::{self, SetUp};
+
+/// What is sent, and to whom.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// `None` for plain TCP.
+    overlay: Option<Overlay>,
+    to_host: bool,
+}
+
+/// One transfer.
+struct Measured {
+    gbit_per_s: f64,
+    retransmitted: u64,
+    /// The totals of rxo, if it carried it.
+    totals: Option<Value>,
+}
+
+const ROUNDS: usize = 5;
+const BYTES: u64 = 60_000_000;
+
+pub(super) fn beside_the_kernel_alone() {
+    let overlays = [None].into_iter().chain(Overlay::all(PORTS[0]).map(Some));
+    let rows: Vec<_> = overlays
+        .flat_map(|overlay| [true, false].map(|to_host| Row { overlay, to_host }))
+        .collect();
+    let mut measured: Vec<_> = rows.iter().map(|_| (Vec::new(), Vec::new())).collect();
+    for _ in 0..ROUNDS {
+        for (row, (kernel, rxo)) in rows.iter().zip(&mut measured) {
+            kernel.push(row.without_rxo());
+            rxo.push(row.with_rxo());
+        }
+    }
+    eprintln!(
+        "| TCP | kernel, Gbit/s | rxo, Gbit/s | rxo/kernel | packets from nic -> to host | from host -> to nic | retransmitted |"
+    );
+    eprintln!("|---|---|---|---|---|---|---|");
+    for (row, (kernel, rxo)) in rows.iter().zip(&measured) {
+        row.print(kernel, rxo);
+    }
+}
+
+impl Row {
+    fn with_rxo(self) -> Measured {
+        let (lab, rxo) = setup::start(SetUp::TakeOver, LabOptions::default(), "");
+        let measured = self.measure(&lab);
+        let totals = totals(rxo);
+        assert_nothing_was_lost(&totals);
+        Measured { totals: Some(totals), ..measured }
+    }
+
+    fn without_rxo(self) -> Measured {
+        self.measure(&Lab::direct(KernelGro::On).unwrap())
+    }
+
+    fn measure(self, lab: &Lab) -> Measured {
+        let ends: [IpAddr; 2] = match self.overlay {
+            None => [lab.peer_address(), lab.host_address()],
+            Some(overlay) => {
+                overlay.connect(lab);
+                Overlay::addresses(false)
+            }
+        };
+        match self.to_host {
+            true => transfer((lab.peer(), lab.host()), ends[1]),
+            false => transfer((lab.host(), lab.peer()), ends[0]),
+        }
+    }
+
+    fn name(self) -> String {
+        let way = if self.to_host { "to the host" } else { "from the host" };
+        let Some(overlay) = self.overlay else { return format!("plain, {way}") };
+        let version = if overlay.is_outer_v6 { "IPv6" } else { "IPv4" };
+        let sum = if overlay.has_checksum { " with checksum" } else { "" };
+        format!("VXLAN over {version}{sum}, {way}")
+    }
+
+    fn print(self, kernel: &[Measured], rxo: &[Measured]) {
+        let ratios: Vec<_> = kernel
+            .iter()
+            .zip(rxo)
+            .map(|(kernel, rxo)| rxo.gbit_per_s / kernel.gbit_per_s)
+            .collect();
+        let rates = |all: &[Measured]| spread(all.iter().map(|one| one.gbit_per_s).collect());
+        let count = |side: &str, what: &str| {
+            let counts = rxo.iter().filter_map(|one| one.totals.as_ref()?[side][what].as_f64());
+            counts.sum::<f64>()
+        };
+        let way = |from, to| {
+            let (packets, sent) = (count(from, "packets"), count(to, "deliveries"));
+            let mean = |side, packets: f64| count(side, "bytes") / packets.max(1.0);
+            format!(
+                "{:.0}k of {:.0} B -> {:.0}k of {:.0} B",
+                packets / 1e3,
+                mean(from, packets),
+                sent / 1e3,
+                mean(to, sent)
+            )
+        };
+        let retransmitted = |all: &[Measured]| all.iter().map(|one| one.retransmitted).sum::<u64>();
+        eprintln!(
+            "| {} | {} | {} | {} | {} | {} | {}, {} |",
+            self.name(),
+            rates(kernel),
+            rates(rxo),
+            spread(ratios),
+            way("nic_in", "host_out"),
+            way("host_in", "nic_out"),
+            retransmitted(kernel),
+            retransmitted(rxo),
+        );
+    }
+}
+
+fn transfer((from, to): (&Namespace, &Namespace), address: IpAddr) -> Measured {
+    let config = BulkConfig { bytes_per_connection: Some(BYTES), ..BulkConfig::default() };
+    let report = BulkTransfer::start(from, to, address, &config).unwrap().wait().unwrap();
+    assert!(report.is_intact(), "{report:?}");
+    let retransmitted = from.stack_counters().unwrap().retransmitted_segments;
+    let gbit_per_s = report.received_bytes as f64 * 8e-9 / report.duration.as_secs_f64();
+    Measured { gbit_per_s, retransmitted, totals: None }
+}
+
+/// The median, with the least and the most.
+fn spread(mut values: Vec<f64>) -> String {
+    values.sort_by(f64::total_cmp);
+    let (least, most) = (values[0], values[values.len() - 1]);
+    format!("{:.2} ({least:.2}-{most:.2})", values[values.len() / 2])
+}
