@@ -275,6 +275,15 @@ mod tests {
         );
     }
 
+    /// One tunnel is looked into. What is said of a packet in a second one is refused.
+    #[test]
+    fn a_description_of_a_packet_in_two_tunnels_is_refused() {
+        let nested = frame(false, 17, &[&VXLAN[..], &vxlan()].concat());
+        let start = INSIDE + 14 + 20 + 8 + 8;
+        let row = ("that inside both", GsoKind::TcpV6, partial(start, 16), Err(Invalid::Gso));
+        assert_admitted(&nested, &[row]);
+    }
+
     /// A tunnel that is not there, and one that begins elsewhere.
     #[test]
     fn a_tunnel_that_is_named_is_the_one_around_the_packet() {

@@ -119,7 +119,7 @@ impl Cell {
         let ends =
             [self.end(0, lab.peer(), below), self.end(1, lab.host(), Below::Interface(&host))];
         let before = [lab.peer(), lab.host()].map(checksum_errors);
-        let gbit_per_s = both_ways(lab, bytes);
+        let gbit_per_s = both_ways([lab.peer(), lab.host()], Overlay::addresses, bytes);
         assert_eq!([lab.peer(), lab.host()].map(checksum_errors), before, "{self:?}");
         (gbit_per_s, ends)
     }
@@ -169,7 +169,7 @@ impl Cell {
 
 /// Asserts that every frame that came in went out or was counted as dropped, and that none was refused because of what
 /// was said of it.
-fn assert_adds_up(totals: &Value) {
+pub(super) fn assert_adds_up(totals: &Value) {
     for (into, out, overload) in
         [("nic_in", "host_out", totals["overload"].as_u64()), ("host_in", "nic_out", Some(0))]
     {
@@ -183,13 +183,16 @@ fn assert_adds_up(totals: &Value) {
     }
 }
 
-/// Sends `bytes` over IPv4 and over IPv6, each way. Returns the rate of all.
-fn both_ways(lab: &Lab, bytes: u64) -> f64 {
+/// Sends `bytes` between two ends with these addresses, over IPv4 and over IPv6, each way. Returns the rate of all.
+pub(super) fn both_ways(
+    [near, far]: [&Namespace; 2],
+    addresses: impl Fn(bool) -> [IpAddr; 2],
+    bytes: u64,
+) -> f64 {
     let mut seconds = 0.0;
     for is_v6 in [false, true] {
-        let [peer, host] = Overlay::addresses(is_v6);
-        for (from, to, address) in [(lab.peer(), lab.host(), host), (lab.host(), lab.peer(), peer)]
-        {
+        let [to_near, to_far] = addresses(is_v6);
+        for (from, to, address) in [(near, far, to_far), (far, near, to_near)] {
             let bytes_per_connection = Some(bytes);
             let config = BulkConfig { bytes_per_connection, ..BulkConfig::default() };
             let transfer = BulkTransfer::start(from, to, address, &config).unwrap();

@@ -3,6 +3,7 @@
 
 mod matrix;
 mod rate;
+mod wireguard;
 
 use std::net::IpAddr;
 
@@ -19,11 +20,13 @@ pub(crate) const TESTS: &[Test] = &[
     ("tcp_in_a_vxlan_crosses_both_ways_whole", tcp_in_a_vxlan_crosses),
     ("tcp_in_datagrams_to_any_port_crosses_both_ways_whole", tcp_in_datagrams_crosses),
     ("tcp_in_each_tunnel_crosses_both_ways_whole", matrix::each_tunnel_crosses),
+    ("tcp_in_a_tunnel_in_a_tunnel_crosses_both_ways_whole", a_tunnel_in_a_tunnel_crosses),
 ];
 
 pub(crate) const LONG_TESTS: &[Test] = &[
     ("many_bytes_cross_an_overlay_beside_the_kernel_alone", rate::beside_the_kernel_alone),
     ("tcp_in_every_tunnel_crosses_to_every_kind_of_host", matrix::all_tunnels_cross),
+    ("tcp_in_a_wireguard_tunnel_crosses_both_ways", wireguard::wireguard_crosses),
 ];
 
 /// Of VXLAN, and one that says nothing.
@@ -58,14 +61,22 @@ impl Overlay {
             false => [Lab::PEER_ADDRESSES.0.into(), Lab::HOST_ADDRESSES.0.into()],
             true => [Lab::PEER_ADDRESSES.1.into(), Lab::HOST_ADDRESSES.1.into()],
         };
+        let inside = [false, true].map(Self::addresses);
+        self.connect_by((lab, "overlay0"), outside, &inside);
+    }
+
+    /// Connects both ends, which reach each other at the addresses `outside`, by interfaces of this name.
+    fn connect_by(self, (lab, name): (&Lab, &str), outside: [IpAddr; 2], inside: &[[IpAddr; 2]]) {
         for (end, namespace) in [lab.peer(), lab.host()].into_iter().enumerate() {
-            let interface = namespace.interface("overlay0");
+            let interface = namespace.interface(name);
             let (local, remote) = (outside[end], outside[1 - end]);
             let Self { port, has_checksum, .. } = self;
             interface.create_vxlan(Vxlan { local, remote, port, has_checksum }).unwrap();
             interface.up().unwrap();
-            interface.add_address(Self::addresses(false)[end], 24).unwrap();
-            interface.add_address(Self::addresses(true)[end], 64).unwrap();
+            for addresses in inside {
+                let bits = if addresses[end].is_ipv4() { 24 } else { 64 };
+                interface.add_address(addresses[end], bits).unwrap();
+            }
         }
     }
 }
@@ -92,7 +103,30 @@ fn crosses(overlay: Overlay) {
     assert_eq!([lab.peer(), lab.host()].map(checksum_errors), before, "{overlay:?}");
     let totals = totals(rxo);
     assert!(totals["nic_in"]["bytes"].as_u64().unwrap() > 12_000_000, "{totals}");
+    matrix::assert_adds_up(&totals);
     assert_nothing_was_lost(&totals);
+}
+
+/// One tunnel is looked into. The kernel hands no GSO frame of two over, so that every frame crosses as it is.
+fn a_tunnel_in_a_tunnel_crosses() {
+    at_once(Overlay::all(PORTS[0]), |overlay| {
+        let (lab, rxo) = setup::start(SetUp::TakeOver, LabOptions::default(), "");
+        overlay.connect(&lab);
+        let inside = ["10.89.0.1", "10.89.0.2"].map(|address| address.parse().unwrap());
+        let (port, outside) = (PORTS[1], Overlay::addresses(overlay.is_outer_v6));
+        Overlay { port, ..overlay }.connect_by((&lab, "overlay1"), outside, &[inside]);
+        for namespace in [lab.peer(), lab.host()] {
+            namespace.interface("overlay0").set_mtu(1_430).unwrap();
+            namespace.interface("overlay1").set_mtu(1_360).unwrap();
+        }
+        let before = [lab.peer(), lab.host()].map(checksum_errors);
+        transfer(lab.peer(), lab.host(), inside[1], 2, 1_000_000);
+        transfer(lab.host(), lab.peer(), inside[0], 2, 1_000_000);
+        assert_eq!([lab.peer(), lab.host()].map(checksum_errors), before, "{overlay:?}");
+        let totals = totals(rxo);
+        matrix::assert_adds_up(&totals);
+        assert_nothing_was_lost(&totals);
+    });
 }
 
 /// Ends the process and gives its totals. The only line that it may print says that a packet socket segments no tunnels.
