@@ -5,7 +5,9 @@ use core::num::NonZeroU16;
 use proptest::prelude::*;
 use rxo_wire::build::{EthernetHeader, Ipv4Header, Ipv6Header};
 use rxo_wire::checksum::{Sum, Summer};
-use rxo_wire::segmentation::{Checksums, Segments, Stated, segment_inside, segment_stated};
+use rxo_wire::segmentation::{
+    Checksums, Segments, Stated, segment, segment_inside, segment_stated,
+};
 use rxo_wire::tunnel::{Carrier, Tunnel, inside_at};
 use rxo_wire::{Parsed, TcpFlags, parse};
 
@@ -249,6 +251,31 @@ proptest! {
             let sum = rxo_wire::checksum::complete(&segment, at, field, Summer::portable()).unwrap();
             segment[at + field..at + field + 2].copy_from_slice(&sum.to_be_bytes());
             prop_assert_eq!(segment, expected);
+        }
+    }
+
+    /// Segments with an outer UDP checksum come out of a GSO frame of UDP that is divided without looking inside.
+    #[test]
+    fn segments_that_are_datagrams_come_out_of_a_train(gso in any_gso()) {
+        let frame = gso.frame();
+        let outer = parse(&frame).unwrap();
+        let inside = inside_at(&frame, &outer, gso.transport()).unwrap();
+        let mut segments = segment_inside(&frame, &inside, gso.size, COMPLETE).unwrap();
+        let is_udp = matches!(inside.carrier, Carrier::Udp { .. });
+        prop_assert_eq!(segments.datagrams().is_some(), is_udp && gso.wrapping.has_checksum);
+        let Some(udp) = segments.datagrams() else { return Ok(()) };
+        let expected = frames(segments.clone());
+        while segments.next_into(&mut [0; 8_000]).unwrap().is_some() {}
+        let head = udp + 8;
+        let bodies: Vec<_> = expected.iter().flat_map(|frame| frame[head..].to_vec()).collect();
+        let mut train = [&expected[0][..head], &bodies].concat();
+        let is_written = segments.train_headers(&mut train[..head], expected.len(), bodies.len());
+        let uncounted = outer.at.network as usize + if gso.wrapping.is_v6 { 40 } else { 0 };
+        prop_assert_eq!(is_written.is_ok(), train.len() - uncounted <= 65_535);
+        if is_written.is_ok() {
+            let size = NonZeroU16::new((expected[0].len() - head) as u16).unwrap();
+            let divided = segment(&train, &parse(&train).unwrap(), size, COMPLETE).unwrap();
+            prop_assert_eq!(frames(divided), expected);
         }
     }
 
