@@ -4,13 +4,14 @@
 use core::num::NonZeroU16;
 use core::ops::Range;
 
-use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, Instant, Offload, VlanTag};
+use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, GsoTunnel, Instant, Offload, VlanTag};
 use rxo_wire::{FlowKey, IpVersion, Offsets};
 
 use crate::held::{Held, IdPattern};
 use crate::merge::{self, ChecksumForm, MAX_HEADER_BYTES, Merge, MergedHeader};
 use crate::record::SegmentRecord;
-use crate::store::{ChainFrames, Slots, Store};
+use crate::store::{ChainFrames, FrameChain, Slots, Store};
+use crate::tunnels::Around;
 use crate::{FlushReason, Kind};
 
 /// Several TCP segments in one, or several UDP datagrams of equal size. A cheap view; the frames stay where they are.
@@ -118,6 +119,22 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         self.held.id_pattern
     }
 
+    /// How the IPv4 identification of the headers around runs. `None` if it is in no tunnel, or the outer packets are of
+    /// IPv6.
+    #[must_use]
+    pub fn outer_id_pattern(&self) -> Option<IdPattern> {
+        let around = Around::of(self.held.tunnel()?)?;
+        let FrameChain { head, tail } = self.held.chain;
+        let [first, last] = [head, tail].map(|slot| around.id(self.slots.frame(slot).bytes()));
+        Some(if first? == last? { IdPattern::Fixed } else { IdPattern::Incrementing })
+    }
+
+    /// The tunnel around it; `None` if it is in none. Its other headers are those inside.
+    #[must_use]
+    pub fn tunnel(&self) -> Option<GsoTunnel> {
+        self.held.tunnel()
+    }
+
     /// Where the IP header begins, in bytes from the first link-layer byte.
     #[must_use]
     pub fn network_at(&self) -> usize {
@@ -205,7 +222,8 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
             IpVersion::V6 => GsoKind::TcpV6,
         };
         // CWR is never merged, so no segment needs its special handling.
-        NonZeroU16::new(self.gso_size()).map(|size| Gso::new(kind, size))
+        let tunnel = self.held.tunnel();
+        NonZeroU16::new(self.gso_size()).map(|size| Gso { tunnel, ..Gso::new(kind, size) })
     }
 
     fn checksum(&self) -> ChecksumStatus {

@@ -27,6 +27,11 @@ pub struct Counters {
     pub datagrams: u64,
     /// The deliveries of these, counted when their first datagram comes.
     pub datagram_deliveries: u64,
+    /// TCP segments inside tunnels that were coalesced or could have been: they are among the candidates above. Those
+    /// that bypass are not counted here.
+    pub tunnelled: u64,
+    /// The deliveries of these, counted when their first segment comes.
+    pub tunnelled_deliveries: u64,
     bypassed: PerReason<{ BypassReason::COUNT }>,
     flushed: PerReason<{ FlushReason::COUNT }>,
     /// Segments per delivery of candidates, single ones included.
@@ -64,6 +69,8 @@ impl Counters {
             aggregated_acks: apply(self.aggregated_acks, other.aggregated_acks),
             datagrams: apply(self.datagrams, other.datagrams),
             datagram_deliveries: apply(self.datagram_deliveries, other.datagram_deliveries),
+            tunnelled: apply(self.tunnelled, other.tunnelled),
+            tunnelled_deliveries: apply(self.tunnelled_deliveries, other.tunnelled_deliveries),
             bypassed: PerReason(core::array::from_fn(|n| {
                 apply(self.bypassed.0[n], other.bypassed.0[n])
             })),

@@ -3,7 +3,7 @@
 //! Kept small, since one is written for every flow of every poll. What a rule needs beyond this
 //! is read from the last frame, which is held with it.
 
-use rxo_frame::{Frame, Instant};
+use rxo_frame::{Frame, GsoTunnel, Instant};
 use rxo_wire::checksum::{self, Sum};
 use rxo_wire::tcp::{CHECKSUM_AT, OptionLayout};
 use rxo_wire::{
@@ -58,6 +58,9 @@ pub struct Held {
     pub version: IpVersion,
     /// How the IPv4 ID runs.
     pub id_pattern: IdPattern,
+    /// Where the headers around these are, and whether they have a checksum. Written after [`Held::begin`], and read
+    /// only of what is in a tunnel, so that nothing else pays for it.
+    pub(crate) around: GsoTunnel,
     /// Why it was flushed; meaningful once it is.
     pub(crate) reason: FlushReason,
     pub(crate) chain: FrameChain,
@@ -198,6 +201,7 @@ impl Held {
         flags: TcpFlags::ACK,
         version: IpVersion::V4,
         id_pattern: IdPattern::Undecided,
+        around: GsoTunnel::OTHER,
         reason: FlushReason::EndOfPoll,
         chain: FrameChain::EMPTY,
         link: BucketLink::NOWHERE,
@@ -292,6 +296,12 @@ impl Held {
             payload,
             end: payload + self.last_payload_bytes,
         }
+    }
+
+    /// The tunnel around these; `None` if they are in none.
+    #[inline(always)]
+    pub(crate) fn tunnel(&self) -> Option<GsoTunnel> {
+        self.at.is_in_tunnel().then_some(self.around)
     }
 
     /// Where the checksum stands in the transport header, in bytes.

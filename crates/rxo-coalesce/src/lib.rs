@@ -107,6 +107,7 @@ mod refused;
 mod single;
 mod store;
 mod table;
+mod tunnels;
 mod verdict;
 mod work;
 #[cfg(test)]
@@ -125,7 +126,7 @@ pub use merge::{ChecksumForm, MAX_HEADER_BYTES};
 pub use owned::OwnedDelivery;
 pub use policy::{
     AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule,
-    SettingError, UdpRule, UnknownPolicy, WindowRule,
+    SettingError, TunnelRule, UdpRule, UnknownPolicy, WindowRule,
 };
 pub use reason::{BypassReason, FlushReason};
 pub use record::SegmentRecord;

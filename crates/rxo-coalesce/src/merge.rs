@@ -3,7 +3,8 @@
 //! It is the header of the last segment, with the sequence number and the IP ID of the first, the lengths of
 //! the aggregate, and the flags of all segments. So it has the last acknowledgement number, window and
 //! timestamp. That of datagrams has the length of all. A length that IP cannot say, which only a receiver of records is
-//! given, is 0, as in Linux's BIG TCP. It is written once, into a buffer of its own. The original frames do not change.
+//! given, is 0, as in Linux's BIG TCP. Around segments of a tunnel stand its headers, with lengths and checksums of the
+//! aggregate. It is written once, into a buffer of its own. The original frames do not change.
 
 use rxo_frame::Frame;
 use rxo_wire::checksum::Sum;
@@ -13,6 +14,7 @@ use rxo_wire::{IpVersion, PROTOCOL_TCP, PROTOCOL_UDP};
 use crate::datagrams;
 use crate::held::Held;
 use crate::store::Slots;
+use crate::tunnels::Around;
 
 /// The longest merged header, in bytes: Ethernet with two tags, IPv6 with extension headers, TCP
 /// with all options. A candidate with more is not coalesced.
@@ -64,9 +66,10 @@ impl MergedHeader {
         self.length = merge.write_as::<false>(self.form, &mut self.bytes) as u16;
     }
 
-    /// Writes the merged header of the datagrams `held`. A call, so that segments spare no registers for it.
+    /// Writes the merged header of datagrams, or of segments inside a tunnel. A call, so that others spare no registers
+    /// for it.
     #[inline(never)]
-    pub(crate) fn write_of_datagrams<B: AsRef<[u8]>>(
+    pub(crate) fn write_unusual<B: AsRef<[u8]>>(
         &mut self,
         slots: &Slots<B>,
         held: &Held,
@@ -74,7 +77,7 @@ impl MergedHeader {
     ) {
         let merge = Merge::new(slots, held);
         self.form = merge.possible(form);
-        self.length = merge.write_as::<true>(self.form, &mut self.bytes) as u16;
+        self.length = merge.write(form, &mut self.bytes) as u16;
     }
 }
 
@@ -100,9 +103,50 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
 
     /// Writes the merged header to `to` and returns its length in bytes.
     pub(crate) fn write(&self, form: ChecksumForm, to: &mut [u8; MAX_HEADER_BYTES]) -> usize {
-        match self.held.at.is_datagram() {
-            true => self.write_as::<true>(self.possible(form), to),
-            false => self.write_as::<false>(self.possible(form), to),
+        let form = self.possible(form);
+        if self.held.at.is_datagram() {
+            return self.write_as::<true>(form, to);
+        }
+        let length = self.write_as::<false>(form, to);
+        if let Some(around) = self.held.tunnel().and_then(Around::of) {
+            self.write_around(around, form, to);
+        }
+        length
+    }
+
+    /// The headers of the tunnel: lengths, the first packet's IPv4 ID, and the checksum if there is one, in the form of
+    /// the inner one. Its seed is what a kernel that segments starts from (virtio 1.4, section 5.1.6.2).
+    fn write_around(
+        &self,
+        around: Around,
+        form: ChecksumForm,
+        merged: &mut [u8; MAX_HEADER_BYTES],
+    ) {
+        let (held, version) = (self.held, around.version());
+        let end = u32::from(held.header_bytes) + held.payload_bytes;
+        self.write_ip_at(merged, around.network, version, end - around.network as u32);
+        let datagram_bytes = end - around.transport as u32;
+        let Some(udp) = field_mut::<8>(merged, around.transport) else { return };
+        [udp[4], udp[5]] = said(datagram_bytes).to_be_bytes();
+        if !around.has_checksum || form == ChecksumForm::Verified {
+            return;
+        }
+        let pseudo = around.pseudo_header(&*merged, datagram_bytes);
+        let checksum = match form {
+            ChecksumForm::PseudoHeader => pseudo.fold(),
+            _ => {
+                if let Some(field) = field_mut(merged, around.transport + datagrams::CHECKSUM_AT) {
+                    *field = [0, 0];
+                }
+                // With its pseudo-header the inner segment adds up to nothing.
+                let headers = around.transport..usize::from(held.at.transport());
+                let headers = merged.get(headers).map_or(Sum::ZERO, Sum::of);
+                let inner = held.pseudo_header(PROTOCOL_TCP, held.payload_bytes);
+                never_zero((pseudo + headers - inner).checksum())
+            }
+        };
+        if let Some(field) = field_mut(merged, around.transport + datagrams::CHECKSUM_AT) {
+            *field = checksum.to_be_bytes();
         }
     }
 
@@ -145,9 +189,20 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
     #[inline(always)]
     fn write_ip(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
         let network = usize::from(self.held.at.network());
-        let packet = self.held.packet_bytes();
+        self.write_ip_at(merged, network, self.held.version, self.held.packet_bytes());
+    }
+
+    /// The same fields of the header at `network`, of a packet of `packet` bytes.
+    #[inline(always)]
+    fn write_ip_at(
+        &self,
+        merged: &mut [u8; MAX_HEADER_BYTES],
+        network: usize,
+        version: IpVersion,
+        packet: u32,
+    ) {
         let Some(ip) = field_mut::<20>(merged, network) else { return };
-        if self.held.version == IpVersion::V6 {
+        if version == IpVersion::V6 {
             [ip[4], ip[5]] = said(packet - 40).to_be_bytes();
             return;
         }
@@ -210,12 +265,13 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
             sum += (Sum::ZERO - rest).at(offset);
             offset += payload_bytes;
         }
-        match sum.checksum() {
-            // The other zero: in UDP this one means that there is no checksum (RFC 768).
-            0 if held.at.is_datagram() => u16::MAX,
-            checksum => checksum,
-        }
+        if held.at.is_datagram() { never_zero(sum.checksum()) } else { sum.checksum() }
     }
+}
+
+/// The other zero: in UDP this one means that there is no checksum (RFC 768).
+const fn never_zero(checksum: u16) -> u16 {
+    if checksum == 0 { u16::MAX } else { checksum }
 }
 
 /// The `N` bytes that begin at `at`. One compare checks the bounds.

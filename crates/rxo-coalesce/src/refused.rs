@@ -7,6 +7,7 @@
 
 use rxo_wire::checksum::Sum;
 use rxo_wire::tcp::{FixedHeader, MIN_HEADER_BYTES};
+use rxo_wire::tunnel::Tunnel;
 use rxo_wire::{
     FlowKey, IpVersion, PROTOCOL_TCP, PROTOCOL_UDP, Transport, is_extension_header,
     plain_v4_checksum,
@@ -141,7 +142,7 @@ fn shown_v6(packet: &[u8], policy: &Policy) -> Option<Shown> {
     }
 }
 
-/// Of a packet that is neither TCP nor a fragment. `None` for UDP where it is coalesced.
+/// Of a packet that is neither TCP nor a fragment. `None` for UDP where it is coalesced, or what is inside it.
 #[inline(always)]
 fn other_protocol(protocol: u8, body: &[u8], policy: &Policy) -> Option<BypassReason> {
     if protocol != PROTOCOL_UDP {
@@ -154,6 +155,9 @@ fn other_protocol(protocol: u8, body: &[u8], policy: &Policy) -> Option<BypassRe
         return None;
     }
     let Some(udp) = body.first_chunk::<UDP_BYTES>() else { return Some(BypassReason::Truncated) };
+    if policy.takes_tunnels() && Tunnel::of_port(half(udp[2], udp[3])).is_some() {
+        return None;
+    }
     Some(match (UDP_BYTES..=body.len()).contains(&half(udp[4], udp[5]).into()) {
         true => BypassReason::NotTcp,
         false => BypassReason::Malformed,

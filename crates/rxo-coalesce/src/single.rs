@@ -14,7 +14,7 @@ const MARKS: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
 /// What a delivery carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// TCP with payload.
+    /// TCP with payload; also coalesced inside a tunnel. A single one in a tunnel is [`Kind::Other`].
     Data,
     /// UDP datagrams, coalesced. A single one is [`Kind::Other`].
     Datagrams,
@@ -27,7 +27,7 @@ pub enum Kind {
 
 /// Where the IP header and the transport header begin, in bytes from the frame's first, and whether that is UDP.
 /// One number, so that it is copied by one instruction. The IP header begins at a byte below 128: the upper bit
-/// of its place says UDP.
+/// of its place says UDP. Of a segment that is held inside a tunnel these are the inner headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Starts(u16);
 
@@ -76,6 +76,19 @@ impl Starts {
         self.0 & DATAGRAM != 0
     }
 
+    /// Whether these are headers inside a tunnel: the IP header begins further on than behind any link header.
+    #[inline(always)]
+    pub(crate) const fn is_in_tunnel(self) -> bool {
+        self.0 & DATAGRAM == 0 && self.network() > MOST_LINK_BYTES
+    }
+
+    /// Whether the transport header is that of a TCP segment in no tunnel, if it is known.
+    #[inline(always)]
+    pub(crate) const fn is_plain(self) -> bool {
+        // That bit is more than the bytes of any link header.
+        self.0 as u8 <= MOST_LINK_BYTES
+    }
+
     /// The first byte of the IP header.
     #[inline(always)]
     pub(crate) const fn network(self) -> u8 {
@@ -91,6 +104,8 @@ impl Starts {
 
 /// In [`Starts`], set for UDP.
 const DATAGRAM: u16 = 0x80;
+/// Ethernet with two VLAN tags.
+const MOST_LINK_BYTES: u8 = 22;
 
 /// A frame as it came. A cheap view.
 #[derive(Debug)]
@@ -136,7 +151,7 @@ impl<'a, B: AsRef<[u8]>> Single<'a, B> {
 
     /// Where headers and payload are, as [`parse`](rxo_wire::parse()) says it: the engine has read them, so
     /// nobody has to again. Its lengths are right. `None` if the frame is not TCP, cannot be read, or has its
-    /// TCP header beyond byte 255.
+    /// TCP header beyond byte 255 or inside a tunnel.
     #[inline]
     #[must_use]
     pub fn offsets(&self) -> Option<Offsets> {
@@ -158,7 +173,7 @@ impl<'a, B: AsRef<[u8]>> Single<'a, B> {
     pub fn tcp(&self) -> Option<FixedHeader<'a>> {
         let (network, transport) = (self.at.network(), self.at.transport());
         let segment = self.frame.bytes().get(usize::from(transport)..)?;
-        if transport == network || self.at.is_datagram() { None } else { FixedHeader::of(segment) }
+        if transport == network || !self.at.is_plain() { None } else { FixedHeader::of(segment) }
     }
 
     /// The flow, VLANs included; `None` where [`Single::offsets`] is.

@@ -236,10 +236,10 @@ impl<B: AsRef<[u8]>> Store<B> {
             if let Ready::Aggregate(place) = *ready {
                 let (held, header) =
                     (&self.held[usize::from(place)], &mut headers[usize::from(place)]);
-                if held.at.is_datagram() {
-                    header.write_of_datagrams(&self.slots, held, form);
-                } else {
+                if held.at.is_plain() {
                     header.write(&Merge::new(&self.slots, held), form);
+                } else {
+                    header.write_unusual(&self.slots, held, form);
                 }
             }
         }

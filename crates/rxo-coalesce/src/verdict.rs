@@ -8,6 +8,7 @@ use core::ops::Range;
 use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{IpVersion, TcpFlags};
 
+use crate::single::Starts;
 use crate::{
     AckRule, BypassReason, Candidate, FlushReason, Held, IdPattern, OptionRule, PayloadRule,
     Policy, PshRule, WindowRule,
@@ -54,10 +55,16 @@ pub fn verdict(
     };
     match mismatch(held, last, candidate, policy) {
         None => Verdict::Append(close_after(held, candidate, policy)),
-        Some(flush) => match alone(candidate, policy) {
-            Ok(close) => Verdict::FlushThenStart(flush, close),
-            Err(reason) => Verdict::FlushThenBypass(flush, reason),
-        },
+        Some(flush) => apart(flush, candidate, policy),
+    }
+}
+
+/// The verdict on a candidate before which what is held is delivered, for this reason.
+#[inline(always)]
+pub(crate) fn apart(flush: FlushReason, candidate: &Candidate<'_>, policy: &Policy) -> Verdict {
+    match alone(candidate, policy) {
+        Ok(close) => Verdict::FlushThenStart(flush, close),
+        Err(reason) => Verdict::FlushThenBypass(flush, reason),
     }
 }
 
@@ -194,7 +201,8 @@ fn transport(
     }
 }
 
-/// What must be equal byte for byte below TCP: link header and extension headers.
+/// What must be equal byte for byte below TCP: link header and extension headers. The headers of a tunnel are
+/// [`tunnels`](crate::tunnels)'s to compare.
 #[inline]
 pub(crate) fn link_bytes(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Option<FlushReason> {
     let (held, next) = (last, candidate);
@@ -202,7 +210,7 @@ pub(crate) fn link_bytes(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Opt
     let differ = |range: Range<usize>| last.bytes.get(range.clone()) != candidate.bytes.get(range);
     if (next.at.network, next.at.transport) != (held.at.network, held.at.transport)
         || candidate.vlan != last.vlan
-        || differ(0..network)
+        || (differ(0..network) && !Starts::at(next.at).is_in_tunnel())
     {
         return Some(FlushReason::Link);
     }

@@ -70,6 +70,9 @@ fn random_scripts_meet_every_reason_and_aggregates_enough() {
     }
     let (frames, merged) = (sum(&data, &|of| of.frames), sum(&data, &|of| of.aggregated_segments));
     assert!(merged * 4 > frames, "only {merged} of {frames} frames are merged");
+    let (inside, made) =
+        (sum(&data, &|of| of.tunnelled), sum(&data, &|of| of.tunnelled_deliveries));
+    assert!(inside > 3_000 && made * 3 < inside * 2, "of {inside} in tunnels {made} are left");
     let (frames, merged) = (sum(&acks, &|of| of.pure_acks()), sum(&acks, &|of| of.aggregated_acks));
     assert!(merged * 5 > frames, "only {merged} of {frames} pure ACKs are aggregated");
 }

@@ -4,6 +4,7 @@ use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
 
 use crate::checksum::Sum;
+use crate::tunnel::Tunnel;
 use crate::{ETHERNET_HEADER_BYTES, Offsets, ethernet};
 
 /// One direction of a connection: addresses, ports and VLANs. 40 bytes, compared as five words.
@@ -35,6 +36,10 @@ const MAPPED: u64 = (0xffff_u32.to_be() as u64) << 32;
 const DEVICE_VLAN: u32 = 1 << 31;
 /// One more in the number of tags.
 const ONE_TAG: u32 = 1 << 24;
+/// Tells a flow inside a tunnel, whose network then stands where VLANs do.
+const IN_TUNNEL: u32 = 1 << 30;
+/// Tells Geneve from VXLAN there.
+const IN_GENEVE: u32 = 1 << 29;
 
 impl FlowKey {
     /// The key of no flow.
@@ -163,6 +168,26 @@ impl FlowKey {
             self.words[4] = Self::tail(self.ports(), (vlan & !DEVICE_VLAN) + ONE_TAG);
         }
         self
+    }
+
+    /// The same flow inside a tunnel, in the network of this 24-bit identifier. It takes the place of the VLANs: keys do
+    /// not tell those of the inner or the outer frame, nor the tunnel's own addresses and ports.
+    #[inline]
+    #[must_use]
+    pub const fn in_tunnel(mut self, tunnel: Tunnel, network: u32) -> Self {
+        let kind = match tunnel {
+            Tunnel::Vxlan => IN_TUNNEL,
+            Tunnel::Geneve => IN_TUNNEL | IN_GENEVE,
+        };
+        self.words[4] = Self::tail(self.ports(), kind | network & 0x00ff_ffff);
+        self
+    }
+
+    /// Whether this is a flow inside a tunnel.
+    #[inline]
+    #[must_use]
+    pub const fn is_in_tunnel(&self) -> bool {
+        (self.words[4] >> 32) as u32 & (DEVICE_VLAN | IN_TUNNEL) == IN_TUNNEL
     }
 
     /// The key that all flows between these two hosts, in this direction and on these VLANs, have in

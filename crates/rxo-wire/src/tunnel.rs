@@ -17,8 +17,11 @@
 //! # Contract
 //! Nothing here allocates or panics, and only headers are read. One tunnel is looked into, not a tunnel in a tunnel.
 
+use crate::checksum::{Sum, pseudo_header};
 use crate::parse::{parse_v4, parse_v6};
-use crate::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, Offsets, Parsed, Transport, VlanStack, ethernet};
+use crate::{
+    ETHERTYPE_IPV4, ETHERTYPE_IPV6, Offsets, PROTOCOL_UDP, Parsed, Transport, VlanStack, ethernet,
+};
 
 /// A packet that a tunnel's packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,16 +83,34 @@ impl Tunnel {
 
     /// The packet inside the datagram of this tunnel that `outer` says stands in `frame`. `None` if the tunnel's header
     /// is not as its RFC has it (reserved bits, OAM and critical options of Geneve among it), or what is inside is no
-    /// IP packet that can be read.
+    /// IP packet that can be read. The inner flow key says that it is of a tunnel, and of which network.
     #[must_use]
     pub fn inside(self, frame: &[u8], outer: &Parsed) -> Option<Inside> {
         let at = outer.at.payload as usize;
         let header: &[u8; 8] = frame.get(at..outer.at.end as usize)?.first_chunk()?;
-        let header_bytes = match self {
-            Self::Vxlan => (header[0] == VXLAN_HAS_VNI).then_some(8)?,
-            Self::Geneve => geneve(header).filter(|_| header[1] & GENEVE_ODD == 0)?.0,
+        let start = match self {
+            Self::Vxlan => (header[0] == VXLAN_HAS_VNI).then_some((8, Begins::Ethernet))?,
+            Self::Geneve => geneve(header).filter(|_| header[1] & GENEVE_ODD == 0)?,
         };
-        read(frame, outer, (at + header_bytes, Begins::Ethernet))
+        let mut inside = read(frame, outer, (at + start.0, start.1))?;
+        let network = u32::from_be_bytes([0, header[4], header[5], header[6]]);
+        inside.parsed.key = inside.parsed.key.in_tunnel(self, network);
+        Some(inside)
+    }
+}
+
+impl Inside {
+    /// Whether the checksum of the outer UDP header is right, provided that the inner one is: then the inner segment
+    /// adds up to nothing with its pseudo-header, and no payload need be read. Also if there is no checksum. `false` if
+    /// the tunnel is not over UDP. `frame` and `outer` are those that this was read from.
+    #[must_use]
+    pub fn outer_checksum_holds(&self, frame: &[u8], outer: &Parsed) -> bool {
+        let Carrier::Udp { has_checksum } = self.carrier else { return false };
+        let Some(protocol) = self.parsed.transport.protocol() else { return !has_checksum };
+        let headers = frame.get(outer.at.transport as usize..self.parsed.at.transport as usize);
+        let inner = pseudo_header(&self.parsed.key, protocol, self.parsed.at.segment_bytes());
+        let around = pseudo_header(&outer.key, PROTOCOL_UDP, outer.at.segment_bytes());
+        !has_checksum || headers.is_some_and(|it| (around + Sum::of(it) - inner).is_valid())
     }
 }
 
@@ -192,6 +213,9 @@ fn read(frame: &[u8], outer: &Parsed, (at, begins): Start) -> Option<Inside> {
         Begins::Ip => (at, VlanStack::default()),
         Begins::Ethernet => {
             let link = ethernet::read(body.get(at..)?).ok()?;
+            if !matches!(link.ethertype, ETHERTYPE_IPV4 | ETHERTYPE_IPV6) {
+                return None;
+            }
             (at + link.network, link.vlans)
         }
     };

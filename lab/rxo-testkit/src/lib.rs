@@ -30,7 +30,7 @@ pub mod script;
 pub mod sender;
 pub mod workload;
 
-pub use packet::{Packet, arp, seg, udp};
+pub use packet::{Outer, Packet, arp, geneve, seg, udp, vxlan};
 pub use payload::stream_byte;
 pub use random::Random;
 pub use script::{Script, Setup, Step};

@@ -61,7 +61,9 @@ impl<B: FrameBuffer> Engine<B> {
     #[inline(always)]
     pub(super) fn note_unheld(&mut self, segment: &Segment, verdict: Verdict) {
         if segment.kind() == Kind::Data {
-            self.memory.raise(segment.acks.flow, segment.acks.said.ack);
+            if !self.memory.is_off() && segment.at.is_plain() {
+                self.memory.raise(segment.acks.flow, segment.acks.said.ack);
+            }
         } else if verdict == Verdict::Bypass(BypassReason::FirstAck) {
             self.memory.remember(segment.acks.flow, segment.acks.said);
         }

@@ -9,6 +9,7 @@ use rxo_frame::{Frame, FrameBuffer, Instant};
 use rxo_wire::{FlowHash, FlowKey};
 
 use super::Engine;
+use super::tunnels::hosts;
 use crate::held::Segment;
 use crate::pairs::Met;
 use crate::reason::Reach;
@@ -143,7 +144,10 @@ impl<B: FrameBuffer> Engine<B> {
         match reason.reach() {
             Reach::Nothing => {}
             Reach::Flow => self.flush_flow(key),
-            Reach::Addresses => self.flush_addresses(key, slot),
+            Reach::Addresses => {
+                self.flush_tunnels(slot);
+                self.flush_addresses(key, slot);
+            }
         }
     }
 
@@ -156,30 +160,31 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Flushes every flow between these addresses, for the frame in `slot`, which may belong to any of
-    /// them. Looks at no other flow but those that are new since the last time.
+    /// them; of a flow inside a tunnel, every flow inside one. Looks at no other flow but those that are new since the last time.
     pub(super) fn flush_addresses(&mut self, key: &FlowKey, slot: u32) {
         if self.table.is_empty() {
             return;
         }
-        let (pair, hasher) = (self.pair(key), self.hasher);
+        let (meant, hasher) = (hosts(key), self.hasher);
+        let pair = hasher.hash(&meant);
         let Store { pairs, slots: Slots { links, .. }, held, marks, .. } = &mut self.store;
         let from = core::mem::replace(&mut marks.pairs, slot);
         for place in links.all_used_between(from, slot) {
-            pairs.note(place, hasher.hash(&held[usize::from(place)].key.without_ports()));
+            pairs.note(place, hasher.hash(&hosts(&held[usize::from(place)].key)));
         }
         pairs.search(pair, |place| {
             let held = &held[usize::from(place)];
             let tail = held.chain.tail;
             if tail >= slot || !links.is_last_of(tail, place) {
                 Met::Gone
-            } else if held.key.has_addresses_of(key) {
+            } else if hosts(&held.key) == meant {
                 Met::Meant(tail)
             } else {
                 Met::Other(tail)
             }
         });
         while let Some(place) = self.store.pairs.next_found() {
-            let is_meant = self.store.held[usize::from(place)].key.has_addresses_of(key);
+            let is_meant = hosts(&self.store.held[usize::from(place)].key) == meant;
             let reason = if is_meant { FlushReason::Order } else { FlushReason::Collision };
             self.flush_held(place, reason, self.now);
         }

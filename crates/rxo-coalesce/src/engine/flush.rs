@@ -64,7 +64,7 @@ impl<B: FrameBuffer> Engine<B> {
             } else {
                 self.counters.flush_one(&mut tally, held.segments, held_ns);
             }
-            if ACKS && !self.memory.is_off() && !held.at.is_datagram() {
+            if ACKS && !self.memory.is_off() && held.at.is_plain() {
                 acks.into_iter().for_each(|acks| self.memory.note(acks));
             }
         });
@@ -124,7 +124,7 @@ impl<B: FrameBuffer> Engine<B> {
         } else {
             self.counters.flush(reason, held.segments, held_ns);
         }
-        if !self.memory.is_off() && !held.at.is_datagram() {
+        if !self.memory.is_off() && held.at.is_plain() {
             self.memory.note(&self.store.acks[usize::from(place)]);
         }
         self.store.ready_held(place, reason);

@@ -4,6 +4,7 @@
 //! * `expected`, `plain`, `rules`: the tiers, the fastest first.
 //! * `in_turn`: data and pure ACKs in turn, by the first two tiers at once.
 //! * `datagrams`: UDP, by all three tiers.
+//! * `tunnels`: TCP inside tunnels, by the rules.
 //! * `alone`: a segment that nothing can join.
 //! * `apply`: what a verdict does.
 //! * `acks`: what is remembered of what flows acknowledged.
@@ -23,6 +24,7 @@ mod in_turn;
 mod plain;
 mod rules;
 mod take;
+mod tunnels;
 
 use alloc::vec::Vec;
 
@@ -70,6 +72,8 @@ pub struct Engine<B> {
     plain_payload_bytes: u32,
     /// Whether the policy coalesces UDP.
     takes_datagrams: bool,
+    /// Whether it coalesces inside tunnels.
+    takes_tunnels: bool,
     /// Polls ended since the last flush of all.
     polls: u32,
     /// Packets until the next flush of all.
@@ -115,6 +119,7 @@ impl<B: FrameBuffer> Engine<B> {
             ack_limit: policy.ack_limit(),
             plain_payload_bytes: plain_payload(policy),
             takes_datagrams: policy.takes_datagrams(),
+            takes_tunnels: policy.takes_tunnels(),
             polls: 0,
             packets_left: packet_window(policy.hold),
             oldest_arrival: Instant::ZERO,

@@ -23,13 +23,19 @@ impl<B: FrameBuffer> Engine<B> {
     pub(super) fn take_by_rules(&mut self, batch: Batch<'_, B>, slot: u32) -> u32 {
         let frame = batch.frame(slot);
         let place = match self.read(frame.bytes()) {
-            Ok(parsed) => match self.judge(frame, &parsed) {
-                Ok(candidate) => self.join(batch, slot, (&parsed, &candidate)),
-                Err(reason) => {
-                    self.bypass(frame, slot, &parsed, reason);
-                    None
+            Ok(parsed) => {
+                if let Some(tunnel) = self.tunnel_of(&parsed) {
+                    self.take_tunnelled(batch, slot, &parsed, tunnel);
+                    return slot + 1;
                 }
-            },
+                match self.judge(frame, &parsed) {
+                    Ok(candidate) => self.join(batch, slot, (&parsed, &candidate)),
+                    Err(reason) => {
+                        self.bypass(frame, slot, &parsed, reason);
+                        None
+                    }
+                }
+            }
             Err(unparsed) => {
                 self.bypass_unparsed(frame, slot, unparsed);
                 None
@@ -164,7 +170,13 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Delivers a frame untouched, after whatever of its flow is held.
-    fn bypass(&mut self, frame: &Frame<B>, slot: u32, parsed: &Parsed, reason: BypassReason) {
+    pub(super) fn bypass(
+        &mut self,
+        frame: &Frame<B>,
+        slot: u32,
+        parsed: &Parsed,
+        reason: BypassReason,
+    ) {
         if !self.is_idle() || !self.memory.is_off() {
             let key = flow_key(parsed.key, frame);
             self.make_way(reason, &key, slot);
@@ -175,6 +187,7 @@ impl<B: FrameBuffer> Engine<B> {
 
     fn bypass_unparsed(&mut self, frame: &Frame<B>, slot: u32, unparsed: Unparsed) {
         if let Some(addresses) = unparsed.addresses {
+            self.flush_tunnels(slot);
             self.flush_addresses(&flow_key(addresses, frame), slot);
         }
         let reason = match unparsed.why {

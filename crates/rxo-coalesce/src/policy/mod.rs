@@ -76,6 +76,8 @@ pub struct Policy {
     pub sack_superset: bool,
     /// Whether UDP datagrams are coalesced.
     pub udp: UdpRule,
+    /// Whether TCP inside tunnels is coalesced.
+    pub tunnels: TunnelRule,
     /// Whether equal IPv6 extension headers may be merged.
     pub extension_headers: bool,
     /// How long a segment may be held.
@@ -195,6 +197,20 @@ pub enum UdpRule {
     Auto,
 }
 
+/// Whether TCP inside the datagrams of VXLAN and Geneve is coalesced, as Linux does it: the fields that name something
+/// of TCP apply to the inner headers, `max_bytes` to the outer packet, and the headers around are equal but in what
+/// follows from the one before. Pure ACKs inside tunnels are delivered as they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TunnelRule {
+    /// Packets of tunnels are delivered as they come.
+    Off,
+    /// TCP inside them is coalesced. The sink must be able to segment it (`VIRTIO_NET_F_GUEST_UDP_TUNNEL_GSO`).
+    On,
+    /// [`TunnelRule::On`] where the sink can segment it, otherwise [`TunnelRule::Off`]. Whoever knows the sink decides;
+    /// an engine that gets this coalesces none.
+    Auto,
+}
+
 /// How long segments are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
@@ -254,11 +270,11 @@ impl Policy {
     }
 
     /// The most that `max_bytes` may be. Only a receiver of records does without the length in the merged IP header,
-    /// and datagrams have no records.
+    /// and neither datagrams nor tunnels have records.
     #[must_use]
     pub const fn most_bytes(&self) -> u32 {
-        match (self.needs_records, self.udp) {
-            (true, UdpRule::Off) => MOST_RECORDED_BYTES,
+        match (self.needs_records, self.udp, self.tunnels) {
+            (true, UdpRule::Off, TunnelRule::Off) => MOST_RECORDED_BYTES,
             _ => MOST_IP_BYTES,
         }
     }
@@ -309,6 +325,23 @@ impl Policy {
     pub const fn with_udp_if(mut self, can_segment: bool) -> Self {
         if matches!(self.udp, UdpRule::Auto) {
             self.udp = if can_segment { UdpRule::Equal } else { UdpRule::Off };
+        }
+        self
+    }
+
+    /// Whether TCP inside tunnels is coalesced.
+    #[must_use]
+    #[inline(always)]
+    pub const fn takes_tunnels(&self) -> bool {
+        self.coalesce && matches!(self.tunnels, TunnelRule::On)
+    }
+
+    /// This policy for a sink that can segment TCP inside tunnels, or for one that cannot: decides
+    /// [`TunnelRule::Auto`] and changes nothing else.
+    #[must_use]
+    pub const fn with_tunnels_if(mut self, can_segment: bool) -> Self {
+        if matches!(self.tunnels, TunnelRule::Auto) {
+            self.tunnels = if can_segment { TunnelRule::On } else { TunnelRule::Off };
         }
         self
     }

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::{
     AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule,
-    UdpRule, WindowRule,
+    TunnelRule, UdpRule, WindowRule,
 };
 
 const MAX_PACKET_BYTES: u32 = 65_535;
@@ -35,6 +35,7 @@ const INET_LRO: Policy = Policy {
     keep_every: 64,
     sack_superset: false,
     udp: UdpRule::Off,
+    tunnels: TunnelRule::Off,
     extension_headers: false,
     hold: Hold::EndOfPoll,
     max_hold: MAX_HOLD,
@@ -68,6 +69,7 @@ impl Policy {
         policy.paper = "the baseline of every comparison";
         policy.coalesce = false;
         policy.udp = UdpRule::Off;
+        policy.tunnels = TunnelRule::Off;
         policy
     }
 
@@ -90,6 +92,7 @@ impl Policy {
             zero_echo: true,
             payload: PayloadRule::SameThenShorter,
             udp: UdpRule::Auto,
+            tunnels: TunnelRule::Auto,
             extension_headers: true,
             ..INET_LRO
         }

@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use super::{
     AUTO_POLLS, AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule,
-    PureAckRule, UdpRule, WindowRule,
+    PureAckRule, TunnelRule, UdpRule, WindowRule,
 };
 
 /// No profile has this name.
@@ -151,10 +151,12 @@ const PURE_ACKS: &[(&str, PureAckRule)] = &[
 
 const UDP: &[(&str, UdpRule)] =
     &[("off", UdpRule::Off), ("equal", UdpRule::Equal), ("auto", UdpRule::Auto)];
+const TUNNELS: &[(&str, TunnelRule)] =
+    &[("off", TunnelRule::Off), ("on", TunnelRule::On), ("auto", TunnelRule::Auto)];
 
 const KEYS: &str = "the settings are coalesce, max_segments, max_bytes, buffer_bytes, flows, ack, \
                     window, options, psh, fin, ece, ce, needs_df, zero_echo, payload, pure_acks, max_acks, keep_every, \
-                    sack_superset, udp, extension_headers, hold, max_hold";
+                    sack_superset, udp, tunnels, extension_headers, hold, max_hold";
 
 /// The setting of a field that is one of several words.
 macro_rules! words {
@@ -201,6 +203,11 @@ const SETTINGS: &[Setting] = &[
     number!(keep_every, 1, u16::MAX, "a number from 1 to 65535 (1 keeps every pure ACK)"),
     words!(sack_superset, SWITCH, "yes or no"),
     words!(udp, UDP, "off, equal or auto (equal where the receiver can segment UDP)"),
+    words!(
+        tunnels,
+        TUNNELS,
+        "off, on or auto (on where the receiver can segment TCP inside tunnels)"
+    ),
     words!(extension_headers, SWITCH, "yes or no"),
     Setting {
         name: "hold",

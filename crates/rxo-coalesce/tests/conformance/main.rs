@@ -17,6 +17,7 @@ mod mistakes;
 mod offload;
 mod papers;
 mod told;
+mod tunnels;
 
 use rxo_testkit::promise::{Observed, check_promises, matches_the_oracle};
 use rxo_testkit::script::{Form, Script, Setup, Step};

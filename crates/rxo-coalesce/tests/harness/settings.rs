@@ -1,6 +1,8 @@
 //! A script's set-up in the engine's types.
 
-use rxo_coalesce::{CeRule, ChecksumForm, Config, EceRule, Hold, Policy, PureAckRule, UdpRule};
+use rxo_coalesce::{
+    CeRule, ChecksumForm, Config, EceRule, Hold, Policy, PureAckRule, TunnelRule, UdpRule,
+};
 use rxo_testkit::oracle::{HoldRule, PureAcks};
 use rxo_testkit::script::{Form, Setup};
 
@@ -21,6 +23,10 @@ pub(crate) fn config(setup: &Setup) -> Config {
     policy.udp = setup.udp.map_or(policy.udp, |merges| match merges {
         true => UdpRule::Equal,
         false => UdpRule::Off,
+    });
+    policy.tunnels = setup.tunnels.map_or(policy.tunnels, |merges| match merges {
+        true => TunnelRule::On,
+        false => TunnelRule::Off,
     });
     policy.ce = setup.merges_ce.map_or(policy.ce, |merges| match merges {
         true => CeRule::Equal,

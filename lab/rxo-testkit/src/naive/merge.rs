@@ -34,18 +34,24 @@ pub fn merge(first: &[u8], segments: &[Segment], field: ChecksumField) -> Vec<u8
     if head.udp_length.is_none() {
         merge_tcp(&mut packet, segments);
     }
-    write_lengths(&mut packet, head);
-    match field {
-        ChecksumField::Seed => {
-            let (start, at) = (head.transport_at, checksum_at(head));
-            let bytes = packet.len() - start;
-            let seed = pseudo_header_sum(&head.ends.addresses, protocol(head), bytes);
-            packet[at..at + 2].copy_from_slice(&seed.to_be_bytes());
+    let outer = head.outer.as_ref().map(|outer| &outer.segment);
+    [Some(head), outer].into_iter().flatten().for_each(|shape| write_lengths(&mut packet, shape));
+    // The outer checksum covers the inner one.
+    for shape in [Some(head), outer.filter(|outer| outer.checksum != 0)].into_iter().flatten() {
+        match field {
+            ChecksumField::Seed => write_seed(&mut packet, shape),
+            ChecksumField::Complete => write_checksum(&mut packet, shape),
+            ChecksumField::Untouched => {}
         }
-        ChecksumField::Complete => write_checksum(&mut packet, head),
-        ChecksumField::Untouched => {}
     }
     packet
+}
+
+fn write_seed(packet: &mut [u8], shape: &Segment) {
+    let (start, at) = (shape.transport_at, checksum_at(shape));
+    let bytes = packet.len() - start;
+    let seed = pseudo_header_sum(&shape.ends.addresses, protocol(shape), bytes);
+    packet[at..at + 2].copy_from_slice(&seed.to_be_bytes());
 }
 
 fn merge_tcp(packet: &mut [u8], segments: &[Segment]) {
@@ -74,6 +80,27 @@ const fn protocol(shape: &Segment) -> u8 {
 /// ID counts up unless `fixed_id`. `shape` locates the headers of the packet.
 #[must_use]
 pub fn resegment(packet: &[u8], shape: &Segment, size: usize, fixed_id: bool) -> Vec<Vec<u8>> {
+    resegment_with(packet, shape, size, FixedIds { own: fixed_id, outer: false })
+}
+
+/// Which IPv4 IDs are the same in all segments.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedIds {
+    /// That of the headers before the segment.
+    pub own: bool,
+    /// That of the tunnel around them.
+    pub outer: bool,
+}
+
+/// As [`resegment`], also inside a tunnel.
+#[must_use]
+pub fn resegment_with(
+    packet: &[u8],
+    shape: &Segment,
+    size: usize,
+    fixed: FixedIds,
+) -> Vec<Vec<u8>> {
+    let outer = shape.outer.as_ref().map(|outer| &outer.segment);
     let (header, payload) = packet.split_at(shape.payload_at);
     let pieces = payload.chunks(size).count();
     let tcp = shape.transport_at;
@@ -87,13 +114,20 @@ pub fn resegment(packet: &[u8], shape: &Segment, size: usize, fixed_id: bool) ->
                 segment[tcp + 13] &= !FIN_AND_PSH;
             }
         }
-        if !shape.v6 && !fixed_id {
-            let at = shape.network_at + 4;
-            let id = u16::from_be_bytes([header[at], header[at + 1]]).wrapping_add(index as u16);
-            segment[at..at + 2].copy_from_slice(&id.to_be_bytes());
+        for (shape, fixed_id) in [(Some(shape), fixed.own), (outer, fixed.outer)] {
+            let Some(shape) = shape else { continue };
+            if !shape.v6 && !fixed_id {
+                let at = shape.network_at + 4;
+                let id = u16::from_be_bytes([header[at], header[at + 1]]);
+                let id = id.wrapping_add(index as u16);
+                segment[at..at + 2].copy_from_slice(&id.to_be_bytes());
+            }
+            write_lengths(&mut segment, shape);
         }
-        write_lengths(&mut segment, shape);
-        write_checksum(&mut segment, shape);
+        for shape in [Some(shape), outer.filter(|outer| outer.checksum != 0)].into_iter().flatten()
+        {
+            write_checksum(&mut segment, shape);
+        }
         segments.push(segment);
     }
     segments

@@ -2,6 +2,7 @@
 
 use rxo_frame::{Frame, LinkKind};
 
+use super::Outer;
 use super::checksum::{internet_checksum, transport_checksum};
 
 mod extensions;
@@ -33,6 +34,21 @@ pub enum Reading {
     Segment(Box<Segment>),
     /// A UDP datagram. Its fields of TCP are 0.
     Datagram(Box<Segment>),
+    /// A packet of a tunnel that carries no TCP segment; only [`super::read_inside`] looks into tunnels.
+    Tunnel(Box<Outer>, Content),
+}
+
+/// What a tunnel carries that is no TCP segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Something that cannot be read, or no IP packet. It may be of any flow.
+    Unreadable,
+    /// A fragment.
+    Fragment,
+    /// A packet with a header that we do not read.
+    Unknown,
+    /// A packet of another protocol than TCP.
+    Other,
 }
 
 /// Why a frame was not parsed to its end.
@@ -55,6 +71,8 @@ pub struct Ends {
     pub vlans: Vec<u16>,
     /// The VLAN identifier that the device removed.
     pub device_vlan: Option<u16>,
+    /// The port and the network of the tunnel, which stand for all VLANs.
+    pub tunnel: Option<(u16, u32)>,
 }
 
 /// The fields of a TCP segment, or of a UDP datagram.
@@ -115,6 +133,8 @@ pub struct Segment {
     pub transport_at: usize,
     /// Offset of the payload.
     pub payload_at: usize,
+    /// The packet around it, if it is inside a tunnel. Offsets count from the start of the whole frame.
+    pub outer: Option<Box<Outer>>,
 }
 
 impl Segment {
@@ -178,7 +198,7 @@ pub fn read<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Reading {
         // third tags are one flow but never merge, because their link headers differ.
         *third = 0;
     }
-    let ends = Ends { vlans, device_vlan, addresses: Vec::new() };
+    let ends = Ends { vlans, device_vlan, ..Ends::default() };
     let reading = match version {
         4 => read_v4(bytes, network_at, ends),
         _ => read_v6(bytes, network_at, ends),

@@ -94,7 +94,12 @@ pub(super) fn link(segment: &Segment) -> impl PartialEq + use<'_> {
 /// The ID stays or counts, as the second segment decided; it stays only with DF.
 fn id_follows<B>(held: &[(&Frame<B>, &Segment)], next: &Segment) -> bool {
     let ids: Vec<u16> = held.iter().map(|(_, segment)| segment.id).chain([next.id]).collect();
-    let fixed = ids.windows(2).all(|pair| pair[1] == pair[0]) && next.dont_fragment;
+    run_on(&ids, next.dont_fragment)
+}
+
+/// Whether all IDs are the same, with DF, or each is one more.
+pub(super) fn run_on(ids: &[u16], has_df: bool) -> bool {
+    let fixed = ids.windows(2).all(|pair| pair[1] == pair[0]) && has_df;
     let counts = ids.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1));
     fixed || counts
 }

@@ -9,6 +9,7 @@ mod acks;
 mod auto;
 mod differ;
 mod due;
+mod inside;
 mod memory;
 mod options;
 mod refuse;
@@ -24,7 +25,7 @@ pub use due::{Due, Why};
 use rules::Psh;
 pub use rules::{HoldRule, PureAcks, Rules};
 
-use crate::naive::{Ends, Fault, Reading, Segment, read};
+use crate::naive::{Content, Ends, Fault, Reading, Segment};
 use crate::script::{Script, Step};
 
 /// The numbers of the frames that a flow holds.
@@ -62,7 +63,7 @@ struct Oracle<'a> {
 impl<'a> Oracle<'a> {
     fn new(script: &'a Script) -> Self {
         let frames = script.frames();
-        let readings = frames.iter().map(|frame| read(frame, script.setup.link)).collect();
+        let readings = (0..frames.len()).map(|index| script.reading(index)).collect();
         Self {
             script,
             rules: script.setup.rules(),
@@ -177,12 +178,17 @@ impl<'a> Oracle<'a> {
             Reading::Nothing(fault) => self.pass(index, name_of(fault)),
             Reading::OtherProtocol => self.pass(index, "not_tcp"),
             Reading::Addresses(ends, fault) => {
+                self.flush_tunnels();
                 self.flush_ends(&ends);
                 self.pass(index, name_of(fault));
             }
             Reading::Fragment(ends) => self.take_hidden(index, &ends, "fragment"),
             Reading::Unknown(ends) => self.take_hidden(index, &ends, "unknown_header"),
-            Reading::Segment(segment) => self.take_segment(index, &segment),
+            Reading::Tunnel(outer, content) => self.take_tunnel(index, &outer, content),
+            Reading::Segment(segment) => match &segment.outer {
+                Some(outer) => self.take_inside(index, &segment, outer),
+                None => self.take_segment(index, &segment),
+            },
             Reading::Datagram(segment) if self.rules.udp && self.rules.coalesce => {
                 self.take_segment(index, &segment);
             }
@@ -192,6 +198,7 @@ impl<'a> Oracle<'a> {
 
     /// Takes what may hide a segment of any flow between its ends, and say anything for it.
     fn take_hidden(&mut self, index: usize, ends: &Ends, reason: &'static str) {
+        self.flush_tunnels();
         self.flush_ends(ends);
         self.memory.doubt(ends);
         self.pass(index, reason);
@@ -210,6 +217,7 @@ impl<'a> Oracle<'a> {
             None => self.take_data(index, segment),
             // What changed the bytes may have changed the ports.
             Some(reason @ ("bad_ip_checksum" | "bad_tcp_checksum" | "bad_udp_checksum")) => {
+                self.flush_tunnels();
                 self.flush_ends(&segment.ends);
                 self.pass(index, reason);
             }
@@ -247,7 +255,10 @@ impl<'a> Oracle<'a> {
         let goes_as_it_is = self.rules.psh == Psh::ClosesAloneAsIs && group.is_empty();
         if goes_as_it_is && segment.flags & refuse::PSH != 0 {
             self.pass(index, "psh_alone");
-            return self.memory.other(segment);
+            if segment.outer.is_none() {
+                self.memory.other(segment);
+            }
+            return;
         }
         group.push(index);
         let segments: Vec<&Segment> = group.iter().map(|index| self.segment(*index)).collect();
@@ -338,7 +349,7 @@ impl<'a> Oracle<'a> {
 
     fn flush(&mut self, group: Group, reason: &'static str) {
         let last = self.segment(group[group.len() - 1]).clone();
-        if last.udp_length.is_none() {
+        if last.udp_length.is_none() && last.outer.is_none() {
             self.memory.delivered(&last);
         }
         self.out.push(Due { frames: group, why: Why::Flush(reason) });
@@ -364,6 +375,7 @@ impl<'a> Oracle<'a> {
             return differ::datagram_difference(&held, self.frames[index], next, &self.rules);
         }
         differ::difference(&held, self.frames[index], next, &self.rules)
+            .or_else(|| self.difference_around(group, next))
     }
 
     fn segment(&self, index: usize) -> &Segment {
@@ -382,6 +394,24 @@ const fn name_of(fault: Fault) -> &'static str {
     }
 }
 
+/// Whether the order of two frames must be kept because one of them is inside a tunnel, or may be. `None` if both are
+/// segments of a tunnel, or neither is in one.
+fn are_related_in_tunnels(earlier: &Reading, later: &Reading) -> Option<bool> {
+    let is_segment =
+        |reading: &Reading| matches!(reading, Reading::Segment(it) if it.outer.is_some());
+    let may_hide = |reading: &Reading| match reading {
+        Reading::Tunnel(_, content) => *content != Content::Other,
+        Reading::Fragment(_) | Reading::Unknown(_) | Reading::Addresses(..) => true,
+        _ => false,
+    };
+    match (is_segment(earlier), is_segment(later)) {
+        (true, true) => None,
+        (true, false) => Some(may_hide(later)),
+        (false, true) => Some(may_hide(earlier)),
+        (false, false) => None,
+    }
+}
+
 /// Whether the order of two frames, as read, must be kept.
 #[must_use]
 pub fn are_related<'a>(earlier: &'a Reading, later: &'a Reading) -> bool {
@@ -391,9 +421,12 @@ pub fn are_related<'a>(earlier: &'a Reading, later: &'a Reading) -> bool {
                 Some(ends)
             }
             Reading::Segment(segment) | Reading::Datagram(segment) => Some(&segment.ends),
-            Reading::Nothing(_) | Reading::OtherProtocol => None,
+            Reading::Nothing(_) | Reading::OtherProtocol | Reading::Tunnel(..) => None,
         }
     };
+    if let Some(are_related) = are_related_in_tunnels(earlier, later) {
+        return are_related;
+    }
     // Whatever their ports, no receiver compares the order of one with that of the other.
     let (is_udp, is_tcp) = (
         |reading: &Reading| matches!(reading, Reading::Datagram(_)),

@@ -26,13 +26,13 @@ const LONGEST_HEADER: usize = 192;
 /// A rule's name, and whether a segment breaks it.
 type Rule = (&'static str, bool);
 
-fn first_broken(rules: &[Rule]) -> Option<&'static str> {
+pub(super) fn first_broken(rules: &[Rule]) -> Option<&'static str> {
     rules.iter().find(|(_, is_broken)| *is_broken).map(|(name, _)| *name)
 }
 
 /// Whether the rules for pure ACKs judge this segment.
 pub(super) fn is_ack(segment: &Segment, rules: &Rules) -> bool {
-    rules.ack_limit() >= 2 && segment.payload.is_empty()
+    rules.ack_limit() >= 2 && segment.payload.is_empty() && segment.outer.is_none()
 }
 
 /// Why a segment may not be coalesced with anything; `None` when it may.
@@ -60,7 +60,7 @@ pub(super) fn refusal<B>(
 }
 
 /// Whether something is to be completed that is not the segment's own checksum.
-fn is_elsewhere(status: ChecksumStatus, segment: &Segment) -> bool {
+pub(super) fn is_elsewhere(status: ChecksumStatus, segment: &Segment) -> bool {
     let field = if segment.udp_length.is_some() { 6 } else { 16 };
     let own = ChecksumStatus::Partial { start: segment.transport_at as u16, offset: field };
     matches!(status, ChecksumStatus::Partial { .. }) && status != own
@@ -70,7 +70,7 @@ pub(super) fn is_intact<B>(frame: &Frame<B>, segment: &Segment, trusts: bool) ->
     trusts || frame.checksum.is_trusted() || segment.checksum_ok
 }
 
-fn ip_header(segment: &Segment, rules: &Rules) -> Option<&'static str> {
+pub(super) fn ip_header(segment: &Segment, rules: &Rules) -> Option<&'static str> {
     let has_any = if segment.v6 { segment.between.len() > 1 } else { !segment.between.is_empty() };
     let may_have = segment.v6 && rules.merges_extensions && segment.payload_at <= LONGEST_HEADER;
     first_broken(&[
@@ -94,7 +94,7 @@ fn datagram_header(segment: &Segment, rules: &Rules) -> Option<&'static str> {
     ])
 }
 
-fn data_header(segment: &Segment, rules: &Rules) -> Option<&'static str> {
+pub(super) fn data_header(segment: &Segment, rules: &Rules) -> Option<&'static str> {
     let has = |flag| segment.flags & flag != 0;
     let is_empty = segment.payload.is_empty();
     first_broken(&[
@@ -135,7 +135,7 @@ fn ack_header(segment: &Segment, rules: &Rules) -> Option<&'static str> {
     .or_else(|| acks::refused_options(segment, rules))
 }
 
-const fn is_marked_ce(segment: &Segment) -> bool {
+pub(super) const fn is_marked_ce(segment: &Segment) -> bool {
     segment.traffic_class & CE == CE
 }
 

@@ -39,6 +39,8 @@ pub struct Rules {
     pub(crate) sack_superset: bool,
     /// Whether UDP datagrams of equal size join.
     pub(crate) udp: bool,
+    /// Whether TCP joins inside tunnels.
+    pub(crate) tunnels: bool,
 }
 
 /// What becomes of pure ACKs.
@@ -129,6 +131,7 @@ impl Rules {
             keep_every: 64,
             sack_superset: false,
             udp: false,
+            tunnels: false,
         };
         match policy {
             "inet-lro" => inet_lro,
@@ -198,6 +201,12 @@ impl Rules {
             merges_extensions: true,
             ..inet_lro
         }
+    }
+
+    /// Whether tunnels are looked into.
+    #[must_use]
+    pub fn looks_inside(&self) -> bool {
+        self.coalesce && self.tunnels
     }
 
     /// How many pure ACKs one delivery may have; below 2 none are aggregated.

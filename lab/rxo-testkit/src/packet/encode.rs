@@ -14,15 +14,28 @@ impl Packet {
     /// The bytes of the frame, without the device's metadata.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.transport_at() + 60 + self.len);
+        let mut out = match &self.outer {
+            None => self.own_bytes(),
+            Some(outer) => {
+                let inner = Self { link: LinkKind::Ethernet, outer: None, ..self.clone() };
+                let complete = Self { status: ChecksumStatus::Unknown, ..inner.clone() };
+                outer.wrap(&inner.own_bytes(), &complete.own_bytes(), self.link)
+            }
+        };
+        out.resize(out.len().max(self.pad_to), self.padding);
+        out.truncate(out.len().saturating_sub(self.cut));
+        out
+    }
+
+    /// The bytes without a tunnel, padding, or anything cut.
+    fn own_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.own_transport_at() + 60 + self.len);
         self.write_link(&mut out);
         match (self.body, self.v6) {
             (Body::Arp, _) => out.extend_from_slice(&arp_request()),
             (_, false) => self.write_v4(&mut out),
             (_, true) => self.write_v6(&mut out),
         }
-        out.resize(out.len().max(self.pad_to), self.padding);
-        out.truncate(out.len().saturating_sub(self.cut));
         out
     }
 
@@ -55,9 +68,20 @@ impl Packet {
         }
     }
 
-    /// Offset of the transport header, in bytes from the start of the frame.
+    /// Offset of the transport header, in bytes from the start of the frame. Of a packet inside a tunnel it is the inner
+    /// one.
     #[must_use]
     pub fn transport_at(&self) -> usize {
+        match &self.outer {
+            None => self.own_transport_at(),
+            Some(outer) => {
+                let inner = Self { link: LinkKind::Ethernet, outer: None, ..self.clone() };
+                outer.bytes(self.link) + inner.own_transport_at()
+            }
+        }
+    }
+
+    fn own_transport_at(&self) -> usize {
         let link = match self.link {
             LinkKind::Ethernet => 14 + 4 * self.tags.len(),
             LinkKind::RawIp => 0,

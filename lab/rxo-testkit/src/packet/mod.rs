@@ -7,9 +7,11 @@
 mod encode;
 mod ip;
 mod link;
+mod outer;
 mod tcp;
 mod udp;
 
+pub use outer::{Outer, geneve, vxlan};
 use rxo_frame::{ChecksumStatus, Gso, LinkKind};
 
 /// A frame under construction.
@@ -66,6 +68,8 @@ pub struct Packet {
     /// How far behind the transport header another checksum is to be completed instead, and in which field.
     pub(crate) elsewhere: Option<(u16, u16)>,
     pub(crate) gso: Option<Gso>,
+    /// The tunnel around it.
+    pub(crate) outer: Option<Outer>,
 }
 
 /// What a packet carries.
@@ -121,6 +125,7 @@ pub fn seg() -> Packet {
         status: ChecksumStatus::Unknown,
         elsewhere: None,
         gso: None,
+        outer: None,
     }
 }
 

@@ -1,10 +1,10 @@
 //! Checks that an aggregate says what its segments said.
 
-use rxo_frame::{ChecksumStatus, Frame, GsoKind};
+use rxo_frame::{ChecksumStatus, Frame, GsoKind, GsoTunnel, UdpTunnel};
 
 use super::{Merged, Observed, Record, Shown};
 use crate::Script;
-use crate::naive::{self, ChecksumField, Reading, Segment, checksum_at, merge, read};
+use crate::naive::{ChecksumField, FixedIds, Reading, Segment, checksum_at, merge, resegment_with};
 use crate::script::Form;
 
 /// Checks that header, payload, metadata and records of every aggregate are those of its segments.
@@ -27,7 +27,7 @@ pub fn aggregates_are_right(script: &Script, observed: &Observed) {
 }
 
 fn segments(script: &Script, shown: &Shown) -> Vec<Segment> {
-    let read = |index: &usize| match read(script.frame(*index), script.setup.link) {
+    let read = |index: &usize| match script.reading(*index) {
         Reading::Segment(segment) | Reading::Datagram(segment) => *segment,
         other => panic!("frame {index} was merged but is {other:?}"),
     };
@@ -48,6 +48,18 @@ fn sizes_are_right(merged: &Merged, segments: &[Segment]) {
     assert_eq!(merged.header_bytes, segments[0].payload_at);
     let gso = merged.gso.expect("an aggregate says how it is to be cut");
     assert_eq!((Some(usize::from(gso.size.get())), gso.kind, gso.ecn), (largest, kind, false));
+    assert_eq!(gso.tunnel, tunnel(&segments[0]));
+}
+
+/// The tunnel around a segment, as a sink is told of it.
+fn tunnel(segment: &Segment) -> Option<GsoTunnel> {
+    let outer = segment.outer.as_ref()?;
+    Some(GsoTunnel::udp(UdpTunnel {
+        outer_transport: outer.segment.transport_at as u8,
+        inner_network: segment.network_at as u8,
+        is_outer_v6: outer.segment.v6,
+        has_checksum: outer.has_checksum,
+    }))
 }
 
 /// The forms of the checksum, in the order of [`Merged::headers`].
@@ -66,12 +78,17 @@ fn bytes_are_right(script: &Script, shown: &Shown, merged: &Merged, segments: &[
         let field = if is_partial { ChecksumField::Seed } else { *field };
         let mut expected = merge(first.bytes(), segments, field);
         let mut bytes = [header, &merged.bytes[merged.header_bytes..]].concat();
-        let at = checksum_at(&segments[0]);
-        match field {
-            ChecksumField::Seed => {}
-            ChecksumField::Complete => same_sum(&mut expected, &mut bytes, at, is_right),
-            // The receiver is told not to verify it.
-            ChecksumField::Untouched => bytes[at..at + 2].copy_from_slice(&expected[at..at + 2]),
+        let outer = segments[0].outer.as_ref().filter(|outer| outer.has_checksum);
+        for shape in [Some(&segments[0]), outer.map(|outer| &outer.segment)].into_iter().flatten() {
+            let at = checksum_at(shape);
+            match field {
+                ChecksumField::Seed => {}
+                ChecksumField::Complete => same_sum(&mut expected, &mut bytes, at, is_right),
+                // The receiver is told not to verify it.
+                ChecksumField::Untouched => {
+                    bytes[at..at + 2].copy_from_slice(&expected[at..at + 2]);
+                }
+            }
         }
         let frames = &shown.frames;
         assert!(bytes == expected, "{frames:?} as {form:?}: {}", difference(&bytes, &expected));
@@ -132,6 +149,10 @@ fn records_are_right(script: &Script, shown: &Shown, merged: &Merged, segments: 
     let ids: Vec<u16> = segments.iter().map(|segment| segment.id).collect();
     let fixed = (!segments[0].v6).then(|| ids[0] == ids[1]);
     assert_eq!(merged.fixed_id, fixed, "IDs {ids:?}");
+    let outer = segments.iter().filter_map(|segment| segment.outer.as_ref());
+    let ids: Vec<u16> = outer.filter(|it| !it.segment.v6).map(|it| it.segment.id).collect();
+    let fixed = (ids.len() > 1).then(|| ids[0] == ids[1]);
+    assert_eq!(merged.fixed_outer_id, fixed, "outer IDs {ids:?}");
 }
 
 fn usual_timestamp(options: &[u8]) -> Option<(u32, u32)> {
@@ -147,18 +168,18 @@ fn usual_timestamp(options: &[u8]) -> Option<(u32, u32)> {
 /// # Panics
 /// If one does not.
 pub fn aggregates_come_apart_again(script: &Script, observed: &Observed) {
-    aggregates_come_apart_by(script, observed, naive::resegment);
+    aggregates_come_apart_by(script, observed, resegment_with);
 }
 
 /// As [`aggregates_come_apart_again`], cut by `resegment`: of the merged packet's bytes, where its headers
-/// are, its segments' size in bytes and whether they share one IPv4 ID, it returns the packets.
+/// are, its segments' size in bytes and which IPv4 IDs they share, it returns the packets.
 ///
 /// # Panics
 /// When a packet is not the one that came.
 pub fn aggregates_come_apart_by(
     script: &Script,
     observed: &Observed,
-    resegment: impl Fn(&[u8], &Segment, usize, bool) -> Vec<Vec<u8>>,
+    resegment: impl Fn(&[u8], &Segment, usize, FixedIds) -> Vec<Vec<u8>>,
 ) {
     for shown in observed.deliveries() {
         let Some(merged) = &shown.merged else { continue };
@@ -167,8 +188,11 @@ pub fn aggregates_come_apart_by(
             continue;
         }
         let size = merged.gso.map_or(1, |gso| usize::from(gso.size.get()));
-        let fixed_id = merged.fixed_id.unwrap_or(false);
-        let cut = resegment(&merged.bytes, &segments[0], size, fixed_id);
+        let fixed = FixedIds {
+            own: merged.fixed_id.unwrap_or(false),
+            outer: merged.fixed_outer_id.unwrap_or(false),
+        };
+        let cut = resegment(&merged.bytes, &segments[0], size, fixed);
         assert_eq!(cut.len(), shown.frames.len(), "{:?} cut by {size}", shown.frames);
         for ((index, segment), cut) in shown.frames.iter().zip(&segments).zip(cut) {
             let expected = on_the_wire(script.frame(*index), segment, &cut);
@@ -185,8 +209,12 @@ fn on_the_wire(frame: &Frame<Vec<u8>>, segment: &Segment, cut: &[u8]) -> Vec<u8>
     let end = segment.network_at + segment.packet_bytes();
     let mut expected = frame.bytes()[..end].to_vec();
     let transport = checksum_at(segment);
-    let ip = segment.network_at + 10;
-    for (at, is_free) in [(transport, !segment.checksum_ok), (ip, false)] {
+    let mut fields = vec![(transport, !segment.checksum_ok), (segment.network_at + 10, false)];
+    if let Some(outer) = &segment.outer {
+        fields.push((checksum_at(&outer.segment), outer.has_checksum && !outer.checksum_ok));
+        fields.push((outer.segment.network_at + 10, false));
+    }
+    for (at, is_free) in fields {
         let is_zero = |bytes: &[u8]| matches!(bytes[at..at + 2], [0, 0] | [0xff, 0xff]);
         if is_free || (is_zero(&expected) && is_zero(cut)) {
             expected[at..at + 2].copy_from_slice(&cut[at..at + 2]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Observed;
-use crate::naive::{Reading, read};
+use crate::naive::Reading;
 use crate::oracle::MOST_DATAGRAMS;
 use crate::{Script, Step};
 
@@ -16,8 +16,11 @@ pub fn limits_are_kept(script: &Script, observed: &Observed) {
     let rules = script.setup.rules();
     for shown in observed.deliveries() {
         let Some(merged) = &shown.merged else { continue };
-        let (network_at, most) = match read(script.frame(shown.frames[0]), script.setup.link) {
-            Reading::Segment(segment) => (segment.network_at, rules.max_segments),
+        let (network_at, most) = match script.reading(shown.frames[0]) {
+            Reading::Segment(segment) => {
+                let outer = segment.outer.as_ref().map(|outer| outer.segment.network_at);
+                (outer.unwrap_or(segment.network_at), rules.max_segments)
+            }
             Reading::Datagram(segment) => {
                 (segment.network_at, rules.max_segments.min(MOST_DATAGRAMS))
             }
@@ -50,7 +53,7 @@ fn flows_are_limited(script: &Script, observed: &Observed, most: usize) {
 }
 
 fn flow(script: &Script, index: usize) -> impl Ord + use<> {
-    match read(script.frame(index), script.setup.link) {
+    match script.reading(index) {
         Reading::Segment(segment) | Reading::Datagram(segment) => (segment.ends, segment.ports),
         other => panic!("frame {index} is held but is {other:?}"),
     }

@@ -65,6 +65,8 @@ pub struct Merged {
     pub vlan: Option<VlanTag>,
     /// Whether the IPv4 ID is equal in all segments; `None` for IPv6.
     pub fixed_id: Option<bool>,
+    /// Whether the outer IPv4 ID is equal in all segments; `None` for IPv6, and in no tunnel.
+    pub fixed_outer_id: Option<bool>,
     /// Its record of each segment.
     pub records: Vec<Record>,
     /// The header with each form of checksum: seed, complete, untouched.

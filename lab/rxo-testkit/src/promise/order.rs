@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rxo_frame::Instant;
 
 use super::{Observed, Shown, time_limit};
-use crate::naive::{Reading, read};
+use crate::naive::Reading;
 use crate::oracle::{self, Due, HoldRule, Why, are_related};
 use crate::{Script, Step};
 
@@ -28,7 +28,7 @@ pub fn every_frame_once(script: &Script, observed: &Observed) {
 /// If it is not.
 pub fn order_is_kept(script: &Script, observed: &Observed) {
     let readings: Vec<Reading> =
-        script.frames().iter().map(|frame| read(frame, script.setup.link)).collect();
+        (0..script.frame_count()).map(|index| script.reading(index)).collect();
     let order = observed.frame_order();
     for (place, later) in order.iter().enumerate() {
         for earlier in &order[place + 1..] {

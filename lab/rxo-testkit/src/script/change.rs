@@ -1,6 +1,6 @@
 //! Changes one property of a segment, chosen by number.
 
-use crate::Packet;
+use crate::{Outer, Packet};
 
 /// A destination option (RFC 6275 section 6.3).
 const HOME_ADDRESS: u8 = 201;
@@ -66,6 +66,29 @@ pub(super) fn changed(packet: Packet, number: u8, value: u8) -> Packet {
         58 if packet.is_datagram() => packet.len(0),
         59..=62 => misdescribed(packet, number, value),
         _ => packet,
+    }
+}
+
+/// Applies change `number` to the headers of a tunnel. The numbers are others than those of [`changed`].
+pub(super) fn changed_outer(outer: Outer, number: u8, value: u8) -> Outer {
+    match number {
+        84 => outer.bad_checksum(),
+        85 | 86 => outer.checksum(),
+        87 => outer.bad_ip_checksum(),
+        88 => outer.id(u16::from(value)),
+        89 => outer.df(value.is_multiple_of(2)),
+        90 => outer.reserved_bit(),
+        91 => outer.fragment(),
+        92 => outer.ttl(value),
+        93 => outer.tos(value % 4),
+        94 => outer.source_port(u16::from(value)),
+        95 => outer.network(u32::from(value % 3)),
+        96 => outer.flags(value),
+        97 => outer.options(&vec![value % 2; usize::from(value % 80)]),
+        98 => outer.length_lie(i16::from(value as i8)),
+        99 => outer.host(value % 2),
+        100 => outer.vlan(u16::from(value % 2)),
+        _ => outer,
     }
 }
 

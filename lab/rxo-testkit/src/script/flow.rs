@@ -2,7 +2,7 @@
 
 use rxo_frame::LinkKind;
 
-use crate::{Packet, seg};
+use crate::{Outer, Packet, geneve, seg, vxlan};
 
 /// The next segment of a flow, if nothing unusual happens.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub(super) struct Flow {
     /// A byte of the extension header, if the flow has one.
     pub(super) extension: u8,
     is_udp: bool,
+    /// The outer ID, if the flow is inside a tunnel.
+    pub(super) outer_id: Option<u16>,
 }
 
 impl Flow {
@@ -40,6 +42,23 @@ impl Flow {
         self
     }
 
+    /// The flow inside a tunnel.
+    pub(super) fn in_tunnel(mut self) -> Self {
+        self.outer_id = Some(if self.number % 6 == 5 { 0xfffe } else { 40 });
+        self
+    }
+
+    /// The tunnel around the flow's next segment; its form follows from the number, too.
+    pub(super) fn outer(&self) -> Option<Outer> {
+        let (number, id) = (self.number, self.outer_id?);
+        let outer = if number % 3 == 2 { geneve().options(&[1, 2, 3, 0]) } else { vxlan() };
+        let outer = if number % 5 == 1 { outer.v6() } else { outer };
+        let outer = if (number / 2).is_multiple_of(2) { outer.checksum() } else { outer };
+        let outer = if number % 7 == 4 { outer.vlan(9) } else { outer };
+        let outer = outer.id(if number.is_multiple_of(4) { 3 } else { id }).df(number % 9 != 8);
+        Some(outer.network(number / 16))
+    }
+
     fn plain(number: u32) -> Self {
         let wraps = number % 4 == 3;
         Self {
@@ -55,6 +74,7 @@ impl Flow {
             dont_fragment: number % 7 != 6,
             extension: 0,
             is_udp: false,
+            outer_id: None,
         }
     }
 
@@ -98,5 +118,6 @@ impl Flow {
     pub(super) fn advance(&mut self, len: usize) {
         self.seq = self.seq.wrapping_add(len as u32);
         self.id = self.id.wrapping_add(1);
+        self.outer_id = self.outer_id.map(|id| id.wrapping_add(1));
     }
 }

@@ -7,12 +7,12 @@ use core::num::NonZeroU16;
 
 use rxo_frame::{Duration, Frame, Instant, LinkKind, Load, VlanTag};
 
-use super::change::changed;
+use super::change::{changed, changed_outer};
 use super::flow::Flow;
 use super::setup::POLICIES;
 use super::{Form, Script, Setup, Step};
 use crate::oracle::HoldRule;
-use crate::{arp, udp};
+use crate::{Outer, Packet, arp, udp};
 
 const SETUP_BYTES: usize = 8;
 const EVENT_BYTES: usize = 6;
@@ -84,7 +84,12 @@ impl Script {
 fn flow(number: u32, [.., seed]: [u8; SETUP_BYTES]) -> Flow {
     let flow = Flow::new(number);
     let has_udp = matches!(seed % 8, 1 | 2 | 6);
-    if has_udp && (number + u32::from(seed / 8)).is_multiple_of(2) { flow.of_udp() } else { flow }
+    if has_udp && (number + u32::from(seed / 8)).is_multiple_of(2) {
+        return flow.of_udp();
+    }
+    let has_tunnels = matches!(seed % 16, 3 | 4 | 5 | 10 | 11);
+    let is_inside = has_tunnels && (number + u32::from(seed / 16)) % 3 != 2;
+    if is_inside { flow.in_tunnel() } else { flow }
 }
 
 fn setup(head: [u8; SETUP_BYTES]) -> Setup {
@@ -117,11 +122,21 @@ pub(super) fn any_setup([policy, flows, hold, switches, seed]: [u8; 5]) -> Setup
         zero_echo: choice(hold / 16),
         udp: [None, Some(true), Some(true), None, None, None, None, Some(false)]
             [usize::from(seed % 8)],
+        // Now and then packets of tunnels come that are not looked into.
+        tunnels: matches!(seed % 16, 3 | 4 | 10 | 11).then_some(true),
         link: if switches & 7 == 7 { LinkKind::RawIp } else { LinkKind::Ethernet },
         trusts_checksums: switches & 0x18 == 0x18,
         form: forms[usize::from(switches >> 5) % 3],
         seed: u64::from(seed),
         ..Setup::new(POLICIES[usize::from(policy) % POLICIES.len()])
+    }
+}
+
+/// The packet inside `outer`, if that is a tunnel. What the event changes of that is told by its number.
+fn within(packet: Packet, outer: Option<Outer>, event: Event) -> Packet {
+    match outer {
+        None => packet,
+        Some(outer) => packet.within(changed_outer(outer, event.change, event.value)),
     }
 }
 
@@ -211,6 +226,7 @@ impl Maker {
             _ => {}
         }
         let packet = changed(flow.segment(len, link), event.change, event.value);
+        let packet = within(packet, flow.outer(), event);
         flow.advance(len);
         self.add(packet.frame());
         self.tag(event);
@@ -254,6 +270,7 @@ impl Maker {
             flow.ack = flow.ack.wrapping_add(2896);
         }
         let packet = changed(flow.segment(0, link), event.change, event.value);
+        let packet = within(packet, flow.outer(), event);
         flow.id = flow.id.wrapping_add(1);
         self.add(packet.padded().frame());
     }
@@ -266,6 +283,7 @@ impl Maker {
         let flow = self.flow(event);
         let seq = flow.seq.wrapping_add(distance as u32);
         let packet = flow.segment(len, link).seq(seq);
+        let packet = within(packet, flow.outer(), event);
         self.add(packet.frame());
     }
 
@@ -302,7 +320,11 @@ impl Maker {
             0 => udp().flow(flow).frame(),
             1 => arp().padded().frame(),
             2 => udp().v6().flow(flow).fragment(1, true).frame(),
-            _ => self.flow(event).segment(4344, link).already_aggregated(1448).frame(),
+            _ => {
+                let flow = self.flow(event);
+                let packet = flow.segment(4344, link).already_aggregated(1448);
+                within(packet, flow.outer(), event).frame()
+            }
         };
         self.add(frame);
     }

@@ -13,6 +13,8 @@ mod strategy;
 
 use rxo_frame::{Duration, Frame, Load};
 
+use crate::naive::{Reading, read, read_inside};
+
 pub use setup::{Form, Setup};
 pub use strategy::{ack_scripts, property, scripts, scripts_for};
 
@@ -69,6 +71,16 @@ impl Script {
     #[must_use]
     pub fn frame(&self, index: usize) -> &Frame<Vec<u8>> {
         &self.all_frames[index]
+    }
+
+    /// What frame `index` is; with tunnels looked into, if the rules are about what is inside.
+    ///
+    /// # Panics
+    /// If there is no such frame.
+    #[must_use]
+    pub fn reading(&self, index: usize) -> Reading {
+        let (frame, link) = (&self.all_frames[index], self.setup.link);
+        if self.setup.rules().looks_inside() { read_inside(frame, link) } else { read(frame, link) }
     }
 
     /// Number of frames.

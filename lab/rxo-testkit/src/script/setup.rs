@@ -52,6 +52,8 @@ pub struct Setup {
     pub zero_echo: Option<bool>,
     /// Replaces whether UDP datagrams merge.
     pub udp: Option<bool>,
+    /// Replaces whether TCP merges inside tunnels.
+    pub tunnels: Option<bool>,
     /// The first header of the frames.
     pub link: LinkKind,
     /// Whether an unknown checksum is assumed to be right.
@@ -96,6 +98,7 @@ impl Setup {
             needs_df: None,
             zero_echo: None,
             udp: None,
+            tunnels: None,
             link: LinkKind::Ethernet,
             trusts_checksums: false,
             form: Form::PseudoHeader,
@@ -129,6 +132,7 @@ impl Setup {
             needs_df: self.needs_df.unwrap_or(profile.needs_df),
             zero_echo: self.zero_echo.unwrap_or(profile.zero_echo),
             udp: self.udp.unwrap_or(profile.udp),
+            tunnels: self.tunnels.unwrap_or(profile.tunnels),
             ..profile
         }
     }

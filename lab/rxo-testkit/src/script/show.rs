@@ -5,7 +5,7 @@
 use std::fmt;
 
 use super::{Script, Step};
-use crate::naive::{Reading, Segment, read};
+use crate::naive::{Reading, Segment};
 
 impl fmt::Debug for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,7 +33,7 @@ impl Script {
         if frame.gso.is_some() {
             write!(f, ", already aggregated")?;
         }
-        match read(frame, self.setup.link) {
+        match self.reading(index) {
             Reading::Segment(segment) => writeln!(f, ", {}", Line(&segment)),
             Reading::Datagram(segment) => writeln!(f, ", UDP {}", Line(&segment)),
             other => writeln!(f, ", {other:?}"),

@@ -1,0 +1,183 @@
+//! TCP inside VXLAN and Geneve: what the headers around a segment must be so that it may be coalesced.
+//!
+//! Separate from the rules of TCP, which the inner headers meet like any others: here only what stands around them is
+//! judged. The rules are those of Linux (`net/ipv4/af_inet.c`, `drivers/net/vxlan`, `drivers/net/geneve.c`): all bytes
+//! around the inner IP header are equal but lengths, checksums and the outer IPv4 identification, and that stays or
+//! counts. Contract: segmentation of the aggregate gives the outer headers back, too.
+
+use rxo_frame::{GsoTunnel, UdpTunnel};
+use rxo_wire::checksum::Sum;
+use rxo_wire::tunnel::{Carrier, Inside, Tunnel};
+use rxo_wire::{IpVersion, PROTOCOL_UDP, Parsed, Transport};
+
+use crate::candidate::{is_marked_ce, odd_ip};
+use crate::datagrams::{CHECKSUM_AT, LENGTH_AT};
+use crate::merge::MAX_HEADER_BYTES;
+use crate::{BypassReason, Candidate, CeRule, FlushReason, Held, IdPattern, Policy};
+
+/// A packet of a tunnel, read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tunnelled {
+    pub(crate) inside: Inside,
+    pub(crate) around: Around,
+    pub(crate) named: GsoTunnel,
+}
+
+/// Where the headers around an inner packet are: its IP and UDP header, and where the inner IP header begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around {
+    pub(crate) network: usize,
+    pub(crate) transport: usize,
+    inner: usize,
+    is_v6: bool,
+    pub(crate) has_checksum: bool,
+}
+
+const V4_BYTES: u8 = 20;
+const V6_BYTES: u8 = 40;
+
+/// Reads the packet inside the datagram `outer` of `tunnel`. Its own rules are not asked.
+///
+/// # Errors
+/// The first rule that the outer headers break: then nobody knows for sure which flow is inside.
+pub(crate) fn read(
+    frame: &[u8],
+    outer: &Parsed,
+    tunnel: Tunnel,
+    policy: &Policy,
+) -> Result<Tunnelled, BypassReason> {
+    if !outer.ip.checksum_ok {
+        return Err(BypassReason::BadIpChecksum);
+    }
+    if outer.ip.has_options || outer.ip.reserved_bit {
+        odd_ip(outer, policy)?;
+        return Err(BypassReason::IpOptions);
+    }
+    let Transport::Udp(udp) = outer.transport else { return Err(BypassReason::UdpTunnel) };
+    let inside = tunnel.inside(frame, outer).ok_or(BypassReason::UdpTunnel)?;
+    if u32::from(udp.length) != outer.at.segment_bytes() || inside.parsed.at.end != outer.at.end {
+        return Err(BypassReason::UdpLength);
+    }
+    let named = name(outer, &inside);
+    let around = Around::of(named).ok_or(BypassReason::UdpTunnel)?;
+    Ok(Tunnelled { inside, around, named })
+}
+
+/// The tunnel as sinks are told of it.
+fn name(outer: &Parsed, inside: &Inside) -> GsoTunnel {
+    let offset = |at: u32| u8::try_from(at).unwrap_or(u8::MAX);
+    GsoTunnel::udp(UdpTunnel {
+        outer_transport: offset(outer.at.transport),
+        inner_network: offset(inside.parsed.at.network),
+        is_outer_v6: outer.ip.version == IpVersion::V6,
+        has_checksum: matches!(inside.carrier, Carrier::Udp { has_checksum: true }),
+    })
+}
+
+/// Judges the outer headers of a segment whose inner headers break no rule by themselves.
+///
+/// # Errors
+/// The first rule that they break.
+pub(crate) fn outer_rules(
+    outer: &Parsed,
+    inner: &Parsed,
+    policy: &Policy,
+) -> Result<(), BypassReason> {
+    if inner.at.payload as usize > MAX_HEADER_BYTES {
+        return Err(BypassReason::UdpTunnel);
+    }
+    // Who takes the inner packet out gives it the mark of the outer one (RFC 6040).
+    if is_marked_ce(&outer.ip) && policy.ce == CeRule::Bypass {
+        return Err(BypassReason::CeMark);
+    }
+    if outer.at.end - outer.at.network > policy.max_bytes {
+        return Err(BypassReason::TooLarge);
+    }
+    Ok(())
+}
+
+impl Around {
+    /// `None` if no virtio header can name the tunnel.
+    pub(crate) fn of(tunnel: GsoTunnel) -> Option<Self> {
+        let UdpTunnel { outer_transport, inner_network, is_outer_v6, has_checksum } =
+            tunnel.as_udp()?;
+        let ip_bytes = if is_outer_v6 { V6_BYTES } else { V4_BYTES };
+        Some(Self {
+            network: outer_transport.checked_sub(ip_bytes)?.into(),
+            transport: outer_transport.into(),
+            inner: inner_network.into(),
+            is_v6: is_outer_v6,
+            has_checksum,
+        })
+    }
+
+    /// The version of the outer IP header.
+    pub(crate) const fn version(self) -> IpVersion {
+        if self.is_v6 { IpVersion::V6 } else { IpVersion::V4 }
+    }
+
+    /// The outer IPv4 identification; `None` for IPv6.
+    pub(crate) fn id(self, frame: &[u8]) -> Option<u16> {
+        let field = frame.get(self.network + 4..).filter(|_| !self.is_v6)?;
+        field.first_chunk().map(|id| u16::from_be_bytes(*id))
+    }
+
+    /// The sum of the outer pseudo-header of a datagram of so many bytes.
+    pub(crate) fn pseudo_header(self, frame: &[u8], datagram_bytes: u32) -> Sum {
+        let addresses = if self.is_v6 { 8..40 } else { 12..20 };
+        let addresses = addresses.start + self.network..addresses.end + self.network;
+        let addresses = frame.get(addresses).map_or(Sum::ZERO, Sum::of);
+        addresses + Sum::word(PROTOCOL_UDP.into()) + Sum::long(datagram_bytes)
+    }
+
+    /// Whether all is equal in two frames but lengths, checksums and the IPv4 identification.
+    fn is_alike(self, last: &[u8], next: &[u8]) -> bool {
+        let Self { network, transport, inner, .. } = self;
+        let (length_at, rest_at) = if self.is_v6 { (4, 6) } else { (2, 12) };
+        let equal = |from: usize, to: usize| last.get(from..to) == next.get(from..to);
+        // Flags and fragment offset, hop limit and protocol.
+        (self.is_v6 || equal(network + 6, network + 10))
+            && equal(0, network + length_at)
+            && equal(network + rest_at, transport + LENGTH_AT)
+            && equal(transport + CHECKSUM_AT + 2, inner)
+    }
+
+    /// Whether the outer identification stays, which needs DF, or counts, as it does in what is held. `first` and `last`
+    /// are the frames of that.
+    fn id_follows(self, held: &Held, first: &[u8], last: &[u8], next: &[u8]) -> bool {
+        let (Some(before), Some(id)) = (self.id(last), self.id(next)) else { return true };
+        let pattern = match self.id(first) {
+            _ if held.segments == 1 => IdPattern::Undecided,
+            first if first == Some(before) => IdPattern::Fixed,
+            _ => IdPattern::Incrementing,
+        };
+        let has_df = next.get(self.network + 6).is_some_and(|flags| flags & 0x40 != 0);
+        let (stays, counts) = (id == before && has_df, id == before.wrapping_add(1));
+        match pattern {
+            IdPattern::Undecided => stays || counts,
+            IdPattern::Fixed => stays,
+            IdPattern::Incrementing => counts,
+        }
+    }
+}
+
+impl Tunnelled {
+    /// Why the headers around keep this candidate from what is held, `first` and `last` being the frames of that. Its
+    /// inner headers fit.
+    pub(crate) fn mismatch(
+        &self,
+        (held, first, last): (&Held, &[u8], &[u8]),
+        candidate: &Candidate<'_>,
+        policy: &Policy,
+    ) -> Option<FlushReason> {
+        let around = self.around;
+        if held.around != self.named || !around.is_alike(last, candidate.bytes) {
+            return Some(FlushReason::Link);
+        }
+        if !around.id_follows(held, first, last, candidate.bytes) {
+            return Some(FlushReason::IpId);
+        }
+        let bytes = u32::from(held.header_bytes) - around.network as u32 + held.payload_bytes;
+        (bytes + candidate.payload_bytes() > policy.max_bytes).then_some(FlushReason::ByteLimit)
+    }
+}

@@ -1,0 +1,136 @@
+//! Looks into the datagrams of VXLAN and Geneve, field by field.
+
+use rxo_frame::{Frame, LinkKind};
+
+use super::checksum::transport_checksum;
+use super::read::{Content, Reading, Segment, read};
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const GENEVE: u16 = 6081;
+/// VXLAN, and VXLAN with Linux's old port.
+const VXLAN: [u16; 2] = [4789, 8472];
+
+/// The packet around a segment, or around what cannot be looked into.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outer {
+    /// Its own headers. The payload begins with the header of the tunnel.
+    pub segment: Segment,
+    /// All bytes before the inner IP header, with zeros for what differs from packet to packet.
+    pub alike: Vec<u8>,
+    /// Whether there is a checksum.
+    pub has_checksum: bool,
+    /// Whether the checksum is right once the inner one is; also if there is none.
+    pub checksum_ok: bool,
+    /// Whether the inner packet ends where the outer one does, and the datagram as well.
+    pub fits: bool,
+}
+
+/// Parses `frame`, and in a datagram to the port of a tunnel the packet inside.
+#[must_use]
+pub fn read_inside<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Reading {
+    let outer = match read(frame, link) {
+        Reading::Datagram(outer) if is_tunnel(outer.ports.1) => *outer,
+        other => return other,
+    };
+    let unreadable = |outer| {
+        let outer = Outer { segment: outer, ..Outer::default() };
+        Reading::Tunnel(Box::new(outer), Content::Unreadable)
+    };
+    let Some((bytes, kind, tunnel)) = header(&outer) else { return unreadable(outer) };
+    let base = outer.payload_at + bytes;
+    let inner = Frame::new(outer.payload[bytes..].to_vec(), frame.arrived_at);
+    let content = match read(&inner, kind) {
+        Reading::Nothing(_) | Reading::Addresses(..) => return unreadable(outer),
+        Reading::Fragment(_) => Err(Content::Fragment),
+        Reading::Unknown(_) => Err(Content::Unknown),
+        Reading::OtherProtocol | Reading::Datagram(_) => Err(Content::Other),
+        Reading::Segment(segment) => Ok(segment),
+        Reading::Tunnel(..) => unreachable!("only one tunnel is looked into"),
+    };
+    let network = inner_network(&inner.bytes, kind);
+    let mut around = Outer {
+        alike: alike(&frame.bytes()[..base + network], &outer),
+        has_checksum: outer.checksum != 0,
+        checksum_ok: outer.checksum == 0,
+        fits: inner_end(&inner.bytes, network) == inner.bytes.len()
+            && outer.udp_length == Some(outer.payload.len() + 8),
+        segment: outer,
+    };
+    match content {
+        Err(content) => Reading::Tunnel(Box::new(around), content),
+        Ok(mut segment) => {
+            around.checksum_ok |= is_right(frame.bytes(), &around.segment, base, &segment);
+            segment.ends.vlans.clear();
+            segment.ends.tunnel = Some(tunnel);
+            segment.device_tag = around.segment.device_tag;
+            segment.link = vec![0; base + network];
+            segment.network_at += base;
+            segment.transport_at += base;
+            segment.payload_at += base;
+            segment.outer = Some(Box::new(around));
+            Reading::Segment(segment)
+        }
+    }
+}
+
+fn is_tunnel(port: u16) -> bool {
+    port == GENEVE || VXLAN.contains(&port)
+}
+
+/// The length of the tunnel's header, what follows it, and the tunnel's port and network. `None` if it is odd.
+fn header(outer: &Segment) -> Option<(usize, LinkKind, (u16, u32))> {
+    let bytes = outer.payload.get(..8)?;
+    let network = u32::from_be_bytes([0, bytes[4], bytes[5], bytes[6]]);
+    if outer.odd_extensions {
+        return None;
+    }
+    if outer.ports.1 != GENEVE {
+        return (bytes[0] == 8).then_some((8, LinkKind::Ethernet, (VXLAN[0], network)));
+    }
+    let length = 8 + usize::from(bytes[0] % 64) * 4;
+    let kind = match u16::from_be_bytes([bytes[2], bytes[3]]) {
+        0x6558 => LinkKind::Ethernet,
+        0x0800 | 0x86dd => LinkKind::RawIp,
+        _ => return None,
+    };
+    let is_usual = bytes[0] < 64 && bytes[1] < 64 && length <= outer.payload.len();
+    is_usual.then_some((length, kind, (GENEVE, network)))
+}
+
+/// Where the IP header begins in an inner frame that was read.
+fn inner_network(bytes: &[u8], kind: LinkKind) -> usize {
+    let mut at = 14;
+    while at < 22 && matches!(bytes.get(at - 2..at), Some([0x81, 0x00] | [0x88, 0xa8])) {
+        at += 4;
+    }
+    if kind == LinkKind::RawIp { 0 } else { at }
+}
+
+fn inner_end(bytes: &[u8], at: usize) -> usize {
+    let half = |at: usize| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+    if bytes[at] >> 4 == 4 { at + half(at + 2) } else { at + 40 + half(at + 4) }
+}
+
+/// Lengths, checksums and the IPv4 ID are left out.
+fn alike(bytes: &[u8], outer: &Segment) -> Vec<u8> {
+    let (ip, udp) = (outer.network_at, outer.transport_at);
+    let left_out = match outer.v6 {
+        true => vec![ip + 4..ip + 6, udp + 4..udp + 8],
+        false => vec![ip + 2..ip + 6, ip + 10..ip + 12, udp + 4..udp + 8],
+    };
+    let mut bytes = bytes.to_vec();
+    left_out.into_iter().for_each(|range| bytes[range].fill(0));
+    bytes
+}
+
+/// Whether the outer checksum is right, after the inner one was made so.
+fn is_right(frame: &[u8], outer: &Segment, base: usize, inner: &Segment) -> bool {
+    let end = outer.payload_at + outer.payload.len();
+    let mut bytes = frame[..end].to_vec();
+    let (start, end) = (base + inner.transport_at, base + inner.payload_at + inner.payload.len());
+    bytes[start + 16..start + 18].fill(0);
+    let right = transport_checksum(&inner.ends.addresses, TCP, &bytes[start..end]);
+    bytes[start + 16..start + 18].copy_from_slice(&right.to_be_bytes());
+    transport_checksum(&outer.ends.addresses, UDP, &bytes[outer.transport_at..]) == 0
+}
