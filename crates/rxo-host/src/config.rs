@@ -128,7 +128,13 @@ impl HostConfig {
         }
     }
 
+    /// Checks a policy of the receive engine.
+    pub(crate) fn check_policy(policy: &Policy) -> Result<(), HostError> {
+        if policy.takes_tunnels() { Err(HostError::Tunnels) } else { Ok(()) }
+    }
+
     pub(crate) fn check(&self) -> Result<(), HostError> {
+        Self::check_policy(&self.engine.policy)?;
         let rows = [
             ("budget_frames", self.budget_frames, 1, 32_768),
             ("sockets", self.sockets, 1, MOST_SOCKETS),
@@ -169,6 +175,9 @@ pub enum HostError {
     /// A setting of the receive engine is invalid.
     #[error("engine: {0}")]
     Engine(#[from] rxo_coalesce::ConfigError),
+    /// The receive engine would coalesce inside tunnels.
+    #[error("engine: tunnels is on, and a host ends no tunnels; set it to off or auto")]
+    Tunnels,
     /// Source and sink have different link kinds.
     #[error("the device's source and sink are of different kinds; give both ends of one device")]
     TwoLinks,

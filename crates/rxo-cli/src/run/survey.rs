@@ -69,7 +69,7 @@ impl Survey {
     }
 
     /// The policy limited to what the host's device takes. Every kind of device takes GSO frames, and whether also
-    /// of UDP is known when it is open: the capabilities of the open device are checked again before the first
+    /// of UDP and in tunnels is known when it is open: the capabilities of the open device are checked again before the first
     /// frame.
     ///
     /// # Errors
@@ -80,14 +80,14 @@ impl Survey {
             mtu: self.mtu,
             gso_bytes: 65_535,
             segments_udp: true,
-            segments_tunnels: false,
+            segments_tunnels: true,
             gathers: true,
             completes_checksums: true,
             expands_acks: false,
         };
-        let udp = plan.policy.udp;
+        let Policy { udp, tunnels, .. } = plan.policy;
         carried(plan.policy, sink)
-            .map(|policy| Policy { udp, ..policy })
+            .map(|policy| Policy { udp, tunnels, ..policy })
             .map_err(|misfit| usage(format!("{} {}: {misfit}", plan.flags[1], plan.host)))
     }
 }

@@ -20,6 +20,7 @@ mod isolation;
 mod kernel_udp;
 mod marks;
 mod overlay;
+mod overlay_merge;
 mod owed;
 mod pausing;
 mod prediction;
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         kernel_udp::TESTS,
         marks::TESTS,
         overlay::TESTS,
+        overlay_merge::TESTS,
         owed::TESTS,
         pausing::TESTS,
         readme::TESTS,

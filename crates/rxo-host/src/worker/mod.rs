@@ -243,8 +243,10 @@ where
     /// then follows the new one; that turn allocates what the new one needs.
     ///
     /// # Errors
-    /// [`HostError::Engine`] if a number of the policy is out of range.
+    /// [`HostError::Engine`] if a number of the policy is out of range, [`HostError::Tunnels`] if it coalesces inside
+    /// tunnels.
     pub fn set_policy(&mut self, policy: Policy) -> Result<(), HostError> {
+        HostConfig::check_policy(&policy)?;
         EngineConfig { policy, ..self.engine.config().clone() }.check()?;
         self.next_policy = Some(policy);
         Ok(())

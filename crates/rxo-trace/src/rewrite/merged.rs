@@ -5,8 +5,9 @@
 //! there.
 
 use rxo_coalesce::{Aggregate, Kind};
+use rxo_frame::{GsoTunnel, UdpTunnel};
 use rxo_wire::build::{write_tcp_checksum, write_udp_checksum};
-use rxo_wire::checksum::{Summer, pseudo_header};
+use rxo_wire::checksum::{Sum, Summer, pseudo_header};
 use rxo_wire::{Offsets, PROTOCOL_TCP, PROTOCOL_UDP};
 
 /// Replaces the contents of `packet` by `link` and the bytes of `aggregate`, and returns the
@@ -39,5 +40,24 @@ pub(crate) fn write<B: AsRef<[u8]>>(
         true => write_udp_checksum(segment, pseudo, summer),
         false => write_tcp_checksum(segment, pseudo, summer),
     };
+    if let Some(tunnel) = aggregate.tunnel().and_then(GsoTunnel::as_udp) {
+        write_outer_checksum(packet, link.len(), tunnel, summer);
+    }
     at
+}
+
+/// Completes the checksum of the outer UDP header, if there is one.
+fn write_outer_checksum(packet: &mut [u8], link_bytes: usize, tunnel: UdpTunnel, summer: Summer) {
+    let transport = link_bytes + usize::from(tunnel.outer_transport);
+    let Some((headers, datagram)) =
+        packet.split_at_mut_checked(transport).filter(|_| tunnel.has_checksum)
+    else {
+        return;
+    };
+    let address_bytes = if tunnel.is_outer_v6 { 32 } else { 8 };
+    let addresses = headers.get(headers.len().saturating_sub(address_bytes)..);
+    let pseudo = addresses.map_or(Sum::ZERO, Sum::of)
+        + Sum::word(PROTOCOL_UDP.into())
+        + Sum::long(datagram.len() as u32);
+    let _is_whole = write_udp_checksum(datagram, pseudo, summer);
 }

@@ -31,11 +31,11 @@ const LIVE_BATCH_FRAMES: usize = 256;
 pub(crate) const ASSUMED_LOAD: Option<Load> = Some(Load { unread: 1 });
 
 impl Point {
-    /// The point with the host's sink, a device of Linux 6.2 or later, which takes UDP datagrams that are to be
-    /// segmented.
+    /// The point with the host's sink, a device of Linux 6.17 or later, which takes UDP datagrams and TCP inside tunnels
+    /// that are to be segmented.
     #[must_use]
     pub(super) fn on_host(self) -> Self {
-        Self { policy: self.policy.with_udp_if(true), ..self }
+        Self { policy: self.policy.with_udp_if(true).with_tunnels_if(true), ..self }
     }
 
     /// The configuration of its engine.

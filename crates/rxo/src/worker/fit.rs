@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use rxo_ack::SplitConfigError;
-use rxo_coalesce::{ConfigError, Policy, PureAckRule, UdpRule};
+use rxo_coalesce::{ConfigError, Policy, PureAckRule, TunnelRule, UdpRule};
 use rxo_device::{FrameSink, FrameSource, SinkCapabilities, SourceCapabilities};
 use rxo_frame::LinkKind;
 use thiserror::Error;
@@ -74,6 +74,16 @@ pub enum Misfit {
          or TUN does from Linux 6.2 on); choose udp=off, or udp=auto to coalesce UDP where the device can"
     )]
     NoUdpSegmentation {
+        /// The policy's name.
+        policy: &'static str,
+    },
+    /// The host's device cannot segment TCP inside tunnels.
+    #[error(
+        "tunnels=on of policy {policy} does not fit the host's device, which does not segment TCP inside \
+         tunnels (a TAP does from Linux 6.17 on); choose tunnels=off, or tunnels=auto to coalesce it where \
+         the device can"
+    )]
+    NoTunnelSegmentation {
         /// The policy's name.
         policy: &'static str,
     },
@@ -194,8 +204,8 @@ fn check_gso(
     Ok(())
 }
 
-/// Limits `policy` to the aggregates that a sink takes, and decides whether UDP is coalesced if the policy leaves it
-/// open. A sink is known before it is open by the
+/// Limits `policy` to the aggregates that a sink takes, and decides whether UDP and TCP inside tunnels are coalesced if
+/// the policy leaves it open. A sink is known before it is open by the
 /// capabilities of its kind, so a misfit can be reported before anything is changed.
 ///
 /// # Errors
@@ -216,8 +226,12 @@ pub fn carried(policy: Policy, sink: SinkCapabilities) -> Result<Policy, Misfit>
     if policy.udp == UdpRule::Equal && !sink.segments_udp {
         return Err(Misfit::NoUdpSegmentation { policy: policy.name });
     }
+    if policy.tunnels == TunnelRule::On && !sink.segments_tunnels {
+        return Err(Misfit::NoTunnelSegmentation { policy: policy.name });
+    }
     let max_bytes = policy.max_bytes.min(sink.gso_bytes);
-    Ok(Policy { max_bytes, ..policy.with_udp_if(sink.segments_udp) })
+    let decided = policy.with_udp_if(sink.segments_udp).with_tunnels_if(sink.segments_tunnels);
+    Ok(Policy { max_bytes, ..decided })
 }
 
 fn check_budget(name: &'static str, value: usize) -> Result<(), Misfit> {

@@ -58,6 +58,8 @@ impl Splitting {
     /// Reports to the splitter what the host is given.
     pub(super) fn deliver<B: AsRef<[u8]>>(&mut self, delivery: Delivery<'_, B>) {
         match delivery {
+            // The host's ACKs inside a tunnel are not looked at.
+            Delivery::Aggregate(aggregate) if aggregate.tunnel().is_some() => {}
             Delivery::Aggregate(aggregate) if self.are_alike => {
                 if let Some(delivered) = delivered(&aggregate) {
                     self.splitter.delivered(&aggregate.flow_key(), &delivered);

@@ -212,7 +212,7 @@ fn side(whole: &Whole, reading: &Reading) -> Vec<u8> {
 fn is_refused(whole: &Whole, reading: &Reading) -> bool {
     let one = match reading {
         Reading::Segment(one) | Reading::Datagram(one) => one,
-        Reading::Nothing(_) | Reading::OtherProtocol => return false,
+        Reading::Nothing(_) | Reading::OtherProtocol | Reading::Tunnel(..) => return false,
         Reading::Addresses(..) | Reading::Fragment(_) | Reading::Unknown(_) => return true,
     };
     // A datagram without payload, without checksum, or with bytes behind it.

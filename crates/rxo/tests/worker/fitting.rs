@@ -5,7 +5,7 @@ use std::time::Duration;
 use rxo::device::{MemorySink, MemorySource};
 use rxo::worker::Directions;
 use rxo::{Duplex, LinkKind, MemoryLink, MemoryOptions, Misfit, Policy, Worker, WorkerConfig};
-use rxo_coalesce::UdpRule;
+use rxo_coalesce::{TunnelRule, UdpRule};
 
 const USUAL: MemoryOptions = MemoryOptions {
     link: LinkKind::Ethernet,
@@ -149,6 +149,23 @@ fn udp_is_coalesced_where_the_sink_segments_it_and_refused_where_it_cannot() {
     assert_eq!(refused, Misfit::NoUdpSegmentation { policy: "linux-gro" });
     let line = refused.to_string();
     assert!(line.contains("choose udp=off") && !line.contains('\n'), "{line}");
+}
+
+#[test]
+fn tunnels_are_coalesced_where_the_sink_segments_them_and_refused_where_it_cannot() {
+    let tunnels = MemoryOptions { segments_tunnels: true, ..USUAL };
+    let with = |rule| config(Policy { tunnels: rule, ..Policy::linux_gro() });
+    let decided = |sink, rule| {
+        between(sink, sink, with(rule)).map(|config| config.engine.policy.tunnels).ok()
+    };
+    assert_eq!(decided(tunnels, TunnelRule::Auto), Some(TunnelRule::On));
+    assert_eq!(decided(USUAL, TunnelRule::Auto), Some(TunnelRule::Off));
+    assert_eq!(decided(tunnels, TunnelRule::On), Some(TunnelRule::On));
+    assert_eq!(decided(tunnels, TunnelRule::Off), Some(TunnelRule::Off));
+    let refused = between(USUAL, USUAL, with(TunnelRule::On)).unwrap_err();
+    assert_eq!(refused, Misfit::NoTunnelSegmentation { policy: "linux-gro" });
+    let line = refused.to_string();
+    assert!(line.contains("choose tunnels=off") && !line.contains('\n'), "{line}");
 }
 
 #[test]
