@@ -4,6 +4,7 @@
 //! `--checksum trust` these may be wrong, and a capture must not show a wrong checksum that was not
 //! there.
 
+use super::note::Outer;
 use rxo_coalesce::{Aggregate, Kind};
 use rxo_frame::{GsoTunnel, UdpTunnel};
 use rxo_wire::build::{write_tcp_checksum, write_udp_checksum};
@@ -11,14 +12,14 @@ use rxo_wire::checksum::{Sum, Summer, pseudo_header};
 use rxo_wire::{Offsets, PROTOCOL_TCP, PROTOCOL_UDP};
 
 /// Replaces the contents of `packet` by `link` and the bytes of `aggregate`, and returns the
-/// offsets of the headers. `link` is the link header that the engine did not see; empty if it saw
+/// offsets of the headers, and of those of a tunnel around them. `link` is the link header that the engine did not see; empty if it saw
 /// everything.
 pub(crate) fn write<B: AsRef<[u8]>>(
     aggregate: &Aggregate<'_, B>,
     link: &[u8],
     summer: Summer,
     packet: &mut Vec<u8>,
-) -> Offsets {
+) -> (Offsets, Option<Outer>) {
     packet.clear();
     packet.reserve(link.len() + aggregate.header().len() + aggregate.payload_bytes() as usize);
     packet.extend_from_slice(link);
@@ -40,10 +41,14 @@ pub(crate) fn write<B: AsRef<[u8]>>(
         true => write_udp_checksum(segment, pseudo, summer),
         false => write_tcp_checksum(segment, pseudo, summer),
     };
-    if let Some(tunnel) = aggregate.tunnel().and_then(GsoTunnel::as_udp) {
+    let tunnel = aggregate.tunnel().and_then(GsoTunnel::as_udp);
+    let outer = tunnel.map(|tunnel| {
         write_outer_checksum(packet, link.len(), tunnel, summer);
-    }
-    at
+        let transport = link.len() as u32 + u32::from(tunnel.outer_transport);
+        let ip_bytes = if tunnel.is_outer_v6 { 40 } else { 20 };
+        Outer { network: transport.saturating_sub(ip_bytes), transport }
+    });
+    (at, outer)
 }
 
 /// Completes the checksum of the outer UDP header, if there is one.
@@ -60,4 +65,21 @@ fn write_outer_checksum(packet: &mut [u8], link_bytes: usize, tunnel: UdpTunnel,
         + Sum::word(PROTOCOL_UDP.into())
         + Sum::long(datagram.len() as u32);
     let _is_whole = write_udp_checksum(datagram, pseudo, summer);
+}
+
+/// Whether the checksums of a merged packet are right, outside a tunnel and inside. A datagram of a tunnel may have none.
+#[cfg(test)]
+pub(crate) fn has_right_checksums(packet: &[u8], parsed: &rxo_wire::Parsed) -> bool {
+    use rxo_wire::checksum::verify_transport;
+    use rxo_wire::{Transport, tunnel::Tunnel};
+
+    let is_right =
+        |of: &rxo_wire::Parsed| of.ip.checksum_ok && verify_transport(of, packet, Summer::detect());
+    let tunnel = Tunnel::of_port(parsed.key.destination_port());
+    match (tunnel.and_then(|tunnel| tunnel.inside(packet, parsed)), parsed.transport) {
+        (Some(inside), Transport::Udp(udp)) => {
+            is_right(&inside.parsed) && (udp.checksum == 0 || is_right(parsed))
+        }
+        _ => is_right(parsed),
+    }
 }

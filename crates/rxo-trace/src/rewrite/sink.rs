@@ -12,7 +12,7 @@ use rxo_wire::checksum::Summer;
 use super::beside::{Beside, PacketOptions, apart};
 use super::digest::{Around, Digest, Summed};
 use super::lane::Carried;
-use super::note::{self, Merged, Original};
+use super::note::{self, Merged, Original, Outer};
 use super::origin::Origin;
 use super::output::{Output, Written};
 use super::remark::{End, Remark};
@@ -208,7 +208,7 @@ impl<W: Write> Sink<W> {
     fn remark(
         &self,
         merged: Merged<'_>,
-        headers: Offsets,
+        headers: (Offsets, Option<Outer>),
         network_at: usize,
         all: &[&Carried],
     ) -> Result<Remark, note::BadNote> {

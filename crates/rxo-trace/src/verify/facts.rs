@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use rxo_capture::{LinkType, Record, SharedBytes};
 use rxo_frame::LinkKind;
+use rxo_wire::tunnel::Tunnel;
 use rxo_wire::{FlowKey, Parsed, TcpFlags, TcpSegment, Transport, Unparsed, parse, parse_ip};
 
 use crate::rewrite::note::{BadNote, Restored};
@@ -176,6 +177,9 @@ impl Seen {
     }
 
     fn parsed(interface: u32, packet: SharedBytes, parsed: &Parsed) -> Self {
+        // A segment is one of its own flow also inside a tunnel, where it may have been coalesced.
+        let inside = segment_inside(packet.as_ref(), parsed);
+        let parsed = inside.as_ref().unwrap_or(parsed);
         let (payload, end) = (parsed.at.payload as usize, parsed.at.end as usize);
         let traffic_class = parsed.ip.traffic_class;
         let whole = |from: usize, is_datagram| {
@@ -212,6 +216,14 @@ impl Seen {
             compared: 0..record.bytes.as_ref().len(),
         }
     }
+}
+
+/// The TCP segment inside a tunnel's packet, if that carries one and nothing behind it.
+fn segment_inside(packet: &[u8], outer: &Parsed) -> Option<Parsed> {
+    let Transport::Udp(udp) = outer.transport else { return None };
+    let inside = Tunnel::of_port(outer.key.destination_port())?.inside(packet, outer)?.parsed;
+    let fits = inside.at.end == outer.at.end && u32::from(udp.length) == outer.at.segment_bytes();
+    (fits && matches!(inside.transport, Transport::Tcp(_))).then_some(inside)
 }
 
 impl Segment {

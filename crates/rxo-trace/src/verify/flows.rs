@@ -219,6 +219,7 @@ fn difference(name: &Name, found: Mismatch) -> Difference {
 fn text(name: &Name) -> String {
     let key = name.key;
     match name.class {
+        Class::Tcp if key.is_in_tunnel() => format!("tcp {key:?} in a tunnel"),
         Class::Tcp => format!("tcp {key:?}"),
         Class::Udp => format!("udp {key:?}"),
         Class::Ip => format!("ip {} > {}", key.source(), key.destination()),

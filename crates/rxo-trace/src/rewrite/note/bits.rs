@@ -15,7 +15,12 @@ impl Shape {
     /// Times are in microseconds; otherwise they are in nanoseconds.
     pub(crate) const MICROS: Self = Self(4);
 
-    const ALL: u8 = 7;
+    /// The link header ends with the headers of a tunnel. Where these begin follows the lengths of the headers.
+    pub(crate) const TUNNEL: Self = Self(8);
+    /// The outer IPv4 ID counts up; otherwise it stays equal.
+    pub(crate) const COUNTING_OUTER_ID: Self = Self(16);
+
+    const ALL: u8 = 31;
 
     pub(crate) const fn is_known(self) -> bool {
         self.0 & !Self::ALL == 0
@@ -46,7 +51,7 @@ impl Differs {
     pub(crate) const TIME: Self = Self(1);
     /// Position: the number of records before the next segment. Predicted as none.
     pub(crate) const PLACE: Self = Self(2);
-    /// The link header: length and bytes.
+    /// The link header, a tunnel's included: length and bytes.
     pub(crate) const LINK: Self = Self(4);
     /// IP and TCP header, as a patch.
     pub(crate) const HEADER: Self = Self(8);

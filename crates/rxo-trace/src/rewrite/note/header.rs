@@ -8,7 +8,7 @@
 use rxo_wire::checksum::{Sum, Summer, ipv4_header_checksum};
 use rxo_wire::{Offsets, PROTOCOL_TCP, PROTOCOL_UDP};
 
-use super::{BadNote, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Shape};
+use super::{BadNote, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Outer, Shape};
 
 const MIN_IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
@@ -20,13 +20,18 @@ const ENDING_FLAGS: u8 = 0x09;
 pub(super) struct Plan<'a> {
     merged: &'a [u8],
     at: Offsets,
+    outer: Option<Outer>,
     shape: Shape,
     summer: Summer,
 }
 
 impl<'a> Plan<'a> {
     /// Plans for the bytes of the merged packet, which end where `at` says.
-    pub(super) fn new(merged: &'a [u8], at: Offsets, shape: Shape) -> Result<Self, BadNote> {
+    pub(super) fn new(
+        merged: &'a [u8],
+        (at, outer): (Offsets, Option<Outer>),
+        shape: Shape,
+    ) -> Result<Self, BadNote> {
         let version = merged.get(at.network as usize).map(|first| first >> 4);
         let ip_bytes = match version {
             Some(4) => MIN_IPV4_BYTES,
@@ -44,12 +49,20 @@ impl<'a> Plan<'a> {
         if merged.len() - at.payload as usize > MAX_PAYLOAD_BYTES {
             return Err(BadNote("belongs to an aggregate, and none can be so long"));
         }
-        Ok(Self { merged, at, shape, summer: Summer::detect() })
+        Ok(Self { merged, at, outer, shape, summer: Summer::detect() })
     }
 
     /// The link header of the merged packet.
     pub(super) fn link(&self) -> &'a [u8] {
         self.merged.get(..self.at.network as usize).unwrap_or_default()
+    }
+
+    /// Turns `link`, the link header of the next segment, into the prediction for `segment`.
+    pub(super) fn predict_link(&self, link: &mut Headers, segment: Position) {
+        if let Some(outer) = self.outer {
+            let id_step = u16::from(self.shape.has(Shape::COUNTING_OUTER_ID));
+            outer.predict(link, segment, (self.merged, self.at), id_step);
+        }
     }
 
     /// The payload of all segments.
@@ -185,7 +198,7 @@ impl Headers {
     }
 }
 
-fn half(bytes: &[u8], at: usize) -> u16 {
+pub(super) fn half(bytes: &[u8], at: usize) -> u16 {
     let field = bytes.get(at..).and_then(|rest| rest.first_chunk());
     field.map_or(0, |field| u16::from_be_bytes(*field))
 }

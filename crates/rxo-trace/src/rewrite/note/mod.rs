@@ -19,7 +19,7 @@
 //! # Format
 //! Numbers are LEB128; signed ones are zigzag-coded. The order is: position of the last record
 //! (signed, relative to the expected one), segment count, lengths of link, IP and TCP header,
-//! `Shape` bits, payload sizes; then for each segment, from the last to the first, `Differs` bits
+//! `Shape` bits, of a tunnel the places of its IP and UDP header, payload sizes; then for each segment, from the last to the first, `Differs` bits
 //! and the values that they announce; at the end a CRC-32 of the records, four bytes, least
 //! significant first. In the CRC, positions count from the expected one, so that a note can be
 //! verified by itself.
@@ -27,6 +27,7 @@
 mod bits;
 mod header;
 mod number;
+mod outer;
 mod patch;
 mod read;
 mod write;
@@ -41,6 +42,7 @@ use super::crc::Crc;
 pub(crate) use self::bits::{Differs, Shape};
 pub use self::number::Reader;
 pub(crate) use self::number::{put_number, put_signed};
+pub use self::outer::Outer;
 pub use self::read::{Restored, read};
 pub use self::write::write;
 

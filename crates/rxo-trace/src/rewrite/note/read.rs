@@ -9,7 +9,7 @@ use rxo_wire::Offsets;
 use super::header::{Headers, Plan, Position};
 use super::{
     BadNote, CHECK_BYTES, Check, Differs, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Merged, Original,
-    Reader, Shape, patch,
+    Outer, Reader, Shape, patch,
 };
 
 /// A restored record.
@@ -34,7 +34,7 @@ pub fn read(merged: Merged<'_>, note: &[u8]) -> Result<Vec<Restored>, BadNote> {
     let (body, expected) = note.split_at(body_bytes);
     let mut note = Reader::new(body);
     let outline = Outline::read(merged, &mut note)?;
-    let plan = Plan::new(merged.bytes, outline.at, outline.shape)?;
+    let plan = Plan::new(merged.bytes, (outline.at, outline.outer), outline.shape)?;
     let sizes = sizes(&outline, plan.payload().len(), &mut note)?;
     let (bytes, mut found) = segments(&plan, merged.at_ns, &outline, &sizes, &mut note)?;
     if !note.is_at_end() {
@@ -78,6 +78,7 @@ struct Outline {
     last_place: u64,
     segments: usize,
     at: Offsets,
+    outer: Option<Outer>,
     shape: Shape,
 }
 
@@ -94,7 +95,14 @@ impl Outline {
             return Err(BadNote("is of a kind that this version does not know"));
         }
         let at = Offsets { network, transport, payload, end: merged.bytes.len() as u32 };
-        Ok(Self { last_place, segments, at, shape })
+        let outer = match shape.has(Shape::TUNNEL) {
+            false => None,
+            true => {
+                let mut place = || note.size(network as usize).map(|place| place as u32);
+                Some(Outer { network: place()?, transport: place()? })
+            }
+        };
+        Ok(Self { last_place, segments, at, outer, shape })
     }
 }
 
@@ -127,7 +135,7 @@ fn segments(
 ) -> Result<(Vec<u8>, Vec<Found>), BadNote> {
     let most_bytes = plan.payload().len() + sizes.len() * (plan.link().len() + plan.header_bytes());
     let (mut all, mut found) = (Vec::with_capacity(most_bytes), Vec::with_capacity(sizes.len()));
-    let (mut link, header) = (plan.link(), plan.merged_header());
+    let (mut link, header) = (Headers(plan.link().to_vec()), plan.merged_header());
     let mut reader = SegmentReader { plan, shape: outline.shape, header };
     let (mut at_ns, mut place) = (at_ns, outline.last_place.wrapping_add(1));
     let mut payload_at = plan.payload().len();
@@ -139,12 +147,14 @@ fn segments(
         at_ns = at_ns.wrapping_sub(reader.time(differs, note)? as u64);
         let between = if differs.has(Differs::PLACE) { note.signed()? } else { 0 };
         place = place.wrapping_sub(1).wrapping_sub(between as u64);
+        plan.predict_link(&mut link, position);
         if differs.has(Differs::LINK) {
             let bytes = note.size(MAX_HEADER_BYTES)?;
-            link = note.bytes(bytes)?;
+            link.0.clear();
+            link.0.extend_from_slice(note.bytes(bytes)?);
         }
         let start = all.len();
-        all.extend_from_slice(link);
+        all.extend_from_slice(&link.0);
         reader.put_bytes(differs, position, note, &mut all)?;
         let original_bytes = original_bytes(all.len() - start, differs, note)?;
         found.push(Found { range: start..all.len(), original_bytes, at_ns, place });

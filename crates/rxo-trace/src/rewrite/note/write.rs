@@ -5,23 +5,25 @@ use core::ops::Range;
 use rxo_wire::{Offsets, class_and_length};
 
 use super::header::{Headers, Plan, Position};
-use super::{BadNote, Check, Differs, Merged, Original, Shape, patch, put_number, put_signed};
+use super::{
+    BadNote, Check, Differs, Merged, Original, Outer, Shape, patch, put_number, put_signed,
+};
 
 /// Appends the note of the aggregate `merged`, made of `records`, to `note`; `at` says where the headers
-/// of `merged` are.
+/// of `merged` are, and those of a tunnel around them.
 ///
 /// # Errors
 /// If `records` are not those of the packet: their payloads together are not its payload.
 pub fn write(
     merged: Merged<'_>,
-    at: Offsets,
+    (at, outer): (Offsets, Option<Outer>),
     records: &[Original<'_>],
     note: &mut Vec<u8>,
 ) -> Result<(), BadNote> {
     let last = records.last().ok_or(BadNote("belongs to no record"))?;
     let sizes = payload_sizes(at, records)?;
-    let shape = shape(merged.at_ns, records, &sizes);
-    let plan = Plan::new(merged.bytes, at, shape)?;
+    let shape = shape(merged.at_ns, records, &sizes, outer);
+    let plan = Plan::new(merged.bytes, (at, outer), shape)?;
     if sizes.iter().sum::<usize>() != plan.payload().len() {
         return Err(NOT_ITS_RECORDS);
     }
@@ -31,6 +33,9 @@ pub fn write(
     put_number(note, at.ip_header().len() as u64);
     put_number(note, at.transport_header().len() as u64);
     note.push(shape.0);
+    for place in outer.into_iter().flat_map(|outer| [outer.network, outer.transport]) {
+        put_number(note, place.into());
+    }
     put_sizes(shape, &sizes, note);
     put_segments(&plan, merged.at_ns, shape, records, &sizes, note)?;
     let mut check = Check::default();
@@ -52,22 +57,29 @@ fn payload_sizes(at: Offsets, records: &[Original<'_>]) -> Result<Vec<usize>, Ba
     records.iter().map(|record| size(record).ok_or(NOT_ITS_RECORDS)).collect()
 }
 
-fn shape(at_ns: u64, records: &[Original<'_>], sizes: &[usize]) -> Shape {
+fn shape(at_ns: u64, records: &[Original<'_>], sizes: &[usize], outer: Option<Outer>) -> Shape {
     let all_but_last = sizes.split_last().map_or(sizes, |(_, rest)| rest);
-    let ids_differ = match records {
-        [first, second, ..] => ipv4_id(first) != ipv4_id(second),
+    let ids_differ = |network: fn(&Original<'_>, Option<Outer>) -> usize| match records {
+        [first, second, ..] => {
+            let [first, second] = [first, second].map(|it| ipv4_id(it, network(it, outer)));
+            first != second
+        }
         _ => false,
     };
+    let outer_network =
+        |_: &Original<'_>, outer: Option<Outer>| outer.map_or(0, |outer| outer.network as usize);
     let after = records.iter().skip(1).map(|record| record.at_ns).chain([at_ns]);
     let mut gaps = records.iter().zip(after).map(|(record, after)| nanos(record.at_ns, after));
     Shape::default()
         .with(Shape::REGULAR, all_but_last.windows(2).all(|pair| pair[0] == pair[1]))
-        .with(Shape::COUNTING_ID, ids_differ)
+        .with(Shape::COUNTING_ID, ids_differ(|record, _| record.network))
+        .with(Shape::TUNNEL, outer.is_some())
+        .with(Shape::COUNTING_OUTER_ID, outer.is_some() && ids_differ(outer_network))
         .with(Shape::MICROS, gaps.all(|gap| gap % 1_000 == 0))
 }
 
-fn ipv4_id<'a>(record: &Original<'a>) -> Option<&'a [u8]> {
-    record.bytes.get(record.network + 4..record.network + 6)
+fn ipv4_id<'a>(record: &Original<'a>, network: usize) -> Option<&'a [u8]> {
+    record.bytes.get(network + 4..network + 6)
 }
 
 /// Time from `from` to `to`. Negative if the capture's clock went back.
@@ -91,7 +103,9 @@ fn put_segments(
     note: &mut Vec<u8>,
 ) -> Result<(), BadNote> {
     let (predicted, header) = (plan.merged_header(), Headers::default());
-    let mut writer = SegmentWriter { plan, shape, at_ns, predicted, header, after: None, note };
+    let link = Headers(plan.link().to_vec());
+    let mut writer =
+        SegmentWriter { plan, shape, at_ns, predicted, header, link, after: None, note };
     let mut payload_at: usize = sizes.iter().sum();
     for (number, (record, &payload_bytes)) in records.iter().zip(sizes).enumerate().rev() {
         payload_at -= payload_bytes;
@@ -112,6 +126,8 @@ struct SegmentWriter<'a, 'n> {
     predicted: Headers,
     /// Memory for the header that is being written.
     header: Headers,
+    /// The link header of the segment written before.
+    link: Headers,
     after: Option<Original<'a>>,
     note: &'n mut Vec<u8>,
 }
@@ -126,7 +142,7 @@ impl<'a> SegmentWriter<'a, '_> {
         let flags_at = self.note.len();
         self.note.push(0);
         let differs = self.put_arrival(record)
-            | self.put_link(link)
+            | self.put_link(link, position)
             | self.put_header(header, payload, position)
             | self.put_bytes(padding, !padding.is_empty(), Differs::PADDING)
             | self.put_original_bytes(record);
@@ -156,9 +172,11 @@ impl<'a> SegmentWriter<'a, '_> {
         bit
     }
 
-    fn put_link(&mut self, link: &[u8]) -> Differs {
-        let after = self.after.map(|after| after.bytes.get(..after.network).unwrap_or_default());
-        let differs = link != after.unwrap_or(self.plan.link());
+    fn put_link(&mut self, link: &[u8], position: Position) -> Differs {
+        self.plan.predict_link(&mut self.link, position);
+        let differs = self.link.0 != link;
+        self.link.0.clear();
+        self.link.0.extend_from_slice(link);
         self.put_bytes(link, differs, Differs::LINK)
     }
 

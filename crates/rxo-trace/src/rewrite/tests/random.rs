@@ -39,6 +39,7 @@ proptest! {
         }
         let described = vec![interface(link); interfaces as usize];
         let policy = Policy::all()[policy % Policy::all().len()];
+        let policy = Policy { tunnels: TunnelRule::On, ..policy };
         let point = Point { policy, poll: poll.parse().unwrap() };
         round(&pcapng(&described, &records), Settings { point, checksums, seed: 3 });
     }

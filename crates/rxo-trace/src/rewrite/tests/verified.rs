@@ -66,6 +66,30 @@ fn coalesced_datagrams_are_compared_one_by_one() {
     }
 }
 
+/// Segments inside `outer`, whose IDs count.
+fn inside(outer: &Outer) -> Vec<Packet> {
+    let within = |(n, packet): (usize, Packet)| packet.within(outer.clone().id(7 + n as u16));
+    segments().into_iter().enumerate().map(within).collect()
+}
+
+#[test]
+fn coalesced_segments_in_tunnels_are_compared_one_by_one() {
+    let policy = Policy { tunnels: TunnelRule::On, ..Policy::linux_gro() };
+    for outer in [vxlan(), vxlan().checksum(), geneve().v6().checksum()] {
+        let packets = inside(&outer);
+        let (coalesced, figures) = coalesce(&ethernet(&packets), settings(policy)).unwrap();
+        assert_eq!((figures.packets, figures.deliveries), (12, 1));
+        round(&ethernet(&packets), settings(policy));
+        let verdict = compare(&ethernet(&packets), &coalesced);
+        assert!(verdict.equal && verdict.forgotten_segments == 0, "{verdict:?}");
+        for number in 0..packets.len() {
+            let mut changed = packets.clone();
+            changed[number] = changed[number].clone().stream(99);
+            assert!(!compare(&ethernet(&changed), &coalesced).equal, "segment {number}");
+        }
+    }
+}
+
 #[test]
 fn two_coalesced_files_are_compared_by_their_notes() {
     let [mut a, mut b] = [segments(), segments()];
