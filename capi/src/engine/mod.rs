@@ -89,6 +89,11 @@ pub unsafe extern "C" fn rxo_new(
             return Err(Failure::invalid(format!("flags {flags:#x}: some are unknown")));
         }
         let has = |flag| flags & flag != 0;
+        if policy.takes_tunnels() && !has(RXO_COMPLETE) {
+            return Err(Failure::invalid(
+                "tunnels=on needs RXO_COMPLETE: the virtio header cannot name a tunnel; or set tunnels=off",
+            ));
+        }
         let config = Config {
             link: if has(RXO_IP) { LinkKind::RawIp } else { LinkKind::Ethernet },
             trust_checksums: has(RXO_TRUST),

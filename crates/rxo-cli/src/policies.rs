@@ -82,8 +82,9 @@ const RULES: [&str; 8] =
     ["policy", "ack", "window", "options", "psh", "fin", "payload sizes", "extensions"];
 const RULES_OF: &[&str] =
     &["ack", "window", "options", "psh", "fin", "payload", "extension_headers"];
-const OWN: [&str; 6] = ["policy", "with ECE", "marked CE", "needs DF", "may echo zero", "UDP"];
-const OWN_OF: &[&str] = &["ece", "ce", "needs_df", "zero_echo", "udp"];
+const OWN: [&str; 7] =
+    ["policy", "with ECE", "marked CE", "needs DF", "may echo zero", "UDP", "in tunnels"];
+const OWN_OF: &[&str] = &["ece", "ce", "needs_df", "zero_echo", "udp", "tunnels"];
 const ACKS: [&str; 5] = ["policy", "pure acks", "at most", "keep every", "newer SACK covers"];
 const ACKS_OF: &[&str] = &["pure_acks", "max_acks", "keep_every", "sack_superset"];
 
@@ -125,8 +126,9 @@ fn notes() -> String {
          pure_acks=single with any policy.\n\
          Change a field with `rxo run --set`: coalesce, max_segments, max_bytes, buffer_bytes\n\
          (payload), flows, ack, window, options, psh, fin, payload (sizes), ece, ce, needs_df,\n\
-         zero_echo, pure_acks, max_acks, keep_every, sack_superset, extension_headers, udp,\n\
-         hold (held until), max_hold. hold=auto:50us holds while the receiver is busy (device permitting).",
+         zero_echo, pure_acks, max_acks, keep_every, sack_superset, extension_headers, udp, tunnels\n\
+         (TCP in VXLAN and Geneve), hold (held until), max_hold. hold=auto:50us holds while the receiver is\n\
+         busy (device permitting).",
         records.join(", ")
     )
 }

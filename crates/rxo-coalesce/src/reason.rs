@@ -17,7 +17,7 @@ reasons! {
         Malformed => "malformed",
         /// A fragment of a packet.
         Fragment => "fragment",
-        /// IP, but not TCP; where the policy coalesces UDP, not UDP either.
+        /// IP, but not TCP; where the policy coalesces UDP, not UDP either. Also of a packet inside a tunnel.
         NotTcp => "not_tcp",
         /// An unknown next header: a TCP segment may follow it.
         UnknownHeader => "unknown_header",
@@ -71,7 +71,8 @@ reasons! {
         ChecksumElsewhere => "checksum_elsewhere",
         /// PSH with nothing held, where the policy lets such a segment bypass.
         PshAlone => "psh_alone",
-        /// A UDP datagram to the port of a tunnel, whose inner packets are not looked at.
+        /// A UDP datagram to the port of a tunnel whose packets are not looked into, or one that cannot be: its header
+        /// is odd, or what is inside is no IP packet.
         UdpTunnel => "udp_tunnel",
         /// A UDP datagram without payload, or with another length than its packet has room for.
         UdpLength => "udp_length",
@@ -171,13 +172,13 @@ reasons! {
         TrafficClass => "traffic_class_changed",
         /// TTL or hop limit differs.
         HopLimit => "hop_limit_changed",
-        /// The IPv4 ID neither stays nor counts as it did.
+        /// The IPv4 ID neither stays nor counts as it did, inside a tunnel or outside.
         IpId => "ip_id",
         /// DF differs.
         DontFragment => "df_changed",
         /// The IPv6 flow label differs.
         FlowLabel => "flow_label_changed",
-        /// The link-layer header (addresses, VLAN priority) or an extension header differs.
+        /// The link-layer header (addresses, VLAN priority), an extension header or the headers of a tunnel differ.
         Link => "link_changed",
         /// One checksum is complete, the other only a seed.
         ChecksumStatus => "checksum_status_changed",

@@ -1,12 +1,13 @@
 //! Page section: the captures, their traffic, and the settings of the study.
 
 use super::table::{Cell, Part, Section, Table};
-use crate::report::{Report, Source, Traffic};
+use crate::report::{Outcome, Report, Source, Traffic};
 use crate::words::{bytes, count, duration, percent, utc};
 
 /// The section.
 pub(super) fn section(report: &Report) -> Section {
     let mut tables = vec![facts(&report.traffic).shown("")];
+    tables.extend(tunnels(&report.outcome).map(|table| table.shown("")));
     tables.push(sources(&report.sources));
     if !report.traffic.checksums.sender_offload.is_empty() {
         tables.push(offload(report));
@@ -53,6 +54,14 @@ fn facts(traffic: &Traffic) -> Table {
     let rows = rows.into_iter().chain(odd);
     let rows = rows.map(|(name, value)| vec![Cell::text(name), Cell::text(value)]);
     Table::new(&["traffic", ""], rows.collect())
+}
+
+/// TCP inside tunnels, if there is any.
+fn tunnels(outcome: &Outcome) -> Option<Table> {
+    let rows =
+        [("TCP segments", outcome.tunnelled), ("deliveries of them", outcome.tunnelled_deliveries)];
+    let rows = rows.map(|(name, value)| vec![Cell::text(name), Cell::text(count(value))]);
+    (outcome.tunnelled > 0).then(|| Table::new(&["inside VXLAN and Geneve", ""], rows.into()))
 }
 
 type Count = fn(&Traffic) -> u64;

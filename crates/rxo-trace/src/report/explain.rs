@@ -45,8 +45,8 @@ const REASONS: &[(&str, &str, &str)] = &[
     ("not_tcp", "IP, but neither TCP nor UDP that is coalesced", "--set udp=equal for UDP"),
     (
         "udp_tunnel",
-        "UDP to the port of a tunnel (VXLAN, Geneve, GTP-U, IPsec and others): the packets in it are not looked at",
-        "",
+        "UDP to the port of a tunnel: GTP-U, IPsec and others, or a packet of VXLAN or Geneve that cannot be looked into",
+        "--set tunnels=on for TCP inside VXLAN and Geneve",
     ),
     (
         "checksum_elsewhere",
@@ -215,7 +215,11 @@ const REASONS: &[(&str, &str, &str)] = &[
     ("ip_id", "the IPv4 ID neither stayed equal nor counted up", ""),
     ("df_changed", "the DF bit changed", ""),
     ("flow_label_changed", "the IPv6 flow label changed", ""),
-    ("link_changed", "the link-layer header or an extension header changed", ""),
+    (
+        "link_changed",
+        "the link-layer header, an extension header or a header of a tunnel changed",
+        "",
+    ),
     ("checksum_status_changed", "one checksum was complete, the other partial", ""),
     ("order", "another packet of the flow had to follow it, such as a pure ACK", ""),
     (

@@ -20,6 +20,10 @@ pub struct Outcome {
     pub aggregates: u64,
     /// Segments in these aggregates.
     pub aggregated_segments: u64,
+    /// TCP segments inside tunnels that were coalesced or could have been; they are among the packets.
+    pub tunnelled: u64,
+    /// The deliveries of these.
+    pub tunnelled_deliveries: u64,
     /// Segments per delivery of data that could be coalesced, including deliveries of a single
     /// segment. `rxo run` prints the same figure.
     pub packets_per_aggregate: f64,

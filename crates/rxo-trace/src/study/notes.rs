@@ -16,6 +16,7 @@ pub(super) fn of(report: &Report) -> Vec<String> {
         short(traffic),
         super_packets(traffic),
         udp(report),
+        tunnels(report),
         untracked(traffic),
         unserved(traffic),
         unknown_link(traffic),
@@ -106,6 +107,16 @@ fn udp(report: &Report) -> Option<String> {
         "UDP is coalesced for a receiver that can segment it again, such as a TAP device of Linux 6.2 or later; \
          the GRO of Linux itself coalesces it only for sockets with UDP_GRO, or with \
          `ethtool -K IF rx-udp-gro-forwarding on`; --set udp=off leaves it out"
+            .to_owned()
+    })
+}
+
+/// The note on who takes TCP coalesced inside tunnels, which is not every host.
+fn tunnels(report: &Report) -> Option<String> {
+    let outcome = &report.outcome;
+    (outcome.tunnelled > outcome.tunnelled_deliveries).then(|| {
+        "TCP inside VXLAN and Geneve is coalesced for a receiver that can segment it again, such as a TAP device of \
+         Linux 6.17 or later; the GRO of Linux itself does it where it ends the tunnel; --set tunnels=off leaves it out"
             .to_owned()
     })
 }

@@ -149,6 +149,8 @@ fn outcome(count: &Count, sums: &PointSums, point: &Point) -> Outcome {
         deliveries,
         aggregates: sums.aggregates,
         aggregated_segments: sums.aggregated_segments,
+        tunnelled: sums.tunnelled,
+        tunnelled_deliveries: sums.tunnelled_deliveries,
         packets_per_aggregate: segments as f64 / aggregates as f64,
         eliminated,
         eliminated_per_10_000: per_10_000(eliminated, packets),

@@ -42,6 +42,8 @@ pub(super) fn settings(report: &Report) -> Table {
         .count("deliveries", count(|outcome| outcome.deliveries))
         .count("aggregates", count(|outcome| outcome.aggregates))
         .count("aggregated_segments", count(|outcome| outcome.aggregated_segments))
+        .count("tunnelled", count(|outcome| outcome.tunnelled))
+        .count("tunnelled_deliveries", count(|outcome| outcome.tunnelled_deliveries))
         .count("eliminated", count(|outcome| outcome.eliminated))
         .count("eliminated_error", count(|outcome| outcome.eliminated_error))
         .number(

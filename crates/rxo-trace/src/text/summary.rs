@@ -28,9 +28,9 @@ pub(super) fn text(report: &Report) -> String {
         ("checksums", checksums(&traffic.checksums)),
         ("policy", policy(outcome)),
         ("eliminated", eliminated(outcome)),
-        ("aggregates", aggregates(outcome)),
-        ("hold time", hold(outcome)),
     ]);
+    lines.extend((outcome.tunnelled > 0).then(|| ("tunnels", tunnels(outcome))));
+    lines.extend([("aggregates", aggregates(outcome)), ("hold time", hold(outcome))]);
     let lines: Vec<String> =
         lines.into_iter().map(|(name, text)| format!("{name:<11} {text}")).collect();
     lines.join("\n")
@@ -131,6 +131,16 @@ fn eliminated(outcome: &Outcome) -> String {
         grouped(packets),
         grouped(deliveries),
         ratio(packets as f64, deliveries as f64)
+    )
+}
+
+fn tunnels(outcome: &Outcome) -> String {
+    let Outcome { tunnelled, tunnelled_deliveries, .. } = *outcome;
+    format!(
+        "{} TCP segments inside VXLAN and Geneve in {} deliveries, {:.2} segments each",
+        grouped(tunnelled),
+        grouped(tunnelled_deliveries),
+        ratio(tunnelled as f64, tunnelled_deliveries as f64)
     )
 }
 

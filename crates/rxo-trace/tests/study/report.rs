@@ -1,9 +1,10 @@
 //! The report for traffic that was made for it.
 
 use rxo_capture::{Interface, LinkType, Record};
-use rxo_testkit::{Workload, arp, seg, udp};
+use rxo_testkit::{Workload, arp, seg, udp, vxlan};
 use rxo_trace::report::Protocol;
 use rxo_trace::study::{ChecksumMode, Settings, Study};
+use rxo_trace::text::text;
 
 use crate::traffic::{ethernet, generated, point, record, records, settings, study};
 
@@ -69,6 +70,30 @@ fn udp_is_coalesced_unless_told_otherwise_and_counts_beside_tcp() {
     assert_eq!((report.outcome.eliminated, report.outcome.deliveries), (63, 65));
     assert_eq!(report.outcome.bypassed[0].reason, "not_tcp");
     assert!(report.notes.is_empty(), "{:?}", report.notes);
+}
+
+#[test]
+fn tcp_inside_tunnels_is_coalesced_unless_told_otherwise_and_counted() {
+    let segment = |n: u32| {
+        let outer = vxlan().checksum().id(n as u16);
+        seg().seq(n * 1_400).len(1_400).id(n as u16).within(outer)
+    };
+    let packets: Vec<_> = (0..64).map(segment).collect();
+    let chosen = point("linux-gro", "packets:64");
+    let report = study(settings(chosen), &ethernet(), &records(&packets));
+    let outcome = &report.outcome;
+    assert_eq!((outcome.packets, outcome.deliveries), (64, 2), "at most 65,535 bytes each");
+    assert_eq!((outcome.tunnelled, outcome.tunnelled_deliveries), (64, 2));
+    assert!(report.notes.iter().any(|note| note.contains("Linux 6.17")), "{:?}", report.notes);
+    let text = text(&report);
+    assert!(text.contains("64 TCP segments inside VXLAN and Geneve in 2 deliveries"), "{text}");
+
+    let mut without = chosen;
+    without.policy.set("tunnels", "off").unwrap();
+    let report = study(settings(without), &ethernet(), &records(&packets));
+    let outcome = &report.outcome;
+    assert_eq!((outcome.deliveries, outcome.tunnelled, outcome.eliminated), (64, 0, 0));
+    assert_eq!(outcome.bypassed[0].reason, "udp_tunnel");
 }
 
 #[test]

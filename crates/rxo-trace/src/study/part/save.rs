@@ -23,7 +23,7 @@ use super::run::Core;
 use super::{Ends, Mark, Part, PointSums, Recipe, Run, Span, Sums};
 use crate::report::Source;
 
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 const HEAD_BYTES: usize = Part::MAGIC.len() + 2 + 8;
 const CRC_BYTES: usize = 4;
 /// Larger counts are not believed. So many can be added without overflow.
@@ -211,8 +211,9 @@ fn read((buckets, sum, max): SavedHistogram) -> Histogram {
 
 #[derive(Serialize, Deserialize)]
 struct SavedPoint {
-    /// Frames, deliveries, aggregates, aggregated segments, singles, overruns, doubt.
-    counts: [u64; 7],
+    /// Frames, deliveries, aggregates, aggregated segments, singles, overruns, doubt, segments inside tunnels and their
+    /// deliveries.
+    counts: [u64; 9],
     bypassed: Vec<u64>,
     flushed: Vec<u64>,
     /// Holds, segments and bytes of aggregates, packets of polls, pauses.
@@ -232,6 +233,8 @@ impl SavedPoint {
                 singles,
                 polls.overruns,
                 sums.doubt,
+                sums.tunnelled,
+                sums.tunnelled_deliveries,
             ],
             bypassed: sums.bypassed.clone(),
             flushed: sums.flushed.clone(),
@@ -255,8 +258,9 @@ impl SavedPoint {
     }
 
     fn sums(self) -> PointSums {
-        let [frames, deliveries, aggregates, aggregated_segments, singles, overruns, doubt] =
+        let [frames, deliveries, aggregates, aggregated_segments, singles, overruns, doubt, ..] =
             self.counts;
+        let [.., tunnelled, tunnelled_deliveries] = self.counts;
         let [hold_ns, segments, payload_bytes, packets, pause_ns] = self.histograms.map(read);
         PointSums {
             frames,
@@ -264,6 +268,8 @@ impl SavedPoint {
             aggregates,
             aggregated_segments,
             singles,
+            tunnelled,
+            tunnelled_deliveries,
             bypassed: self.bypassed,
             flushed: self.flushed,
             hold_ns,

@@ -35,6 +35,9 @@ pub(crate) struct PointSums {
     pub(in super::super) aggregates: u64,
     pub(in super::super) aggregated_segments: u64,
     pub(in super::super) singles: u64,
+    /// Inside tunnels.
+    pub(in super::super) tunnelled: u64,
+    pub(in super::super) tunnelled_deliveries: u64,
     /// In the order of the reasons.
     pub(in super::super) bypassed: Vec<u64>,
     pub(in super::super) flushed: Vec<u64>,
@@ -55,6 +58,8 @@ impl PointSums {
             aggregates: counters.aggregates,
             aggregated_segments: counters.aggregated_segments,
             singles: counters.singles,
+            tunnelled: counters.tunnelled,
+            tunnelled_deliveries: counters.tunnelled_deliveries,
             bypassed: BypassReason::ALL.iter().map(|reason| counters.bypassed(*reason)).collect(),
             flushed: FlushReason::ALL.iter().map(|reason| counters.flushed(*reason)).collect(),
             hold_ns: counters.hold_ns,
@@ -71,6 +76,8 @@ impl PointSums {
             (&mut self.aggregates, other.aggregates),
             (&mut self.aggregated_segments, other.aggregated_segments),
             (&mut self.singles, other.singles),
+            (&mut self.tunnelled, other.tunnelled),
+            (&mut self.tunnelled_deliveries, other.tunnelled_deliveries),
             (&mut self.doubt, other.doubt),
         ] {
             *mine = mine.saturating_add(theirs);
