@@ -54,6 +54,8 @@ static void arguments(void)
     CHECK(!rxo_new(NULL, RXO_IP, BATCH) && !rxo_new("lro", RXO_IP, BATCH));
     CHECK(strstr(rxo_error(), "there is no policy 'lro'"));
     CHECK(!rxo_new("linux-gro flows", RXO_IP, BATCH) && !rxo_new("linux-gro flows=0", RXO_IP, BATCH));
+    CHECK(!rxo_new("linux-gro tunnels=on", RXO_IP, BATCH));
+    CHECK(strstr(rxo_error(), "set tunnels=off"));
     CHECK(!rxo_new("linux-gro", 1u << 20, BATCH) && !rxo_new("linux-gro", RXO_IP, 0));
     CHECK(rxo_push(e, NULL, 10, 0, NULL) == RXO_INVALID);
     CHECK(rxo_push(NULL, packets[0], PACKET_BYTES, 0, NULL) == RXO_INVALID);

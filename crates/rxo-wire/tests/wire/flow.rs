@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use rxo_wire::tunnel::Tunnel;
 use rxo_wire::{FlowHasher, FlowKey, parse, parse_ip};
 
 use crate::packets::Shape;
@@ -143,4 +144,23 @@ fn sequential_flows_spread_over_a_table() {
             }
         }
     }
+}
+
+#[test]
+fn a_flow_inside_a_tunnel_is_one_of_its_network_whatever_the_vlans() {
+    let key = FlowKey::v4(1, 2, ports(1_000, 443), 1 << 24 | 7);
+    let (vxlan, geneve) = (key.in_tunnel(Tunnel::Vxlan, 7), key.in_tunnel(Tunnel::Geneve, 7));
+    assert!(!key.is_in_tunnel() && vxlan.is_in_tunnel() && geneve.is_in_tunnel());
+    assert!(!key.on_device_vlan(0xfff).is_in_tunnel());
+    let untagged = FlowKey::v4(1, 2, ports(1_000, 443), 0);
+    assert_eq!(untagged.in_tunnel(Tunnel::Vxlan, 7), vxlan);
+    for other in [key, geneve, key.in_tunnel(Tunnel::Vxlan, 8), vxlan.reversed()] {
+        assert_ne!(vxlan, other);
+    }
+    assert_eq!(
+        (vxlan.source_port(), vxlan.address_sum().fold()),
+        (1_000, key.address_sum().fold())
+    );
+    assert_eq!(FlowKey::from_bytes(&vxlan.to_bytes()), vxlan);
+    assert_eq!(vxlan.reversed().reversed(), vxlan);
 }

@@ -292,6 +292,23 @@ proptest! {
         prop_assert_eq!(inside_at(&frame, &outer, gso.transport() + 2), None);
     }
 
+    /// The outer checksum follows from the headers, whatever of these was changed, as long as the inner one is right.
+    #[test]
+    fn an_outer_checksum_is_verified_without_the_payload(
+        gso in any_gso(), at in any::<prop::sample::Index>(), by in 0..2_u8,
+    ) {
+        let mut frame = gso.frame();
+        let outer = parse(&frame).unwrap();
+        let inside = inside_at(&frame, &outer, gso.transport()).unwrap();
+        // The tunnel's header and the inner link header say nothing that was read.
+        let place = outer.at.payload as usize + at.index(gso.transport() - outer.at.payload as usize);
+        let is_udp = matches!(inside.carrier, Carrier::Udp { .. });
+        frame[place] ^= by;
+        let is_right = rxo_wire::checksum::verify_transport(&outer, &frame, Summer::portable());
+        let has_none = matches!(inside.carrier, Carrier::Udp { has_checksum: false });
+        prop_assert_eq!(inside.outer_checksum_holds(&frame, &outer), is_udp && (has_none || is_right));
+    }
+
     #[test]
     fn any_bytes_in_a_tunnel_are_segmented_or_refused(
         gso in any_gso(), at in any::<prop::sample::Index>(), byte: u8, length in 0_usize..200,
@@ -329,6 +346,31 @@ fn the_tunnel_of_a_port_has_the_packet_inside() {
         assert_eq!(inside.parsed.key.destination_port(), 443);
         assert_eq!(&frame[inside.parsed.at.payload_range()], b"payload");
     }
+}
+
+#[test]
+fn a_flow_inside_is_named_by_the_network() {
+    let kind = Kind::Vxlan;
+    let wrapping = Wrapping { kind, is_v6: false, has_checksum: false, id: 3, port: 4_789 };
+    let mut frame = wrapping.wrap(&Shape::default(), 0);
+    let outer = parse(&frame).unwrap();
+    let key = |frame: &[u8]| Tunnel::Vxlan.inside(frame, &outer).unwrap().parsed.key;
+    let plain = parse(&Shape::default().frame()).unwrap().key;
+    assert_eq!(key(&frame), plain.in_tunnel(Tunnel::Vxlan, 7));
+    frame[14 + 20 + 8 + 6] = 8;
+    assert_eq!(key(&frame), plain.in_tunnel(Tunnel::Vxlan, 8));
+}
+
+/// The first half byte of other protocols may look like a version of IP.
+#[test]
+fn an_inner_frame_of_another_type_is_no_packet() {
+    let kind = Kind::Vxlan;
+    let wrapping = Wrapping { kind, is_v6: false, has_checksum: false, id: 3, port: 4_789 };
+    let mut frame = wrapping.wrap(&Shape::default(), 0);
+    let outer = parse(&frame).unwrap();
+    assert!(Tunnel::Vxlan.inside(&frame, &outer).is_some());
+    frame[14 + 20 + 8 + 8 + 13] = 6;
+    assert_eq!(Tunnel::Vxlan.inside(&frame, &outer), None);
 }
 
 /// Control packets, options that must be understood and reserved bits: what they mean is not known here.
