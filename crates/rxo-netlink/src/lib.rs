@@ -8,6 +8,7 @@
 //!
 //! * [`Request`] builds a message: a fixed header, such as `ifinfomsg`, and attributes.
 //! * [`Netlink`] is a socket. It sends requests and reads their answers.
+//! * [`Notices`] is a socket that only listens: the kernel reports changes there, whoever made them.
 //! * [`attributes`], [`attribute`], [`u32_at`] and [`u64_at`] read the objects in an answer.
 //!
 //! Attributes stay opaque: their types are the constants of `libc` and of the kernel's headers, and their
@@ -35,7 +36,9 @@
 #![forbid(unsafe_code)]
 
 mod message;
+mod notices;
 mod socket;
 
-pub use message::{Request, attribute, attributes, nested, u32_at, u64_at};
+pub use message::{Notice, Request, attribute, attributes, nested, u32_at, u64_at};
+pub use notices::Notices;
 pub use socket::Netlink;

@@ -131,6 +131,26 @@ pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
+/// A change that the kernel reports without being asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The message type, such as `libc::RTM_DELADDR`.
+    pub kind: u16,
+    /// The object, without its netlink header.
+    pub object: Vec<u8>,
+}
+
+/// The notices of a datagram. Ends at an invalid length.
+pub(crate) fn notices(datagram: &[u8]) -> impl Iterator<Item = Notice> {
+    let mut rest = datagram;
+    std::iter::from_fn(move || {
+        let length = u32_at(rest, 0)? as usize;
+        let (kind, object) = (u16_at(rest, 4)?, rest.get(HEADER_BYTES..length)?.to_vec());
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(Notice { kind, object })
+    })
+}
+
 /// The messages of a datagram.
 pub(crate) fn answers(datagram: &[u8]) -> impl Iterator<Item = io::Result<Answer<'_>>> {
     let mut rest = datagram;
@@ -212,6 +232,19 @@ mod tests {
         assert!(answers(&[1, 2, 3]).next().unwrap().is_err());
         let short = [&40_u32.to_ne_bytes()[..], &[0; 12]].concat();
         assert!(answers(&short).next().unwrap().is_err());
+    }
+
+    #[test]
+    fn notices_are_read_up_to_an_invalid_length() {
+        let mut bytes = Vec::new();
+        Request::new(libc::RTM_NEWADDR, &[1; 8]).write(&mut bytes, 0, 0);
+        Request::new(libc::RTM_DELADDR, &[2; 5]).write(&mut bytes, 0, 0);
+        let found: Vec<_> = notices(&bytes).collect();
+        let expected = [(libc::RTM_NEWADDR, vec![1; 8]), (libc::RTM_DELADDR, vec![2; 5])];
+        assert_eq!(found, expected.map(|(kind, object)| Notice { kind, object }));
+        for cut in 0..bytes.len() {
+            assert!(notices(&bytes[..cut]).count() < 2 || cut >= 16 + 8 + 16 + 5, "{cut}");
+        }
     }
 
     #[test]

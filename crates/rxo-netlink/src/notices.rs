@@ -1,0 +1,89 @@
+//! Notices: what the kernel reports about changes, whoever made them.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
+
+use crate::message::{Notice, notices};
+
+/// A netlink socket that listens to changes of interfaces, addresses, routes, rules and neighbours in the network
+/// namespace of the thread that opened it.
+#[derive(Debug)]
+pub struct Notices {
+    socket: OwnedFd,
+}
+
+/// The kernel's largest notice is far smaller.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// The groups of `linux/rtnetlink.h`, as bits.
+const GROUPS: [u32; 8] = [
+    LINK,
+    NEIGHBOUR,
+    IPV4_ADDRESS,
+    IPV4_ROUTE,
+    IPV4_RULE,
+    IPV6_ADDRESS,
+    IPV6_ROUTE,
+    IPV6_RULE,
+];
+const LINK: u32 = 1;
+const NEIGHBOUR: u32 = 3;
+const IPV4_ADDRESS: u32 = 5;
+const IPV4_ROUTE: u32 = 7;
+const IPV4_RULE: u32 = 8;
+const IPV6_ADDRESS: u32 = 9;
+const IPV6_ROUTE: u32 = 11;
+const IPV6_RULE: u32 = 19;
+
+impl Notices {
+    /// Opens the socket. Every change from now on is reported.
+    ///
+    /// # Errors
+    /// If the system has no descriptors left.
+    pub fn open() -> io::Result<Self> {
+        let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
+        let socket = socket_with(family, SocketType::RAW, flags, None)?;
+        let groups = GROUPS.into_iter().fold(0, |bits, group| bits | 1 << (group - 1));
+        bind(&socket, &SocketAddrNetlink::new(0, groups))?;
+        Ok(Self { socket })
+    }
+
+    /// Takes the notices that have come, oldest first, without waiting; at most those of one datagram. Empty if none
+    /// has come. `None` if some were lost, because they came faster than they were taken.
+    ///
+    /// # Errors
+    /// If the system refuses to read.
+    pub fn take(&self) -> io::Result<Option<Vec<Notice>>> {
+        let mut datagram = vec![0; BUFFER_BYTES];
+        match retry_on_intr(|| recv(&self.socket, &mut datagram, RecvFlags::DONTWAIT)) {
+            Ok((_, bytes)) => {
+                Ok(Some(notices(datagram.get(..bytes).unwrap_or_default()).collect()))
+            }
+            Err(Errno::AGAIN) => Ok(Some(Vec::new())),
+            Err(Errno::NOBUFS) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Notices {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_change_there_is_nothing_to_take() {
+        let notices = Notices::open().unwrap();
+        // Other tests may change something meanwhile, but never without end.
+        while notices.take().unwrap().is_none_or(|some| !some.is_empty()) {}
+    }
+}
