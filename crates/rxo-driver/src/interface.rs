@@ -156,6 +156,25 @@ impl Interface {
         self.ethtool(&mut value, &format!("turn {feature:?} {} on", if on { "on" } else { "off" }))
     }
 
+    /// Shows the speed and the duplex of `like`. Does nothing where one of the two cannot.
+    pub(crate) fn show_speed_of(&self, like: &Self) {
+        let mut theirs = EthtoolLink { command: GET_LINK, ..EthtoolLink::default() };
+        let mut ours = theirs;
+        let read = |interface: &Self, link: &mut EthtoolLink| interface.link_settings(link).is_ok();
+        if read(like, &mut theirs) && read(self, &mut ours) {
+            ours.command = SET_LINK;
+            (ours.speed, ours.speed_high, ours.duplex) =
+                (theirs.speed, theirs.speed_high, theirs.duplex);
+            _ = self.link_settings(&mut ours);
+        }
+    }
+
+    fn link_settings(&self, link: &mut EthtoolLink) -> Result<(), DeviceError> {
+        let mut request = self.request()?;
+        request.ifr_ifru.ifru_data = std::ptr::from_mut(link).cast();
+        self.call(libc::SIOCETHTOOL, &mut request, "read or set the speed of")
+    }
+
     fn flags(&self) -> Result<c_short, DeviceError> {
         let request = self.get(libc::SIOCGIFFLAGS, "read the state of")?;
         // SAFETY: the kernel has filled in this member.
@@ -183,7 +202,7 @@ impl Interface {
 
     fn call(&self, code: c_ulong, request: &mut ifreq, what: &str) -> Result<(), DeviceError> {
         // SAFETY: every code passed in this file takes an `ifreq`; where that holds a pointer, it
-        // is to an `EthtoolValue` that outlives the call.
+        // is to the structure of its command, which outlives the call.
         match unsafe { sys::ioctl(self.control.as_fd(), code, request) } {
             Ok(_) => Ok(()),
             Err(error) => Err(self.refused(what, error)),
@@ -222,6 +241,31 @@ struct EthtoolValue {
     command: u32,
     data: u32,
 }
+
+/// The kernel's `ethtool_cmd`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct EthtoolLink {
+    command: u32,
+    supported: u32,
+    advertising: u32,
+    speed: u16,
+    duplex: u8,
+    port: u8,
+    phy_address: u8,
+    transceiver: u8,
+    autonegotiation: u8,
+    mdio: u8,
+    most_sent: u32,
+    most_received: u32,
+    speed_high: u16,
+    crossing: [u8; 2],
+    partner_advertising: u32,
+    reserved: [u32; 2],
+}
+
+const GET_LINK: u32 = 1;
+const SET_LINK: u32 = 2;
 
 #[cfg(test)]
 mod tests {

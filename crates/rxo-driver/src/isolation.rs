@@ -71,30 +71,41 @@ impl Isolation {
         let isolation = Self::named(index, format!("rxo-{index}-{first}")).ok()?;
         let drops: Vec<Request> =
             addresses.iter().map(|to| rule::drop(&isolation.table, CHAIN, *to)).collect();
-        let is_closed = isolation.is_owned && isolation.filter(interface, ACCEPT, &drops).is_ok();
+        let is_closed =
+            isolation.is_owned && isolation.filter((CHAIN, interface), ACCEPT, &drops).is_ok();
         is_closed.then_some(isolation)
     }
 
-    /// Drops everything that arrives on `interface` from here on, behind packet sockets. A second call,
-    /// such as after the interface was renamed, replaces the first.
+    /// Drops everything that arrives on `interface` from here on, behind packet sockets. A kernel from Linux 6.16 on
+    /// also takes the name of an interface that does not exist yet: what gets this name is dropped from then on.
     ///
     /// # Errors
     /// If there is no such interface, or the kernel cannot filter at an interface's ingress.
     pub(crate) fn close(&self, interface: &str) -> Result<(), DeviceError> {
+        self.forget(interface);
+        self.filter((interface, interface), DROP, &[])
+    }
+
+    /// Undoes [`close`](Self::close) for this name, such as after a rename. A name that is not closed is no error.
+    pub(crate) fn forget(&self, interface: &str) {
         // Without a chain there is nothing to remove.
-        _ = batch(&self.netlink, &[&self.chain(DELETE_CHAIN)]);
-        self.filter(interface, DROP, &[])
+        _ = batch(&self.netlink, &[&self.chain(DELETE_CHAIN, interface)]);
     }
 
     /// Makes the chain, with `rules` and a policy for what none of them drops.
-    fn filter(&self, interface: &str, policy: u32, rules: &[Request]) -> Result<(), DeviceError> {
+    fn filter(
+        &self,
+        (chain, interface): (&str, &str),
+        policy: u32,
+        rules: &[Request],
+    ) -> Result<(), DeviceError> {
         let hook: [(u16, &[u8]); 3] = [
             (HOOK_NUMBER, &INGRESS.to_be_bytes()),
             (HOOK_PRIORITY, &FIRST.to_be_bytes()),
             (HOOK_DEVICE, &[interface.as_bytes(), &[0]].concat()),
         ];
         let chain = self
-            .chain(NEW_CHAIN)
+            .chain(NEW_CHAIN, chain)
             .flags(libc::NLM_F_CREATE)
             .nest(CHAIN_HOOK, &hook)
             .attribute(CHAIN_POLICY, &policy.to_be_bytes())
@@ -106,12 +117,12 @@ impl Isolation {
         })
     }
 
-    /// Stops dropping.
+    /// Stops dropping, for good: the table is gone.
     ///
     /// # Errors
     /// If the system refuses.
     pub(crate) fn open(&self) -> Result<(), DeviceError> {
-        match batch(&self.netlink, &[&self.chain(DELETE_CHAIN)]) {
+        match remove_table(&self.netlink, &self.table) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(fault::system(format!("cannot remove the table {}", self.table), error))
             }
@@ -119,9 +130,9 @@ impl Isolation {
         }
     }
 
-    fn chain(&self, kind: u16) -> Request {
+    fn chain(&self, kind: u16, name: &str) -> Request {
         let request = request(kind);
-        request.string(CHAIN_TABLE, &self.table).string(CHAIN_NAME, CHAIN)
+        request.string(CHAIN_TABLE, &self.table).string(CHAIN_NAME, name)
     }
 }
 

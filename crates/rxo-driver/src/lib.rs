@@ -49,6 +49,7 @@ mod addressing;
 mod buffer;
 pub mod clock;
 pub mod custody;
+mod descriptors;
 mod device;
 mod fault;
 mod gate;

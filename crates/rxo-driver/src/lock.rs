@@ -9,6 +9,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -23,13 +24,13 @@ use crate::fault;
 /// A lock, held until this process and those forked from it have dropped it or ended.
 #[derive(Debug)]
 pub struct Lock {
-    _held: Held,
+    held: Held,
 }
 
 #[derive(Debug)]
 enum Held {
-    File { _file: File },
-    Name { _socket: UnixDatagram },
+    File { file: File },
+    Name { socket: UnixDatagram },
 }
 
 impl Lock {
@@ -44,7 +45,7 @@ impl Lock {
             Some(folder) => folder.try_take(&format!("{namespace}-{name}"))?,
             None => try_bind(&format!("rxo {name}"))?,
         };
-        Ok(held.map(|held| Self { _held: held }))
+        Ok(held.map(|held| Self { held }))
     }
 
     /// Waits for the lock of everything that is short, such as taking over the file of a socket.
@@ -53,7 +54,7 @@ impl Lock {
     /// If there is no folder for locks, or the system refuses.
     pub(crate) fn brief() -> io::Result<Self> {
         let folder = Folder::of_this_user().ok_or(ErrorKind::Unsupported)?;
-        Ok(Self { _held: Held::File { _file: folder.enter()? } })
+        Ok(Self { held: Held::File { file: folder.enter()? } })
     }
 }
 
@@ -93,7 +94,7 @@ impl Folder {
         self.sweep();
         let file = self.open(&format!("{name}{SUFFIX}"))?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Held::File { _file: file })),
+            Ok(()) => Ok(Some(Held::File { file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -123,7 +124,7 @@ impl Folder {
 
 fn try_bind(name: &str) -> io::Result<Option<Held>> {
     match UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?) {
-        Ok(socket) => Ok(Some(Held::Name { _socket: socket })),
+        Ok(socket) => Ok(Some(Held::Name { socket })),
         Err(error) if error.kind() == ErrorKind::AddrInUse => Ok(None),
         Err(error) => Err(error),
     }
@@ -137,7 +138,7 @@ const OTHERS_WRITE: u32 = 0o022;
 /// The lock of an interface, held until this process and those forked from it have dropped it or ended.
 #[derive(Debug)]
 pub(crate) struct InterfaceLock {
-    _lock: Lock,
+    lock: Lock,
 }
 
 /// How often to try: a run that is ending holds the lock for some milliseconds more.
@@ -157,7 +158,7 @@ impl InterfaceLock {
         };
         for _ in 1..ATTEMPTS {
             if let Some(lock) = take()? {
-                return Ok(Self { _lock: lock });
+                return Ok(Self { lock });
             }
             thread::sleep(BETWEEN);
         }
@@ -165,7 +166,17 @@ impl InterfaceLock {
             let text = format!("{device} is in use by another rxo; end that one first");
             fault::system(text, io::Error::from_raw_os_error(libc::EADDRINUSE))
         };
-        take()?.map(|lock| Self { _lock: lock }).ok_or_else(in_use)
+        take()?.map(|lock| Self { lock }).ok_or_else(in_use)
+    }
+}
+
+/// The descriptor with which the lock is held: whoever has a copy of it holds the lock.
+impl AsFd for InterfaceLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.lock.held {
+            Held::File { file } => file.as_fd(),
+            Held::Name { socket } => socket.as_fd(),
+        }
     }
 }
 

@@ -33,6 +33,10 @@ unsafe impl Plain for libc::sockaddr_un {}
 // SAFETY: integers only.
 unsafe impl Plain for libc::packet_mreq {}
 // SAFETY: integers only.
+unsafe impl Plain for libc::ip_mreqn {}
+// SAFETY: integers only.
+unsafe impl Plain for libc::ipv6_mreq {}
+// SAFETY: integers only.
 unsafe impl Plain for libc::tpacket_req {}
 // SAFETY: integers only.
 unsafe impl Plain for libc::tpacket_stats {}

@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv,
 
 use crate::message::{Notice, notices};
 
-/// A netlink socket that listens to changes of interfaces, addresses, routes, rules and neighbours in the network
+/// A netlink socket that listens to changes of interfaces, addresses, routes and neighbours in the network
 /// namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct Notices {
@@ -20,24 +20,13 @@ pub struct Notices {
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// The groups of `linux/rtnetlink.h`, as bits.
-const GROUPS: [u32; 8] = [
-    LINK,
-    NEIGHBOUR,
-    IPV4_ADDRESS,
-    IPV4_ROUTE,
-    IPV4_RULE,
-    IPV6_ADDRESS,
-    IPV6_ROUTE,
-    IPV6_RULE,
-];
+const GROUPS: [u32; 6] = [LINK, NEIGHBOUR, IPV4_ADDRESS, IPV4_ROUTE, IPV6_ADDRESS, IPV6_ROUTE];
 const LINK: u32 = 1;
 const NEIGHBOUR: u32 = 3;
 const IPV4_ADDRESS: u32 = 5;
 const IPV4_ROUTE: u32 = 7;
-const IPV4_RULE: u32 = 8;
 const IPV6_ADDRESS: u32 = 9;
 const IPV6_ROUTE: u32 = 11;
-const IPV6_RULE: u32 = 19;
 
 impl Notices {
     /// Opens the socket. Every change from now on is reported.
@@ -45,7 +34,8 @@ impl Notices {
     /// # Errors
     /// If the system has no descriptors left.
     pub fn open() -> io::Result<Self> {
-        let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
+        let (family, flags) =
+            (AddressFamily::NETLINK, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
         let socket = socket_with(family, SocketType::RAW, flags, None)?;
         let groups = GROUPS.into_iter().fold(0, |bits, group| bits | 1 << (group - 1));
         bind(&socket, &SocketAddrNetlink::new(0, groups))?;

@@ -58,6 +58,7 @@ pub(crate) fn guests(flags: &GuestFlags) -> Result<()> {
 }
 
 fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
+    recover(&plan.nic, dry_run)?;
     let survey = Survey::of(&plan)?;
     plan.policy = survey.carried(&plan)?;
     let claim = plan.claim(survey);
@@ -93,13 +94,26 @@ fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
     }
 }
 
+/// Gives the nic its name back that a killed run took, because without it there is no nic of this name.
+fn recover(nic: &DeviceName, dry_run: bool) -> Result<()> {
+    match custody::left_as(nic).filter(|_| nic.kind().interface == Some(Origin::Existing)) {
+        None => Ok(()),
+        Some(name) if dry_run => Err(usage(format!(
+            "--nic {nic}: a run that was killed left it as `{name}`; `rxo run --nic {nic} --restore` gives its name back"
+        ))),
+        Some(_) => Ok(custody::recover(nic, output::note).map(drop)?),
+    }
+}
+
 /// Gives the nic back what a killed run took, and nothing else.
 fn restore(flags: &RunFlags) -> Result<()> {
     let nic: DeviceName = flags.nic.parse().context("--nic")?;
     if nic.kind().interface != Some(Origin::Existing) {
         return Err(usage(format!("--restore needs --nic packet:IFNAME, and not {nic}")));
     }
-    Interface::find(nic.name()).with_context(|| format!("--nic {nic}"))?;
+    if custody::left_as(&nic).is_none() {
+        Interface::find(nic.name()).with_context(|| format!("--nic {nic}"))?;
+    }
     if !custody::restore(&nic, output::note)? {
         output::note(&format!("{nic} has everything: no run that was killed is known"));
     }

@@ -35,14 +35,19 @@ pub(super) struct Session {
     pub(super) configuration: Configuration,
 }
 
-/// The open devices, and what holds each: those of hosts outlive a nic that goes and comes.
+/// The open devices.
 #[derive(Debug)]
 struct Devices {
     nic: Device,
     /// The host's device, or those of all guests.
     hosts: Vec<Device>,
-    held_nic: Box<dyn DeviceHandle>,
-    held_hosts: Vec<Box<dyn DeviceHandle>>,
+}
+
+/// What holds each device: those of hosts outlive a nic that goes and comes.
+#[derive(Debug)]
+struct Handles {
+    nic: Box<dyn DeviceHandle>,
+    hosts: Vec<Box<dyn DeviceHandle>>,
 }
 
 /// How long to wait at the end for a slow reader of standard output.
@@ -59,8 +64,10 @@ impl Session {
         socket: Option<Listener>,
         stop: &Arc<AtomicBool>,
     ) -> Result<()> {
-        let devices = self.open()?;
-        let tap = self.tap()?;
+        // Held until everything is given back: a persistent TAP that is let go of changes.
+        let held = self.hold()?;
+        let devices = self.open(&held)?;
+        let tap = self.tap()?.zip(held.hosts.first().and_then(|host| host.kept()));
         // Whatever can be refused is refused before anything is changed.
         let capture = self.capture(devices.nic.source.capabilities().link)?;
         let worked = match keeper.opened(tap)? {
@@ -68,18 +75,25 @@ impl Session {
                 let remote = Remote::new(&self.plan);
                 // Until this is dropped, the socket is served.
                 let _served = control::serve(socket, remote.process(&self.plan))?;
-                self.carry((devices, remote), capture, closed_at, (keeper, stop))
+                self.carry((devices, &held, remote), capture, closed_at, (keeper, stop))
             }
             None => {
                 drop(devices);
                 Ok(None)
             }
         };
+        let _until_given_back = self.plan.take_over.then_some(held);
         keeper.closed().iter().for_each(|line| output::note(line));
         worked?.map_or(Ok(()), |ended| ended.say(PATIENCE))
     }
 
-    fn open(&self) -> Result<Devices> {
+    fn hold(&self) -> Result<Handles> {
+        let nic = self.plan.nic.attach()?;
+        let hosts = self.plan.hosts().into_iter().map(DeviceName::attach);
+        Ok(Handles { nic, hosts: hosts.collect::<Result<_, _>>()? })
+    }
+
+    fn open(&self, held: &Handles) -> Result<Devices> {
         let Self { plan, survey, .. } = self;
         let made = |makes: bool| DeviceOptions {
             mtu: makes.then_some(survey.mtu),
@@ -88,13 +102,9 @@ impl Session {
             guest: plan.copying.options(plan.card.map(CardPlan::guest).unwrap_or_default()),
             ..DeviceOptions::default()
         };
-        let held_nic = plan.nic.attach()?;
-        let nic = held_nic.open(made(survey.makes_nic))?;
-        let held_hosts = plan.hosts().into_iter().map(DeviceName::attach);
-        let held_hosts = held_hosts.collect::<Result<Vec<_>, _>>()?;
-        let hosts = held_hosts.iter().map(|host| host.open(made(survey.makes_host)));
-        let hosts = hosts.collect::<Result<_, _>>()?;
-        Ok(Devices { nic, hosts, held_nic, held_hosts })
+        let nic = held.nic.open(made(survey.makes_nic))?;
+        let hosts = held.hosts.iter().map(|host| host.open(made(survey.makes_host)));
+        Ok(Devices { nic, hosts: hosts.collect::<Result<_, _>>()? })
     }
 
     /// The index of the host's interface, if rxo makes it.
@@ -123,12 +133,12 @@ impl Session {
     /// Carries frames until the end. The devices are closed when this returns.
     fn carry(
         &self,
-        (devices, remote): (Devices, Remote),
+        (devices, held, remote): (Devices, &Handles, Remote),
         capture: Option<Capture>,
         mut closed_at: Instant,
         (control, stop): (&mut Control, &Arc<AtomicBool>),
     ) -> Result<Option<Ended>> {
-        let Devices { mut nic, mut hosts, held_nic, held_hosts } = devices;
+        let Devices { mut nic, mut hosts } = devices;
         let names = self.plan.guests.iter().map(|guest| guest.name.clone()).collect();
         let mut sayer = Sayer::start(self.form(), names, Arc::clone(stop))?;
         sayer.configuration(&self.configuration)?;
@@ -146,13 +156,16 @@ impl Session {
             }
             sayer.part_ended(&last);
             remote.part_ended(&last);
-            let Some(index) = self.nic_again(&held_hosts, &sayer, stop)? else {
+            if !control.nic_is_gone() {
+                return Ok(None);
+            }
+            let Some(index) = self.nic_again(&held.hosts, &sayer, stop)? else {
                 let last = Readings::default();
                 return Ok(Some(Ended { sayer, capture, last, result: Ok(()) }));
             };
             let again = |device: &dyn DeviceHandle| device.open(DeviceOptions::default());
-            nic = again(&*held_nic)?;
-            hosts = held_hosts.iter().map(|host| again(&**host)).collect::<Result<_, _>>()?;
+            nic = again(&*held.nic)?;
+            hosts = held.hosts.iter().map(|host| again(&**host)).collect::<Result<_, _>>()?;
             let Some(at) = control.nic_is_back(index)? else { return Ok(None) };
             closed_at = at;
         }

@@ -87,7 +87,8 @@ fn without_isolation() {
 fn the_kernel_is_silent() {
     let (lab, rxo) = setup::start(SetUp::TakeOver, LabOptions::default(), "");
     let switch = "net.ipv6.conf.eth1.disable_ipv6";
-    assert_eq!(lab.host().sysctl(switch).unwrap(), "1");
+    assert_eq!(lab.host().sysctl("net.ipv6.conf.eth1-nic.disable_ipv6").unwrap(), "1");
+    assert_eq!(lab.host().sysctl(switch).unwrap(), "0", "the TAP goes on");
     totals(rxo);
     assert_eq!(lab.host().sysctl(switch).unwrap(), "0");
 }

@@ -26,6 +26,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_dry_run_says_what_would_move_and_moves_nothing", a_dry_run),
 ];
 
+/// The name of the nic while the TAP has its own.
+pub(crate) const PARKED: &str = "eth1-nic";
+
 /// The sorted lines that `command` prints in the host's network.
 pub(crate) fn sorted(lab: &Lab, command: &str) -> String {
     let mut shell = Command::new("sh");
@@ -129,7 +132,9 @@ fn connections_survive() {
         connections.iter_mut().for_each(|one| one.exchange("before"));
         let before = facts(&lab);
         let (rxo, _) = Rxo::start(lab.host(), SetUp::TakeOver.flags());
-        assert!(!sorted(&lab, "ip -o address show dev eth1").contains("inet"), "{what}");
+        assert!(!sorted(&lab, "ip -o address show dev eth1-nic").contains("inet"), "{what}");
+        let tap = lab.host().interface("rxo0");
+        assert_eq!(tap.index().unwrap(), nic.index().unwrap(), "{what}: the TAP has both names");
         connections.iter_mut().for_each(|one| one.exchange("while it runs"));
         end(&rxo);
         let (ended, ..) = rxo.end();
@@ -185,7 +190,8 @@ fn everything_moves() {
     await_routes(&lab);
     let during = facts();
     for line in before.lines().filter(|line| line.contains("eth#") && !line.contains("link/")) {
-        let line = line.replace("eth#", "rxo#").replacen("#: ", "", 1);
+        // The TAP has the name of the nic, and another index.
+        let line = line.replacen("#: ", "", 1);
         let words: Vec<_> = line.split_whitespace().collect();
         let is_it = |seen: &&str| seen.replacen("#: ", "", 1).split_whitespace().eq(words.clone());
         assert!(during.lines().any(|seen| is_it(&seen)), "'{line}' ({moved}) is not in\n{during}");
@@ -246,7 +252,7 @@ fn both_killed() {
     let before = facts(&lab);
     for by in ["--restore", "the next run"] {
         kill_both(&lab, place.start(&lab, ""));
-        assert!(!facts(&lab).contains("10.77.0.2"), "{by}");
+        assert!(!sorted(&lab, "ip -o address show").contains("10.77.0.2"), "{by}");
         assert_eq!(place.file_count(), 1, "{by}");
         if by == "--restore" {
             let said = place.restore(&lab);
@@ -274,15 +280,16 @@ fn a_nic_that_comes_back() {
     let (rxo, _) = Rxo::start(lab.host(), &flags);
     connections.iter_mut().for_each(|one| one.exchange("while it runs"));
     for round in ["first", "second"] {
-        let index = lab.host().interface(Lab::NIC).index().unwrap();
-        lab.host().interface(Lab::NIC).delete().unwrap();
-        wait_until("the nic is gone", || !lab.host().interface(Lab::NIC).exists());
+        let index = lab.host().interface(PARKED).index().unwrap();
+        lab.host().interface(PARKED).delete().unwrap();
+        wait_until("the name is free", || !lab.host().interface(Lab::NIC).exists());
         assert!(lab.host().interface("rxo0").exists(), "{round}");
         lab.connect_again(Lab::NIC).unwrap();
-        assert_ne!(lab.host().interface(Lab::NIC).index().unwrap(), index);
+        wait_until("the TAP has the name", || lab.host().interface(PARKED).exists());
+        assert_ne!(lab.host().interface(PARKED).index().unwrap(), index);
         connections.iter_mut().for_each(|one| one.exchange(round));
-        let switch = "net.ipv6.conf.eth1.disable_ipv6";
-        assert_eq!(lab.host().sysctl(switch).unwrap(), "1", "{round}");
+        let read = || std::fs::read_to_string("/proc/sys/net/ipv6/conf/eth1-nic/disable_ipv6");
+        assert_eq!(lab.host().run(read).unwrap().unwrap().trim(), "1", "{round}");
     }
     rxo.signal("TERM");
     let (code, lines, said) = rxo.end();

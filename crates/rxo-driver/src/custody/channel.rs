@@ -1,6 +1,7 @@
 //! Messages between keeper and worker: a byte for the kind, and a number.
 
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,8 @@ use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
 use super::Custody;
-use crate::fault;
+use crate::lock::InterfaceLock;
+use crate::{descriptors, fault};
 
 /// A message from the keeper to the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +33,9 @@ pub(super) enum Order {
 pub(super) enum Report {
     /// The devices are open. The TAP has this index; 0 if there is no TAP.
     Opened(u32),
-    /// The nic was deleted, and an interface of its name is open now. This is its index.
+    /// The nic was deleted.
+    NicIsGone,
+    /// An interface of its name is open now. This is its index.
     NicIsBack(u32),
     /// The devices are closed. The run is over.
     Closed,
@@ -61,27 +65,41 @@ impl Order {
 }
 
 impl Report {
-    fn send(self, to: &UnixStream) -> io::Result<()> {
-        match self {
-            Self::Opened(tap) => send(to, b'o', tap.into()),
-            Self::NicIsBack(nic) => send(to, b'n', nic.into()),
-            Self::Closed => send(to, b'c', 0),
-        }
+    fn send(self, to: &UnixStream, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let (kind, number) = match self {
+            Self::Opened(tap) => (b'o', tap),
+            Self::NicIsGone => (b'g', 0),
+            Self::NicIsBack(nic) => (b'n', nic),
+            Self::Closed => (b'c', 0),
+        };
+        descriptors::send(to.as_fd(), &message(kind, number.into()), files)
     }
 
-    /// Receives the next report.
+    /// Receives the next report, and the descriptors that came with it.
     ///
     /// # Errors
     /// If the worker has ended.
-    pub(super) fn receive(from: &UnixStream) -> io::Result<Self> {
-        let (kind, number) = receive(from)?;
-        let index = u32::try_from(number).map_err(io::Error::other)?;
-        match kind {
-            b'o' => Ok(Self::Opened(index)),
-            b'n' => Ok(Self::NicIsBack(index)),
-            b'c' => Ok(Self::Closed),
-            _ => Err(io::ErrorKind::InvalidData.into()),
+    pub(super) fn receive(from: &UnixStream) -> io::Result<(Self, Vec<OwnedFd>)> {
+        let mut bytes = [0; BYTES];
+        let received = loop {
+            match descriptors::receive(from.as_fd(), &mut bytes, libc::MSG_WAITALL) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
+        };
+        if received.count < BYTES {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        let (kind, number) = read(bytes);
+        let index = u32::try_from(number).map_err(io::Error::other)?;
+        let report = match kind {
+            b'o' => Self::Opened(index),
+            b'g' => Self::NicIsGone,
+            b'n' => Self::NicIsBack(index),
+            b'c' => Self::Closed,
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        };
+        Ok((report, received.files))
     }
 }
 
@@ -115,14 +133,29 @@ impl Control {
     }
 
     /// Reports that the devices are open, and waits until the keeper has prepared the interfaces. `tap` is the index
-    /// of the host's TAP, if it has one. Returns the instant before which the kernel got every frame;
-    /// `None` if the keeper refuses, and then prints the reason, or is gone.
+    /// of the host's TAP, if it has one, and the descriptor that keeps it. Returns the instant before which the kernel
+    /// got every frame; `None` if the keeper refuses, and then prints the reason, or is gone.
     ///
     /// # Errors
-    /// If the TAP was deleted.
-    pub fn opened(&mut self, tap: Option<u32>) -> Result<Option<Instant>, DeviceError> {
-        tap.map_or(Ok(()), |index| self.custody.note_tap(index))?;
-        Ok(self.begin(Report::Opened(tap.unwrap_or(0))))
+    /// If the TAP was deleted, or the system has no descriptors left.
+    pub fn opened(
+        &mut self,
+        tap: Option<(u32, BorrowedFd<'_>)>,
+    ) -> Result<Option<Instant>, DeviceError> {
+        let Some((index, file)) = tap else { return Ok(self.begin(Report::Opened(0), &[])) };
+        if !self.custody.takes_over {
+            self.custody.note_tap(index, Vec::new())?;
+            return Ok(self.begin(Report::Opened(index), &[]));
+        }
+        // The TAP gets the name of the nic, and a second rxo on this name must be refused.
+        let lock = InterfaceLock::take(&self.custody.host, index)?;
+        // Whoever outlives the other needs the TAP, because what it has then must move.
+        let files = [file, lock.as_fd()];
+        let kept = files.into_iter().map(|file| file.try_clone_to_owned());
+        let kept = kept.collect::<io::Result<Vec<_>>>();
+        let kept = kept.map_err(|error| fault::system("cannot keep the host's TAP", error))?;
+        self.custody.note_tap(index, kept)?;
+        Ok(self.begin(Report::Opened(index), &files))
     }
 
     /// Whether the nic was deleted.
@@ -138,28 +171,34 @@ impl Control {
     /// If that interface was deleted as well.
     pub fn nic_is_back(&mut self, index: u32) -> Result<Option<Instant>, DeviceError> {
         self.custody.succeed(index)?;
-        Ok(self.begin(Report::NicIsBack(index)))
+        Ok(self.begin(Report::NicIsBack(index), &[]))
+    }
+
+    /// Reports that the nic was deleted, and waits until its name is free for another. `false` if the keeper is gone,
+    /// or cannot free it and then prints the reason.
+    pub fn nic_is_gone(&self) -> bool {
+        matches!(self.report(Report::NicIsGone, &[]), Some(Order::Begin(_)))
     }
 
     /// Reports that the devices are closed, and waits until everything is given back. Does so by itself if
     /// the keeper is gone, and then returns a line for each thing that could not be given back.
-    pub fn closed(&self) -> Vec<String> {
-        match self.report(Report::Closed) {
+    pub fn closed(&mut self) -> Vec<String> {
+        match self.report(Report::Closed, &[]) {
             Some(_) => Vec::new(),
             None => self.custody.give_back(),
         }
     }
 
-    fn begin(&self, report: Report) -> Option<Instant> {
-        match self.report(report)? {
+    fn begin(&self, report: Report, files: &[BorrowedFd<'_>]) -> Option<Instant> {
+        match self.report(report, files)? {
             Order::Begin(closed_at) => Some(closed_at),
             _ => None,
         }
     }
 
     /// Sends `report` to the keeper and waits for its order. `None` if the keeper is gone.
-    fn report(&self, report: Report) -> Option<Order> {
-        report.send(&self.channel).ok()?;
+    fn report(&self, report: Report, files: &[BorrowedFd<'_>]) -> Option<Order> {
+        report.send(&self.channel, files).ok()?;
         self.orders.recv().ok()
     }
 }
@@ -182,16 +221,23 @@ fn pass_on(from: &UnixStream, to: &Sender<Order>, stop: &AtomicBool) {
 }
 
 fn send(mut to: &UnixStream, kind: u8, number: u64) -> io::Result<()> {
+    to.write_all(&message(kind, number))
+}
+
+fn message(kind: u8, number: u64) -> [u8; BYTES] {
     let mut message = [kind; BYTES];
     message[1..].copy_from_slice(&number.to_ne_bytes());
-    to.write_all(&message)
+    message
 }
 
 fn receive(mut from: &UnixStream) -> io::Result<(u8, u64)> {
     let mut message = [0; BYTES];
     from.read_exact(&mut message)?;
-    let [kind, number @ ..] = message;
-    Ok((kind, u64::from_ne_bytes(number)))
+    Ok(read(message))
+}
+
+fn read([kind, number @ ..]: [u8; BYTES]) -> (u8, u64) {
+    (kind, u64::from_ne_bytes(number))
 }
 
 #[cfg(test)]
@@ -206,10 +252,14 @@ mod tests {
             order.send(&keeper).unwrap();
             assert_eq!(Order::receive(&worker).unwrap(), order);
         }
-        for report in [Report::Opened(7), Report::NicIsBack(9), Report::Closed] {
-            report.send(&worker).unwrap();
-            assert_eq!(Report::receive(&keeper).unwrap(), report);
+        let reports = [Report::Opened(7), Report::NicIsGone, Report::NicIsBack(9), Report::Closed];
+        for report in reports {
+            report.send(&worker, &[]).unwrap();
+            let (received, files) = Report::receive(&keeper).unwrap();
+            assert_eq!((received, files.len()), (report, 0));
         }
+        Report::Opened(7).send(&worker, &[worker.as_fd(); 2]).unwrap();
+        assert_eq!(Report::receive(&keeper).unwrap().1.len(), 2);
     }
 
     #[test]

@@ -4,9 +4,12 @@ use std::io;
 
 use rxo_device::DeviceError;
 
+use super::follower::Seen;
 use super::link;
+use super::names::Names;
 use super::owed::{self, Owed};
-use super::tap::TapBefore;
+use super::tap::{HostTap, TapNow};
+use crate::fault;
 use crate::handover::{Holdings, Link, Settings};
 use crate::isolation::Isolation;
 use crate::lock::InterfaceLock;
@@ -22,8 +25,11 @@ pub(super) struct Held {
     /// the first.
     index: u32,
     name: String,
+    /// What it had before the run and, of an interface that was taken over, what the TAP has of it since.
     holdings: Holdings,
     settings: Settings,
+    /// Its names, which the TAP has during the run. `None` if they stay.
+    names: Option<Names>,
     /// Whether GRO was on. Left on, the kernel would coalesce by its own rules before rxo sees a frame.
     has_gro: bool,
     lock: Option<InterfaceLock>,
@@ -49,6 +55,7 @@ impl Held {
             name: link.name.clone(),
             holdings,
             settings: Settings::read(name),
+            names: if takes_over { Names::choose(&link) } else { None },
             has_gro: interface.feature(Feature::Gro).unwrap_or(false),
             lock: None,
             isolation: None,
@@ -57,6 +64,15 @@ impl Held {
 
     pub(super) const fn holdings(&self) -> &Holdings {
         &self.holdings
+    }
+
+    pub(super) const fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Its name now.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Notices about the interface for the user.
@@ -93,6 +109,9 @@ impl Held {
         let interface = Interface::find(&link.name)?;
         owed::settle(self.index);
         (self.index, self.name) = (index, link.name.clone());
+        if let Some(names) = Names::choose(&link).filter(|_| was_taken_over) {
+            self.names = Some(names);
+        }
         self.settings = Settings::read(&self.name);
         self.has_gro = interface.feature(Feature::Gro).unwrap_or(false);
         (self.lock, self.isolation) = (None, None);
@@ -105,10 +124,18 @@ impl Held {
         Ok(())
     }
 
-    /// Gives `tap` the hardware address of this interface.
-    pub(super) fn lend_mac(&self, tap: &TapBefore) -> Result<()> {
-        let link = Link::read(self.index)?;
-        link.map_or(Ok(()), |link| tap.link().set_mac(&link.mac))
+    /// Gives `tap` the names and the hardware address of this interface, which has replaced another.
+    pub(super) fn lend_again(&mut self, tap: &HostTap) -> Result<()> {
+        let mut link = tap.link()?;
+        self.lend_names(&mut link)?;
+        let nic = Link::read(self.index)?;
+        nic.map_or(Ok(()), |nic| link.set_mac(&nic.mac))
+    }
+
+    /// Takes the names of the interface, which was deleted, from `tap`: the next one needs them.
+    pub(super) fn release_names(&self, tap: &HostTap) -> Result<()> {
+        let Some(names) = &self.names else { return Ok(()) };
+        names.take_back(&mut tap.link()?, tap.before())
     }
 
     /// Switches GRO off and isolates the interface. If GRO cannot be switched off, it stays on, and its
@@ -125,20 +152,64 @@ impl Held {
         self.settings.silence_ipv6(&self.name)
     }
 
-    pub(super) fn move_to(&self, tap: &TapBefore) -> Result<()> {
-        let link = tap.link();
+    pub(super) fn move_to(&mut self, tap: &HostTap) -> Result<()> {
+        let mut link = tap.link()?;
+        self.lend_names(&mut link)?;
         link.set_mac(&self.link().mac)?;
         self.settings.copy_to(&link.name);
         link.set_up(true)?;
-        self.holdings.move_to(link)
+        self.holdings.move_to(&link)?;
+        if self.holdings.has_link_local() {
+            // From here on the kernel makes addresses as it did before: it has the same hardware address.
+            self.settings.resume_addresses(&link.name);
+        }
+        Ok(())
+    }
+
+    /// Gives `tap` the names, and keeps the kernel off the interface also under its other name.
+    fn lend_names(&mut self, tap: &mut Link) -> Result<()> {
+        let Some(names) = &self.names else { return Ok(()) };
+        let mut nic = link(self.index, &self.device)?;
+        // From Linux 6.16 on a chain belongs to a name, and this one is there before the name is: nothing passes in
+        // between. Before, it belongs to the interface, and the kernel refuses a name that nothing has.
+        let is_closed = self.isolation.as_ref().map(|one| one.close(&names.parked).is_ok());
+        nic.rename(&names.parked).map_err(|error| cannot_rename(&names.name, error))?;
+        if let Some(isolation) = &self.isolation {
+            if is_closed == Some(false) {
+                isolation.close(&names.parked)?;
+            }
+            isolation.forget(&names.name);
+        }
+        self.name.clone_from(&names.parked);
+        names.lend(&nic, tap).map_err(|error| cannot_rename(&tap.name, error))
+    }
+
+    /// Gives `tap` what the interface has got meanwhile: some programs know an interface by its number.
+    pub(super) fn adopt(&self, tap: &HostTap) -> Result<()> {
+        let Some(link) = Link::read(self.index)? else { return Ok(()) };
+        let holdings = Holdings::read(&link)?;
+        if holdings.is_empty() { Ok(()) } else { holdings.join(&tap.link()?) }
+    }
+
+    /// The state of the interface that is followed.
+    pub(super) fn seen(&self) -> Option<Seen> {
+        let Link { index, name, mtu, has_carrier, .. } = Link::read(self.index).ok()??;
+        Some(Seen { index, name, mtu, has_carrier })
+    }
+
+    /// Notes what the TAP has now of this interface.
+    pub(super) fn follow(&mut self, now: &TapNow, tap: &HostTap) {
+        self.holdings = now.holdings.clone();
+        self.names = self.names.take().map(|names| names.now(&now.link, tap.before()));
     }
 
     pub(super) fn follow_name(&mut self) {
         let Some(name) = Interface::name_of(self.index) else { return };
         if name != self.name {
-            self.name = name;
-            // If this is refused, the next look tries again.
-            _ = self.close();
+            let before = std::mem::replace(&mut self.name, name);
+            if self.close().is_ok() {
+                self.isolation.iter().for_each(|isolation| isolation.forget(&before));
+            }
         }
     }
 
@@ -150,21 +221,45 @@ impl Held {
         self.owed(was_taken_over).write(&link(self.index, &self.device)?)
     }
 
-    /// Gives the interface back what it had. Does nothing if it was deleted.
-    pub(super) fn give_back(&self, was_taken_over: bool) -> Result<()> {
+    /// Gives the interface back what it had, or what `tap` has of it now. Does nothing if it was deleted.
+    pub(super) fn give_back(&mut self, tap: Option<&HostTap>) -> Result<()> {
+        // If the TAP was deleted, what was last seen there counts.
+        let now = tap.and_then(|tap| tap.now(&self.holdings).ok());
         let Some(link) = Link::read(self.index)? else {
             owed::settle(self.index);
             return Ok(());
         };
-        let given = give(&self.owed(was_taken_over), &link);
+        if let (Some(now), Some(tap)) = (&now, tap) {
+            self.follow(now, tap);
+        }
+        let named = match (&self.names, tap, &now) {
+            (Some(names), Some(tap), Some(now)) => {
+                names.take_back(&mut now.link.clone(), tap.before())
+            }
+            _ => Ok(()),
+        };
+        let given = give(&self.owed(tap.is_some()), &link);
+        let followed = now.as_ref().map_or(Ok(()), |now| self.settle_link(now));
         let opened = self.isolation.as_ref().map_or(Ok(()), Isolation::open);
         owed::settle(self.index);
-        given.and(opened)
+        named.and(given).and(followed).and(opened)
+    }
+
+    /// Gives the interface what was changed of the TAP as an interface.
+    fn settle_link(&self, now: &TapNow) -> Result<()> {
+        let Some(link) = Link::read(self.index)? else { return Ok(()) };
+        now.settings.copy_changes(&self.settings, &link.name);
+        _ = link.set_labels(&now.link);
+        if now.link.mtu != link.mtu {
+            link.set_mtu(now.link.mtu)?;
+        }
+        if now.link.is_up { Ok(()) } else { link.set_up(false) }
     }
 
     const fn owed(&self, was_taken_over: bool) -> Owed<'_> {
-        let Self { holdings, settings, has_gro, .. } = self;
-        Owed { holdings, settings, has_gro: *has_gro, was_taken_over }
+        let Self { holdings, settings, names, has_gro, .. } = self;
+        let names = names.as_ref();
+        Owed { holdings, settings, names, has_gro: *has_gro, was_taken_over }
     }
 
     const fn link(&self) -> &Link {
@@ -189,14 +284,20 @@ const LARGEST_AGGREGATE: u32 = 65_536;
 
 /// Gives `link` what it is owed. A refusal of one part does not prevent the others.
 pub(super) fn give(owed: &Owed<'_>, link: &Link) -> Result<()> {
-    let Owed { holdings, settings, has_gro, was_taken_over } = *owed;
+    let Owed { holdings, settings, names, has_gro, was_taken_over } = *owed;
+    let mut link = link.clone();
+    let named = names.map_or(Ok(()), |names| names.give(&mut link));
     let woken = settings.wake_ipv6(&link.name);
     let given =
-        if was_taken_over { holdings.give_back(link) } else { holdings.give_back_ipv6(link) };
+        if was_taken_over { holdings.give_back(&link) } else { holdings.give_back_ipv6(&link) };
     settings.resume_addresses(&link.name);
     let coalesces =
         if has_gro { Interface::find(&link.name)?.set_feature(Feature::Gro, true) } else { Ok(()) };
-    woken.and(given).and(coalesces)
+    named.and(woken).and(given).and(coalesces)
+}
+
+fn cannot_rename(name: &str, error: io::Error) -> DeviceError {
+    fault::system(format!("cannot rename interface {name}"), error)
 }
 
 /// Missing isolation can be done without, but not the privilege: packet sockets need it too.

@@ -2,7 +2,7 @@
 //! ended, for whatever reason.
 
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -11,9 +11,10 @@ use rxo_frame::Instant;
 
 use super::Custody;
 use super::channel::{Order, Report};
-use crate::fault;
+use super::following::Following;
 use crate::guard::Worker;
 use crate::wait::{Interest, WaitList};
+use crate::{clock, fault};
 
 /// The side of a run in two processes that only waits and restores.
 #[derive(Debug)]
@@ -23,8 +24,8 @@ pub struct Keeper {
     requests: Requests,
     /// How often the user has asked for an end.
     asked: usize,
-    /// Whether a change was made that is not given back yet.
-    owes: bool,
+    /// Follows the host while something was changed that is not given back yet.
+    following: Option<Following>,
     /// Why the run cannot begin or go on, if this process found that out.
     refused: Option<DeviceError>,
 }
@@ -33,7 +34,7 @@ pub struct Keeper {
 #[derive(Debug)]
 struct Requests(Option<UnixStream>);
 
-/// How often names are checked: a renamed interface must be isolated again.
+/// How often is looked for what the kernel does not report.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 impl Requests {
@@ -66,7 +67,7 @@ impl Keeper {
     /// If `requests` cannot be read without waiting.
     pub fn new(custody: Custody, worker: Worker, requests: UnixStream) -> io::Result<Self> {
         let requests = Requests::new(requests)?;
-        Ok(Self { custody, worker, requests, asked: 0, owes: false, refused: None })
+        Ok(Self { custody, worker, requests, asked: 0, following: None, refused: None })
     }
 
     /// Waits for the end of the worker and gives back what was changed. `note` gets a line for each thing that
@@ -96,14 +97,22 @@ impl Keeper {
         let mut list = WaitList::new();
         list.add(Some(&channel), Interest::Readable);
         list.add(requests.as_ref(), Interest::Readable);
-        let ready = list.wait(Some(BETWEEN_LOOKS)).ok()?;
+        let notices = self.following.as_ref().map(AsFd::as_fd);
+        list.add(notices.as_ref(), Interest::Readable);
+        let following = self.following.as_ref();
+        let patience = following.map_or(BETWEEN_LOOKS, |one| one.patience(BETWEEN_LOOKS));
+        let ready = list.wait(Some(patience)).ok()?;
         self.count_requests();
-        if ready.is_none() && self.owes {
-            self.custody.follow_names();
+        if let Some(following) = &mut self.following {
+            if ready.is_none() {
+                self.custody.follow_names();
+                following.follow_groups(&mut self.custody);
+            }
+            following.turn(&mut self.custody, note);
         }
         if ready.has(0) {
-            let report = Report::receive(&self.worker.channel).ok()?;
-            let order = self.answer(report, note);
+            let (report, files) = Report::receive(&self.worker.channel).ok()?;
+            let order = self.answer(report, files, note);
             // If the worker is gone, the next receive says so.
             _ = order.send(&self.worker.channel);
         }
@@ -124,9 +133,15 @@ impl Keeper {
         }
     }
 
-    fn answer(&mut self, report: Report, note: &mut impl FnMut(&str)) -> Order {
+    fn answer(
+        &mut self,
+        report: Report,
+        files: Vec<OwnedFd>,
+        note: &mut impl FnMut(&str),
+    ) -> Order {
         let begun = match report {
-            Report::Opened(tap) => self.begin(tap, note),
+            Report::Opened(tap) => self.begin(tap, files, note),
+            Report::NicIsGone => self.wait_for_nic(),
             Report::NicIsBack(nic) => self.begin_again(nic),
             Report::Closed => {
                 self.give_back(note);
@@ -142,23 +157,39 @@ impl Keeper {
         }
     }
 
-    fn begin(&mut self, tap: u32, note: &mut impl FnMut(&str)) -> Result<Instant, DeviceError> {
+    fn begin(
+        &mut self,
+        tap: u32,
+        files: Vec<OwnedFd>,
+        note: &mut impl FnMut(&str),
+    ) -> Result<Instant, DeviceError> {
         if tap > 0 {
-            self.custody.note_tap(tap)?;
+            self.custody.note_tap(tap, files)?;
         }
-        self.owes = true;
+        // Before the first change, so that none of others is missed.
+        let following = self.following.insert(Following::start()?);
         let (closed_at, notices) = self.custody.begin()?;
+        following.begin(&mut self.custody);
         notices.iter().for_each(|notice| note(notice));
         Ok(closed_at)
     }
 
     fn begin_again(&mut self, nic: u32) -> Result<Instant, DeviceError> {
         self.custody.succeed(nic)?;
-        self.custody.begin_again()
+        let closed_at = self.custody.begin_again()?;
+        self.following.iter_mut().for_each(|following| following.begin(&mut self.custody));
+        Ok(closed_at)
+    }
+
+    /// The nic was deleted, and its name must be free for another.
+    fn wait_for_nic(&mut self) -> Result<Instant, DeviceError> {
+        self.custody.show_carrier(false);
+        self.custody.release_names()?;
+        Ok(clock::now())
     }
 
     fn give_back(&mut self, note: &mut impl FnMut(&str)) {
-        if std::mem::take(&mut self.owes) {
+        if self.following.take().is_some() {
             self.custody.give_back().iter().for_each(|line| note(line));
         }
     }

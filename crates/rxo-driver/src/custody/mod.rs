@@ -44,23 +44,30 @@
 //! ```
 
 mod channel;
+mod follower;
+mod following;
+mod groups;
 mod held;
 mod keeper;
+mod names;
 mod owed;
+mod record;
 mod tap;
+
+use std::os::fd::OwnedFd;
 
 use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
 pub use channel::Control;
 pub use keeper::Keeper;
-pub use owed::restore;
+pub use owed::{left_as, recover, restore};
 
 use crate::handover::{Holdings, Link};
 use crate::lock::InterfaceLock;
 use crate::{DeviceName, Origin, clock};
 use held::Held;
-use tap::TapBefore;
+use tap::HostTap;
 
 /// The devices of a run, each with the flag that named it, and what the run does to their interfaces.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +103,7 @@ pub struct Custody {
     host: String,
     makes_host: bool,
     /// The host's TAP, once it is open.
-    tap: Option<TapBefore>,
+    tap: Option<HostTap>,
 }
 
 impl Custody {
@@ -147,10 +154,16 @@ impl Custody {
         self.held.first().filter(|_| self.takes_over)
     }
 
-    /// Notes the state of the host's TAP with this index, which was opened and is not changed yet.
-    fn note_tap(&mut self, index: u32) -> Result<(), DeviceError> {
-        self.tap = Some(TapBefore::read(index, &self.host, !self.makes_host)?);
+    /// Notes the state of the host's TAP with this index, which was opened and is not changed yet. `kept` keep it.
+    fn note_tap(&mut self, index: u32, kept: Vec<OwnedFd>) -> Result<(), DeviceError> {
+        self.tap = Some(HostTap::read((index, kept), &self.host, !self.makes_host)?);
         Ok(())
+    }
+
+    /// The nic that was taken over, and the TAP that has what it had.
+    fn taken(&mut self) -> Option<(&mut Held, &HostTap)> {
+        let nic = self.held.first_mut().filter(|_| self.takes_over)?;
+        Some((nic, self.tap.as_ref()?))
     }
 
     /// Makes the changes: switches the kernel's coalescing off, keeps the kernel off the interfaces and, if
@@ -159,13 +172,13 @@ impl Custody {
     ///
     /// # Errors
     /// If the system refuses. What was changed before must then be given back.
-    fn begin(&self) -> Result<(Instant, Vec<String>), DeviceError> {
+    fn begin(&mut self) -> Result<(Instant, Vec<String>), DeviceError> {
         let recorded: Vec<Result<(), DeviceError>> = (self.held.iter().enumerate())
             .map(|(n, held)| held.record(self.takes_over && n == 0))
             .collect();
         self.held.iter().try_for_each(Held::close)?;
         let closed_at = clock::now();
-        if let (Some(nic), Some(tap)) = (self.nic_taken_over(), &self.tap) {
+        if let Some((nic, tap)) = self.taken() {
             nic.move_to(tap)?;
         }
         let silenced = self.held.iter().filter_map(|held| held.silence().err());
@@ -203,7 +216,7 @@ impl Custody {
         nic.close()?;
         let closed_at = clock::now();
         if let Some(tap) = self.tap.as_ref().filter(|_| takes_over) {
-            nic.lend_mac(tap)?;
+            nic.lend_again(tap)?;
         }
         // The user has seen the notices of the first.
         _ = nic.silence();
@@ -215,11 +228,51 @@ impl Custody {
         self.held.iter_mut().for_each(Held::follow_name);
     }
 
+    /// Lets go of the names of the nic, which was deleted.
+    fn release_names(&mut self) -> Result<(), DeviceError> {
+        self.taken().map_or(Ok(()), |(nic, tap)| nic.release_names(tap))
+    }
+
+    fn show_carrier(&mut self, has_carrier: bool) {
+        if let Some((nic, tap)) = self.taken() {
+            tap.show(nic.name(), has_carrier);
+        }
+    }
+
+    fn set_tap_mtu(&mut self, mtu: u32) {
+        if let Some((_, tap)) = self.taken() {
+            // A TAP has a largest MTU; beyond it the two differ.
+            _ = tap.link().and_then(|link| link.set_mtu(mtu));
+        }
+    }
+
+    /// Moves to the TAP what the nic has got meanwhile.
+    fn adopt(&mut self) -> Result<(), DeviceError> {
+        self.taken().map_or(Ok(()), |(nic, tap)| nic.adopt(tap))
+    }
+
+    /// Records what the TAP has now of the nic.
+    ///
+    /// # Errors
+    /// If the record cannot be written. A TAP that was deleted is no error: what it had last stays recorded.
+    fn record(&mut self) -> Result<(), DeviceError> {
+        let Some((nic, tap)) = self.taken() else { return Ok(()) };
+        let Ok(now) = tap.now(nic.holdings()) else { return Ok(()) };
+        nic.follow(&now, tap);
+        if nic.is_gone() { Ok(()) } else { nic.record(true) }
+    }
+
     /// Gives everything back. Returns a line for each thing that could not be.
-    fn give_back(&self) -> Vec<String> {
-        let tap = self.tap.iter().map(|tap| tap.restore(self.taken_over()));
-        let held = self.held.iter().map(|held| held.give_back(self.takes_over));
-        tap.chain(held).filter_map(Result::err).map(|error| error.to_string()).collect()
+    fn give_back(&mut self) -> Vec<String> {
+        let Self { held, tap, takes_over, .. } = self;
+        let mut refused = Vec::new();
+        for (n, held) in held.iter_mut().enumerate() {
+            refused.extend(held.give_back(tap.as_ref().filter(|_| *takes_over && n == 0)).err());
+        }
+        // The nic has everything before the TAP loses it.
+        let moved = held.first().filter(|_| *takes_over).map(Held::holdings);
+        refused.extend(tap.as_ref().and_then(|tap| tap.restore(moved).err()));
+        refused.iter().map(ToString::to_string).collect()
     }
 }
 

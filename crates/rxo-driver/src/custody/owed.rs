@@ -1,17 +1,16 @@
-//! The file of changes to restore on an interface, in case both processes of a run are killed.
+//! The record of what to restore on an interface, in case both processes of a run are killed.
 //!
-//! The file is written before the first change and removed when everything is given back. If a file
-//! exists and nobody holds the interface, the file says what is still owed.
+//! The record is a file. It is written before the first change, again when what it says has changed, and removed when
+//! everything is given back. If a record exists and nobody holds the interface, it says what is still owed.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::io;
 
 use rxo_device::DeviceError;
 
 use super::held::give;
 use super::link;
+use super::names::Names;
+use super::record::{self, Found};
 use crate::handover::{Holdings, Link, Settings};
 use crate::lock::InterfaceLock;
 use crate::{DeviceName, Interface, fault};
@@ -21,6 +20,8 @@ use crate::{DeviceName, Interface, fault};
 pub(super) struct Owed<'a> {
     pub(super) holdings: &'a Holdings,
     pub(super) settings: &'a Settings,
+    /// The names that the TAP has of it.
+    pub(super) names: Option<&'a Names>,
     pub(super) has_gro: bool,
     pub(super) was_taken_over: bool,
 }
@@ -29,45 +30,24 @@ const GRO: &str = "gro";
 const TAKEN_OVER: &str = "taken_over";
 
 impl Owed<'_> {
-    /// Writes the file for `link`, atomically.
+    /// Writes the record for `link`, atomically.
     ///
     /// # Errors
     /// If the directory cannot be written, such as without root.
     pub(super) fn write(&self, link: &Link) -> Result<(), DeviceError> {
-        let mut lines = vec![identity(link)];
+        let mut lines = vec![record::identity(link)];
         lines.extend(self.has_gro.then(|| GRO.to_owned()));
         lines.extend(self.was_taken_over.then(|| TAKEN_OVER.to_owned()));
+        lines.extend(self.names.into_iter().flat_map(Names::to_lines));
         lines.extend(self.settings.to_lines());
         lines.extend(self.holdings.to_lines());
-        let text = lines.join("\n") + "\n";
-        let path = path(link.index)
-            .map_err(|error| fault::system("cannot tell the network namespace", error))?;
-        let directory = path.parent().unwrap_or(&path);
-        // If this fails, opening the file fails too.
-        _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-        let unfinished = path.with_extension("new");
-        let written = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&unfinished)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .and_then(|()| fs::rename(&unfinished, &path));
-        written.map_err(|error| {
-            let what =
-                "cannot note what the nic is owed, for the case that both processes are killed";
-            fault::system(format!("{what}: {}", path.display()), error)
-        })
+        record::write(link.index, &lines)
     }
 }
 
-/// Removes the file: the interface with this index is owed nothing any more.
+/// Removes the record: the interface with this index is owed nothing any more.
 pub(super) fn settle(index: u32) {
-    if let Ok(path) = path(index) {
-        // There is no file if none could be written.
-        _ = fs::remove_file(path);
-    }
+    record::remove(index);
 }
 
 /// Locks `device`, then gives it what it is owed; `note` gets a line if it was owed something.
@@ -78,37 +58,85 @@ pub(super) fn lock_and_restore(
     device: &DeviceName,
     note: &mut impl FnMut(&str),
 ) -> Result<InterfaceLock, DeviceError> {
-    let index = Interface::find(device.name())?.index()?.unsigned_abs();
-    // A run that is ending gives back by itself, so the file counts only once the lock is free.
-    let lock = InterfaceLock::take(&device.to_string(), index)?;
-    // An unreadable file cannot be restored from; a run that could not write it has reported that.
-    if let Ok(Some(text)) = owed_text(index) {
-        give_owed(device, index, &text, note)?;
+    let (index, lock) = lock(device)?;
+    record::remove_unfinished(index);
+    record::remove_lost();
+    match record::find(index) {
+        Ok(Found::Whole(text)) => give_owed(device, index, &text, note)?,
+        Ok(Found::Damaged) => note(&record::keep_damaged(device, index)),
+        // One that cannot be read cannot be restored from; a run that could not write it has reported that.
+        Ok(Found::Nothing) | Err(_) => {}
     }
     Ok(lock)
+}
+
+/// Locks the interface of `device`. A run that is ending gives back by itself, so a record counts only once the lock is
+/// free.
+fn lock(device: &DeviceName) -> Result<(u32, InterfaceLock), DeviceError> {
+    let index = || Ok(Interface::find(device.name())?.index()?.unsigned_abs());
+    loop {
+        let before = index()?;
+        let lock = InterfaceLock::take(&device.to_string(), before)?;
+        // While another run had taken over, its TAP had the name.
+        if index()? == before {
+            return Ok((before, lock));
+        }
+    }
 }
 
 /// Gives the interface of `device` what a killed run owes it; `note` gets a line if it was owed something.
 /// Returns whether a killed run was known.
 ///
 /// # Errors
-/// If there is no such interface, another rxo has it, or the system refuses.
+/// If there is no such interface, another rxo has it, the record is damaged, or the system refuses.
 pub fn restore(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<bool, DeviceError> {
-    let index = Interface::find(device.name())?.index()?.unsigned_abs();
-    let _lock = InterfaceLock::take(&device.to_string(), index)?;
-    let text = owed_text(index).map_err(|error| {
+    if recover(device, &mut note)? {
+        return Ok(true);
+    }
+    let (index, _lock) = lock(device)?;
+    record::remove_unfinished(index);
+    record::remove_lost();
+    let found = record::find(index).map_err(|error| {
         fault::system(format!("cannot read what {device} is owed; run as root"), error)
     })?;
-    text.as_ref().map_or(Ok(()), |text| give_owed(device, index, text, &mut note))?;
-    Ok(text.is_some())
+    match found {
+        Found::Whole(text) => give_owed(device, index, &text, &mut note).map(|()| true),
+        Found::Damaged => Err(DeviceError::Usage(record::keep_damaged(device, index))),
+        Found::Nothing => Ok(false),
+    }
 }
 
-/// The content of the file, if there is one.
-fn owed_text(index: u32) -> io::Result<Option<String>> {
-    match path(index).and_then(fs::read_to_string) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        text => text.map(Some),
+/// Gives back what a killed run owes the nic that had the name of `device`, if no interface has it now: the TAP that had
+/// it is gone. `note` gets a line. Returns whether there was such a nic.
+///
+/// # Errors
+/// If another rxo has the nic, or the system refuses.
+pub fn recover(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<bool, DeviceError> {
+    let Some((index, _)) = renamed(device) else { return Ok(false) };
+    let _lock = InterfaceLock::take(&device.to_string(), index)?;
+    match record::find(index) {
+        Ok(Found::Whole(text)) => give_owed(device, index, &text, &mut note).map(|()| true),
+        _ => Ok(false),
     }
+}
+
+/// The name that a killed run left to the nic of `device`, if no interface has its own.
+#[must_use]
+pub fn left_as(device: &DeviceName) -> Option<String> {
+    renamed(device).map(|(_, name)| name)
+}
+
+/// The nic that had the name of `device`, by a record: its index, and its name now.
+fn renamed(device: &DeviceName) -> Option<(u32, String)> {
+    if Link::is_name_taken(device.name()) {
+        return None;
+    }
+    record::all_here().into_iter().find_map(|(index, text)| {
+        let names = Names::from_lines(&text).filter(|names| names.name == device.name())?;
+        let link = Link::read(index).ok()??;
+        let is_it = link.name == names.parked && is_of(&text, &link);
+        is_it.then_some((index, link.name))
+    })
 }
 
 fn give_owed(
@@ -118,11 +146,12 @@ fn give_owed(
     note: &mut impl FnMut(&str),
 ) -> Result<(), DeviceError> {
     let link = link(index, &device.to_string())?;
-    // The index may belong to another interface now.
-    if text.lines().next() == Some(&identity(&link)) {
+    if is_of(text, &link) {
+        let names = Names::from_lines(text);
         let owed = Owed {
             holdings: &Holdings::from_lines(&link, text),
             settings: &Settings::from_lines(text),
+            names: names.as_ref(),
             has_gro: text.lines().any(|line| line == GRO),
             was_taken_over: text.lines().any(|line| line == TAKEN_OVER),
         };
@@ -136,18 +165,13 @@ fn give_owed(
     Ok(())
 }
 
-/// The first line of the file: identifies the interface beyond its index.
-fn identity(link: &Link) -> String {
-    let mac = link.mac.iter().map(|byte| format!("{byte:02x}"));
-    // The directory may survive a restart of the system, as in a container.
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    format!("interface {} {} {}", link.index, mac.collect::<String>(), boot.trim())
+/// Whether the record is about this interface: the index may belong to another one now.
+fn is_of(text: &str, link: &Link) -> bool {
+    text.lines().next() == Some(&record::identity(link))
 }
 
-/// The file of an interface: one for each interface of each network namespace, in a directory that a
-/// restart empties. A service manager may choose another directory.
-fn path(index: u32) -> io::Result<PathBuf> {
-    let namespace = fs::metadata("/proc/self/ns/net")?.ino();
-    let directory = std::env::var_os("RUNTIME_DIRECTORY").map_or("/run/rxo".into(), PathBuf::from);
-    Ok(directory.join(format!("{namespace}-{index}")))
+/// An error that names the record of an interface.
+pub(super) fn cannot_write(path: &std::path::Path, error: io::Error) -> DeviceError {
+    let what = "cannot note what the nic is owed, for the case that both processes are killed";
+    fault::system(format!("{what}: {}", path.display()), error)
 }

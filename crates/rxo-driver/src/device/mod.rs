@@ -23,6 +23,7 @@ mod sink;
 mod tests;
 
 use std::fmt;
+use std::os::fd::BorrowedFd;
 
 use rxo_device::{Descriptors, DeviceError, FrameSource};
 use rxo_frame::Instant;
@@ -94,6 +95,11 @@ pub trait DeviceHandle: fmt::Debug {
     /// Answers the messages of a guest's machine while both ends are dropped. Does not wait. Other devices
     /// have nothing to answer.
     fn attend(&self) {}
+
+    /// The descriptor that keeps an interface that rxo made; `None` of any other device.
+    fn kept(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// The source of a device of any kind.

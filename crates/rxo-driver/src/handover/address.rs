@@ -22,8 +22,9 @@ impl Address {
         Item::read(shown, HEADER_BYTES).map(Self)
     }
 
-    pub(super) fn is_on(&self, index: u32) -> bool {
-        u32_at(&self.0.header, INDEX_AT) == Some(index)
+    /// The interface that has it.
+    pub(super) fn index(&self) -> Option<u32> {
+        u32_at(&self.0.header, INDEX_AT)
     }
 
     /// Whether it is an IPv6 link-local address, as every interface with IPv6 has.

@@ -8,9 +8,11 @@ use rxo_frame::Instant;
 use rxo_netlink::{Netlink, Request};
 
 use super::address::Address;
+use super::advertised::Advertised;
 use super::link::Link;
 use super::neighbour::{self, Neighbour};
 use super::route::{self, Route};
+use super::settings::Settings;
 use crate::{clock, fault};
 
 /// The addresses, routes and permanent neighbours of an interface, read at one time.
@@ -23,7 +25,16 @@ pub struct Holdings {
     /// Routes of other interfaces whose preferred source is one of the addresses. They do not move, but
     /// the kernel removes them as soon as no interface has the address.
     pub(super) dependents: Vec<Route>,
+    /// Whether the kernel follows routers' advertisements there: then it renews what they have made.
+    pub(super) hears: bool,
     pub(super) read_at: Instant,
+}
+
+/// A way to add an item.
+enum Step {
+    Request(Request),
+    /// A default route that the kernel must know as its own.
+    Advertised(Advertised),
 }
 
 /// A selection of the holdings.
@@ -54,6 +65,7 @@ impl Holdings {
                 dependents: others.into_iter().filter(says_ours).collect(),
                 addresses,
                 neighbours: neighbours(&netlink, link.index)?,
+                hears: Settings::hears_advertisements(&link.name),
                 read_at: clock::now(),
             })
         };
@@ -81,7 +93,33 @@ impl Holdings {
 
     /// The routes as text, without those that the kernel makes for each address.
     pub fn routes(&self) -> impl Iterator<Item = String> {
-        self.routes.iter().map(Route::to_string)
+        self.routes.iter().filter(|route| route.is_set()).map(Route::to_string)
+    }
+
+    /// Whether it has an IPv6 link-local address.
+    pub(crate) fn has_link_local(&self) -> bool {
+        self.addresses.iter().any(Address::is_link_local)
+    }
+
+    /// These holdings without the items that are among `others`, unless `moved` has them too.
+    #[must_use]
+    pub(crate) fn without(self, others: &Self, moved: &Self) -> Self {
+        let is_ours = |one: &dyn Fn(&Self) -> bool| !one(others) || one(moved);
+        let Self { addresses, routes, neighbours, .. } = self;
+        let keeps_address = |one: &Address| {
+            is_ours(&|all| all.addresses.iter().any(|other| other.to_string() == one.to_string()))
+        };
+        let keeps_route = |one: &Route| {
+            is_ours(&|all| all.routes.iter().any(|other| other.to_string() == one.to_string()))
+        };
+        let keeps_neighbour =
+            |one: &Neighbour| is_ours(&|all| all.neighbours.iter().any(|other| other.is_for(one)));
+        Self {
+            addresses: addresses.into_iter().filter(keeps_address).collect(),
+            routes: routes.into_iter().filter(keeps_route).collect(),
+            neighbours: neighbours.into_iter().filter(keeps_neighbour).collect(),
+            ..self
+        }
     }
 
     /// The number of permanent neighbours.
@@ -114,6 +152,26 @@ impl Holdings {
             _ = netlink.change(&request);
         }
         Ok(())
+    }
+
+    /// Moves everything to `to`, which may have some of it already: it gets the lifetimes that are here.
+    ///
+    /// # Errors
+    /// As [`Holdings::move_to`].
+    pub(crate) fn join(&self, to: &Link) -> Result<(), DeviceError> {
+        let netlink = Netlink::route().map_err(|error| self.cannot("move it", error))?;
+        let elapsed = clock::now().since(self.read_at);
+        for request in self.addresses.iter().filter_map(|one| one.add(&self.link, to, elapsed)) {
+            let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+            // If this is refused, so is the next one, with an error.
+            _ = netlink.change(&request.with_kind(libc::RTM_NEWADDR).flags(flags));
+        }
+        self.move_to(to)
+    }
+
+    /// Whether there is nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.addresses.is_empty() && self.routes.is_empty() && self.neighbours.is_empty()
     }
 
     /// Removes from `other` the items that were moved to it.
@@ -155,8 +213,9 @@ impl Holdings {
         let given = self
             .dependents
             .iter()
-            .filter_map(|one| Some((format!("route {one}"), one.add_back(way, elapsed)?)));
-        self.make(&netlink, "the routes", given.collect())
+            .filter_map(|one| Some((format!("route {one}"), one.add_back(way, elapsed)?)))
+            .map(|(what, request)| (what, Step::Request(request)));
+        self.make(&netlink, self.link.index, "the routes", given.collect())
     }
 
     fn give(&self, to: &Link, of: Of) -> Result<(), DeviceError> {
@@ -167,19 +226,24 @@ impl Holdings {
     /// Adds addresses first, then routes without a gateway, then the rest: later items need earlier ones.
     fn add_to(&self, netlink: &Netlink, to: &Link, of: Of) -> Result<(), DeviceError> {
         let elapsed = clock::now().since(self.read_at);
-        self.make(netlink, &to.name, self.requests(to, elapsed, of))
+        self.make(netlink, to.index, &to.name, self.steps(to, elapsed, of))
     }
 
-    /// Sends all requests. An item that exists already is no error. Returns the first refusal.
+    /// Takes all steps. An item that exists already is no error. Returns the first refusal.
     fn make(
         &self,
         netlink: &Netlink,
+        index: u32,
         to: &str,
-        requests: Vec<(String, Request)>,
+        steps: Vec<(String, Step)>,
     ) -> Result<(), DeviceError> {
         let mut first_refusal = Ok(());
-        for (what, request) in requests {
-            match netlink.change(&request) {
+        for (what, step) in steps {
+            let taken = match step {
+                Step::Request(request) => netlink.change(&request),
+                Step::Advertised(route) => route.add(index),
+            };
+            match taken {
                 Err(error) if error.raw_os_error() != Some(libc::EEXIST) => {
                     let from = &self.link.name;
                     let refusal =
@@ -192,19 +256,28 @@ impl Holdings {
         first_refusal
     }
 
-    fn requests(&self, to: &Link, elapsed: Duration, of: Of) -> Vec<(String, Request)> {
+    fn steps(&self, to: &Link, elapsed: Duration, of: Of) -> Vec<(String, Step)> {
         let way = (self.link.index, to.index);
         let is_meant = |is_ipv6: bool| of == Of::Both || is_ipv6;
         let addresses = self.addresses.iter().filter(|one| is_meant(one.0.is_ipv6()));
         let addresses = addresses
             .filter(|address| !address.is_duplicate())
             .filter_map(|one| Some((one.to_string(), one.add(&self.link, to, elapsed)?)));
-        let routes = self.routes.iter().filter(|one| is_meant(one.0.is_ipv6()));
-        let routes =
-            routes.filter_map(|one| Some((format!("route {one}"), one.add_back(way, elapsed)?)));
         let neighbours = self.neighbours.iter().filter(|one| is_meant(one.0.is_ipv6()));
         let neighbours = neighbours.map(|one| ("a neighbour".to_owned(), one.add(to.index)));
+        let [addresses, neighbours] = [addresses.collect::<Vec<_>>(), neighbours.collect()]
+            .map(|all| all.into_iter().map(|(what, request)| (what, Step::Request(request))));
+        let routes = self.routes.iter().filter(|one| is_meant(one.0.is_ipv6()));
+        let routes = routes
+            .filter_map(|one| Some((format!("route {one}"), self.route_step(one, way, elapsed)?)));
         addresses.chain(routes).chain(neighbours).collect()
+    }
+
+    fn route_step(&self, route: &Route, way: (u32, u32), elapsed: Duration) -> Option<Step> {
+        match route.advertised(elapsed).filter(|_| self.hears) {
+            Some(advertised) => Some(Step::Advertised(advertised)),
+            None => Some(Step::Request(route.add_back(way, elapsed)?)),
+        }
     }
 
     fn cannot(&self, what: &str, error: io::Error) -> DeviceError {
@@ -216,7 +289,7 @@ fn addresses(netlink: &Netlink, index: u32) -> io::Result<Vec<Address>> {
     let shown =
         netlink.dump(&Request::new(libc::RTM_GETADDR, &[0; super::address::HEADER_BYTES]))?;
     let all = shown.iter().filter_map(|shown| Address::read(shown));
-    Ok(all.filter(|address| address.is_on(index)).collect())
+    Ok(all.filter(|address| address.index() == Some(index)).collect())
 }
 
 fn routes(netlink: &Netlink) -> io::Result<Vec<Route>> {
@@ -226,7 +299,7 @@ fn routes(netlink: &Netlink) -> io::Result<Vec<Route>> {
         header[0] = family as u8;
         let shown = netlink.dump(&Request::new(libc::RTM_GETROUTE, &header))?;
         let all = shown.iter().filter_map(|shown| Route::read(shown));
-        found.extend(all.filter(Route::is_set));
+        found.extend(all.filter(Route::moves));
     }
     found.sort_by_key(Route::has_gateway);
     Ok(found)
@@ -239,7 +312,7 @@ fn neighbours(netlink: &Netlink, index: u32) -> io::Result<Vec<Neighbour>> {
         header[10] = flags;
         let shown = netlink.dump(&Request::new(libc::RTM_GETNEIGH, &header))?;
         let all = shown.iter().filter_map(|shown| Neighbour::read(shown));
-        found.extend(all.filter(|one| one.is_set_on(index)));
+        found.extend(all.filter(|one| one.set_on() == Some(index)));
     }
     Ok(found)
 }

@@ -3,9 +3,9 @@
 use std::io;
 
 use rxo_device::DeviceError;
-use rxo_netlink::{Netlink, Request, attribute, u32_at};
+use rxo_netlink::{Netlink, Request, attribute, attributes, u32_at};
 
-use crate::fault;
+use crate::{Interface, fault};
 
 /// The state of an interface at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,14 @@ pub(crate) struct Link {
     pub(crate) has_carrier: bool,
     /// The largest packet that it takes or gives, in bytes; more than 65,536 is BIG TCP.
     pub(crate) most_bytes: u32,
+    /// Its MTU, in bytes.
+    pub(crate) mtu: u32,
+    /// Its other names, by which `ip` finds it.
+    pub(crate) altnames: Vec<String>,
+    /// Its description; empty if it has none.
+    pub(crate) alias: String,
+    /// The number of its group, which packet filters may ask for.
+    pub(crate) group: u32,
     /// The bridge, bond or VRF that it is part of.
     pub(crate) master: Option<String>,
     /// Interfaces on top of it, such as VLANs.
@@ -57,6 +65,10 @@ impl Link {
             is_up: own.flags & libc::IFF_UP as u32 != 0,
             has_carrier: own.flags & libc::IFF_LOWER_UP as u32 != 0,
             most_bytes: own.most_bytes(),
+            mtu: own.number(libc::IFLA_MTU).unwrap_or(0),
+            altnames: own.altnames(),
+            alias: own.text(libc::IFLA_IFALIAS),
+            group: own.number(libc::IFLA_GROUP).unwrap_or(0),
             master: links.iter().find(is_master).map(Shown::name),
             uppers: uppers.map(Shown::name).collect(),
         }))
@@ -79,6 +91,64 @@ impl Link {
         let flags = if up { libc::IFF_UP as u32 } else { 0 };
         let verb = if up { "bring up" } else { "take down" };
         self.change(&self.request(libc::RTM_NEWLINK, flags, libc::IFF_UP), verb)
+    }
+
+    /// Renames it.
+    ///
+    /// # Errors
+    /// If the name is taken, or the kernel renames no interface that is up, as before Linux 6.2.
+    pub(crate) fn rename(&mut self, name: &str) -> io::Result<()> {
+        let request = self.request(libc::RTM_NEWLINK, 0, 0).string(libc::IFLA_IFNAME, name);
+        Netlink::route()?.change(&request)?;
+        name.clone_into(&mut self.name);
+        Ok(())
+    }
+
+    /// Whether the kernel renames it although it is up. Changes nothing: it asks for the name that it has.
+    pub(crate) fn can_be_renamed(&self) -> bool {
+        self.clone().rename(&self.name).is_ok()
+    }
+
+    /// Whether an interface has this name, or has it beside its own.
+    pub(crate) fn is_name_taken(name: &str) -> bool {
+        Interface::find(name).is_ok()
+    }
+
+    /// Gives it another name beside its own. A kernel before Linux 5.5 refuses.
+    pub(crate) fn add_altname(&self, name: &str) -> io::Result<()> {
+        self.change_altname(NEW_PROPERTY, name)
+    }
+
+    /// Takes such a name away.
+    pub(crate) fn remove_altname(&self, name: &str) -> io::Result<()> {
+        self.change_altname(DELETE_PROPERTY, name)
+    }
+
+    fn change_altname(&self, kind: u16, name: &str) -> io::Result<()> {
+        let name = [name.as_bytes(), &[0]].concat();
+        let request = self.request(kind, 0, 0).nest(PROPERTIES, &[(ALTNAME, &name)]);
+        // To a request that deletes, this flag means something else.
+        let flags = if kind == NEW_PROPERTY { libc::NLM_F_CREATE | libc::NLM_F_EXCL } else { 0 };
+        Netlink::route()?.change(&request.flags(flags))
+    }
+
+    /// Sets what `like` has beside names and addresses: the description and the group.
+    pub(crate) fn set_labels(&self, like: &Self) -> io::Result<()> {
+        let request = self
+            .request(libc::RTM_NEWLINK, 0, 0)
+            .attribute(libc::IFLA_IFALIAS, like.alias.as_bytes())
+            .attribute(libc::IFLA_GROUP, &like.group.to_ne_bytes());
+        Netlink::route()?.change(&request)
+    }
+
+    /// Sets the MTU, in bytes.
+    ///
+    /// # Errors
+    /// If the device refuses that size, or privilege is missing.
+    pub(crate) fn set_mtu(&self, mtu: u32) -> Result<(), DeviceError> {
+        let request = self.request(libc::RTM_NEWLINK, 0, 0);
+        let request = request.attribute(libc::IFLA_MTU, &mtu.to_ne_bytes());
+        self.change(&request, &format!("set an MTU of {mtu} on"))
     }
 
     /// Deletes the interface. An interface that is gone already is no error.
@@ -140,8 +210,16 @@ impl<'a> Shown<'a> {
     }
 
     fn name(&self) -> String {
-        let name = self.attribute(libc::IFLA_IFNAME).unwrap_or_default();
-        String::from_utf8_lossy(name).trim_end_matches('\0').to_owned()
+        self.text(libc::IFLA_IFNAME)
+    }
+
+    fn text(&self, kind: u16) -> String {
+        text(self.attribute(kind).unwrap_or_default())
+    }
+
+    fn altnames(&self) -> Vec<String> {
+        let properties = attributes(self.attribute(PROPERTIES).unwrap_or_default());
+        properties.filter(|(kind, _)| *kind == ALTNAME).map(|(_, name)| text(name)).collect()
     }
 
     /// Whether it is on top of the interface with this index, such as a VLAN. A veth names its peer by the
@@ -154,6 +232,16 @@ impl<'a> Shown<'a> {
         !is_veth && !is_elsewhere && self.number(libc::IFLA_LINK) == Some(index)
     }
 }
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned()
+}
+
+// linux/if_link.h and linux/rtnetlink.h.
+const PROPERTIES: u16 = 52;
+const ALTNAME: u16 = 53;
+const NEW_PROPERTY: u16 = 108;
+const DELETE_PROPERTY: u16 = 109;
 
 #[cfg(test)]
 mod tests {

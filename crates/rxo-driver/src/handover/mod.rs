@@ -3,12 +3,15 @@
 //! * [`Link`] is the interface itself: name, hardware address, interfaces above and below.
 //! * [`Holdings`] are its addresses, routes and neighbours, as the bytes of the kernel's dump.
 //! * [`Settings`] are its switches under `/proc/sys/net`.
+//! * [`Change`] is what the kernel reports when one of these changes.
 //!
 //! Contract: reading changes nothing. [`Holdings`] stay in memory while their items are moved. Giving back
 //! may be repeated, and by another process: an item that exists already is left alone. Interfaces are
 //! identified by index, because a name may change or pass to another interface.
 
 mod address;
+mod advertised;
+mod change;
 mod holdings;
 mod item;
 mod link;
@@ -17,6 +20,7 @@ mod record;
 mod route;
 mod settings;
 
+pub(crate) use change::Change;
 pub use holdings::Holdings;
 pub(crate) use link::Link;
 pub(crate) use settings::Settings;

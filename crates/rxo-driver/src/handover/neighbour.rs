@@ -19,13 +19,19 @@ impl Neighbour {
         Item::read(shown, HEADER_BYTES).map(Self)
     }
 
-    /// Whether it was configured, not learned, on the interface with this index.
-    pub(super) fn is_set_on(&self, index: u32) -> bool {
+    /// The interface on which it was configured; `None` if it was learned.
+    pub(super) fn set_on(&self) -> Option<u32> {
         let header = &self.0.header;
         let is_ip = [libc::AF_INET, libc::AF_INET6].contains(&libc::c_int::from(header[0]));
         let state = u16::from_ne_bytes([header[STATE_AT], header[STATE_AT + 1]]);
         let is_set = state & libc::NUD_PERMANENT != 0 || header[FLAGS_AT] & libc::NTF_PROXY != 0;
-        is_ip && is_set && u32_at(header, INDEX_AT) == Some(index)
+        u32_at(header, INDEX_AT).filter(|_| is_ip && is_set)
+    }
+
+    /// Whether it is an entry for the same address as `other`.
+    pub(super) fn is_for(&self, other: &Self) -> bool {
+        self.0.attribute(libc::NDA_DST) == other.0.attribute(libc::NDA_DST)
+            && self.0.header[FLAGS_AT] == other.0.header[FLAGS_AT]
     }
 
     /// A request that adds the entry to the interface with this index.

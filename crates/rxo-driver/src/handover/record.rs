@@ -23,7 +23,8 @@ impl Holdings {
         let dependents = self.dependents.iter().map(|one| line(DEPENDENT, &one.0.shown()));
         let origin = format!("{ORIGIN} {} {}", self.link.index, self.link.name);
         let objects = addresses.chain(routes).chain(neighbours).chain(dependents);
-        objects.chain([read_at, origin]).collect()
+        let hears = self.hears.then(|| HEARS.to_owned());
+        objects.chain([read_at, origin]).chain(hears).collect()
     }
 
     /// Reads the holdings from such lines. They belong to `link`, or to the interface that it replaced.
@@ -40,6 +41,7 @@ impl Holdings {
             addresses: objects(lines, ADDRESS, Address::read),
             routes: objects(lines, ROUTE, Route::read),
             neighbours: objects(lines, NEIGHBOUR, Neighbour::read),
+            hears: lines.lines().any(|line| line == HEARS),
             read_at: Instant::from_nanos(read_at.unwrap_or(0)),
         }
     }
@@ -87,6 +89,7 @@ const NEIGHBOUR: &str = "neighbour";
 const DEPENDENT: &str = "dependent";
 /// The interface that had the holdings: its index and name.
 const ORIGIN: &str = "origin";
+const HEARS: &str = "hears_advertisements";
 const READ_AT: &str = "read_at";
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rxo_netlink::{Request, u32_at};
 
+use super::advertised::Advertised;
 use super::item::Item;
 
 /// A route as the kernel showed it.
@@ -17,6 +18,7 @@ pub(super) struct Route(pub(super) Item);
 pub(super) const HEADER_BYTES: usize = 12;
 const TABLE_AT: usize = 4;
 const PROTOCOL_AT: usize = 5;
+const TYPE_AT: usize = 7;
 const FLAGS_AT: usize = 8;
 
 /// `rtnexthop`: its length, flags, weight, interface; attributes follow.
@@ -27,11 +29,41 @@ impl Route {
         Item::read(shown, HEADER_BYTES).map(Self)
     }
 
-    /// Whether it was configured: the kernel makes other routes by itself for each address.
-    pub(super) fn is_set(&self) -> bool {
-        let made_by_kernel = self.0.header[PROTOCOL_AT] == libc::RTPROT_KERNEL;
+    /// Whether it moves: it was configured, or advertised as on this link. The kernel makes other routes by itself for
+    /// each address.
+    pub(super) fn moves(&self) -> bool {
         let flags = u32_at(&self.0.header, FLAGS_AT).unwrap_or(0);
-        !made_by_kernel && flags & libc::RTM_F_CLONED == 0
+        let is_prefix = self.0.is_ipv6()
+            && self.0.header[TYPE_AT] == libc::RTN_UNICAST
+            && self.lifetime().is_some();
+        (self.is_set() || is_prefix) && flags & libc::RTM_F_CLONED == 0
+    }
+
+    /// Whether it was configured.
+    pub(super) fn is_set(&self) -> bool {
+        self.0.header[PROTOCOL_AT] != libc::RTPROT_KERNEL
+    }
+
+    /// The default route that an advertisement made, after `elapsed`. `None` for any other, and if it has expired.
+    pub(super) fn advertised(&self, elapsed: Duration) -> Option<Advertised> {
+        let Item { header, .. } = &self.0;
+        let is_it = self.0.is_ipv6() && header[PROTOCOL_AT] == ADVERTISEMENT && header[1] == 0;
+        let IpAddr::V6(gateway) = self.0.ip(libc::RTA_GATEWAY).filter(|_| is_it)? else {
+            return None;
+        };
+        let metric = self.0.number(libc::RTA_PRIORITY)?;
+        let preference = self.0.attribute(PREFERENCE).and_then(|value| value.first().copied());
+        let elapsed = u32::try_from(elapsed.as_secs()).unwrap_or(u32::MAX);
+        let seconds = match self.lifetime() {
+            None => None,
+            Some(seconds) => Some(seconds.checked_sub(elapsed)?),
+        };
+        Some(Advertised { gateway, metric, preference: preference.unwrap_or(0), seconds })
+    }
+
+    /// Its lifetime in seconds when it was shown; `None` if it has none.
+    fn lifetime(&self) -> Option<u32> {
+        seconds_left(self.0.attribute(libc::RTA_CACHEINFO)?)
     }
 
     /// Whether it has a gateway. Then a route to the gateway must exist first.
@@ -71,6 +103,12 @@ impl Route {
     pub(super) fn remove(&self, way: (u32, u32)) -> Option<Request> {
         let added = self.add_by(way, Duration::ZERO)?;
         Some(added.with_kind(libc::RTM_DELROUTE))
+    }
+
+    /// The interface by which it leaves; the first of several.
+    pub(super) fn interface(&self) -> Option<u32> {
+        let first = || u32_at(next_hops(self.0.attribute(libc::RTA_MULTIPATH)?).next()?, 4);
+        self.0.number(libc::RTA_OIF).or_else(first)
     }
 
     /// Whether a next hop leaves through the interface with this index.
@@ -181,7 +219,10 @@ const VIA: u16 = 18;
 const ENCAP_TYPE: u16 = 21;
 const ENCAP: u16 = 22;
 const EXPIRES: u16 = 23;
+const PREFERENCE: u16 = 20;
 const NEXT_HOP_OBJECT: u16 = 30;
+/// `RTPROT_RA`.
+const ADVERTISEMENT: u8 = 9;
 
 #[cfg(test)]
 mod tests {

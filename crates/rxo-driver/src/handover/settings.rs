@@ -44,6 +44,18 @@ impl Settings {
         self.ipv6(DISABLE_IPV6) == Some("0")
     }
 
+    /// Whether the kernel follows routers' advertisements on the interface `name`. Where it does not, a program does.
+    pub(crate) fn hears_advertisements(name: &str) -> bool {
+        let read = |switch| fs::read_to_string(Protocol::Ipv6.path(name, switch)).ok();
+        let accepts = read("accept_ra").and_then(|value| value.trim().parse::<i32>().ok());
+        match accepts {
+            None | Some(0) => false,
+            Some(1) => read("forwarding").is_none_or(|value| value.trim() == "0"),
+            // Also on a router.
+            _ => true,
+        }
+    }
+
     /// Sets the switches of `name` to these values, except that the kernel makes no addresses there by
     /// itself. A switch that cannot be written is skipped: some are read-only.
     pub(crate) fn copy_to(&self, name: &str) {
@@ -54,6 +66,17 @@ impl Settings {
         for value in self.values.iter().filter(|value| !there.values.contains(value)) {
             let (protocol, switch, value) = value;
             if *protocol == Protocol::Ipv4 || ![ADDRESS_MODE, MTU].contains(&switch.as_str()) {
+                _ = fs::write(protocol.path(name, switch), value);
+            }
+        }
+    }
+
+    /// Sets on `name` the switches whose values are not those of `before`. Those that a run itself changes stay.
+    pub(crate) fn copy_changes(&self, before: &Self, name: &str) {
+        for (protocol, switch, value) in self.values.iter().filter(|it| !before.values.contains(it))
+        {
+            let is_ours = [ADDRESS_MODE, MTU, DISABLE_IPV6].contains(&switch.as_str());
+            if *protocol == Protocol::Ipv4 || !is_ours {
                 _ = fs::write(protocol.path(name, switch), value);
             }
         }

@@ -51,6 +51,11 @@ impl Tap {
         &self.device.interface
     }
 
+    /// The descriptor that keeps the interface.
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+
     /// Sets the MTU, in bytes, at most 65,521. Call it before making sources and sinks, which read the
     /// MTU once.
     ///

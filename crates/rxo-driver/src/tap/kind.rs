@@ -1,5 +1,7 @@
 //! The rows of TAP and TUN in the table of device kinds.
 
+use std::os::fd::BorrowedFd;
+
 use rxo_device::DeviceError;
 
 use super::{Tap, TapKind};
@@ -46,6 +48,10 @@ impl DeviceHandle for Tap {
             self.interface().set_up(true)?;
         }
         Ok(Device { source: Box::new(self.source()?), sink: self.sink(options.submit)? })
+    }
+
+    fn kept(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.descriptor())
     }
 }
 

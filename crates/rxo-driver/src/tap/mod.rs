@@ -14,6 +14,8 @@ mod sink;
 mod source;
 
 use std::fmt;
+use std::io;
+use std::os::fd::BorrowedFd;
 
 use rxo_frame::LinkKind;
 
@@ -21,6 +23,14 @@ pub use device::Tap;
 pub(crate) use kind::{TAP, TUN};
 pub use sink::SubmitMode;
 pub use source::TapSource;
+
+/// Shows the host that a TAP has carrier, or has none. `tap` is the descriptor that keeps it.
+///
+/// # Errors
+/// On kernels before Linux 5.0.
+pub(crate) fn set_carrier(tap: BorrowedFd<'_>, is_on: bool) -> io::Result<()> {
+    offload::set_carrier(tap, is_on)
+}
 
 /// What the interface carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

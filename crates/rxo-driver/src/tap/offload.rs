@@ -79,6 +79,14 @@ pub(super) fn set_header_bytes(tun: BorrowedFd<'_>, mut bytes: c_int) -> io::Res
     Ok(())
 }
 
+/// Shows the host that the interface has carrier, or has none: then it sends nothing there.
+pub(super) fn set_carrier(tun: BorrowedFd<'_>, is_on: bool) -> io::Result<()> {
+    let mut is_on = c_int::from(is_on);
+    // SAFETY: this request reads an `int`.
+    unsafe { sys::ioctl(tun, libc::TUNSETCARRIER as c_ulong, &mut is_on) }?;
+    Ok(())
+}
+
 /// Enables as many offloads as the kernel knows, and sets the length of the header that they need. Returns them. Of a TUN
 /// the kernel checks a tunnel's offsets as if there were an Ethernet header, so it gets none.
 pub(super) fn enable(tun: BorrowedFd<'_>, kind: TapKind) -> io::Result<Offloads> {

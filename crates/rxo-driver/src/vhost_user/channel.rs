@@ -1,18 +1,14 @@
 //! A unix socket that carries messages and descriptors.
-#![allow(
-    unsafe_code,
-    reason = "descriptors travel in control messages, which are made of pointers"
-)]
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::Shutdown;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::foreign::{self, Discards};
-use super::{Assembler, MOST_DESCRIPTORS, Message, Reply, Request, Wrong};
+use super::{Assembler, Message, Reply, Request, Wrong};
+use crate::descriptors::{self, Received};
 use crate::sys;
 
 /// One end of a connection. It never waits.
@@ -25,10 +21,6 @@ pub struct Channel {
 
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 512;
-
-/// Room for the control message of [`MOST_DESCRIPTORS`] descriptors, in 8-byte words. The kernel cuts
-/// off what does not fit, and says so.
-const CONTROL_WORDS: usize = 2 + MOST_DESCRIPTORS.div_ceil(2);
 
 impl Channel {
     /// A channel over a connected socket.
@@ -75,7 +67,7 @@ impl Channel {
     /// # Errors
     /// If the other side has closed, or does not read its replies.
     pub fn reply(&mut self, reply: Reply) -> io::Result<()> {
-        send_with_descriptors(self.socket.as_fd(), &reply.to_bytes(), &[])
+        descriptors::send(self.socket.as_fd(), &reply.to_bytes(), &[])
     }
 
     /// Sends a request.
@@ -84,7 +76,7 @@ impl Channel {
     /// If the other side has closed, or does not read requests.
     pub fn request<F: AsFd>(&mut self, request: &Request<F>, needs_reply: bool) -> io::Result<()> {
         let bytes = request.to_bytes(needs_reply);
-        send_with_descriptors(self.socket.as_fd(), &bytes, &request.files())
+        descriptors::send(self.socket.as_fd(), &bytes, &request.files())
     }
 }
 
@@ -133,111 +125,16 @@ fn receive_with_descriptors(
     target: &mut [u8],
     discards: &Discards,
 ) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut control = [0_u64; CONTROL_WORDS];
-    let mut piece = libc::iovec { iov_base: target.as_mut_ptr().cast(), iov_len: target.len() };
-    let mut message = message_of(&mut piece, &mut control);
-    let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
-    // SAFETY: the message points to a live target and to live control memory, each of its length.
-    let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
-    let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
-    // SAFETY: the kernel has filled in `message` and `control`.
-    let descriptors = unsafe { take_descriptors(&message) };
-    if !descriptors.iter().all(|file| foreign::is_harmless(file.as_fd())) {
-        discards.add(descriptors);
+    let received = descriptors::receive(socket, target, libc::MSG_DONTWAIT)?;
+    let Received { count, files, is_cut } = received;
+    if !files.iter().all(|file| foreign::is_harmless(file.as_fd())) {
+        discards.add(files);
         return Err(invalid(Wrong::Foreign));
     }
-    if message.msg_flags & libc::MSG_CTRUNC != 0 {
+    if is_cut {
         return Err(invalid(Wrong::Descriptors));
     }
-    Ok((count, descriptors))
-}
-
-/// The descriptors of a received message.
-///
-/// # Safety
-/// `recvmsg` must have filled in `message`, once, and its control memory must be live.
-unsafe fn take_descriptors(message: &libc::msghdr) -> Vec<OwnedFd> {
-    let mut taken = Vec::new();
-    // SAFETY: the caller promises that the kernel wrote the headers, and that their memory is live.
-    let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
-    // SAFETY: `CMSG_FIRSTHDR` and `CMSG_NXTHDR` return null or a whole header in that memory.
-    while let Some(one) = unsafe { header.as_ref() } {
-        if (one.cmsg_level, one.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
-            // SAFETY: takes a number only.
-            let before = unsafe { libc::CMSG_LEN(0) } as usize;
-            let count = one.cmsg_len.saturating_sub(before) / size_of::<RawFd>();
-            // SAFETY: the data of the header begins there.
-            let data = unsafe { libc::CMSG_DATA(header) };
-            for n in 0..count {
-                // SAFETY: `cmsg_len` says that the data has `count` descriptors, aligned or not.
-                let fd = unsafe { data.cast::<RawFd>().add(n).read_unaligned() };
-                // SAFETY: the kernel made the descriptor for this process, and nobody else has it.
-                taken.push(unsafe { OwnedFd::from_raw_fd(fd) });
-            }
-        }
-        // SAFETY: `header` is one of the headers of `message`.
-        header = unsafe { libc::CMSG_NXTHDR(message, header) };
-    }
-    taken
-}
-
-fn send_with_descriptors(
-    socket: BorrowedFd<'_>,
-    bytes: &[u8],
-    files: &[BorrowedFd<'_>],
-) -> io::Result<()> {
-    let mut control = [0_u64; CONTROL_WORDS];
-    let mut piece =
-        libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    let mut message = message_of(&mut piece, &mut control);
-    if files.is_empty() {
-        (message.msg_control, message.msg_controllen) = (std::ptr::null_mut(), 0);
-    } else if files.len() > MOST_DESCRIPTORS {
-        return Err(io::ErrorKind::InvalidInput.into());
-    } else {
-        let file_bytes = size_of_val(files) as u32;
-        // SAFETY: takes a number only.
-        message.msg_controllen = unsafe { libc::CMSG_SPACE(file_bytes) } as _;
-        // SAFETY: the control memory is live and has room for a header and the descriptors.
-        unsafe { put_descriptors(&message, files) };
-    }
-    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-    // SAFETY: the message points to live bytes and control memory, each of its length.
-    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, flags) };
-    match usize::try_from(sent) {
-        Ok(sent) if sent == bytes.len() => Ok(()),
-        // A message is far smaller than the socket's buffer, so the other side has stopped reading.
-        Ok(_) => Err(io::ErrorKind::WriteZero.into()),
-        Err(_) => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Writes the control message.
-///
-/// # Safety
-/// The control memory of `message` must be live, writable, aligned for a header, and large enough.
-unsafe fn put_descriptors(message: &libc::msghdr, files: &[BorrowedFd<'_>]) {
-    let bytes = size_of_val(files) as u32;
-    // SAFETY: the caller promises room for one header, so this is not null.
-    let header = unsafe { &mut *libc::CMSG_FIRSTHDR(message) };
-    (header.cmsg_level, header.cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
-    // SAFETY: takes a number only.
-    header.cmsg_len = unsafe { libc::CMSG_LEN(bytes) } as _;
-    // SAFETY: the data follows the header.
-    let data = unsafe { libc::CMSG_DATA(header) };
-    for (n, file) in files.iter().enumerate() {
-        // SAFETY: the caller promises room for all descriptors.
-        unsafe { data.cast::<RawFd>().add(n).write_unaligned(file.as_raw_fd()) };
-    }
-}
-
-fn message_of(piece: &mut libc::iovec, control: &mut [u64; CONTROL_WORDS]) -> libc::msghdr {
-    // SAFETY: a structure of integers and pointers, for which zeros are valid.
-    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
-    (message.msg_iov, message.msg_iovlen) = (piece, 1);
-    (message.msg_control, message.msg_controllen) =
-        (control.as_mut_ptr().cast(), size_of_val(control) as _);
-    message
+    Ok((count, files))
 }
 
 #[cfg(test)]
@@ -245,7 +142,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::vhost_user::{Region, SharedRegion};
+    use crate::vhost_user::{MOST_DESCRIPTORS, Region, SharedRegion};
 
     fn pair() -> (Channel, Channel) {
         let (left, right) = UnixStream::pair().unwrap();
@@ -261,7 +158,7 @@ mod tests {
         let (front, mut back) = pair();
         let null = std::fs::File::open("/dev/null").unwrap();
         let bytes = Request::<OwnedFd>::SetFeatures(0).to_bytes(false);
-        send_with_descriptors(front.as_fd(), &bytes, &[file().as_fd(), null.as_fd()]).unwrap();
+        descriptors::send(front.as_fd(), &bytes, &[file().as_fd(), null.as_fd()]).unwrap();
         let error = back.receive().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         assert_eq!(error.to_string(), Wrong::Foreign.to_string());
@@ -307,7 +204,7 @@ mod tests {
         let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
         for _ in 0..2 {
             let bytes = Request::<OwnedFd>::SetFeatures(0).to_bytes(false);
-            send_with_descriptors(front.as_fd(), &bytes[..6], &files).unwrap();
+            descriptors::send(front.as_fd(), &bytes[..6], &files).unwrap();
         }
         assert_eq!(back.receive().unwrap_err().kind(), io::ErrorKind::InvalidData);
         front.request(&Request::<OwnedFd>::SetOwner, false).unwrap();

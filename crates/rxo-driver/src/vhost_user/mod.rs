@@ -27,6 +27,7 @@ mod request;
 mod session;
 mod wrong;
 
+pub use crate::descriptors::MOST_DESCRIPTORS;
 pub use assembler::{Assembler, Message};
 pub use channel::Channel;
 pub(crate) use channel::connect;
@@ -36,9 +37,6 @@ pub use reply::Reply;
 pub use request::{Request, RingAddresses, RingDescriptor, RingNumber};
 pub use session::{Change, Done, Ring, Session};
 pub use wrong::Wrong;
-
-/// The most descriptors that one message may carry: those of a table of memory regions.
-pub const MOST_DESCRIPTORS: usize = 8;
 
 /// The most regions that a table of memory regions may have.
 pub const MOST_TABLE_REGIONS: usize = 8;

@@ -1,0 +1,263 @@
+//! Follower: decides what a change of the host's network asks of a run.
+//!
+//! It is separate, and without a clock and the system, so that it can be tested alone: changes go in, orders come out.
+//! Contract: many changes at once make one order of a kind. The work that orders make is bounded, however much changes.
+
+use std::time::Duration;
+
+use rxo_frame::Instant;
+
+use crate::handover::Change;
+
+/// Something that the run must do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// An interface of the run has another name: keep the kernel off it under that name.
+    Names,
+    /// Give the TAP this carrier.
+    Carrier(bool),
+    /// Give the TAP this MTU, in bytes.
+    Mtu(u32),
+    /// The nic may have got what belongs to the TAP: move it.
+    Adopt,
+    /// The TAP may have other holdings: record them.
+    Record,
+}
+
+/// What is known of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) index: u32,
+    pub(super) name: String,
+    pub(super) mtu: u32,
+    pub(super) has_carrier: bool,
+}
+
+/// The state of what a run follows.
+#[derive(Debug)]
+pub(super) struct Follower {
+    /// The interfaces that existed before the run, the nic first.
+    held: Vec<Seen>,
+    /// The TAP that has taken over the nic; `None` if none has.
+    tap: Option<u32>,
+    adopt: Pending,
+    record: Pending,
+}
+
+/// An order that waits until its changes have settled.
+#[derive(Debug, Default)]
+struct Pending {
+    /// When the first change came that is not acted upon yet.
+    since: Option<Instant>,
+    /// When the last one came.
+    last: Instant,
+    /// Not before this instant.
+    not_before: Instant,
+}
+
+/// A program that changes addresses makes several changes one after another.
+const SETTLES: Duration = Duration::from_millis(100);
+/// Changes that never settle are acted upon all the same.
+const MOST_WAIT: Duration = Duration::from_secs(1);
+/// A program that puts back what was moved must not keep us busy.
+const BETWEEN_ADOPTIONS: Duration = Duration::from_secs(1);
+/// Recording takes at most this part of the time: a router's tables are long, and change without end.
+const COST_FACTOR: u32 = 20;
+
+impl Follower {
+    /// Follows the interfaces `held`, and `tap` if it has taken over the first of them.
+    pub(super) fn new(held: Vec<Seen>, tap: Option<u32>) -> Self {
+        Self { held, tap, adopt: Pending::default(), record: Pending::default() }
+    }
+
+    /// Takes in a change. Returns what must be done at once.
+    pub(super) fn notice(&mut self, change: &Change, now: Instant) -> Vec<Order> {
+        match change {
+            Change::Link { index, name, mtu, has_carrier } => {
+                let seen = Seen {
+                    index: *index,
+                    name: name.clone(),
+                    mtu: *mtu,
+                    has_carrier: *has_carrier,
+                };
+                self.link(seen, now)
+            }
+            Change::Deleted { .. } => Vec::new(),
+            Change::Holding { index } => {
+                self.holding(*index, now);
+                Vec::new()
+            }
+            Change::Unknown => {
+                self.adopt.changed(now);
+                self.record.changed(now);
+                vec![Order::Names]
+            }
+        }
+    }
+
+    /// Returns what has waited long enough.
+    pub(super) fn due(&mut self, now: Instant) -> Vec<Order> {
+        let pending = [(&mut self.adopt, Order::Adopt), (&mut self.record, Order::Record)];
+        let due = pending.into_iter().filter_map(|(pending, order)| {
+            if pending.deadline()? > now {
+                return None;
+            }
+            pending.since = None;
+            Some(order)
+        });
+        let due: Vec<Order> = due.filter(|_| self.tap.is_some()).collect();
+        if due.contains(&Order::Adopt) {
+            self.adopt.not_before = now + BETWEEN_ADOPTIONS;
+        }
+        due
+    }
+
+    /// The instant at which [`due`](Self::due) has something; `None` if nothing waits.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        [&self.adopt, &self.record].into_iter().filter_map(Pending::deadline).min()
+    }
+
+    /// Notes that an order to record was done at `now`, and took `cost`.
+    pub(super) fn recorded(&mut self, cost: Duration, now: Instant) {
+        self.record.not_before = now + cost * COST_FACTOR;
+    }
+
+    fn link(&mut self, seen: Seen, now: Instant) -> Vec<Order> {
+        if self.tap == Some(seen.index) {
+            // Its names are in the record.
+            self.record.changed(now);
+            return Vec::new();
+        }
+        let Some(place) = self.held.iter().position(|held| held.index == seen.index) else {
+            return Vec::new();
+        };
+        let before = std::mem::replace(&mut self.held[place], seen.clone());
+        let shows = self.tap.is_some() && place == 0;
+        let names = (before.name != seen.name).then_some(Order::Names);
+        let carrier = (shows && before.has_carrier != seen.has_carrier)
+            .then_some(Order::Carrier(seen.has_carrier));
+        let mtu = (shows && before.mtu != seen.mtu).then_some(Order::Mtu(seen.mtu));
+        names.into_iter().chain(carrier).chain(mtu).collect()
+    }
+
+    fn holding(&mut self, index: u32, now: Instant) {
+        if self.tap == Some(index) {
+            self.record.changed(now);
+        } else if self.tap.is_some() && self.held.first().is_some_and(|nic| nic.index == index) {
+            self.adopt.changed(now);
+        }
+    }
+}
+
+impl Pending {
+    fn changed(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+        self.last = now;
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let settled = (self.last + SETTLES).min(self.since? + MOST_WAIT);
+        Some(settled.max(self.not_before))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NIC: u32 = 3;
+    const TAP: u32 = 7;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn seen(name: &str) -> Seen {
+        Seen { index: NIC, name: name.to_owned(), mtu: 1500, has_carrier: true }
+    }
+
+    fn link(index: u32, name: &str, mtu: u32, has_carrier: bool) -> Change {
+        Change::Link { index, name: name.to_owned(), mtu, has_carrier }
+    }
+
+    fn follower() -> Follower {
+        Follower::new(vec![seen("eth1-nic")], Some(TAP))
+    }
+
+    #[test]
+    fn the_tap_shows_what_the_nic_shows() {
+        let mut follower = follower();
+        assert_eq!(follower.notice(&link(NIC, "eth1-nic", 1500, true), at(0)), []);
+        let orders = follower.notice(&link(NIC, "eth1-nic", 1400, false), at(1));
+        assert_eq!(orders, [Order::Carrier(false), Order::Mtu(1400)]);
+        assert_eq!(follower.notice(&link(NIC, "eth1-nic", 1400, false), at(2)), []);
+        assert_eq!(
+            follower.notice(&link(NIC, "lan", 1400, true), at(3)),
+            [Order::Names, Order::Carrier(true)]
+        );
+        assert_eq!(follower.notice(&link(99, "other", 9000, false), at(4)), []);
+        assert_eq!(follower.deadline(), None);
+    }
+
+    #[test]
+    fn many_changes_are_recorded_once_when_they_have_settled() {
+        let mut follower = follower();
+        for ms in [0, 50, 90] {
+            assert_eq!(follower.notice(&Change::Holding { index: TAP }, at(ms)), []);
+        }
+        assert_eq!(follower.deadline(), Some(at(190)));
+        assert_eq!(follower.due(at(189)), []);
+        assert_eq!(follower.due(at(190)), [Order::Record]);
+        assert_eq!((follower.due(at(500)), follower.deadline()), (vec![], None));
+    }
+
+    #[test]
+    fn changes_that_never_settle_are_recorded_all_the_same() {
+        let mut follower = follower();
+        let mut records = 0;
+        for ms in (0..10_000).step_by(20) {
+            _ = follower.notice(&Change::Holding { index: TAP }, at(ms));
+            records += follower.due(at(ms)).len();
+        }
+        assert!((9..=11).contains(&records), "{records}");
+    }
+
+    #[test]
+    fn a_record_that_takes_long_is_written_less_often() {
+        let mut follower = follower();
+        _ = follower.notice(&Change::Holding { index: TAP }, at(0));
+        assert_eq!(follower.due(at(100)), [Order::Record]);
+        follower.recorded(Duration::from_millis(500), at(600));
+        _ = follower.notice(&Change::Holding { index: TAP }, at(700));
+        assert_eq!(follower.due(at(10_599)), []);
+        assert_eq!(follower.due(at(10_600)), [Order::Record]);
+    }
+
+    #[test]
+    fn what_the_nic_gets_moves_but_a_program_that_insists_makes_no_work() {
+        let mut follower = follower();
+        let mut adoptions = 0;
+        for ms in 0..5_000 {
+            _ = follower.notice(&Change::Holding { index: NIC }, at(ms));
+            adoptions +=
+                follower.due(at(ms)).iter().filter(|order| **order == Order::Adopt).count();
+        }
+        assert!((3..=6).contains(&adoptions), "{adoptions}");
+    }
+
+    #[test]
+    fn lost_reports_mean_that_everything_may_have_changed() {
+        let mut follower = follower();
+        assert_eq!(follower.notice(&Change::Unknown, at(0)), [Order::Names]);
+        assert_eq!(follower.due(at(100)), [Order::Adopt, Order::Record]);
+    }
+
+    #[test]
+    fn without_a_tap_only_names_are_followed() {
+        let mut follower = Follower::new(vec![seen("eth1")], None);
+        _ = follower.notice(&Change::Unknown, at(0));
+        _ = follower.notice(&Change::Holding { index: NIC }, at(0));
+        assert_eq!(follower.due(at(5_000)), []);
+        assert_eq!(follower.notice(&link(NIC, "lan", 1400, false), at(0)), [Order::Names]);
+    }
+}

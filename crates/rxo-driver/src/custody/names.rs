@@ -1,0 +1,163 @@
+//! The names of the nic, which the TAP has for the run.
+//!
+//! Packet filters, rules, scripts and daemons mean an interface by its name. So the TAP takes the nic's name, and
+//! whatever names it goes on to match. The nic gets another name, made of its own.
+
+use std::io;
+
+use rxo_device::DeviceError;
+
+use crate::fault;
+use crate::handover::Link;
+
+/// The names of a nic, and the one by which it is known while the TAP has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Names {
+    pub(super) name: String,
+    pub(super) altnames: Vec<String>,
+    pub(super) parked: String,
+}
+
+/// The longest interface name that the kernel accepts, in bytes.
+const LONGEST_BYTES: usize = 15;
+
+impl Names {
+    /// The names of `nic` now. `None` if the kernel renames no interface that is up.
+    pub(super) fn choose(nic: &Link) -> Option<Self> {
+        let Link { name, altnames, index, .. } = nic;
+        let parked = parked(name, *index);
+        let is_possible = nic.can_be_renamed() && !Link::is_name_taken(&parked);
+        is_possible.then(|| Self { name: name.clone(), altnames: altnames.clone(), parked })
+    }
+
+    /// Gives the names to `tap`, after the nic was renamed. The TAP keeps its own name beside them.
+    ///
+    /// # Errors
+    /// If the kernel refuses the name. Other names are lost without an error where they are taken.
+    pub(super) fn lend(&self, nic: &Link, tap: &mut Link) -> io::Result<()> {
+        let own = tap.name.clone();
+        tap.rename(&self.name)?;
+        for altname in &self.altnames {
+            _ = nic.remove_altname(altname);
+            _ = tap.add_altname(altname);
+        }
+        _ = tap.add_altname(&own);
+        _ = tap.set_labels(nic);
+        Ok(())
+    }
+
+    /// The names as they are now: the user may have renamed `tap`, which was `before`.
+    pub(super) fn now(&self, tap: &Link, before: &Link) -> Self {
+        let name = if tap.name == before.name { &self.name } else { &tap.name };
+        let is_nics = |altname: &&String| !is_of(before, altname);
+        let altnames = tap.altnames.iter().filter(is_nics).cloned().collect();
+        Self { name: name.clone(), altnames, parked: self.parked.clone() }
+    }
+
+    /// Takes the names away from `tap`, which gets its own again.
+    ///
+    /// # Errors
+    /// If the kernel refuses the name.
+    pub(super) fn take_back(&self, tap: &mut Link, before: &Link) -> Result<(), DeviceError> {
+        for altname in tap.altnames.iter().filter(|name| !before.altnames.contains(name)) {
+            _ = tap.remove_altname(altname);
+        }
+        renamed(tap, &before.name)
+    }
+
+    /// Gives the names to `nic`, if it is the one that was renamed.
+    ///
+    /// # Errors
+    /// If the kernel refuses the name. Other names are lost without an error where they are taken.
+    pub(super) fn give(&self, nic: &mut Link) -> Result<(), DeviceError> {
+        if nic.name == self.parked {
+            renamed(nic, &self.name)?;
+        }
+        for altname in self.altnames.iter().filter(|name| !nic.altnames.contains(name)) {
+            _ = nic.add_altname(altname);
+        }
+        Ok(())
+    }
+}
+
+impl Names {
+    /// Writes the names as lines of a record.
+    pub(super) fn to_lines(&self) -> Vec<String> {
+        let altnames = self.altnames.iter().map(|name| format!("{ALTNAME} {name}"));
+        let names = [format!("{NAME} {}", self.name), format!("{PARKED} {}", self.parked)];
+        names.into_iter().chain(altnames).collect()
+    }
+
+    /// Reads the names from such lines; `None` if they have none.
+    pub(super) fn from_lines(lines: &str) -> Option<Self> {
+        let values = |word: &'static str| {
+            lines.lines().filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' '))
+        };
+        let first = |word| values(word).next().map(str::to_owned);
+        let altnames = values(ALTNAME).map(str::to_owned).collect();
+        Some(Self { name: first(NAME)?, altnames, parked: first(PARKED)? })
+    }
+}
+
+const NAME: &str = "name";
+const PARKED: &str = "parked";
+const ALTNAME: &str = "altname";
+
+/// Whether this is a name of `link`.
+fn is_of(link: &Link, name: &String) -> bool {
+    link.name == *name || link.altnames.contains(name)
+}
+
+fn renamed(link: &mut Link, name: &str) -> Result<(), DeviceError> {
+    if link.name == name {
+        return Ok(());
+    }
+    let before = link.name.clone();
+    link.rename(name).map_err(|error| {
+        fault::system(format!("cannot rename interface {before} to {name}"), error)
+    })
+}
+
+/// `eth1-nic`, or `nic-7` if that is too long.
+fn parked(name: &str, index: u32) -> String {
+    let parked = format!("{name}-nic");
+    if parked.len() > LONGEST_BYTES { format!("nic-{index}") } else { parked }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_the_nic_meanwhile_fits_whatever_its_own_is() {
+        assert_eq!(parked("eth1", 7), "eth1-nic");
+        assert_eq!(parked("enp0s31f6ab", 7), "enp0s31f6ab-nic");
+        assert_eq!(parked("enx0123456789ab", u32::MAX), "nic-4294967295");
+    }
+
+    #[test]
+    fn names_that_are_written_are_read_again() {
+        let altnames = vec!["enp1s0".to_owned(), "lan".to_owned()];
+        let names = Names { name: "eth1".to_owned(), altnames, parked: "eth1-nic".to_owned() };
+        assert_eq!(Names::from_lines(&names.to_lines().join("\n")), Some(names));
+        assert_eq!(Names::from_lines("gro\nnamed eth1"), None);
+    }
+
+    #[test]
+    fn a_tap_that_the_user_renamed_gives_its_new_name() {
+        let link = |name: &str, altnames: &[&str]| Link {
+            name: name.to_owned(),
+            altnames: altnames.iter().map(|&name| name.to_owned()).collect(),
+            ..Link::read(1).unwrap().unwrap()
+        };
+        let names = Names {
+            name: "eth1".to_owned(),
+            altnames: vec!["enp1s0".to_owned()],
+            parked: "eth1-nic".to_owned(),
+        };
+        let before = link("rxo0", &["own"]);
+        let now = names.now(&link("lan", &["enp1s0", "rxo0", "own", "new"]), &before);
+        assert_eq!((now.name.as_str(), now.altnames), ("lan", vec!["enp1s0".into(), "new".into()]));
+        assert_eq!(names.now(&before, &before).name, "eth1");
+    }
+}

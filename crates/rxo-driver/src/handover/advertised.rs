@@ -1,0 +1,78 @@
+//! A default route that the kernel learned from a router's advertisement.
+//!
+//! The kernel renews such a route, and applies what else an advertisement says, only if the route has flags that no
+//! netlink request can set. A plain copy stands in its way: the kernel can neither find it nor add its own beside it,
+//! and ignores the rest of the advertisement, so that addresses die. So the copy is made by the older interface,
+//! which sets flags, with a metric one higher: the next advertisement replaces it by the kernel's own.
+#![allow(unsafe_code, reason = "the ioctl takes a structure")]
+
+use std::io;
+use std::net::Ipv6Addr;
+use std::os::fd::AsFd;
+
+use libc::c_ulong;
+
+use crate::sys;
+
+/// A default route until the next advertisement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Advertised {
+    pub(super) gateway: Ipv6Addr,
+    pub(super) metric: u32,
+    /// The router's preference as RFC 4191 writes it: two bits.
+    pub(super) preference: u8,
+    /// The lifetime that is left, in seconds; `None` if it does not end.
+    pub(super) seconds: Option<u32>,
+}
+
+impl Advertised {
+    /// Adds the route to the interface with this index.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub(super) fn add(&self, index: u32) -> io::Result<()> {
+        let socket = sys::socket(libc::AF_INET6, libc::SOCK_DGRAM, 0)?;
+        let expires = if self.seconds.is_some() { EXPIRES } else { 0 };
+        let preference = u32::from(self.preference & 3) << PREFERENCE_SHIFT;
+        let mut request = RouteRequest {
+            destination: [0; 16],
+            source: [0; 16],
+            gateway: self.gateway.octets(),
+            kind: 0,
+            prefix_lengths: [0; 2],
+            metric: self.metric.saturating_add(1),
+            ticks: c_ulong::from(self.seconds.unwrap_or(0)) * TICKS_A_SECOND,
+            flags: UP | GATEWAY | DEFAULT | ADVERTISED | expires | preference,
+            index: index.cast_signed(),
+        };
+        // SAFETY: for an IPv6 socket this request takes an `in6_rtmsg`, which
+        // `RouteRequest` is.
+        unsafe { sys::ioctl(socket.as_fd(), libc::SIOCADDRT as c_ulong, &mut request) }?;
+        Ok(())
+    }
+}
+
+/// The kernel's `in6_rtmsg`.
+#[repr(C)]
+struct RouteRequest {
+    destination: [u8; 16],
+    source: [u8; 16],
+    gateway: [u8; 16],
+    kind: u32,
+    prefix_lengths: [u16; 2],
+    metric: u32,
+    /// The lifetime.
+    ticks: c_ulong,
+    flags: u32,
+    index: i32,
+}
+
+/// `USER_HZ`, on every architecture.
+const TICKS_A_SECOND: c_ulong = 100;
+// linux/route.h and linux/ipv6_route.h.
+const UP: u32 = 0x0001;
+const GATEWAY: u32 = 0x0002;
+const DEFAULT: u32 = 0x0001_0000;
+const ADVERTISED: u32 = 0x0004_0000;
+const EXPIRES: u32 = 0x0040_0000;
+const PREFERENCE_SHIFT: u32 = 27;
