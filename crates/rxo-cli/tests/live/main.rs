@@ -16,6 +16,7 @@ mod ending;
 mod endpoint;
 mod fast_path;
 mod guests;
+mod hostlife;
 mod isolation;
 mod kernel_udp;
 mod marks;
@@ -79,7 +80,8 @@ fn main() -> ExitCode {
     ];
     let long =
         [kernel_udp::LONG_TESTS, overlay::LONG_TESTS, prediction::long_tests(), readme::LONG_TESTS];
-    let short = groups.into_iter().flatten().map(|test| trial(test, false));
+    let short =
+        groups.into_iter().flatten().chain(hostlife::tests()).map(|test| trial(test, false));
     let long = long.into_iter().flatten().map(|test| trial(test, true));
     libtest_mimic::run(&arguments, short.chain(long).collect()).exit_code()
 }

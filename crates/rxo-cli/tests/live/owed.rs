@@ -44,7 +44,11 @@ impl Place {
         fs::read_dir(&self.directory).unwrap().count()
     }
 
-    fn file(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn file(&self) -> PathBuf {
         fs::read_dir(&self.directory).unwrap().next().unwrap().unwrap().path()
     }
 

@@ -1,0 +1,130 @@
+//! The TAP as an interface: carrier, speed, MTU, names, groups.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use rxo_testbed::Lab;
+
+use super::{BOTH, becomes, end, lab, start, state};
+use crate::Test;
+use crate::at_once::at_once;
+use crate::process::wait_until;
+use crate::takeover::{PARKED, shell, sorted};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("hostlife_the_tap_shows_carrier_speed_and_mtu_of_the_nic", what_the_nic_shows),
+    ("hostlife_all_names_of_the_nic_go_with_the_tap_and_come_back", names),
+    ("hostlife_a_tap_that_is_renamed_gives_the_nic_its_new_name", renamed),
+    ("hostlife_groups_that_were_joined_before_are_received", groups),
+];
+
+fn what_the_nic_shows() {
+    at_once(BOTH, |takes_part| {
+        let lab = lab();
+        let before = state(&lab);
+        // sysfs shows the network in which it was mounted.
+        let speed = "unshare --mount sh -c \
+                     'mount -t sysfs none /sys && cat /sys/class/net/eth1/speed /sys/class/net/eth1/duplex'";
+        let speed = || sorted(&lab, speed);
+        let speed_before = speed();
+        let link = || sorted(&lab, "ip -o link show dev eth1");
+        let rxo = start(&lab, takes_part);
+        assert!(link().contains("LOWER_UP"));
+        assert_eq!(speed(), speed_before, "with rxo: {takes_part}");
+        let peer = lab.peer().interface(Lab::PEER_INTERFACE);
+        peer.down().unwrap();
+        wait_until("the cable is out", || link().contains("NO-CARRIER"));
+        peer.up().unwrap();
+        wait_until("the cable is in", || link().contains("LOWER_UP"));
+        let nic = if takes_part { PARKED } else { Lab::NIC };
+        lab.host().interface(nic).set_mtu(1400).unwrap();
+        wait_until("the MTU is the nic's", || link().contains("mtu 1400"));
+        lab.host().interface(nic).set_mtu(1500).unwrap();
+        wait_until("the MTU is the nic's again", || link().contains("mtu 1500"));
+        end(rxo);
+        becomes(&lab, &before, &format!("with rxo: {takes_part}"));
+    });
+}
+
+/// Every name by which something may know the nic.
+fn names() {
+    for name in ["eth1", "enp0s31f6ab", "enx0123456789ab"] {
+        let lab = lab();
+        shell(
+            &lab,
+            &[
+                &format!("ip link set eth1 name {name}"),
+                &format!("ip link property add dev {name} altname office0 altname enp9s0"),
+                &format!("ip link set {name} alias 'to the office' group 7"),
+            ],
+        );
+        let links = || sorted(&lab, "ip -d -o link show; ip -o address show; ip -o route show");
+        let before = links();
+        let flags = format!("--nic packet:{name} --host tap:rxo0 --take-over");
+        let (rxo, _) = crate::process::Rxo::start(lab.host(), &flags);
+        for other in [name, "office0", "enp9s0", "rxo0"] {
+            let shown = sorted(&lab, &format!("ip -d -o link show dev {other}"));
+            assert!(shown.contains("tun type tap"), "{other}: {shown}");
+            assert!(shown.contains(&format!(": {name}:")), "{other}: {shown}");
+            assert!(shown.contains("group 7") && shown.contains("to the office"), "{shown}");
+        }
+        end(Some(rxo));
+        assert_eq!(links(), before, "{name}");
+    }
+}
+
+fn renamed() {
+    let lab = lab();
+    let rxo = start(&lab, true);
+    shell(&lab, &["ip link set eth1 name lan0", "ip link property add dev lan0 altname office0"]);
+    end(rxo);
+    let shown = sorted(&lab, "ip -o address show dev office0");
+    assert!(shown.contains(": lan0 ") && shown.contains("10.77.0.2/24"), "{shown}");
+    assert!(!lab.host().interface(Lab::NIC).exists() && !lab.host().interface(PARKED).exists());
+}
+
+/// As mDNS does: a member since before the run.
+fn groups() {
+    at_once(BOTH, |takes_part| {
+        let lab = lab();
+        let v4 = Ipv4Addr::new(239, 7, 7, 7);
+        let v6 = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0x77, 0x77);
+        let index = lab.host().interface(Lab::NIC).index().unwrap();
+        let bind = |any: IpAddr, port: u16| {
+            lab.host().run(|| UdpSocket::bind((any, port)).unwrap()).unwrap()
+        };
+        let members =
+            [bind(Ipv4Addr::UNSPECIFIED.into(), 7777), bind(Ipv6Addr::UNSPECIFIED.into(), 7778)];
+        members[0].join_multicast_v4(&v4, &Lab::HOST_ADDRESSES.0).unwrap();
+        members[1].join_multicast_v6(&v6, index).unwrap();
+        let peer_index = lab.peer().interface(Lab::PEER_INTERFACE).index().unwrap();
+        let arrives = |to: SocketAddr, member: &UdpSocket| {
+            member.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+            let any: IpAddr = if to.is_ipv4() {
+                Lab::PEER_ADDRESSES.0.into()
+            } else {
+                Ipv6Addr::UNSPECIFIED.into()
+            };
+            let sender = lab.peer().run(|| UdpSocket::bind((any, 0)).unwrap()).unwrap();
+            wait_until("a datagram for the group arrives", || {
+                sender.send_to(b"hello", to).unwrap();
+                member.recv(&mut [0; 8]).is_ok()
+            });
+        };
+        let rows = [
+            (SocketAddr::from((v4, 7777)), &members[0]),
+            (std::net::SocketAddrV6::new(v6, 7778, 0, peer_index).into(), &members[1]),
+        ];
+        sorted_route(&lab);
+        rows.iter().for_each(|(to, member)| arrives(*to, member));
+        let rxo = start(&lab, takes_part);
+        rows.iter().for_each(|(to, member)| arrives(*to, member));
+        end(rxo);
+        rows.iter().for_each(|(to, member)| arrives(*to, member));
+    });
+}
+
+/// The peer sends what is for a group by its only interface.
+fn sorted_route(lab: &Lab) {
+    assert!(super::succeeds(lab.peer(), "ip route add 239.0.0.0/8 dev eth0"));
+}

@@ -1,0 +1,92 @@
+//! `--take-over` beside a host that lives on: leases end, routers advertise, rules name the nic, addresses move away. Each
+//! row is held with and without rxo, and the state of the machine is compared item by item at the end.
+
+mod advertisements;
+mod advertiser;
+mod changes;
+mod link;
+mod records;
+
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rxo_testbed::{Lab, LabOptions, Namespace};
+
+use crate::Test;
+use crate::process::{LONG, Rxo};
+use crate::setup::SetUp;
+use crate::takeover::sorted;
+
+pub(crate) fn tests() -> impl Iterator<Item = &'static Test> {
+    let groups = [advertisements::TESTS, changes::TESTS, link::TESTS, records::TESTS];
+    groups.into_iter().flatten()
+}
+
+/// With rxo, and without.
+const BOTH: [bool; 2] = [true, false];
+
+/// Starts rxo, if it takes part in this row.
+fn start(lab: &Lab, takes_part: bool) -> Option<Rxo> {
+    takes_part.then(|| Rxo::start(lab.host(), SetUp::TakeOver.flags()).0)
+}
+
+/// Ends it as a user does.
+fn end(rxo: Option<Rxo>) {
+    if let Some(rxo) = rxo {
+        rxo.signal("TERM");
+        let (code, _, said) = rxo.end();
+        assert_eq!((code, said.as_str()), (Some(0), ""));
+    }
+}
+
+fn lab() -> Lab {
+    SetUp::TakeOver.lab(LabOptions::default())
+}
+
+/// Everything that is compared, item by item: lines of what is set of interfaces, addresses, routes, rules, neighbours,
+/// and packet filters. Lifetimes pass meanwhile, so they are left out.
+fn state(lab: &Lab) -> Vec<String> {
+    let commands = [
+        "ip -d -o link show",
+        "ip -o address show",
+        "ip -4 -o route show table all",
+        "ip -6 -o route show table all",
+        "ip rule; ip -6 rule",
+        "ip -o neighbour show nud permanent",
+        "nft list ruleset",
+        "cd /proc/sys/net/ipv4/conf/eth1 && grep . * 2>/dev/null || true",
+        "cd /proc/sys/net/ipv6/conf/eth1 && grep . * 2>/dev/null || true",
+    ];
+    let lines = commands.map(|command| sorted(lab, command));
+    let lines = lines.iter().flat_map(|lines| lines.lines());
+    lines.map(|line| line.split(' ').map(without_time).collect::<Vec<_>>().join(" ")).collect()
+}
+
+/// A word of `ip`; a time is replaced.
+fn without_time(word: &str) -> &str {
+    let is_time = word.strip_suffix("sec").is_some_and(|number| number.parse::<u32>().is_ok());
+    if is_time { "SECONDS" } else { word }
+}
+
+/// Waits until the state is `before`, because the kernel makes some of it a moment later. Names the lines that differ.
+fn becomes(lab: &Lab, before: &[String], what: &str) {
+    let begin = Instant::now();
+    loop {
+        let now = state(lab);
+        if now == before {
+            return;
+        }
+        let lacks: Vec<_> = before.iter().filter(|line| !now.contains(line)).collect();
+        let has: Vec<_> = now.iter().filter(|line| !before.contains(line)).collect();
+        assert!(begin.elapsed() < LONG, "{what}: lacks {lacks:#?}, has {has:#?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether `command` succeeds in a network.
+fn succeeds(namespace: &Namespace, command: &str) -> bool {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]);
+    namespace.run(|| shell.output()).unwrap().unwrap().status.success()
+}
