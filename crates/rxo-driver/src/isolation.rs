@@ -161,6 +161,27 @@ fn make_table(netlink: &Netlink, table: &str, flags: u32) -> io::Result<()> {
     }
 }
 
+/// Whether the kernel binds a chain to a name, and thus to whatever has it, as from Linux 6.16 on. Changes nothing: a
+/// batch without an end is only checked.
+pub(crate) fn binds_by_name(netlink: &Netlink) -> bool {
+    let table = "rxo-probe";
+    let make =
+        request(NEW_TABLE).flags(libc::NLM_F_CREATE | libc::NLM_F_ACK).string(TABLE_NAME, table);
+    let hook: [(u16, &[u8]); 3] = [
+        (HOOK_NUMBER, &INGRESS.to_be_bytes()),
+        (HOOK_PRIORITY, &FIRST.to_be_bytes()),
+        (HOOK_DEVICE, b"rxo-nowhere\0"),
+    ];
+    let chain = request(NEW_CHAIN)
+        .flags(libc::NLM_F_CREATE | libc::NLM_F_ACK)
+        .string(CHAIN_TABLE, table)
+        .string(CHAIN_NAME, CHAIN)
+        .nest(CHAIN_HOOK, &hook)
+        .string(CHAIN_TYPE, "filter");
+    let begin = Request::new(BATCH_BEGIN, &[0, 0, 0, NFTABLES as u8]);
+    netlink.change_together(&[&begin, &make, &chain]).is_ok()
+}
+
 fn remove_table(netlink: &Netlink, table: &str) -> io::Result<()> {
     batch(netlink, &[&request(DELETE_TABLE).string(TABLE_NAME, table)])
 }

@@ -1,6 +1,7 @@
 //! The configuration in force: `--dry-run` prints all of it, every run its essence as the first line.
 
-use rxo_driver::Holdings;
+use rxo_driver::custody::Custody;
+use rxo_driver::{Holdings, Mention};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -60,11 +61,14 @@ struct TakeOver {
     addresses: Vec<String>,
     routes: Vec<String>,
     neighbours: usize,
+    /// The rules of the host that name the nic. They match the TAP, which has its name then.
+    rules: Vec<String>,
 }
 
 impl TakeOver {
-    fn of(holdings: &Holdings) -> Self {
+    fn of(holdings: &Holdings, rules: &[Mention]) -> Self {
         Self {
+            rules: rules.iter().map(ToString::to_string).collect(),
             mac: holdings.hardware_address(),
             addresses: holdings.addresses().collect(),
             routes: holdings.routes().collect(),
@@ -79,6 +83,7 @@ impl TakeOver {
         if self.neighbours > 0 {
             lines.push(pair("", &format!("{} set neighbours", self.neighbours)));
         }
+        lines.extend(self.rules.iter().map(|rule| pair("", &format!("the name in {rule}"))));
         lines
     }
 }
@@ -86,7 +91,7 @@ impl TakeOver {
 impl Configuration {
     /// The configuration of `plan` on this system, with what the nic has if it moves. The plan's policy must be
     /// one that the sink can carry.
-    pub(super) fn new(plan: &Plan, survey: Survey, taken_over: Option<&Holdings>) -> Self {
+    pub(super) fn new(plan: &Plan, survey: Survey, custody: Option<&Custody>) -> Self {
         Self {
             kind: "configuration",
             nic: plan.nic.to_string(),
@@ -104,7 +109,8 @@ impl Configuration {
             control: plan.control.as_ref().map(|path| path.display().to_string()),
             copying: plan.copying.text().map(|_| plan.copying),
             isolation: if plan.isolates { "nftables" } else { "none" },
-            take_over: taken_over.map(TakeOver::of),
+            take_over: custody
+                .and_then(|custody| Some(TakeOver::of(custody.taken_over()?, custody.mentions()))),
             policy: plan.policy.name,
             paper: plan.policy.paper,
             settings: policies::settings(&plan.policy),

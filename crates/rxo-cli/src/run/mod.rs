@@ -67,7 +67,7 @@ fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
     let custody =
         if dry_run { Custody::examine(claim) } else { Custody::take(claim, output::note) };
     let mut custody = custody?;
-    let configuration = Configuration::new(&plan, survey, custody.taken_over());
+    let configuration = Configuration::new(&plan, survey, Some(&custody));
     if dry_run {
         return if plan.json {
             output::json_document(&configuration)

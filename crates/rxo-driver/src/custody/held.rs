@@ -10,9 +10,10 @@ use super::names::Names;
 use super::owed::{self, Owed};
 use super::tap::{HostTap, TapNow};
 use crate::fault;
-use crate::handover::{Holdings, Link, Settings};
+use crate::handover::{Holdings, Link, Settings, elsewhere};
 use crate::isolation::Isolation;
 use crate::lock::InterfaceLock;
+use crate::mentions::{self, By, Mention};
 use crate::{DeviceName, Feature, Interface};
 
 type Result<T, E = DeviceError> = std::result::Result<T, E>;
@@ -30,6 +31,8 @@ pub(super) struct Held {
     settings: Settings,
     /// Its names, which the TAP has during the run. `None` if they stay.
     names: Option<Names>,
+    /// The rules that name it, and then match the TAP.
+    mentions: Vec<Mention>,
     /// Whether GRO was on. Left on, the kernel would coalesce by its own rules before rxo sees a frame.
     has_gro: bool,
     lock: Option<InterfaceLock>,
@@ -46,7 +49,10 @@ impl Held {
         let interface = Interface::find(name)?;
         let link = link(interface.index()?.unsigned_abs(), &format!("{flag} {device}"))?;
         let holdings = Holdings::read(&link)?;
-        if let Some(refusal) = refusal(&holdings, takes_over) {
+        let names = if takes_over { Names::choose(&link) } else { None };
+        let mentions = if takes_over { mentions::of(&link)? } else { Vec::new() };
+        let lost = lost(&link.name, names.is_some(), &mentions);
+        if let Some(refusal) = refusal(&holdings, takes_over).or(lost) {
             return Err(DeviceError::Usage(format!("{flag} {device}: {refusal}")));
         }
         Ok(Self {
@@ -55,7 +61,8 @@ impl Held {
             name: link.name.clone(),
             holdings,
             settings: Settings::read(name),
-            names: if takes_over { Names::choose(&link) } else { None },
+            names,
+            mentions,
             has_gro: interface.feature(Feature::Gro).unwrap_or(false),
             lock: None,
             isolation: None,
@@ -64,6 +71,10 @@ impl Held {
 
     pub(super) const fn holdings(&self) -> &Holdings {
         &self.holdings
+    }
+
+    pub(super) fn mentions(&self) -> &[Mention] {
+        &self.mentions
     }
 
     pub(super) const fn index(&self) -> u32 {
@@ -314,6 +325,31 @@ fn without_isolation(error: DeviceError) -> DeviceError {
     }
 }
 
+/// Why rules of the host forbid that a TAP takes over the interface `name`: they would match something else, or nothing.
+fn lost(name: &str, is_renamed: bool, mentions: &[Mention]) -> Option<String> {
+    let lost: Vec<_> =
+        mentions.iter().filter(|mention| !is_renamed || mention.by != By::Name).collect();
+    let shown: Vec<_> = lost.iter().take(MOST_SHOWN).map(ToString::to_string).collect();
+    let more = match lost.len().saturating_sub(MOST_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let remedy = if is_renamed {
+        "know it by its number or see only what arrives there; write `iifname` and `oifname` in place of `iif` and \
+         `oif`, and remove filters at its ingress"
+    } else {
+        "name it, and the TAP cannot have its name: that needs Linux 6.2, and a free name for the nic, such as \
+         `NAME-nic`; remove the rules"
+    };
+    let rules = shown.join(", ") + &more;
+    (!lost.is_empty()).then(|| {
+        format!("while rxo runs, the host's frames do not come by `{name}`, but {rules} {remedy}")
+    })
+}
+
+/// How many rules a refusal names: it is one line.
+const MOST_SHOWN: usize = 8;
+
 /// Why an interface cannot be used as it is.
 fn refusal(holdings: &Holdings, takes_over: bool) -> Option<String> {
     let link = holdings.link();
@@ -331,6 +367,12 @@ fn refusal(holdings: &Holdings, takes_over: bool) -> Option<String> {
         return Some(format!(
             "`{upper}` is made of `{name}` and would get its frames no more; remove it with `ip \
              link delete {upper}`, and make it of the host's device"
+        ));
+    }
+    if let [other, ..] = elsewhere::made_of(link.index).as_slice() {
+        return Some(format!(
+            "`{other}` of another network namespace, such as a container's, is made of `{name}` and would get its \
+             frames no more; remove it there, or give another nic"
         ));
     }
     let address = holdings.first_own_address().filter(|_| !takes_over)?;

@@ -65,7 +65,7 @@ pub use owed::{left_as, recover, restore};
 
 use crate::handover::{Holdings, Link};
 use crate::lock::InterfaceLock;
-use crate::{DeviceName, Origin, clock};
+use crate::{DeviceName, Mention, Origin, clock};
 use held::Held;
 use tap::HostTap;
 
@@ -138,6 +138,13 @@ impl Custody {
     #[must_use]
     pub fn taken_over(&self) -> Option<&Holdings> {
         self.nic_taken_over().map(Held::holdings)
+    }
+
+    /// The rules of the host that name the nic, and match the TAP during the run, which has the name then. Empty if
+    /// nothing moves.
+    #[must_use]
+    pub fn mentions(&self) -> &[Mention] {
+        self.nic_taken_over().map_or(&[], Held::mentions)
     }
 
     /// Prepares the isolation of each interface from the kernel, if the claim asks for it. A process that is

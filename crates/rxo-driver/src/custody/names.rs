@@ -22,12 +22,12 @@ pub(super) struct Names {
 const LONGEST_BYTES: usize = 15;
 
 impl Names {
-    /// The names of `nic` now. `None` if the kernel renames no interface that is up.
+    /// The names of `nic` now. `None` if the kernel renames no interface that is up, or every other name is taken.
     pub(super) fn choose(nic: &Link) -> Option<Self> {
         let Link { name, altnames, index, .. } = nic;
-        let parked = parked(name, *index);
-        let is_possible = nic.can_be_renamed() && !Link::is_name_taken(&parked);
-        is_possible.then(|| Self { name: name.clone(), altnames: altnames.clone(), parked })
+        let mut parked = parked(name, *index).into_iter().filter(|_| nic.can_be_renamed());
+        let parked = parked.find(|parked| !Link::is_name_taken(parked))?;
+        Some(Self { name: name.clone(), altnames: altnames.clone(), parked })
     }
 
     /// Gives the names to `tap`, after the nic was renamed. The TAP keeps its own name beside them.
@@ -118,10 +118,10 @@ fn renamed(link: &mut Link, name: &str) -> Result<(), DeviceError> {
     })
 }
 
-/// `eth1-nic`, or `nic-7` if that is too long.
-fn parked(name: &str, index: u32) -> String {
-    let parked = format!("{name}-nic");
-    if parked.len() > LONGEST_BYTES { format!("nic-{index}") } else { parked }
+/// The other names that may serve: `eth1-nic`, if it is not too long, and `nic-7`.
+fn parked(name: &str, index: u32) -> Vec<String> {
+    let fits = |name: &String| name.len() <= LONGEST_BYTES;
+    [format!("{name}-nic"), format!("nic-{index}")].into_iter().filter(fits).collect()
 }
 
 #[cfg(test)]
@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn the_name_of_the_nic_meanwhile_fits_whatever_its_own_is() {
-        assert_eq!(parked("eth1", 7), "eth1-nic");
-        assert_eq!(parked("enp0s31f6ab", 7), "enp0s31f6ab-nic");
-        assert_eq!(parked("enx0123456789ab", u32::MAX), "nic-4294967295");
+        assert_eq!(parked("eth1", 7), ["eth1-nic", "nic-7"]);
+        assert_eq!(parked("enp0s31f6ab", 7), ["enp0s31f6ab-nic", "nic-7"]);
+        assert_eq!(parked("enx0123456789ab", u32::MAX), ["nic-4294967295"]);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(crate) struct Link {
 }
 
 /// `ifinfomsg`: family, type, index, flags, and which flags to change.
-const HEADER_BYTES: usize = 16;
+pub(super) const HEADER_BYTES: usize = 16;
 
 /// `gso_max_size`, `gro_max_size`, and both for IPv4, of linux/if_link.h.
 const MAX_SIZES: [u16; 4] = [41, 58, 63, 64];
@@ -184,14 +184,14 @@ impl Link {
 }
 
 /// One interface of a list.
-struct Shown<'a> {
+pub(super) struct Shown<'a> {
     index: u32,
     flags: u32,
     rest: &'a [u8],
 }
 
 impl<'a> Shown<'a> {
-    fn read(shown: &'a [u8]) -> Option<Self> {
+    pub(super) fn read(shown: &'a [u8]) -> Option<Self> {
         let (header, rest) = shown.split_at_checked(HEADER_BYTES)?;
         Some(Self { index: u32_at(header, 4)?, flags: u32_at(header, 8)?, rest })
     }
@@ -209,7 +209,7 @@ impl<'a> Shown<'a> {
         sizes.max().unwrap_or(0)
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         self.text(libc::IFLA_IFNAME)
     }
 
@@ -222,14 +222,18 @@ impl<'a> Shown<'a> {
         properties.filter(|(kind, _)| *kind == ALTNAME).map(|(_, name)| text(name)).collect()
     }
 
-    /// Whether it is on top of the interface with this index, such as a VLAN. A veth names its peer by the
-    /// same attribute, but does not count.
+    /// Whether it is on top of the interface with this index, such as a VLAN.
     fn is_made_of(&self, index: u32) -> bool {
+        self.is_made_of_other(index, None)
+    }
+
+    /// Whether it is on top of the interface with this index of the namespace with this number; `None` for its own. A
+    /// veth names its peer by the same attribute, but does not count.
+    pub(super) fn is_made_of_other(&self, index: u32, namespace: Option<u32>) -> bool {
         let info = self.attribute(libc::IFLA_LINKINFO).unwrap_or_default();
-        let is_veth = attribute(info, libc::IFLA_INFO_KIND) == Some(b"veth\0".as_slice())
-            || attribute(info, libc::IFLA_INFO_KIND) == Some(b"veth".as_slice());
-        let is_elsewhere = self.attribute(libc::IFLA_LINK_NETNSID).is_some();
-        !is_veth && !is_elsewhere && self.number(libc::IFLA_LINK) == Some(index)
+        let is_veth = attribute(info, libc::IFLA_INFO_KIND).map(text).as_deref() == Some("veth");
+        let is_there = self.number(libc::IFLA_LINK_NETNSID) == namespace;
+        !is_veth && is_there && self.number(libc::IFLA_LINK) == Some(index)
     }
 }
 

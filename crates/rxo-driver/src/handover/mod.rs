@@ -12,6 +12,7 @@
 mod address;
 mod advertised;
 mod change;
+pub(crate) mod elsewhere;
 mod holdings;
 mod item;
 mod link;

@@ -4,8 +4,10 @@
 mod advertisements;
 mod advertiser;
 mod changes;
+mod elsewhere;
 mod link;
 mod records;
+mod rules;
 
 use std::process::Command;
 use std::thread;
@@ -19,7 +21,14 @@ use crate::setup::SetUp;
 use crate::takeover::sorted;
 
 pub(crate) fn tests() -> impl Iterator<Item = &'static Test> {
-    let groups = [advertisements::TESTS, changes::TESTS, link::TESTS, records::TESTS];
+    let groups = [
+        advertisements::TESTS,
+        changes::TESTS,
+        elsewhere::TESTS,
+        link::TESTS,
+        records::TESTS,
+        rules::TESTS,
+    ];
     groups.into_iter().flatten()
 }
 
