@@ -6,6 +6,7 @@ use rxo::figures::HostFigures;
 use rxo::live::host::HostAsker;
 use rxo_coalesce::Policy;
 use rxo_control::Refusal;
+use rxo_driver::custody::Confirmer;
 use serde_json::{Value, to_value};
 
 use crate::hosting::Running;
@@ -18,6 +19,8 @@ pub(crate) struct Process {
     pub(crate) counters: Box<dyn Fn() -> Result<Value, Refusal> + Send>,
     /// Its engines.
     pub(crate) engines: Option<Box<dyn Engines>>,
+    /// What confirms it, if it must be.
+    pub(crate) confirmer: Option<Confirmer>,
     /// The connections of its host.
     pub(crate) connections: Option<HostAsker>,
     /// Whether the filter of its fast path has a rule.
@@ -83,6 +86,7 @@ pub(crate) fn host_process(
         command,
         counters: Box::new(counters),
         engines: Some(Box::new(HostEngine(asker.clone()))),
+        confirmer: None,
         connections: Some(asker),
         has_rules: host.has_rules(),
         stats,

@@ -23,6 +23,11 @@ pub(crate) struct RunFlags {
     #[arg(long)]
     pub(crate) take_over: bool,
 
+    /// End the run and give everything back after this time, such as 60s, unless `rxo ctl SOCKET confirm` comes before:
+    /// so that a remote session that is cut comes back. Needs --control.
+    #[arg(long, value_name = "TIME", requires = "control", conflicts_with = "restore")]
+    pub(crate) confirm: Option<String>,
+
     /// If the nic is deleted, wait for an interface of the same name and continue with it; the host keeps
     /// its TAP. Without this flag the run ends.
     #[arg(long)]

@@ -57,6 +57,7 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
         take_over: false,
         wait_for_nic: flags.wait_for_nic,
         isolates: !flags.no_isolation,
+        confirm: None,
         control: flags.live.control.control.clone(),
         json: flags.live.json,
     })

@@ -222,6 +222,7 @@ mod tests {
             take_over: false,
             wait_for_nic: false,
             isolates: true,
+            confirm: None,
             control: None,
             json: false,
         };

@@ -80,7 +80,10 @@ fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
     match guard::split().context("cannot start a second process")? {
         Side::Keeper(worker) => {
             let socket = control.map(Listener::leave);
-            let keeper = Keeper::new(custody, worker, stop::requests()?)?;
+            let mut keeper = Keeper::new(custody, worker, stop::requests()?)?;
+            if let Some(time) = plan.confirm {
+                keeper = keeper.confirm_within(time);
+            }
             let kept = keeper.keep(output::note);
             // A worker that was killed has left it.
             socket.iter().for_each(SocketFile::remove_if_stale);

@@ -52,6 +52,8 @@ pub(super) struct Plan {
     pub(super) wait_for_nic: bool,
     /// Whether the kernel's own stack is kept off packet interfaces.
     pub(super) isolates: bool,
+    /// The time within which the user must confirm the run; `None` needs no confirmation.
+    pub(super) confirm: Option<Duration>,
     /// The socket on which the run is asked.
     pub(super) control: Option<PathBuf>,
     pub(super) json: bool,
@@ -87,6 +89,7 @@ impl Plan {
             take_over: false,
             wait_for_nic: flags.wait_for_nic,
             isolates: !flags.no_isolation,
+            confirm: None,
             control: flags.live.control.control.clone(),
             json: flags.live.json,
         })
@@ -150,6 +153,7 @@ impl Plan {
             take_over: flags.take_over,
             wait_for_nic: flags.wait_for_nic,
             isolates: !flags.no_isolation,
+            confirm: flags.confirm.as_deref().map(confirm).transpose()?,
             control: flags.live.control.control.clone(),
             json: flags.live.json,
         })
@@ -223,6 +227,15 @@ pub(super) fn stats(text: &str) -> Result<Option<Duration>> {
     }
 }
 
+fn confirm(text: &str) -> Result<Duration> {
+    let time = parse_time(text).filter(|time| (SOONEST..=LONGEST).contains(time));
+    time.ok_or_else(|| {
+        usage(format!("--confirm {text}: give a time from 1s to 3600s, such as 60s"))
+    })
+}
+
+/// Nobody confirms sooner.
+const SOONEST: Duration = Duration::from_secs(1);
 /// Beyond that no ACK would be missing.
 const MOST_SEGMENTS_AN_ACK: u16 = 64;
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -266,6 +279,21 @@ mod tests {
         for (flag, every) in [("2", Some(2)), ("64", Some(64)), ("off", None)] {
             let line = format!("rxo run --nic packet:a --host tap:b --ack-split {flag}");
             assert_eq!(plan(&line).unwrap().ack_split, every);
+        }
+    }
+
+    #[test]
+    fn a_time_to_confirm_needs_a_socket_and_is_bounded() {
+        let line = "rxo run --nic packet:a --host tap:b --take-over --confirm";
+        assert!(plan(&format!("{line} 60s")).is_err(), "nobody could confirm it");
+        let with = |time| plan(&format!("{line} {time} --control /run/rxo.sock"));
+        assert_eq!(with("60s").unwrap().confirm, Some(Duration::from_secs(60)));
+        for time in ["0s", "10ms", "2h", "soon"] {
+            let said = with(time).unwrap_err().to_string();
+            assert_eq!(
+                said,
+                format!("--confirm {time}: give a time from 1s to 3600s, such as 60s")
+            );
         }
     }
 

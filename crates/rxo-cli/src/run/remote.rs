@@ -7,6 +7,7 @@ use rxo::desk::{Desk, Reply};
 use rxo::figures::{Figures, Readings};
 use rxo::worker::{Moment, Question};
 use rxo_coalesce::Policy;
+use rxo_driver::custody::Confirmer;
 use serde_json::{Value, to_value};
 
 use super::plan::{Plan, for_guests};
@@ -59,8 +60,8 @@ impl Remote {
         state.before = state.before.plus(part);
     }
 
-    /// What can be asked of the run of `plan`.
-    pub(super) fn process(&self, plan: &Plan) -> Process {
+    /// What can be asked of the run of `plan`, which `confirmer` confirms if it must be.
+    pub(super) fn process(&self, plan: &Plan, confirmer: Option<Confirmer>) -> Process {
         let counting = self.clone();
         let command = match (plan.card, plan.guests.is_empty()) {
             (Some(_), _) => "rxo card",
@@ -72,6 +73,7 @@ impl Remote {
             command,
             counters: Box::new(move || counting.counters()),
             engines: coalesces.then(|| Box::new(self.clone()) as Box<dyn Engines>),
+            confirmer,
             connections: None,
             has_rules: false,
             stats: Some(Box::new(self.clone())),

@@ -74,7 +74,8 @@ impl Session {
             Some(closed_at) => {
                 let remote = Remote::new(&self.plan);
                 // Until this is dropped, the socket is served.
-                let _served = control::serve(socket, remote.process(&self.plan))?;
+                let confirmer = self.plan.confirm.map(|_| keeper.confirmer()).transpose()?;
+                let _served = control::serve(socket, remote.process(&self.plan, confirmer))?;
                 self.carry((devices, &held, remote), capture, closed_at, (keeper, stop))
             }
             None => {

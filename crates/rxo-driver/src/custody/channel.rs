@@ -37,6 +37,8 @@ pub(super) enum Report {
     NicIsGone,
     /// An interface of its name is open now. This is its index.
     NicIsBack(u32),
+    /// The user has confirmed the run. The keeper does not answer.
+    Confirmed,
     /// The devices are closed. The run is over.
     Closed,
 }
@@ -70,6 +72,7 @@ impl Report {
             Self::Opened(tap) => (b'o', tap),
             Self::NicIsGone => (b'g', 0),
             Self::NicIsBack(nic) => (b'n', nic),
+            Self::Confirmed => (b'y', 0),
             Self::Closed => (b'c', 0),
         };
         descriptors::send(to.as_fd(), &message(kind, number.into()), files)
@@ -96,6 +99,7 @@ impl Report {
             b'o' => Self::Opened(index),
             b'g' => Self::NicIsGone,
             b'n' => Self::NicIsBack(index),
+            b'y' => Self::Confirmed,
             b'c' => Self::Closed,
             _ => return Err(io::ErrorKind::InvalidData.into()),
         };
@@ -158,6 +162,15 @@ impl Control {
         Ok(self.begin(Report::Opened(index), &files))
     }
 
+    /// Makes a handle by which another thread confirms the run.
+    ///
+    /// # Errors
+    /// If the system has no descriptors left.
+    pub fn confirmer(&self) -> Result<Confirmer, DeviceError> {
+        let channel = self.channel.try_clone();
+        channel.map(Confirmer).map_err(|error| fault::system("cannot take a confirmation", error))
+    }
+
     /// Whether the nic was deleted.
     #[must_use]
     pub fn has_lost_nic(&self) -> bool {
@@ -200,6 +213,20 @@ impl Control {
     fn report(&self, report: Report, files: &[BorrowedFd<'_>]) -> Option<Order> {
         report.send(&self.channel, files).ok()?;
         self.orders.recv().ok()
+    }
+}
+
+/// Confirms a run that would otherwise end by itself; see [`Keeper::confirm_within`](super::Keeper::confirm_within).
+#[derive(Debug)]
+pub struct Confirmer(UnixStream);
+
+impl Confirmer {
+    /// Confirms the run. A second time changes nothing.
+    ///
+    /// # Errors
+    /// If the keeper is gone.
+    pub fn confirm(&self) -> io::Result<()> {
+        Report::Confirmed.send(&self.0, &[])
     }
 }
 
@@ -252,8 +279,9 @@ mod tests {
             order.send(&keeper).unwrap();
             assert_eq!(Order::receive(&worker).unwrap(), order);
         }
-        let reports = [Report::Opened(7), Report::NicIsGone, Report::NicIsBack(9), Report::Closed];
-        for report in reports {
+        let nic = [Report::NicIsGone, Report::NicIsBack(9)];
+        let others = [Report::Opened(7), Report::Confirmed, Report::Closed];
+        for report in nic.into_iter().chain(others) {
             report.send(&worker, &[]).unwrap();
             let (received, files) = Report::receive(&keeper).unwrap();
             assert_eq!((received, files.len()), (report, 0));

@@ -26,8 +26,43 @@ pub struct Keeper {
     asked: usize,
     /// Follows the host while something was changed that is not given back yet.
     following: Option<Following>,
+    confirmation: Confirmation,
     /// Why the run cannot begin or go on, if this process found that out.
     refused: Option<DeviceError>,
+}
+
+/// A confirmation by the user, without which the run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Confirmation {
+    /// None is needed, or it has come.
+    Enough,
+    /// It must come within this time of the first change.
+    Within(Duration),
+    /// It must come before this instant.
+    Before(Instant),
+    /// It has not come. The worker has until this instant to end by itself.
+    Missed { kill_at: Instant },
+    /// It has not come, and the worker was killed.
+    Killed,
+}
+
+/// How long a worker may take to end by itself when no confirmation has come.
+const GRACE: Duration = Duration::from_secs(3);
+
+impl Confirmation {
+    /// The state at `now`, if it changes by itself.
+    fn at(self, now: Instant) -> Option<Self> {
+        match self {
+            Self::Before(end) if now >= end => Some(Self::Missed { kill_at: now + GRACE }),
+            Self::Missed { kill_at } if now >= kill_at => Some(Self::Killed),
+            _ => None,
+        }
+    }
+
+    /// Whether it came too late, or not at all.
+    const fn is_missing(self) -> bool {
+        matches!(self, Self::Missed { .. } | Self::Killed)
+    }
 }
 
 /// The user's requests to end; `None` after the last.
@@ -67,7 +102,17 @@ impl Keeper {
     /// If `requests` cannot be read without waiting.
     pub fn new(custody: Custody, worker: Worker, requests: UnixStream) -> io::Result<Self> {
         let requests = Requests::new(requests)?;
-        Ok(Self { custody, worker, requests, asked: 0, following: None, refused: None })
+        let (following, confirmation) = (None, Confirmation::Enough);
+        let (asked, refused) = (0, None);
+        Ok(Self { custody, worker, requests, asked, following, confirmation, refused })
+    }
+
+    /// Ends the run unless a [`Confirmer`](super::Confirmer) confirms it within this time of the first change. A worker
+    /// that does not end by itself is killed. The exit code is then 1.
+    #[must_use]
+    pub fn confirm_within(mut self, time: Duration) -> Self {
+        self.confirmation = Confirmation::Within(time);
+        self
     }
 
     /// Waits for the end of the worker and gives back what was changed. `note` gets a line for each thing that
@@ -78,11 +123,15 @@ impl Keeper {
     pub fn keep(mut self, mut note: impl FnMut(&str)) -> Result<Option<i32>, DeviceError> {
         while self.wait(&mut note).is_some() {}
         self.give_back(&mut note);
-        let Self { worker, asked, refused, .. } = self;
+        let Self { worker, asked, refused, confirmation, .. } = self;
         let status = worker.wait();
         let status = status.map_err(|error| fault::system("cannot wait for the worker", error))?;
         if let Some(refused) = refused {
             return Err(refused);
+        }
+        if confirmation.is_missing() {
+            note("no confirmation has come; everything is given back");
+            return Ok(Some(UNCONFIRMED));
         }
         if status.code().is_none() && asked < 2 {
             note(&format!("the worker was ended ({status}); the interfaces are put back"));
@@ -103,6 +152,7 @@ impl Keeper {
         let patience = following.map_or(BETWEEN_LOOKS, |one| one.patience(BETWEEN_LOOKS));
         let ready = list.wait(Some(patience)).ok()?;
         self.count_requests();
+        self.look_for_confirmation();
         if let Some(following) = &mut self.following {
             if ready.is_none() {
                 self.custody.follow_names();
@@ -112,9 +162,13 @@ impl Keeper {
         }
         if ready.has(0) {
             let (report, files) = Report::receive(&self.worker.channel).ok()?;
-            let order = self.answer(report, files, note);
-            // If the worker is gone, the next receive says so.
-            _ = order.send(&self.worker.channel);
+            if report == Report::Confirmed {
+                self.confirm();
+            } else {
+                let order = self.answer(report, files, note);
+                // If the worker is gone, the next receive says so.
+                _ = order.send(&self.worker.channel);
+            }
         }
         Some(())
     }
@@ -133,6 +187,23 @@ impl Keeper {
         }
     }
 
+    /// Ends the worker if no confirmation has come in time.
+    fn look_for_confirmation(&mut self) {
+        let Some(next) = self.confirmation.at(clock::now()) else { return };
+        self.confirmation = next;
+        match next {
+            Confirmation::Killed => self.worker.kill(),
+            _ => _ = Order::Stop.send(&self.worker.channel),
+        }
+    }
+
+    /// One that comes too late changes nothing.
+    fn confirm(&mut self) {
+        if !self.confirmation.is_missing() {
+            self.confirmation = Confirmation::Enough;
+        }
+    }
+
     fn answer(
         &mut self,
         report: Report,
@@ -143,7 +214,7 @@ impl Keeper {
             Report::Opened(tap) => self.begin(tap, files, note),
             Report::NicIsGone => self.wait_for_nic(),
             Report::NicIsBack(nic) => self.begin_again(nic),
-            Report::Closed => {
+            Report::Confirmed | Report::Closed => {
                 self.give_back(note);
                 return Order::PutBack;
             }
@@ -170,6 +241,9 @@ impl Keeper {
         let following = self.following.insert(Following::start()?);
         let (closed_at, notices) = self.custody.begin()?;
         following.begin(&mut self.custody);
+        if let Confirmation::Within(time) = self.confirmation {
+            self.confirmation = Confirmation::Before(clock::now() + time);
+        }
         notices.iter().for_each(|notice| note(notice));
         Ok(closed_at)
     }
@@ -195,11 +269,29 @@ impl Keeper {
     }
 }
 
+/// The exit code of a run that was not confirmed.
+const UNCONFIRMED: i32 = 1;
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[test]
+    fn a_run_that_nobody_confirms_is_ended_and_then_killed() {
+        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
+        let waits = Confirmation::Before(at(10));
+        assert_eq!(waits.at(at(9)), None);
+        let missed = waits.at(at(10)).unwrap();
+        assert_eq!(missed, Confirmation::Missed { kill_at: at(10) + GRACE });
+        assert_eq!(missed.at(at(10)), None);
+        assert_eq!(missed.at(at(10) + GRACE), Some(Confirmation::Killed));
+        assert!(missed.is_missing() && Confirmation::Killed.is_missing());
+        for enough in [Confirmation::Enough, Confirmation::Within(GRACE), Confirmation::Killed] {
+            assert_eq!(enough.at(at(1_000)), None);
+        }
+    }
 
     #[test]
     fn after_the_last_request_there_is_nothing_to_wait_for() {

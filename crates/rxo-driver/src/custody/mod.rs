@@ -59,7 +59,7 @@ use std::os::fd::OwnedFd;
 use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
-pub use channel::Control;
+pub use channel::{Confirmer, Control};
 pub use keeper::Keeper;
 pub use owed::{left_as, recover, restore};
 

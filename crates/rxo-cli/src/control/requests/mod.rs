@@ -1,5 +1,6 @@
 //! The requests, a file each. A new one is its file, its `mod` line and its place in [`MENU`].
 
+mod confirm;
 mod connections;
 mod counters;
 mod fast_path;
@@ -21,6 +22,7 @@ pub(super) const MENU: Menu<Process> = Menu(&[
     hold::ENTRY,
     fast_path::ENTRY,
     stats::ENTRY,
+    confirm::ENTRY,
 ]);
 
 /// The engines, which the entry has seen to be there.

@@ -4,6 +4,7 @@
 mod advertisements;
 mod advertiser;
 mod changes;
+mod confirm;
 mod elsewhere;
 mod link;
 mod records;
@@ -24,6 +25,7 @@ pub(crate) fn tests() -> impl Iterator<Item = &'static Test> {
     let groups = [
         advertisements::TESTS,
         changes::TESTS,
+        confirm::TESTS,
         elsewhere::TESTS,
         link::TESTS,
         records::TESTS,
