@@ -79,6 +79,18 @@ pub(crate) const IPROUTE: Package =
 pub(crate) const NFT: Package =
     Package::program("nftables", "nft", "filters what a test's host sends");
 
+/// Leases addresses.
+pub(crate) const DNSMASQ: Package =
+    Package::program("dnsmasq-base", "dnsmasq", "leases addresses to a test's host");
+
+/// Asks for one, as many systems do.
+pub(crate) const DHCPCD: Package =
+    Package::program("dhcpcd-base", "dhcpcd", "asks for an address beside rxo");
+
+/// Asks for one, as small systems do.
+pub(crate) const UDHCPC: Package =
+    Package::program("busybox", "busybox", "asks for an address beside rxo");
+
 /// Sees whether a packet is answered once.
 pub(crate) const PING: Package =
     Package::program("iputils-ping", "ping", "sees whether each packet is answered once");

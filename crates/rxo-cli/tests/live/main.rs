@@ -78,8 +78,13 @@ fn main() -> ExitCode {
         takeover::TESTS,
         traffic::TESTS,
     ];
-    let long =
-        [kernel_udp::LONG_TESTS, overlay::LONG_TESTS, prediction::long_tests(), readme::LONG_TESTS];
+    let long = [
+        hostlife::LONG_TESTS,
+        kernel_udp::LONG_TESTS,
+        overlay::LONG_TESTS,
+        prediction::long_tests(),
+        readme::LONG_TESTS,
+    ];
     let short =
         groups.into_iter().flatten().chain(hostlife::tests()).map(|test| trial(test, false));
     let long = long.into_iter().flatten().map(|test| trial(test, true));

@@ -78,6 +78,15 @@ const NOT_HERE: &[(&str, &str)] = &[
         "runs until it is stopped; tests/live/control runs it and asks it",
     ),
     (
+        "sudo ./target/release/rxo run --nic packet:eth1 --host tap:rxo0 --take-over --control \
+         /run/rxo.sock --confirm 60s",
+        "runs until it is stopped; tests/live/hostlife/confirm.rs runs it with a shorter time",
+    ),
+    (
+        "sudo ./target/release/rxo ctl /run/rxo.sock confirm",
+        "confirms the one before; tests/live/hostlife/confirm.rs does it",
+    ),
+    (
         "sudo ./target/release/rxo ctl /run/rxo.sock",
         "asks the one before; tests/live/control does it",
     ),

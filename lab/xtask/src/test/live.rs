@@ -22,7 +22,7 @@ use crate::tunnels;
 
 /// Live tests beside a program that is no part of Rust, by target.
 const PACKAGES: &[(&str, &[Package])] = &[
-    ("live_command", &[apt::IPROUTE, apt::PING]),
+    ("live_command", &[apt::IPROUTE, apt::PING, apt::NFT]),
     ("live_curl", &[apt::CURL]),
     ("live_guest", &[apt::QEMU, apt::BUSYBOX]),
     ("live_guest_vhost", &[apt::QEMU, apt::BUSYBOX]),
@@ -33,7 +33,8 @@ const PACKAGES: &[(&str, &[Package])] = &[
 ];
 
 /// What the long tests of a target need beside that.
-const LONG_PACKAGES: &[(&str, &[Package])] = &[("live_lab", &[apt::VALGRIND])];
+const LONG_PACKAGES: &[(&str, &[Package])] =
+    &[("live_command", &[apt::DNSMASQ, apt::DHCPCD, apt::UDHCPC]), ("live_lab", &[apt::VALGRIND])];
 
 /// Boots one guest in emulation. The test itself downloads a kernel for it, once.
 const LINUX: &str = "live_linux";

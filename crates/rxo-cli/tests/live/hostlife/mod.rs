@@ -6,6 +6,7 @@ mod advertiser;
 mod changes;
 mod confirm;
 mod elsewhere;
+mod leases;
 mod link;
 mod records;
 mod rules;
@@ -33,6 +34,8 @@ pub(crate) fn tests() -> impl Iterator<Item = &'static Test> {
     ];
     groups.into_iter().flatten()
 }
+
+pub(crate) use leases::LONG_TESTS;
 
 /// With rxo, and without.
 const BOTH: [bool; 2] = [true, false];
