@@ -162,6 +162,10 @@ impl<B: FrameBuffer> Engine<B> {
     /// Examines the flows that gained something in this poll, and those that may leave because they did not. What a poll
     /// brought is therefore all that its end, and those of a few later polls, have to look at.
     fn hold_what_gains(&mut self, now: Instant) {
+        if self.table.is_empty() {
+            self.store.marks.deadlines = self.store.end();
+            return;
+        }
         let mut pace = core::mem::take(&mut self.pace);
         let carried_to = self.store.marks.poll;
         let (mut exits, poll) = (core::mem::take(&mut pace.exits), pace.poll);

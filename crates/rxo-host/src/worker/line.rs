@@ -102,9 +102,12 @@ impl Line {
     }
 
     /// Takes note that it has sent `bytes`.
+    #[inline]
     pub(super) fn sent(&self, turn: &mut Turn, bytes: u64) {
-        // What it sent while nobody waited is not held against it for more than a round.
-        turn.sent_bytes = (turn.sent_bytes + bytes).min(2 * self.quantum_bytes);
+        if bytes > 0 {
+            // What it sent while nobody waited is not held against it for more than a round.
+            turn.sent_bytes = (turn.sent_bytes + bytes).min(2 * self.quantum_bytes);
+        }
     }
 }
 

@@ -79,7 +79,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             served += 1;
             self.serve(place, now, sink, By::Touch)?;
         }
-        if most > 0 {
+        if most > 0 && !self.line.is_empty() {
             served += self.serve_line(now, sink)?;
         }
         self.send_link(sink)?;
@@ -117,10 +117,16 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     }
 
     /// Bytes of text that the cell at `place` may send before it is another's turn.
+    #[inline(always)]
     fn share(&mut self, place: u32, by: By) -> u64 {
         if !self.drain.limits() || self.line.is_empty() && self.dirty.is_empty() {
             return u64::MAX;
         }
+        self.share_of_room(place, by)
+    }
+
+    #[cold]
+    fn share_of_room(&mut self, place: u32, by: By) -> u64 {
         self.line.set_quantum(self.drain.largest_send().into());
         match by {
             By::Touch if !self.line.is_empty() => 0,
