@@ -132,6 +132,10 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("RXO_BURSTS=1000000", "an hour; the short command runs 5,000, --all 200,000"),
     ("rxo-lab smo", "minutes; tests/live of rxo-lab runs it with --quick"),
     ("rxo-lab xen", "minutes, and a guest; tests/live_guest of rxo-lab runs it with --quick"),
+    (
+        "cargo test --release -p rxo-cli --test live_command",
+        "a release build, and minutes; --all of cargo xtask test runs these tests",
+    ),
     ("sudo install -d -m 2770 -g kvm /run/vms", "needs the group of libvirt; tried by hand"),
     ("sudo sh -c 'umask 007; exec rxo run", "needs libvirt; tried by hand with a guest of it"),
 ];

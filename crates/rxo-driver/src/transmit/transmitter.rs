@@ -202,13 +202,16 @@ impl<W: Writer> Transmitter<W> {
             self.tally.drop_packet(packet.frame_count());
             return result;
         }
-        self.tally.count_cut();
         // Apart, because its segments pass through this transmitter.
         let mut cutter = mem::replace(&mut self.cutter, Cutter::new());
         let mut segments = 0;
         if let Some(mut cut) = cutter.cut(packet, self.form) {
             while let Some((batch, train)) = cut.next_batch() {
-                segments += batch.frames().len();
+                let count = batch.frames().len();
+                segments += count;
+                if train.is_none() && count > 1 {
+                    self.tally.note_cut();
+                }
                 result = match train {
                     Some(train) => self.transmit_after(result, iter::once(train)),
                     None => self.transmit_after(result, batch.frames()),
@@ -271,17 +274,17 @@ impl Tally {
         }
     }
 
-    /// Counts a GSO frame that is cut here. The user should know of the first.
-    fn count_cut(&mut self) {
-        self.counters.fallbacks += 1;
+    /// Remembers the first segments that had to be sent singly, which the user should know of once.
+    fn note_cut(&mut self) {
         if !self.has_cut {
             self.has_cut = true;
             self.notice = Some(CUT_NOTICE.to_owned());
         }
     }
 
-    /// Counts what a GSO frame was cut into; without segments it is dropped.
+    /// Counts a GSO frame that was cut into so many segments; without any it is dropped.
     fn count_segments(&mut self, segments: usize) {
+        self.counters.fallbacks += 1;
         match segments.checked_sub(1) {
             Some(added) => self.counters.segments_added += added as u64,
             None => self.drop_packet(1),
@@ -314,8 +317,8 @@ impl Tally {
     }
 }
 
-const CUT_NOTICE: &str = "the device does not segment the GSO frames of a tunnel that pass; they are sent as their \
-                          segments, which costs more";
+const CUT_NOTICE: &str = "the device does not segment the GSO frames of a tunnel that pass; their segments are sent one \
+                          by one, which costs more; a tunnel over UDP needs that only without outer checksums";
 
 /// What the user should know of the first refusal of a kind. A receiver without the offload for it is no error.
 fn refused_notice(kind: GsoKind, error: &io::Error) -> String {
@@ -375,7 +378,7 @@ impl Keeping<'_> {
 
     /// Keeps the segments of a GSO frame that the device cannot divide. Those without room are dropped.
     fn keep_segments<'a>(&mut self, packet: impl Gather<'a>, tally: &mut Tally) {
-        tally.count_cut();
+        tally.note_cut();
         let mut segments = 0;
         if let Some(mut cut) = self.cutter.cut(packet, self.form) {
             while let Some((batch, _)) = cut.next_batch() {

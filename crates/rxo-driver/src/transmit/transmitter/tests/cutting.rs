@@ -30,6 +30,8 @@ fn sent_of_datagrams(payload: usize, takes_trains: bool) -> (Vec<Vec<u8>>, SinkC
     let form = Form { takes_trains, ..Form::ETHERNET };
     let mut transmitter = Transmitter::new(Keeper::default(), form);
     transmitter.transmit(iter::once(large(&whole))).unwrap();
+    let are_singly_sent = !takes_trains && payload > 1_000;
+    assert_eq!(transmitter.take_notice().is_some(), are_singly_sent);
     (std::mem::take(&mut transmitter.writer.0), transmitter.counters())
 }
 
