@@ -262,12 +262,36 @@ pub(super) fn all_tunnels_cross() {
     eprintln!("|---|---|---|---|---|");
     for (alone, [kernel, ways @ ..]) in rows.iter().zip(&rounds) {
         let shares = ways.each_ref().map(|rates| {
-            let shares: Vec<_> =
-                rates.iter().zip(kernel).map(|(rate, alone)| rate / alone).collect();
+            let shares = shares(rates, kernel);
             if shares.is_empty() { "-".to_owned() } else { spread(shares) }
         });
         eprintln!("| {} | {} | {} |", alone.name(), spread(kernel.clone()), shares.join(" | "));
     }
+    print_all_together(&rows, &rounds);
+}
+
+/// The median of all tunnels, with the least and the most.
+fn print_all_together(rows: &[Cell], rounds: &[[Vec<f64>; 4]]) {
+    eprintln!("\n| all tunnels | TAP | TUN | guest |\n|---|---|---|---|");
+    for sends_large in [false, true] {
+        let shares = [1, 2, 3].map(|way| {
+            let of = rows.iter().zip(rounds).filter(|(cell, _)| cell.sends_large == sends_large);
+            let shares = of.map(|(_, rates)| shares(&rates[way], &rates[0]));
+            let medians: Vec<_> = shares.filter(|all| !all.is_empty()).map(median).collect();
+            if medians.is_empty() { "-".to_owned() } else { spread(medians) }
+        });
+        let what = if sends_large { "GSO frames to the host" } else { "single frames" };
+        eprintln!("| {what} | {} |", shares.join(" | "));
+    }
+}
+
+fn shares(rates: &[f64], of: &[f64]) -> Vec<f64> {
+    rates.iter().zip(of).map(|(rate, alone)| rate / alone).collect()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 const ROUNDS: usize = 3;
