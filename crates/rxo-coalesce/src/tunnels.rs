@@ -8,7 +8,7 @@
 use rxo_frame::{GsoTunnel, UdpTunnel};
 use rxo_wire::checksum::Sum;
 use rxo_wire::tunnel::{Carrier, Inside, Tunnel};
-use rxo_wire::{IpVersion, PROTOCOL_UDP, Parsed, Transport};
+use rxo_wire::{IpVersion, PROTOCOL_TCP, PROTOCOL_UDP, Parsed, Transport};
 
 use crate::candidate::{is_marked_ce, odd_ip};
 use crate::datagrams::{CHECKSUM_AT, LENGTH_AT};
@@ -142,6 +142,41 @@ impl Around {
             && equal(transport + CHECKSUM_AT + 2, inner)
     }
 
+    /// Whether the headers around the last of these frames, first and last of what is held and the next, only continue
+    /// those around what is held. Both have the same length, and inside it is continued.
+    pub(crate) fn is_continued(self, held: &Held, frames: [&[u8]; 3], policy: &Policy) -> bool {
+        let [first, last, next] = frames;
+        let checksum_at = self.transport + CHECKSUM_AT;
+        let has_checksum =
+            next.get(checksum_at..checksum_at + 2).is_some_and(|field| field != [0; 2]);
+        let ip = next.get(self.network..self.transport).unwrap_or_default();
+        let length_at = if self.is_v6 { 4 } else { 2 };
+        let equal = |at: usize| last.get(at..at + 2) == next.get(at..at + 2);
+        has_checksum == self.has_checksum
+            && equal(self.network + length_at)
+            && equal(self.transport + LENGTH_AT)
+            && self.is_alike(last, next)
+            && self.id_follows(held, first, last, next)
+            && (self.is_v6 || Sum::of(ip).is_valid())
+            && self.packet_bytes(held) + held.last_payload_bytes <= policy.max_bytes
+    }
+
+    /// Whether the outer checksum of `next` is right, which is like the last packet of `held` and whose inner checksum
+    /// is right.
+    pub(crate) fn has_right_checksum(self, held: &Held, next: &[u8]) -> bool {
+        let end = u32::from(held.header_bytes) + held.last_payload_bytes;
+        let headers = next.get(self.transport..usize::from(held.at.transport()));
+        let sum = self.pseudo_header(next, end - self.transport as u32)
+            + headers.map_or(Sum::ZERO, Sum::of)
+            - held.pseudo_header(PROTOCOL_TCP, held.last_payload_bytes);
+        !self.has_checksum || sum.is_valid()
+    }
+
+    /// The outer packet as it stands, in bytes.
+    fn packet_bytes(self, held: &Held) -> u32 {
+        u32::from(held.header_bytes) - self.network as u32 + held.payload_bytes
+    }
+
     /// Whether the outer identification stays, which needs DF, or counts, as it does in what is held. `first` and `last`
     /// are the frames of that.
     fn id_follows(self, held: &Held, first: &[u8], last: &[u8], next: &[u8]) -> bool {
@@ -177,7 +212,7 @@ impl Tunnelled {
         if !around.id_follows(held, first, last, candidate.bytes) {
             return Some(FlushReason::IpId);
         }
-        let bytes = u32::from(held.header_bytes) - around.network as u32 + held.payload_bytes;
-        (bytes + candidate.payload_bytes() > policy.max_bytes).then_some(FlushReason::ByteLimit)
+        let bytes = around.packet_bytes(held) + candidate.payload_bytes();
+        (bytes > policy.max_bytes).then_some(FlushReason::ByteLimit)
     }
 }

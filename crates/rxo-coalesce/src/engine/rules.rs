@@ -25,8 +25,7 @@ impl<B: FrameBuffer> Engine<B> {
         let place = match self.read(frame.bytes()) {
             Ok(parsed) => {
                 if let Some(tunnel) = self.tunnel_of(&parsed) {
-                    self.take_tunnelled(batch, slot, &parsed, tunnel);
-                    return slot + 1;
+                    return self.take_tunnelled(batch, slot, &parsed, tunnel);
                 }
                 match self.judge(frame, &parsed) {
                     Ok(candidate) => self.join(batch, slot, (&parsed, &candidate)),

@@ -2,19 +2,22 @@
 //!
 //! Separate from the tiers of TCP, so that these carry nothing of it: a packet of a tunnel comes here when they have
 //! left it. What is inside is judged as any segment is; [`crate::tunnels`] judges what stands around it. A flow inside
-//! a tunnel has a key of its own ([`FlowKey::in_tunnel`]).
+//! a tunnel has a key of its own ([`FlowKey::in_tunnel`]). A packet brings along those behind it that only continue it,
+//! each told by one compare inside and one around.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::tunnel::Tunnel;
-use rxo_wire::{FlowKey, Parsed, TcpSegment, Transport, checksum, tcp};
+use rxo_wire::{FlowKey, IpVersion, Parsed, TcpSegment, Transport, checksum, tcp};
 
 use super::Engine;
 use super::batch::Batch;
+use super::expected::Verification;
+use crate::expected::{Expected, Shape, V4, V6};
 use crate::held::Segment;
 use crate::single::Starts;
-use crate::tunnels::{self, Tunnelled, outer_rules};
+use crate::tunnels::{self, Around, Tunnelled, outer_rules};
 use crate::verdict::apart;
-use crate::{BypassReason, Candidate, Kind, Verdict, candidate, verdict};
+use crate::{BypassReason, Candidate, FlushReason, Kind, Verdict, candidate, verdict};
 
 /// What all flows inside tunnels have in common where hosts are looked up: a packet that cannot be read may be of any of
 /// them.
@@ -37,7 +40,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Takes the packet of `tunnel` in `slot`, whose own headers are `outer`.
+    /// Takes the packet of `tunnel` in `slot`, whose own headers are `outer`, and those after it that continue it.
+    /// Returns the slot after the last.
     #[inline(never)]
     pub(super) fn take_tunnelled(
         &mut self,
@@ -45,7 +49,24 @@ impl<B: FrameBuffer> Engine<B> {
         slot: u32,
         outer: &Parsed,
         tunnel: Tunnel,
-    ) {
+    ) -> u32 {
+        match self.take_first_tunnelled(batch, slot, outer, tunnel) {
+            None => slot + 1,
+            Some(place) => match self.store.held[usize::from(place)].version {
+                IpVersion::V4 => self.run_inside::<V4>(batch, place, slot + 1),
+                IpVersion::V6 => self.run_inside::<V6>(batch, place, slot + 1),
+            },
+        }
+    }
+
+    /// Takes one packet of a tunnel. Returns where the segment inside is held, if it is.
+    fn take_first_tunnelled(
+        &mut self,
+        batch: Batch<'_, B>,
+        slot: u32,
+        outer: &Parsed,
+        tunnel: Tunnel,
+    ) -> Option<u16> {
         let frame = batch.frame(slot);
         let policy = &self.config.policy;
         let read = match frame.gso {
@@ -57,17 +78,19 @@ impl<B: FrameBuffer> Engine<B> {
             Ok(found) => found,
             Err(reason) => {
                 self.flush_tunnels(slot);
-                return self.bypass(frame, slot, outer, reason);
+                self.bypass(frame, slot, outer, reason);
+                return None;
             }
         };
         match self.judge_inside(frame, outer, &found) {
             Ok(tcp) => {
                 let candidate = Candidate::new(&found.inside.parsed, &tcp, frame);
-                self.join_inside(batch, slot, (&found, &candidate));
+                self.join_inside(batch, slot, (&found, &candidate))
             }
             Err(reason) => {
                 self.make_way(reason, &found.inside.parsed.key, slot);
                 self.deliver_untouched(slot, Starts::UNKNOWN, reason);
+                None
             }
         }
     }
@@ -100,13 +123,13 @@ impl<B: FrameBuffer> Engine<B> {
         Ok(tcp)
     }
 
-    /// Judges a candidate inside a tunnel against what its flow holds, and acts.
+    /// Judges a candidate inside a tunnel against what its flow holds, and acts. Returns where it is held, if it is.
     fn join_inside(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
         (found, candidate): (&Tunnelled, &Candidate<'_>),
-    ) {
+    ) -> Option<u16> {
         let key = found.inside.parsed.key;
         let flow = self.hasher.hash(&key);
         let mut segment = Segment::of(candidate, (key, flow), batch.frame(slot), slot);
@@ -126,9 +149,58 @@ impl<B: FrameBuffer> Engine<B> {
         if !matches!(verdict, Verdict::Append(_)) {
             self.counters.tunnelled_deliveries += 1;
         }
-        if let Some(place) = self.apply(verdict, place, &segment) {
-            self.store.held[usize::from(place)].around = found.named;
+        let place = self.apply(verdict, place, &segment)?;
+        self.store.held[usize::from(place)].around = found.named;
+        Some(place)
+    }
+
+    /// Appends the packets from `slot` on that only continue what is held inside a tunnel at `place`, which one compare
+    /// tells of each. Returns the slot after the last.
+    fn run_inside<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
+        // The frame before `slot` is taken but not yet counted.
+        let last =
+            slot + self.packets_left.saturating_sub(1).min(batch.upcoming(slot).len() as u32);
+        let mut slot = slot;
+        while slot < last
+            && let Some(id_step) = self.next_inside::<S>(batch, place, slot)
+        {
+            self.counters.tunnelled += 1;
+            let held = &mut self.store.held[usize::from(place)];
+            held.append_run(1, id_step);
+            let is_full = held.segments >= u32::from(self.config.policy.max_segments);
+            let close = is_full.then_some(FlushReason::SegmentLimit);
+            slot += 1;
+            if self.append(place, slot - 1, 1, close).is_none() {
+                break;
+            }
         }
+        slot
+    }
+
+    /// How much the inner IPv4 ID counts to the packet in `slot`, if that only continues what is held at `place`.
+    fn next_inside<S: Shape>(&self, batch: Batch<'_, B>, place: u16, slot: u32) -> Option<u16> {
+        let held = &self.store.held[usize::from(place)];
+        let (last, next) = (batch.frame(held.chain.tail), batch.get(slot)?);
+        let (mut room, network) = (S::ZEROS, usize::from(held.at.network()));
+        let expected =
+            Expected::<S>::after::<B, false>(held, last, next.bytes(), network, &mut room)?;
+        let policy = &self.config.policy;
+        if expected.steps() == 0
+            || !expected.is_met_by::<B, false, false>(next)
+            || !policy.has_room(held)
+        {
+            return None;
+        }
+        let (first, around) = (batch.frame(held.chain.head), Around::of(held.around)?);
+        let frames = [first, last, next].map(Frame::bytes);
+        if !around.is_continued(held, frames, policy) {
+            return None;
+        }
+        let is_intact = self.config.trust_checksums
+            || ((next.checksum.is_partial()
+                || Verification::of(held).holds(next, self.config.summer))
+                && around.has_right_checksum(held, next.bytes()));
+        is_intact.then_some(expected.id_step())
     }
 
     /// The segment inside the frame, which is held, read again.

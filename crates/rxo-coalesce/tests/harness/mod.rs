@@ -10,7 +10,7 @@ use rxo_coalesce::{
     Acks, Aggregate, BypassReason, ChecksumForm, Counters, Deliveries, Delivery, Engine,
     FlushReason, IdPattern, Kind, MAX_HEADER_BYTES, OwnedDelivery, Policy,
 };
-use rxo_frame::{Frame, FrameBuffer, Gather, Instant, LinkKind, Load};
+use rxo_frame::{Frame, FrameBuffer, Gather, GsoTunnel, Instant, LinkKind, Load};
 use rxo_testkit::naive::Reading;
 use rxo_testkit::oracle::Why;
 use rxo_testkit::promise::{AckSaid, Merged, Observed, Record, Shown, ShownAcks};
@@ -378,6 +378,14 @@ fn check_alike(aggregate: &Aggregate<'_, Numbered>) {
         if header[network] >> 4 == 4 {
             header[network + 4..network + 6].fill(0);
             header[network + 10..network + 12].fill(0);
+        }
+        if let Some(outer) = aggregate.tunnel().and_then(GsoTunnel::as_udp) {
+            let transport = usize::from(outer.outer_transport);
+            header[transport + 6..transport + 8].fill(0);
+            if !outer.is_outer_v6 {
+                header[transport - 16..transport - 14].fill(0);
+                header[transport - 10..transport - 8].fill(0);
+            }
         }
         if aggregate.kind() == Kind::Datagrams {
             header[transport + 6..transport + 8].fill(0);
