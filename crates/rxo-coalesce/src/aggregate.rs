@@ -216,12 +216,25 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     }
 
     fn gso(&self) -> Option<Gso> {
+        if !self.held.at.is_plain() {
+            return self.unusual_gso();
+        }
+        let kind = match self.held.version {
+            IpVersion::V4 => GsoKind::TcpV4,
+            IpVersion::V6 => GsoKind::TcpV6,
+        };
+        // CWR is never merged, so no segment needs its special handling.
+        NonZeroU16::new(self.gso_size()).map(|size| Gso::new(kind, size))
+    }
+
+    /// That of datagrams, or of segments inside a tunnel.
+    #[inline(never)]
+    fn unusual_gso(&self) -> Option<Gso> {
         let kind = match self.held.version {
             _ if self.held.at.is_datagram() => GsoKind::Udp,
             IpVersion::V4 => GsoKind::TcpV4,
             IpVersion::V6 => GsoKind::TcpV6,
         };
-        // CWR is never merged, so no segment needs its special handling.
         let tunnel = self.held.tunnel();
         NonZeroU16::new(self.gso_size()).map(|size| Gso { tunnel, ..Gso::new(kind, size) })
     }

@@ -9,7 +9,7 @@ use rxo_frame::{Frame, FrameBuffer, Instant};
 use rxo_wire::{FlowHash, FlowKey};
 
 use super::Engine;
-use super::tunnels::hosts;
+use super::tunnels::{hash_of_hosts, may_belong};
 use crate::held::Segment;
 use crate::pairs::Met;
 use crate::reason::Reach;
@@ -165,26 +165,26 @@ impl<B: FrameBuffer> Engine<B> {
         if self.table.is_empty() {
             return;
         }
-        let (meant, hasher) = (hosts(key), self.hasher);
-        let pair = hasher.hash(&meant);
+        let hasher = self.hasher;
+        let pair = hash_of_hosts(key, hasher);
         let Store { pairs, slots: Slots { links, .. }, held, marks, .. } = &mut self.store;
         let from = core::mem::replace(&mut marks.pairs, slot);
         for place in links.all_used_between(from, slot) {
-            pairs.note(place, hasher.hash(&hosts(&held[usize::from(place)].key)));
+            pairs.note(place, hash_of_hosts(&held[usize::from(place)].key, hasher));
         }
         pairs.search(pair, |place| {
             let held = &held[usize::from(place)];
             let tail = held.chain.tail;
             if tail >= slot || !links.is_last_of(tail, place) {
                 Met::Gone
-            } else if hosts(&held.key) == meant {
+            } else if may_belong(key, &held.key) {
                 Met::Meant(tail)
             } else {
                 Met::Other(tail)
             }
         });
         while let Some(place) = self.store.pairs.next_found() {
-            let is_meant = hosts(&self.store.held[usize::from(place)].key) == meant;
+            let is_meant = may_belong(key, &self.store.held[usize::from(place)].key);
             let reason = if is_meant { FlushReason::Order } else { FlushReason::Collision };
             self.flush_held(place, reason, self.now);
         }

@@ -7,7 +7,9 @@
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::tunnel::Tunnel;
-use rxo_wire::{FlowKey, IpVersion, Parsed, TcpSegment, Transport, checksum, tcp};
+use rxo_wire::{
+    FlowHash, FlowHasher, FlowKey, IpVersion, Parsed, TcpSegment, Transport, checksum, tcp,
+};
 
 use super::Engine;
 use super::batch::Batch;
@@ -23,9 +25,16 @@ use crate::{BypassReason, Candidate, FlushReason, Kind, Verdict, candidate, verd
 /// them.
 const IN_TUNNELS: FlowKey = FlowKey::NOBODY.in_tunnel(Tunnel::Vxlan, 0);
 
-/// What a flow is found by if a packet may belong to any flow between its hosts.
-pub(super) fn hosts(key: &FlowKey) -> FlowKey {
-    if key.is_in_tunnel() { IN_TUNNELS } else { key.without_ports() }
+/// The hash by which a flow is found if a packet may belong to any flow between its hosts.
+#[inline(always)]
+pub(super) fn hash_of_hosts(key: &FlowKey, hasher: FlowHasher) -> FlowHash {
+    if key.is_in_tunnel() { hasher.hash(&IN_TUNNELS) } else { hasher.hash(&key.without_ports()) }
+}
+
+/// Whether a packet of `key` that may belong to any flow between its hosts may belong to the flow `held`.
+#[inline(always)]
+pub(super) fn may_belong(key: &FlowKey, held: &FlowKey) -> bool {
+    held.has_addresses_of(key) || (key.is_in_tunnel() && held.is_in_tunnel())
 }
 
 impl<B: FrameBuffer> Engine<B> {
