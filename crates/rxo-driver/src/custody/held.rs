@@ -210,7 +210,8 @@ impl Held {
 
     /// Notes what the TAP has now of this interface.
     pub(super) fn follow(&mut self, now: &TapNow, tap: &HostTap) {
-        self.holdings = now.holdings.clone();
+        let before = std::mem::replace(&mut self.holdings, now.holdings.clone());
+        self.holdings.keep_objects(&before);
         self.names = self.names.take().map(|names| names.now(&now.link, tap.before()));
     }
 

@@ -122,6 +122,16 @@ impl Holdings {
         }
     }
 
+    /// Keeps the next hop objects of routes that `before` has as well: on the way they were written out.
+    pub(crate) fn keep_objects(&mut self, before: &Self) {
+        for route in &mut self.routes {
+            let is_it = |one: &&Route| one.has_object() && one.to_string() == route.to_string();
+            if let Some(one) = before.routes.iter().find(is_it) {
+                *route = one.clone();
+            }
+        }
+    }
+
     /// The number of permanent neighbours.
     #[must_use]
     pub fn neighbours(&self) -> usize {
@@ -276,6 +286,10 @@ impl Holdings {
     fn route_step(&self, route: &Route, way: (u32, u32), elapsed: Duration) -> Option<Step> {
         match route.advertised(elapsed).filter(|_| self.hears) {
             Some(advertised) => Some(Step::Advertised(advertised)),
+            // A next hop object has stayed where it is.
+            None if route.has_object() && route.leaves_by(way.1) => {
+                Some(Step::Request(route.add_back((way.1, way.1), elapsed)?))
+            }
             None => Some(Step::Request(route.add_back(way, elapsed)?)),
         }
     }

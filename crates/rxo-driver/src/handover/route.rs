@@ -88,9 +88,14 @@ impl Route {
         })
     }
 
+    /// Whether its next hop is an object of its own.
+    pub(super) fn has_object(&self) -> bool {
+        self.0.attribute(NEXT_HOP_OBJECT).is_some()
+    }
+
     /// A request that adds the route again, with its next hop object if `to` is `from`.
     pub(super) fn add_back(&self, (from, to): (u32, u32), elapsed: Duration) -> Option<Request> {
-        if from != to || self.0.attribute(NEXT_HOP_OBJECT).is_none() {
+        if from != to || !self.has_object() {
             return self.add_by((from, to), elapsed);
         }
         // The next hop object has these too, and the kernel refuses them twice.
@@ -101,7 +106,7 @@ impl Route {
     /// A request that removes the route that [`add`](Self::add) made. With `to` equal to `from`, the
     /// original.
     pub(super) fn remove(&self, way: (u32, u32)) -> Option<Request> {
-        let added = self.add_by(way, Duration::ZERO)?;
+        let added = self.add_back(way, Duration::ZERO)?;
         Some(added.with_kind(libc::RTM_DELROUTE))
     }
 

@@ -1,7 +1,6 @@
 //! Rules of `iptables` in its older form. Only its own programs list them, so they are asked, where it is in use.
 
 use std::fs;
-use std::io;
 use std::process::Command;
 
 use super::{By, Mention};
@@ -13,23 +12,36 @@ const FAMILIES: [(&str, [&str; 2]); 2] = [
     ("ip6_tables_names", ["ip6tables-legacy-save", "ip6tables-save"]),
 ];
 
-pub(super) fn mentions(link: &Link) -> io::Result<Vec<Mention>> {
+pub(super) fn mentions(link: &Link) -> Vec<Mention> {
     let mut found = Vec::new();
-    for (tables, programs) in FAMILIES {
-        let tables =
-            fs::read_to_string(format!("/proc/thread-self/net/{tables}")).unwrap_or_default();
-        if !tables.trim().is_empty() {
-            found.extend(of_listing(&listing(programs)?, &link.name));
+    for (file, programs) in FAMILIES {
+        let path = format!("/proc/thread-self/net/{file}");
+        let tables = fs::read_to_string(path).unwrap_or_default();
+        if tables.trim().is_empty() {
+            continue;
+        }
+        match listing(programs) {
+            Some(listing) => found.extend(of_listing(&listing, &link.name)),
+            None => found.push(unlisted(tables.split_whitespace(), programs[0])),
         }
     }
-    Ok(found)
+    found
 }
 
-/// The listing by the first of `programs` that is there.
-fn listing(programs: [&str; 2]) -> io::Result<String> {
-    let output =
-        Command::new(programs[0]).output().or_else(|_| Command::new(programs[1]).output())?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+/// The listing by the first of `programs` that is there; `None` if none is.
+fn listing(programs: [&str; 2]) -> Option<String> {
+    let outputs = programs.into_iter().filter_map(|program| Command::new(program).output().ok());
+    let output = outputs.into_iter().find(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// What may mean the interface, because nothing here can tell.
+fn unlisted<'a>(tables: impl Iterator<Item = &'a str>, program: &str) -> Mention {
+    let tables = tables.collect::<Vec<_>>().join(", ");
+    Mention {
+        place: format!("the tables {tables}, which need `{program}` to be listed"),
+        by: By::Name,
+    }
 }
 
 /// The rules of a listing that name the interface; `+` at the end of a name stands for anything.

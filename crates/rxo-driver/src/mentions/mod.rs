@@ -56,7 +56,7 @@ pub(crate) fn of(link: &Link) -> Result<Vec<Mention>, DeviceError> {
         })
     };
     found.extend(listed("rules of nftables", nft::mentions(link))?);
-    found.extend(listed("rules of `iptables-legacy`", legacy::mentions(link))?);
+    found.extend(legacy::mentions(link));
     found.extend(listed("rules of `ip rule`", policy::mentions(link))?);
     found.extend(listed("filters of `tc`", traffic::mentions(link))?);
     Ok(found)

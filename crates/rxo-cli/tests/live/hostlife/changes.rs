@@ -17,6 +17,7 @@ use crate::takeover::{PARKED, shell, sorted};
 
 pub(crate) const TESTS: &[Test] = &[
     ("hostlife_what_is_changed_meanwhile_stays_changed", what_is_changed),
+    ("hostlife_a_route_comes_back_with_its_next_hop_object", an_object),
     ("hostlife_a_lease_shorter_than_the_run_is_renewed", a_short_lease),
     ("hostlife_a_program_that_knows_the_nic_by_number_reaches_the_tap", by_number),
     ("hostlife_after_a_crash_the_last_state_counts", after_a_crash),
@@ -79,6 +80,29 @@ fn what_is_changed() {
         assert!(found.contains(line), "'{line}' is not in {found:#?}");
     }
     assert_eq!(found.len(), expected.len(), "{found:#?}\n{expected:#?}");
+}
+
+/// A next hop object belongs to the nic, and stays there.
+fn an_object() {
+    let lab = lab();
+    shell(
+        &lab,
+        &[
+            "ip nexthop add id 7 via 10.77.0.1 dev eth1",
+            "ip route add 198.51.102.0/24 nhid 7",
+            "ip route add 198.51.103.0/24 nhid 7",
+        ],
+    );
+    let before = state(&lab);
+    let rxo = start(&lab, true);
+    let route = sorted(&lab, "ip route show 198.51.102.0/24");
+    assert!(route.contains("via 10.77.0.1 dev eth1") && !route.contains("nhid"), "{route}");
+    // Also when the record was written anew.
+    shell(&lab, &["ip address add 10.77.0.9/24 dev eth1"]);
+    thread::sleep(Duration::from_millis(500));
+    shell(&lab, &["ip address delete 10.77.0.9/24 dev eth1"]);
+    end(rxo);
+    becomes(&lab, &before, "with an object");
 }
 
 /// A DHCP client sets the address again and again, each time for a short while.
