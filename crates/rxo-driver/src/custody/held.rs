@@ -33,6 +33,8 @@ pub(super) struct Held {
     names: Option<Names>,
     /// The rules that name it, and then match the TAP.
     mentions: Vec<Mention>,
+    /// Whether a TAP takes it over.
+    takes_over: bool,
     /// Whether GRO was on. Left on, the kernel would coalesce by its own rules before rxo sees a frame.
     has_gro: bool,
     lock: Option<InterfaceLock>,
@@ -63,6 +65,7 @@ impl Held {
             settings: Settings::read(name),
             names,
             mentions,
+            takes_over,
             has_gro: interface.feature(Feature::Gro).unwrap_or(false),
             lock: None,
             isolation: None,
@@ -92,7 +95,14 @@ impl Held {
         let remedy = "nothing can pass until it has; is the cable in?";
         let carrier =
             (!self.link().has_carrier).then(|| format!("{device} has no carrier; {remedy}"));
-        carrier.into_iter().chain(big_packets(device, self.link()))
+        let is_secret = self.settings.makes_secret_addresses() && self.holdings.hears();
+        let secret = (is_secret && self.takes_over).then(|| {
+            format!(
+                "{device} makes IPv6 addresses from a secret (addr_gen_mode); the TAP makes others at the next \
+                 advertisement, and those of now end with their lifetime"
+            )
+        });
+        carrier.into_iter().chain(secret).chain(big_packets(device, self.link()))
     }
 
     pub(super) fn hold(&mut self, lock: InterfaceLock) {

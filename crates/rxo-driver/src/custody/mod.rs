@@ -65,6 +65,7 @@ pub use owed::{left_as, recover, restore};
 
 use crate::handover::{Holdings, Link};
 use crate::lock::InterfaceLock;
+use crate::mentions::{self, By};
 use crate::{DeviceName, Mention, Origin, clock};
 use held::Held;
 use tap::HostTap;
@@ -271,6 +272,7 @@ impl Custody {
 
     /// Gives everything back. Returns a line for each thing that could not be.
     fn give_back(&mut self) -> Vec<String> {
+        let lost = self.rules_by_number();
         let Self { held, tap, takes_over, .. } = self;
         let mut refused = Vec::new();
         for (n, held) in held.iter_mut().enumerate() {
@@ -279,7 +281,22 @@ impl Custody {
         // The nic has everything before the TAP loses it.
         let moved = held.first().filter(|_| *takes_over).map(Held::holdings);
         refused.extend(tap.as_ref().and_then(|tap| tap.restore(moved).err()));
-        refused.iter().map(ToString::to_string).collect()
+        refused.iter().map(ToString::to_string).chain(lost).collect()
+    }
+
+    /// A line about rules that were made during the run and know the TAP by its number, which ends with it.
+    fn rules_by_number(&mut self) -> Option<String> {
+        let link = self.taken()?.1.link().ok()?;
+        let mentions = mentions::of(&link).ok()?;
+        let lost = mentions.iter().filter(|mention| mention.by == By::Number);
+        let lost = lost.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        (!lost.is_empty()).then(|| {
+            let name = &link.name;
+            format!(
+                "these know `{name}` by the number that it had during the run, and match nothing from now on: {lost}; \
+                 load them again"
+            )
+        })
     }
 }
 

@@ -96,6 +96,11 @@ impl Holdings {
         self.routes.iter().filter(|route| route.is_set()).map(Route::to_string)
     }
 
+    /// Whether the kernel there follows routers' advertisements.
+    pub(crate) const fn hears(&self) -> bool {
+        self.hears
+    }
+
     /// Whether it has an IPv6 link-local address.
     pub(crate) fn has_link_local(&self) -> bool {
         self.addresses.iter().any(Address::is_link_local)
@@ -124,9 +129,11 @@ impl Holdings {
 
     /// Keeps the next hop objects of routes that `before` has as well: on the way they were written out.
     pub(crate) fn keep_objects(&mut self, before: &Self) {
-        for route in &mut self.routes {
-            let is_it = |one: &&Route| one.has_object() && one.to_string() == route.to_string();
-            if let Some(one) = before.routes.iter().find(is_it) {
+        let with_objects: Vec<&Route> =
+            before.routes.iter().filter(|one| one.has_object()).collect();
+        for one in with_objects {
+            let text = one.to_string();
+            if let Some(route) = self.routes.iter_mut().find(|route| route.to_string() == text) {
                 *route = one.clone();
             }
         }

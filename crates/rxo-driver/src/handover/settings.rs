@@ -71,6 +71,12 @@ impl Settings {
         }
     }
 
+    /// Whether the kernel makes addresses from a secret and from what only this device has: no other device gets them.
+    #[must_use]
+    pub(crate) fn makes_secret_addresses(&self) -> bool {
+        self.has_ipv6() && matches!(self.ipv6(ADDRESS_MODE), Some("2" | "3"))
+    }
+
     /// Sets on `name` the switches whose values are not those of `before`. Those that a run itself changes stay.
     pub(crate) fn copy_changes(&self, before: &Self, name: &str) {
         for (protocol, switch, value) in self.values.iter().filter(|it| !before.values.contains(it))

@@ -19,6 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("hostlife_a_policy_of_drop_does_not_cut_a_session", a_session_lives),
     ("hostlife_rules_that_would_not_match_are_listed_and_refused", refused),
     ("hostlife_rules_by_name_are_refused_where_the_name_cannot_move", no_name),
+    ("hostlife_rules_by_number_that_were_made_meanwhile_are_named", made_meanwhile),
     ("hostlife_a_dry_run_lists_the_rules_that_name_the_nic", a_dry_run),
 ];
 
@@ -231,6 +232,23 @@ fn no_name() {
         assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{rule}: {said}");
         assert!(said.contains("of `ip t c`") && said.contains("Linux 6.2"), "{rule}: {said}");
     }
+}
+
+fn made_meanwhile() {
+    let lab = lab();
+    let rxo = start(&lab, true).unwrap();
+    nft(
+        &lab,
+        "add table ip t\nadd chain ip t c\nadd rule ip t c iif eth1 drop\nadd rule ip t c iifname eth1 drop\n",
+    );
+    rxo.signal("TERM");
+    let (code, _, said) = rxo.end();
+    assert_eq!((code, said.lines().count()), (Some(0), 1), "{said}");
+    assert!(
+        said.contains("match nothing from now on: rule") && said.contains("of `ip t c`"),
+        "{said}"
+    );
+    assert_eq!(said.matches("of `ip t c`").count(), 1, "{said}");
 }
 
 fn a_dry_run() {
