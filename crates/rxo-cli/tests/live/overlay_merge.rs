@@ -109,7 +109,7 @@ fn reaches_the_tap() {
 }
 
 fn off_leaves_it() {
-    at_once([false, true].into_iter(), |is_outer_v6| {
+    at_once([false, true], |is_outer_v6| {
         let overlay = Overlay { is_outer_v6, has_checksum: true, is_complete: true };
         let (packets, deliveries) = counts(&totals_of(overlay, "--set tunnels=off"));
         assert_eq!(packets, deliveries, "{overlay:?}");

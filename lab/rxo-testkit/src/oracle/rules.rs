@@ -107,32 +107,7 @@ impl Rules {
     /// When there is none.
     #[must_use]
     pub fn of(policy: &str) -> Self {
-        let inet_lro = Self {
-            coalesce: true,
-            max_segments: 64,
-            max_bytes: 64 * KIB - MTU,
-            max_payload: usize::MAX,
-            flows: 8,
-            ack: Change::Any,
-            window: Change::Any,
-            options: Options::OnlyTimestamp { may_go_back: false },
-            psh: Psh::Kept,
-            appends_fin: false,
-            any_size: true,
-            merges_ece: false,
-            merges_ce: false,
-            needs_df: false,
-            zero_echo: false,
-            merges_extensions: false,
-            hold: HoldRule::EndOfPoll,
-            max_hold: Duration::from_millis(1),
-            pure_acks: PureAcks::Bypass,
-            max_acks: 64,
-            keep_every: 64,
-            sack_superset: false,
-            udp: false,
-            tunnels: false,
-        };
+        let inet_lro = Self::inet_lro();
         match policy {
             "inet-lro" => inet_lro,
             "gallatin-2007" => Self { pure_acks: PureAcks::Single, ..inet_lro },
@@ -167,6 +142,35 @@ impl Rules {
                 ..inet_lro
             },
             other => panic!("the design has no policy '{other}'"),
+        }
+    }
+
+    const fn inet_lro() -> Self {
+        Self {
+            coalesce: true,
+            max_segments: 64,
+            max_bytes: 64 * KIB - MTU,
+            max_payload: usize::MAX,
+            flows: 8,
+            ack: Change::Any,
+            window: Change::Any,
+            options: Options::OnlyTimestamp { may_go_back: false },
+            psh: Psh::Kept,
+            appends_fin: false,
+            any_size: true,
+            merges_ece: false,
+            merges_ce: false,
+            needs_df: false,
+            zero_echo: false,
+            merges_extensions: false,
+            hold: HoldRule::EndOfPoll,
+            max_hold: Duration::from_millis(1),
+            pure_acks: PureAcks::Bypass,
+            max_acks: 64,
+            keep_every: 64,
+            sack_superset: false,
+            udp: false,
+            tunnels: false,
         }
     }
 

@@ -49,7 +49,7 @@ fn a_capture_cannot_aim_at_one_place() {
     for seed in [0, 1] {
         let hasher = FlowHasher::new(seed);
         let keys = (0..4_000_000).map(|host| FlowKey::v4(host, 1, 443, 0));
-        let chosen = keys.filter(|key| hasher.hash(key).0 >> 32 & FIRST_PLACES as u64 - 1 == 0);
+        let chosen = keys.filter(|key| (hasher.hash(key).0 >> 32) & (FIRST_PLACES as u64 - 1) == 0);
         let mut flows = Flows::new(100_000);
         for key in chosen {
             let segment = Segment { key, ..segment(&seg()).0 };
