@@ -3,11 +3,13 @@
 //! Both must come apart in the kernel as in rxo, byte for byte, or be refused by both. Where they are not, the
 //! difference is one of [`Difference`].
 
+use rxo_testkit::naive::Reading;
 use rxo_testkit::{Packet, Random, seg, udp};
 
 pub(crate) use crate::cut_difference::{Difference, compare};
 use crate::cut_difference::{ip_bytes, place_of_checksum};
-use crate::gro::{Delivered, Rxo, without_unsaid};
+use crate::gro::{Delivered, Rxo, reading, without_unsaid};
+use crate::gro_difference::has_wrong_seed;
 use crate::whole::{Whole, network_at};
 use crate::world::Kernel;
 use crate::{Test, burst, cut_examples};
@@ -49,8 +51,12 @@ fn each_loss_occurs() {
         (vec![base(0), lied.clone()], vec![Loss::TrustedChecksum]),
         (vec![base(0).id(1), lied], vec![Loss::FixedId, Loss::TrustedChecksum]),
     ];
-    for (packets, losses) in cases {
-        let delivered = rxo.deliver(&burst::of(&packets));
+    let mut cases = cases.map(|(packets, losses)| (burst::of(&packets), losses)).to_vec();
+    let mut wrong_seed = burst::of(&[base(0).partial(), base(1).partial()]);
+    wrong_seed[1].bytes[50] ^= 1;
+    cases.push((wrong_seed, vec![Loss::TrustedChecksum]));
+    for (burst, losses) in cases {
+        let delivered = rxo.deliver(&burst);
         assert_eq!(delivered.len(), 1);
         assert_eq!(recover(&mut kernel, &delivered[0]), Ok(losses));
     }
@@ -61,7 +67,8 @@ fn each_loss_occurs() {
 pub(crate) enum Loss {
     /// A virtio-net header cannot say that all segments have one IPv4 ID; the kernel counts it up.
     FixedId,
-    /// The device said of a wrong checksum that it was verified; the kernel writes the right one.
+    /// The device said of a wrong checksum that it was verified, or that it continues what is not the sum of the
+    /// pseudo-header; the kernel writes the right one, as it does of its own aggregates.
     TrustedChecksum,
 }
 
@@ -84,7 +91,7 @@ pub(crate) fn recover(kernel: &mut Kernel, aggregate: &Delivered) -> Result<Vec<
         frames.iter().map(|frame| without_lost(frame.clone(), losses)).collect()
     };
     let has_one_id = frames.iter().all(|frame| id(frame) == id(&frames[0]));
-    let is_trusted = aggregate.frames.iter().any(|one| one.header[0] & 2 != 0);
+    let is_trusted = aggregate.frames.iter().any(is_trusted);
     let sets: [(bool, &[Loss]); 4] = [
         (true, &[]),
         (has_one_id, &[Loss::FixedId]),
@@ -94,6 +101,15 @@ pub(crate) fn recover(kernel: &mut Kernel, aggregate: &Delivered) -> Result<Vec<
     let mut sets = sets.into_iter().filter(|(may_be, _)| *may_be).map(|(_, losses)| losses);
     let found = sets.find(|losses| without(&cut, losses) == without(&frames, losses));
     found.map(<[Loss]>::to_vec).ok_or_else(|| "other frames than it was made of".to_owned())
+}
+
+/// Whether the device says that a checksum is right that may be wrong: it verified it, or will continue it.
+fn is_trusted(one: &Whole) -> bool {
+    let continues = match reading(one) {
+        Reading::Segment(read) | Reading::Datagram(read) => has_wrong_seed(one, &read),
+        _ => false,
+    };
+    one.header[0] & 2 != 0 || continues
 }
 
 fn id(frame: &[u8]) -> &[u8] {

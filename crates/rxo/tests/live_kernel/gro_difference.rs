@@ -290,8 +290,7 @@ fn concerns(difference: Difference, whole: &Whole, reading: &Reading) -> bool {
         Difference::ChecksumElsewhere => {
             let field = if is_tcp { 16 } else { 6 };
             let status = said(whole).checksum();
-            status.is_elsewhere(one.transport_at, field)
-                || status.is_partial() && one.checksum != seed(one)
+            status.is_elsewhere(one.transport_at, field) || has_wrong_seed(whole, one)
         }
         Difference::TrustedChecksum => {
             said(whole).checksum() == ChecksumStatus::Verified && !one.checksum_ok
@@ -301,6 +300,11 @@ fn concerns(difference: Difference, whole: &Whole, reading: &Reading) -> bool {
         Difference::UrgentPointer => is_tcp && one.urgent != 0 && one.flags & URG == 0,
         Difference::OddFlags => is_tcp && (one.flags & ACK == 0 || one.flags & RESERVED != 0),
     }
+}
+
+/// Whether a checksum is said to be partial over a field that is not the sum of the pseudo-header.
+pub(crate) fn has_wrong_seed(whole: &Whole, one: &Segment) -> bool {
+    said(whole).checksum().is_partial() && one.checksum != seed(one)
 }
 
 /// The sum of the pseudo-header.
