@@ -18,8 +18,9 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "DEVICE", required_unless_present = "restore")]
     pub(crate) host: Option<String>,
 
-    /// Move the nic's hardware address, IP addresses, routes and permanent neighbours to the TAP, and
-    /// give them back at the end, even after a crash. Connections through the nic survive both.
+    /// Move the nic's name, hardware address, IP addresses, routes and permanent neighbours to the TAP, and give the
+    /// nic what the TAP has at the end, even after a crash. Meanwhile the nic is called NAME-nic. Connections through
+    /// the nic survive both.
     #[arg(long)]
     pub(crate) take_over: bool,
 

@@ -173,6 +173,13 @@ impl Held {
         self.settings.silence_ipv6(&self.name)
     }
 
+    /// Notes that `tap` is going to have the names, so that the record says so.
+    pub(super) fn expect(&mut self, tap: &HostTap) {
+        if let Some(names) = &mut self.names {
+            names.tap = Some((tap.before().index, tap.before().name.clone()));
+        }
+    }
+
     pub(super) fn move_to(&mut self, tap: &HostTap) -> Result<()> {
         let mut link = tap.link()?;
         self.lend_names(&mut link)?;

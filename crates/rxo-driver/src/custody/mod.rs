@@ -181,6 +181,9 @@ impl Custody {
     /// # Errors
     /// If the system refuses. What was changed before must then be given back.
     fn begin(&mut self) -> Result<(Instant, Vec<String>), DeviceError> {
+        if let Some((nic, tap)) = self.taken() {
+            nic.expect(tap);
+        }
         let recorded: Vec<Result<(), DeviceError>> = (self.held.iter().enumerate())
             .map(|(n, held)| held.record(self.takes_over && n == 0))
             .collect();
@@ -218,6 +221,9 @@ impl Custody {
         nic.lock()?;
         if isolates {
             nic.isolate()?;
+        }
+        if let Some(tap) = self.tap.as_ref().filter(|_| takes_over) {
+            nic.expect(tap);
         }
         // If the first could not be recorded, the user knows already.
         _ = nic.record(takes_over);

@@ -16,6 +16,8 @@ pub(super) struct Names {
     pub(super) name: String,
     pub(super) altnames: Vec<String>,
     pub(super) parked: String,
+    /// The TAP that has them: its index and its own name.
+    pub(super) tap: Option<(u32, String)>,
 }
 
 /// The longest interface name that the kernel accepts, in bytes.
@@ -27,7 +29,7 @@ impl Names {
         let Link { name, altnames, index, .. } = nic;
         let mut parked = parked(name, *index).into_iter().filter(|_| nic.can_be_renamed());
         let parked = parked.find(|parked| !Link::is_name_taken(parked))?;
-        Some(Self { name: name.clone(), altnames: altnames.clone(), parked })
+        Some(Self { name: name.clone(), altnames: altnames.clone(), parked, tap: None })
     }
 
     /// Gives the names to `tap`, after the nic was renamed. The TAP keeps its own name beside them.
@@ -51,7 +53,8 @@ impl Names {
         let name = if tap.name == before.name { &self.name } else { &tap.name };
         let is_nics = |altname: &&String| !is_of(before, altname);
         let altnames = tap.altnames.iter().filter(is_nics).cloned().collect();
-        Self { name: name.clone(), altnames, parked: self.parked.clone() }
+        let tap = Some((before.index, before.name.clone()));
+        Self { name: name.clone(), altnames, parked: self.parked.clone(), tap }
     }
 
     /// Takes the names away from `tap`, which gets its own again.
@@ -62,7 +65,20 @@ impl Names {
         for altname in tap.altnames.iter().filter(|name| !before.altnames.contains(name)) {
             _ = tap.remove_altname(altname);
         }
-        renamed(tap, &before.name)
+        // If its own name was taken meanwhile, any other will do: the nic needs the name that it has.
+        let other = format!("rxo-{}", tap.index);
+        renamed(tap, &before.name).or_else(|_| renamed(tap, &other))
+    }
+
+    /// Takes the names away from the TAP of a run that was killed, if it is one that outlives its run. `None` if it is not.
+    pub(super) fn take_from_left(&self) -> Option<Link> {
+        let (index, own) = self.tap.as_ref()?;
+        let mut tap = Link::read(*index).ok()?.filter(|tap| tap.name == self.name)?;
+        for altname in self.altnames.iter().chain([own]) {
+            _ = tap.remove_altname(altname);
+        }
+        tap.rename(own).ok()?;
+        Some(tap)
     }
 
     /// Gives the names to `nic`, if it is the one that was renamed.
@@ -85,7 +101,8 @@ impl Names {
     pub(super) fn to_lines(&self) -> Vec<String> {
         let altnames = self.altnames.iter().map(|name| format!("{ALTNAME} {name}"));
         let names = [format!("{NAME} {}", self.name), format!("{PARKED} {}", self.parked)];
-        names.into_iter().chain(altnames).collect()
+        let tap = self.tap.iter().map(|(index, name)| format!("{TAP} {index} {name}"));
+        names.into_iter().chain(tap).chain(altnames).collect()
     }
 
     /// Reads the names from such lines; `None` if they have none.
@@ -95,12 +112,17 @@ impl Names {
         };
         let first = |word| values(word).next().map(str::to_owned);
         let altnames = values(ALTNAME).map(str::to_owned).collect();
-        Some(Self { name: first(NAME)?, altnames, parked: first(PARKED)? })
+        let tap = values(TAP).find_map(|value| {
+            let (index, name) = value.split_once(' ')?;
+            Some((index.parse().ok()?, name.to_owned()))
+        });
+        Some(Self { name: first(NAME)?, altnames, parked: first(PARKED)?, tap })
     }
 }
 
 const NAME: &str = "name";
 const PARKED: &str = "parked";
+const TAP: &str = "tap";
 const ALTNAME: &str = "altname";
 
 /// Whether this is a name of `link`.
@@ -138,7 +160,8 @@ mod tests {
     #[test]
     fn names_that_are_written_are_read_again() {
         let altnames = vec!["enp1s0".to_owned(), "lan".to_owned()];
-        let names = Names { name: "eth1".to_owned(), altnames, parked: "eth1-nic".to_owned() };
+        let tap = Some((7, "rxo0".to_owned()));
+        let names = Names { name: "eth1".to_owned(), altnames, parked: "eth1-nic".to_owned(), tap };
         assert_eq!(Names::from_lines(&names.to_lines().join("\n")), Some(names));
         assert_eq!(Names::from_lines("gro\nnamed eth1"), None);
     }
@@ -154,6 +177,7 @@ mod tests {
             name: "eth1".to_owned(),
             altnames: vec!["enp1s0".to_owned()],
             parked: "eth1-nic".to_owned(),
+            tap: None,
         };
         let before = link("rxo0", &["own"]);
         let now = names.now(&link("lan", &["enp1s0", "rxo0", "own", "new"]), &before);

@@ -128,15 +128,18 @@ pub fn left_as(device: &DeviceName) -> Option<String> {
 
 /// The nic that had the name of `device`, by a record: its index, and its name now.
 fn renamed(device: &DeviceName) -> Option<(u32, String)> {
-    if Link::is_name_taken(device.name()) {
-        return None;
-    }
-    record::all_here().into_iter().find_map(|(index, text)| {
+    let taken = Interface::find(device.name()).ok().and_then(|one| one.index().ok());
+    let (index, name) = record::all_here().into_iter().find_map(|(index, text)| {
         let names = Names::from_lines(&text).filter(|names| names.name == device.name())?;
         let link = Link::read(index).ok()??;
-        let is_it = link.name == names.parked && is_of(&text, &link);
+        let tap = names.tap.map(|(tap, _)| tap);
+        let is_free = taken.is_none_or(|taken| tap == Some(taken.unsigned_abs()));
+        let is_it = link.name == names.parked && is_free && is_of(&text, &link);
         is_it.then_some((index, link.name))
-    })
+    })?;
+    // While a run goes on, its TAP has the name rightly.
+    let is_left = taken.is_none() || InterfaceLock::take(&device.to_string(), index).is_ok();
+    is_left.then_some((index, name))
 }
 
 fn give_owed(
@@ -148,8 +151,12 @@ fn give_owed(
     let link = link(index, &device.to_string())?;
     if is_of(text, &link) {
         let names = Names::from_lines(text);
+        let holdings = Holdings::from_lines(&link, text);
+        if let Some(tap) = names.as_ref().and_then(Names::take_from_left) {
+            holdings.take_from(&tap);
+        }
         let owed = Owed {
-            holdings: &Holdings::from_lines(&link, text),
+            holdings: &holdings,
             settings: &Settings::from_lines(text),
             names: names.as_ref(),
             has_gro: text.lines().any(|line| line == GRO),

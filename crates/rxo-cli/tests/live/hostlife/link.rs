@@ -83,6 +83,14 @@ fn renamed() {
     let lab = lab();
     let rxo = start(&lab, true);
     shell(&lab, &["ip link set eth1 name lan0", "ip link property add dev lan0 altname office0"]);
+    // And another interface has the TAP's own name.
+    shell(
+        &lab,
+        &[
+            "ip link property delete dev lan0 altname rxo0",
+            "ip link add rxo0 type veth peer name rxo9",
+        ],
+    );
     end(rxo);
     let shown = sorted(&lab, "ip -o address show dev office0");
     assert!(shown.contains(": lan0 ") && shown.contains("10.77.0.2/24"), "{shown}");

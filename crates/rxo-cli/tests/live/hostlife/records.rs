@@ -1,9 +1,10 @@
 //! Records of what a killed run owes.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::lab;
+use super::{lab, state};
 use crate::Test;
 use crate::owed::{Place, kill_both};
 use crate::process::{Rxo, command, wait_until};
@@ -13,6 +14,7 @@ use crate::takeover::{PARKED, shell, sorted};
 pub(crate) const TESTS: &[Test] = &[
     ("hostlife_half_a_record_is_kept_and_named", half_a_record),
     ("hostlife_records_of_networks_that_are_gone_are_removed", of_networks_that_are_gone),
+    ("hostlife_a_tap_that_outlives_a_killed_run_gives_the_names_back", a_tap_that_stays),
     ("hostlife_a_full_disk_leaves_no_half_record", a_full_disk),
     ("hostlife_a_dry_run_names_what_a_killed_run_left", a_dry_run),
 ];
@@ -64,6 +66,40 @@ fn of_networks_that_are_gone() {
     other.signal("TERM");
     assert_eq!(other.end().0, Some(0));
     assert_eq!(place.file_count(), 0);
+}
+
+/// One that the user made stays, with the name of the nic.
+fn a_tap_that_stays() {
+    for by in ["--restore", "the next run"] {
+        let (lab, place) = (lab(), Place::new());
+        shell(&lab, &["ip tuntap add dev rxo0 mode tap"]);
+        let before = state(&lab);
+        let rxo = place.start(&lab, "");
+        let worker = rxo.worker();
+        rxo.signal("STOP");
+        rxo.signal_worker("KILL");
+        rxo.signal("KILL");
+        rxo.end();
+        wait_until("both are gone", || !Path::new(&format!("/proc/{worker}")).exists());
+        assert!(sorted(&lab, "ip -o link show").contains(PARKED));
+        if by == "--restore" {
+            let said = place.restore(&lab);
+            assert!(said.contains("packet:eth1 has back"), "{said}");
+        } else {
+            let rxo = place.start(&lab, "");
+            rxo.signal("TERM");
+            assert_eq!(rxo.end().0, Some(0));
+        }
+        // What else the TAP had is not in the record: it is up, with the hardware address of the nic.
+        shell(&lab, &["ip link delete rxo0"]);
+        let of_nic = |lines: &[String]| {
+            let lines = lines.iter().filter(|line| !line.contains("rxo0"));
+            lines.cloned().collect::<Vec<_>>()
+        };
+        let before = of_nic(&before);
+        wait_until("the nic has everything", || of_nic(&state(&lab)) == before);
+        assert_eq!(place.file_count(), 0);
+    }
 }
 
 /// A process whose files have no room.
