@@ -87,7 +87,7 @@ fn renamed() {
     shell(
         &lab,
         &[
-            "ip link property delete dev lan0 altname rxo0",
+            "ip link property del dev lan0 altname rxo0",
             "ip link add rxo0 type veth peer name rxo9",
         ],
     );
