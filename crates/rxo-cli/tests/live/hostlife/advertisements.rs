@@ -10,6 +10,7 @@ use super::{BOTH, becomes, end, lab, start, state};
 use crate::Test;
 use crate::at_once::at_once;
 use crate::process::wait_until;
+use crate::setup::await_routes;
 use crate::takeover::sorted;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -28,6 +29,7 @@ fn slaac() -> (Lab, Advertiser) {
     lab.host().set_sysctl("net.ipv6.conf.eth1.accept_ra", "1").unwrap();
     let router = Advertiser::start(&lab, SHORT);
     wait_until("the host has an address and a route", || is_online(&lab));
+    await_routes(&lab);
     (lab, router)
 }
 
