@@ -50,6 +50,14 @@ impl Netlink {
         Self::open(Some(netlink::NETFILTER))
     }
 
+    /// Opens a socket that lists sockets.
+    ///
+    /// # Errors
+    /// If the kernel lists none, or the system has no descriptors left.
+    pub fn sockets() -> io::Result<Self> {
+        Self::open(Some(netlink::SOCK_DIAG))
+    }
+
     fn open(protocol: Option<Protocol>) -> io::Result<Self> {
         let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
         let socket = socket_with(family, SocketType::RAW, flags, protocol)?;

@@ -102,7 +102,14 @@ impl Held {
                  advertisement, and those of now end with their lifetime"
             )
         });
-        carrier.into_iter().chain(secret).chain(big_packets(device, self.link()))
+        let bound = if self.takes_over { mentions::bound_to(self.index) } else { Vec::new() };
+        let bound = (!bound.is_empty()).then(|| {
+            format!(
+                "sockets are bound to {device} itself and get nothing while rxo runs; start their programs again: {}",
+                in_a_line(&bound)
+            )
+        });
+        carrier.into_iter().chain(secret).chain(bound).chain(big_packets(device, self.link()))
     }
 
     pub(super) fn hold(&mut self, lock: InterfaceLock) {
@@ -347,11 +354,6 @@ fn without_isolation(error: DeviceError) -> DeviceError {
 fn lost(name: &str, is_renamed: bool, mentions: &[Mention]) -> Option<String> {
     let lost: Vec<_> =
         mentions.iter().filter(|mention| !is_renamed || mention.by != By::Name).collect();
-    let shown: Vec<_> = lost.iter().take(MOST_SHOWN).map(ToString::to_string).collect();
-    let more = match lost.len().saturating_sub(MOST_SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     let remedy = if is_renamed {
         "know it by its number or see only what arrives there; write `iifname` and `oifname` in place of `iif` and \
          `oif`, and remove filters at its ingress"
@@ -359,13 +361,22 @@ fn lost(name: &str, is_renamed: bool, mentions: &[Mention]) -> Option<String> {
         "name it, and the TAP cannot have its name: that needs Linux 6.2, and a free name for the nic, such as \
          `NAME-nic`; remove the rules"
     };
-    let rules = shown.join(", ") + &more;
+    let rules = in_a_line(&lost);
     (!lost.is_empty()).then(|| {
         format!("while rxo runs, the host's frames do not come by `{name}`, but {rules} {remedy}")
     })
 }
 
-/// How many rules a refusal names: it is one line.
+/// The first of `all`, and how many more there are.
+fn in_a_line<T: ToString>(all: &[T]) -> String {
+    let shown: Vec<_> = all.iter().take(MOST_SHOWN).map(ToString::to_string).collect();
+    match all.len().saturating_sub(MOST_SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// How many rules or sockets a line names.
 const MOST_SHOWN: usize = 8;
 
 /// Why an interface cannot be used as it is.

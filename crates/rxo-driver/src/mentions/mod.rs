@@ -9,6 +9,7 @@
 mod legacy;
 mod nft;
 mod policy;
+mod sockets;
 mod traffic;
 
 use std::fmt;
@@ -17,6 +18,8 @@ use rxo_device::DeviceError;
 
 use crate::fault;
 use crate::handover::Link;
+
+pub(crate) use sockets::bound_to;
 
 /// A rule that means an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The TAP as an interface: carrier, MTU, names, groups.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::time::Duration;
 
 use rxo_testbed::Lab;
@@ -15,6 +15,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("hostlife_the_tap_shows_carrier_and_mtu_of_the_nic", what_the_nic_shows),
     ("hostlife_all_names_of_the_nic_go_with_the_tap_and_come_back", names),
     ("hostlife_a_tap_that_is_renamed_gives_the_nic_its_new_name", renamed),
+    ("hostlife_sockets_that_are_bound_to_the_nic_are_named", bound_sockets),
     ("hostlife_groups_that_were_joined_before_are_received", groups),
 ];
 
@@ -97,6 +98,22 @@ fn renamed() {
     assert!(!lab.host().interface(Lab::NIC).exists() && !lab.host().interface(PARKED).exists());
 }
 
+/// A socket with a link-local address is bound to its interface.
+fn bound_sockets() {
+    let lab = lab();
+    let shown = sorted(&lab, "ip -6 -o address show dev eth1 scope link");
+    let address = shown.split_whitespace().nth(3).unwrap().trim_end_matches("/64");
+    let index = lab.host().interface(Lab::NIC).index().unwrap();
+    let to = SocketAddrV6::new(address.parse().unwrap(), 7999, 0, index);
+    let _socket = lab.host().run(|| UdpSocket::bind(to).unwrap()).unwrap();
+    let rxo = start(&lab, true).unwrap();
+    rxo.signal("TERM");
+    let (code, _, said) = rxo.end();
+    assert_eq!((code, said.lines().count()), (Some(0), 1), "{said}");
+    assert!(said.contains("sockets are bound to packet:eth1 itself"), "{said}");
+    assert!(said.contains(&format!("UDP [{address}]:7999")), "{said}");
+}
+
 /// As mDNS does: a member since before the run.
 fn groups() {
     at_once(BOTH, |takes_part| {
@@ -127,7 +144,7 @@ fn groups() {
         };
         let rows = [
             (SocketAddr::from((v4, 7777)), &members[0]),
-            (std::net::SocketAddrV6::new(v6, 7778, 0, peer_index).into(), &members[1]),
+            (SocketAddrV6::new(v6, 7778, 0, peer_index).into(), &members[1]),
         ];
         sorted_route(&lab);
         rows.iter().for_each(|(to, member)| arrives(*to, member));
