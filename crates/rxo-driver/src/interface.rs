@@ -101,6 +101,26 @@ impl Interface {
         self.call(libc::SIOCSIFMTU, &mut request, &format!("set an MTU of {mtu} on"))
     }
 
+    /// How many packets its queue holds (`txqueuelen`).
+    ///
+    /// # Errors
+    /// If it no longer exists.
+    pub fn queue_packets(&self) -> Result<u32, DeviceError> {
+        let request = self.get(libc::SIOCGIFTXQLEN, "read the queue length of")?;
+        // SAFETY: the kernel has filled in this member, as `ifr_qlen`, an `int`.
+        Ok(u32::try_from(unsafe { request.ifr_ifru.ifru_metric }).unwrap_or(0))
+    }
+
+    /// Sets how many packets its queue holds.
+    ///
+    /// # Errors
+    /// If the device refuses that number, or privilege is missing.
+    pub fn set_queue_packets(&self, packets: u32) -> Result<(), DeviceError> {
+        let mut request = self.request()?;
+        request.ifr_ifru.ifru_metric = i32::try_from(packets).unwrap_or(i32::MAX);
+        self.call(libc::SIOCSIFTXQLEN, &mut request, "set the queue length of")
+    }
+
     /// Whether it is up.
     ///
     /// # Errors

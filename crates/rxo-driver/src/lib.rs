@@ -63,6 +63,7 @@ mod listener;
 mod lock;
 mod mentions;
 pub mod packet;
+mod statistics;
 mod sys;
 pub mod tap;
 mod transmit;

@@ -14,8 +14,14 @@ use super::{SubmitMode, TapKind, TapSource, offload};
 use crate::device::DeviceSink;
 use crate::fault;
 use crate::interface::Interface;
+use crate::statistics::Statistics;
 
 const TUN_DEVICE: &str = "/dev/net/tun";
+
+/// The least that the queue before a TAP holds, in packets. The kernel drops what it has no room for, and does not
+/// make the sender wait. A host sends up to a million packets a second, so this is what arrives while rxo does not run
+/// for 4 ms, the longest turn of another process on the same core.
+const QUEUE_PACKETS: u32 = 4_096;
 
 /// The largest MTU of a TAP.
 pub(super) const LARGEST_MTU: u32 = 65_521;
@@ -23,8 +29,8 @@ pub(super) const LARGEST_MTU: u32 = 65_521;
 /// A TAP or TUN interface that this process serves.
 ///
 /// If it did not exist before, the kernel removes it when the last of `Tap`, its sources and its sinks
-/// is dropped, and when the process is killed. A persistent interface gets back the MTU and the state
-/// (up or down) that it had.
+/// is dropped, and when the process is killed. A persistent interface gets back the MTU, the queue
+/// length and the state (up or down) that it had.
 #[derive(Debug)]
 pub struct Tap {
     device: Arc<TapDevice>,
@@ -100,6 +106,9 @@ pub(super) struct TapDevice {
     pub(super) offloads: Offloads,
     file: File,
     before: Option<Before>,
+    statistics: Option<Statistics>,
+    /// What the interface had dropped before it was opened.
+    dropped_before: u64,
 }
 
 /// The settings of a persistent interface before rxo changed them.
@@ -107,6 +116,7 @@ pub(super) struct TapDevice {
 struct Before {
     mtu: u32,
     up: bool,
+    queue_packets: u32,
     header_bytes: i32,
 }
 
@@ -120,9 +130,16 @@ impl TapDevice {
         let interface = Interface::find(name)?;
         let before = if existed { Some(Before::read(&interface, &file)?) } else { None };
         let offloads = Offloads::default();
-        let mut device = Self { label, kind, interface, offloads, file, before };
+        let (statistics, dropped_before) = (Statistics::of(interface.index()?).ok(), 0);
+        let mut device =
+            Self { label, kind, interface, offloads, file, before, statistics, dropped_before };
         device.offloads = offload::enable(device.file.as_fd(), kind)
             .map_err(|e| fault::opening(&device.label, e))?;
+        if device.interface.queue_packets()? < QUEUE_PACKETS {
+            // The owner of a persistent interface may serve it without the privilege to change it.
+            let _shorter_is_fine = device.interface.set_queue_packets(QUEUE_PACKETS);
+        }
+        device.dropped_before = device.dropped();
         Ok(device)
     }
 
@@ -132,7 +149,16 @@ impl TapDevice {
         let file = File::from(descriptor);
         let interface = Interface::find("lo").expect("every system has one");
         let (label, kind) = ("tap:test".to_owned(), TapKind::Tap);
-        Self { label, kind, interface, offloads: Offloads::default(), file, before: None }
+        let offloads = Offloads::default();
+        let (before, statistics, dropped_before) = (None, None, 0);
+        Self { label, kind, interface, offloads, file, before, statistics, dropped_before }
+    }
+
+    /// Packets of the stack that the kernel has dropped since the device was opened, because the queue was full; 0 if
+    /// the kernel does not say.
+    pub(super) fn dropped(&self) -> u64 {
+        let now = self.statistics.as_ref().and_then(Statistics::read);
+        now.map_or(0, |now| now.sent_drops.saturating_sub(self.dropped_before))
     }
 
     /// What an error on the descriptor means.
@@ -168,7 +194,8 @@ impl Before {
     fn read(interface: &Interface, file: &File) -> Result<Self, DeviceError> {
         let header_bytes =
             offload::header_bytes(file.as_fd()).map_err(|e| fault::opening(interface.name(), e))?;
-        Ok(Self { mtu: interface.mtu()?, up: interface.is_up()?, header_bytes })
+        let (mtu, queue_packets) = (interface.mtu()?, interface.queue_packets()?);
+        Ok(Self { mtu, up: interface.is_up()?, queue_packets, header_bytes })
     }
 
     /// Restores each setting on its own: if one fails (the interface may be gone), the others follow.
@@ -177,6 +204,7 @@ impl Before {
         let _unless_gone = offload::set_header_bytes(file.as_fd(), self.header_bytes);
         let _unless_gone = interface.set_mtu(self.mtu);
         let _unless_gone = interface.set_up(self.up);
+        let _unless_gone = interface.set_queue_packets(self.queue_packets);
     }
 }
 

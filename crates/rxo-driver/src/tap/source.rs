@@ -124,7 +124,9 @@ impl FrameSource for TapSource {
         Some(BUFFERS)
     }
 
+    /// Asks the kernel what it has dropped. An interface that is gone cannot say; what it said before counts.
     fn counters(&mut self) -> SourceCounters {
+        self.counters.ring_drops = self.counters.ring_drops.max(self.device.dropped());
         self.counters
     }
 }

@@ -22,6 +22,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("what_the_stack_sends_comes_with_partial_checksums_and_gso", stack_sends),
     ("writing_to_an_interface_that_is_down_names_the_remedy", down),
     ("an_interface_deleted_while_in_use_is_gone", deleted),
+    ("what_the_queue_has_no_room_for_is_counted", queue_overflows),
+    ("a_longer_queue_than_ours_is_left_alone", longer_queue),
 ];
 
 fn vanishes() {
@@ -44,14 +46,73 @@ fn put_back() {
         let tap = Tap::open("rxo0", TapKind::Tap).unwrap();
         set_persistent(&tap);
         drop(tap);
+        rxo_driver::Interface::find("rxo0").unwrap().set_queue_packets(500).unwrap();
         assert!(host.interface("rxo0").exists());
         let tap = Tap::open("rxo0", TapKind::Tap).unwrap();
         tap.set_mtu(1400).unwrap();
         tap.interface().set_up(true).unwrap();
         assert!(tap.interface().is_up().unwrap());
+        assert_eq!(tap.interface().queue_packets().unwrap(), QUEUE_PACKETS);
         drop(tap);
         let after = rxo_driver::Interface::find("rxo0").unwrap();
         assert_eq!((after.mtu().unwrap(), after.is_up().unwrap()), (1500, false));
+        assert_eq!(after.queue_packets().unwrap(), 500);
+        host.interface("rxo0").delete().unwrap();
+    })
+    .unwrap();
+}
+
+/// The queue that rxo gives a TAP.
+const QUEUE_PACKETS: u32 = 4_096;
+
+/// Nobody reads while the stack sends more than the queue holds. What is not read then is counted, whatever the
+/// interface dropped before it was opened.
+fn queue_overflows() {
+    let host = quiet_namespace("host");
+    host.run(|| {
+        let tap = Tap::open("rxo0", TapKind::Tun).unwrap();
+        set_persistent(&tap);
+        host.interface("rxo0").add_address([10, 80, 0, 1].into(), 24).unwrap();
+        host.interface("rxo0").up().unwrap();
+        let socket = std::net::UdpSocket::bind("10.80.0.1:0").unwrap();
+        let send = |count: usize| {
+            (0..count).for_each(|_| drop(socket.send_to(b"one of many", "10.80.0.2:9")));
+        };
+        send(2 * QUEUE_PACKETS as usize);
+        drop(tap);
+        let tap = Tap::open("rxo0", TapKind::Tun).unwrap();
+        host.interface("rxo0").up().unwrap();
+        let mut source = tap.source().unwrap();
+        assert_eq!(source.counters().ring_drops, 0, "dropped before it was opened");
+        send(QUEUE_PACKETS as usize);
+        assert_eq!(source.counters().ring_drops, 0, "there was room");
+        send(1_000);
+        let mut read = 0;
+        loop {
+            let mut batch = Vec::new();
+            match source.receive(&mut batch, 64).unwrap() {
+                0 => break,
+                frames => read += frames as u64,
+            }
+        }
+        assert_eq!((read, source.counters().ring_drops), (u64::from(QUEUE_PACKETS), 1_000));
+        host.interface("rxo0").delete().unwrap();
+    })
+    .unwrap();
+}
+
+fn longer_queue() {
+    let host = quiet_namespace("host");
+    host.run(|| {
+        let tap = Tap::open("rxo0", TapKind::Tap).unwrap();
+        set_persistent(&tap);
+        drop(tap);
+        let interface = rxo_driver::Interface::find("rxo0").unwrap();
+        interface.set_queue_packets(20_000).unwrap();
+        let tap = Tap::open("rxo0", TapKind::Tap).unwrap();
+        assert_eq!(interface.queue_packets().unwrap(), 20_000);
+        drop(tap);
+        assert_eq!(interface.queue_packets().unwrap(), 20_000);
         host.interface("rxo0").delete().unwrap();
     })
     .unwrap();
