@@ -10,6 +10,7 @@
 mod backlog;
 pub(crate) mod batch;
 mod cutter;
+mod full_queue;
 mod refusal;
 mod sendmmsg;
 mod transmitter;

@@ -13,8 +13,9 @@ pub(crate) enum Refusal {
     Interrupted,
     /// The device is gone or down: no packet can be sent now.
     Lost,
-    /// The kernel refuses this packet. That includes a full queue behind the device, a filter on the way
-    /// out, and a lack of memory: the packet is lost, and nothing reports when the next would pass.
+    /// The kernel refuses this packet: a filter on the way out, a lack of memory, or a queue behind the device that others
+    /// fill. The packet is lost, and nothing reports when the next would pass. A queue that is full of our own packets is
+    /// reported as [`Refusal::Full`] ([`FullQueue`](super::full_queue::FullQueue)).
     Packet,
 }
 

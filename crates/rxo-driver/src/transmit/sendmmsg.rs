@@ -8,27 +8,29 @@ use std::ptr;
 use libc::mmsghdr;
 
 use super::batch::Sealed;
+use super::full_queue::FullQueue;
 use super::{Writer, Written};
+use crate::sys;
 
 /// Sends on a socket that is bound to an interface.
 #[derive(Debug)]
 pub(crate) struct SendMmsg {
     socket: OwnedFd,
     headers: Vec<mmsghdr>,
+    full_queue: FullQueue,
 }
 
 impl SendMmsg {
-    pub(crate) const fn new(socket: OwnedFd) -> Self {
-        Self { socket, headers: Vec::new() }
+    pub(crate) fn new(socket: OwnedFd) -> Self {
+        Self { socket, headers: Vec::new(), full_queue: FullQueue::default() }
     }
 
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
 
-impl Writer for SendMmsg {
-    fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
+    /// Sends the packets from index `from` on. Returns how many were sent.
+    fn send(&mut self, batch: &Sealed<'_, '_>, from: usize) -> io::Result<usize> {
         let count = batch.list().len() - from;
         self.headers.clear();
         self.headers.extend((from..batch.list().len()).map(|n| header(batch, n)));
@@ -40,11 +42,47 @@ impl Writer for SendMmsg {
         };
         // The kernel reports an error only for the first packet of a call: a later one ends the
         // call early, and the next call begins with it and gets the error.
-        let refused = (result < 0).then(io::Error::last_os_error);
+        let sent = usize::try_from(result).map_err(|_| io::Error::last_os_error());
         self.headers.clear();
-        let sent = usize::try_from(result).unwrap_or(0);
-        Written { sent, submissions: 1, refused, ..Written::default() }
+        sent
     }
+
+    /// Whether a packet of so many bytes was refused because ours fill the queue of the interface.
+    fn is_crowded(&mut self, error: &io::Error, packet_bytes: usize) -> bool {
+        is_no_buffers(error)
+            && sys::unsent_bytes(self.socket())
+                .is_ok_and(|queued| self.full_queue.may_pass_later(packet_bytes as u64, queued))
+    }
+}
+
+impl Writer for SendMmsg {
+    fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
+        let mut submissions = 1;
+        let sent = self.send(batch, from).or_else(|error| {
+            if self.is_crowded(&error, batch.list()[from].bytes) {
+                // As if there were no room on the socket.
+                return Err(io::Error::from_raw_os_error(libc::EAGAIN));
+            }
+            if !is_no_buffers(&error) {
+                return Err(error);
+            }
+            // The queue may have made room since.
+            submissions += 1;
+            self.send(batch, from)
+        });
+        let (sent, refused) = match sent {
+            Ok(sent) => (sent, None),
+            Err(error) => (0, Some(error)),
+        };
+        if sent > 0 {
+            self.full_queue.passed();
+        }
+        Written { sent, submissions, refused, ..Written::default() }
+    }
+}
+
+fn is_no_buffers(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOBUFS)
 }
 
 fn header(batch: &Sealed<'_, '_>, n: usize) -> mmsghdr {

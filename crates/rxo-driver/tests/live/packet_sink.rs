@@ -21,6 +21,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_vlan_tag_is_put_back_into_the_frame", vlan_tag),
     ("a_frame_beyond_the_mtu_is_dropped_and_the_rest_goes", too_long),
     ("what_waits_in_the_queue_of_the_interface_is_known", tells_what_waits),
+    ("what_a_full_queue_of_the_interface_refuses_is_kept", keeps_what_a_full_queue_refuses),
+    ("what_an_empty_queue_of_the_interface_refuses_is_dropped", drops_what_an_empty_queue_refuses),
     ("a_sink_whose_interface_is_down_drops_until_it_is_up", down),
     ("a_sink_whose_interface_is_deleted_says_so", deleted),
 ];
@@ -168,6 +170,47 @@ fn tells_what_waits() {
         }
     });
     assert_eq!(number_of(&received[101]), 101, "and in order");
+}
+
+/// The queue behind the interface refuses what it has no room for, and reports no room later. The sink keeps it, and
+/// its owner stops reading.
+fn keeps_what_a_full_queue_refuses() {
+    let pair = Pair::silent();
+    let near = pair.near.interface(NEAR);
+    let frames: Vec<_> = (0..100).map(|n| numbered(n, 1_000)).collect();
+    let received = through(&pair, 100, |sink| {
+        let limit = RateLimit { bytes_per_s: 1, burst_bytes: 1_514, queue_bytes: 30_000 };
+        near.limit_rate(limit).unwrap();
+        sink.transmit(plain(&frames)).unwrap();
+        let counters = sink.counters();
+        assert!(sink.is_blocked() && counters.packets < 40, "{counters:?}");
+        sink.resume().unwrap();
+        assert!(sink.is_blocked());
+        near.limit_rate(RateLimit { bytes_per_s: 1 << 30, burst_bytes: 1 << 20, ..limit }).unwrap();
+        let since = std::time::Instant::now();
+        while sink.is_blocked() {
+            assert!(since.elapsed() < LONG, "{:?}", sink.counters());
+            sink.resume().unwrap();
+        }
+        assert_eq!((sink.counters().packets, sink.counters().dropped), (100, 0));
+    });
+    let numbers: Vec<_> = received.iter().map(|frame| number_of(frame)).collect();
+    assert_eq!(numbers, (0..100).collect::<Vec<_>>());
+}
+
+/// What is refused while nothing of ours waits is not refused for want of room, and must not stop what comes after it.
+fn drops_what_an_empty_queue_refuses() {
+    let pair = Pair::silent();
+    let near = pair.near.interface(NEAR);
+    let frames: Vec<_> = (0..100).map(|n| numbered(n, 1_000)).collect();
+    let run = || {
+        let mut sink = DeviceSink::packet(NEAR).unwrap();
+        near.limit_rate(RateLimit { bytes_per_s: 1, burst_bytes: 1_514, queue_bytes: 1 }).unwrap();
+        sink.transmit(plain(&frames)).unwrap();
+        let counters = sink.counters();
+        assert_eq!((sink.is_blocked(), counters.packets, counters.dropped), (false, 0, 100));
+    };
+    pair.near.run(run).unwrap();
 }
 
 fn too_long() {
