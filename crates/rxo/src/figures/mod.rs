@@ -53,6 +53,8 @@ pub struct Figures {
     pub nic_in: Incoming,
     /// Frames from the device that were dropped because more arrived than could be processed.
     pub overload: u64,
+    /// Frames among the ring drops of `nic_in` that were lost while rxo was not scheduled: others used its core.
+    pub not_scheduled: u64,
     /// From rxo to the host.
     pub host_out: Outgoing,
     /// Coalescable segments per delivery.
@@ -240,6 +242,7 @@ impl Figures {
             interval_s: seconds,
             nic_in: incoming(&of.nic_in, time),
             overload: of.overload,
+            not_scheduled: of.not_scheduled,
             host_out: outgoing(&of.host_out),
             packets_per_aggregate: packets_per_aggregate(engine),
             acks: acks(engine),

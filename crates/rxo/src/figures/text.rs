@@ -96,11 +96,11 @@ fn totals(figures: &Figures) -> String {
          flush        {}",
         figures.elapsed_s,
         figures.cpu_percent,
-        came(&figures.nic_in, figures.overload),
+        came(&figures.nic_in, Causes::of(figures)),
         went(&figures.host_out),
         per_aggregate(figures, "packets per aggregate"),
         acks(figures.acks),
-        came(&figures.host_in, 0),
+        came(&figures.host_in, Causes::default()),
         went(&figures.nic_out),
         listed(&figures.bypass, usize::MAX),
         listed(&figures.flush, usize::MAX),
@@ -158,9 +158,9 @@ fn card_totals(figures: &Figures) -> String {
          \x20              {}",
         figures.elapsed_s,
         figures.cpu_percent,
-        came(nic_in, figures.overload),
+        came(nic_in, Causes::of(figures)),
         listed(&figures.wire, usize::MAX),
-        came(host_in, 0),
+        came(host_in, Causes::default()),
         went(nic_out),
         listed(&figures.wire_back, usize::MAX),
     )
@@ -181,13 +181,28 @@ fn acks(acks: PureAcks) -> String {
     format!("{} in {} deliveries ({per_delivery:.1} each)", grouped(packets), grouped(deliveries))
 }
 
-fn came(from: &Incoming, overload: u64) -> String {
+/// Why rxo lost frames from the nic.
+#[derive(Clone, Copy, Default)]
+struct Causes {
+    overload: u64,
+    not_scheduled: u64,
+}
+
+impl Causes {
+    const fn of(figures: &Figures) -> Self {
+        Self { overload: figures.overload, not_scheduled: figures.not_scheduled }
+    }
+}
+
+fn came(from: &Incoming, causes: Causes) -> String {
     let Incoming { packets, gbit_per_s, ring_drops, truncated, invalid, .. } = *from;
     let (packets, drops) = (grouped(packets), grouped(ring_drops));
-    let (cut, overload) = (extra(truncated, "cut short"), extra(overload, "dropped in overload"));
+    let (cut, overload) =
+        (extra(truncated, "cut short"), extra(causes.overload, "dropped in overload"));
+    let not_scheduled = extra(causes.not_scheduled, "of them while rxo was not scheduled");
     let invalid = extra(invalid, "against the rules of the ring");
     format!(
-        "{packets} packets in ({gbit_per_s:.2} Gbit/s, {drops} lost in the ring{cut}{invalid}{overload})"
+        "{packets} packets in ({gbit_per_s:.2} Gbit/s, {drops} lost in the ring{not_scheduled}{cut}{invalid}{overload})"
     )
 }
 
@@ -323,6 +338,15 @@ mod tests {
         figures.nic_in.ring_drops = 1_234;
         assert!(line(&figures).ends_with("  LOST 1,234"));
         assert!(totals(&figures).contains("1,234 lost in the ring"));
+    }
+
+    #[test]
+    fn a_loss_has_its_cause() {
+        let mut figures = figures();
+        (figures.nic_in.ring_drops, figures.not_scheduled, figures.overload) = (1_234, 1_000, 9);
+        let said = "1,234 lost in the ring, 1,000 of them while rxo was not scheduled, 9 dropped in overload)";
+        assert!(totals(&figures).contains(said));
+        assert!(line(&figures).ends_with("  LOST 1,243"), "counted once");
     }
 
     #[test]

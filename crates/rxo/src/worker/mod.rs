@@ -30,10 +30,12 @@ mod overload;
 mod question;
 mod reading;
 mod readings;
+mod ring;
 mod splitting;
 mod to_host;
 mod to_nic;
 mod waiter;
+mod work_clock;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -57,7 +59,8 @@ use reading::{Due, Times};
 use splitting::Splitting;
 use to_host::ToHost;
 use to_nic::ToNic;
-use waiter::{rest, wait};
+use waiter::{rest, timed, wait};
+use work_clock::WorkClock;
 
 use crate::desk::Desk;
 
@@ -176,15 +179,18 @@ where
 
     /// All counters since the worker was made. The times are those of the last report or of the end.
     pub fn reading(&mut self) -> Reading {
+        let ToHost { ring, source, .. } = &mut self.to_host;
+        let (nic_in, not_scheduled) = ring.counters(source);
         Reading {
             elapsed: self.times.elapsed(),
             cpu: self.times.cpu(),
-            nic_in: self.to_host.source.counters(),
+            nic_in,
             host_out: self.to_host.outlet.sink.counters(),
             host_in: self.to_nic.source.counters(),
             nic_out: self.to_nic.outlet.sink.counters(),
             engine: self.to_host.engine.counters().clone(),
             overload: self.to_host.overload_drops,
+            not_scheduled,
             split: self.splitting.as_ref().map(Splitting::counters),
         }
     }
@@ -204,7 +210,7 @@ where
     ) -> Result<(), DeviceError> {
         let mut awake = Awake::ALL;
         while !stop.load(Ordering::Relaxed) {
-            let turn = self.turn(|| waiter.now(), awake)?;
+            let turn = self.turn(|work| timed(waiter, work), awake)?;
             self.report_when_due(turn.now, waiter, observe);
             if let Some(question) = self.config.desk.as_ref().and_then(Desk::take) {
                 self.times.set(turn.now, waiter.cpu_time());
@@ -214,7 +220,7 @@ where
             awake = rest(waiter, next, |waiter, timeout| self.wait(waiter, timeout))?;
         }
         for _ in 0..LAST_ROUNDS {
-            let turn = self.turn(|| waiter.now(), Awake::ALL)?;
+            let turn = self.turn(|work| timed(waiter, work), Awake::ALL)?;
             if turn.from_nic + turn.from_host == 0 {
                 break;
             }
@@ -225,13 +231,13 @@ where
     /// Takes a batch in each direction whose source may have one. If one fails, the other is served.
     fn turn(
         &mut self,
-        mut clock: impl FnMut() -> Instant,
+        mut clock: impl FnMut(&mut WorkClock) -> Instant,
         awake: Awake,
     ) -> Result<Turn, DeviceError> {
         let directions = self.config.directions;
         let mut now = None;
         let from_nic = if directions.to_host() {
-            self.to_host.turn(awake.nic, self.splitting.as_mut(), || *now.insert(clock()))
+            self.to_host.turn(awake.nic, self.splitting.as_mut(), |work| *now.insert(clock(work)))
         } else {
             self.to_host.source.attend();
             Ok(0)
@@ -243,7 +249,8 @@ where
             Ok(0)
         };
         let (from_nic, from_host) = (from_nic?, from_host?);
-        Ok(Turn { from_nic, from_host, now: now.unwrap_or_else(clock) })
+        let now = now.unwrap_or_else(|| clock(&mut self.to_host.ring.work));
+        Ok(Turn { from_nic, from_host, now })
     }
 
     fn report_when_due<W: Waiter<NI, NO, HI, HO>>(

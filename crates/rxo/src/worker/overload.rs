@@ -9,6 +9,10 @@
 //! of connections outrun its square root. If the queue persists for another interval, everything
 //! that has waited longer than the target is dropped, which bounds the delay whatever arrives.
 //!
+//! What counts of the wait is the time in which the worker ran ([`WorkClock`]), and none of it if that was less than half.
+//! A worker that is late because others use its core would lose frames that the ring had room for, for a delay that it
+//! does not cause. A worker that is overloaded runs all the time.
+//!
 //! While the host's device is blocked, nothing is read, and that time does not count, because the
 //! queue is not the worker's. Frames that gathered meanwhile are old when reading continues, and
 //! are dropped only if the queue persists for an interval.
@@ -16,6 +20,8 @@
 use std::time::Duration;
 
 use rxo_frame::{Frame, Instant};
+
+use super::work_clock::WorkClock;
 
 /// When a queue before the worker counts as a standing queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,22 +85,25 @@ impl CoDel {
 
     /// Removes the frames to drop from `batch`, which was received at `now` and is in order of
     /// arrival. Returns their number. `is_all` means that nothing was left behind the batch: then
-    /// there is no queue, however late the worker is (RFC 8289, section 5.3). Costs one comparison
-    /// while the oldest frame has not waited long.
+    /// there is no queue, however late the worker is (RFC 8289, section 5.3). `work` says for how much of
+    /// the time the worker ran. Costs one comparison while the oldest frame has not waited long.
     pub(super) fn drop_from<B>(
         &mut self,
         batch: &mut Vec<Frame<B>>,
         is_all: bool,
         now: Instant,
+        work: &WorkClock,
     ) -> u64 {
-        let oldest = batch.first().map_or(Duration::ZERO, |frame| now.since(frame.arrived_at));
-        if is_all || oldest < self.config.target {
+        let target = self.config.target;
+        let waited = |at: Instant| work.wait_by_work(at, now);
+        let is_short = |at: Instant| now.since(at) < target || waited(at) < target;
+        if is_all || batch.first().is_none_or(|oldest| is_short(oldest.arrived_at)) {
             // The other frames are younger, so this verdict applies to all.
             let _passes = self.drops(now, Duration::ZERO);
             return 0;
         }
         let before = batch.len();
-        batch.retain(|frame| !self.drops(now, now.since(frame.arrived_at)));
+        batch.retain(|frame| !self.drops(now, waited(frame.arrived_at)));
         (before - batch.len()) as u64
     }
 
@@ -187,6 +196,11 @@ mod tests {
         Duration::from_millis(ms)
     }
 
+    /// The clock of a worker that runs all the time.
+    fn always() -> WorkClock {
+        WorkClock::new()
+    }
+
     /// Calls `drops` once a millisecond from `from_ms` to `to_ms`. Returns when it dropped.
     fn drops(codel: &mut CoDel, (from_ms, to_ms): (u64, u64), sojourn: Duration) -> Vec<u64> {
         (from_ms..to_ms).filter(|&now| codel.drops(at_ms(now), sojourn)).collect()
@@ -261,9 +275,13 @@ mod tests {
         codel.cut_until = Some(at_ms(1_000));
         let arrivals = [80_u8, 90, 94, 95, 96, 100];
         let mut batch: Vec<_> = arrivals.map(|ms| Frame::new([ms], at_ms(ms.into()))).into();
-        assert_eq!(codel.drop_from(&mut batch, false, at_ms(100)), 4, "5 ms are the target");
+        assert_eq!(
+            codel.drop_from(&mut batch, false, at_ms(100), &always()),
+            4,
+            "5 ms are the target"
+        );
         assert_eq!(batch.iter().map(|frame| frame.bytes[0]).collect::<Vec<_>>(), [96, 100]);
-        assert_eq!(codel.drop_from(&mut batch, false, at_ms(100)), 0);
+        assert_eq!(codel.drop_from(&mut batch, false, at_ms(100), &always()), 0);
     }
 
     /// A worker that is late because other threads use its core has no queue while it takes all
@@ -273,8 +291,40 @@ mod tests {
         let mut codel = CoDel::new(CONFIG);
         for index in 0..100 {
             let mut batch = vec![Frame::new([0], at_ms(index * 100))];
-            assert_eq!(codel.drop_from(&mut batch, true, at_ms(index * 100 + 50)), 0);
+            assert_eq!(codel.drop_from(&mut batch, true, at_ms(index * 100 + 50), &always()), 0);
         }
+    }
+
+    /// A worker has its core for 1 ms of every 20. In its time it takes a batch, and there is always more behind it, so that
+    /// all frames are older than the target, for much longer than an interval.
+    #[test]
+    fn frames_that_are_late_because_the_worker_did_not_run_are_not_dropped() {
+        let (mut codel, mut work) = (CoDel::new(CONFIG), WorkClock::new());
+        let mut without = CoDel::new(CONFIG);
+        let mut dropped_without = 0;
+        for turn in 0..500 {
+            let now = at_ms(turn * 20 + 40);
+            work.note(now, || ms(turn));
+            let batch =
+                || -> Vec<_> { (0..20).map(|ms| Frame::new([0], at_ms(turn * 20 + ms))).collect() };
+            assert_eq!(codel.drop_from(&mut batch(), false, now, &work), 0, "turn {turn}");
+            dropped_without += without.drop_from(&mut batch(), false, now, &always());
+        }
+        assert!(dropped_without > 1_000, "by the time alone: {dropped_without}");
+    }
+
+    /// A worker that has most of a core, and gets more than that can process, is overloaded.
+    #[test]
+    fn overload_on_most_of_a_core_is_dropped() {
+        let (mut codel, mut work) = (CoDel::new(CONFIG), WorkClock::new());
+        let mut dropped = 0;
+        for turn in 0..1_000 {
+            let now = at_ms(turn * 4 + 40);
+            work.note(now, || ms(turn * 3));
+            let mut batch = vec![Frame::new([0], at_ms(turn * 4))];
+            dropped += codel.drop_from(&mut batch, false, now, &work);
+        }
+        assert!(dropped > 800, "{dropped}");
     }
 
     /// The kernel stamps frames with the wall clock. If the clock is set forward, frames in the
@@ -293,7 +343,7 @@ mod tests {
             };
             let arrived_at = Instant::from_nanos(now.as_nanos() - age_ms * 1_000_000);
             let mut batch = vec![Frame::new([0], arrived_at)];
-            assert_eq!(codel.drop_from(&mut batch, false, now), 0, "at {ms} ms");
+            assert_eq!(codel.drop_from(&mut batch, false, now, &always()), 0, "at {ms} ms");
         }
     }
 
@@ -313,7 +363,7 @@ mod tests {
                 next += in_us;
             }
             let mut batch: Vec<_> = queue.drain(..queue.len().min(256)).collect();
-            codel.drop_from(&mut batch, queue.is_empty(), Instant::from_micros(now));
+            codel.drop_from(&mut batch, queue.is_empty(), Instant::from_micros(now), &always());
             waits.extend(batch.iter().map(|f| Instant::from_micros(now).since(f.arrived_at)));
             delivered += batch.len() as u64;
             now += (batch.len() as u64 * out_us).max(1);

@@ -81,7 +81,7 @@ mod tests {
                 self.sent += 1;
             }
             let now = self.now;
-            self.worker.turn(|| now, Awake::ALL).unwrap();
+            self.worker.turn(|_| now, Awake::ALL).unwrap();
         }
 
         fn change(&mut self, policy: Policy) -> Result<Moment, Misfit> {

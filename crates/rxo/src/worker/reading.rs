@@ -30,6 +30,9 @@ pub struct Reading {
     pub engine: Counters,
     /// Frames from the nic that were dropped because more came than the worker could take.
     pub overload: u64,
+    /// Frames among the `ring_drops` of `nic_in` that were lost while the worker's thread did not run, because others
+    /// used its core or it was stopped.
+    pub not_scheduled: u64,
     /// Counters of ACK splitting; `None` unless [`WorkerConfig::ack_split`] is set.
     ///
     /// [`WorkerConfig::ack_split`]: super::WorkerConfig::ack_split
@@ -64,6 +67,7 @@ impl Reading {
             nic_out: self.nic_out.zip_with(other.nic_out, count),
             engine: self.engine.zip_with(&other.engine, count),
             overload: count(self.overload, other.overload),
+            not_scheduled: count(self.not_scheduled, other.not_scheduled),
             split: match (&self.split, &other.split) {
                 (Some(ours), Some(theirs)) => Some(ours.zip_with(theirs, count)),
                 (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
@@ -179,6 +183,7 @@ mod tests {
             nic_out: sink(n + 3),
             engine,
             overload: 7 * n,
+            not_scheduled: 11 * n,
             split: Some(split),
         }
     }

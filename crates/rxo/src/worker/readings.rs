@@ -23,7 +23,7 @@ impl From<Reading> for Readings {
 
 impl From<&GuestsReading> for Readings {
     fn from(reading: &GuestsReading) -> Self {
-        let GuestsReading { elapsed, cpu, nic_in, nic_out, overload, guests, switch } = reading;
+        let GuestsReading { elapsed, cpu, nic_in, nic_out, guests, switch, .. } = reading;
         let mut all = guests.iter().fold(Reading::default(), |sum, guest| sum.plus(guest));
         // What the switch and the queues drop is lost beside what the nic loses.
         let queues = all.nic_in.ring_drops;
@@ -32,7 +32,7 @@ impl From<&GuestsReading> for Readings {
         all.nic_in.ring_drops += queues;
         all.nic_out.dropped += dropped;
         all.nic_out.dropped_frames += dropped_frames;
-        all.overload = *overload;
+        (all.overload, all.not_scheduled) = (reading.overload, reading.not_scheduled);
         Self { all, guests: guests.clone(), switch: Some(*switch) }
     }
 }

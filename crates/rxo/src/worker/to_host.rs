@@ -7,7 +7,9 @@ use rxo_frame::{Frame, Instant};
 use super::WorkerConfig;
 use super::outlet::Outlet;
 use super::overload::CoDel;
+use super::ring::Ring;
 use super::splitting::Splitting;
+use super::work_clock::WorkClock;
 
 /// The direction that coalesces.
 pub(super) struct ToHost<S: FrameSource, K> {
@@ -16,6 +18,7 @@ pub(super) struct ToHost<S: FrameSource, K> {
     pub(super) outlet: Outlet<K>,
     /// Frames dropped because more arrived than the worker could take.
     pub(super) overload_drops: u64,
+    pub(super) ring: Ring,
     /// What the engine is to follow as soon as the sink takes packets.
     pub(super) next_policy: Option<Policy>,
     codel: Option<CoDel>,
@@ -36,6 +39,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
             engine,
             outlet: Outlet::new(sink),
             overload_drops: 0,
+            ring: Ring::new(),
             next_policy: None,
             codel: config.overload.map(CoDel::new),
             batch: Vec::with_capacity(budget),
@@ -44,7 +48,8 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
     }
 
     /// Takes a batch, coalesces it and sends the deliveries. Returns how many frames the batch had.
-    /// Reads `clock` once, after it took the batch, so that no frame arrives after the poll. Takes no
+    /// Reads `clock` once, after it took the batch, so that no frame arrives after the poll; the clock also
+    /// notes the processor time. Takes no
     /// batch while the sink is blocked. Without `is_worth_a_look` it takes only frames that the source
     /// has delayed.
     ///
@@ -54,7 +59,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         &mut self,
         is_worth_a_look: bool,
         mut splitting: Option<&mut Splitting>,
-        clock: impl FnOnce() -> Instant,
+        clock: impl FnOnce(&mut WorkClock) -> Instant,
     ) -> Result<usize, DeviceError> {
         let resumed = self.outlet.resume();
         let is_worth_a_look = is_worth_a_look || self.source.poll_at().is_some();
@@ -64,10 +69,12 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
             self.source.attend();
             Ok(0)
         };
-        let now = clock();
+        let now = clock(&mut self.ring.work);
+        let is_all = self.batch.len() < self.budget;
+        self.ring.look(is_all, &mut self.source);
         if let Some(codel) = &mut self.codel {
-            let is_all = self.batch.len() < self.budget;
-            self.overload_drops += codel.drop_from(&mut self.batch, is_all, now);
+            let work = &self.ring.work;
+            self.overload_drops += codel.drop_from(&mut self.batch, is_all, now, work);
         }
         let changed = match self.next_policy {
             None => Ok(()),

@@ -6,6 +6,7 @@ use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
 use super::next::{LONGEST_WAIT, Next};
+use super::work_clock::WorkClock;
 
 /// The clock of a worker, and its ways to wait. The parameters are those of [`Worker`](super::Worker):
 /// the sources and sinks of nic and host. A waiter on the system needs their descriptors; one on virtual
@@ -31,6 +32,16 @@ pub trait Waiter<NI, NO, HI, HO> {
         wanted: Wanted<'_, NI, NO, HI, HO>,
         timeout: Duration,
     ) -> Result<Awake, DeviceError>;
+}
+
+/// Reads the time, and notes it in `work`.
+pub(super) fn timed<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
+    waiter: &mut W,
+    work: &mut WorkClock,
+) -> Instant {
+    let now = waiter.now();
+    work.note(now, || waiter.cpu_time());
+    now
 }
 
 /// Does what comes `next` after a turn; `wait` waits at most for the time that it is given. Returns which

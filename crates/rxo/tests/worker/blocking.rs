@@ -230,9 +230,8 @@ fn overload_is_dropped_early_and_counted_and_the_rest_is_not_late() {
     let config = WorkerConfig { overload: Some(overload), budget_frames, ..config() };
     // A turn takes 10 µs for each time that the clock is read, and a frame at most.
     let sink = crate::world::SlowSink {
-        inner: world.to_host.sink(),
-        world: world.clone(),
         time_per_packet: Duration::from_micros(30),
+        ..crate::world::SlowSink::new(&world)
     };
     let host = rxo::Duplex { source: world.from_host.source(), sink };
     let ended = world.run_into(host, config);
@@ -246,4 +245,45 @@ fn overload_is_dropped_early_and_counted_and_the_rest_is_not_late() {
     let late = ended.to_host.iter().filter(|sent| sent.sent_at > after_ms(300));
     let longest = late.map(|sent| sent.sent_at.since(first_at(sent))).max().unwrap();
     assert!(longest <= overload.target + Duration::from_micros(100), "{longest:?}");
+}
+
+/// Others use the core: after every packet the worker waits for it, for longer than the target. In all it works for a
+/// tenth of the time, and the ring has room for what gathers.
+#[test]
+fn a_worker_that_does_not_get_its_core_is_no_overload() {
+    let world = World::new();
+    world.arrive(Instant::ZERO, Duration::from_micros(100), 7_000, question);
+    let config =
+        WorkerConfig { overload: Some(Overload::default()), budget_frames: 64, ..config() };
+    let sink = crate::world::SlowSink {
+        preempted_for: Duration::from_millis(8),
+        time_per_packet: Duration::from_micros(10),
+        ..crate::world::SlowSink::new(&world)
+    };
+    let host = rxo::Duplex { source: world.from_host.source(), sink };
+    let ended = world.run_into(host, config);
+    let totals = &ended.totals;
+    assert_eq!((totals.overload, totals.nic_in.ring_drops, totals.not_scheduled), (0, 0, 0));
+    assert_eq!(totals.host_out.frames, 7_000, "nothing is lost");
+    is_accounted_for(&ended);
+}
+
+/// What the ring has no room for meanwhile is lost, and its reason is not overload.
+#[test]
+fn what_the_ring_loses_while_the_worker_does_not_run_has_its_reason() {
+    let world = World::with(MemoryOptions { most_packets: 128, ..MemoryOptions::default() });
+    world.arrive(Instant::ZERO, Duration::from_micros(100), 7_000, question);
+    let config =
+        WorkerConfig { overload: Some(Overload::default()), budget_frames: 64, ..config() };
+    let sink = crate::world::SlowSink {
+        preempted_for: Duration::from_millis(30),
+        ..crate::world::SlowSink::new(&world)
+    };
+    let host = rxo::Duplex { source: world.from_host.source(), sink };
+    let ended = world.run_into(host, config);
+    let totals = &ended.totals;
+    assert!(totals.nic_in.ring_drops > 1_000, "{}", totals.nic_in.ring_drops);
+    assert_eq!((totals.overload, totals.not_scheduled), (0, totals.nic_in.ring_drops));
+    assert_eq!(totals.nic_in.frames + totals.nic_in.ring_drops, 7_000);
+    is_accounted_for(&ended);
 }

@@ -80,8 +80,7 @@ fn a_direction_that_is_not_served_is_left_alone() {
 fn nothing_is_lost_when_the_sink_is_slow() {
     let world = World::new();
     world.arrive(Instant::ZERO, micros(1), 5_000, bulk);
-    let sink =
-        SlowSink { inner: world.to_host.sink(), world: world.clone(), time_per_packet: micros(70) };
+    let sink = SlowSink { time_per_packet: micros(70), ..SlowSink::new(&world) };
     let host = rxo::Duplex { source: world.from_host.source(), sink };
     let ended = world.run_into(host, WorkerConfig::new(Policy::linux_gro()));
     assert_eq!((ended.totals.nic_in.ring_drops, ended.totals.host_out.dropped), (0, 0));

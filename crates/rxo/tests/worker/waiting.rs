@@ -112,7 +112,7 @@ fn reports_come_once_in_an_interval() {
         let due = micros(1_000) * (number as u32 + 1);
         assert!((due..=due + 2 * TURN).contains(&report.elapsed), "{:?}", report.elapsed);
         assert_eq!(report.nic_in.frames, report.engine.frames);
-        assert_eq!(report.cpu, report.elapsed / 2);
+        assert!(!report.cpu.is_zero() && report.cpu < report.elapsed, "{:?}", report.cpu);
     }
     assert_eq!(ended.totals.nic_in.frames, 100);
 }

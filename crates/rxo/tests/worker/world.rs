@@ -59,6 +59,8 @@ struct Time {
     events: VecDeque<(Instant, Event)>,
     rests: Vec<Rest>,
     turns: usize,
+    /// Time in which the worker did not run.
+    idle: Duration,
 }
 
 /// What a run came to.
@@ -168,6 +170,12 @@ impl World {
         self.set_now(end);
     }
 
+    /// Lets `time` pass without the worker.
+    pub(crate) fn sleep(&self, time: Duration) {
+        self.time.borrow_mut().idle += time;
+        self.advance(time);
+    }
+
     /// Lets the next event happen if it is not after `end`.
     fn happen_before(&self, end: Instant) -> bool {
         let mut time = self.time.borrow_mut();
@@ -224,12 +232,13 @@ impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for World {
     }
 
     fn cpu_time(&mut self) -> Duration {
-        self.time.borrow().now.since(Instant::ZERO) / 2
+        let time = self.time.borrow();
+        time.now.since(Instant::ZERO) - time.idle
     }
 
     fn pause(&mut self, time: Duration) {
         self.time.borrow_mut().rests.push(Rest::Pause(time));
-        self.advance(time);
+        self.sleep(time);
     }
 
     fn wait(
@@ -242,8 +251,8 @@ impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for World {
         // As on a system, a wait for what is there already does not wait.
         if self.awake(&wanted) == Awake::NONE {
             match self.next_event_at() {
-                Some(at) => self.advance(at.since(now).min(timeout)),
-                None => self.advance(timeout),
+                Some(at) => self.sleep(at.since(now).min(timeout)),
+                None => self.sleep(timeout),
             }
         }
         if self.next_event_at().is_none() && self.awake(&wanted) == Awake::NONE {
@@ -254,11 +263,21 @@ impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for World {
     }
 }
 
-/// A sink that takes its time for every packet.
+/// A sink that takes its time for every packet, and after which others have the core.
 pub(crate) struct SlowSink {
     pub(crate) inner: MemorySink,
     pub(crate) world: World,
     pub(crate) time_per_packet: Duration,
+    /// How long the worker does not run after each batch.
+    pub(crate) preempted_for: Duration,
+}
+
+impl SlowSink {
+    /// The sink of the host, which takes no time yet.
+    pub(crate) fn new(world: &World) -> Self {
+        let (time_per_packet, preempted_for) = (Duration::ZERO, Duration::ZERO);
+        Self { inner: world.to_host.sink(), world: world.clone(), time_per_packet, preempted_for }
+    }
 }
 
 impl FrameSink for SlowSink {
@@ -271,6 +290,7 @@ impl FrameSink for SlowSink {
         batch: impl ExactSizeIterator<Item = G>,
     ) -> Result<(), DeviceError> {
         self.world.advance(self.time_per_packet * batch.len() as u32);
+        self.world.sleep(self.preempted_for);
         self.inner.transmit(batch)
     }
 

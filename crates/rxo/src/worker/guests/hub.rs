@@ -18,6 +18,8 @@ use crate::switch::{Forward, Port, PortSet, Switch};
 use crate::worker::WorkerConfig;
 use crate::worker::outlet::Outlet;
 use crate::worker::overload::CoDel;
+use crate::worker::ring::Ring;
+use crate::worker::work_clock::WorkClock;
 
 /// The port of the nic. The `n`-th guest, counted from 0, has port `n + 1`.
 pub(super) const NIC: Port = Port::new(0);
@@ -30,6 +32,7 @@ pub(super) struct Hub<I: FrameSource, O> {
     pub(super) queues: Vec<Queue<I::Buffer>>,
     /// Frames dropped because more arrived than the guests' workers could take.
     pub(super) overload_drops: u64,
+    pub(super) ring: Ring,
     codel: Option<CoDel>,
     batch: Vec<Frame<I::Buffer>>,
     budget: usize,
@@ -55,6 +58,7 @@ impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> Hub<I, O> {
             switch,
             queues: (0..guests).map(|_| Queue::new()).collect(),
             overload_drops: 0,
+            ring: Ring::new(),
             codel: config.overload.map(CoDel::new),
             batch: Vec::with_capacity(config.budget_frames),
             budget: config.budget_frames,
@@ -70,16 +74,18 @@ impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> Hub<I, O> {
     pub(super) fn receive(
         &mut self,
         is_worth_a_look: bool,
-        clock: impl FnOnce() -> Instant,
+        clock: impl FnOnce(&mut WorkClock) -> Instant,
     ) -> Result<usize, DeviceError> {
         let resumed = self.outlet.resume();
         let is_worth_a_look = is_worth_a_look || self.source.poll_at().is_some();
         let received =
             if is_worth_a_look { self.source.receive(&mut self.batch, self.budget) } else { Ok(0) };
-        self.now = clock();
+        self.now = clock(&mut self.ring.work);
+        let is_all = self.batch.len() < self.budget;
+        self.ring.look(is_all, &mut self.source);
         if let Some(codel) = &mut self.codel {
-            let is_all = self.batch.len() < self.budget;
-            self.overload_drops += codel.drop_from(&mut self.batch, is_all, self.now);
+            let work = &self.ring.work;
+            self.overload_drops += codel.drop_from(&mut self.batch, is_all, self.now, work);
         }
         let mut batch = std::mem::take(&mut self.batch);
         batch.drain(..).for_each(|frame| self.distribute(frame));

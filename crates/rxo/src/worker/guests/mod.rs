@@ -30,7 +30,7 @@ use rxo_frame::Instant;
 
 use super::next::{Turn, next};
 use super::reading::{Due, Times};
-use super::waiter::{rest, wait};
+use super::waiter::{rest, timed, wait};
 use super::{
     Awake, Directions, Duplex, LAST_ROUNDS, Misfit, Moment, Question, Waiter, Wanted, WantedHost,
     Worker, WorkerConfig, fit,
@@ -147,13 +147,15 @@ where
             reading
         });
         let guests = guests.collect();
-        let mut hub = self.hub.borrow_mut();
+        let hub = &mut *self.hub.borrow_mut();
+        let (nic_in, not_scheduled) = hub.ring.counters(&mut hub.source);
         GuestsReading {
             elapsed,
             cpu,
-            nic_in: hub.source.counters(),
+            nic_in,
             nic_out: hub.outlet.sink.counters(),
             overload: hub.overload_drops,
+            not_scheduled,
             switch: *hub.switch.counters(),
             guests,
         }
@@ -197,7 +199,7 @@ where
         let mut result = Ok(());
         for (n, worker) in self.workers.iter_mut().enumerate() {
             for _ in 0..queue::MOST_FRAMES {
-                let given = worker.to_host.turn(true, None, || waiter.now());
+                let given = worker.to_host.turn(true, None, |_| waiter.now());
                 result = result.and(given.map(|_| ()));
                 if self.hub.borrow().queues[n].is_empty() || worker.to_host.outlet.is_blocked() {
                     break;
@@ -250,12 +252,12 @@ where
         waiter: &mut W,
         awake: Awake,
     ) -> Result<Turn, DeviceError> {
-        let received = self.hub.borrow_mut().receive(awake.nic, || waiter.now());
+        let received = self.hub.borrow_mut().receive(awake.nic, |work| timed(waiter, work));
         let (mut from_host, mut result) = (0, Ok(()));
         for (n, worker) in self.workers.iter_mut().enumerate() {
             let mut awake_here = Awake { nic: true, hosts: 0 };
             awake_here.set_host(0, awake.host(n));
-            match worker.turn(|| waiter.now(), awake_here) {
+            match worker.turn(|_| waiter.now(), awake_here) {
                 Ok(turn) => from_host = turn.from_host.max(from_host),
                 Err(error) => result = result.and(Err(error)),
             }

@@ -22,6 +22,8 @@ pub struct GuestsReading {
     pub nic_out: SinkCounters,
     /// Frames from the nic that were dropped because more came than the workers could take.
     pub overload: u64,
+    /// As [`Reading::not_scheduled`].
+    pub not_scheduled: u64,
     /// Counters of the switch.
     pub switch: SwitchCounters,
     /// A reading for each guest: its nic is its port of the switch, and its times are those of all.
@@ -40,6 +42,7 @@ impl GuestsReading {
             nic_in: self.nic_in.zip_with(earlier.nic_in, u64::sub),
             nic_out: self.nic_out.zip_with(earlier.nic_out, u64::sub),
             overload: self.overload - earlier.overload,
+            not_scheduled: self.not_scheduled - earlier.not_scheduled,
             switch: self.switch.since(&earlier.switch),
             guests: self.guests.iter().zip(before).map(|(now, then)| now.since(then)).collect(),
         }
