@@ -181,6 +181,9 @@ enum Act {
     Close,
 }
 
+const NO_REQUEST: Refusal =
+    Refusal::new(400, "this is no HTTP request, and TLS is not spoken: write http://");
+
 const WAITING: State = State::Waiting { until: None, has_begun: false };
 
 impl Conversation {
@@ -320,7 +323,9 @@ impl Conversation {
             Ok(None) => None,
             Err(TooLong) => Some(Err(Refusal::new(431, "the request is too long"))),
         };
-        if let Some(request) = request {
+        // A TLS client waits for an answer, and would wait until the time for a request is over.
+        let is_none = || self.heads.is_no_request().then_some(Err(NO_REQUEST));
+        if let Some(request) = request.or_else(is_none) {
             self.answer(request, now);
             return None;
         }

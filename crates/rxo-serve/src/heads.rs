@@ -46,6 +46,15 @@ impl Heads {
         self.bytes.len() > self.taken
     }
 
+    /// Whether what has begun cannot become a request, because it does not begin with a method. Only after a call of
+    /// [`next`](Self::next) that found no head.
+    pub(crate) fn is_no_request(&self) -> bool {
+        // The characters of a token (RFC 9110, section 5.6.2).
+        let is_token =
+            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        self.bytes.first().is_some_and(|first| !is_token(*first))
+    }
+
     /// Takes what the client sent, [`READ_BYTES`] at most.
     pub(crate) fn received(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(READ_BYTES)]);

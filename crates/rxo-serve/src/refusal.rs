@@ -44,6 +44,7 @@ pub(crate) const fn phrase(status: u16) -> &'static str {
         408 => "Request Timeout",
         412 => "Precondition Failed",
         416 => "Range Not Satisfiable",
+        417 => "Expectation Failed",
         431 => "Request Header Fields Too Large",
         503 => "Service Unavailable",
         505 => "HTTP Version Not Supported",

@@ -66,12 +66,20 @@ impl Request {
         if hosts > 1 || (hosts == 0 && !is_old) || !fields.all("host").all(is_authority) {
             return Err(Refusal::new(400, "one valid Host field is needed"));
         }
+        // RFC 9110, section 8.6: a length that is none, or twice, must not be guessed.
+        let body_bytes =
+            fields.body_bytes().ok_or(Refusal::new(400, "Content-Length is one number"))?;
+        // An answer at once is the answer to `100-continue` (RFC 9110, section 10.1.1): a body is not read.
+        if !fields.expects_nothing_else() {
+            return Err(Refusal::new(417, "only 100-continue can be expected"));
+        }
+        let has_body = body_bytes > 0 || fields.all("transfer-encoding").next().is_some();
         let wants_more = if is_old { fields.connection("keep-alive") } else { true };
         Ok(Self {
             method: method_of(method)?,
             target: target.to_owned(),
             // A body is not read, so the request behind it cannot be found.
-            is_persistent: wants_more && !fields.connection("close") && !fields.has_body(),
+            is_persistent: wants_more && !fields.connection("close") && !has_body,
             is_old,
             conditions: fields.conditions(),
         })
@@ -127,9 +135,17 @@ impl<'f> Fields<'f> {
         options.any(|one| one.trim().eq_ignore_ascii_case(option))
     }
 
-    fn has_body(&self) -> bool {
-        let has_length = self.all("content-length").any(|value| value != "0");
-        has_length || self.all("transfer-encoding").next().is_some()
+    /// The length of the body, 0 without the field. `None` if the field is no length, or comes twice.
+    fn body_bytes(&self) -> Option<u64> {
+        let mut values = self.all("content-length");
+        let Some(value) = values.next() else { return Some(0) };
+        let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+        // No digits are no number, nor are too many.
+        value.parse().ok().filter(|_| is_number && values.next().is_none())
+    }
+
+    fn expects_nothing_else(&self) -> bool {
+        self.all("expect").all(|value| value.eq_ignore_ascii_case("100-continue"))
     }
 
     fn conditions(&self) -> Conditions {
@@ -174,6 +190,17 @@ mod tests {
             ("GET / HTTP/1.1\nHost: \u{e9}\n\n", 400),
             ("GET / HTTP/1.1\nHost: a\nHost: a\n\n", 400),
             ("GET / HTTP/1.0\nHost: a b\n\n", 400),
+            ("GET / HTTP/1.1\nHost: a\nContent-Length: -1\n\n", 400),
+            ("GET / HTTP/1.1\nHost: a\nContent-Length: +1\n\n", 400),
+            ("GET / HTTP/1.1\nHost: a\nContent-Length:\n\n", 400),
+            ("GET / HTTP/1.1\nHost: a\nContent-Length: 0x5\n\n", 400),
+            ("GET / HTTP/1.1\nHost: a\nContent-Length: 5, 5\n\n", 400),
+            ("GET / HTTP/1.1\nHost: a\nContent-Length: 18446744073709551616\n\n", 400),
+            ("GET / HTTP/1.1\nHost: a\nContent-Length: 5\nContent-Length: 5\n\n", 400),
+            ("GET / HTTP/1.1\nHost: a\nContent-Length: 5\nContent-Length: 6\n\n", 400),
+            ("POST / HTTP/1.1\nHost: a\nContent-Length: -1\n\n", 400),
+            ("GET / HTTP/1.1\nHost: a\nExpect: a-miracle\n\n", 417),
+            ("GET / HTTP/1.1\nHost: a\nExpect: 100-continue, b\n\n", 417),
             ("GET  / HTTP/1.1\nHost: a\n\n", 400),
             ("GET / HTTP/1.1\nHost : a\n\n", 400),
             ("\n\n", 400),
@@ -212,6 +239,8 @@ mod tests {
             ("HTTP/1.0\nConnection: Keep-Alive\n\n", true),
             ("HTTP/1.1\nHost: a\nContent-Length: 5\n\n", false),
             ("HTTP/1.1\nHost: a\nContent-Length: 0\n\n", true),
+            ("HTTP/1.1\nHost: a\nContent-Length: 00\n\n", true),
+            ("HTTP/1.1\nHost: a\nContent-Length: 5\nExpect: 100-Continue\n\n", false),
             ("HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n", false),
         ];
         for (rest, is_persistent) in rows {

@@ -70,6 +70,18 @@ fn a_silent_client_is_left_and_a_slow_one_is_told() {
     assert!(matches!(slow.at(22), Step::Write { bytes, .. } if bytes.starts_with(b"HTTP/1.1 408")));
 }
 
+/// The hello of a TLS client, which waits for an answer, and others that do not begin with a method.
+#[test]
+fn what_cannot_become_a_request_is_answered_at_once() {
+    for hello in [&b"\x16\x03\x01\x02\x00\x01"[..], b"\r\n\x16", b"\x00", b" GET", b"\xff\xfe"] {
+        let mut client = Timed::new();
+        client.says(0, hello);
+        let Step::Write { bytes, .. } = client.at(0) else { panic!("{hello:?} is not answered") };
+        let answer = String::from_utf8_lossy(bytes);
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("TLS is not"), "{answer}");
+    }
+}
+
 #[test]
 fn empty_lines_give_no_further_time() {
     let mut client = Timed::new();
