@@ -10,7 +10,7 @@ use rxo_testbed::{Lab, LabOptions, Namespace};
 use super::{end, start};
 use crate::Test;
 use crate::at_once::at_once;
-use crate::process::wait_until;
+use crate::process::{signal, wait_until};
 use crate::report::Scratch;
 use crate::takeover::sorted;
 
@@ -38,21 +38,27 @@ const CLIENTS: [(&str, &str); 2] = [
 /// The shortest lease of `dnsmasq`.
 const LEASE: Duration = Duration::from_secs(120);
 
-/// A process that is killed when this is dropped.
-struct Killed(Child);
+/// A process that is ended when this is dropped, with its own.
+struct Ended(Child);
 
-impl Killed {
+impl Ended {
     fn start(namespace: &Namespace, line: &str) -> Self {
+        // With files of its own.
         let mut shell = Command::new("unshare");
-        // With files of its own, and without any process of its own left over.
-        shell.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", line]);
+        shell.args(["--mount", "sh", "-c", line]);
         shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Self(namespace.run(|| shell.spawn()).unwrap().expect("unshare, of the package util-linux"))
     }
 }
 
-impl Drop for Killed {
+impl Drop for Ended {
     fn drop(&mut self) {
+        // Asked, it ends its children; killed, it would leave them.
+        signal("TERM", self.0.id());
+        let begin = Instant::now();
+        while self.0.try_wait().is_ok_and(|status| status.is_none()) && begin.elapsed() < SETTLED {
+            thread::sleep(Duration::from_millis(10));
+        }
         _ = self.0.kill();
         _ = self.0.wait();
     }
@@ -69,8 +75,8 @@ fn clients_renew() {
             "exec dnsmasq -k -p 0 -u root -i eth0 -F 10.77.0.100,10.77.0.110,255.255.255.0,120s \
              -l {directory}/leases --pid-file={directory}/pid"
         );
-        let _server = Killed::start(lab.peer(), &server);
-        let _client = Killed::start(lab.host(), &line.replace("DIRECTORY", directory));
+        let _server = Ended::start(lab.peer(), &server);
+        let _client = Ended::start(lab.host(), &line.replace("DIRECTORY", directory));
         let has = || sorted(&lab, "ip -o -4 address show dev eth1").contains(" 10.77.0.1");
         wait_until("the client has an address", has);
         let rxo = start(&lab, true);
