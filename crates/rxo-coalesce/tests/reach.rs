@@ -10,7 +10,7 @@ use rxo_frame::Instant;
 use rxo_testkit::Random;
 use rxo_testkit::script::{Script, Step};
 
-const SCRIPTS: u64 = 600;
+const SCRIPTS: u64 = 800;
 const EVENTS: usize = 150;
 
 /// Runs `script` and gives the engine's counters.

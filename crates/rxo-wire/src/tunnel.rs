@@ -83,16 +83,20 @@ impl Tunnel {
 
     /// The packet inside the datagram of this tunnel that `outer` says stands in `frame`. `None` if the tunnel's header
     /// is not as its RFC has it (reserved bits, OAM and critical options of Geneve among it), or what is inside is no
-    /// IP packet that can be read. The inner flow key says that it is of a tunnel, and of which network.
+    /// Ethernet frame with an IP packet that can be read. The inner flow key says that it is of a tunnel, and of which network.
     #[must_use]
     pub fn inside(self, frame: &[u8], outer: &Parsed) -> Option<Inside> {
         let at = outer.at.payload as usize;
         let header: &[u8; 8] = frame.get(at..outer.at.end as usize)?.first_chunk()?;
-        let start = match self {
-            Self::Vxlan => (header[0] == VXLAN_HAS_VNI).then_some((8, Begins::Ethernet))?,
-            Self::Geneve => geneve(header).filter(|_| header[1] & GENEVE_ODD == 0)?,
+        let header_bytes = match self {
+            Self::Vxlan if header[0] == VXLAN_HAS_VNI => 8,
+            Self::Geneve if header[1] & GENEVE_ODD == 0 => match geneve(header)? {
+                (bytes, Begins::Ethernet) => bytes,
+                (_, Begins::Ip) => return None,
+            },
+            Self::Vxlan | Self::Geneve => return None,
         };
-        let mut inside = read(frame, outer, (at + start.0, start.1))?;
+        let mut inside = read(frame, outer, (at + header_bytes, Begins::Ethernet))?;
         let network = u32::from_be_bytes([0, header[4], header[5], header[6]]);
         inside.parsed.key = inside.parsed.key.in_tunnel(self, network);
         Some(inside)

@@ -15,7 +15,7 @@ mod vhost;
 mod vnet;
 
 use rxo_testkit::script::Setup;
-use rxo_testkit::{Packet, Random, arp, seg, udp};
+use rxo_testkit::{Packet, Random, arp, geneve, seg, udp, vxlan};
 
 /// One file of the corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ fn parts() -> Vec<(String, Vec<u8>)> {
 }
 
 fn packets() -> Vec<(String, Vec<u8>)> {
-    let named: [(&str, Packet); 20] = [
+    let named: [(&str, Packet); 22] = [
         ("v4", seg()),
         ("v4-timestamp", seg().ts(1, 2)),
         ("v4-psh-padded", seg().psh().len(1).padded()),
@@ -99,6 +99,8 @@ fn packets() -> Vec<(String, Vec<u8>)> {
         ("v6-fragment", seg().v6().fragment(0, true)),
         ("v6-vlan", seg().v6().vlan(4095).ts(7, 8)),
         ("udp", udp()),
+        ("vxlan", seg().within(vxlan().checksum())),
+        ("geneve", seg().v6().within(geneve().v6().options(&[1, 2, 3, 4]))),
         ("arp", arp().padded()),
     ];
     named.into_iter().map(|(name, packet)| (name.to_owned(), packet.bytes())).collect()
@@ -138,6 +140,10 @@ fn scripts() -> Vec<(String, Vec<u8>)> {
     for kind in 46..64 {
         files.push((format!("event-{kind}"), event(kind)));
     }
+    files.push(("tunnels".to_owned(), in_tunnels(bulk(0))));
+    for first in (84..104).step_by(8) {
+        files.push((format!("tunnels-changes-{first}"), in_tunnels(changes(first))));
+    }
     for seed in 0..5 {
         let mut random = Random::new(seed);
         let bytes = (0..8 + 6 * 100).map(|_| random.next() as u8).collect();
@@ -156,6 +162,12 @@ fn bulk(policy: u8) -> Vec<u8> {
         bytes.extend([ADVANCE, 0, 0, 0, 200, 200]);
     }
     bytes
+}
+
+/// The script with most flows inside tunnels.
+fn in_tunnels(mut script: Vec<u8>) -> Vec<u8> {
+    script[7] = 12;
+    script
 }
 
 /// Two plain segments, a changed one, and two plain ones, for eight changes.

@@ -37,10 +37,10 @@ pub fn read_inside<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Reading 
         let outer = Outer { segment: outer, ..Outer::default() };
         Reading::Tunnel(Box::new(outer), Content::Unreadable)
     };
-    let Some((bytes, kind, tunnel)) = header(&outer) else { return unreadable(outer) };
+    let Some((bytes, tunnel)) = header(&outer) else { return unreadable(outer) };
     let base = outer.payload_at + bytes;
     let inner = Frame::new(outer.payload[bytes..].to_vec(), frame.arrived_at);
-    let content = match read(&inner, kind) {
+    let content = match read(&inner, LinkKind::Ethernet) {
         Reading::Nothing(_) | Reading::Addresses(..) => return unreadable(outer),
         Reading::Fragment(_) => Err(Content::Fragment),
         Reading::Unknown(_) => Err(Content::Unknown),
@@ -48,7 +48,7 @@ pub fn read_inside<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Reading 
         Reading::Segment(segment) => Ok(segment),
         Reading::Tunnel(..) => unreachable!("only one tunnel is looked into"),
     };
-    let network = inner_network(&inner.bytes, kind);
+    let network = inner_network(&inner.bytes);
     let mut around = Outer {
         alike: alike(&frame.bytes()[..base + network], &outer),
         has_checksum: outer.checksum != 0,
@@ -78,33 +78,29 @@ fn is_tunnel(port: u16) -> bool {
     port == GENEVE || VXLAN.contains(&port)
 }
 
-/// The length of the tunnel's header, what follows it, and the tunnel's port and network. `None` if it is odd.
-fn header(outer: &Segment) -> Option<(usize, LinkKind, (u16, u32))> {
+/// The length of the tunnel's header, and the tunnel's port and network. `None` if it is odd, or no Ethernet follows.
+fn header(outer: &Segment) -> Option<(usize, (u16, u32))> {
     let bytes = outer.payload.get(..8)?;
     let network = u32::from_be_bytes([0, bytes[4], bytes[5], bytes[6]]);
     if outer.odd_extensions {
         return None;
     }
     if outer.ports.1 != GENEVE {
-        return (bytes[0] == 8).then_some((8, LinkKind::Ethernet, (VXLAN[0], network)));
+        return (bytes[0] == 8).then_some((8, (VXLAN[0], network)));
     }
     let length = 8 + usize::from(bytes[0] % 64) * 4;
-    let kind = match u16::from_be_bytes([bytes[2], bytes[3]]) {
-        0x6558 => LinkKind::Ethernet,
-        0x0800 | 0x86dd => LinkKind::RawIp,
-        _ => return None,
-    };
+    let is_ethernet = bytes[2..4] == [0x65, 0x58];
     let is_usual = bytes[0] < 64 && bytes[1] < 64 && length <= outer.payload.len();
-    is_usual.then_some((length, kind, (GENEVE, network)))
+    (is_ethernet && is_usual).then_some((length, (GENEVE, network)))
 }
 
 /// Where the IP header begins in an inner frame that was read.
-fn inner_network(bytes: &[u8], kind: LinkKind) -> usize {
+fn inner_network(bytes: &[u8]) -> usize {
     let mut at = 14;
     while at < 22 && matches!(bytes.get(at - 2..at), Some([0x81, 0x00] | [0x88, 0xa8])) {
         at += 4;
     }
-    if kind == LinkKind::RawIp { 0 } else { at }
+    at
 }
 
 fn inner_end(bytes: &[u8], at: usize) -> usize {

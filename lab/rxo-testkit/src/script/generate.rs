@@ -87,7 +87,7 @@ fn flow(number: u32, [.., seed]: [u8; SETUP_BYTES]) -> Flow {
     if has_udp && (number + u32::from(seed / 8)).is_multiple_of(2) {
         return flow.of_udp();
     }
-    let has_tunnels = matches!(seed % 16, 3 | 4 | 5 | 10 | 11);
+    let has_tunnels = matches!(seed % 16, 10..=14);
     let is_inside = has_tunnels && (number + u32::from(seed / 16)) % 3 != 2;
     if is_inside { flow.in_tunnel() } else { flow }
 }
@@ -123,7 +123,7 @@ pub(super) fn any_setup([policy, flows, hold, switches, seed]: [u8; 5]) -> Setup
         udp: [None, Some(true), Some(true), None, None, None, None, Some(false)]
             [usize::from(seed % 8)],
         // Now and then packets of tunnels come that are not looked into.
-        tunnels: matches!(seed % 16, 3 | 4 | 10 | 11).then_some(true),
+        tunnels: matches!(seed % 16, 10..=12 | 14).then_some(true),
         link: if switches & 7 == 7 { LinkKind::RawIp } else { LinkKind::Ethernet },
         trusts_checksums: switches & 0x18 == 0x18,
         form: forms[usize::from(switches >> 5) % 3],
