@@ -122,9 +122,11 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         form: ChecksumForm,
         merged: &mut [u8; MAX_HEADER_BYTES],
     ) {
-        let (held, version) = (self.held, around.version());
+        let held = self.held;
         let end = u32::from(held.header_bytes) + held.payload_bytes;
-        self.write_ip_at(merged, around.network, version, end - around.network as u32);
+        if let Some(ip) = field_mut::<20>(merged, around.network) {
+            around.write_ip(ip, self.first.bytes(), said(end - around.network as u32));
+        }
         let datagram_bytes = end - around.transport as u32;
         let Some(udp) = field_mut::<8>(merged, around.transport) else { return };
         [udp[4], udp[5]] = said(datagram_bytes).to_be_bytes();
@@ -189,20 +191,9 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
     #[inline(always)]
     fn write_ip(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
         let network = usize::from(self.held.at.network());
-        self.write_ip_at(merged, network, self.held.version, self.held.packet_bytes());
-    }
-
-    /// The same fields of the header at `network`, of a packet of `packet` bytes.
-    #[inline(always)]
-    fn write_ip_at(
-        &self,
-        merged: &mut [u8; MAX_HEADER_BYTES],
-        network: usize,
-        version: IpVersion,
-        packet: u32,
-    ) {
+        let packet = self.held.packet_bytes();
         let Some(ip) = field_mut::<20>(merged, network) else { return };
-        if version == IpVersion::V6 {
+        if self.held.version == IpVersion::V6 {
             [ip[4], ip[5]] = said(packet - 40).to_be_bytes();
             return;
         }

@@ -111,9 +111,18 @@ impl Around {
         })
     }
 
-    /// The version of the outer IP header.
-    pub(crate) const fn version(self) -> IpVersion {
-        if self.is_v6 { IpVersion::V6 } else { IpVersion::V4 }
+    /// Writes into the start of an outer IP header the length of the packet, and of IPv4 the identification of `first`
+    /// and the checksum.
+    pub(crate) fn write_ip(self, ip: &mut [u8; 20], first: &[u8], packet_bytes: u16) {
+        let Some(id) = self.id(first) else {
+            let payload_bytes = packet_bytes.saturating_sub(V6_BYTES.into());
+            [ip[4], ip[5]] = payload_bytes.to_be_bytes();
+            return;
+        };
+        [ip[2], ip[3]] = packet_bytes.to_be_bytes();
+        [ip[4], ip[5]] = id.to_be_bytes();
+        [ip[10], ip[11]] = [0, 0];
+        [ip[10], ip[11]] = Sum::of(ip).checksum().to_be_bytes();
     }
 
     /// The outer IPv4 identification; `None` for IPv6.
