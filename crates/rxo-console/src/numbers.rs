@@ -31,15 +31,12 @@ pub fn rounded(value: f64, digits: i32) -> f64 {
     (value * scale).round() / scale
 }
 
-/// Reads `50us`, `250ms`, `1s`, `1.5s` or `2` (seconds).
+/// Reads `50us`, `250ms`, `1s`, `1.5s`, `2` (seconds), `10m` or `10min`.
 pub fn parse_time(text: &str) -> Option<Duration> {
-    let (number, unit_s) = if let Some(number) = text.strip_suffix("ms") {
-        (number, 1e-3)
-    } else if let Some(number) = text.strip_suffix("us") {
-        (number, 1e-6)
-    } else {
-        (text.strip_suffix('s').unwrap_or(text), 1.0)
-    };
+    // A unit that ends like another stands before it.
+    let units = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0), ("min", 60.0), ("m", 60.0)];
+    let with_unit = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
+    let (number, unit_s) = with_unit.unwrap_or((text, 1.0));
     let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let value: f64 = number.parse().ok().filter(|_| plain)?;
     Duration::try_from_secs_f64(value * unit_s).ok()
@@ -76,11 +73,24 @@ mod tests {
     #[test]
     fn times_are_read_with_their_unit() {
         let rows = [("1s", 1_000), ("250ms", 250), ("1.5s", 1_500), ("2", 2_000), ("0s", 0)];
-        for (text, ms) in rows {
+        let minutes = [("1m", 60_000), ("10min", 600_000), ("0.5m", 30_000)];
+        for (text, ms) in rows.into_iter().chain(minutes) {
             assert_eq!(parse_time(text), Some(Duration::from_millis(ms)), "{text}");
         }
-        for text in ["", "s", "1m", "-1s", "1e3s", "inf", "NaN", "1..2s", "9999999999999999999999s"]
-        {
+        for text in [
+            "",
+            "s",
+            "m",
+            "1h",
+            "1mins",
+            "-1m",
+            "-1s",
+            "1e3s",
+            "inf",
+            "NaN",
+            "1..2s",
+            "9999999999999999999999s",
+        ] {
             assert_eq!(parse_time(text), None, "{text}");
         }
     }

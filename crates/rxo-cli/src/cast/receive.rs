@@ -163,8 +163,6 @@ impl Receiver<'_> {
     fn figures(&self, head: &Head, time: Duration, hash: &[u8], seen: &Statistics) -> Figures {
         let counters = self.host.counters().unwrap_or_default();
         let (sent, received) = (counters.sink.frames, counters.source.frames);
-        // Frames may be GSO frames, so the stream tells how many segments there were.
-        let segments = head.bytes as f64 / f64::from(seen.received_mss.max(1));
         Figures {
             name: head.name.clone(),
             bytes: head.bytes,
@@ -176,7 +174,7 @@ impl Receiver<'_> {
             group_refused: seen.group.refused,
             frames_received: received,
             frames_sent: sent,
-            acks_a_segment: rounded(ratio(sent as f64, segments), 3),
+            acks_a_segment: acks_a_segment(sent, head.bytes, seen.received_mss),
             fast_path: FastTotals::of(&counters.fast),
         }
     }
@@ -198,7 +196,7 @@ struct Figures {
     group_refused: u32,
     frames_received: u64,
     frames_sent: u64,
-    /// Frames sent for each full segment of the file; handshake and reports count as well.
+    /// Frames sent for each segment of the file, the last of which may be short; handshake and reports count as well.
     acks_a_segment: f64,
     /// What the fast path did, if it was on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -220,6 +218,13 @@ impl Figures {
             fast_path.unwrap_or_default()
         )
     }
+}
+
+/// Frames sent for each segment of a file. Frames that came may be GSO frames, so the stream tells how many segments
+/// there were.
+fn acks_a_segment(sent: u64, file_bytes: u64, segment_bytes: u32) -> f64 {
+    let segments = file_bytes.div_ceil(segment_bytes.max(1).into());
+    rounded(ratio(sent as f64, segments as f64), 3)
 }
 
 /// Reads from the connection, however long the sender pauses.
@@ -256,4 +261,18 @@ fn named_by_sender(name: &str) -> Result<PathBuf> {
         );
     }
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_shorter_than_a_segment_is_a_segment() {
+        let rows = [(3, 1, 3.0), (3, 1_460, 3.0), (3, 1_461, 1.5), (5, 14_600, 0.5), (3, 0, 0.0)];
+        for (sent, bytes, each) in rows {
+            let seen = acks_a_segment(sent, bytes, 1_460);
+            assert!((seen - each).abs() < 1e-9, "{bytes} bytes: {seen}");
+        }
+    }
 }
