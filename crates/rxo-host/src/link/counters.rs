@@ -23,6 +23,8 @@ pub struct LinkCounters {
     pub group_reports: u64,
     /// Echo requests that were answered.
     pub echoes: u64,
+    /// Datagrams to a port of this host that were answered: all are closed.
+    pub closed_ports: u64,
     /// Requests and answers that were not sent: rate limit, or queue full.
     pub held_back: u64,
     /// ICMP errors about segments of this host.

@@ -35,6 +35,7 @@ impl Link {
                 let query = igmp::query(packet::message(&ip, frame.bytes()));
                 query.map(|query| self.hear_query(&query, true, now))
             }
+            Packet::Datagram(ip) => self.refuse_datagram(&ip, frame.bytes(), now),
             Packet::Other => None,
         };
         heard.unwrap_or_else(|| {
@@ -51,7 +52,7 @@ impl Link {
                 packet::message(&ip, frame.bytes()),
                 [ECHO_REQUEST_V4 | ECHO_REQUEST_V6, ..]
             ),
-            Packet::Segment(_) | Packet::Igmp(_) | Packet::Other => false,
+            Packet::Segment(_) | Packet::Igmp(_) | Packet::Datagram(_) | Packet::Other => false,
         }
     }
 
@@ -169,7 +170,7 @@ impl Link {
     }
 
     /// The Ethernet address of the sender; zeros on other links.
-    fn sender_mac(&self, bytes: &[u8]) -> Option<Mac> {
+    pub(super) fn sender_mac(&self, bytes: &[u8]) -> Option<Mac> {
         match self.kind {
             LinkKind::RawIp => Some([0; 6]),
             LinkKind::Ethernet => bytes.get(6..)?.first_chunk().copied(),
@@ -310,4 +311,4 @@ const ECHO_REQUEST_V4: u8 = 8;
 const ECHO_REQUEST_V6: u8 = 128;
 const ECHO_REPLY_V4: u8 = 0;
 const ECHO_REPLY_V6: u8 = 129;
-const HOP_LIMIT: u8 = 64;
+pub(super) const HOP_LIMIT: u8 = 64;

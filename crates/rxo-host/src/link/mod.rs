@@ -12,6 +12,7 @@
 //! * `gate.rs`: whether a delivery is for this host at all, TCP included.
 //! * `path.rs`: errors about segments, for TCP to judge.
 //! * `packet.rs`, `hears.rs`: what a frame carries, and what to do with it.
+//! * `closed.rs`: the answer to a datagram.
 //!
 //! * `probe.rs`: whether another station has one of our addresses.
 //!
@@ -21,6 +22,7 @@
 mod allowance;
 mod arp;
 mod cidr;
+mod closed;
 mod counters;
 mod discovery;
 mod frames;
@@ -180,6 +182,7 @@ pub struct Link {
     may_ask: Allowance,
     may_answer: Allowance,
     may_echo: Allowance,
+    may_refuse: Allowance,
     may_defend: Allowance,
     probing: Option<Probing>,
     conflict: Option<Conflict>,
@@ -217,6 +220,7 @@ impl Link {
             may_ask: Allowance::new(ASK_AT_ONCE, ASK_EACH_SECOND),
             may_answer: Allowance::new(ANSWER_AT_ONCE, ANSWER_EACH_SECOND),
             may_echo: Allowance::new(ECHO_AT_ONCE, ECHO_EACH_SECOND),
+            may_refuse: Allowance::new(REFUSE_AT_ONCE, REFUSE_EACH_SECOND),
             may_defend: Allowance::new(1, 1),
             probing: None,
             conflict: None,
@@ -415,3 +419,6 @@ const ANSWER_EACH_SECOND: u32 = 1_000;
 /// RFC 1812, section 4.3.2.8, asks for a limit and leaves its size open.
 const ECHO_AT_ONCE: u32 = 100;
 const ECHO_EACH_SECOND: u32 = 1_000;
+/// Errors are fewer, because datagrams are often sent without care for an answer.
+const REFUSE_AT_ONCE: u32 = 20;
+const REFUSE_EACH_SECOND: u32 = 100;

@@ -3,7 +3,9 @@
 //! Separate so that the gate stands before every kind of packet alike.
 
 use rxo_frame::{Frame, LinkKind};
-use rxo_wire::checksum::{Sum, Summer, pseudo_header, verify_ip_header, verify_tcp};
+use rxo_wire::checksum::{
+    Sum, Summer, pseudo_header, verify_ip_header, verify_tcp, verify_transport,
+};
 use rxo_wire::tcp::CHECKSUM_AT;
 use rxo_wire::{
     ETHERNET_HEADER_BYTES, FlowKey, IpVersion, Offsets, PROTOCOL_ICMP, PROTOCOL_ICMPV6,
@@ -26,6 +28,8 @@ pub(super) enum Packet {
     Icmp(Parsed, Meant),
     /// An IGMP message.
     Igmp(Parsed),
+    /// A UDP datagram.
+    Datagram(Parsed),
     /// An ARP packet.
     Arp(Arp),
     /// Anything that this host does not understand.
@@ -48,6 +52,7 @@ impl Packet {
     fn of_ip(ip: Parsed, bytes: &[u8]) -> Self {
         match (ip.transport, ip.ip.version, message(&ip, bytes)) {
             (Transport::Tcp(_), ..) => Self::Segment(ip),
+            (Transport::Udp(_), ..) => Self::Datagram(ip),
             (Transport::Other(PROTOCOL_ICMP), IpVersion::V4, _) => Self::Icmp(ip, Meant::OneHost),
             (Transport::Other(PROTOCOL_IGMP), IpVersion::V4, _) => Self::Igmp(ip),
             (Transport::Other(PROTOCOL_ICMPV6), IpVersion::V6, [kind, ..]) => {
@@ -63,6 +68,7 @@ impl Packet {
             Self::Segment(ip) => Some((&ip.key, Meant::Connection)),
             Self::Icmp(ip, meant) => Some((&ip.key, *meant)),
             Self::Igmp(ip) => Some((&ip.key, Meant::Neighbours)),
+            Self::Datagram(ip) => Some((&ip.key, Meant::OneHost)),
             Self::Arp(_) | Self::Other => None,
         }
     }
@@ -80,10 +86,18 @@ impl Packet {
                 };
                 ip.ip.checksum_ok && (pseudo + summer.sum(message)).is_valid()
             }
+            Self::Datagram(ip) => {
+                let is_trusted =
+                    frame.checksum.vouches_for(ip.at.transport as usize, UDP_CHECKSUM_AT);
+                ip.ip.checksum_ok && (is_trusted || verify_transport(ip, bytes, summer))
+            }
             Self::Arp(_) | Self::Other => true,
         }
     }
 }
+
+/// The offset of the checksum in a UDP header.
+const UDP_CHECKSUM_AT: u16 = 6;
 
 /// Whether the checksums are right of the segment in `frame` whose headers are at `at` and whose flow is
 /// `key`. That of TCP is computed unless the device vouches for it.

@@ -1,5 +1,6 @@
 //! The link as stories: frames by hand, answers read by hand, virtual time.
 
+mod closed;
 mod errors;
 mod groups;
 mod harness;

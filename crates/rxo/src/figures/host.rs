@@ -108,6 +108,7 @@ fn of_link(of: &LinkCounters) -> BTreeMap<&'static str, u64> {
         ("answers", of.answers),
         ("neighbours_refused", of.neighbours_refused),
         ("echoes", of.echoes),
+        ("closed_ports", of.closed_ports),
         ("held_back", of.held_back),
         ("path_errors", of.path_errors),
         ("ignored", of.ignored),

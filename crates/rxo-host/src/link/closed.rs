@@ -1,0 +1,51 @@
+//! Answers to datagrams: this host has no UDP, so every port is closed.
+//!
+//! Separate from what else is heard because the answer quotes the packet. Without it a client waits for its own time to
+//! be over, and an application that tries QUIC first is slow to try TCP.
+
+use std::net::IpAddr;
+
+use rxo_frame::{Instant, LinkKind};
+use rxo_wire::{IpVersion, Parsed};
+
+use super::frames::Envelope;
+use super::hears::HOP_LIMIT;
+use super::{Heard, Link};
+
+impl Link {
+    /// Answers a datagram for this host with "port unreachable" (RFC 1122, section 4.1.3.1; RFC 4443, section 3.1). The
+    /// gate has refused what must have no answer: groups and broadcasts, sources that are none (RFC 1122, section 3.2.2).
+    pub(super) fn refuse_datagram(
+        &mut self,
+        ip: &Parsed,
+        bytes: &[u8],
+        now: Instant,
+    ) -> Option<Heard> {
+        let from = self.sender_mac(bytes)?;
+        let quoted = bytes.get(ip.at.network as usize..ip.at.end as usize)?;
+        let ([kind, code], most) = match ip.ip.version {
+            IpVersion::V4 => (UNREACHABLE_V4, MOST_V4),
+            IpVersion::V6 => (UNREACHABLE_V6, MOST_V6),
+        };
+        if !self.may_refuse.take(now) {
+            self.counters.held_back += 1;
+            return Some(Heard::Nothing);
+        }
+        let quoted = &quoted[..quoted.len().min(most)];
+        let message = [&[kind, code, 0, 0, 0, 0, 0, 0], quoted].concat();
+        let macs = (self.kind == LinkKind::Ethernet).then_some((self.mac, from));
+        let envelope = Envelope { macs, hop_limit: HOP_LIMIT, traffic_class: 0 };
+        let (to, ours): (IpAddr, IpAddr) = (ip.key.source(), ip.key.destination());
+        self.push(envelope.icmp(ours, to, &message));
+        self.counters.closed_ports += 1;
+        Some(Heard::Nothing)
+    }
+}
+
+/// Type and code of "port unreachable".
+const UNREACHABLE_V4: [u8; 2] = [3, 3];
+const UNREACHABLE_V6: [u8; 2] = [1, 4];
+/// What is quoted at most, so that the answer has at most 576 bytes (RFC 1812, section 4.3.2.3), or 1,280 (RFC 4443,
+/// section 2.4 (c)).
+const MOST_V4: usize = 576 - 20 - 8;
+const MOST_V6: usize = 1_280 - 40 - 8;
