@@ -8,7 +8,7 @@ use rxo_testkit::{Packet, Random, seg, udp};
 
 pub(crate) use crate::cut_difference::{Difference, compare};
 use crate::cut_difference::{ip_bytes, place_of_checksum};
-use crate::gro::{Delivered, Rxo, reading, without_unsaid};
+use crate::gro::{Delivered, Rxo, reading, with_one_zero, without_unsaid};
 use crate::gro_difference::has_wrong_seed;
 use crate::whole::{Whole, network_at};
 use crate::world::Kernel;
@@ -118,6 +118,7 @@ fn id(frame: &[u8]) -> &[u8] {
 }
 
 fn without_lost(frame: Vec<u8>, losses: &[Loss]) -> Vec<u8> {
+    let frame = with_one_zero(frame);
     let mut frame =
         if losses.contains(&Loss::FixedId) { without_unsaid(frame, &[]) } else { frame };
     if losses.contains(&Loss::TrustedChecksum) {

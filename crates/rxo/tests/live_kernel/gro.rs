@@ -8,7 +8,7 @@ use rxo_coalesce::{CeRule, Config, Engine, Policy, UdpRule};
 use rxo_frame::{Gather, Instant, LinkKind};
 use rxo_testkit::naive::{Reading, read, resegment};
 use rxo_testkit::seg;
-use rxo_wire::{FlowKey, IpVersion, parse};
+use rxo_wire::{FlowKey, IpVersion, Parsed, Transport, parse};
 
 use crate::burst;
 pub(crate) use crate::gro_difference::Difference;
@@ -201,7 +201,19 @@ fn frames<'w>(
             Err(why) => vec![Err(why)],
         },
     });
-    cut.map(|frame| frame.map(&said)).collect()
+    cut.map(|frame| frame.map(|frame| said(with_one_zero(frame)))).collect()
+}
+
+/// The frame with 0 for a TCP checksum of 0xffff, which is the other zero of its arithmetic: a kernel writes one where it
+/// completes a checksum, the other where it segments.
+pub(crate) fn with_one_zero(mut frame: Vec<u8>) -> Vec<u8> {
+    if let Ok(Parsed { transport: Transport::Tcp(_), at, .. }) = parse(&frame)
+        && let Some(field) = frame.get_mut(at.transport as usize + 16..at.transport as usize + 18)
+        && field == [0xff; 2]
+    {
+        field.fill(0);
+    }
+    frame
 }
 
 /// The frame without its IPv4 ID, because a virtio-net header cannot say that it stays, and without an urgent pointer
