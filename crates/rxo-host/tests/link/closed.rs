@@ -1,5 +1,7 @@
 //! Datagrams: every port is closed (RFC 1122, section 4.1.3.1; RFC 4443, section 3.1).
 
+use std::net::Ipv6Addr;
+
 use crate::peer::*;
 
 /// A datagram for port 443 without a checksum, which IPv4 allows.
@@ -12,9 +14,8 @@ fn datagram(to: &str, payload: &[u8]) -> Vec<u8> {
 fn datagram6(payload: &[u8]) -> Vec<u8> {
     let length = (8 + payload.len() as u16).to_be_bytes();
     let mut udp = [&[0x30, 0x39, 1, 187][..], &length, &[0, 0], payload].concat();
-    let v6 = |text: &str| text.parse::<std::net::Ipv6Addr>().unwrap().octets();
-    let pseudo =
-        [&v6("fd00::9")[..], &v6("fd00::2"), &[0, 0], &length, &[0, 0, 0, 17], &udp].concat();
+    let [from, to] = [9, 2].map(|host| Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host).octets());
+    let pseudo = [&from[..], &to, &[0, 0], &length, &[0, 0, 0, 17], &udp].concat();
     let sum = checksum(&pseudo);
     udp[6..8].copy_from_slice(&sum);
     ipv6(17, 64, "fd00::9", "fd00::2", &udp)
