@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Error, Result};
 use clap::error::ErrorKind;
 use rxo_console::fault::UsageError;
+use rxo_console::log::{self, Level};
 use rxo_console::output;
 use rxo_device::DeviceError;
 use rxo_testbed::LabError;
@@ -34,6 +35,12 @@ pub(crate) fn as_ended(code: Option<i32>) -> Result<()> {
 
 /// Ends the process after a command.
 pub fn of_result(result: Result<()>) -> ExitCode {
+    let code = report(result);
+    log::finish();
+    code
+}
+
+fn report(result: Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     if let Some(SaidError(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
@@ -42,7 +49,7 @@ pub fn of_result(result: Result<()>) -> ExitCode {
     if error.chain().any(is_broken_pipe) {
         return ExitCode::SUCCESS;
     }
-    output::note(&one_line(&error));
+    log::say(Level::Error, &one_line(&error));
     ExitCode::from(code(&error))
 }
 

@@ -115,6 +115,11 @@ impl HostPlan {
         self.limits.memory_bytes / IDLE_CONNECTION_BYTES
     }
 
+    /// The device.
+    pub(crate) const fn nic(&self) -> &DeviceName {
+        &self.nic
+    }
+
     /// The host's addresses.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.addresses.iter().map(IpCidr::address)

@@ -15,7 +15,7 @@ use signal_hook::{flag, low_level};
 /// If the signals cannot be caught.
 pub(crate) fn on_request() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in SIGNALS {
+    for signal in signals() {
         // In this order: the first time finds the flag not set yet.
         flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
             .and_then(|_| flag::register(signal, Arc::clone(&stop)))
@@ -31,7 +31,7 @@ pub(crate) fn on_request() -> Result<Arc<AtomicBool>> {
 /// If the system does not let us know.
 pub(crate) fn on_any_request() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in SIGNALS {
+    for signal in signals() {
         flag::register(signal, Arc::clone(&stop))
             .with_context(|| format!("cannot wait for signal {signal}"))?;
     }
@@ -46,13 +46,39 @@ pub(crate) fn on_any_request() -> Result<Arc<AtomicBool>> {
 /// If the signals cannot be caught.
 pub(crate) fn requests() -> Result<UnixStream> {
     let (requests, sender) = UnixStream::pair()?;
-    for signal in SIGNALS {
+    for signal in signals() {
         low_level::pipe::register(signal, sender.try_clone()?)
             .with_context(|| format!("cannot wait for signal {signal}"))?;
     }
     Ok(requests)
 }
 
+/// The signals that ask for an end. Under `nohup` a closed terminal does not: SIGHUP is ignored from the beginning.
+fn signals() -> impl Iterator<Item = i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignores_hangup = ignores(&status, SIGHUP);
+    SIGNALS.into_iter().filter(move |&signal| signal != SIGHUP || !ignores_hangup)
+}
+
+/// Whether a process with this status ignores `signal`.
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
 /// A terminal sends some of them to all its processes. If Ctrl-\ were not among them, it would end both
 /// processes of a run, and neither could restore the interfaces.
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_that_is_ignored_is_found_in_the_status() {
+        let status = "Name:\trxo\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000004002\n";
+        assert!(ignores(status, SIGHUP));
+        assert!(!ignores(status, SIGINT) && !ignores("", SIGHUP));
+    }
+}

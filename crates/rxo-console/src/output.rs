@@ -5,9 +5,10 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde_json::{Map, Value};
+
+use crate::log::{self, Level};
 
 /// Prints text as it is, with a line end.
 ///
@@ -56,17 +57,7 @@ pub fn fields<'a>(values: impl Iterator<Item = (&'a str, String)>) -> Map<String
     values.map(|(name, text)| (name.to_owned(), value(text))).collect()
 }
 
-/// Prints one line on standard error, beside the result. Waits for a reader that pauses, but only for
-/// some seconds: the process must be able to end.
+/// Prints one line on standard error, beside the result: a [`log`](crate::log) line that the user should see.
 pub fn note(line: &str) {
-    let stderr = io::stderr();
-    let timeout = Timespec { tv_sec: PATIENCE_S, tv_nsec: 0 };
-    let ready = poll(&mut [PollFd::new(&stderr, PollFlags::OUT)], Some(&timeout));
-    if ready != Ok(0) {
-        // Standard error is closed: the result is valid all the same.
-        _ = writeln!(stderr.lock(), "rxo: {line}");
-    }
+    log::say(Level::Notice, line);
 }
-
-/// How long a note waits for its reader, in seconds.
-const PATIENCE_S: i64 = 5;

@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use rxo_console::log;
+use rxo_console::printer::Printer;
 
 use self::plan::Plan;
 use crate::control::{self, Interval, Refusal, Stats, host_process};
@@ -44,11 +46,21 @@ fn run(command: &'static str, plan: &Plan) -> Result<()> {
     let stats: Box<dyn Stats> = Box::new(Lines(Arc::clone(&plan.interval)));
     let process = host_process(command, endpoint.host(), Some(stats));
     let _served = control::serve(socket, process)?;
-    let watched = watch::until_done(plan, &endpoint)?;
+    log::begin(plan.log, &plan.endpoint.host.nic().to_string())?;
+    let skipped = if plan.json { show::skipped_json } else { show::skipped_text };
+    let printer = Printer::start(MOST_WAITING, skipped, endpoint.stop())?;
+    let watched = watch::until_done(plan, &endpoint, &printer)?;
     let outcome = endpoint.finish()?;
-    show::totals(plan, &watched.totals(&outcome))?;
-    watched.outcome()
+    printer.line(show::totals(plan, &watched.totals(&outcome))?);
+    let printed = printer.finish(PATIENCE);
+    watched.outcome()?;
+    printed
 }
+
+/// The most lines that wait for their reader.
+const MOST_WAITING: usize = 32;
+/// How long to wait at the end for a slow reader.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The lines of figures, which read the interval for each.
 struct Lines(Arc<Interval>);

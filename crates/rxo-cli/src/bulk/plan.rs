@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use rxo_console::log::Form;
 
 use crate::control::Interval;
 use crate::endpoint::EndpointPlan;
@@ -24,6 +25,8 @@ pub(super) struct Plan {
     pub(super) control: Option<PathBuf>,
     pub(super) hash: bool,
     pub(super) json: bool,
+    /// The form of the log.
+    pub(super) log: Form,
 }
 
 /// The work of each connection.
@@ -87,7 +90,8 @@ impl Plan {
         let interval = Arc::new(Interval::new(interval(&flags.interval)?));
         let control = flags.control.control.clone();
         let MeterFlags { hash, json, .. } = *flags;
-        Ok(Self { endpoint, work, connections, interval, control, hash, json })
+        let log = flags.log.log.into();
+        Ok(Self { endpoint, work, connections, interval, control, hash, json, log })
     }
 }
 

@@ -1,26 +1,37 @@
 //! Figures as lines of text, or as JSON.
 
 use anyhow::Result;
+use rxo_console::log;
 
 use super::figures::Figures;
 use super::plan::Plan;
 use crate::numbers::grouped;
 use crate::output;
 
-/// Prints the figures of one interval.
+/// The figures of one interval.
 ///
 /// # Errors
-/// If the reader of the output is gone.
-pub(super) fn interval(plan: &Plan, figures: &Figures) -> Result<()> {
-    if plan.json { output::json_line(figures) } else { output::text(&line(figures)) }
+/// If they have no form as JSON.
+pub(super) fn interval(plan: &Plan, figures: &Figures) -> Result<String> {
+    if plan.json { output::json(figures) } else { Ok(log::for_output(line(figures))) }
 }
 
-/// Prints the totals.
+/// The line for so many lines that were left out.
+pub(super) fn skipped_json(lines: u64) -> String {
+    format!("{{\"kind\":\"skipped\",\"intervals\":{lines}}}")
+}
+
+/// The same as text.
+pub(super) fn skipped_text(lines: u64) -> String {
+    format!("{lines} lines left out: nobody read them, or they could not be written")
+}
+
+/// The totals.
 ///
 /// # Errors
-/// If the reader of the output is gone.
-pub(super) fn totals(plan: &Plan, figures: &Figures) -> Result<()> {
-    if plan.json { output::json_line(figures) } else { output::text(&lines(figures)) }
+/// If they have no form as JSON.
+pub(super) fn totals(plan: &Plan, figures: &Figures) -> Result<String> {
+    if plan.json { output::json(figures) } else { Ok(log::for_output(lines(figures))) }
 }
 
 fn line(figures: &Figures) -> String {

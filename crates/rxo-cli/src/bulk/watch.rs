@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Error, Result};
 use hdrhistogram::Histogram;
 use rxo::live::host::Outcome;
+use rxo_console::printer::Printer;
 use rxo_host::TcpStream;
 
 use super::figures::{Ends, Figures, Frames, RoundTrips};
@@ -32,8 +33,8 @@ pub(super) struct Watched {
 /// Runs all sessions; returns when every connection has ended, or after a signal.
 ///
 /// # Errors
-/// If the reader of the output is gone. Failures of connections are in the result.
-pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint) -> Result<Watched> {
+/// If no thread can be started. Failures of connections are in the result.
+pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint, printer: &Printer) -> Result<Watched> {
     let meter = Arc::new(Meter::default());
     let listening = endpoint.listen()?;
     thread::scope(|scope| {
@@ -64,7 +65,7 @@ pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint) -> Result<Watched> {
                 });
             }
         }
-        watch(plan, endpoint, &meter, &hear)
+        watch((plan, printer), endpoint, &meter, &hear)
     })
 }
 
@@ -85,7 +86,7 @@ fn start<'scope, 'env: 'scope>(
 }
 
 fn watch(
-    plan: &Plan,
+    (plan, printer): (&Plan, &Printer),
     endpoint: &Endpoint,
     meter: &Meter,
     hear: &Receiver<Result<Done>>,
@@ -99,7 +100,7 @@ fn watch(
             Ok(Err(error)) => failures.push(error),
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
-                tick(plan, meter, &mut last)?;
+                tick((plan, printer), meter, &mut last)?;
                 continue;
             }
         }
@@ -111,7 +112,11 @@ fn watch(
 }
 
 /// Shows a line if an interval has passed.
-fn tick(plan: &Plan, meter: &Meter, last: &mut Option<Reading>) -> Result<()> {
+fn tick(
+    (plan, printer): (&Plan, &Printer),
+    meter: &Meter,
+    last: &mut Option<Reading>,
+) -> Result<()> {
     let (Some(interval), Some(begun)) = (plan.interval.get(), meter.begun()) else {
         return Ok(());
     };
@@ -121,7 +126,8 @@ fn tick(plan: &Plan, meter: &Meter, last: &mut Option<Reading>) -> Result<()> {
     }
     let now = meter.read();
     *last = Some(now);
-    show::interval(plan, &Figures::between("interval", &begun, &from, &now))
+    printer.offer(show::interval(plan, &Figures::between("interval", &begun, &from, &now))?);
+    Ok(())
 }
 
 impl Watched {

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Error, Result, anyhow, bail};
 use rxo::live::host::{self, RunningHost, cast_receiver};
 use rxo::tcp::Statistics;
+use rxo_console::log::{self, Form};
 use rxo_console::output_file::OutputFile;
 use rxo_driver::wait;
 use rxo_host::TcpStream;
@@ -35,6 +36,7 @@ pub(crate) fn command(flags: &CastReceiveFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let stop = stop::on_request()?;
     let host = plan.host.start_with(cast_receiver)?;
+    log::begin(Form::Plain, &plan.host.nic().to_string())?;
     let receiver = Receiver { plan: &plan, host: &host, stop: Arc::clone(&stop) };
     let stream = receiver.connect()?;
     let outcome = receiver.receive(&stream);

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use rxo::live::host::RunningHost;
+use rxo_console::log::{self, Form};
+use rxo_console::printer::Printer;
 use rxo_host::{Cast, CastConfig, CastEvent, CastProgress, SharedBytes};
 use serde::Serialize;
 
@@ -28,6 +30,7 @@ pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
     plan.is_for(outgoing.bytes);
     let stop = stop::on_request()?;
     let host = plan.host.start_with(|config| plan.configure(config))?;
+    log::begin(Form::Plain, &plan.host.nic().to_string())?;
     let cast = host.handle().cast(plan.config)?;
     let mut sender = Sender {
         plan: &plan,
@@ -37,12 +40,15 @@ pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
         stop: Arc::clone(&stop),
         rest: SharedBytes::default(),
         tally: Tally::default(),
+        printer: Printer::start(MOST_WAITING, skipped, Arc::clone(&stop))?,
     };
     let outcome = sender.run();
+    let printed = sender.printer.finish(PATIENCE);
     drop(sender);
     let ended = finish(host, &stop);
     outcome?;
-    ended
+    ended?;
+    printed
 }
 
 struct Sender<'a> {
@@ -54,6 +60,7 @@ struct Sender<'a> {
     /// Of the last piece, what there was no room for.
     rest: SharedBytes,
     tally: Tally,
+    printer: Printer,
 }
 
 /// A receiver that has ended.
@@ -89,6 +96,10 @@ struct Total {
     /// What the fast path did, if it was on.
     #[serde(skip_serializing_if = "Option::is_none")]
     fast_path: Option<FastTotals>,
+}
+
+fn skipped(lines: u64) -> String {
+    format!("{lines} lines left out: nobody read them, or they could not be written")
 }
 
 impl Sender<'_> {
@@ -197,14 +208,16 @@ impl Sender<'_> {
 
     fn say(&self, line: &Line) -> Result<()> {
         if self.plan.json {
-            return output::json_line(line);
+            self.printer.line(output::json(line)?);
+            return Ok(());
         }
         let Line { receiver, outcome, bytes, repaired_bytes, seconds } = line;
-        output::text(&format!(
+        self.printer.line(format!(
             "{receiver}: {outcome}; {} bytes in {seconds:.3} s, {} of them again",
             grouped(*bytes),
             grouped(*repaired_bytes)
-        ))
+        ));
+        Ok(())
     }
 
     /// All receivers in one line of a terminal.
@@ -249,7 +262,9 @@ impl Sender<'_> {
     }
 
     fn say_total(&self, total: &Total) -> Result<()> {
-        if self.plan.json { output::json_line(total) } else { output::text(&total.text()) }
+        let json = self.plan.json;
+        self.printer.line(if json { output::json(total)? } else { total.text() });
+        Ok(())
     }
 
     fn total(&self, time: Duration, carried: Carried) -> Result<()> {
@@ -331,6 +346,10 @@ impl Total {
     }
 }
 
+/// Each receiver has one line: enough for many that end at once.
+const MOST_WAITING: usize = 4_096;
+/// How long to wait at the end for a slow reader.
+const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
 /// While there is more to send than there is room for.
 const SHORT: Duration = Duration::from_millis(1);

@@ -49,6 +49,11 @@ impl Endpoint {
         self.was_asked() || !self.host.is_running()
     }
 
+    /// The flag that asks for an end.
+    pub(crate) fn stop(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
     /// Whether a signal has come.
     pub(crate) fn was_asked(&self) -> bool {
         self.stop.load(Ordering::Relaxed)

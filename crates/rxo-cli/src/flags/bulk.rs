@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{ControlFlags, EndpointFlags};
+use super::{ControlFlags, EndpointFlags, LogFlags};
 
 /// What both commands measure and show.
 #[derive(Args, Clone, Debug)]
@@ -21,6 +21,9 @@ pub(crate) struct MeterFlags {
 
     #[command(flatten)]
     pub(crate) control: ControlFlags,
+
+    #[command(flatten)]
+    pub(crate) log: LogFlags,
 
     /// Print JSON, one value a line.
     #[arg(long)]

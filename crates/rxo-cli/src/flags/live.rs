@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{ControlFlags, CopyingFlags};
+use super::{ControlFlags, CopyingFlags, LogFlags};
 
 /// What happens to frames on their way, beside coalescing: of `rxo run` and `rxo guest`.
 #[derive(Args, Debug)]
@@ -29,6 +29,9 @@ pub(crate) struct LiveFlags {
 
     #[command(flatten)]
     pub(crate) control: ControlFlags,
+
+    #[command(flatten)]
+    pub(crate) log: LogFlags,
 
     /// Print JSON, one value a line.
     #[arg(long)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{ControlFlags, HostFlags};
+use super::{ControlFlags, HostFlags, LogFlags};
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServeFlags {
@@ -40,6 +40,9 @@ pub(crate) struct ServeFlags {
 
     #[command(flatten)]
     pub(crate) control: ControlFlags,
+
+    #[command(flatten)]
+    pub(crate) log: LogFlags,
 
     /// Print JSON, one value a line: first the addresses, then each request.
     #[arg(long)]

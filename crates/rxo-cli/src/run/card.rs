@@ -60,6 +60,7 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
         confirm: None,
         control: flags.live.control.control.clone(),
         json: flags.live.json,
+        log: flags.live.log.log.into(),
     })
 }
 

@@ -220,6 +220,7 @@ mod tests {
             tap: None,
             impair: [None, None],
             take_over: false,
+            log: rxo_console::log::Form::Text,
             wait_for_nic: false,
             isolates: true,
             confirm: None,

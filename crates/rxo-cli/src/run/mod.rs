@@ -18,6 +18,7 @@ mod session;
 mod survey;
 
 use anyhow::{Context, Result};
+use rxo_console::log;
 use rxo_driver::custody::{self, Control, Custody, Keeper};
 use rxo_driver::guard::{self, Side};
 use rxo_driver::{DeviceName, Interface, Listener, Origin, SocketFile};
@@ -76,9 +77,11 @@ fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
         };
     }
     custody.isolate()?;
+    let nic = plan.nic.to_string();
     // The process still has one thread, so the fork leaves no lock held in the child.
     match guard::split().context("cannot start a second process")? {
         Side::Keeper(worker) => {
+            log::begin(plan.log, &nic)?;
             let socket = control.map(Listener::leave);
             let mut keeper = Keeper::new(custody, worker, stop::requests()?)?;
             if let Some(time) = plan.confirm {
@@ -90,6 +93,7 @@ fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
             exit::as_ended(kept?)
         }
         Side::Worker(channel) => {
+            log::begin(plan.log, &nic)?;
             let stop = stop::on_any_request()?;
             let mut keeper = Control::start(channel, custody, std::sync::Arc::clone(&stop))?;
             Session { plan, survey, configuration }.work(&mut keeper, control, &stop)

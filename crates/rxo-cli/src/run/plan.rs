@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rxo_coalesce::{Hold, Policy};
+use rxo_console::log::Form;
 use rxo_device::middleware::{BadImpairment, ImpairmentSettings};
 use rxo_driver::custody::Claim;
 use rxo_driver::{DeviceName, Origin};
@@ -57,6 +58,8 @@ pub(super) struct Plan {
     /// The socket on which the run is asked.
     pub(super) control: Option<PathBuf>,
     pub(super) json: bool,
+    /// The form of the log.
+    pub(super) log: Form,
 }
 
 impl Plan {
@@ -92,6 +95,7 @@ impl Plan {
             confirm: None,
             control: flags.live.control.control.clone(),
             json: flags.live.json,
+            log: flags.live.log.log.into(),
         })
     }
 
@@ -156,6 +160,7 @@ impl Plan {
             confirm: flags.confirm.as_deref().map(confirm).transpose()?,
             control: flags.live.control.control.clone(),
             json: flags.live.json,
+            log: flags.live.log.log.into(),
         })
     }
 }

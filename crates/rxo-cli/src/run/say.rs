@@ -1,13 +1,14 @@
 //! The output of a run: lines of text or JSON, printed by a thread, so that the worker never waits.
 //!
-//! The kinds of JSON lines are `configuration`, `interval`, `notice`, `skipped` and `totals`.
+//! A line of JSON has the time, the level and the nic beside what it says, as lines of the [`log`] have. The kinds of JSON lines are `configuration`, `interval`, `notice`, `skipped` and `totals`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use rxo::figures::{Figures, Readings};
+use rxo_console::log::{self, Level};
 use rxo_console::printer::Printer;
 use serde::Serialize;
 
@@ -20,6 +21,7 @@ use crate::output;
 pub(super) struct Sayer {
     printer: Printer,
     form: Form,
+    nic: String,
     /// The sum of the parts that have ended.
     before: Readings,
     /// The names of the guests.
@@ -44,6 +46,18 @@ struct Notice<'a> {
     text: &'a str,
 }
 
+/// What every line has beside what it says.
+#[derive(Serialize)]
+struct Stamped<'a, T> {
+    #[serde(flatten)]
+    line: &'a T,
+    time: String,
+    level: Level,
+    /// The configuration has the nic by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nic: Option<&'a str>,
+}
+
 /// Intervals that were left out because the reader was too slow.
 #[derive(Serialize)]
 struct Skipped {
@@ -52,14 +66,18 @@ struct Skipped {
 }
 
 impl Sayer {
-    /// Starts the printing thread. It sets `stop` when the reader is gone.
+    /// Starts the printing thread. It sets `stop` when the terminal is closed in whose foreground the run stands.
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub(super) fn start(form: Form, guests: Vec<String>, stop: Arc<AtomicBool>) -> Result<Self> {
+    pub(super) fn start(
+        form: Form,
+        (nic, guests): (String, Vec<String>),
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self> {
         let skipped = if form == Form::Json { skipped_json } else { skipped_text };
         let printer = Printer::start(MOST_WAITING, skipped, stop)?;
-        Ok(Self { printer, form, before: Readings::default(), guests })
+        Ok(Self { printer, form, nic, before: Readings::default(), guests })
     }
 
     /// Prints the first line: everything is at work.
@@ -68,7 +86,11 @@ impl Sayer {
     /// If it cannot be written as JSON.
     pub(super) fn configuration(&self, configuration: &Configuration) -> Result<()> {
         let is_json = self.form == Form::Json;
-        let line = if is_json { output::json(configuration)? } else { configuration.line() };
+        let line = if is_json {
+            stamped(configuration, Level::Info, None)?
+        } else {
+            log::for_output(configuration.line())
+        };
         self.printer.line(line);
         Ok(())
     }
@@ -87,11 +109,12 @@ impl Sayer {
     /// Prints a notice on standard error and, with JSON, also as a line of standard output.
     pub(super) fn notice(&self, text: String) {
         if self.form == Form::Json
-            && let Ok(line) = output::json(&Notice { kind: "notice", text: &text })
+            && let Ok(line) =
+                stamped(&Notice { kind: "notice", text: &text }, Level::Notice, Some(&self.nic))
         {
             self.printer.line(line);
         }
-        self.printer.note(text);
+        log::say(Level::Notice, &text);
     }
 
     /// Adds a part that has ended to the totals.
@@ -102,7 +125,7 @@ impl Sayer {
     /// Prints the totals of all parts as the last line, `last` included. Waits at most `patience` until all is printed.
     ///
     /// # Errors
-    /// If the reader of the output is gone, or too slow.
+    /// If the reader of the output is too slow, or the last lines cannot be written.
     pub(super) fn totals(self, last: &Readings, patience: Duration) -> Result<()> {
         let totals = Figures::totals(&self.before.plus(last), &self.guests);
         self.printer.line(self.rendered(&totals)?);
@@ -111,11 +134,16 @@ impl Sayer {
 
     fn rendered(&self, figures: &Figures) -> Result<String> {
         match self.form {
-            Form::Json => output::json(figures),
-            Form::Run => Ok(figures.text()),
-            Form::Card => Ok(figures.card_text()),
+            Form::Json => stamped(figures, Level::Info, Some(&self.nic)),
+            Form::Run => Ok(log::for_output(figures.text())),
+            Form::Card => Ok(log::for_output(figures.card_text())),
         }
     }
+}
+
+fn stamped(line: &impl Serialize, level: Level, nic: Option<&str>) -> Result<String> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    output::json(&Stamped { line, time: log::timestamp(since), level, nic })
 }
 
 fn skipped_json(intervals: u64) -> String {
@@ -124,7 +152,7 @@ fn skipped_json(intervals: u64) -> String {
 }
 
 fn skipped_text(intervals: u64) -> String {
-    format!("{intervals} lines left out: nobody read them")
+    format!("{intervals} lines left out: nobody read them, or they could not be written")
 }
 
 /// The most lines that wait. At the least time between two intervals they are some seconds.
@@ -137,6 +165,7 @@ mod tests {
     #[test]
     fn what_was_left_out_is_counted_in_either_form() {
         assert_eq!(skipped_json(3), r#"{"kind":"skipped","intervals":3}"#);
-        assert_eq!(skipped_text(3), "3 lines left out: nobody read them");
+        let text = "3 lines left out: nobody read them, or they could not be written";
+        assert_eq!(skipped_text(3), text);
     }
 }

@@ -141,7 +141,8 @@ impl Session {
     ) -> Result<Option<Ended>> {
         let Devices { mut nic, mut hosts } = devices;
         let names = self.plan.guests.iter().map(|guest| guest.name.clone()).collect();
-        let mut sayer = Sayer::start(self.form(), names, Arc::clone(stop))?;
+        let about = (self.plan.nic.to_string(), names);
+        let mut sayer = Sayer::start(self.form(), about, Arc::clone(stop))?;
         sayer.configuration(&self.configuration)?;
         loop {
             nic.source.discard_before(closed_at);

@@ -51,7 +51,7 @@ pub(super) fn skipped_json(requests: u64) -> String {
 
 /// The same as text.
 pub(super) fn skipped_text(requests: u64) -> String {
-    format!("{requests} requests left out: nobody read their lines")
+    format!("{requests} requests left out: nobody read their lines, or they could not be written")
 }
 
 #[cfg(test)]

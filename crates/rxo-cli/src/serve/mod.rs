@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rxo_console::log;
 use rxo_console::printer::Printer;
 use rxo_host::HostCounters;
 use rxo_serve::Exchange;
@@ -48,19 +49,21 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     let mut work = Loop::new(&plan, root, listeners)?;
     allow_files(plan.clients);
     let _served = control::serve(socket, host_process("rxo serve", &host, None))?;
+    log::begin(plan.log, &plan.host.nic().to_string())?;
     plan.memory_note().iter().for_each(|note| output::note(note));
-    announce(&plan)?;
     let skipped = if plan.json { access::skipped_json } else { access::skipped_text };
     let printer = Printer::start(MOST_LINES_WAITING, skipped, Arc::clone(&stop))?;
+    printer.line(announcement(&plan)?);
     let mut link = plan.host.link_notices()?;
-    let tick = || link.next().into_iter().for_each(|notice| printer.note(notice));
+    let tick = || link.next().iter().for_each(|notice| output::note(notice));
     let log = |peer, exchange| printer.offer(line(&plan, peer, exchange));
     let served = work.run(&stop, log, tick);
     drop(work);
-    let printed = printer.finish(LAST_LINES);
     // If the host failed, that is the reason for everything else.
     let outcome = host.finish(&stop)?;
-    show_fast_path(&plan, FastTotals::of(&outcome.counters.fast))?;
+    let fast_path = fast_path(&plan, FastTotals::of(&outcome.counters.fast))?;
+    fast_path.into_iter().for_each(|line| printer.line(line));
+    let printed = printer.finish(LAST_LINES);
     short_of_memory(&outcome.counters).iter().for_each(|note| output::note(note));
     served.context("no more clients can come")?;
     printed
@@ -94,7 +97,11 @@ fn short_of_memory(counters: &HostCounters) -> Option<String> {
 fn line(plan: &Plan, peer: SocketAddr, exchange: Exchange) -> String {
     let access = Access::new(peer, exchange);
     // It has texts and numbers: it is JSON.
-    if plan.json { output::json(&access).unwrap_or_default() } else { access.text() }
+    if plan.json {
+        output::json(&access).unwrap_or_default()
+    } else {
+        log::for_output(access.text())
+    }
 }
 
 fn open_root(directory: &Path) -> Result<Root> {
@@ -107,21 +114,21 @@ fn open_root(directory: &Path) -> Result<Root> {
     })
 }
 
-/// Prints what the fast path did, if it was on: the last line.
-fn show_fast_path(plan: &Plan, totals: Option<FastTotals>) -> Result<()> {
+/// The last line: what the fast path did, if it was on.
+fn fast_path(plan: &Plan, totals: Option<FastTotals>) -> Result<Option<String>> {
     #[derive(Serialize)]
     struct Totals {
         fast_path: FastTotals,
     }
-    match totals {
-        Some(fast_path) if plan.json => output::json_line(&Totals { fast_path }),
-        Some(fast_path) => output::text(&fast_path.text()),
-        None => Ok(()),
-    }
+    let line = |fast_path: FastTotals| match plan.json {
+        true => output::json(&Totals { fast_path }),
+        false => Ok(log::for_output(fast_path.text())),
+    };
+    totals.map(line).transpose()
 }
 
-/// Prints the first line: the server is at work.
-fn announce(plan: &Plan) -> Result<()> {
+/// The first line: the server is at work.
+fn announcement(plan: &Plan) -> Result<String> {
     #[derive(Serialize)]
     struct Serving {
         directory: String,
@@ -131,10 +138,10 @@ fn announce(plan: &Plan) -> Result<()> {
     let directory = plan.directory.display().to_string();
     let addresses: Vec<SocketAddr> = plan.addresses().collect();
     if plan.json {
-        return output::json_line(&Serving { directory, addresses, clients: plan.clients });
+        return output::json(&Serving { directory, addresses, clients: plan.clients });
     }
     let urls: Vec<String> = addresses.iter().map(|address| format!("http://{address}/")).collect();
-    output::text(&format!("serving {directory} at {}", urls.join(" ")))
+    Ok(log::for_output(format!("serving {directory} at {}", urls.join(" "))))
 }
 
 /// The most access lines that wait for their reader. A line is long if its target is, which is part of the head

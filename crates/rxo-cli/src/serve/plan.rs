@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
+use rxo_console::log::Form;
 use rxo_serve::Limits;
 
 use crate::exit::usage;
@@ -26,6 +27,8 @@ pub(super) struct Plan {
     /// The socket on which it is asked.
     pub(super) control: Option<PathBuf>,
     pub(super) json: bool,
+    /// The form of the log.
+    pub(super) log: Form,
 }
 
 impl Plan {
@@ -63,6 +66,7 @@ impl Plan {
             limits: Limits { idle, least_rate, ..Limits::default() },
             control: control.control.clone(),
             json: *json,
+            log: flags.log.log.into(),
         })
     }
 

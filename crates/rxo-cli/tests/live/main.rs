@@ -20,6 +20,7 @@ mod hostlife;
 mod isolation;
 mod kernel_udp;
 mod marks;
+mod output;
 mod overlay;
 mod overlay_merge;
 mod owed;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         isolation::TESTS,
         kernel_udp::TESTS,
         marks::TESTS,
+        output::TESTS,
         overlay::TESTS,
         overlay_merge::TESTS,
         owed::TESTS,

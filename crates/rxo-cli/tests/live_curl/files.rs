@@ -61,9 +61,9 @@ fn link_down() {
     let server = Server::start("down", &[("a", b"first")]);
     let link = server.lab.host().interface("wire0");
     link.down().unwrap();
-    server.wait_for_note("rxo: packet:wire0 is down; waiting");
+    server.wait_for_note(" notice packet:wire0: packet:wire0 is down; waiting");
     link.up().unwrap();
-    server.wait_for_note("rxo: packet:wire0 is up again");
+    server.wait_for_note(" notice packet:wire0: packet:wire0 is up again");
     assert_eq!(server.said(&format!("{URL}/a")), "first");
     assert_eq!(server.end(), Some(0));
 }

@@ -8,12 +8,15 @@ mod filter;
 mod rewrite;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
 use rxo::live::{Device, DeviceOptions};
 use rxo::wire::{PROTOCOL_ICMPV6, PROTOCOL_IGMP, Transport, parse};
+use rxo_console::log::{self, Form};
+use rxo_console::printer::Printer;
 use rxo_device::middleware::WireSource;
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_driver::wait::{Interest, WaitList};
@@ -27,7 +30,7 @@ use super::addresses;
 use crate::exit::usage;
 use crate::flags::CastJoinFlags;
 use crate::numbers::grouped;
-use crate::{output, stop};
+use crate::stop;
 
 /// Carries frames until a signal comes.
 ///
@@ -41,15 +44,18 @@ pub(crate) fn command(flags: &CastJoinFlags) -> Result<()> {
     let nic = open("--nic", &flags.nic)?;
     let host = open("--host", &flags.host)?;
     let mut bridge = Bridge::new(nic, host, Filter::new(sender, group), channel);
-    output::text(&format!("joining {channel} for connections to {sender}"))?;
+    log::begin(Form::Plain, &flags.nic)?;
+    let printer = Printer::start(1, |_| String::new(), Arc::clone(&stop))?;
+    printer.line(format!("joining {channel} for connections to {sender}"));
     bridge.run(&stop)?;
     let counts = bridge.filter.counts;
-    output::text(&format!(
+    printer.line(format!(
         "{} segments to the group given to the receiver, {} outside its window, {} refused",
         grouped(counts.rewritten),
         grouped(counts.outside),
         grouped(counts.refused)
-    ))
+    ));
+    printer.finish(PATIENCE)
 }
 
 fn open(option: &'static str, name: &str) -> Result<Device> {
@@ -196,6 +202,8 @@ impl Bridge {
 
 /// Frames taken from a device at once.
 const BUDGET: usize = 256;
+/// How long to wait at the end for a slow reader.
+const PATIENCE: Duration = Duration::from_secs(5);
 const MLD_QUERY: u8 = 130;
 /// How often the request to stop is checked.
 const LOOK: Duration = Duration::from_millis(50);

@@ -1,0 +1,308 @@
+//! Lines for one stream of this process, written by a thread of their own.
+//!
+//! Whoever has a line never waits for its reader (Ctrl-S, a full pipe), and nothing that happens to a line ends the
+//! process. The queue is bounded. A line that finds no room in it, or cannot be written (a full disk, a reader that has
+//! gone), is left out and counted; the next line is tried again, and before it a line that says how many are missing.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, IsTerminal};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::getpgrp;
+use rustix::termios::tcgetpgrp;
+
+/// The stream that lines go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Output,
+    Error,
+}
+
+/// What is written, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    pub(crate) stream: Stream,
+    /// A line that comes while so many wait is left out, if it may be.
+    pub(crate) most_waiting: usize,
+    /// The line that says how many lines were left out.
+    pub(crate) skipped_line: fn(u64) -> String,
+}
+
+/// A queue of lines, and the thread that writes them.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    manner: Manner,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Line>,
+    /// Lines left out since a line last said how many.
+    skipped: u64,
+    /// How many lines the line stands for that is being written now; 0 if none is.
+    writing: u64,
+    /// Why the last line could not be written.
+    failure: Option<io::Error>,
+}
+
+#[derive(Debug)]
+enum Line {
+    Text(String),
+    /// Says how many lines were left out.
+    Skipped(u64),
+}
+
+/// What is left when nobody waits any longer.
+#[derive(Debug)]
+pub(crate) enum Rest {
+    Nothing,
+    /// The last lines could not be written.
+    Refused {
+        lines: u64,
+        why: io::Error,
+    },
+    /// Nobody has read these lines.
+    Unread {
+        lines: u64,
+    },
+}
+
+/// The most lines that wait whatever they are: a reader that never comes back must not cost all memory.
+const MOST_OF_ALL: usize = 4_096;
+
+impl Lines {
+    /// Starts the thread. `failed` gets each failure that follows a success; if standard output was a terminal and this
+    /// process stood in its foreground, `closed` is set when the terminal is closed.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub(crate) fn start(
+        manner: Manner,
+        failed: fn(&io::Error),
+        closed: Option<Arc<AtomicBool>>,
+    ) -> Result<Self> {
+        let (state, changed) = Default::default();
+        let shared = Arc::new(Shared { state, changed, manner });
+        let lines = Self { shared: Arc::clone(&shared) };
+        let closed = closed.filter(|_| is_foreground(manner.stream));
+        let write = move || shared.write(failed, closed.as_deref());
+        let thread = thread::Builder::new().name("rxo-print".to_owned()).spawn(write);
+        thread.context("cannot start a thread that prints")?;
+        Ok(lines)
+    }
+
+    /// Writes a line that is wanted in any case.
+    pub(crate) fn push(&self, text: String) {
+        self.queue(text, MOST_OF_ALL);
+    }
+
+    /// Writes one of the lines that come again and again.
+    pub(crate) fn offer(&self, text: String) {
+        self.queue(text, self.shared.manner.most_waiting);
+    }
+
+    /// Counts a line that is not written.
+    pub(crate) fn leave_out(&self) {
+        self.shared.lock().skipped += 1;
+    }
+
+    /// Waits until everything is written that can be, at most for `patience`.
+    pub(crate) fn finish(&self, patience: Duration) -> Rest {
+        let state = self.shared.lock();
+        let is_busy = |state: &mut State| state.is_busy();
+        let waited = self.shared.changed.wait_timeout_while(state, patience, is_busy);
+        let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        let lines = state.unprinted();
+        match state.failure.take() {
+            _ if timeout.timed_out() => Rest::Unread { lines },
+            Some(why) => Rest::Refused { lines, why },
+            None => Rest::Nothing,
+        }
+    }
+
+    fn queue(&self, text: String, most: usize) {
+        let mut state = self.shared.lock();
+        if state.waiting.len() < most {
+            state.say_skipped();
+            state.waiting.push_back(Line::Text(text));
+            self.shared.changed.notify_all();
+        } else {
+            state.skipped += 1;
+        }
+    }
+}
+
+impl State {
+    /// How many lines are not printed yet, with those left out.
+    fn unprinted(&self) -> u64 {
+        self.waiting.iter().map(Line::lines).sum::<u64>() + self.skipped + self.writing
+    }
+
+    fn say_skipped(&mut self) {
+        if self.skipped > 0 {
+            self.waiting.push_back(Line::Skipped(std::mem::take(&mut self.skipped)));
+        }
+    }
+
+    /// Whether the thread has something to do without a further line.
+    fn is_busy(&self) -> bool {
+        let says_more = self.failure.is_none() && self.skipped > 0;
+        !self.waiting.is_empty() || self.writing > 0 || says_more
+    }
+}
+
+impl Line {
+    /// How many lines it stands for: those left out, too.
+    const fn lines(&self) -> u64 {
+        match self {
+            Self::Text(_) => 1,
+            Self::Skipped(lines) => *lines,
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The queue is whole between any two statements.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, failed: fn(&io::Error), closed: Option<&AtomicBool>) {
+        // Part of a line stands at the end of the stream.
+        let mut is_cut = false;
+        let mut state = self.lock();
+        loop {
+            // What cannot be written is not tried without a further line: the thread would do nothing else.
+            if state.waiting.is_empty() && state.failure.is_none() {
+                state.say_skipped();
+            }
+            let Some(line) = state.waiting.pop_front() else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            state.writing = line.lines();
+            drop(state);
+            let (lines, text) = (line.lines(), self.text(line));
+            let written = with(self.manner.stream, |to| write_line(to, &text, &mut is_cut));
+            state = self.lock();
+            state.writing = 0;
+            state.skipped += if written.is_err() { lines } else { 0 };
+            let was_fine = std::mem::replace(&mut state.failure, written.err()).is_none();
+            if let Some(error) = &state.failure {
+                if is_hung_up(error) {
+                    closed.inspect(|closed| closed.store(true, Ordering::Relaxed));
+                }
+                if was_fine {
+                    failed(error);
+                }
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    fn text(&self, line: Line) -> String {
+        let mut text = match line {
+            Line::Text(text) => text,
+            Line::Skipped(lines) => (self.manner.skipped_line)(lines),
+        };
+        text.push('\n');
+        text
+    }
+}
+
+fn with<T>(stream: Stream, act: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
+    match stream {
+        Stream::Output => act(io::stdout().as_fd()),
+        Stream::Error => act(io::stderr().as_fd()),
+    }
+}
+
+/// Writes a whole line. `is_cut` says whether the stream ends within a line, before and afterwards.
+fn write_line(to: BorrowedFd<'_>, text: &str, is_cut: &mut bool) -> io::Result<()> {
+    let ended = if *is_cut { format!("\n{text}") } else { text.to_owned() };
+    let mut left = ended.as_bytes();
+    while !left.is_empty() {
+        match rustix::io::write(to, left).map_err(io::Error::from) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => left = &left[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // Somebody who shares the stream has made it so.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                poll(&mut [PollFd::new(&to, PollFlags::OUT)], None)?;
+            }
+            Err(error) => {
+                *is_cut = *is_cut && left.len() == ended.len() || left.len() < ended.len();
+                return Err(error);
+            }
+        }
+        *is_cut = true;
+    }
+    *is_cut = false;
+    Ok(())
+}
+
+/// Whether `stream` is a terminal in whose foreground this process stands.
+fn is_foreground(stream: Stream) -> bool {
+    with(stream, |stream| stream.is_terminal() && tcgetpgrp(stream) == Ok(getpgrp()))
+}
+
+/// Whether the error is that of a terminal that was closed.
+fn is_hung_up(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn lines_that_were_left_out_are_not_printed_either() {
+        let waiting = [Line::Text("one".into()), Line::Skipped(5), Line::Text("two".into())];
+        let state = State { waiting: waiting.into(), skipped: 3, writing: 2, failure: None };
+        assert_eq!(state.unprinted(), 12);
+        assert_eq!(State::default().unprinted(), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_not_waited_for() {
+        let failure = || Some(io::Error::other("full"));
+        let state = State { skipped: 3, failure: failure(), ..State::default() };
+        assert!(!state.is_busy());
+        assert!(State { failure: None, ..state }.is_busy());
+        assert!(State { writing: 1, failure: failure(), ..State::default() }.is_busy());
+    }
+
+    #[test]
+    fn a_line_that_was_cut_is_ended_before_the_next() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let (mut reader, writer) = io::pipe().unwrap();
+        let mut is_cut = false;
+        assert!(write_line(full.as_fd(), "a\n", &mut is_cut).is_err());
+        assert!(!is_cut, "nothing of it was written");
+        is_cut = true;
+        assert!(write_line(full.as_fd(), "a\n", &mut is_cut).is_err());
+        assert!(is_cut);
+        write_line(writer.as_fd(), "b\n", &mut is_cut).unwrap();
+        write_line(writer.as_fd(), "c\n", &mut is_cut).unwrap();
+        drop(writer);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "\nb\nc\n");
+    }
+}

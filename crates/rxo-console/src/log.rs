@@ -1,0 +1,267 @@
+//! The log: lines on standard error beside the result.
+//!
+//! Before [`begin`], or without it, a line is `rxo: TEXT` and is written at once, as a short command does. From then on
+//! each has time, level and nic; a thread writes them, so that a reader that pauses, a full disk or a closed pipe
+//! neither stops nor ends anything. Lines beyond a rate are left out and counted. The journal of systemd gets its own
+//! form of the level, and has the time by itself.
+//!
+//! This is 150 lines of ours instead of `tracing`: no line is on the path of a packet, all have the same three fields,
+//! and none has a filter.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::fstat;
+use serde::Serialize;
+
+use crate::lines::{Lines, Manner, Stream};
+
+/// How much a line matters. The numbers are those of syslog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// The command ends because of it.
+    Error = 3,
+    /// Something is lost, or not as it was asked for.
+    Warning = 4,
+    /// The user should know.
+    Notice = 5,
+    /// Figures.
+    Info = 6,
+}
+
+impl Level {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Notice => "notice",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// How lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// `TIME LEVEL NIC: TEXT`; in the journal of systemd, `<LEVEL>NIC: TEXT`.
+    #[default]
+    Text,
+    /// `rxo: TEXT`, as a short command writes it.
+    Plain,
+    /// One object a line, with `time`, `level`, `nic` and `text`.
+    Json,
+}
+
+/// The log of a command that runs for long.
+#[derive(Debug)]
+struct Log {
+    form: Form,
+    nic: String,
+    lines: Lines,
+    limit: Mutex<Limit>,
+}
+
+static LOG: OnceLock<Log> = OnceLock::new();
+
+/// Begins the log of this process, about `nic`. A second call changes nothing. A process that is split afterwards has no
+/// thread that writes: begin when all processes are there.
+///
+/// # Errors
+/// If no thread can be started.
+pub fn begin(form: Form, nic: &str) -> Result<()> {
+    let manner =
+        Manner { stream: Stream::Error, most_waiting: MOST_WAITING, skipped_line: skipped };
+    let lines = Lines::start(manner, |_| {}, None)?;
+    let limit = Mutex::new(Limit::new(Instant::now()));
+    _ = LOG.set(Log { form, nic: nic.to_owned(), lines, limit });
+    Ok(())
+}
+
+/// Writes one line. Never waits if the log has begun; otherwise for a reader that pauses, but only for some seconds.
+pub fn say(level: Level, text: &str) {
+    let Some(log) = LOG.get() else { return write_now(level, text) };
+    let mut limit = log.limit.lock().unwrap_or_else(PoisonError::into_inner);
+    // The last word of a command is never left out.
+    if level != Level::Error && !limit.admits(Instant::now()) {
+        return log.lines.leave_out();
+    }
+    drop(limit);
+    log.lines.offer(log.rendered(level, text));
+}
+
+/// Waits until the lines are written, at most for some seconds: the process must be able to end.
+pub fn finish() {
+    if let Some(log) = LOG.get() {
+        _ = log.lines.finish(Duration::from_secs(PATIENCE_S.unsigned_abs()));
+    }
+}
+
+/// Text for standard output, with the level before it if the journal of systemd reads there.
+#[must_use]
+pub fn for_output(text: String) -> String {
+    match is_journal(io::stdout()) {
+        true => format!("<{}>{text}", Level::Info as u8),
+        false => text,
+    }
+}
+
+fn write_now(level: Level, text: &str) {
+    let stderr = io::stderr();
+    let timeout = Timespec { tv_sec: PATIENCE_S, tv_nsec: 0 };
+    let ready = poll(&mut [PollFd::new(&stderr, PollFlags::OUT)], Some(&timeout));
+    let mark = if is_journal(&stderr) { format!("<{}>", level as u8) } else { "rxo: ".to_owned() };
+    if ready != Ok(0) {
+        // Standard error is closed: the result is valid all the same.
+        _ = writeln!(stderr.lock(), "{mark}{text}");
+    }
+}
+
+fn rendered(form: Form, nic: &str, (level, text): (Level, &str), since_1970: Duration) -> String {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        time: &'a str,
+        level: Level,
+        nic: &'a str,
+        text: &'a str,
+    }
+    if form != Form::Json && is_journal(io::stderr()) {
+        return format!("<{}>{nic}: {text}", level as u8);
+    }
+    let time = timestamp(since_1970);
+    match form {
+        Form::Plain => format!("rxo: {text}"),
+        Form::Text => format!("{time} {} {nic}: {text}", level.name()),
+        // It has texts: it is JSON.
+        Form::Json => {
+            serde_json::to_string(&Line { time: &time, level, nic, text }).unwrap_or_default()
+        }
+    }
+}
+
+/// The line for so many lines that were left out.
+fn skipped(lines: u64) -> String {
+    let text = format!("{lines} lines left out: there were too many, or they could not be written");
+    LOG.get().map_or_else(String::new, |log| log.rendered(Level::Warning, &text))
+}
+
+impl Log {
+    fn rendered(&self, level: Level, text: &str) -> String {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        rendered(self.form, &self.nic, (level, text), since)
+    }
+}
+
+/// Whether `stream` leads to the journal: systemd says which file that is.
+fn is_journal(stream: impl AsFd) -> bool {
+    let Ok(journal) = std::env::var("JOURNAL_STREAM") else { return false };
+    let Ok(found) = fstat(stream.as_fd()) else { return false };
+    journal == format!("{}:{}", found.st_dev, found.st_ino)
+}
+
+/// The time as RFC 3339 has it, in UTC and to the millisecond.
+#[must_use]
+pub fn timestamp(since_1970: Duration) -> String {
+    let (days, second) = (since_1970.as_secs() / 86_400, since_1970.as_secs() % 86_400);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    let ms = since_1970.subsec_millis();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+}
+
+/// The date so many days after 1 January 1970. A year begins in March here, so that a leap day is its last.
+const fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + DAYS_TO_1970;
+    let (era, day) = (days / DAYS_400_YEARS, days % DAYS_400_YEARS);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    // 153 days are five months, wherever they begin.
+    let month = (5 * day + 2) / 153;
+    let of_month = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year + next, month, of_month)
+}
+
+/// Days from 1 March of the year 0 to 1 January 1970.
+const DAYS_TO_1970: u64 = 719_468;
+const DAYS_400_YEARS: u64 = 146_097;
+
+/// How many lines may come: some at once, and then some a second.
+#[derive(Debug)]
+struct Limit {
+    left: f64,
+    at: Instant,
+}
+
+impl Limit {
+    const fn new(at: Instant) -> Self {
+        Self { left: MOST_AT_ONCE, at }
+    }
+
+    /// Whether a line may come at `now`.
+    fn admits(&mut self, now: Instant) -> bool {
+        let passed = now.saturating_duration_since(self.at).as_secs_f64();
+        (self.left, self.at) = ((self.left + passed * A_SECOND).min(MOST_AT_ONCE), now);
+        let admits = self.left >= 1.0;
+        self.left -= f64::from(u8::from(admits));
+        admits
+    }
+}
+
+const MOST_AT_ONCE: f64 = 100.0;
+const A_SECOND: f64 = 10.0;
+const MOST_WAITING: usize = 256;
+/// How long a line waits for its reader, in seconds.
+const PATIENCE_S: i64 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_time_level_and_nic() {
+        let said = (Level::Warning, "a \"link\" is down");
+        let at = Duration::from_millis(1_795_883_540_123);
+        let text = rendered(Form::Text, "packet:eth1", said, at);
+        assert_eq!(text, "2026-11-28T16:32:20.123Z warning packet:eth1: a \"link\" is down");
+        let json: serde_json::Value =
+            serde_json::from_str(&rendered(Form::Json, "packet:eth1", said, at)).unwrap();
+        assert_eq!(json["time"], "2026-11-28T16:32:20.123Z");
+        assert_eq!((&json["level"], &json["nic"]), (&"warning".into(), &"packet:eth1".into()));
+        assert_eq!(json["text"], "a \"link\" is down");
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let rows = [
+            (0, (1970, 1, 1)),
+            (58, (1970, 2, 28)),
+            (59, (1970, 3, 1)),
+            (11_016, (2000, 2, 29)),
+            (11_017, (2000, 3, 1)),
+            (20_454, (2026, 1, 1)),
+            (20_818, (2026, 12, 31)),
+            (47_540, (2100, 2, 28)),
+            (47_541, (2100, 3, 1)),
+        ];
+        for (days, date) in rows {
+            assert_eq!(civil(days), date, "{days}");
+        }
+    }
+
+    #[test]
+    fn lines_without_end_are_limited_and_come_again() {
+        let begin = Instant::now();
+        let mut limit = Limit::new(begin);
+        let admitted = (0..1_000).filter(|_| limit.admits(begin)).count();
+        assert_eq!(admitted, 100);
+        assert!(limit.admits(begin + Duration::from_millis(150)));
+        assert!(!limit.admits(begin + Duration::from_millis(151)));
+    }
+}
