@@ -2,16 +2,21 @@
 //!
 //! [`split`] forks this process. Both processes hold the same locks and sockets, and have the same
 //! state. A channel between them closes when either ends, so each notices at once that the other has
-//! ended, panicked or was killed, and can do the rest.
+//! ended, panicked or was killed, and can do the rest. [`detach`] makes a process that belongs to no group of this one,
+//! for the case that both end at once.
 #![allow(unsafe_code, reason = "fork, kill and waitpid have no safe face in the standard library")]
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use libc::pid_t;
+
+use crate::{clock, wait};
 
 /// Which of the two processes this one is.
 #[derive(Debug)]
@@ -35,16 +40,141 @@ pub struct Worker {
 /// # Errors
 /// If it has more threads, or the system cannot start another process.
 pub fn split() -> io::Result<Side> {
+    let (keepers, workers) = UnixStream::pair()?;
+    Ok(match fork()? {
+        0 => Side::Worker(workers),
+        process => Side::Keeper(Worker { channel: keepers, process }),
+    })
+}
+
+/// Which of two processes this one is, if the new one belongs to no group of the other.
+#[derive(Debug)]
+pub enum Detached {
+    /// The first one.
+    Here {
+        /// Its end of a channel.
+        channel: UnixStream,
+        /// The new one.
+        child: Child,
+    },
+    /// The new one.
+    There {
+        /// Its end of the channel.
+        channel: UnixStream,
+        /// The first one, and its number; `None` if the kernel is older than Linux 5.3.
+        starter: Option<(Process, u32)>,
+    },
+}
+
+/// Starts a process in a session of its own. Requests to end do not reach it by a terminal or a group, and it ignores
+/// them; a lack of memory ends it last. This process must have only one thread.
+///
+/// # Errors
+/// As [`split`].
+pub fn detach() -> io::Result<Detached> {
+    let (here, there) = UnixStream::pair()?;
+    // SAFETY: takes nothing.
+    let number = unsafe { libc::getpid() };
+    let starter = Process::of(number).map(|process| (process, number.unsigned_abs()));
+    let child = fork()?;
+    if child > 0 {
+        return Ok(Detached::Here { channel: here, child: Child(child) });
+    }
+    drop(here);
+    // SAFETY: takes nothing. It fails only for the leader of a group, which a new process is not.
+    unsafe { libc::setsid() };
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+        // SAFETY: ignores a signal; there is no handler whose safety would matter.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    protect();
+    // What `ps` shows; if it cannot be set, the name of the program is right as well.
+    _ = fs::write("/proc/self/comm", "rxo-restorer");
+    Ok(Detached::There { channel: there, starter })
+}
+
+/// Asks the kernel to end another process than this one if memory is short. Without privilege nothing changes.
+pub fn protect() {
+    _ = fs::write("/proc/self/oom_score_adj", "-1000");
+}
+
+fn fork() -> io::Result<pid_t> {
     // A lock that another thread held would stay locked in the new process.
     if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
         return Err(io::Error::other("a process with several threads cannot be split"));
     }
-    let (keepers, workers) = UnixStream::pair()?;
     // SAFETY: fork takes nothing; with one thread nothing is left half done in the new process.
     match unsafe { libc::fork() } {
-        0 => Ok(Side::Worker(workers)),
-        process if process > 0 => Ok(Side::Keeper(Worker { channel: keepers, process })),
+        process if process >= 0 => Ok(process),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn wait_for(process: pid_t) -> io::Result<libc::c_int> {
+    let mut status = 0;
+    loop {
+        // SAFETY: the kernel writes one integer, which lives through the call.
+        if unsafe { libc::waitpid(process, &raw mut status, 0) } == process {
+            return Ok(status);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// A process that this one has started.
+#[derive(Debug)]
+pub struct Child(pid_t);
+
+impl Child {
+    /// Waits for its end, at most for `patience`.
+    pub fn wait_within(self, patience: Duration) {
+        let until = clock::now() + patience;
+        let mut status = 0;
+        // SAFETY: the kernel writes one integer, which lives through the call.
+        while unsafe { libc::waitpid(self.0, &raw mut status, libc::WNOHANG) } == 0
+            && clock::now() < until
+        {
+            wait::pause(Duration::from_millis(1));
+        }
+    }
+}
+
+/// A process, whatever else gets its number later.
+#[derive(Debug)]
+pub struct Process(OwnedFd);
+
+impl Process {
+    /// The process that has this number now.
+    fn of(process: pid_t) -> Option<Self> {
+        // SAFETY: takes numbers only.
+        let file = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
+        let file = i32::try_from(file).ok().filter(|&file| file >= 0)?;
+        // SAFETY: the kernel has just made the descriptor, and nobody else has it.
+        Some(Self(unsafe { OwnedFd::from_raw_fd(file) }))
+    }
+
+    /// Kills it. One that has ended already is no error.
+    pub fn kill(&self) {
+        let (file, none) = (self.0.as_raw_fd(), std::ptr::null::<libc::siginfo_t>());
+        // SAFETY: the descriptor is open, and no information is given.
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, file, libc::SIGKILL, none, 0) };
+    }
+}
+
+impl AsFd for Process {
+    /// Readable once the process has ended, with all that it had.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<OwnedFd> for Process {
+    /// The process of a descriptor that another process has opened for it.
+    fn from(file: OwnedFd) -> Self {
+        Self(file)
     }
 }
 
@@ -61,16 +191,16 @@ impl Worker {
     /// # Errors
     /// If the system refuses to wait for it.
     pub fn wait(self) -> io::Result<ExitStatus> {
-        let mut status = 0;
-        loop {
-            // SAFETY: the kernel writes one integer, which lives through the call.
-            if unsafe { libc::waitpid(self.process, &raw mut status, 0) } == self.process {
-                return Ok(ExitStatus::from_raw(status));
-            }
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
-            }
-        }
+        wait_for(self.process).map(ExitStatus::from_raw)
+    }
+
+    /// Its number.
+    pub(crate) const fn number(&self) -> u32 {
+        self.process.unsigned_abs()
+    }
+
+    /// A descriptor of it, to be sent to another process; `None` if the kernel is older than Linux 5.3.
+    pub(crate) fn descriptor(&self) -> Option<OwnedFd> {
+        Process::of(self.process).map(|process| process.0)
     }
 }

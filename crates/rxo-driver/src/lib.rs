@@ -17,7 +17,7 @@
 //! * [`udp`] is sockets that receive and send trains of datagrams (`UDP_GRO`, `UDP_SEGMENT`).
 //! * [`Interface`] reads and sets an interface's MTU, state, offloads, and adds addresses and routes.
 //! * [`custody`] records what a run changes about interfaces, and restores it however the run ends; [`guard`]
-//!   makes the two processes that it takes.
+//!   makes the processes that it takes, and [`Pulse`] shows that one works; [`service`] tells systemd.
 //! * [`Listener`] is a unix socket under a path, for guests and for those who control a process.
 //! * [`wait`] waits on descriptors, [`clock`] reads the time, [`heap`] gives freed memory back to the system.
 //!
@@ -63,6 +63,8 @@ mod listener;
 mod lock;
 mod mentions;
 pub mod packet;
+mod pulse;
+pub mod service;
 mod statistics;
 mod sys;
 pub mod tap;
@@ -88,6 +90,7 @@ pub use listener::{Access, Listener, SocketFile};
 pub use lock::Lock;
 pub use mentions::Mention;
 pub use packet::{PacketOptions, PacketSource};
+pub use pulse::Pulse;
 pub use tap::{SubmitMode, Tap, TapKind, TapSource};
 pub use vhost::{GuestOptions, LINE_BYTES, PayloadPlaces};
 pub use virtio_net::{CopyPath, FrameLayout};

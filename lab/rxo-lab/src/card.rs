@@ -49,7 +49,7 @@ pub(crate) fn start_for(
         let devices = (wire(options)?, ring(&socket, moderation, expansion)?);
         ready();
         let expands = expansion == Expansion::Card;
-        let card = Card { validates: true, expands, report_every: None, desk: None };
+        let card = Card { validates: true, expands, report_every: None, desk: None, turns: None };
         // Its only notices are that the receiver has come and gone.
         let Outcome { totals, result } = run_card(devices, card, stop, |_: Event<'_>| {})?;
         result?;

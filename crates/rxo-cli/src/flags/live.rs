@@ -30,6 +30,11 @@ pub(crate) struct LiveFlags {
     #[command(flatten)]
     pub(crate) control: ControlFlags,
 
+    /// End the run and give everything back if the worker does nothing for this time, 300ms to 60s, or off. Time for
+    /// which the machine is suspended does not count.
+    #[arg(long, value_name = "TIME", default_value = "700ms")]
+    pub(crate) watchdog: String,
+
     #[command(flatten)]
     pub(crate) log: LogFlags,
 

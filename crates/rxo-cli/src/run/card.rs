@@ -61,6 +61,7 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
         control: flags.live.control.control.clone(),
         json: flags.live.json,
         log: flags.live.log.log.into(),
+        watchdog: plan::watchdog(&flags.live.watchdog)?,
     })
 }
 

@@ -221,6 +221,7 @@ mod tests {
             impair: [None, None],
             take_over: false,
             log: rxo_console::log::Form::Text,
+            watchdog: None,
             wait_for_nic: false,
             isolates: true,
             confirm: None,

@@ -3,7 +3,8 @@
 //! The flags become a [`plan`], those of the [`mod@card`] too; the [`survey`] looks at the devices of the plan and
 //! limits the policy to the sink; [`custody`] examines what the run will change about interfaces; the
 //! [`configuration`] is the result. Only then the process becomes two: a [`session`] opens the devices and works, a
-//! [`Keeper`] gives back what was changed, however the session ends. While the session works, [`say`]
+//! [`Keeper`] gives back what was changed, however the session ends; a third process, which is there before
+//! everything else, does so if both are ended at once. While the session works, [`say`]
 //! prints its readings as [figures](rxo::figures).
 
 mod acks;
@@ -19,9 +20,10 @@ mod survey;
 
 use anyhow::{Context, Result};
 use rxo_console::log;
-use rxo_driver::custody::{self, Control, Custody, Keeper};
+use rxo_driver::custody::{self, Control, Custody, Keeper, Lifeline, Lives};
 use rxo_driver::guard::{self, Side};
-use rxo_driver::{DeviceName, Interface, Listener, Origin, SocketFile};
+use rxo_driver::service::Service;
+use rxo_driver::{DeviceName, Interface, Listener, Origin, Pulse, SocketFile};
 
 use self::configuration::Configuration;
 use self::plan::Plan;
@@ -58,7 +60,49 @@ pub(crate) fn guests(flags: &GuestFlags) -> Result<()> {
     execute(Plan::of_guests(flags)?, flags.live.dry_run)
 }
 
-fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
+fn execute(plan: Plan, dry_run: bool) -> Result<()> {
+    if dry_run {
+        let json = plan.json;
+        let configuration = prepare(plan, true)?.configuration;
+        return if json {
+            output::json_document(&configuration)
+        } else {
+            output::text(&configuration.text())
+        };
+    }
+    let pulse = Pulse::new().context("cannot share memory with a second process")?;
+    let existing = plan.existing();
+    if existing.is_empty() {
+        return carry_out(prepare(plan, false)?, pulse, None);
+    }
+    // Before anything is held: the last process must not hold it as well.
+    match custody::secure().context("cannot start a third process")? {
+        Lives::AsRestorer(restorer) => {
+            log::begin(plan.log, &plan.nic.to_string())?;
+            restorer.outlive(&existing, (pulse, plan.watchdog), output::note);
+            Ok(())
+        }
+        Lives::With(lifeline) => match prepare(plan, false) {
+            Ok(prepared) => carry_out(prepared, pulse, Some(lifeline)),
+            Err(error) => {
+                lifeline.dismiss();
+                Err(error)
+            }
+        },
+    }
+}
+
+/// A run that can begin.
+struct Prepared {
+    plan: Plan,
+    survey: Survey,
+    configuration: Configuration,
+    custody: Custody,
+    control: Option<Listener>,
+}
+
+/// Examines everything. Takes locks and sockets, unless the run is a dry one; changes nothing yet.
+fn prepare(mut plan: Plan, dry_run: bool) -> Result<Prepared> {
     recover(&plan.nic, dry_run)?;
     let survey = Survey::of(&plan)?;
     plan.policy = survey.carried(&plan)?;
@@ -69,14 +113,14 @@ fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
         if dry_run { Custody::examine(claim) } else { Custody::take(claim, output::note) };
     let mut custody = custody?;
     let configuration = Configuration::new(&plan, survey, Some(&custody));
-    if dry_run {
-        return if plan.json {
-            output::json_document(&configuration)
-        } else {
-            output::text(&configuration.text())
-        };
+    if !dry_run {
+        custody.isolate()?;
     }
-    custody.isolate()?;
+    Ok(Prepared { plan, survey, configuration, custody, control })
+}
+
+fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Result<()> {
+    let Prepared { plan, survey, configuration, custody, control } = prepared;
     let nic = plan.nic.to_string();
     // The process still has one thread, so the fork leaves no lock held in the child.
     match guard::split().context("cannot start a second process")? {
@@ -84,8 +128,15 @@ fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
             log::begin(plan.log, &nic)?;
             let socket = control.map(Listener::leave);
             let mut keeper = Keeper::new(custody, worker, stop::requests()?)?;
+            keeper = keeper.told_to(Service::of_environment());
             if let Some(time) = plan.confirm {
                 keeper = keeper.confirm_within(time);
+            }
+            if let Some(limit) = plan.watchdog {
+                keeper = keeper.watch(pulse, limit);
+            }
+            if let Some(lifeline) = lifeline {
+                keeper = keeper.outlived_by(lifeline);
             }
             let kept = keeper.keep(output::note);
             // A worker that was killed has left it.
@@ -96,7 +147,9 @@ fn execute(mut plan: Plan, dry_run: bool) -> Result<()> {
             log::begin(plan.log, &nic)?;
             let stop = stop::on_any_request()?;
             let mut keeper = Control::start(channel, custody, std::sync::Arc::clone(&stop))?;
-            Session { plan, survey, configuration }.work(&mut keeper, control, &stop)
+            // Held to the end: the last process waits for both.
+            let _lifeline = lifeline;
+            Session { plan, survey, configuration, pulse }.work(&mut keeper, control, &stop)
         }
     }
 }

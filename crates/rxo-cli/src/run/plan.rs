@@ -60,6 +60,8 @@ pub(super) struct Plan {
     pub(super) json: bool,
     /// The form of the log.
     pub(super) log: Form,
+    /// The longest time for which the worker may do nothing; `None` for ever.
+    pub(super) watchdog: Option<Duration>,
 }
 
 impl Plan {
@@ -96,6 +98,7 @@ impl Plan {
             control: flags.live.control.control.clone(),
             json: flags.live.json,
             log: flags.live.log.log.into(),
+            watchdog: watchdog(&flags.live.watchdog)?,
         })
     }
 
@@ -105,6 +108,12 @@ impl Plan {
             return vec![&self.host];
         }
         self.guests.iter().map(|guest| &guest.device).collect()
+    }
+
+    /// The devices of interfaces that exist without the run: it may change them.
+    pub(super) fn existing(&self) -> Vec<DeviceName> {
+        let all = std::iter::once(&self.nic).chain(self.hosts());
+        all.filter(|device| device.kind().interface == Some(Origin::Existing)).cloned().collect()
     }
 
     /// What the run does to interfaces.
@@ -161,6 +170,7 @@ impl Plan {
             control: flags.live.control.control.clone(),
             json: flags.live.json,
             log: flags.live.log.log.into(),
+            watchdog: watchdog(&flags.live.watchdog)?,
         })
     }
 }
@@ -232,6 +242,14 @@ pub(super) fn stats(text: &str) -> Result<Option<Duration>> {
     }
 }
 
+pub(super) fn watchdog(text: &str) -> Result<Option<Duration>> {
+    match parse_time(text) {
+        _ if text == "off" => Ok(None),
+        Some(time) if (LEAST_SILENCE..=MOST_SILENCE).contains(&time) => Ok(Some(time)),
+        _ => Err(usage(format!("--watchdog {text}: give a time from 300ms to 60s, or off"))),
+    }
+}
+
 fn confirm(text: &str) -> Result<Duration> {
     let time = parse_time(text).filter(|time| (SOONEST..=LONGEST).contains(time));
     time.ok_or_else(|| {
@@ -239,6 +257,9 @@ fn confirm(text: &str) -> Result<Duration> {
     })
 }
 
+/// A worker that has nothing to do turns ten times a second.
+const LEAST_SILENCE: Duration = Duration::from_millis(300);
+const MOST_SILENCE: Duration = Duration::from_secs(60);
 /// Nobody confirms sooner.
 const SOONEST: Duration = Duration::from_secs(1);
 /// Beyond that no ACK would be missing.
@@ -339,6 +360,7 @@ mod tests {
                 "--nic packet:a --host tap:b --path linear",
                 "--path linear is about the memory of a guest",
             ),
+            ("--nic packet:a --host tap:b --watchdog 10ms", "--watchdog 10ms: give a time from"),
             ("--nic packet:a --host tap:b --policy x", "--policy x: there is no policy"),
         ];
         for (flags, message) in rows {

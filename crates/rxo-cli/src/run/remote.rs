@@ -1,5 +1,6 @@
-//! What a run can be asked: its counters, its engines, its lines of figures.
+//! What a run can be asked: its counters, its engines, its lines of figures; and what shows that it works.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use rxo::desk::{Desk, Reply};
 use rxo::figures::{Figures, Readings};
 use rxo::worker::{Moment, Question};
 use rxo_coalesce::Policy;
+use rxo_driver::Pulse;
 use rxo_driver::custody::Confirmer;
 use serde_json::{Value, to_value};
 
@@ -19,6 +21,7 @@ use crate::defaults;
 #[derive(Clone, Debug)]
 pub(super) struct Remote {
     desk: Desk<Question>,
+    pulse: Pulse,
     guests: Arc<[String]>,
     state: Arc<Mutex<State>>,
 }
@@ -32,16 +35,21 @@ struct State {
 }
 
 impl Remote {
-    pub(super) fn new(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &Plan, pulse: Pulse) -> Self {
         let (policy, stats) = (plan.policy, plan.stats);
         let state = State { before: Readings::default(), policy, stats };
         let guests = plan.guests.iter().map(|guest| guest.name.clone()).collect();
-        Self { desk: Desk::new(), guests, state: Arc::new(Mutex::new(state)) }
+        Self { desk: Desk::new(), pulse, guests, state: Arc::new(Mutex::new(state)) }
     }
 
     /// Where the worker answers.
     pub(super) fn desk(&self) -> Desk<Question> {
         self.desk.clone()
+    }
+
+    /// Where the worker counts its turns.
+    pub(super) const fn turns(&self) -> &'static AtomicU64 {
+        self.pulse.turns()
     }
 
     /// The policy now.

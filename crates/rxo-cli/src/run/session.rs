@@ -13,7 +13,7 @@ use rxo::{LinkKind, WorkerConfig};
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
 use rxo_device::{DeviceError, FrameSource as _};
 use rxo_driver::custody::Control;
-use rxo_driver::{DeviceHandle, DeviceName, Interface, Listener, Origin, wait};
+use rxo_driver::{DeviceHandle, DeviceName, Interface, Listener, Origin, Pulse, wait};
 use rxo_frame::Instant;
 
 use super::card::CardPlan;
@@ -33,6 +33,7 @@ pub(super) struct Session {
     pub(super) plan: Plan,
     pub(super) survey: Survey,
     pub(super) configuration: Configuration,
+    pub(super) pulse: Pulse,
 }
 
 /// The open devices.
@@ -72,7 +73,7 @@ impl Session {
         let capture = self.capture(devices.nic.source.capabilities().link)?;
         let worked = match keeper.opened(tap)? {
             Some(closed_at) => {
-                let remote = Remote::new(&self.plan);
+                let remote = Remote::new(&self.plan, self.pulse);
                 // Until this is dropped, the socket is served.
                 let confirmer = self.plan.confirm.map(|_| keeper.confirmer()).transpose()?;
                 let _served = control::serve(socket, remote.process(&self.plan, confirmer))?;
@@ -271,7 +272,7 @@ fn work(
         (Some(card), _) => {
             let (validates, expands) = (card.validates(), card.expands());
             let (report_every, desk) = (config.report_every, config.desk);
-            let card = Card { validates, expands, report_every, desk };
+            let card = Card { validates, expands, report_every, desk, turns: config.turns };
             rxo::live::run_card(devices, card, stop, observe)
         }
         (None, None) => rxo::live::run(devices.0, devices.1, config, stop, observe),
@@ -319,6 +320,7 @@ fn config(plan: &Plan, remote: &Remote) -> WorkerConfig {
         report_every: remote.stats(),
         ack_split: plan.ack_split,
         desk: Some(remote.desk()),
+        turns: Some(remote.turns()),
         ..config
     }
 }

@@ -20,6 +20,7 @@ mod hostlife;
 mod isolation;
 mod kernel_udp;
 mod marks;
+mod offline;
 mod output;
 mod overlay;
 mod overlay_merge;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         isolation::TESTS,
         kernel_udp::TESTS,
         marks::TESTS,
+        offline::TESTS,
         output::TESTS,
         overlay::TESTS,
         overlay_merge::TESTS,

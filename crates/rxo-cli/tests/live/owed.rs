@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rxo_testbed::{Lab, LabOptions};
 
 use crate::Test;
-use crate::process::{Rxo, command, spawn, wait_until};
+use crate::process::{Rxo, command, signal, spawn, wait_until};
 use crate::report::Scratch;
 use crate::setup::SetUp;
 use crate::takeover::{PARKED, becomes, facts, shell, sorted};
@@ -41,7 +41,8 @@ impl Place {
     }
 
     pub(crate) fn file_count(&self) -> usize {
-        fs::read_dir(&self.directory).unwrap().count()
+        // Nobody has made it yet if nothing was ever owed.
+        fs::read_dir(&self.directory).map_or(0, Iterator::count)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -61,9 +62,10 @@ impl Place {
     }
 }
 
-/// Kills both processes of a run at the same moment.
+/// Kills all processes of a run at the same moment.
 pub(crate) fn kill_both(lab: &Lab, rxo: Rxo) {
     let worker = rxo.worker();
+    signal("KILL", rxo.restorer());
     // Stopped, so that it does not see the worker end.
     rxo.signal("STOP");
     rxo.signal_worker("KILL");

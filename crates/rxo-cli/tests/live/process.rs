@@ -90,9 +90,14 @@ impl Rxo {
 
     /// The number of the process that works.
     pub(crate) fn worker(&self) -> u32 {
-        let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        numbers.find(|&number| parent(number) == Some(self.id())).unwrap()
+        worker_of(self.id()).unwrap()
+    }
+
+    /// The number of the process that outlives both others.
+    pub(crate) fn restorer(&self) -> u32 {
+        processes()
+            .find(|&number| parent(number) == Some(self.id()) && is_restorer(number))
+            .unwrap()
     }
 
     /// Sends the process that works the signal of this name.
@@ -116,6 +121,22 @@ impl Drop for Rxo {
         _ = self.child.kill();
         _ = self.child.wait();
     }
+}
+
+/// The process that works beside this one, if it is there yet.
+pub(crate) fn worker_of(keeper: u32) -> Option<u32> {
+    processes().find(|&number| parent(number) == Some(keeper) && !is_restorer(number))
+}
+
+fn is_restorer(number: u32) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{number}/comm"));
+    name.is_ok_and(|name| name.trim() == "rxo-restorer")
+}
+
+/// The numbers of all processes.
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 pub(crate) fn signal(name: &str, process: u32) {

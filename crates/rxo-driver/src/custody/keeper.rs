@@ -10,9 +10,14 @@ use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
 use super::Custody;
+use super::activity::Activity;
 use super::channel::{Order, Report};
 use super::following::Following;
-use crate::guard::Worker;
+use super::lifeline::Lifeline;
+use super::watch::Watch;
+use crate::guard::{self, Worker};
+use crate::pulse::{Duty, Pulse};
+use crate::service::{Notice, Service};
 use crate::wait::{Interest, WaitList};
 use crate::{clock, fault};
 
@@ -27,6 +32,18 @@ pub struct Keeper {
     /// Follows the host while something was changed that is not given back yet.
     following: Option<Following>,
     confirmation: Confirmation,
+    /// The worker's pulse, and the longest time without a beat; `None` if nobody watches it.
+    pulse: Option<(Pulse, Duration)>,
+    /// The watch of the worker while the host depends on it.
+    watch: Option<Watch>,
+    /// The worker was silent, and was killed. What it had is waited for until this instant.
+    hung: Option<Instant>,
+    lifeline: Option<Lifeline>,
+    service: Service,
+    /// When the service manager was told last that all is well.
+    told_at: Instant,
+    /// When things that the kernel does not report were looked for last.
+    looked_at: Instant,
     /// Why the run cannot begin or go on, if this process found that out.
     refused: Option<DeviceError>,
 }
@@ -69,6 +86,9 @@ impl Confirmation {
 #[derive(Debug)]
 struct Requests(Option<UnixStream>);
 
+/// How long what a killed worker had is waited for: a call that hangs in the kernel may last.
+const DYING: Duration = Duration::from_millis(200);
+
 /// How often is looked for what the kernel does not report.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
@@ -103,8 +123,23 @@ impl Keeper {
     pub fn new(custody: Custody, worker: Worker, requests: UnixStream) -> io::Result<Self> {
         let requests = Requests::new(requests)?;
         let (following, confirmation) = (None, Confirmation::Enough);
-        let (asked, refused) = (0, None);
-        Ok(Self { custody, worker, requests, asked, following, confirmation, refused })
+        guard::protect();
+        Ok(Self {
+            custody,
+            worker,
+            requests,
+            asked: 0,
+            following,
+            confirmation,
+            pulse: None,
+            watch: None,
+            hung: None,
+            lifeline: None,
+            service: Service::default(),
+            told_at: clock::now(),
+            looked_at: clock::now(),
+            refused: None,
+        })
     }
 
     /// Ends the run unless a [`Confirmer`](super::Confirmer) confirms it within this time of the first change. A worker
@@ -115,6 +150,29 @@ impl Keeper {
         self
     }
 
+    /// Kills a worker that does not beat for `limit` while the host depends on it, and gives everything back. Time in which
+    /// this process does not run either, as while the machine is suspended, does not count.
+    #[must_use]
+    pub const fn watch(mut self, pulse: Pulse, limit: Duration) -> Self {
+        self.pulse = Some((pulse, limit));
+        self
+    }
+
+    /// Lets the process at the other end of `lifeline` give everything back if both processes of the run are ended at once.
+    #[must_use]
+    pub fn outlived_by(mut self, lifeline: Lifeline) -> Self {
+        lifeline.name_worker(&self.worker);
+        self.lifeline = Some(lifeline);
+        self
+    }
+
+    /// Tells the service manager when the run works, still works, and ends.
+    #[must_use]
+    pub fn told_to(mut self, service: Service) -> Self {
+        self.service = service;
+        self
+    }
+
     /// Waits for the end of the worker and gives back what was changed. `note` gets a line for each thing that
     /// the user should know. Returns the worker's exit code; `None` if a signal ended it.
     ///
@@ -122,8 +180,10 @@ impl Keeper {
     /// Why the interfaces could not be prepared.
     pub fn keep(mut self, mut note: impl FnMut(&str)) -> Result<Option<i32>, DeviceError> {
         while self.wait(&mut note).is_some() {}
+        self.service.tell(Notice::Stopping);
         self.give_back(&mut note);
-        let Self { worker, asked, refused, confirmation, .. } = self;
+        let Self { worker, asked, refused, confirmation, hung, lifeline, .. } = self;
+        lifeline.into_iter().for_each(Lifeline::dismiss);
         let status = worker.wait();
         let status = status.map_err(|error| fault::system("cannot wait for the worker", error))?;
         if let Some(refused) = refused {
@@ -133,7 +193,7 @@ impl Keeper {
             note("no confirmation has come; everything is given back");
             return Ok(Some(UNCONFIRMED));
         }
-        if status.code().is_none() && asked < 2 {
+        if status.code().is_none() && asked < 2 && hung.is_none() {
             note(&format!("the worker was ended ({status}); the interfaces are put back"));
         }
         Ok(status.code())
@@ -148,13 +208,15 @@ impl Keeper {
         list.add(requests.as_ref(), Interest::Readable);
         let notices = self.following.as_ref().map(AsFd::as_fd);
         list.add(notices.as_ref(), Interest::Readable);
-        let following = self.following.as_ref();
-        let patience = following.map_or(BETWEEN_LOOKS, |one| one.patience(BETWEEN_LOOKS));
-        let ready = list.wait(Some(patience)).ok()?;
+        let ready = list.wait(Some(self.patience())).ok()?;
         self.count_requests();
         self.look_for_confirmation();
+        self.look_at_worker(note)?;
+        let now = clock::now();
+        let looks = now.since(self.looked_at) >= BETWEEN_LOOKS;
         if let Some(following) = &mut self.following {
-            if ready.is_none() {
+            if looks {
+                self.looked_at = now;
                 self.custody.follow_names();
                 following.follow_groups(&mut self.custody);
             }
@@ -171,6 +233,43 @@ impl Keeper {
             }
         }
         Some(())
+    }
+
+    /// How long to wait for an event at most.
+    fn patience(&self) -> Duration {
+        let watch = self.watch.as_ref().map_or(BETWEEN_LOOKS, Watch::pause);
+        let most = self.service.period().map_or(watch, |period| period.min(watch));
+        self.following.as_ref().map_or(most, |following| following.patience(most))
+    }
+
+    /// Kills a worker that is silent. `None` once what it had is waited for no longer.
+    fn look_at_worker(&mut self, note: &mut impl FnMut(&str)) -> Option<()> {
+        let now = clock::now();
+        if let Some(until) = self.hung {
+            return (now < until).then_some(());
+        }
+        if let (Some((pulse, limit)), Some(watch)) = (self.pulse, &mut self.watch)
+            && watch.look(pulse.beats(), now, || Activity::of(self.worker.number()))
+        {
+            self.worker.kill();
+            self.hung = Some(now + DYING);
+            let (ms, does) = (limit.as_millis(), watch.words());
+            note(&format!(
+                "the worker did nothing for {ms} ms ({does}) and is ended; the interfaces are put back"
+            ));
+        } else if self.service.period().is_some_and(|period| now.since(self.told_at) >= period) {
+            self.told_at = now;
+            self.service.tell(Notice::Alive);
+        }
+        Some(())
+    }
+
+    /// From now on the host depends on this process.
+    fn expect(&mut self, duty: Duty) {
+        let Some((pulse, limit)) = self.pulse else { return };
+        let watched = duty == Duty::Worker;
+        self.watch = watched.then(|| Watch::new(limit, pulse.beats(), clock::now()));
+        pulse.expect(duty);
     }
 
     fn count_requests(&mut self) {
@@ -211,16 +310,25 @@ impl Keeper {
         note: &mut impl FnMut(&str),
     ) -> Order {
         let begun = match report {
-            Report::Opened(tap) => self.begin(tap, files, note),
+            Report::Opened(tap) => {
+                let begun = self.begin(tap, files, note);
+                begun.inspect(|_| self.service.tell(Notice::Ready))
+            }
             Report::NicIsGone => self.wait_for_nic(),
             Report::NicIsBack(nic) => self.begin_again(nic),
             Report::Confirmed | Report::Closed => {
+                self.service.tell(Notice::Stopping);
                 self.give_back(note);
                 return Order::PutBack;
             }
         };
         match begun {
-            Ok(closed_at) => Order::Begin(closed_at),
+            Ok(closed_at) => {
+                // While there is no nic, nothing depends on the worker.
+                let is_needed = report != Report::NicIsGone;
+                self.expect(if is_needed { Duty::Worker } else { Duty::Nobody });
+                Order::Begin(closed_at)
+            }
             Err(error) => {
                 self.refused = Some(error);
                 Order::Quit
@@ -237,6 +345,7 @@ impl Keeper {
         if tap > 0 {
             self.custody.note_tap(tap, files)?;
         }
+        self.expect(Duty::Keeper);
         // Before the first change, so that none of others is missed.
         let following = self.following.insert(Following::start()?);
         let (closed_at, notices) = self.custody.begin()?;
@@ -249,6 +358,7 @@ impl Keeper {
     }
 
     fn begin_again(&mut self, nic: u32) -> Result<Instant, DeviceError> {
+        self.expect(Duty::Keeper);
         self.custody.succeed(nic)?;
         let closed_at = self.custody.begin_again()?;
         self.following.iter_mut().for_each(|following| following.begin(&mut self.custody));
@@ -264,8 +374,10 @@ impl Keeper {
 
     fn give_back(&mut self, note: &mut impl FnMut(&str)) {
         if self.following.take().is_some() {
+            self.expect(Duty::Keeper);
             self.custody.give_back().iter().for_each(|line| note(line));
         }
+        self.expect(Duty::Nobody);
     }
 }
 

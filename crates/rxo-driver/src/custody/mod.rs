@@ -2,8 +2,8 @@
 //!
 //! A run is two processes (see [`guard`](crate::guard)). The one that carries frames has a [`Control`]; the other
 //! is the [`Keeper`], which makes all changes and waits. Both have the [`Custody`], so that whichever process
-//! outlives the other restores the interfaces. A file says what is owed, in case both are killed; the next run, or
-//! [`restore`], pays it.
+//! outlives the other restores the interfaces. A file says what is owed, in case both are killed; a third process (see
+//! [`secure`]), the next run or [`restore`] pays it.
 //!
 //! Contract: [`Custody::examine`] changes nothing, and comes before anything else, so that a problem is
 //! reported at once. [`Custody::take`] locks. Only the [`Keeper`] makes changes, after the [`Control`] has
@@ -43,16 +43,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod activity;
 mod channel;
 mod follower;
 mod following;
 mod groups;
 mod held;
 mod keeper;
+mod lifeline;
 mod names;
 mod owed;
 mod record;
 mod tap;
+mod watch;
 
 use std::os::fd::OwnedFd;
 
@@ -61,6 +64,7 @@ use rxo_frame::Instant;
 
 pub use channel::{Confirmer, Control};
 pub use keeper::Keeper;
+pub use lifeline::{Lifeline, Lives, Restorer, secure};
 pub use owed::{left_as, recover, restore};
 
 use crate::handover::{Holdings, Link};

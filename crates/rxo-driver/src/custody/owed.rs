@@ -120,6 +120,17 @@ pub fn recover(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<bool, 
     }
 }
 
+/// Whether a record says that the nic of `device` is owed something.
+pub(super) fn is_owed(device: &DeviceName) -> bool {
+    record::all_here().into_iter().any(|(index, text)| {
+        let had_name = Names::from_lines(&text).is_some_and(|names| names.name == device.name());
+        let has_name = || {
+            Link::read(index).is_ok_and(|link| link.is_some_and(|link| link.name == device.name()))
+        };
+        had_name || has_name()
+    })
+}
+
 /// The name that a killed run left to the nic of `device`, if no interface has its own.
 #[must_use]
 pub fn left_as(device: &DeviceName) -> Option<String> {

@@ -1,6 +1,6 @@
 //! A worker that plays a network card between a wire and a guest.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use rxo_ack::expand_packed;
@@ -22,6 +22,8 @@ pub struct Card {
     pub report_every: Option<Duration>,
     /// Where it is asked while it runs.
     pub desk: Option<Desk<Question>>,
+    /// Where it counts its turns, as in [`WorkerConfig::turns`].
+    pub turns: Option<&'static AtomicU64>,
 }
 
 /// Runs a network card on this thread until `stop` is set or a device fails. What the peers leave to
@@ -42,7 +44,8 @@ pub struct Card {
 ///
 /// let open = |name: &str| Device::open(&name.parse()?, DeviceOptions::default());
 /// let (wire, guest) = (open("packet:eth1")?, open("tap:rxo0")?);
-/// let card = Card { validates: true, expands: false, report_every: None, desk: None };
+/// let card =
+///     Card { validates: true, expands: false, report_every: None, desk: None, turns: None };
 /// let stop = AtomicBool::new(false);
 /// run_card((wire, guest), card, &stop, |_event| {})?.result?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -67,6 +70,7 @@ fn run_observed(
         overload: None,
         report_every: card.report_every,
         desk: card.desk,
+        turns: card.turns,
         ..WorkerConfig::new(Policy::none())
     };
     let wire = Duplex { source: WireSource::new(wire.source, card.validates), sink: wire.sink };

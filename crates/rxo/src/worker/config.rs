@@ -1,5 +1,6 @@
 //! The configuration of a worker.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rxo_coalesce::{Config, Policy};
@@ -38,6 +39,9 @@ pub struct WorkerConfig {
     pub look_every: Option<Duration>,
     /// Where the worker is asked while it runs. `None`: it is not.
     pub desk: Option<Desk<Question>>,
+    /// Where the worker counts its turns, at least ten a second, so that another process sees that it works. `None`
+    /// counts none.
+    pub turns: Option<&'static AtomicU64>,
 }
 
 impl WorkerConfig {
@@ -57,6 +61,15 @@ impl WorkerConfig {
             report_every: None,
             look_every: None,
             desk: None,
+            turns: None,
+        }
+    }
+
+    /// Counts a turn.
+    pub(super) fn count_turn(&self) {
+        if let Some(turns) = self.turns {
+            // Nobody else writes it, so that no operation of both at once is needed.
+            turns.store(turns.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         }
     }
 }

@@ -210,6 +210,7 @@ where
     ) -> Result<(), DeviceError> {
         let mut awake = Awake::ALL;
         while !stop.load(Ordering::Relaxed) {
+            self.config.count_turn();
             let turn = self.turn(|work| timed(waiter, work), awake)?;
             self.report_when_due(turn.now, waiter, observe);
             if let Some(question) = self.config.desk.as_ref().and_then(Desk::take) {

@@ -105,6 +105,7 @@ where
             report_every: None,
             look_every: None,
             desk: None,
+            turns: None,
             directions: Directions::Both,
             ..config.clone()
         };
@@ -169,6 +170,7 @@ where
     ) -> Result<(), DeviceError> {
         let mut awake = Awake::ALL;
         while !stop.load(Ordering::Relaxed) {
+            self.config.count_turn();
             let turn = self.turn(waiter, awake)?;
             if let Some(due) = self.times.take_due(turn.now) {
                 self.times.set(turn.now, waiter.cpu_time());

@@ -1,0 +1,224 @@
+//! Whatever happens to the processes of a run, the host is never offline for long: at random instants they are stopped,
+//! killed alone and together, and the host answers again without a hand.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rxo_testbed::{Lab, LabOptions};
+
+use crate::Test;
+use crate::owed::Place;
+use crate::process::{LONG, Rxo, command, signal, wait_until, worker_of};
+use crate::setup::SetUp;
+use crate::takeover::{becomes, facts};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a_worker_that_is_stopped_is_ended_and_the_host_answers", stopped_worker),
+    ("a_worker_that_hangs_while_it_ends_is_ended", hung_at_the_end),
+    ("both_killed_at_once_the_host_answers_without_a_hand", both_killed),
+    ("a_keeper_that_is_killed_with_a_stopped_worker_offline_no_longer", killed_and_stopped),
+    ("both_stopped_are_ended_and_the_host_answers", both_stopped),
+    ("at_random_instants_of_its_beginning_nothing_keeps_the_host_offline", random_instants),
+    ("a_suspended_machine_ends_no_run", suspended),
+    ("a_watchdog_that_is_off_ends_no_run", watchdog_off),
+];
+
+/// A host with a run, and somebody on the host who answers.
+struct Scene {
+    lab: Lab,
+    place: Place,
+    before: String,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (lab, place) = (SetUp::TakeOver.lab(LabOptions::default()), Place::new());
+        let listener = lab.host().run(|| TcpListener::bind("[::]:7").unwrap()).unwrap();
+        thread::spawn(move || {
+            for mut client in listener.incoming().flatten() {
+                let mut byte = [0];
+                // A client that has gone needs no answer.
+                _ = client.read_exact(&mut byte).and_then(|()| client.write_all(&byte));
+            }
+        });
+        let before = facts(&lab);
+        Self { lab, place, before }
+    }
+
+    /// A run that has worked for a random time.
+    fn start(&self, flags: &str) -> Rxo {
+        let rxo = self.place.start(&self.lab, flags);
+        self.answers("the run carries");
+        thread::sleep(Duration::from_millis(random_below(300)));
+        rxo
+    }
+
+    /// Waits until the host answers a new connection. Returns the time that it took.
+    fn answers(&self, what: &str) -> Duration {
+        let begun = Instant::now();
+        let address = (Lab::HOST_ADDRESSES.0, 7).into();
+        let ask = || {
+            let mut server = TcpStream::connect_timeout(&address, Duration::from_millis(300))?;
+            server.set_read_timeout(Some(Duration::from_millis(300)))?;
+            server.write_all(b"x")?;
+            server.read_exact(&mut [0])
+        };
+        while self.lab.peer().run(ask).unwrap().is_err() {
+            let facts = || crate::takeover::sorted(&self.lab, "ip -o address show");
+            assert!(begun.elapsed() < LONG, "the host does not answer: {what}: {}", facts());
+        }
+        begun.elapsed()
+    }
+
+    /// The host answers, and has everything as before the run.
+    fn is_as_before(&self, what: &str) {
+        wait_until("the TAP is gone", || !self.lab.host().interface("rxo0").exists());
+        wait_until("the name is back", || !self.lab.host().interface("eth1-nic").exists());
+        eprintln!("{what}: the host answers after {:?}", self.answers(what));
+        becomes(&self.lab, &self.before, what);
+        wait_until("nothing is owed any more", || self.place.file_count() == 0);
+    }
+}
+
+fn stopped_worker() {
+    let scene = Scene::new();
+    for what in ["once", "again"] {
+        let rxo = scene.start("");
+        let begun = Instant::now();
+        rxo.signal_worker("STOP");
+        let (code, _, said) = rxo.end();
+        eprintln!("restored {:?} after the worker was stopped", begun.elapsed());
+        assert_eq!(code, Some(1), "{said}");
+        assert!(
+            said.contains("the worker did nothing for 700 ms (it is stopped) and is ended"),
+            "{said}"
+        );
+        scene.is_as_before(what);
+    }
+}
+
+/// One SIGTERM is enough, whatever the worker does.
+fn hung_at_the_end() {
+    let scene = Scene::new();
+    let rxo = scene.start("--watchdog 500ms");
+    rxo.signal_worker("STOP");
+    rxo.signal("TERM");
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("the worker did nothing for 500 ms"), "{said}");
+    scene.is_as_before("after one SIGTERM");
+}
+
+fn both_killed() {
+    let scene = Scene::new();
+    for order in ["keeper first", "worker first"] {
+        let rxo = scene.start("");
+        let worker = rxo.worker();
+        // Neither sees the other end.
+        rxo.signal("STOP");
+        signal("STOP", worker);
+        if order == "keeper first" {
+            rxo.signal("KILL");
+            signal("KILL", worker);
+        } else {
+            signal("KILL", worker);
+            rxo.signal("KILL");
+        }
+        let (code, _, said) = rxo.end();
+        assert_eq!(code, None);
+        assert!(said.contains("has back what a run that was killed had taken"), "{said}");
+        scene.is_as_before(order);
+    }
+}
+
+/// The worker would restore if it could.
+fn killed_and_stopped() {
+    let scene = Scene::new();
+    let rxo = scene.start("");
+    rxo.signal_worker("STOP");
+    rxo.signal("KILL");
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, None);
+    assert!(said.contains("has back what a run that was killed had taken"), "{said}");
+    scene.is_as_before("the keeper killed, the worker stopped");
+}
+
+fn both_stopped() {
+    let scene = Scene::new();
+    let rxo = scene.start("");
+    rxo.signal("STOP");
+    rxo.signal_worker("STOP");
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, None);
+    assert!(said.contains("has back what a run that was killed had taken"), "{said}");
+    scene.is_as_before("both stopped");
+}
+
+/// While a run begins, it may hold anything, or nothing yet.
+fn random_instants() {
+    let scene = Scene::new();
+    for round in 0..12_u64 {
+        let mut rxo = command(&format!("run --json {}", SetUp::TakeOver.flags()));
+        rxo.env("RUNTIME_DIRECTORY", scene.place.path());
+        let mut child = scene.lab.host().run(|| rxo.spawn()).unwrap().unwrap();
+        thread::sleep(Duration::from_millis(random_below(150)));
+        let what = ["both killed", "the worker stopped", "both stopped"][(round % 3) as usize];
+        let worker = worker_of(child.id());
+        let (name, keeper) = match what {
+            "both killed" => ("KILL", Some(child.id())),
+            "the worker stopped" => ("STOP", None),
+            _ => ("STOP", Some(child.id())),
+        };
+        // The worker may not be there yet, and is not started any more then.
+        keeper.into_iter().chain(worker).for_each(|process| signal(name, process));
+        eprintln!("round {round}: {what}, worker {worker:?}");
+        scene.answers(what);
+        // One that was stopped before it had anything is still there.
+        worker.into_iter().chain([child.id()]).for_each(|process| {
+            _ = Command::new("kill").args(["-KILL", &process.to_string()]).output();
+        });
+        child.wait().unwrap();
+        scene.is_as_before(what);
+    }
+}
+
+/// A number below `limit` that differs from call to call.
+fn random_below(limit: u64) -> u64 {
+    RandomState::new().build_hasher().finish() % limit
+}
+
+/// Everything stops and goes on, as when a machine is suspended: the keeper does not run either.
+fn suspended() {
+    let scene = Scene::new();
+    let rxo = scene.start("");
+    for _ in 0..3 {
+        rxo.signal("STOP");
+        rxo.signal_worker("STOP");
+        // Longer than the worker may be silent, but less than the last process waits.
+        thread::sleep(Duration::from_millis(1_200));
+        rxo.signal_worker("CONT");
+        rxo.signal("CONT");
+        scene.answers("it goes on");
+    }
+    rxo.signal("TERM");
+    let (code, _, said) = rxo.end();
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    scene.is_as_before("at the end");
+}
+
+fn watchdog_off() {
+    let scene = Scene::new();
+    let rxo = scene.start("--watchdog off");
+    rxo.signal_worker("STOP");
+    thread::sleep(Duration::from_secs(2));
+    rxo.signal_worker("CONT");
+    scene.answers("it goes on");
+    rxo.signal("TERM");
+    let (code, _, said) = rxo.end();
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    scene.is_as_before("at the end");
+}

@@ -1,0 +1,71 @@
+//! Activity: what the first thread of a process does, as the kernel shows it.
+//!
+//! It is separate because a thread that is given no processor is silent as well, but does not hang.
+
+use std::fs;
+
+/// The state of the thread, and the processor time that it has had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Activity {
+    state: char,
+    ran_ns: u64,
+}
+
+impl Activity {
+    /// Reads it. `None` if the process has ended, or the kernel does not show it.
+    pub(super) fn of(process: u32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let schedule = fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
+        Self::parse(&stat, &schedule)
+    }
+
+    /// The state stands behind the name, which stands in brackets and may have any character.
+    pub(super) fn parse(stat: &str, schedule: &str) -> Option<Self> {
+        let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
+        Some(Self { state, ran_ns: schedule.split_whitespace().next()?.parse().ok()? })
+    }
+
+    /// Whether the thread could have run since it was as `before`, but was given no processor.
+    pub(super) fn is_starved_since(self, before: Self) -> bool {
+        self.state == 'R' && self.ran_ns == before.ran_ns
+    }
+
+    /// The processor time that the thread has had, in nanoseconds.
+    pub(super) const fn ran_ns(self) -> u64 {
+        self.ran_ns
+    }
+
+    /// What the thread does, in words.
+    pub(super) const fn words(self) -> &'static str {
+        match self.state {
+            'T' | 't' => "it is stopped",
+            'R' => "it is busy",
+            _ => "it waits in a call",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_without_a_processor_is_told_from_one_that_hangs() {
+        let at = |state: &str, ran: &str| {
+            Activity::parse(&format!("7 (a) b) {state} 1 7"), &format!("{ran} 5 9\n")).unwrap()
+        };
+        let before = at("R", "100");
+        assert!(at("R", "100").is_starved_since(before));
+        assert!(!at("R", "101").is_starved_since(before), "it spins");
+        assert!(!at("S", "100").is_starved_since(before));
+        assert!(!at("T", "100").is_starved_since(before));
+        assert_eq!(at("T", "1").words(), "it is stopped");
+        assert_eq!(Activity::parse("", ""), None);
+    }
+
+    #[test]
+    fn this_process_is_active() {
+        assert!(Activity::of(std::process::id()).is_some());
+        assert_eq!(Activity::of(u32::MAX), None);
+    }
+}

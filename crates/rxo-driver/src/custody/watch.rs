@@ -1,0 +1,117 @@
+//! Watch: decides whether a worker has been silent for too long.
+//!
+//! It is separate, and without a clock, so that it can be tested alone. Contract: only time in which this process itself
+//! ran counts, and in which the worker was given a processor if it wanted one. A machine that was suspended or is
+//! overloaded makes no worker look dead.
+
+use std::time::Duration;
+
+use rxo_frame::Instant;
+
+use super::activity::Activity;
+
+/// The silence of one worker.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watch {
+    limit: Duration,
+    seen: u64,
+    /// How long it has been silent, as far as that counts.
+    silent: Duration,
+    last: Instant,
+    /// What the worker did at the last look, if it was silent then.
+    did: Option<Activity>,
+}
+
+/// How many looks are made within the limit.
+const LOOKS: u32 = 10;
+
+impl Watch {
+    /// A worker that is given `limit` from `now` on. It has beaten `seen` times.
+    pub(super) const fn new(limit: Duration, seen: u64, now: Instant) -> Self {
+        Self { limit, seen, silent: Duration::ZERO, last: now, did: None }
+    }
+
+    /// The time to the next look.
+    pub(super) fn pause(&self) -> Duration {
+        self.limit / LOOKS
+    }
+
+    /// Looks at the count of beats, and if it is the same as before, at what the worker does. Returns whether the worker
+    /// has been silent for the limit.
+    pub(super) fn look(
+        &mut self,
+        beats: u64,
+        now: Instant,
+        activity: impl FnOnce() -> Option<Activity>,
+    ) -> bool {
+        // A longer time was not spent here: this process did not run.
+        let passed = now.since(self.last).min(2 * self.pause());
+        self.last = now;
+        if beats != self.seen {
+            (self.seen, self.silent, self.did) = (beats, Duration::ZERO, None);
+            return false;
+        }
+        let does = activity();
+        let before = std::mem::replace(&mut self.did, does);
+        let is_starved =
+            does.zip(before).is_some_and(|(does, before)| does.is_starved_since(before));
+        if !is_starved {
+            self.silent += passed;
+        }
+        self.silent >= self.limit
+    }
+
+    /// What the worker did at the last look, in words.
+    pub(super) fn words(&self) -> &'static str {
+        self.did.map_or("it is gone", Activity::words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_millis(700);
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn hangs() -> Option<Activity> {
+        Activity::parse("7 (rxo) S 1", "100 0 0")
+    }
+
+    #[test]
+    fn a_worker_that_gets_no_processor_does_not_hang() {
+        let mut watch = Watch::new(LIMIT, 5, at(0));
+        let waits = || Activity::parse("7 (rxo) R 1", "100 0 0");
+        assert!((1..1_000).all(|n| !watch.look(5, at(n * 70), waits)));
+        let spins = |n: u64| Activity::parse("7 (rxo) R 1", &format!("{n} 0 0"));
+        let found = (1..20).find(|&n| watch.look(5, at(70_000 + n * 70), || spins(200 + n)));
+        assert!(found.is_some_and(|looks| looks <= 11), "{found:?}");
+    }
+
+    #[test]
+    fn a_worker_that_is_silent_for_the_limit_is_found() {
+        let mut watch = Watch::new(LIMIT, 5, at(0));
+        assert!((1..10).all(|n| !watch.look(5, at(n * 70), hangs)));
+        assert!(watch.look(5, at(700), hangs));
+    }
+
+    #[test]
+    fn each_beat_begins_it_again() {
+        let mut watch = Watch::new(LIMIT, 0, at(0));
+        assert!((1..1_000).all(|n| !watch.look(n / 9, at(n * 70), hangs)));
+    }
+
+    #[test]
+    fn a_machine_that_was_suspended_has_time_to_go_on() {
+        let mut watch = Watch::new(LIMIT, 5, at(0));
+        assert!(!watch.look(5, at(70), hangs));
+        // An hour later both go on.
+        assert!(!watch.look(5, at(3_600_000), hangs));
+        assert!(!watch.look(6, at(3_600_070), hangs));
+        assert!((1..10).all(|n| !watch.look(6, at(3_600_070 + n * 70), hangs)));
+        assert!(watch.look(6, at(3_600_770), hangs));
+    }
+}

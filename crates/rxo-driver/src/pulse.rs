@@ -1,0 +1,89 @@
+//! A pulse: a count in memory that the processes of a run share, by which one sees that another works.
+//!
+//! It is separate because shared memory is mapped here. Contract: the memory lives as long as the process.
+#![allow(unsafe_code, reason = "memory that processes share is mapped by a pointer")]
+
+use std::io;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// The count of a worker's turns. A process that is forked afterwards shares it. A copy is the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Pulse(&'static Page);
+
+#[derive(Debug)]
+#[repr(C)]
+struct Page {
+    beats: AtomicU64,
+    /// The number of a [`Duty`].
+    duty: AtomicU8,
+}
+
+/// The process that must work now, because the host depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Duty {
+    /// Nothing is changed.
+    Nobody,
+    /// The worker must beat.
+    Worker,
+    /// The keeper makes changes, or takes them back.
+    Keeper,
+}
+
+impl Pulse {
+    /// Maps the memory, once for the life of the process.
+    ///
+    /// # Errors
+    /// If the system has no memory.
+    pub fn new() -> io::Result<Self> {
+        let (access, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping of one page, at a place that the kernel chooses.
+        let page = unsafe { libc::mmap(null_mut(), size_of::<Page>(), access, kind, -1, 0) };
+        if page == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the page is zeroed, aligned, never unmapped, and only read and written by atomic operations.
+        Ok(Self(unsafe { &*page.cast::<Page>() }))
+    }
+
+    /// Where the worker counts its turns.
+    #[must_use]
+    pub const fn turns(self) -> &'static AtomicU64 {
+        &self.0.beats
+    }
+
+    /// The count now.
+    pub(crate) fn beats(self) -> u64 {
+        self.0.beats.load(Ordering::Relaxed)
+    }
+
+    /// Says who must work from now on.
+    pub(crate) fn expect(self, duty: Duty) {
+        self.0.duty.store(duty as u8, Ordering::Relaxed);
+    }
+
+    /// Who must work now.
+    pub(crate) fn duty(self) -> Duty {
+        match self.0.duty.load(Ordering::Relaxed) {
+            1 => Duty::Worker,
+            2 => Duty::Keeper,
+            _ => Duty::Nobody,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duty_is_read_as_it_was_written() {
+        let pulse = Pulse::new().unwrap();
+        assert_eq!((pulse.duty(), pulse.beats()), (Duty::Nobody, 0));
+        for duty in [Duty::Worker, Duty::Keeper, Duty::Nobody] {
+            pulse.expect(duty);
+            assert_eq!(pulse.duty(), duty);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The service manager: what systemd is told of a service of `Type=notify`.
+//!
+//! Separate because it is a protocol of its own: lines in datagrams to the socket that `NOTIFY_SOCKET` names
+//! (sd_notify(3)). Contract: never waits, and without a manager does nothing.
+
+use std::env;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+/// The service manager that has started this process; none in most cases.
+#[derive(Debug, Default)]
+pub struct Service {
+    manager: Option<UnixDatagram>,
+    watchdog: Option<Duration>,
+}
+
+/// A change of the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// It works.
+    Ready,
+    /// It is ending.
+    Stopping,
+    /// It still works.
+    Alive,
+}
+
+impl Service {
+    /// The manager that the environment names.
+    #[must_use]
+    pub fn of_environment() -> Self {
+        let read = |name| env::var(name).ok();
+        let manager = read("NOTIFY_SOCKET").as_deref().and_then(connect);
+        let is_for_us = read("WATCHDOG_PID").is_none_or(|id| id == std::process::id().to_string());
+        let watchdog = read("WATCHDOG_USEC").filter(|_| is_for_us && manager.is_some());
+        let watchdog = watchdog.and_then(|us| us.parse().ok()).map(Duration::from_micros);
+        Self { manager, watchdog }
+    }
+
+    /// How often the manager wants to hear [`Notice::Alive`]: twice in the time after which it ends the service.
+    #[must_use]
+    pub fn period(&self) -> Option<Duration> {
+        self.watchdog.map(|time| time / 2)
+    }
+
+    /// Tells the manager.
+    pub fn tell(&self, notice: Notice) {
+        let text = match notice {
+            Notice::Ready => "READY=1",
+            Notice::Stopping => "STOPPING=1",
+            Notice::Alive => "WATCHDOG=1",
+        };
+        if let Some(manager) = &self.manager {
+            // A manager that does not listen is not waited for.
+            _ = manager.send(text.as_bytes());
+        }
+    }
+}
+
+fn connect(name: &str) -> Option<UnixDatagram> {
+    let address = match name.strip_prefix('@') {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(name),
+    };
+    let socket = UnixDatagram::unbound().ok()?;
+    socket.set_nonblocking(true).ok()?;
+    socket.connect_addr(&address.ok()?).ok()?;
+    Some(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manager_hears_what_it_is_told() {
+        let name = format!("@rxo-service-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name[1..]).unwrap();
+        let manager = UnixDatagram::bind_addr(&address).unwrap();
+        let service = Service { manager: connect(&name), watchdog: None };
+        for (notice, text) in [(Notice::Ready, "READY=1"), (Notice::Stopping, "STOPPING=1")] {
+            service.tell(notice);
+            let mut bytes = [0; 64];
+            let read = manager.recv(&mut bytes).unwrap();
+            assert_eq!(&bytes[..read], text.as_bytes());
+        }
+        drop(manager);
+        service.tell(Notice::Alive);
+        Service::default().tell(Notice::Ready);
+    }
+}
