@@ -144,6 +144,8 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
             exit::as_ended(kept?)
         }
         Side::Worker(channel) => {
+            // Before the first thread, so that all have no more.
+            guard::renounce().context("cannot give up privileges")?;
             log::begin(plan.log, &nic)?;
             let stop = stop::on_any_request()?;
             let mut keeper = Control::start(channel, custody, std::sync::Arc::clone(&stop))?;

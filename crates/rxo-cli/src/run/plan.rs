@@ -323,6 +323,25 @@ mod tests {
         }
     }
 
+    /// The lines of the unit that is shipped are understood.
+    #[test]
+    fn the_unit_of_systemd_says_what_rxo_understands() {
+        let unit = include_str!("../../../../packaging/rxo@.service");
+        let line = |key: &str| {
+            let line = unit.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+            line.trim_start_matches('-')
+                .replace("%I", "eth1")
+                .replace("$RXO_OPTIONS", "--hold auto")
+        };
+        let plan = plan(&line("ExecStart=")).unwrap();
+        assert!(plan.take_over && plan.stats.is_none() && plan.watchdog.is_some());
+        assert_eq!((plan.nic.name(), plan.host.name()), ("eth1", "rxo-eth1"));
+        match Cli::try_parse_from(line("ExecStopPost=").split_whitespace()).unwrap().command {
+            Command::Run(flags) => assert!(flags.restore && flags.nic == "packet:eth1"),
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn no_time_between_lines_means_no_lines() {
         let plan = plan("rxo run --nic packet:eth1 --host tap:rxo0 --stats 0s").unwrap();

@@ -1,9 +1,12 @@
 //! Whatever happens to the processes of a run, the host is never offline for long: at random instants they are stopped,
 //! killed alone and together, and the host answers again without a hand.
 
+use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,6 +16,7 @@ use rxo_testbed::{Lab, LabOptions};
 use crate::Test;
 use crate::owed::Place;
 use crate::process::{LONG, Rxo, command, signal, wait_until, worker_of};
+use crate::report::Scratch;
 use crate::setup::SetUp;
 use crate::takeover::{becomes, facts};
 
@@ -24,6 +28,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("both_stopped_are_ended_and_the_host_answers", both_stopped),
     ("at_random_instants_of_its_beginning_nothing_keeps_the_host_offline", random_instants),
     ("a_suspended_machine_ends_no_run", suspended),
+    ("systemd_is_told_that_a_run_works_and_ends", told_to_systemd),
+    ("a_worker_has_given_up_what_it_never_needs", given_up),
     ("a_watchdog_that_is_off_ends_no_run", watchdog_off),
 ];
 
@@ -208,6 +214,51 @@ fn suspended() {
     let (code, _, said) = rxo.end();
     assert_eq!((code, said.as_str()), (Some(0), ""));
     scene.is_as_before("at the end");
+}
+
+fn told_to_systemd() {
+    let (lab, scratch) = (SetUp::TakeOver.lab(LabOptions::default()), Scratch::new("manager"));
+    let path = scratch.file("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(LONG)).unwrap();
+    let hear = || {
+        let mut bytes = [0; 100];
+        let read = manager.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..read]).into_owned()
+    };
+    let variables: [(&str, &Path); 2] =
+        [("NOTIFY_SOCKET", &path), ("WATCHDOG_USEC", Path::new("400000"))];
+    let (rxo, _) = Rxo::start_with(lab.host(), SetUp::TakeOver.flags(), &variables);
+    assert_eq!([(); 3].map(|()| hear()), ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
+    rxo.signal("TERM");
+    while hear() != "STOPPING=1" {}
+    assert_eq!(rxo.end().0, Some(0));
+}
+
+/// What a worker that was taken over could not do: load a module, mount, make a device, become another user, or gain
+/// anything by another program.
+fn given_up() {
+    let lab = SetUp::TakeOver.lab(LabOptions::default());
+    let (rxo, _) = Rxo::start(lab.host(), SetUp::TakeOver.flags());
+    let tasks = fs::read_dir(format!("/proc/{}/task", rxo.worker())).unwrap();
+    let mut threads = 0;
+    for task in tasks.flatten() {
+        let status = fs::read_to_string(task.path().join("status")).unwrap();
+        let value = |key: &str| {
+            status.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim().to_owned()
+        };
+        assert_eq!(value("NoNewPrivs:"), "1");
+        for set in ["CapEff:", "CapPrm:", "CapInh:"] {
+            let mask = u64::from_str_radix(&value(set), 16).unwrap();
+            // Numbers of include/uapi/linux/capability.h: kill, setuid, module, rawio, chroot, admin, boot, time, mknod.
+            let lost = [5, 7, 16, 17, 18, 21, 22, 25, 27];
+            assert!(lost.iter().all(|number| mask >> number & 1 == 0), "{set} {mask:x}");
+        }
+        threads += 1;
+    }
+    assert!(threads > 1);
+    rxo.signal("TERM");
+    assert_eq!(rxo.end().0, Some(0));
 }
 
 fn watchdog_off() {
