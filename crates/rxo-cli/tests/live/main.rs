@@ -37,8 +37,11 @@ mod takeover;
 mod traffic;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
+use signal_hook::consts::SIGHUP;
+use signal_hook::flag;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rxo");
@@ -51,6 +54,11 @@ fn main() -> ExitCode {
     // They share two cores with the kernel's side of the traffic.
     arguments.test_threads = Some(1);
     if let Err(error) = rxo_testbed::become_root_in_user_namespace() {
+        eprintln!("live tests cannot run: {error}");
+        return ExitCode::FAILURE;
+    }
+    // Under `nohup` SIGHUP is ignored, and programs that are started inherit that; a handler they do not.
+    if let Err(error) = flag::register(SIGHUP, Arc::default()) {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
