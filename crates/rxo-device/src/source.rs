@@ -52,6 +52,12 @@ pub trait FrameSource {
     /// Totals since the source was opened.
     fn counters(&mut self) -> SourceCounters;
 
+    /// How many frames have arrived at the device since the source was opened, as the system counts them: given, waiting
+    /// and lost ones. `None` if the system does not say. It may be a system call.
+    fn arrived(&mut self) -> Option<u64> {
+        None
+    }
+
     /// How many frames may be held at a time before the source runs out of memory for others; `None`
     /// if there is no limit. A single frame that is held for a whole lap stops a ring.
     fn lends(&self) -> Option<usize> {
@@ -114,6 +120,10 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
 
     fn counters(&mut self) -> SourceCounters {
         (**self).counters()
+    }
+
+    fn arrived(&mut self) -> Option<u64> {
+        (**self).arrived()
     }
 
     fn lends(&self) -> Option<usize> {

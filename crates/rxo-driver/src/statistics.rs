@@ -27,6 +27,8 @@ pub(crate) struct Statistics {
 /// Totals of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
+    /// Packets that arrived at the interface.
+    pub(crate) received: u64,
     /// Packets that the host did not get to send because the interface dropped them.
     pub(crate) sent_drops: u64,
 }
@@ -49,6 +51,6 @@ impl Statistics {
         let rest = answers.first()?.get(HEADER_BYTES..)?;
         // The fields of `rtnl_link_stats64` have 64 bits each.
         let field = |number: usize| u64_at(attribute(rest, LINK_64)?, 8 * number);
-        Some(Totals { sent_drops: field(7)? })
+        Some(Totals { received: field(0)?, sent_drops: field(7)? })
     }
 }

@@ -71,6 +71,10 @@ impl<S: FrameSource, L: PacketLog> FrameSource for TracedSource<S, L> {
         self.source.counters()
     }
 
+    fn arrived(&mut self) -> Option<u64> {
+        self.source.arrived()
+    }
+
     fn poll_at(&self) -> Option<Instant> {
         self.source.poll_at()
     }

@@ -16,7 +16,8 @@ use super::take::{Pools, Taken, discard, take};
 use crate::buffer::DeviceBuf;
 use crate::clock::StampScale;
 use crate::device::SystemSource;
-use crate::interface::Interface;
+use crate::interface::{Feature, Interface};
+use crate::statistics::Statistics;
 use crate::{fault, sys};
 
 /// How a packet source is set up.
@@ -61,6 +62,10 @@ pub struct PacketSource {
     counters: SourceCounters,
     is_gone: bool,
     is_down: bool,
+    statistics: Option<Statistics>,
+    /// How many packets the interface had received when the source was opened. Those that it received right then may
+    /// be counted twice, but none is missed.
+    received_before: u64,
     /// Whether a large frame waits in the ring because no buffer is free.
     lacks_buffer: bool,
 }
@@ -89,6 +94,9 @@ impl PacketSource {
         let Opened { device, interface, socket } = opened;
         let (ring, large) = (Arc::new(ring), Pools::new(options.large_buffers));
         let counters = SourceCounters::default();
+        let statistics = Statistics::of(interface.index()?).ok();
+        let received_before =
+            statistics.as_ref().and_then(Statistics::read).map_or(0, |it| it.received);
         Ok(Self {
             device,
             interface,
@@ -102,6 +110,8 @@ impl PacketSource {
             counters,
             is_gone: false,
             is_down: false,
+            statistics,
+            received_before,
             lacks_buffer: false,
         })
     }
@@ -288,6 +298,13 @@ impl FrameSource for PacketSource {
         self.take_batch(batch, budget, look)
     }
 
+    /// Not while the interface coalesces: it then gives fewer frames than it receives.
+    fn arrived(&mut self) -> Option<u64> {
+        let coalesces = self.interface.feature(Feature::Gro).unwrap_or(true);
+        let statistics = self.statistics.as_ref().filter(|_| !coalesces)?;
+        Some(statistics.read()?.received.saturating_sub(self.received_before))
+    }
+
     fn lends(&self) -> Option<usize> {
         Some(self.ring.slots() as usize)
     }
@@ -322,6 +339,8 @@ impl SystemSource for PacketSource {
             && scale.arrival(slot.stamp_ns()) < instant
         {
             discard(slot, self.socket.as_fd());
+            // Left out on purpose.
+            self.received_before += 1;
             self.advance();
         }
     }
@@ -366,6 +385,8 @@ mod tests {
             counters: SourceCounters::default(),
             is_gone: false,
             is_down: false,
+            statistics: None,
+            received_before: 0,
             lacks_buffer: false,
         }
     }

@@ -28,6 +28,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("frames_too_large_for_a_slot_keep_their_place", large_frames_keep_their_place),
     ("large_frames_wait_while_there_is_no_buffer", large_frames_wait),
     ("overflow_is_counted", overflow),
+    ("what_arrives_is_what_is_given_and_what_is_lost", arrivals_are_known),
     ("slots_come_back_in_any_order", slots_in_any_order),
     ("a_held_slot_is_not_given_twice", held_slot),
     ("buffers_outlive_the_source", buffers_outlive_the_source),
@@ -42,6 +43,24 @@ pub(crate) const TESTS: &[Test] = &[
 
 fn open_far() -> PacketSource {
     PacketSource::open(FAR, PacketOptions::default()).unwrap()
+}
+
+/// Also if the ring overflows, and not of an interface that coalesces.
+fn arrivals_are_known() {
+    let pair = Pair::silent();
+    let run = || {
+        send(&pair, &(0..10).map(|n| numbered(n, 100)).collect::<Vec<_>>());
+        let options = PacketOptions { ring_slots: 64, ..PacketOptions::default() };
+        let mut source = PacketSource::open(FAR, options).unwrap();
+        assert_eq!(source.arrived(), Some(0), "before it was opened");
+        send(&pair, &(0..200).map(|n| numbered(n, 100)).collect::<Vec<_>>());
+        await_drops(&mut source, 136);
+        assert_eq!(source.arrived(), Some(200));
+        assert_eq!(receive(&mut source, 64).len() as u64 + source.counters().ring_drops, 200);
+        pair.far.interface(FAR).set_offload(Feature::GenericReceive, true).unwrap();
+        assert_eq!(source.arrived(), None);
+    };
+    pair.far.run(run).unwrap();
 }
 
 /// Sends from the near end, in order.

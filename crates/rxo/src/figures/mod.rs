@@ -55,6 +55,8 @@ pub struct Figures {
     pub overload: u64,
     /// Frames among the ring drops of `nic_in` that were lost while rxo was not scheduled: others used its core.
     pub not_scheduled: u64,
+    /// Frames that arrived at the device, as the system counts, and are neither among those of `nic_in` nor counted as lost.
+    pub unaccounted: u64,
     /// From rxo to the host.
     pub host_out: Outgoing,
     /// Coalescable segments per delivery.
@@ -243,6 +245,7 @@ impl Figures {
             nic_in: incoming(&of.nic_in, time),
             overload: of.overload,
             not_scheduled: of.not_scheduled,
+            unaccounted: of.unaccounted,
             host_out: outgoing(&of.host_out),
             packets_per_aggregate: packets_per_aggregate(engine),
             acks: acks(engine),
@@ -267,7 +270,7 @@ impl Figures {
         let incoming = self.nic_in.ring_drops + self.host_in.ring_drops;
         let cut = self.nic_in.truncated + self.host_in.truncated;
         let refused = self.host_out.dropped_frames + self.nic_out.dropped_frames;
-        incoming + cut + self.overload + refused
+        incoming + cut + self.overload + self.unaccounted + refused
     }
 
     /// How often the other side of a ring broke a rule. It need not have been with a frame.
@@ -434,8 +437,9 @@ mod tests {
         let sink = SinkCounters { dropped: 1, dropped_frames: 100, ..SinkCounters::default() };
         let reading =
             Reading { nic_in: source, host_out: sink, overload: 1_000, ..Reading::default() };
+        let reading = Reading { unaccounted: 10_000, ..reading };
         let both = Reading { host_in: source, nic_out: sink, ..reading.clone() };
-        assert_eq!(Figures::totals(&reading.into(), &[]).lost(), 1_111);
-        assert_eq!(Figures::totals(&both.into(), &[]).lost(), 1_222);
+        assert_eq!(Figures::totals(&reading.into(), &[]).lost(), 11_111);
+        assert_eq!(Figures::totals(&both.into(), &[]).lost(), 11_222);
     }
 }

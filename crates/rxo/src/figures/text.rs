@@ -186,11 +186,13 @@ fn acks(acks: PureAcks) -> String {
 struct Causes {
     overload: u64,
     not_scheduled: u64,
+    unaccounted: u64,
 }
 
 impl Causes {
-    const fn of(figures: &Figures) -> Self {
-        Self { overload: figures.overload, not_scheduled: figures.not_scheduled }
+    fn of(figures: &Figures) -> Self {
+        let Figures { overload, not_scheduled, unaccounted, .. } = *figures;
+        Self { overload, not_scheduled, unaccounted }
     }
 }
 
@@ -201,8 +203,9 @@ fn came(from: &Incoming, causes: Causes) -> String {
         (extra(truncated, "cut short"), extra(causes.overload, "dropped in overload"));
     let not_scheduled = extra(causes.not_scheduled, "of them while rxo was not scheduled");
     let invalid = extra(invalid, "against the rules of the ring");
+    let unaccounted = extra(causes.unaccounted, "LOST BEFORE RXO AND COUNTED BY NOBODY");
     format!(
-        "{packets} packets in ({gbit_per_s:.2} Gbit/s, {drops} lost in the ring{not_scheduled}{cut}{invalid}{overload})"
+        "{packets} packets in ({gbit_per_s:.2} Gbit/s, {drops} lost in the ring{not_scheduled}{cut}{invalid}{overload}{unaccounted})"
     )
 }
 

@@ -7,7 +7,7 @@ use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
 
 #[cfg(feature = "capture")]
 use super::middleware::{FileLog, wrap};
-use super::{Device, Notices, SystemWaiter, ends, on_a_system};
+use super::{Device, Notices, SystemWaiter, ends, on_a_system, unaccounted};
 use crate::switch::Switch;
 use crate::worker::{Duplex, Guests, GuestsReading, GuestsReport, Misfit, WorkerConfig};
 
@@ -121,7 +121,12 @@ where
     HO: FrameSink + Notices + Descriptors,
 {
     let mut workers = Guests::new(nic, guests, switch, on_a_system(config))?;
+    let mut has_lost = false;
     let result = workers.run(&mut SystemWaiter::new(), stop, |report| {
+        let missing = report.reading.unaccounted;
+        if missing > 0 && !std::mem::replace(&mut has_lost, true) {
+            observe(GuestsEvent::Notice(unaccounted(missing)));
+        }
         let (reading, is_due) = (report.reading, report.is_due);
         notices(report).for_each(|line| observe(GuestsEvent::Notice(line)));
         if is_due {

@@ -114,8 +114,12 @@ where
     HO: FrameSink + Notices + Descriptors,
 {
     let mut worker = Worker::new(nic, host, on_a_system(config))?;
+    let mut has_lost = false;
     let result = worker.run(&mut SystemWaiter::new(), stop, |report| {
         let Report { reading, is_due, nic_sink, host_sink } = report;
+        if reading.unaccounted > 0 && !std::mem::replace(&mut has_lost, true) {
+            observe(Event::Notice(unaccounted(reading.unaccounted)));
+        }
         let notices = [nic_sink.notice(), host_sink.notice()];
         notices.into_iter().flatten().for_each(|line| observe(Event::Notice(line)));
         if is_due {
@@ -132,6 +136,14 @@ where
 /// The configuration with which notices of the devices are observed even if no readings are wanted, or few.
 fn on_a_system(config: WorkerConfig) -> WorkerConfig {
     WorkerConfig { look_every: Some(NOTICES_EVERY), ..config }
+}
+
+/// What the user should know of the first loss that nobody counted.
+fn unaccounted(frames: u64) -> String {
+    format!(
+        "{frames} frames arrived at the nic, as the system counts, and neither reached rxo nor were counted as lost; \
+         compare `ip -s link` with the totals, where they are `unaccounted`"
+    )
 }
 
 /// How often the devices are asked for notices, at least.

@@ -21,6 +21,7 @@
 //! device, the host's sink has been given every held segment. After construction a turn allocates
 //! nothing of its own.
 
+mod account;
 mod config;
 mod fit;
 mod guests;
@@ -191,6 +192,7 @@ where
             engine: self.to_host.engine.counters().clone(),
             overload: self.to_host.overload_drops,
             not_scheduled,
+            unaccounted: self.to_host.account.unaccounted,
             split: self.splitting.as_ref().map(Splitting::counters),
         }
     }
@@ -262,6 +264,7 @@ where
     ) {
         let Some(due) = self.times.take_due(now) else { return };
         self.times.set(now, waiter.cpu_time());
+        self.to_host.account.open(&mut self.to_host.source);
         let reading = self.reading();
         let is_due = due == Due::Report;
         let (nic_sink, host_sink) = (&mut self.to_nic.outlet.sink, &mut self.to_host.outlet.sink);

@@ -33,6 +33,10 @@ pub struct Reading {
     /// Frames among the `ring_drops` of `nic_in` that were lost while the worker's thread did not run, because others
     /// used its core or it was stopped.
     pub not_scheduled: u64,
+    /// Frames that the system says arrived at the nic and that `nic_in` neither has nor counts as lost; compared at every
+    /// report, once the source was empty. 0 if the system does not say what arrives. Anything else is a loss that nobody
+    /// counted.
+    pub unaccounted: u64,
     /// Counters of ACK splitting; `None` unless [`WorkerConfig::ack_split`] is set.
     ///
     /// [`WorkerConfig::ack_split`]: super::WorkerConfig::ack_split
@@ -68,6 +72,7 @@ impl Reading {
             engine: self.engine.zip_with(&other.engine, count),
             overload: count(self.overload, other.overload),
             not_scheduled: count(self.not_scheduled, other.not_scheduled),
+            unaccounted: count(self.unaccounted, other.unaccounted),
             split: match (&self.split, &other.split) {
                 (Some(ours), Some(theirs)) => Some(ours.zip_with(theirs, count)),
                 (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
@@ -184,6 +189,7 @@ mod tests {
             engine,
             overload: 7 * n,
             not_scheduled: 11 * n,
+            unaccounted: 13 * n,
             split: Some(split),
         }
     }

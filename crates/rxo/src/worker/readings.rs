@@ -33,6 +33,7 @@ impl From<&GuestsReading> for Readings {
         all.nic_out.dropped += dropped;
         all.nic_out.dropped_frames += dropped_frames;
         (all.overload, all.not_scheduled) = (reading.overload, reading.not_scheduled);
+        all.unaccounted = reading.unaccounted;
         Self { all, guests: guests.clone(), switch: Some(*switch) }
     }
 }

@@ -5,6 +5,7 @@ use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::{Frame, Instant};
 
 use super::WorkerConfig;
+use super::account::Account;
 use super::outlet::Outlet;
 use super::overload::CoDel;
 use super::ring::Ring;
@@ -19,6 +20,7 @@ pub(super) struct ToHost<S: FrameSource, K> {
     /// Frames dropped because more arrived than the worker could take.
     pub(super) overload_drops: u64,
     pub(super) ring: Ring,
+    pub(super) account: Account,
     /// What the engine is to follow as soon as the sink takes packets.
     pub(super) next_policy: Option<Policy>,
     codel: Option<CoDel>,
@@ -40,6 +42,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
             outlet: Outlet::new(sink),
             overload_drops: 0,
             ring: Ring::new(),
+            account: Account::default(),
             next_policy: None,
             codel: config.overload.map(CoDel::new),
             batch: Vec::with_capacity(budget),
@@ -63,7 +66,8 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
     ) -> Result<usize, DeviceError> {
         let resumed = self.outlet.resume();
         let is_worth_a_look = is_worth_a_look || self.source.poll_at().is_some();
-        let received = if is_worth_a_look && !self.outlet.is_blocked() {
+        let reads = is_worth_a_look && !self.outlet.is_blocked();
+        let received = if reads {
             self.source.receive(&mut self.batch, self.budget)
         } else {
             self.source.attend();
@@ -72,6 +76,9 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         let now = clock(&mut self.ring.work);
         let is_all = self.batch.len() < self.budget;
         self.ring.look(is_all, &mut self.source);
+        if reads && is_all && !self.source.is_starved() {
+            self.account.settle(&mut self.source);
+        }
         if let Some(codel) = &mut self.codel {
             let work = &self.ring.work;
             self.overload_drops += codel.drop_from(&mut self.batch, is_all, now, work);

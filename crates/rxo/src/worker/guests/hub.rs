@@ -16,6 +16,7 @@ use rxo_wire::VLAN_TAG_BYTES;
 use super::queue::Queue;
 use crate::switch::{Forward, Port, PortSet, Switch};
 use crate::worker::WorkerConfig;
+use crate::worker::account::Account;
 use crate::worker::outlet::Outlet;
 use crate::worker::overload::CoDel;
 use crate::worker::ring::Ring;
@@ -33,6 +34,7 @@ pub(super) struct Hub<I: FrameSource, O> {
     /// Frames dropped because more arrived than the guests' workers could take.
     pub(super) overload_drops: u64,
     pub(super) ring: Ring,
+    pub(super) account: Account,
     codel: Option<CoDel>,
     batch: Vec<Frame<I::Buffer>>,
     budget: usize,
@@ -59,6 +61,7 @@ impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> Hub<I, O> {
             queues: (0..guests).map(|_| Queue::new()).collect(),
             overload_drops: 0,
             ring: Ring::new(),
+            account: Account::default(),
             codel: config.overload.map(CoDel::new),
             batch: Vec::with_capacity(config.budget_frames),
             budget: config.budget_frames,
@@ -83,6 +86,9 @@ impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> Hub<I, O> {
         self.now = clock(&mut self.ring.work);
         let is_all = self.batch.len() < self.budget;
         self.ring.look(is_all, &mut self.source);
+        if is_worth_a_look && is_all && !self.source.is_starved() {
+            self.account.settle(&mut self.source);
+        }
         if let Some(codel) = &mut self.codel {
             let work = &self.ring.work;
             self.overload_drops += codel.drop_from(&mut self.batch, is_all, self.now, work);

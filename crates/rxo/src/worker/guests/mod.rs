@@ -157,6 +157,7 @@ where
             nic_out: hub.outlet.sink.counters(),
             overload: hub.overload_drops,
             not_scheduled,
+            unaccounted: hub.account.unaccounted,
             switch: *hub.switch.counters(),
             guests,
         }
@@ -214,6 +215,10 @@ where
 
     /// Calls `observe` now; `is_due` says whether the time between two reports has passed.
     pub fn report(&mut self, is_due: bool, observe: &mut impl FnMut(GuestsReport<'_, NO, HO>)) {
+        {
+            let hub = &mut *self.hub.borrow_mut();
+            hub.account.open(&mut hub.source);
+        }
         let reading = self.reading();
         observe(GuestsReport {
             reading: &reading,

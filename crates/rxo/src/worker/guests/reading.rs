@@ -24,6 +24,8 @@ pub struct GuestsReading {
     pub overload: u64,
     /// As [`Reading::not_scheduled`].
     pub not_scheduled: u64,
+    /// As [`Reading::unaccounted`].
+    pub unaccounted: u64,
     /// Counters of the switch.
     pub switch: SwitchCounters,
     /// A reading for each guest: its nic is its port of the switch, and its times are those of all.
@@ -43,6 +45,7 @@ impl GuestsReading {
             nic_out: self.nic_out.zip_with(earlier.nic_out, u64::sub),
             overload: self.overload - earlier.overload,
             not_scheduled: self.not_scheduled - earlier.not_scheduled,
+            unaccounted: self.unaccounted - earlier.unaccounted,
             switch: self.switch.since(&earlier.switch),
             guests: self.guests.iter().zip(before).map(|(now, then)| now.since(then)).collect(),
         }

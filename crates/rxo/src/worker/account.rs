@@ -1,0 +1,123 @@
+//! Account: whether all that arrived at the nic's device was given or counted.
+//!
+//! It is separate because the two numbers cannot be read at one instant: what has arrived may still wait in the ring. So
+//! what had arrived is asked first, and compared once the ring was found empty after that. Pure but for the source.
+//! Contract: frames that arrive meanwhile hide a loss and never look like one, and the next comparison finds it.
+
+use rxo_device::{FrameSource, SourceCounters};
+
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    /// What had arrived, until it is compared.
+    arrived: Option<u64>,
+    /// Most frames ever found missing.
+    pub(super) unaccounted: u64,
+}
+
+impl Account {
+    /// Asks what has arrived.
+    pub(super) fn open(&mut self, source: &mut impl FrameSource) {
+        self.arrived = source.arrived();
+    }
+
+    /// Compares, after the source was found empty. Costs nothing if nothing was asked since.
+    pub(super) fn settle(&mut self, source: &mut impl FrameSource) {
+        let Some(arrived) = self.arrived.take() else { return };
+        let SourceCounters { frames, ring_drops, truncated, invalid, .. } = source.counters();
+        let missing = arrived.saturating_sub(frames + ring_drops + truncated + invalid);
+        self.unaccounted = self.unaccounted.max(missing);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_device::{DeviceError, SourceCapabilities};
+    use rxo_frame::{Frame, LinkKind};
+
+    use super::*;
+
+    /// A device that says what arrived, and what it gave of that.
+    struct Said {
+        arrived: Option<u64>,
+        counters: SourceCounters,
+    }
+
+    impl FrameSource for Said {
+        type Buffer = Vec<u8>;
+
+        fn capabilities(&self) -> SourceCapabilities {
+            SourceCapabilities {
+                link: LinkKind::Ethernet,
+                mtu: 1_500,
+                says_checksum: false,
+                gives_gso: false,
+            }
+        }
+
+        fn receive(
+            &mut self,
+            _batch: &mut Vec<Frame<Vec<u8>>>,
+            _budget: usize,
+        ) -> Result<usize, DeviceError> {
+            Ok(0)
+        }
+
+        fn counters(&mut self) -> SourceCounters {
+            self.counters
+        }
+
+        fn arrived(&mut self) -> Option<u64> {
+            self.arrived
+        }
+    }
+
+    /// What is missing if so many arrived, and the ring was empty when so many had been given.
+    fn missing(arrived: Option<u64>, frames: u64) -> u64 {
+        let counters = SourceCounters {
+            frames,
+            ring_drops: 100,
+            truncated: 10,
+            invalid: 1,
+            ..SourceCounters::default()
+        };
+        let mut account = Account::default();
+        let mut source = Said { arrived, counters };
+        account.open(&mut source);
+        account.settle(&mut source);
+        account.unaccounted
+    }
+
+    #[test]
+    fn what_is_neither_given_nor_counted_is_missing() {
+        assert_eq!(missing(Some(1_111), 1_000), 0);
+        assert_eq!(missing(Some(1_116), 1_000), 5);
+        assert_eq!(missing(Some(1_111), 2_000), 0, "arrived since it was asked");
+        assert_eq!(missing(None, 1_000), 0, "the system does not say");
+    }
+
+    #[test]
+    fn what_waits_in_the_ring_is_not_missing() {
+        let (mut account, counters) = (Account::default(), SourceCounters::default());
+        let mut source = Said { arrived: Some(10), counters };
+        account.open(&mut source);
+        assert_eq!(account.unaccounted, 0, "not compared yet");
+        source.counters.frames = 10;
+        account.settle(&mut source);
+        assert_eq!(account.unaccounted, 0);
+        source.arrived = Some(15);
+        account.settle(&mut source);
+        assert_eq!(account.unaccounted, 0, "nothing was asked since");
+    }
+
+    #[test]
+    fn a_loss_is_kept_though_later_frames_hide_it() {
+        let (mut account, counters) = (Account::default(), SourceCounters::default());
+        let mut source = Said { arrived: Some(3), counters };
+        account.open(&mut source);
+        account.settle(&mut source);
+        source.counters.frames = 50;
+        account.open(&mut source);
+        account.settle(&mut source);
+        assert_eq!(account.unaccounted, 3);
+    }
+}
