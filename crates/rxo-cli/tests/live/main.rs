@@ -19,6 +19,7 @@ mod guests;
 mod hostlife;
 mod isolation;
 mod kernel_udp;
+mod losses;
 mod marks;
 mod offline;
 mod output;
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         guests::TESTS,
         isolation::TESTS,
         kernel_udp::TESTS,
+        losses::TESTS,
         marks::TESTS,
         offline::TESTS,
         output::TESTS,
@@ -93,6 +95,7 @@ fn main() -> ExitCode {
     let long = [
         hostlife::LONG_TESTS,
         kernel_udp::LONG_TESTS,
+        losses::LONG_TESTS,
         overlay::LONG_TESTS,
         prediction::long_tests(),
         readme::LONG_TESTS,

@@ -1,0 +1,186 @@
+//! Nothing is lost that nobody counts, and nothing is dropped because the worker did not run.
+//!
+//! The worker is stopped by a signal for a while, which is what a busy core does to it, but at a known time. What
+//! depends on the machine (shares, quantiles) is printed by a test that is run by hand.
+
+use std::net::{IpAddr, UdpSocket};
+use std::process::{Child, Command};
+use std::thread;
+use std::time::Duration;
+
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer, PingPongConfig, ping_pong};
+use rxo_testbed::{KernelGro, Lab, Namespace};
+use serde_json::Value;
+
+use crate::Test;
+use crate::process::{Rxo, wait_until};
+use crate::traffic::totals;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("what_gathers_while_rxo_is_stopped_is_no_overload", stopped_with_room),
+    ("what_the_ring_loses_while_rxo_is_stopped_has_its_reason", stopped_without_room),
+    ("what_the_tap_has_no_room_for_is_counted", tap_overflows),
+];
+
+pub(crate) const LONG_TESTS: &[Test] = &[("measure_beside_busy_loops", measure_beside_busy_loops)];
+
+/// A worker that is stopped counts as one that hangs, and must not be ended here, however slow the machine is.
+const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0 --stats 1s --watchdog off";
+const DISCARD: u16 = 9;
+/// More than the slots of the ring, and than the queue of the TAP.
+const TOO_MANY: u64 = 10_000;
+const RING_SLOTS: u64 = 8_192;
+const TAP_PACKETS: u64 = 4_096;
+
+fn start() -> (Lab, Rxo) {
+    let lab = Lab::through().unwrap();
+    let (rxo, _) = Rxo::start(lab.host(), FLAGS);
+    lab.attach_host("rxo0").unwrap();
+    // Both ends know each other from now on.
+    exchange(&lab, Duration::from_millis(10));
+    (lab, rxo)
+}
+
+/// The quantiles of round trips from the peer to the host, as text.
+fn exchange(lab: &Lab, duration: Duration) -> String {
+    let config = PingPongConfig { duration, client_core: None, server_core: None };
+    let report = ping_pong(lab.peer(), lab.host(), lab.host_address(), config).unwrap();
+    format!("p50 {:.0} us, p99 {:.0} us", report.quantile_us(0.5), report.quantile_us(0.99))
+}
+
+/// Sends datagrams from `from` to the other end, which has no use for them.
+fn send(from: &Namespace, to: IpAddr, count: u64) {
+    let socket = from.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+    // The other end answers some by an error, which the next call reports.
+    (0..count).for_each(|_| drop(socket.send_to(&[7; 200], (to, DISCARD))));
+}
+
+/// Frames that the nic received.
+fn received(lab: &Lab) -> u64 {
+    lab.host().interface(Lab::WIRE_INTERFACE).counters().unwrap().received_frames
+}
+
+fn number(of: &Value, path: &str) -> u64 {
+    let value = of.pointer(path).and_then(Value::as_u64);
+    value.unwrap_or_else(|| panic!("no {path} in {of}"))
+}
+
+/// All that arrived at the nic was given or counted, and all that was given left or was dropped for a reason.
+fn is_accounted_for(arrived: u64, totals: &Value) {
+    let of = |path| number(totals, path);
+    let (frames, lost) = (of("/nic_in/packets"), of("/nic_in/ring_drops"));
+    // What arrived before rxo began, and since it was asked to end, is in one of the two only.
+    assert!((frames + lost).abs_diff(arrived) < 50, "{arrived} arrived: {totals}");
+    let out = of("/host_out/frames") + of("/host_out/dropped_frames") + of("/overload");
+    assert_eq!(frames, out, "{totals}");
+    assert_eq!(of("/unaccounted"), 0, "{totals}");
+}
+
+fn stopped_with_room() {
+    let (lab, rxo) = start();
+    for _ in 0..10 {
+        rxo.signal_worker("STOP");
+        send(lab.peer(), lab.host_address(), RING_SLOTS / 2);
+        thread::sleep(Duration::from_millis(50));
+        rxo.signal_worker("CONT");
+        // Before the ring is empty again.
+        thread::sleep(Duration::from_millis(2));
+        rxo.signal_worker("STOP");
+        thread::sleep(Duration::from_millis(150));
+        rxo.signal_worker("CONT");
+        thread::sleep(Duration::from_millis(100));
+    }
+    let arrived = received(&lab);
+    let totals = totals(rxo);
+    assert_eq!((number(&totals, "/overload"), number(&totals, "/nic_in/ring_drops")), (0, 0));
+    assert!(number(&totals, "/nic_in/packets") >= 5 * RING_SLOTS, "{totals}");
+    is_accounted_for(arrived, &totals);
+}
+
+fn stopped_without_room() {
+    let (lab, rxo) = start();
+    rxo.signal_worker("STOP");
+    send(lab.peer(), lab.host_address(), TOO_MANY);
+    rxo.signal_worker("CONT");
+    thread::sleep(Duration::from_millis(200));
+    let arrived = received(&lab);
+    let totals = totals(rxo);
+    let lost = number(&totals, "/nic_in/ring_drops");
+    assert!(lost >= TOO_MANY - RING_SLOTS, "{totals}");
+    assert_eq!((number(&totals, "/not_scheduled"), number(&totals, "/overload")), (lost, 0));
+    is_accounted_for(arrived, &totals);
+}
+
+fn tap_overflows() {
+    let (lab, rxo) = start();
+    let given_before = lab.host().interface("rxo0").counters().unwrap().sent_frames;
+    rxo.signal_worker("STOP");
+    send(lab.host(), lab.peer_address(), TOO_MANY);
+    let at_peer = || lab.peer().interface(Lab::PEER_INTERFACE).counters().unwrap().received_frames;
+    let before = at_peer();
+    rxo.signal_worker("CONT");
+    wait_until("what was kept has come", || at_peer() - before >= TAP_PACKETS - 50);
+    let totals = totals(rxo);
+    let of = |path| number(&totals, path);
+    let (given, lost) = (of("/host_in/packets"), of("/host_in/ring_drops"));
+    assert!((TOO_MANY - TAP_PACKETS..=TOO_MANY).contains(&lost), "{totals}");
+    let sent = given + lost - given_before;
+    assert!((TOO_MANY..TOO_MANY + 100).contains(&sent), "{sent} were sent: {totals}");
+    assert_eq!(given, of("/nic_out/frames") + of("/nic_out/dropped_frames"), "{totals}");
+}
+
+/// Two for each core of the promise.
+const BUSY_LOOPS: usize = 4;
+const ROUNDS: usize = 5;
+
+/// Other processes that want all of the processor.
+struct BusyLoops(Vec<Child>);
+
+impl BusyLoops {
+    fn start() -> Self {
+        let spawn = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        Self((0..BUSY_LOOPS).map(spawn).collect())
+    }
+}
+
+impl Drop for BusyLoops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            _ = child.kill();
+            _ = child.wait();
+        }
+    }
+}
+
+/// Prints what requests and a transfer of 100 Mbit/s see beside busy loops, directly and behind rxo.
+fn measure_beside_busy_loops() {
+    for round in 0..ROUNDS {
+        let direct = Lab::direct(KernelGro::On).unwrap();
+        println!("round {round} direct  {}", seen(&direct));
+        let (lab, rxo) = start();
+        let seen = seen(&lab);
+        let totals = totals(rxo);
+        let of = |path| number(&totals, path);
+        println!(
+            "round {round} rxo     {seen}; of {} frames {} lost in the ring ({} not scheduled), {} as overload",
+            of("/nic_in/packets"),
+            of("/nic_in/ring_drops"),
+            of("/not_scheduled"),
+            of("/overload"),
+        );
+        assert_eq!(of("/unaccounted"), 0, "{totals}");
+    }
+}
+
+fn seen(lab: &Lab) -> String {
+    // Of each connection.
+    let limit_bytes_per_s = Some(6_250_000);
+    let config = BulkConfig { connections: 2, limit_bytes_per_s, ..BulkConfig::default() };
+    let transfer =
+        BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config).unwrap();
+    let busy = BusyLoops::start();
+    let requests = exchange(lab, Duration::from_secs(4));
+    drop(busy);
+    let retransmitted = transfer.stop().unwrap().retransmitted_segments;
+    format!("requests {requests}; {retransmitted} segments retransmitted")
+}
