@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::answer::Answer;
 use crate::drain::{Drain, Wait};
-use crate::heads::{Heads, TooLong};
+use crate::heads::{Heads, NoHead};
 use crate::limits::Limits;
 use crate::lookup::{Found, Lookup, Problem};
 use crate::names::Names;
@@ -321,11 +321,11 @@ impl Conversation {
         let request = match self.heads.next(self.limits.head_bytes) {
             Ok(Some(head)) => Some(Request::parse(head)),
             Ok(None) => None,
-            Err(TooLong) => Some(Err(Refusal::new(431, "the request is too long"))),
+            Err(NoHead::TooLong) => Some(Err(Refusal::new(431, "the request is too long"))),
+            // A TLS client waits for an answer, and would wait until the time for a request is over.
+            Err(NoHead::NoRequest) => Some(Err(NO_REQUEST)),
         };
-        // A TLS client waits for an answer, and would wait until the time for a request is over.
-        let is_none = || self.heads.is_no_request().then_some(Err(NO_REQUEST));
-        if let Some(request) = request.or_else(is_none) {
+        if let Some(request) = request {
             self.answer(request, now);
             return None;
         }

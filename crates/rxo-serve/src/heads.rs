@@ -17,25 +17,33 @@ pub(crate) struct Heads {
     searched: usize,
 }
 
-/// A head that is longer than allowed.
+/// Why the rest of a stream cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooLong;
+pub(crate) enum NoHead {
+    /// A head is longer than allowed.
+    TooLong,
+    /// What begins is no request, because it does not begin with a method: TLS, for example.
+    NoRequest,
+}
 
 impl Heads {
     /// Returns the next head with its empty line; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// If the head is longer than `most` bytes. The rest of the stream cannot be read then.
-    pub(crate) fn next(&mut self, most: usize) -> Result<Option<&[u8]>, TooLong> {
+    /// If the head is longer than `most` bytes, or its first byte shows that it is no request, however much of it has come.
+    pub(crate) fn next(&mut self, most: usize) -> Result<Option<&[u8]>, NoHead> {
         self.drop_first(self.taken);
         self.taken = 0;
         self.drop_empty_lines();
+        if self.bytes.first().is_some_and(|first| !is_token(*first)) {
+            return Err(NoHead::NoRequest);
+        }
         let Some(end) = end_of_head(&self.bytes, self.searched) else {
             self.searched = self.bytes.len();
-            return if self.bytes.len() < most { Ok(None) } else { Err(TooLong) };
+            return if self.bytes.len() < most { Ok(None) } else { Err(NoHead::TooLong) };
         };
         if end > most {
-            return Err(TooLong);
+            return Err(NoHead::TooLong);
         }
         self.taken = end;
         Ok(Some(&self.bytes[..end]))
@@ -44,15 +52,6 @@ impl Heads {
     /// Whether a head has begun that was not returned yet.
     pub(crate) const fn has_more(&self) -> bool {
         self.bytes.len() > self.taken
-    }
-
-    /// Whether what has begun cannot become a request, because it does not begin with a method. Only after a call of
-    /// [`next`](Self::next) that found no head.
-    pub(crate) fn is_no_request(&self) -> bool {
-        // The characters of a token (RFC 9110, section 5.6.2).
-        let is_token =
-            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        self.bytes.first().is_some_and(|first| !is_token(*first))
     }
 
     /// Takes what the client sent, [`READ_BYTES`] at most.
@@ -79,6 +78,11 @@ impl Heads {
         }
         self.searched = self.searched.saturating_sub(bytes);
     }
+}
+
+/// Whether a byte may stand in a token, such as a method (RFC 9110, section 5.6.2).
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// Where the head ends, behind its empty line; lines may end in LF alone. Everything before
@@ -110,7 +114,7 @@ mod tests {
                     heads.received(now);
                     stream = later;
                 }
-                Err(TooLong) => return (found, true),
+                Err(_) => return (found, true),
             }
         }
     }

@@ -12,7 +12,7 @@ use rxo_trace::report::{Distribution, Outcome, ReasonCount};
 use rxo_trace::study::{Point, PollRule};
 
 use crate::captures;
-use crate::traffic::{ethernet, generated, point, settings, study};
+use crate::traffic::{SEED, ethernet, generated, point, settings, study};
 
 const POLLS: [&str; 5] = ["packets:64", "packets:7", "time:50us", "host:2us", "host:300ns"];
 
@@ -89,7 +89,7 @@ fn drive(point: &Point, interface: &Interface, records: &[Record]) -> (Counters,
         // Holds count from the interrupt, and no policy here holds for a time of its own.
         policy.max_hold += wait;
     }
-    let config = Config { link: networks[0].link, ..Config::new(policy, 1) };
+    let config = Config { link: networks[0].link, ..Config::new(policy, SEED) };
     let mut engine = Engine::new(config).unwrap();
     let mut sizes = Sizes::default();
     // A host's clock does not go back; one of the captures' clocks does, by little.

@@ -45,9 +45,12 @@ pub(crate) fn point(policy: &str, poll: &str) -> Point {
     Point { policy: Policy::by_name(policy).unwrap(), poll: poll.parse().unwrap() }
 }
 
+/// The seed of all engines: which flows share a bucket depends on it.
+pub(crate) const SEED: u64 = 1;
+
 /// Settings with this point only.
 pub(crate) fn settings(point: Point) -> Settings {
-    Settings { advise: false, ..Settings::new(point) }
+    Settings { advise: false, seed: SEED, ..Settings::new(point) }
 }
 
 /// Studies records in batches of an odd size.
