@@ -12,6 +12,7 @@ use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
 use super::Custody;
+use super::held::Held;
 use crate::lock::InterfaceLock;
 use crate::{descriptors, fault};
 
@@ -202,9 +203,12 @@ impl Control {
         }
     }
 
-    fn begin(&self, report: Report, files: &[BorrowedFd<'_>]) -> Option<Instant> {
+    fn begin(&mut self, report: Report, files: &[BorrowedFd<'_>]) -> Option<Instant> {
         match self.report(report, files)? {
-            Order::Begin(closed_at) => Some(closed_at),
+            Order::Begin(closed_at) => {
+                self.custody.held.iter_mut().for_each(Held::has_lent);
+                Some(closed_at)
+            }
             _ => None,
         }
     }

@@ -37,6 +37,8 @@ pub(super) struct Held {
     takes_over: bool,
     /// Whether GRO was on. Left on, the kernel would coalesce by its own rules before rxo sees a frame.
     has_gro: bool,
+    /// Whether the TAP has been switched on in its place. Before, what is not set of the TAP says nothing.
+    has_lent: bool,
     lock: Option<InterfaceLock>,
     isolation: Option<Isolation>,
 }
@@ -67,9 +69,15 @@ impl Held {
             mentions,
             takes_over,
             has_gro: interface.feature(Feature::Gro).unwrap_or(false),
+            has_lent: false,
             lock: None,
             isolation: None,
         })
+    }
+
+    /// Notes that the TAP has been switched on in its place.
+    pub(super) const fn has_lent(&mut self) {
+        self.has_lent = true;
     }
 
     pub(super) const fn holdings(&self) -> &Holdings {
@@ -193,6 +201,7 @@ impl Held {
         link.set_mac(&self.link().mac)?;
         self.settings.copy_to(&link.name);
         link.set_up(true)?;
+        self.has_lent();
         self.holdings.move_to(&link)?;
         if self.holdings.has_link_local() {
             // From here on the kernel makes addresses as it did before: it has the same hardware address.
@@ -283,7 +292,7 @@ impl Held {
 
     /// Gives the interface what was changed of the TAP as an interface.
     fn settle_link(&self, now: &TapNow) -> Result<()> {
-        let Some(link) = Link::read(self.index)? else { return Ok(()) };
+        let Some(link) = Link::read(self.index)?.filter(|_| self.has_lent) else { return Ok(()) };
         now.settings.copy_changes(&self.settings, &link.name);
         _ = link.set_labels(&now.link);
         if now.link.mtu != link.mtu {
