@@ -62,8 +62,14 @@ impl Place {
     }
 }
 
-/// Kills all processes of a run at the same moment.
+/// Kills all processes of a run at the same moment, and waits for its TAP to go.
 pub(crate) fn kill_both(lab: &Lab, rxo: Rxo) {
+    kill_all(rxo);
+    wait_until("the TAP is gone", || !lab.host().interface("rxo0").exists());
+}
+
+/// Kills all processes of a run at the same moment.
+pub(crate) fn kill_all(rxo: Rxo) {
     let worker = rxo.worker();
     signal("KILL", rxo.restorer());
     // Stopped, so that it does not see the worker end.
@@ -71,8 +77,7 @@ pub(crate) fn kill_both(lab: &Lab, rxo: Rxo) {
     rxo.signal_worker("KILL");
     rxo.signal("KILL");
     rxo.end();
-    wait_until("both are gone", || !Path::new(&format!("/proc/{worker}")).exists());
-    wait_until("the TAP is gone", || !lab.host().interface("rxo0").exists());
+    wait_until("all are gone", || !Path::new(&format!("/proc/{worker}")).exists());
 }
 
 fn a_nic_that_came_back() {

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::{lab, state};
 use crate::Test;
-use crate::owed::{Place, kill_both};
+use crate::owed::{Place, kill_all, kill_both};
 use crate::process::{Rxo, command, wait_until};
 use crate::setup::SetUp;
 use crate::takeover::{PARKED, shell, sorted};
@@ -75,12 +75,7 @@ fn a_tap_that_stays() {
         shell(&lab, &["ip tuntap add dev rxo0 mode tap"]);
         let before = state(&lab);
         let rxo = place.start(&lab, "");
-        let worker = rxo.worker();
-        rxo.signal("STOP");
-        rxo.signal_worker("KILL");
-        rxo.signal("KILL");
-        rxo.end();
-        wait_until("both are gone", || !Path::new(&format!("/proc/{worker}")).exists());
+        kill_all(rxo);
         assert!(sorted(&lab, "ip -o link show").contains(PARKED));
         if by == "--restore" {
             let said = place.restore(&lab);
