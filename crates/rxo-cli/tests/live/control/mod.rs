@@ -204,8 +204,11 @@ fn toggled_run() {
     wait_until("bytes arrive", || there.received_bytes().min(back.received_bytes()) > 5_000_000);
     let before = (there.received_bytes(), back.received_bytes());
     toggle(&socket, 10);
-    wait_until("bytes still arrive", || {
-        there.received_bytes() > before.0 + 1_000_000
+    wait_until("bytes still arrive, and a change met what was held", || {
+        toggle(&socket, 1);
+        let has_met = asked(&socket, "counters")["flush"]["policy_change"].as_u64().is_some();
+        has_met
+            && there.received_bytes() > before.0 + 1_000_000
             && back.received_bytes() > before.1 + 1_000_000
     });
     // Every byte is compared with the one that was sent.
