@@ -83,7 +83,7 @@ impl Tunnel {
 
     /// The packet inside the datagram of this tunnel that `outer` says stands in `frame`. `None` if the tunnel's header
     /// is not as its RFC has it (reserved bits, OAM and critical options of Geneve among it), or what is inside is no
-    /// Ethernet frame with an IP packet that can be read. The inner flow key says that it is of a tunnel, and of which network.
+    /// Ethernet frame with an IP packet that can be read. The inner flow key names the tunnel and its network.
     #[must_use]
     pub fn inside(self, frame: &[u8], outer: &Parsed) -> Option<Inside> {
         let at = outer.at.payload as usize;

@@ -198,7 +198,7 @@ struct Figures {
     group_refused: u32,
     frames_received: u64,
     frames_sent: u64,
-    /// Frames sent for each segment of the file, the last of which may be short; handshake and reports count as well.
+    /// Frames sent for each segment of the file (the last may be short); handshake and reports count as well.
     acks_a_segment: f64,
     /// What the fast path did, if it was on.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -94,7 +94,7 @@ pub struct TunnelCounters {
     pub received: u64,
     /// GSO frames among them.
     pub received_large: u64,
-    /// Packets of the tunnel with wrong outer headers, or of which something wrong was said.
+    /// Packets of the tunnel with wrong outer headers, or with a description that is wrong.
     pub wrong: u64,
     /// Packets that the system refused.
     pub refused: u64,

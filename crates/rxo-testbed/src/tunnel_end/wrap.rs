@@ -67,7 +67,7 @@ impl Said {
         Some(Self { header_bytes, start, ..self })
     }
 
-    /// The sum of `bytes`, of which this is said, with the checksum that is still to be completed: with it everything
+    /// The sum of the described `bytes`, with the checksum that is still to be completed: with it everything
     /// from its start on adds up to the complement of what stands in its field.
     fn sum(self, bytes: &[u8]) -> Option<Sum> {
         if !self.is_partial() {
