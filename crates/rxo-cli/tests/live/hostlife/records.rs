@@ -1,7 +1,6 @@
 //! Records of what a killed run owes.
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{lab, state};
