@@ -57,7 +57,7 @@ pub fn fields<'a>(values: impl Iterator<Item = (&'a str, String)>) -> Map<String
     values.map(|(name, text)| (name.to_owned(), value(text))).collect()
 }
 
-/// Prints one line on standard error, beside the result: a [`log`](crate::log) line that the user should see.
+/// Prints one line on standard error, beside the result: a [`log`] line that the user should see.
 pub fn note(line: &str) {
     log::say(Level::Notice, line);
 }
