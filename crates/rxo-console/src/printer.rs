@@ -20,6 +20,9 @@ pub struct Printer {
     lines: Lines,
 }
 
+/// How long a slow reader is waited for at the end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 impl Printer {
     /// Starts the thread. It sets `stop` only if this process stood in the foreground of a terminal that was closed. A
     /// line that is [offered](Self::offer) while `most_waiting` lines wait is left out; `skipped_line` is the line that
@@ -46,19 +49,19 @@ impl Printer {
         self.lines.offer(text);
     }
 
-    /// Waits until everything is printed, at most for `patience`. A reader that has closed standard output wants no
+    /// Waits until everything is printed, at most five seconds. A reader that has closed standard output wants no
     /// more; that is no error.
     ///
     /// # Errors
     /// If the reader reads nothing for so long, or the last lines cannot be written.
-    pub fn finish(&self, patience: Duration) -> Result<()> {
-        match self.lines.finish(patience) {
+    pub fn finish(&self) -> Result<()> {
+        match self.lines.finish(PATIENCE) {
             Rest::Refused { lines, why } if why.kind() != ErrorKind::BrokenPipe => {
                 Err(partial(format!("standard output: {why}; {lines} lines are not printed")))
             }
             Rest::Nothing | Rest::Refused { .. } => Ok(()),
             Rest::Unread { lines } => {
-                let time = patience.as_secs();
+                let time = PATIENCE.as_secs();
                 Err(partial(format!(
                     "standard output was not read for {time} s; {lines} lines are not printed"
                 )))

@@ -47,7 +47,7 @@ impl Pulse {
         Ok(Self(unsafe { &*page.cast::<Page>() }))
     }
 
-    /// Where the worker counts its turns.
+    /// The worker counts its turns here.
     #[must_use]
     pub const fn turns(self) -> &'static AtomicU64 {
         &self.0.beats

@@ -52,15 +52,13 @@ fn run(command: &'static str, plan: &Plan) -> Result<()> {
     let watched = watch::until_done(plan, &endpoint, &printer)?;
     let outcome = endpoint.finish()?;
     printer.line(show::totals(plan, &watched.totals(&outcome))?);
-    let printed = printer.finish(PATIENCE);
+    let printed = printer.finish();
     watched.outcome()?;
     printed
 }
 
 /// The most lines that wait for their reader.
 const MOST_WAITING: usize = 32;
-/// How long to wait at the end for a slow reader.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The lines of figures, which read the interval for each.
 struct Lines(Arc<Interval>);

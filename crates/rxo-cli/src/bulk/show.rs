@@ -21,7 +21,7 @@ pub(super) fn skipped_json(lines: u64) -> String {
     format!("{{\"kind\":\"skipped\",\"intervals\":{lines}}}")
 }
 
-/// The same as text.
+/// A line that says how many lines are missing.
 pub(super) fn skipped_text(lines: u64) -> String {
     format!("{lines} lines left out: nobody read them, or they could not be written")
 }

@@ -43,7 +43,7 @@ pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
         printer: Printer::start(MOST_WAITING, skipped, Arc::clone(&stop))?,
     };
     let outcome = sender.run();
-    let printed = sender.printer.finish(PATIENCE);
+    let printed = sender.printer.finish();
     drop(sender);
     let ended = finish(host, &stop);
     outcome?;
@@ -348,8 +348,6 @@ impl Total {
 
 /// Each receiver has one line: enough for many that end at once.
 const MOST_WAITING: usize = 4_096;
-/// How long to wait at the end for a slow reader.
-const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
 /// While there is more to send than there is room for.
 const SHORT: Duration = Duration::from_millis(1);

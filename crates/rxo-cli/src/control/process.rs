@@ -19,7 +19,7 @@ pub(crate) struct Process {
     pub(crate) counters: Box<dyn Fn() -> Result<Value, Refusal> + Send>,
     /// Its engines.
     pub(crate) engines: Option<Box<dyn Engines>>,
-    /// What confirms it, if it must be.
+    /// Confirms the run; `None` if it runs without `--confirm`.
     pub(crate) confirmer: Option<Confirmer>,
     /// The connections of its host.
     pub(crate) connections: Option<HostAsker>,

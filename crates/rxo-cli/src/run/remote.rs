@@ -1,4 +1,4 @@
-//! What a run can be asked: its counters, its engines, its lines of figures; and what shows that it works.
+//! The answers of a run: counters, engines, lines of figures, and the turns by which its keeper sees that it works.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,7 +47,7 @@ impl Remote {
         self.desk.clone()
     }
 
-    /// Where the worker counts its turns.
+    /// The worker counts its turns here.
     pub(super) const fn turns(&self) -> &'static AtomicU64 {
         self.pulse.turns()
     }
@@ -68,7 +68,7 @@ impl Remote {
         state.before = state.before.plus(part);
     }
 
-    /// What can be asked of the run of `plan`, which `confirmer` confirms if it must be.
+    /// The answers to `rxo ctl` for the run of `plan`. With `--confirm`, `confirmer` takes the confirmation.
     pub(super) fn process(&self, plan: &Plan, confirmer: Option<Confirmer>) -> Process {
         let counting = self.clone();
         let command = match (plan.card, plan.guests.is_empty()) {

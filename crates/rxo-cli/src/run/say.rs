@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use rxo::figures::{Figures, Readings};
@@ -122,14 +122,14 @@ impl Sayer {
         self.before = self.before.plus(part);
     }
 
-    /// Prints the totals of all parts as the last line, `last` included. Waits at most `patience` until all is printed.
+    /// Prints the totals of all parts as the last line, `last` included. Waits until all is printed, but not for a reader that takes no line for long.
     ///
     /// # Errors
     /// If the reader of the output is too slow, or the last lines cannot be written.
-    pub(super) fn totals(self, last: &Readings, patience: Duration) -> Result<()> {
+    pub(super) fn totals(self, last: &Readings) -> Result<()> {
         let totals = Figures::totals(&self.before.plus(last), &self.guests);
         self.printer.line(self.rendered(&totals)?);
-        self.printer.finish(patience)
+        self.printer.finish()
     }
 
     fn rendered(&self, figures: &Figures) -> Result<String> {

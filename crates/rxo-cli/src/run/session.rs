@@ -51,9 +51,6 @@ struct Handles {
     hosts: Vec<Box<dyn DeviceHandle>>,
 }
 
-/// How long to wait at the end for a slow reader of standard output.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 impl Session {
     /// Works until `stop` is set, and prints the totals.
     ///
@@ -86,7 +83,7 @@ impl Session {
         };
         let _until_given_back = self.plan.take_over.then_some(held);
         keeper.closed().iter().for_each(|line| output::note(line));
-        worked?.map_or(Ok(()), |ended| ended.say(PATIENCE))
+        worked?.map_or(Ok(()), |ended| ended.say())
     }
 
     fn hold(&self) -> Result<Handles> {
@@ -221,9 +218,9 @@ struct Ended {
 }
 
 impl Ended {
-    fn say(self, patience: Duration) -> Result<()> {
+    fn say(self) -> Result<()> {
         let Self { sayer, capture, last, result } = self;
-        sayer.totals(&last, patience)?;
+        sayer.totals(&last)?;
         capture.as_ref().map_or(Ok(()), Capture::finish)?;
         Ok(result?)
     }

@@ -49,7 +49,7 @@ pub(super) fn skipped_json(requests: u64) -> String {
     format!("{{\"skipped\":{requests}}}")
 }
 
-/// The same as text.
+/// A line that says how many requests have none.
 pub(super) fn skipped_text(requests: u64) -> String {
     format!("{requests} requests left out: nobody read their lines, or they could not be written")
 }

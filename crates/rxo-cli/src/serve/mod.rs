@@ -12,7 +12,6 @@ mod slack;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -63,7 +62,7 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
     let outcome = host.finish(&stop)?;
     let fast_path = fast_path(&plan, FastTotals::of(&outcome.counters.fast))?;
     fast_path.into_iter().for_each(|line| printer.line(line));
-    let printed = printer.finish(LAST_LINES);
+    let printed = printer.finish();
     short_of_memory(&outcome.counters).iter().for_each(|note| output::note(note));
     served.context("no more clients can come")?;
     printed
@@ -151,8 +150,6 @@ const MOST_LINES_WAITING: usize = 1_024;
 const MOST_BACKLOG: usize = 4_096;
 /// Open files beside those of answers.
 const OTHER_FILES: usize = 64;
-/// How long the reader of the access lines may take at the end.
-const LAST_LINES: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

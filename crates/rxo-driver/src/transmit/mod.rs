@@ -13,6 +13,7 @@ mod cutter;
 mod full_queue;
 mod refusal;
 mod sendmmsg;
+mod tally;
 mod transmitter;
 mod writev;
 

@@ -39,6 +39,16 @@ pub(crate) fn answers(link: &mut Link, bytes: &[u8], now: Instant) -> Vec<Vec<u8
     out(link)
 }
 
+/// Gives each frame to a link of its own, which must answer none and count each.
+pub(crate) fn assert_unanswered(rows: &[Vec<u8>]) {
+    for (row, frame) in rows.iter().enumerate() {
+        let mut link = link();
+        assert_eq!(answers(&mut link, frame, Instant::ZERO), Vec::<Vec<u8>>::new(), "row {row}");
+        let counters = link.counters();
+        assert_eq!(counters.ignored + counters.refused.total(), 1, "row {row}");
+    }
+}
+
 pub(crate) fn out(link: &mut Link) -> Vec<Vec<u8>> {
     std::iter::from_fn(|| link.poll_transmit()).collect()
 }

@@ -43,12 +43,7 @@ fn what_is_not_right_is_not_answered() {
     let a_reply = ethernet(OURS, PEER, 0x0800, &icmp("10.0.0.9", "10.0.0.2", 0, 0, &[0; 4]));
     let for_others = ethernet(PEER, PEER, 0x0800, &icmp("10.0.0.9", "10.0.0.2", 8, 0, &[0; 4]));
     let rows = [wrong_icmp, wrong_ip, to_another, to_all, from_group, from_us, a_reply, for_others];
-    for (row, frame) in rows.iter().enumerate() {
-        let mut link = link();
-        assert_eq!(answers(&mut link, frame, at(0)), Vec::<Vec<u8>>::new(), "row {row}");
-        let counters = link.counters();
-        assert_eq!(counters.ignored + counters.refused.total(), 1, "row {row}");
-    }
+    assert_unanswered(&rows);
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub(crate) fn command(flags: &CastJoinFlags) -> Result<()> {
         grouped(counts.outside),
         grouped(counts.refused)
     ));
-    printer.finish(PATIENCE)
+    printer.finish()
 }
 
 fn open(option: &'static str, name: &str) -> Result<Device> {
@@ -202,8 +202,6 @@ impl Bridge {
 
 /// Frames taken from a device at once.
 const BUDGET: usize = 256;
-/// How long to wait at the end for a slow reader.
-const PATIENCE: Duration = Duration::from_secs(5);
 const MLD_QUERY: u8 = 130;
 /// How often the request to stop is checked.
 const LOOK: Duration = Duration::from_millis(50);

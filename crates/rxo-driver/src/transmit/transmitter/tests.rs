@@ -5,10 +5,14 @@ mod cutting;
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
 
-use rxo_frame::{ChecksumStatus, Frame, Gso, GsoTunnel, Instant, Offload, UdpTunnel, VlanTag};
+use rxo_frame::{
+    ChecksumStatus, Frame, Gso, GsoKind, GsoTunnel, Instant, Offload, UdpTunnel, VlanTag,
+};
 use rxo_wire::tunnel::inside_at;
 use rxo_wire::{Transport, parse};
 
+use super::super::Written;
+use super::super::tally::CUT_NOTICE;
 use super::*;
 use crate::virtio_net::samples::{VXLAN_BYTES, large_in_vxlan, tcp, vxlan};
 
