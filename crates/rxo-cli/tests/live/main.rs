@@ -17,6 +17,7 @@ mod endpoint;
 mod fast_path;
 mod guests;
 mod hostlife;
+mod instants;
 mod isolation;
 mod kernel_udp;
 mod losses;
@@ -94,6 +95,7 @@ fn main() -> ExitCode {
     ];
     let long = [
         hostlife::LONG_TESTS,
+        instants::LONG_TESTS,
         kernel_udp::LONG_TESTS,
         losses::LONG_TESTS,
         overlay::LONG_TESTS,

@@ -34,14 +34,14 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 /// A host with a run, and somebody on the host who answers.
-struct Scene {
-    lab: Lab,
-    place: Place,
+pub(crate) struct Scene {
+    pub(crate) lab: Lab,
+    pub(crate) place: Place,
     before: String,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (lab, place) = (SetUp::TakeOver.lab(LabOptions::default()), Place::new());
         let listener = lab.host().run(|| TcpListener::bind("[::]:7").unwrap()).unwrap();
         thread::spawn(move || {
@@ -64,7 +64,7 @@ impl Scene {
     }
 
     /// Waits until the host answers a new connection. Returns the time that it took.
-    fn answers(&self, what: &str) -> Duration {
+    pub(crate) fn answers(&self, what: &str) -> Duration {
         let begun = Instant::now();
         let address = (Lab::HOST_ADDRESSES.0, 7).into();
         let ask = || {
@@ -81,7 +81,7 @@ impl Scene {
     }
 
     /// The host answers, and has everything as before the run.
-    fn is_as_before(&self, what: &str) {
+    pub(crate) fn is_as_before(&self, what: &str) {
         wait_until("the TAP is gone", || !self.lab.host().interface("rxo0").exists());
         wait_until("the name is back", || !self.lab.host().interface("eth1-nic").exists());
         eprintln!("{what}: the host answers after {:?}", self.answers(what));
@@ -193,19 +193,19 @@ fn random_instants() {
 }
 
 /// A number below `limit` that differs from call to call.
-fn random_below(limit: u64) -> u64 {
+pub(crate) fn random_below(limit: u64) -> u64 {
     RandomState::new().build_hasher().finish() % limit
 }
 
 /// Everything stops and goes on, as when a machine is suspended: the keeper does not run either.
 fn suspended() {
     let scene = Scene::new();
-    let rxo = scene.start("");
+    let rxo = scene.start("--watchdog 1s");
     for _ in 0..3 {
         rxo.signal("STOP");
         rxo.signal_worker("STOP");
         // Longer than the worker may be silent, but less than the last process waits.
-        thread::sleep(Duration::from_millis(1_200));
+        thread::sleep(Duration::from_millis(1_300));
         rxo.signal_worker("CONT");
         rxo.signal("CONT");
         scene.answers("it goes on");

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -131,16 +132,21 @@ fn a_full_disk_under_a_server() {
 }
 
 /// A disk of its own, of the least size.
-struct SmallDisk(Scratch);
+pub(crate) struct SmallDisk(Scratch);
 
 impl SmallDisk {
-    fn mount() -> Self {
+    pub(crate) fn mount() -> Self {
         let scratch = Scratch::new("small");
         let disk = Self(scratch);
         let path = disk.0.file("disk");
         fs::create_dir_all(&path).unwrap();
         run(&format!("mount -t tmpfs -o size=64k none {}", path.display()));
         disk
+    }
+
+    /// The path of a file on it.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.file("disk").join(name)
     }
 }
 
@@ -156,7 +162,7 @@ fn run(line: &str) {
 
 fn a_disk_with_room_again() {
     let disk = SmallDisk::mount();
-    let (ballast, lines) = (disk.0.file("disk/ballast"), disk.0.file("disk/lines"));
+    let (ballast, lines) = (disk.file("ballast"), disk.file("lines"));
     fs::write(&ballast, vec![0; 48 << 10]).unwrap();
     let file = File::create(&lines).unwrap();
     let full_at = |bytes: u64| fs::metadata(&lines).unwrap().len() >= bytes;

@@ -30,6 +30,11 @@ impl Activity {
         self.state == 'R' && self.ran_ns == before.ran_ns
     }
 
+    /// Returns `true` if a signal or a debugger has stopped the thread.
+    pub(super) const fn is_stopped(self) -> bool {
+        matches!(self.state, 'T' | 't')
+    }
+
     /// The processor time that the thread has had, in nanoseconds.
     pub(super) const fn ran_ns(self) -> u64 {
         self.ran_ns
@@ -38,7 +43,7 @@ impl Activity {
     /// What the thread does, in words.
     pub(super) const fn words(self) -> &'static str {
         match self.state {
-            'T' | 't' => "it is stopped",
+            _ if self.is_stopped() => "it is stopped",
             'R' => "it is busy",
             _ => "it waits in a call",
         }

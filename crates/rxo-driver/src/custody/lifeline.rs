@@ -82,15 +82,15 @@ impl Lifeline {
 
 impl Restorer {
     /// Waits for the end of the run, and restores the nics if nobody else has; `note` gets a line then. If the one that
-    /// the host depends on does nothing for twice `limit` and some seconds more, and nobody has ended it, both are ended here.
-    /// `None` watches nobody.
+    /// the host depends on does nothing for twice `limit`, or some seconds more unless it is stopped, and nobody has ended it,
+    /// both are ended here. `None` watches nobody.
     pub fn outlive(
         mut self,
         nics: &[DeviceName],
         (pulse, limit): (Pulse, Option<Duration>),
         mut note: impl FnMut(&str),
     ) {
-        let limit = limit.map(|limit| 2 * limit + SLACK);
+        let limit = limit.map(|limit| 2 * limit);
         let mut watch = None;
         loop {
             if let Some(limit) = limit
@@ -117,16 +117,17 @@ impl Restorer {
         let worker = || Activity::of(self.worker.as_ref().map(|(_, number)| *number)?);
         let keeper = || Activity::of(self.keeper.as_ref().map(|(_, number)| *number)?);
         // The keeper counts nothing, but what it does takes time of a processor.
-        let (limit, beats) = match duty {
+        let (patience, beats) = match duty {
             Duty::Nobody => {
                 *watch = None;
                 return false;
             }
-            Duty::Worker => (limit, pulse.beats()),
-            Duty::Keeper => (limit + SLACK, keeper().map_or(0, Activity::ran_ns)),
+            Duty::Worker => (SLACK, pulse.beats()),
+            Duty::Keeper => (2 * SLACK, keeper().map_or(0, Activity::ran_ns)),
         };
         if watch.is_none_or(|(before, _)| before != duty) {
-            *watch = Some((duty, Watch::new(limit, beats, clock::now())));
+            let new = Watch::new(limit, beats, clock::now()).with_patience(patience);
+            *watch = Some((duty, new));
         }
         let activity = || if duty == Duty::Worker { worker() } else { keeper() };
         watch.as_mut().is_some_and(|(_, watch)| watch.look(beats, clock::now(), activity))
@@ -198,7 +199,7 @@ fn restore(nic: &DeviceName, note: &mut impl FnMut(&str)) {
     }
 }
 
-/// How much later than the keeper this process acts.
+/// How much later than the keeper this process acts, if the keeper may still act.
 const SLACK: Duration = Duration::from_secs(1);
 /// How long the last process is waited for when it is dismissed.
 const GOING: Duration = Duration::from_secs(1);

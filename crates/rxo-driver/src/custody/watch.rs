@@ -14,6 +14,8 @@ use super::activity::Activity;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
     limit: Duration,
+    /// How much longer one is waited for that is not stopped.
+    patience: Duration,
     seen: u64,
     /// How long it has been silent, as far as that counts.
     silent: Duration,
@@ -28,7 +30,13 @@ const LOOKS: u32 = 10;
 impl Watch {
     /// A worker that is given `limit` from `now` on. It has beaten `seen` times.
     pub(super) const fn new(limit: Duration, seen: u64, now: Instant) -> Self {
-        Self { limit, seen, silent: Duration::ZERO, last: now, did: None }
+        Self { limit, patience: Duration::ZERO, seen, silent: Duration::ZERO, last: now, did: None }
+    }
+
+    /// The same, with `patience` beyond the limit for a worker that is not stopped (SIGSTOP): it may go on by itself.
+    pub(super) const fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// The time to the next look.
@@ -58,7 +66,8 @@ impl Watch {
         if !is_starved {
             self.silent += passed;
         }
-        self.silent >= self.limit
+        let is_stopped = does.is_some_and(Activity::is_stopped);
+        self.silent >= if is_stopped { self.limit } else { self.limit + self.patience }
     }
 
     /// What the worker did at the last look, in words.
@@ -102,6 +111,16 @@ mod tests {
     fn each_beat_begins_it_again() {
         let mut watch = Watch::new(LIMIT, 0, at(0));
         assert!((1..1_000).all(|n| !watch.look(n / 9, at(n * 70), hangs)));
+    }
+
+    #[test]
+    fn one_that_is_stopped_is_waited_for_less() {
+        let stopped = || Activity::parse("7 (rxo) T 1", "100 0 0");
+        let looks = |activity: fn() -> Option<Activity>| {
+            let mut watch = Watch::new(LIMIT, 5, at(0)).with_patience(LIMIT);
+            (1..).find(|&n| watch.look(5, at(n * 70), activity)).unwrap()
+        };
+        assert_eq!((looks(stopped), looks(hangs)), (10, 20));
     }
 
     #[test]
