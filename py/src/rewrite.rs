@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,9 +41,9 @@ pub(crate) fn coalesce(
     let input = Input::one(input, &raised)?;
     finish(py, move || {
         let mut reading = Reading::open(input, raised)?;
-        let (unfinished, file) = create(&output)?;
+        let (unfinished, mut file) = create(&output)?;
         let blame = |error| blame(error, &reading.name, &output);
-        let writer = Coalescer::new(&reading.batches.capture, BufWriter::new(file), settings);
+        let writer = Coalescer::new(&reading.batches.capture, &mut file, settings);
         let mut coalescer = writer.map_err(blame)?;
         loop {
             let Batches { capture, records, .. } = &mut reading.batches;
@@ -56,9 +55,8 @@ pub(crate) fn coalesce(
         }
         let partial = reading.partial();
         let finished = coalescer.finish(&reading.batches.capture, partial.is_some());
-        let (file, figures) =
-            finished.map_err(|error| self::blame(error, &reading.name, &output))?;
-        complete(unfinished, file, &output)?;
+        let figures = finished.map_err(|error| self::blame(error, &reading.name, &output))?;
+        complete(unfinished, &file, &output)?;
         json(&figures, partial)
     })
 }
@@ -74,9 +72,9 @@ pub(crate) fn expand(
     let input = Input::one(input, &raised)?;
     finish(py, move || {
         let mut reading = Reading::open(input, raised)?;
-        let (unfinished, file) = create(&output)?;
+        let (unfinished, mut file) = create(&output)?;
         let format = format(&output);
-        let writer = Expander::new(&reading.batches.capture, BufWriter::new(file), format);
+        let writer = Expander::new(&reading.batches.capture, &mut file, format);
         let mut expander = writer.map_err(|error| blame(error, &reading.name, &output))?;
         loop {
             let taken = expander.take(&mut reading.batches.records);
@@ -90,8 +88,8 @@ pub(crate) fn expand(
             Step::Damaged(error) => expander.finish_partial(Some(error)),
             _ => expander.finish(),
         };
-        let (file, figures) = finished.map_err(|error| blame(error, &reading.name, &output))?;
-        complete(unfinished, file, &output)?;
+        let figures = finished.map_err(|error| blame(error, &reading.name, &output))?;
+        complete(unfinished, &file, &output)?;
         json(&figures, partial)
     })
 }
@@ -201,9 +199,8 @@ fn create(output: &Path) -> PyResult<(Unfinished, File)> {
     Unfinished::create(output).map_err(|error| cannot_write(output, &error))
 }
 
-fn complete(unfinished: Unfinished, file: BufWriter<File>, output: &Path) -> PyResult<()> {
-    let file = file.into_inner().map_err(std::io::IntoInnerError::into_error);
-    file.and_then(|file| unfinished.complete(&file)).map_err(|error| cannot_write(output, &error))
+fn complete(unfinished: Unfinished, file: &File, output: &Path) -> PyResult<()> {
+    unfinished.complete(file).map_err(|error| cannot_write(output, &error))
 }
 
 fn cannot_write(output: &Path, error: &std::io::Error) -> PyErr {

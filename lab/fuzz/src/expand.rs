@@ -125,24 +125,28 @@ fn coalesce(data: &[u8], settings: Settings) -> Result<Vec<u8>, RewriteError> {
     let Some(mut capture) = open(data) else { return Err(RewriteError::AlreadyCoalesced) };
     let mut batch = Vec::new();
     let mut more = capture.read_batch(&mut batch, BATCH_RECORDS).is_ok_and(|read| read > 0);
-    let mut coalescer = Coalescer::new(&capture, Vec::new(), settings)?;
+    let mut file = Vec::new();
+    let mut coalescer = Coalescer::new(&capture, &mut file, settings)?;
     while more {
         coalescer.take(&capture, &mut batch)?;
         more = capture.read_batch(&mut batch, BATCH_RECORDS).is_ok_and(|read| read > 0);
     }
-    Ok(coalescer.finish(&capture, false)?.0)
+    coalescer.finish(&capture, false)?;
+    Ok(file)
 }
 
 fn expand(data: &[u8]) -> Option<Vec<u8>> {
     let (mut capture, mut batch) = (open(data)?, Vec::new());
     let mut read = capture.read_batch(&mut batch, BATCH_RECORDS);
-    let mut expander = Expander::new(&capture, Vec::new(), None).ok()?;
-    loop {
+    let mut file = Vec::new();
+    let mut expander = Expander::new(&capture, &mut file, None).ok()?;
+    let finished = loop {
         match read {
-            Ok(0) => return expander.finish().ok().map(|(file, _)| file),
+            Ok(0) => break expander.finish(),
             Ok(_) => expander.take(&mut batch).ok()?,
-            Err(error) => return expander.finish_partial(Some(&error)).ok().map(|(file, _)| file),
+            Err(error) => break expander.finish_partial(Some(&error)),
         }
         read = capture.read_batch(&mut batch, BATCH_RECORDS);
-    }
+    };
+    finished.ok().map(|_| file)
 }

@@ -30,8 +30,8 @@ struct Done<'a> {
 /// cannot be written, or part of the input could not be read.
 pub(crate) fn command(flags: &ExpandFlags) -> Result<()> {
     let input = Input::new(&flags.input);
-    let (mut rewriting, file) = Rewriting::begin(&input, &flags.output, true)?;
-    let expander = Expander::new(rewriting.capture(), file, format(&flags.output));
+    let (mut rewriting, mut file) = Rewriting::begin(&input, &flags.output, true)?;
+    let expander = Expander::new(rewriting.capture(), &mut file, format(&flags.output));
     let mut expander = expander.map_err(|error| rewriting.blame(error))?;
     rewriting.read(|_, records| expander.take(records))?;
     let missing = rewriting.missing();
@@ -39,7 +39,7 @@ pub(crate) fn command(flags: &ExpandFlags) -> Result<()> {
         Some(_) => expander.finish_partial(rewriting.damage()),
         None => expander.finish(),
     };
-    let (file, figures) = finished.map_err(|error| rewriting.blame(error))?;
+    let figures = finished.map_err(|error| rewriting.blame(error))?;
     let output = rewriting.output();
     let report = rewriting.complete(&file)?;
     let done = Done { input: input.name(), output: &output, figures, partial: missing.clone() };

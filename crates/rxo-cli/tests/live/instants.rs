@@ -133,7 +133,9 @@ fn fill(disk: &SmallDisk) {
 
 /// The run carries on, and ends when it is asked to.
 fn goes_on(scene: &Scene, child: &mut Child, what: &str) {
-    wait_until(&format!("the run carries: {what}"), || scene.lab.host().interface("eth1-nic").exists());
+    wait_until(&format!("the run carries: {what}"), || {
+        scene.lab.host().interface("eth1-nic").exists()
+    });
     for _ in 0..20 {
         scene.answers(what);
         thread::sleep(Duration::from_millis(20));

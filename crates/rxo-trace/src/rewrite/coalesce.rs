@@ -7,6 +7,7 @@ use rxo_frame::Frame;
 use serde::Serialize;
 
 use super::RewriteError;
+use super::To;
 use super::beside::is_ours;
 use super::lane::{Carried, Lane};
 use super::origin::Origin;
@@ -48,18 +49,18 @@ pub struct Coalesced {
 
 /// Coalesces one capture into a file.
 #[derive(Debug)]
-pub struct Coalescer<W: Write> {
+pub struct Coalescer<'w> {
     settings: Settings,
     clock: Clock,
     lanes: Vec<Option<Lane>>,
     lane_count: usize,
-    sink: Sink<W>,
+    sink: Sink<'w>,
 }
 
 /// Most interfaces with an engine. An engine takes about 100 KB, depending on the policy.
 const MOST_LANES: usize = 256;
 
-impl<W: Write> Coalescer<W> {
+impl<'w> Coalescer<'w> {
     /// Begins the file. The first batch of `capture` must have been read.
     ///
     /// # Errors
@@ -93,16 +94,21 @@ impl<W: Write> Coalescer<W> {
     /// let mut capture = Capture::from_reader("traffic", Box::new(Cursor::new(file)))?;
     /// let mut records = Vec::new();
     /// capture.read_batch(&mut records, 64)?;
-    /// let mut coalescer = Coalescer::new(&capture, Vec::new(), settings)?;
+    /// let mut coalesced = Vec::new();
+    /// let mut coalescer = Coalescer::new(&capture, &mut coalesced, settings)?;
     /// while !records.is_empty() {
     ///     coalescer.take(&capture, &mut records)?;
     ///     capture.read_batch(&mut records, 64)?;
     /// }
-    /// let (_coalesced, figures) = coalescer.finish(&capture, false)?;
+    /// let figures = coalescer.finish(&capture, false)?;
     /// assert_eq!((figures.packets, figures.deliveries), (1, 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn new(capture: &Capture, output: W, settings: Settings) -> Result<Self, RewriteError> {
+    pub fn new(
+        capture: &Capture,
+        output: &'w mut dyn Write,
+        settings: Settings,
+    ) -> Result<Self, RewriteError> {
         let origin = Origin::of(capture)?;
         // Rejects an invalid policy before anything is written.
         Lane::new(&settings, rxo_frame::LinkKind::Ethernet)?;
@@ -110,7 +116,7 @@ impl<W: Write> Coalescer<W> {
         let comment =
             format!("coalesced by rxo: policy {}, poll {}", point.policy.name, point.poll);
         Ok(Self {
-            sink: Sink::new(output, origin, comment),
+            sink: Sink::new(To(output), origin, comment),
             settings,
             clock: Clock::default(),
             lanes: Vec::new(),
@@ -145,7 +151,7 @@ impl<W: Write> Coalescer<W> {
         &self.sink.figures
     }
 
-    /// Writes the rest and returns the output. `is_partial` means that `capture` could not be read
+    /// Writes the rest. `is_partial` means that `capture` could not be read
     /// completely.
     ///
     /// # Errors
@@ -154,7 +160,7 @@ impl<W: Write> Coalescer<W> {
         mut self,
         capture: &Capture,
         is_partial: bool,
-    ) -> Result<(W, Coalesced), RewriteError> {
+    ) -> Result<Coalesced, RewriteError> {
         self.sink.learn(capture)?;
         self.empty();
         self.sink.finish(capture.cut_record(), is_partial)

@@ -6,7 +6,6 @@ use rxo_capture::{Capture, CaptureError, Clock, Described, Record, limits};
 use rxo_frame::Instant;
 use serde::Serialize;
 
-use super::RewriteError;
 use super::beside::{Beside, PacketOptions, apart};
 use super::digest::{Around, Digest, Summed};
 use super::note::{self, BadNote, Merged};
@@ -14,6 +13,7 @@ use super::order::{Given, Order};
 use super::origin::Origin;
 use super::original::{FileFormat, Original, clocks};
 use super::remark::{End, Remark};
+use super::{RewriteError, To};
 
 /// The result of restoring a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -32,8 +32,8 @@ pub struct Expanded {
 
 /// Restores the capture that a coalesced one was made of.
 #[derive(Debug)]
-pub struct Expander<W: Write> {
-    file: Original<W>,
+pub struct Expander<'w> {
+    file: Original<'w>,
     /// Whether the coalesced capture is compressed.
     is_packed: bool,
     pcap_header: Option<[u8; 24]>,
@@ -47,7 +47,7 @@ pub struct Expander<W: Write> {
     figures: Expanded,
 }
 
-impl<W: Write> Expander<W> {
+impl<'w> Expander<'w> {
     /// Begins the file. The first batch of `capture` must have been read. `format` is the format to
     /// write; `None` for that of the original.
     ///
@@ -64,23 +64,24 @@ impl<W: Write> Expander<W> {
     /// let mut capture = Capture::open("coalesced.pcapng".as_ref())?;
     /// let mut records = Vec::new();
     /// capture.read_batch(&mut records, 64)?;
-    /// let mut expander = Expander::new(&capture, File::create("restored.pcap")?, None)?;
+    /// let mut file = File::create("restored.pcap")?;
+    /// let mut expander = Expander::new(&capture, &mut file, None)?;
     /// while !records.is_empty() {
     ///     expander.take(&mut records)?;
     ///     capture.read_batch(&mut records, 64)?;
     /// }
-    /// let (_file, figures) = expander.finish()?;
+    /// let figures = expander.finish()?;
     /// println!("{} packets", figures.originals);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(
         capture: &Capture,
-        output: W,
+        output: &'w mut dyn Write,
         format: Option<FileFormat>,
     ) -> Result<Self, RewriteError> {
         let origin = Origin::read(capture)?;
         let mut expander = Self {
-            file: Original::begin(output, &origin, format)?,
+            file: Original::begin(To(output), &origin, format)?,
             is_packed: capture.format().compression.is_some(),
             pcap_header: origin.pcap_header,
             described: Vec::new(),
@@ -115,11 +116,11 @@ impl<W: Write> Expander<W> {
         &self.figures
     }
 
-    /// Writes the rest and returns the output.
+    /// Writes the rest.
     ///
     /// # Errors
     /// If something is missing or was changed, or the output cannot be written.
-    pub fn finish(mut self) -> Result<(W, Expanded), RewriteError> {
+    pub fn finish(mut self) -> Result<Expanded, RewriteError> {
         let end = self.end.take().ok_or(RewriteError::Changed("its last packets are missing"))?;
         if !self.order.is_empty() || end.records != self.digest.records {
             return Err(RewriteError::Changed("packets are missing"));
@@ -135,11 +136,12 @@ impl<W: Write> Expander<W> {
         }
         self.figures.original_was_partial = end.is_partial;
         self.file.put_cut_record(&end.cut_record)?;
-        Ok((self.file.finish()?, self.figures))
+        self.file.finish()?;
+        Ok(self.figures)
     }
 
     /// Ends the file before the first original packet that is missing, for a capture that was not read to its end,
-    /// and returns the output. `damage` is the error that ended reading; `None` if the caller stopped. The
+    /// `damage` is the error that ended reading; `None` if the caller stopped. The
     /// checksum of everything is at that end, so what is written is not verified.
     ///
     /// # Errors
@@ -147,13 +149,14 @@ impl<W: Write> Expander<W> {
     pub fn finish_partial(
         mut self,
         damage: Option<&CaptureError>,
-    ) -> Result<(W, Expanded), RewriteError> {
+    ) -> Result<Expanded, RewriteError> {
         if let Some(error) = damage.filter(|_| self.is_packed) {
             return Err(RewriteError::DamagedPacked { offset: error.offset() });
         }
         self.figures.left_out = self.order.waiting();
         self.file.leave_out_rest();
-        Ok((self.file.finish()?, self.figures))
+        self.file.finish()?;
+        Ok(self.figures)
     }
 
     /// Records the next sections and interfaces of the original.

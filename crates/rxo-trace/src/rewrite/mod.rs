@@ -38,6 +38,9 @@
 //! Works as a stream, with memory bounded by [`MOST_RECORDS`] and [`MOST_BYTES`]. The caller opens
 //! and reads files. No input makes it panic.
 
+use std::fmt;
+use std::io::{self, Write};
+
 mod beside;
 mod coalesce;
 mod crc;
@@ -64,6 +67,25 @@ pub use self::error::RewriteError;
 pub use self::expand::{Expanded, Expander};
 pub use self::original::FileFormat;
 pub(crate) use self::remark::restored;
+
+/// The output. One type for all, so that what writes is compiled once. Its writes are buffered in front of it.
+struct To<'w>(&'w mut dyn Write);
+
+impl Write for To<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl fmt::Debug for To<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("To(..)")
+    }
+}
 
 /// The enterprise number of our custom options in pcapng. rxo has no number of its own and uses the
 /// one reserved for examples (RFC 5612), so its options begin with [`MAGIC`].

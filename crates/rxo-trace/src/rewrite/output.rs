@@ -3,16 +3,14 @@
 //! Each packet is written when the next one is known, because the last packet carries the totals.
 //! The file begins with its first packet, because the section says whether there is one.
 
-use std::io::Write;
-
 use rxo_capture::{CaptureWriter, Clock, Described, Interface, Packet, SharedBytes};
 use rxo_frame::Instant;
 
-use super::RewriteError;
 use super::beside::PacketOptions;
 use super::origin::Origin;
 use super::original::clocks;
 use super::remark::{End, Remark, customs};
+use super::{RewriteError, To};
 
 /// A packet of the coalesced file.
 #[derive(Debug)]
@@ -28,10 +26,10 @@ pub(super) struct Written {
 
 /// The coalesced file that is being written.
 #[derive(Debug)]
-pub(super) struct Output<W: Write> {
+pub(super) struct Output<'w> {
     origin: Origin,
     comment: String,
-    file: File<W>,
+    file: File<'w>,
     /// The sections and interfaces of the capture.
     described: Vec<Described>,
     /// How many of these the file describes already.
@@ -44,16 +42,16 @@ pub(super) struct Output<W: Write> {
 }
 
 #[derive(Debug)]
-enum File<W: Write> {
-    NotBegun(W),
-    Begun(CaptureWriter<W>),
+enum File<'w> {
+    NotBegun(To<'w>),
+    Begun(CaptureWriter<To<'w>>),
     /// Beginning the file failed.
     Lost,
 }
 
-impl<W: Write> Output<W> {
+impl<'w> Output<'w> {
     /// Makes an output that has written nothing. `comment` is for readers of the file.
-    pub(super) fn new(file: W, origin: Origin, comment: String) -> Self {
+    pub(super) fn new(file: To<'w>, origin: Origin, comment: String) -> Self {
         let (file, described) = (File::NotBegun(file), Vec::new());
         Self {
             origin,
@@ -94,12 +92,12 @@ impl<W: Write> Output<W> {
         before.map_or(Ok(()), |packet| self.put(&packet))
     }
 
-    /// Writes the rest. Returns the file, and the number of bytes in custom options.
+    /// Writes the rest. Returns the number of bytes in custom options.
     pub(super) fn finish(
         mut self,
         interfaces: &[Interface],
         end: End,
-    ) -> Result<(W, u64), RewriteError> {
+    ) -> Result<u64, RewriteError> {
         let of_no_packet = self.last.is_none().then(|| end.clone());
         self.begin(of_no_packet)?;
         self.add_interfaces(interfaces)?;
@@ -109,7 +107,10 @@ impl<W: Write> Output<W> {
             self.put(&last)?;
         }
         match self.file {
-            File::Begun(writer) => Ok((writer.finish()?, self.remark_bytes)),
+            File::Begun(writer) => {
+                writer.finish()?;
+                Ok(self.remark_bytes)
+            }
             File::NotBegun(_) | File::Lost => Err(LOST),
         }
     }

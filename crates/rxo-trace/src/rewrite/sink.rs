@@ -2,7 +2,6 @@
 //! them.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 
 use rxo_capture::{Capture, Clock, Interface, LinkType, Record, SharedBytes};
 use rxo_coalesce::{Aggregate, Deliveries, Delivery};
@@ -17,12 +16,12 @@ use super::origin::Origin;
 use super::output::{Output, Written};
 use super::remark::{End, Remark};
 use super::span::Span;
-use super::{Coalesced, RewriteError, merged};
+use super::{Coalesced, RewriteError, To, merged};
 
 /// The link between the engines and the coalesced file.
 #[derive(Debug)]
-pub(super) struct Sink<W: Write> {
-    output: Output<W>,
+pub(super) struct Sink<'w> {
+    output: Output<'w>,
     interfaces: Vec<Interface>,
     clocks: Vec<Clock>,
     summer: Summer,
@@ -36,9 +35,9 @@ pub(super) struct Sink<W: Write> {
     failed: Option<RewriteError>,
 }
 
-impl<W: Write> Sink<W> {
+impl<'w> Sink<'w> {
     /// Makes a sink that has written nothing.
-    pub(super) fn new(output: W, origin: Origin, comment: String) -> Self {
+    pub(super) fn new(output: To<'w>, origin: Origin, comment: String) -> Self {
         Self {
             output: Output::new(output, origin, comment),
             interfaces: Vec::new(),
@@ -118,14 +117,14 @@ impl<W: Write> Sink<W> {
         mut self,
         cut_record: &[u8],
         is_partial: bool,
-    ) -> Result<(W, Coalesced), RewriteError> {
+    ) -> Result<Coalesced, RewriteError> {
         self.check()?;
         let (pcap_header, described) = self.output.around();
         let digest = self.digest.sum(&Around { pcap_header, described, is_partial, cut_record });
         let records = self.digest.records;
         let end = End { records, digest, is_partial, cut_record: cut_record.to_vec() };
-        let (output, remembered_bytes) = self.output.finish(&self.interfaces, end)?;
-        Ok((output, Coalesced { remembered_bytes, ..self.figures }))
+        let remembered_bytes = self.output.finish(&self.interfaces, end)?;
+        Ok(Coalesced { remembered_bytes, ..self.figures })
     }
 
     pub(super) fn take(&mut self, deliveries: Deliveries<'_, Carried>) {

@@ -4,15 +4,13 @@
 mod pcap;
 mod pcapng;
 
-use std::io::Write;
-
 use rxo_capture::{Clock, Described, Part};
 
 use self::pcap::PcapFile;
 use self::pcapng::{FreshFile, SameFile};
-use super::RewriteError;
 use super::order::Given;
 use super::origin::Origin;
+use super::{RewriteError, To};
 
 /// A format of capture files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,19 +23,19 @@ pub enum FileFormat {
 
 /// The file that is being written.
 #[derive(Debug)]
-pub(super) enum Original<W: Write> {
+pub(super) enum Original<'w> {
     /// Pcap, with its original header or a new one.
-    Pcap(Box<PcapFile<W>>),
+    Pcap(Box<PcapFile<'w>>),
     /// Pcapng from pcapng.
-    Same(Box<SameFile<W>>),
+    Same(Box<SameFile<'w>>),
     /// Pcapng from pcap.
-    Fresh(Box<FreshFile<W>>),
+    Fresh(Box<FreshFile<'w>>),
 }
 
-impl<W: Write> Original<W> {
+impl<'w> Original<'w> {
     /// Begins the file, in `format` or its original format.
     pub(super) fn begin(
-        output: W,
+        output: To<'w>,
         origin: &Origin,
         format: Option<FileFormat>,
     ) -> Result<Self, RewriteError> {
@@ -86,8 +84,8 @@ impl<W: Write> Original<W> {
         }
     }
 
-    /// Writes the rest and returns the output.
-    pub(super) fn finish(self) -> Result<W, RewriteError> {
+    /// Writes the rest.
+    pub(super) fn finish(self) -> Result<(), RewriteError> {
         match self {
             Self::Pcap(file) => file.finish(),
             Self::Same(file) => file.finish(),

@@ -4,13 +4,13 @@ use std::io::{BufWriter, Write};
 
 use rxo_capture::{Clock, Part, WriteError};
 
-use super::super::RewriteError;
 use super::super::order::Given;
+use super::super::{RewriteError, To};
 
 /// A pcap file that is being written.
 #[derive(Debug)]
-pub(in super::super) struct PcapFile<W: Write> {
-    output: BufWriter<W>,
+pub(in super::super) struct PcapFile<'w> {
+    output: BufWriter<To<'w>>,
     /// The original header; `None` if the original is pcapng.
     header: Option<[u8; 24]>,
     shape: Shape,
@@ -54,8 +54,8 @@ pub(super) fn clock(header: &[u8; 24]) -> Clock {
 
 const NANOS_MAGIC: [u8; 4] = [0xa1, 0xb2, 0x3c, 0x4d];
 
-impl<W: Write> PcapFile<W> {
-    pub(super) fn new(output: W, header: Option<[u8; 24]>) -> Self {
+impl<'w> PcapFile<'w> {
+    pub(super) fn new(output: To<'w>, header: Option<[u8; 24]>) -> Self {
         let shape = header.as_ref().map_or(Shape::NANOS, Shape::of);
         let output = BufWriter::with_capacity(BUFFER_BYTES, output);
         Self { output, header, shape, clock: Clock::pcap(shape.unit_ns), has_begun: false }
@@ -127,15 +127,12 @@ impl<W: Write> PcapFile<W> {
         Ok(self.output.write_all(bytes).map_err(WriteError::Io)?)
     }
 
-    pub(super) fn finish(mut self) -> Result<W, RewriteError> {
+    pub(super) fn finish(mut self) -> Result<(), RewriteError> {
         const ETHERNET: u32 = 1;
         if !self.has_begun {
             self.begin(NO_LIMIT, ETHERNET)?;
         }
-        let mut output =
-            self.output.into_inner().map_err(|error| WriteError::Io(error.into_error()))?;
-        output.flush().map_err(WriteError::Io)?;
-        Ok(output)
+        Ok(self.output.flush().map_err(WriteError::Io)?)
     }
 }
 

@@ -1,18 +1,17 @@
 //! Writes a pcapng file: from a pcapng file, or from a pcap file.
 
 use std::collections::VecDeque;
-use std::io::Write;
 
 use rxo_capture::{CaptureWriter, Described, Interface, Packet, Part, Verbatim};
 
-use super::super::RewriteError;
 use super::super::order::Given;
+use super::super::{RewriteError, To};
 
 /// A pcapng file with its original sections, interfaces and times. Each section and interface is
 /// written between the same packets as in the original, because a section ends the one before it.
 #[derive(Debug)]
-pub(in super::super) struct SameFile<W: Write> {
-    writer: CaptureWriter<W>,
+pub(in super::super) struct SameFile<'w> {
+    writer: CaptureWriter<To<'w>>,
     /// Sections and interfaces that are not written yet.
     waiting: VecDeque<Described>,
     records: u64,
@@ -22,8 +21,8 @@ pub(in super::super) struct SameFile<W: Write> {
     first_interface: u32,
 }
 
-impl<W: Write> SameFile<W> {
-    pub(super) fn new(output: W) -> Self {
+impl<'w> SameFile<'w> {
+    pub(super) fn new(output: To<'w>) -> Self {
         let writer = CaptureWriter::verbatim(output);
         Self { writer, waiting: VecDeque::new(), records: 0, interfaces: 0, first_interface: 0 }
     }
@@ -69,11 +68,12 @@ impl<W: Write> SameFile<W> {
         self.waiting.retain(|next| next.records_before <= self.records);
     }
 
-    pub(super) fn finish(mut self) -> Result<W, RewriteError> {
+    pub(super) fn finish(mut self) -> Result<(), RewriteError> {
         while let Some(next) = self.waiting.pop_front() {
             self.put(&next.part)?;
         }
-        Ok(self.writer.finish()?)
+        self.writer.finish()?;
+        Ok(())
     }
 }
 
@@ -82,10 +82,10 @@ const NOT_DESCRIBED: RewriteError =
 
 /// A pcapng file from a pcap file, in nanoseconds.
 #[derive(Debug)]
-pub(in super::super) struct FreshFile<W: Write>(CaptureWriter<W>);
+pub(in super::super) struct FreshFile<'w>(CaptureWriter<To<'w>>);
 
-impl<W: Write> FreshFile<W> {
-    pub(super) fn new(output: W) -> Result<Self, RewriteError> {
+impl<'w> FreshFile<'w> {
+    pub(super) fn new(output: To<'w>) -> Result<Self, RewriteError> {
         Ok(Self(CaptureWriter::new(output, APPLICATION)?))
     }
 
@@ -110,8 +110,9 @@ impl<W: Write> FreshFile<W> {
         Ok(self.0.write(&packet)?)
     }
 
-    pub(super) fn finish(self) -> Result<W, RewriteError> {
-        Ok(self.0.finish()?)
+    pub(super) fn finish(self) -> Result<(), RewriteError> {
+        self.0.finish()?;
+        Ok(())
     }
 }
 

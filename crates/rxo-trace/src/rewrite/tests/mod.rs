@@ -57,27 +57,31 @@ fn remember() -> Settings {
 fn coalesce(file: &[u8], settings: Settings) -> Result<(Vec<u8>, Coalesced), RewriteError> {
     let (mut capture, mut batch) = (open(file), Vec::new());
     let mut more = capture.read_batch(&mut batch, 50).is_ok_and(|count| count > 0);
-    let mut coalescer = Coalescer::new(&capture, Vec::new(), settings)?;
+    let mut file = Vec::new();
+    let mut coalescer = Coalescer::new(&capture, &mut file, settings)?;
     while more {
         coalescer.take(&capture, &mut batch)?;
         more = capture.read_batch(&mut batch, 50).is_ok_and(|count| count > 0);
     }
     coalescer.take(&capture, &mut batch)?;
-    coalescer.finish(&capture, false)
+    let figures = coalescer.finish(&capture, false)?;
+    Ok((file, figures))
 }
 
 fn expand(file: &[u8], format: Option<FileFormat>) -> Result<(Vec<u8>, Expanded), RewriteError> {
     let (mut capture, mut batch) = (open(file), Vec::new());
     let mut read = capture.read_batch(&mut batch, 50);
-    let mut expander = Expander::new(&capture, Vec::new(), format)?;
-    loop {
+    let mut given = Vec::new();
+    let mut expander = Expander::new(&capture, &mut given, format)?;
+    let figures = loop {
         match read {
-            Ok(0) => return expander.finish(),
+            Ok(0) => break expander.finish()?,
             Ok(_) => expander.take(&mut batch)?,
-            Err(error) => return expander.finish_partial(Some(&error)),
+            Err(error) => break expander.finish_partial(Some(&error))?,
         }
         read = capture.read_batch(&mut batch, 50);
-    }
+    };
+    Ok((given, figures))
 }
 
 fn compare(a: &[u8], b: &[u8]) -> Verdict {

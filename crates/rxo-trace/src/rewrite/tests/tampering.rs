@@ -19,15 +19,15 @@ fn outcome(file: &[u8]) -> Outcome {
     };
     let mut batch = Vec::new();
     let mut read = capture.read_batch(&mut batch, 50);
-    let Ok(mut expander) = Expander::new(&capture, Vec::new(), None) else {
+    let mut file = Vec::new();
+    let Ok(mut expander) = Expander::new(&capture, &mut file, None) else {
         return Outcome::Refused;
     };
-    let given = loop {
+    let is_whole = loop {
         match read {
-            Ok(0) => break expander.finish().map(|(file, _)| Outcome::Whole(file)),
+            Ok(0) => break expander.finish().map(|_| true),
             Err(error) => {
-                let part = expander.finish_partial(Some(&error));
-                break part.map(|(file, _)| Outcome::Partial(file));
+                break expander.finish_partial(Some(&error)).map(|_| false);
             }
             Ok(_) => {
                 if expander.take(&mut batch).is_err() {
@@ -37,7 +37,11 @@ fn outcome(file: &[u8]) -> Outcome {
         }
         read = capture.read_batch(&mut batch, 50);
     };
-    given.unwrap_or(Outcome::Refused)
+    match is_whole {
+        Ok(true) => Outcome::Whole(file),
+        Ok(false) => Outcome::Partial(file),
+        Err(_) => Outcome::Refused,
+    }
 }
 
 /// Changes every byte of `coalesced` in each of these ways. A whole restored file must be
