@@ -1,0 +1,70 @@
+//! Files, TCP ports, signals and abstract sockets: what Landlock keeps from a thread.
+
+use std::io;
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    path_beneath_rules,
+};
+
+use crate::{Access, ConfineError, Confinement, Kill};
+
+/// The newest version of Landlock that this was tested with: what a newer one can take away stays.
+const TESTED: ABI = ABI::V7;
+
+/// Rules that are not in force yet.
+pub(crate) struct Files(RulesetCreated);
+
+impl Files {
+    /// Looks up all paths.
+    pub(crate) fn prepare(confinement: &Confinement) -> Result<Self, ConfineError> {
+        rules(confinement).map(Self).map_err(refused)
+    }
+
+    /// Puts the rules in force for this thread. Returns the version of Landlock; `None` if the kernel has none.
+    pub(crate) fn restrict(self) -> Result<Option<u32>, ConfineError> {
+        let status = self.0.restrict_self().map_err(refused)?;
+        Ok(match (status.ruleset, status.landlock) {
+            (RulesetStatus::NotEnforced, _) => None,
+            (_, LandlockStatus::Available { effective_abi, .. }) => Some(effective_abi as u32),
+            _ => None,
+        })
+    }
+}
+
+fn rules(confinement: &Confinement) -> Result<RulesetCreated, RulesetError> {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
+    let ruleset = ruleset.handle_access(AccessFs::from_all(TESTED))?;
+    let ruleset = ruleset.handle_access(AccessNet::from_all(TESTED))?;
+    let ruleset = ruleset.scope(scopes(confinement.kill))?;
+    let mut created = ruleset.create()?;
+    for (path, access) in &confinement.paths {
+        created = created.add_rules(path_beneath_rules([path], rights(*access)))?;
+    }
+    Ok(created)
+}
+
+/// What ends at this process: signals to others go only to whom it may kill.
+fn scopes(kill: Kill) -> BitFlags<Scope> {
+    match kill {
+        Kill::Nobody => Scope::Signal | Scope::AbstractUnixSocket,
+        Kill::Process(_) | Kill::Given => Scope::AbstractUnixSocket.into(),
+    }
+}
+
+fn rights(access: Access) -> BitFlags<AccessFs> {
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    match access {
+        Access::Read => read,
+        Access::Remove => read | AccessFs::RemoveFile,
+        Access::Write => {
+            let write = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
+            read | write | AccessFs::MakeReg | AccessFs::MakeDir | AccessFs::RemoveFile
+        }
+    }
+}
+
+fn refused(error: RulesetError) -> ConfineError {
+    ConfineError::refused("files (Landlock)")(io::Error::other(error))
+}

@@ -1,0 +1,33 @@
+//! What a process gives up before it reads bytes of others, so that one that is taken over can do little.
+//!
+//! A command states as a [`Confinement`] what it still needs: folders, sockets, capabilities, a user. [`Confinement::apply`]
+//! gives up everything else: first what needs privileges to be given up (the bounding set, the user), then capabilities,
+//! files ([Landlock](https://docs.kernel.org/userspace-api/landlock.html)) and system calls (seccomp). [`InForce`] says what the kernel has taken on,
+//! because older kernels have no Landlock.
+//!
+//! It is separate because it knows nothing of frames, and so that all of it can be reviewed at once. Contract: a thread
+//! that has applied it, and each that it starts later, is confined for good. Threads that were there before are not.
+//!
+//! # Examples
+//! ```no_run
+//! use rxo_confine::{Access, Confinement};
+//!
+//! // A server of files: it opens what is below one folder, and nothing else of the system.
+//! let confinement = Confinement::host(vec![("/srv/www".into(), Access::Read)]);
+//! let in_force = confinement.apply()?;
+//! in_force.gaps().iter().for_each(|gap| eprintln!("{gap}"));
+//! # Ok::<(), rxo_confine::ConfineError>(())
+//! ```
+
+mod calls;
+mod capabilities;
+mod confinement;
+mod files;
+mod in_force;
+mod roles;
+mod user;
+
+pub use confinement::{Access, ConfineError, Confinement, Kill, Sockets};
+pub use in_force::InForce;
+pub use rustix::thread::CapabilitySet;
+pub use user::{NoUser, User};

@@ -1,0 +1,112 @@
+//! Another user, by name or by number.
+
+use std::fmt;
+use std::io;
+
+use rustix::process::{Gid, Uid};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use thiserror::Error;
+
+use crate::ConfineError;
+
+/// A user, with its groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// As it was named.
+    name: String,
+    uid: u32,
+    gid: u32,
+    groups: Vec<u32>,
+}
+
+/// Why a text names no user.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum NoUser {
+    /// The system knows none of this name or number.
+    #[error("{0}: the system knows no such user; give a NAME of /etc/passwd, or UID:GID")]
+    Unknown(String),
+    /// The system knows no group of this name.
+    #[error("{0}: the system knows no such group; give a NAME of /etc/group, or a number")]
+    NoGroup(String),
+}
+
+impl User {
+    /// The user that `text` names: `NAME` or `UID`, and behind a colon the name or number of a group in place of its own
+    /// groups. A `UID` that the system does not know needs one.
+    ///
+    /// # Errors
+    /// If there is no such user or group.
+    pub fn find(text: &str) -> Result<Self, NoUser> {
+        let (user, group) = text.split_once(':').map_or((text, None), |(u, g)| (u, Some(g)));
+        let number = user.parse().ok();
+        let known = match number {
+            Some(uid) => uzers::get_user_by_uid(uid),
+            None => uzers::get_user_by_name(user),
+        };
+        let uid = known.as_ref().map(uzers::User::uid).or(number);
+        let unknown = || NoUser::Unknown(text.to_owned());
+        let uid = uid.ok_or_else(unknown)?;
+        let (gid, groups) = match (group, known) {
+            (Some(group), _) => {
+                let gid = group_number(group).ok_or_else(|| NoUser::NoGroup(text.to_owned()))?;
+                (gid, vec![gid])
+            }
+            (None, Some(known)) => {
+                let gid = known.primary_group_id();
+                let groups = uzers::get_user_groups(known.name(), gid).unwrap_or_default();
+                (gid, groups.iter().map(uzers::Group::gid).collect())
+            }
+            (None, None) => return Err(unknown()),
+        };
+        Ok(Self { name: text.to_owned(), uid, gid, groups })
+    }
+
+    /// Makes this thread one of the user, for good: no capability is left that would lead back.
+    pub(crate) fn assume(&self) -> Result<(), ConfineError> {
+        self.try_assume().map_err(|why| ConfineError::User { user: self.name.clone(), why })
+    }
+
+    fn try_assume(&self) -> io::Result<()> {
+        let groups: Vec<Gid> = self.groups.iter().copied().map(Gid::from_raw).collect();
+        let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
+        set_thread_groups(&groups)?;
+        set_thread_res_gid(gid, gid, gid)?;
+        set_thread_res_uid(uid, uid, uid)?;
+        Ok(())
+    }
+}
+
+impl fmt::Display for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+fn group_number(text: &str) -> Option<u32> {
+    let known = || uzers::get_group_by_name(text).map(|group| group.gid());
+    text.parse().ok().or_else(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_a_name_or_a_number_with_or_without_a_group() {
+        let root = User::find("root").unwrap();
+        assert_eq!((root.uid, root.gid), (0, 0));
+        assert_eq!(User::find("0").unwrap().uid, 0);
+        let other = User::find("54321:12345").unwrap();
+        assert_eq!((other.uid, other.gid, other.groups), (54_321, 12_345, vec![12_345]));
+        assert_eq!(User::find("root:7").unwrap().groups, [7]);
+    }
+
+    #[test]
+    fn what_nobody_knows_is_named_with_what_would_do() {
+        let said = |text: &str| User::find(text).unwrap_err().to_string();
+        assert!(said("54321").starts_with("54321: the system knows no such user; give a NAME"));
+        assert!(said("no such").contains("or UID:GID"));
+        assert!(said("root:no such").contains("the system knows no such group"));
+        assert!(User::find("").is_err());
+    }
+}

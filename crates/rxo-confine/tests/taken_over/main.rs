@@ -1,0 +1,143 @@
+//! What a process that was taken over could do: each thing is tried on a thread that is confined as a command confines
+//! its own, and before on one that is not, so that a refusal means something.
+#![cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+
+mod attempts;
+mod raw;
+mod scene;
+
+use std::io;
+use std::thread;
+
+use rxo_confine::{Access, Confinement, InForce};
+
+use crate::attempts::{ATTEMPTS, Attempt, Needs};
+use crate::scene::Scene;
+
+/// Tries everything on a thread with `confinement`. Those that succeed, and what the kernel has taken on.
+fn succeed(confinement: Confinement, scene: &Scene) -> (Vec<&'static str>, InForce) {
+    let scene = scene.clone();
+    let tried = thread::spawn(move || {
+        let in_force = confinement.apply().unwrap();
+        let done = ATTEMPTS.iter().filter(|attempt| is_done(attempt, &scene));
+        (done.map(|attempt| attempt.name).collect(), in_force)
+    });
+    tried.join().unwrap()
+}
+
+/// Whether an attempt got through. What fails for another reason than a refusal was not refused.
+fn is_done(attempt: &Attempt, scene: &Scene) -> bool {
+    match (attempt.run)(scene) {
+        Ok(()) => true,
+        Err(error) if is_refusal(&error) => false,
+        Err(error) => panic!("{}: {error}", attempt.name),
+    }
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES))
+}
+
+/// The attempts that need Landlock where system calls alone cannot tell: those are not tried without it.
+fn expected(names: &[&'static str], in_force: &InForce) -> Vec<&'static str> {
+    if !in_force.limits_calls() {
+        eprintln!("not run: this kernel has no seccomp filters");
+    }
+    if !in_force.limits_files() {
+        eprintln!("not run: this kernel has no Landlock, so paths are not told apart");
+    }
+    let all = ATTEMPTS.iter().map(|attempt| attempt.name);
+    all.filter(|name| names.contains(name)).collect()
+}
+
+fn assert_succeed(scene: &Scene, confinement: Confinement, names: &[&'static str]) {
+    let (done, in_force) = succeed(confinement, scene);
+    let expected = expected(names, &in_force);
+    if in_force.limits_calls() && in_force.limits_files() {
+        assert_eq!(done, expected);
+    }
+}
+
+#[test]
+fn whoever_is_not_confined_gets_everything_through_that_the_test_may() {
+    let scene = Scene::new();
+    let open = Confinement { is_open: true, ..Confinement::default() };
+    // Each on a thread of its own: some change it.
+    for attempt in ATTEMPTS.iter().filter(|attempt| attempt.needs.are_met()) {
+        let (open, scene) = (open.clone(), scene.clone());
+        let tried = thread::spawn(move || {
+            open.apply().unwrap();
+            is_done(attempt, &scene)
+        });
+        assert!(tried.join().unwrap(), "{}", attempt.name);
+    }
+    if !Needs::Root.are_met() {
+        eprintln!("not run: what only root can do without a sandbox");
+    }
+}
+
+#[test]
+fn a_worker_gets_nothing_through_but_threads_and_its_memory() {
+    assert_succeed(&Scene::new(), Confinement::worker(), &["start a thread", "map memory"]);
+}
+
+#[test]
+fn a_server_reads_its_folder_and_nothing_else() {
+    let scene = Scene::new();
+    let paths = vec![(scene.folder(), Access::Read)];
+    let names = ["read in the folder", "start a thread", "map memory"];
+    assert_succeed(&scene, Confinement::host(paths), &names);
+}
+
+#[test]
+fn a_receiver_writes_into_its_folder_and_nowhere_else() {
+    let scene = Scene::new();
+    let paths = vec![(scene.folder(), Access::Write)];
+    let names = ["read in the folder", "write in the folder", "start a thread", "map memory"];
+    assert_succeed(&scene, Confinement::host(paths), &names);
+}
+
+#[test]
+fn a_remover_removes_and_writes_nothing() {
+    let scene = Scene::new();
+    let (folder, victim) = (scene.folder(), scene.folder().join("socket"));
+    std::fs::write(&victim, "").unwrap();
+    let confinement = Confinement::remover(Vec::new(), vec![folder]);
+    let (done, in_force) = succeed(confinement.clone(), &scene);
+    let names = ["read in the folder", "start a thread", "map memory"];
+    if in_force.limits_calls() && in_force.limits_files() {
+        assert_eq!(done, expected(&names, &in_force));
+    }
+    let removed = thread::spawn(move || {
+        confinement.apply().unwrap();
+        std::fs::remove_file(victim)
+    });
+    removed.join().unwrap().unwrap();
+}
+
+/// It changes interfaces, so sockets that ask about them remain; but none of TCP.
+#[test]
+fn what_restores_interfaces_starts_no_program_and_reaches_no_process() {
+    let scene = Scene::new();
+    let devices = ["read in /proc", "a queue of io_uring", "start a thread", "map memory"];
+    let interfaces = ["read in /proc", "start a thread", "map memory"];
+    let mut keeper = interfaces.to_vec();
+    // The one that it watches.
+    keeper.push("kill a sibling");
+    let sibling = scene.sibling();
+    let rows = [
+        (Confinement::keeper(sibling, Vec::new(), Vec::new()), keeper),
+        (Confinement::restorer(Vec::new(), Vec::new()), interfaces.to_vec()),
+        (Confinement::worker_that_reopens(Vec::new()), devices.to_vec()),
+    ];
+    for (confinement, names) in rows {
+        let (done, in_force) = succeed(confinement, &scene);
+        // Root of the tests may make packet sockets and write settings of the network; others may not.
+        let rest =
+            ["a packet socket", "write a setting of the network", "the interface taken down"];
+        let done: Vec<_> = done.into_iter().filter(|name| !rest.contains(name)).collect();
+        if in_force.limits_calls() && in_force.limits_files() {
+            assert_eq!(done, expected(&names, &in_force));
+        }
+    }
+}
