@@ -66,12 +66,12 @@ pub enum Detached {
     },
 }
 
-/// Starts a process in a session of its own. Requests to end do not reach it by a terminal or a group, and it ignores
+/// Starts a process in a session of its own, which `ps` shows as `name`. Requests to end do not reach it by a terminal or a group, and it ignores
 /// them; a lack of memory ends it last. This process must have only one thread.
 ///
 /// # Errors
 /// As [`split`].
-pub fn detach() -> io::Result<Detached> {
+pub fn detach(name: &str) -> io::Result<Detached> {
     let (here, there) = UnixStream::pair()?;
     // SAFETY: takes nothing.
     let number = unsafe { libc::getpid() };
@@ -88,8 +88,8 @@ pub fn detach() -> io::Result<Detached> {
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     protect();
-    // What `ps` shows; if it cannot be set, the name of the program is right as well.
-    _ = fs::write("/proc/self/comm", "rxo-restorer");
+    // If it cannot be set, the name of the program is right as well.
+    _ = fs::write("/proc/self/comm", name);
     Ok(Detached::There { channel: there, starter })
 }
 
@@ -97,44 +97,6 @@ pub fn detach() -> io::Result<Detached> {
 pub fn protect() {
     _ = fs::write("/proc/self/oom_score_adj", "-1000");
 }
-
-/// Gives up for good, in this thread and in those that it starts later, what carrying frames never needs: other programs'
-/// privileges, and every capability but those for devices, their files and restoring interfaces.
-///
-/// # Errors
-/// If the system refuses.
-pub fn renounce() -> io::Result<()> {
-    // SAFETY: takes numbers only.
-    if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // The third version, of this thread.
-    let mut header = [0x2008_0522_u32, 0];
-    let mut sets = [[0_u32; 3]; 2];
-    let (head, data) = (header.as_mut_ptr(), sets.as_mut_ptr());
-    // SAFETY: the kernel reads a header and writes two sets of three words, which live through the call.
-    if unsafe { libc::syscall(libc::SYS_capget, head, data) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    for (word, set) in sets.iter_mut().enumerate() {
-        let kept = KEPT.iter().filter(|&number| number / 32 == word as u32);
-        let kept = kept.fold(0, |mask, number| mask | 1 << (number % 32));
-        let [effective, permitted, inheritable] = set;
-        (*effective, *permitted, *inheritable) = (*effective & kept, *permitted & kept, 0);
-    }
-    let (head, data) = (header.as_mut_ptr(), sets.as_ptr());
-    // SAFETY: the kernel reads a header and two sets, which live through the call.
-    if unsafe { libc::syscall(libc::SYS_capset, head, data) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
-
-/// The capabilities of a worker, by the kernel's numbers: `CAP_NET_ADMIN` and `CAP_NET_RAW` open devices and restore
-/// interfaces; `CAP_CHOWN`, `CAP_DAC_OVERRIDE`, `CAP_DAC_READ_SEARCH` and `CAP_FOWNER` reach captures and sockets of
-/// guests wherever they are; `CAP_IPC_LOCK` and `CAP_SYS_RESOURCE` lock rings; `CAP_SYS_PTRACE` sees in `/proc` which
-/// networks are in use.
-const KEPT: [u32; 9] = [0, 1, 2, 3, 12, 13, 14, 19, 24];
 
 fn fork() -> io::Result<pid_t> {
     // A lock that another thread held would stay locked in the new process.
@@ -233,7 +195,8 @@ impl Worker {
     }
 
     /// Its number.
-    pub(crate) const fn number(&self) -> u32 {
+    #[must_use]
+    pub const fn number(&self) -> u32 {
         self.process.unsigned_abs()
     }
 

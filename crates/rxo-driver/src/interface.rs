@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "interface ioctls take an ifreq with a union in it")]
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libc::{c_short, c_ulong, ifreq};
 use rxo_device::DeviceError;
@@ -59,12 +59,7 @@ impl Interface {
     #[must_use]
     pub fn name_of(index: u32) -> Option<String> {
         let control = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
-        let mut request = <ifreq as sys::Plain>::zeroed();
-        request.ifr_ifru.ifru_ifindex = index.cast_signed();
-        // SAFETY: the code takes an `ifreq`.
-        unsafe { sys::ioctl(control.as_fd(), libc::SIOCGIFNAME, &mut request) }.ok()?;
-        let bytes = request.ifr_name.iter().take_while(|&&c| c != 0).map(|&c| c as u8);
-        String::from_utf8(bytes.collect()).ok()
+        named(control.as_fd(), index)
     }
 
     /// Its name.
@@ -215,7 +210,8 @@ impl Interface {
 
     /// A request for this interface, by its current name.
     fn request(&self) -> Result<ifreq, DeviceError> {
-        let name = u32::try_from(self.index).ok().and_then(Self::name_of);
+        // No new socket: a confined process makes none.
+        let name = u32::try_from(self.index).ok().and_then(|it| named(self.control.as_fd(), it));
         name.and_then(|name| sys::interface_request(&name))
             .ok_or_else(|| DeviceError::Gone(self.name.clone()))
     }
@@ -240,6 +236,16 @@ impl Interface {
         };
         fault::system(format!("cannot {what} interface {name}{remedy}"), error)
     }
+}
+
+/// The name of the interface with this index, as `control` is told.
+fn named(control: BorrowedFd<'_>, index: u32) -> Option<String> {
+    let mut request = <ifreq as sys::Plain>::zeroed();
+    request.ifr_ifru.ifru_ifindex = index.cast_signed();
+    // SAFETY: the code takes an `ifreq`.
+    unsafe { sys::ioctl(control, libc::SIOCGIFNAME, &mut request) }.ok()?;
+    let bytes = request.ifr_name.iter().take_while(|&&c| c != 0).map(|&c| c as u8);
+    String::from_utf8(bytes.collect()).ok()
 }
 
 impl Feature {

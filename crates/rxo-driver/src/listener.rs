@@ -129,16 +129,22 @@ impl SocketFile {
     /// Removes the file of a process that was killed: if it is still the same, and nobody listens on it. Leaves it
     /// if another process is about to take it over.
     pub fn remove_if_stale(&self) {
-        let label = self.path.display().to_string();
-        let Ok(_folder) = lock_folder(&label, &self.path, 1) else { return };
-        let is_stale = matches!(occupant(&label, &self.path), Ok(Occupant::Stale));
-        if is_stale && self.is_there() {
-            let _gone = fs::remove_file(&self.path);
+        if self.is_there() {
+            remove_stale(&self.path);
         }
     }
 
     fn is_there(&self) -> bool {
         self.identity.is_some() && identity(&self.path) == self.identity
+    }
+}
+
+/// Removes the socket at `path` if nobody listens on it, unless another process is about to take it over.
+pub fn remove_stale(path: &Path) {
+    let label = path.display().to_string();
+    let Ok(_folder) = lock_folder(&label, path, 1) else { return };
+    if matches!(occupant(&label, path), Ok(Occupant::Stale)) {
+        let _gone = fs::remove_file(path);
     }
 }
 

@@ -58,6 +58,12 @@ impl Lock {
     }
 }
 
+/// The folder of this user's locks, which is made if it is not there; `None` if there can be none.
+#[must_use]
+pub fn lock_folder() -> Option<PathBuf> {
+    Folder::of_this_user().map(|folder| folder.0)
+}
+
 /// A folder of locks.
 struct Folder(PathBuf);
 

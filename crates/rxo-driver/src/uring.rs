@@ -5,7 +5,8 @@
 //!
 //! Contract: the writes of a batch are linked, so the kernel executes them in order, and none after one
 //! that failed. When `write` returns, the kernel does not use the pieces any more, even if the queue
-//! itself failed. A queue that failed is not used again; writes then go one by one.
+//! itself failed. A queue that failed is not used again; writes then go one by one. The kernel takes nothing but writes to
+//! the one file: io_uring could open files and sockets that a filter of system calls refuses.
 #![allow(unsafe_code, reason = "the submission queue takes pointers")]
 
 use std::io;
@@ -13,8 +14,9 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use io_uring::register::Restriction;
 use io_uring::squeue::{Entry, Flags};
-use io_uring::{IoUring, opcode, types};
+use io_uring::{Builder, IoUring, opcode, types};
 
 use crate::transmit::batch::Sealed;
 use crate::transmit::{Writer, Writev, Written};
@@ -39,8 +41,15 @@ pub(crate) struct Uring<F> {
 impl<F: AsFd> Uring<F> {
     /// Sets up the queue. Fails if the system has no io_uring or forbids it.
     pub(crate) fn new(file: Arc<F>) -> io::Result<Self> {
-        let ring = deferred().or_else(|_older_kernel| IoUring::new(ENTRIES))?;
-        ring.submitter().register_files(&[file.as_fd().as_raw_fd()])?;
+        let ring = deferred().or_else(|_older_kernel| disabled().build(ENTRIES))?;
+        let submitter = ring.submitter();
+        submitter.register_files(&[file.as_fd().as_raw_fd()])?;
+        submitter.register_restrictions(&mut [
+            Restriction::sqe_op(opcode::Writev::CODE),
+            Restriction::sqe_flags_allowed((Flags::FIXED_FILE | Flags::IO_LINK).bits()),
+            Restriction::register_op(UNREGISTER_FILES),
+        ])?;
+        submitter.register_enable_rings()?;
         let results = Vec::with_capacity(ENTRIES as usize);
         Ok(Self { ring, singly: Writev::new(file), has_failed: false, results })
     }
@@ -185,8 +194,18 @@ fn write_entry(pieces: &[libc::iovec], number: u64, more_follow: bool) -> Entry 
 /// A queue whose linked entries run on the waiting thread, inside the call that waits. Then a link costs
 /// nothing (otherwise about 100 ns). Only the thread that made the queue may submit.
 fn deferred() -> io::Result<IoUring> {
-    IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(ENTRIES)
+    disabled().setup_single_issuer().setup_defer_taskrun().build(ENTRIES)
 }
+
+/// A queue that does nothing until it is enabled, and can be restricted before. Linux has this since 5.10.
+fn disabled() -> Builder {
+    let mut builder = IoUring::builder();
+    builder.setup_r_disabled();
+    builder
+}
+
+/// `IORING_UNREGISTER_FILES`.
+const UNREGISTER_FILES: u8 = 3;
 
 /// Whether the wait can be repeated.
 fn is_passing(error: &io::Error) -> bool {

@@ -19,14 +19,29 @@ use crate::{descriptors, fault};
 /// A message from the keeper to the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The interfaces are prepared. The kernel got every frame that arrived before this instant.
-    Begin(Instant),
+    /// The interfaces are prepared.
+    Begin(Begun),
     /// The interfaces could not be prepared. The keeper prints the reason.
     Quit,
     /// The user asked for an end.
     Stop,
     /// Everything that was changed is restored.
     PutBack,
+}
+
+/// A run for which the interfaces are prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// The kernel got every frame that arrived before this instant.
+    pub closed_at: Instant,
+    /// Whether everything that is owed is recorded, so that a process can restore it which has not made the changes.
+    pub is_recorded: bool,
+}
+
+impl Begun {
+    pub(super) const fn recorded(closed_at: Instant) -> Self {
+        Self { closed_at, is_recorded: true }
+    }
 }
 
 /// A message from the worker to the keeper.
@@ -49,7 +64,9 @@ const BYTES: usize = 9;
 impl Order {
     pub(super) fn send(self, to: &UnixStream) -> io::Result<()> {
         match self {
-            Self::Begin(at) => send(to, b'b', at.as_nanos()),
+            Self::Begin(Begun { closed_at, is_recorded }) => {
+                send(to, if is_recorded { b'b' } else { b'u' }, closed_at.as_nanos())
+            }
             Self::Quit => send(to, b'q', 0),
             Self::Stop => send(to, b's', 0),
             Self::PutBack => send(to, b'p', 0),
@@ -58,7 +75,10 @@ impl Order {
 
     fn receive(from: &UnixStream) -> io::Result<Self> {
         match receive(from)? {
-            (b'b', nanos) => Ok(Self::Begin(Instant::from_nanos(nanos))),
+            (kind @ (b'b' | b'u'), nanos) => {
+                let (closed_at, is_recorded) = (Instant::from_nanos(nanos), kind == b'b');
+                Ok(Self::Begin(Begun { closed_at, is_recorded }))
+            }
             (b'q', _) => Ok(Self::Quit),
             (b's', _) => Ok(Self::Stop),
             (b'p', _) => Ok(Self::PutBack),
@@ -109,44 +129,57 @@ impl Report {
 }
 
 /// The worker's side of a run in two processes: reports to the keeper, and restores the interfaces if the
-/// keeper is gone. A thread reads the keeper's orders, so that a request to end is noticed whatever the worker
-/// does.
+/// keeper is gone, unless another process does. While it carries, a thread [listens](Self::listen) to the keeper, so
+/// that a request to end is noticed whatever the worker does.
 #[derive(Debug)]
 pub struct Control {
     channel: UnixStream,
-    orders: Receiver<Order>,
+    stop: Arc<AtomicBool>,
+    /// What the thread passes on; `None` while there is no thread.
+    orders: Option<Receiver<Order>>,
     custody: Custody,
+    restores: bool,
 }
 
 impl Control {
-    /// Starts the thread. It sets `stop` when the user asks for an end, and when the keeper is gone.
+    /// A worker without a thread yet. `stop` is set when the user asks for an end, and when the keeper is gone.
+    #[must_use]
+    pub const fn new(channel: UnixStream, custody: Custody, stop: Arc<AtomicBool>) -> Self {
+        Self { channel, stop, orders: None, custody, restores: true }
+    }
+
+    /// Starts the thread. A process that gives up privileges does so before, because threads that are there keep them.
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub fn start(
-        channel: UnixStream,
-        custody: Custody,
-        stop: Arc<AtomicBool>,
-    ) -> Result<Self, DeviceError> {
+    pub fn listen(&mut self) -> Result<(), DeviceError> {
         let (sender, orders) = self::channel();
-        let started = channel.try_clone().and_then(|from| {
+        let stop = Arc::clone(&self.stop);
+        let started = self.channel.try_clone().and_then(|from| {
             let thread = thread::Builder::new().name("rxo-control".to_owned());
             thread.spawn(move || pass_on(&from, &sender, &stop))
         });
         started.map_err(|error| fault::system("cannot start a thread that takes orders", error))?;
-        Ok(Self { channel, orders, custody })
+        self.orders = Some(orders);
+        Ok(())
+    }
+
+    /// If the keeper is gone, the [`Restorer`](super::Restorer) restores, and not this process: it may have given up what
+    /// that needs.
+    pub const fn leave_to_restorer(&mut self) {
+        self.restores = false;
     }
 
     /// Reports that the devices are open, and waits until the keeper has prepared the interfaces. `tap` is the index
-    /// of the host's TAP, if it has one, and the descriptor that keeps it. Returns the instant before which the kernel
-    /// got every frame; `None` if the keeper refuses, and then prints the reason, or is gone.
+    /// of the host's TAP, if it has one, and the descriptor that keeps it. `None` if the keeper refuses, and then prints
+    /// the reason, or is gone.
     ///
     /// # Errors
     /// If the TAP was deleted, or the system has no descriptors left.
     pub fn opened(
         &mut self,
         tap: Option<(u32, BorrowedFd<'_>)>,
-    ) -> Result<Option<Instant>, DeviceError> {
+    ) -> Result<Option<Begun>, DeviceError> {
         let Some((index, file)) = tap else { return Ok(self.begin(Report::Opened(0), &[])) };
         if !self.custody.takes_over {
             self.custody.note_tap(index, Vec::new())?;
@@ -178,14 +211,14 @@ impl Control {
         self.custody.has_lost_nic()
     }
 
-    /// Reports that an interface with this index has taken the place of the nic and is open. Otherwise as
-    /// [`opened`](Self::opened).
+    /// Reports that an interface with this index has taken the place of the nic and is open. Returns the
+    /// instant before which the kernel got every frame; otherwise as [`opened`](Self::opened).
     ///
     /// # Errors
     /// If that interface was deleted as well.
     pub fn nic_is_back(&mut self, index: u32) -> Result<Option<Instant>, DeviceError> {
         self.custody.succeed(index)?;
-        Ok(self.begin(Report::NicIsBack(index), &[]))
+        Ok(self.begin(Report::NicIsBack(index), &[]).map(|begun| begun.closed_at))
     }
 
     /// Reports that the nic was deleted, and waits until its name is free for another. `false` if the keeper is gone,
@@ -195,19 +228,20 @@ impl Control {
     }
 
     /// Reports that the devices are closed, and waits until everything is given back. Does so by itself if
-    /// the keeper is gone, and then returns a line for each thing that could not be given back.
+    /// the keeper is gone, unless that is [left](Self::leave_to_restorer) to another process, and then returns a line for each
+    /// thing that could not be given back.
     pub fn closed(&mut self) -> Vec<String> {
         match self.report(Report::Closed, &[]) {
-            Some(_) => Vec::new(),
-            None => self.custody.give_back(),
+            None if self.restores => self.custody.give_back(),
+            _ => Vec::new(),
         }
     }
 
-    fn begin(&mut self, report: Report, files: &[BorrowedFd<'_>]) -> Option<Instant> {
+    fn begin(&mut self, report: Report, files: &[BorrowedFd<'_>]) -> Option<Begun> {
         match self.report(report, files)? {
-            Order::Begin(closed_at) => {
+            Order::Begin(begun) => {
                 self.custody.held.iter_mut().for_each(Held::has_lent);
-                Some(closed_at)
+                Some(begun)
             }
             _ => None,
         }
@@ -216,7 +250,10 @@ impl Control {
     /// Sends `report` to the keeper and waits for its order. `None` if the keeper is gone.
     fn report(&self, report: Report, files: &[BorrowedFd<'_>]) -> Option<Order> {
         report.send(&self.channel, files).ok()?;
-        self.orders.recv().ok()
+        match &self.orders {
+            Some(orders) => orders.recv().ok(),
+            None => next_answer(&self.channel, &self.stop),
+        }
     }
 }
 
@@ -234,19 +271,24 @@ impl Confirmer {
     }
 }
 
-fn pass_on(from: &UnixStream, to: &Sender<Order>, stop: &AtomicBool) {
+/// The next order that answers a report. `stop` is set by those that ask for an end, and if the keeper is gone.
+fn next_answer(from: &UnixStream, stop: &AtomicBool) -> Option<Order> {
     loop {
-        match Order::receive(from) {
-            Ok(Order::Stop) => stop.store(true, Ordering::Relaxed),
-            Ok(order) => {
-                if to.send(order).is_err() {
-                    return;
-                }
-            }
-            Err(_) => {
-                stop.store(true, Ordering::Relaxed);
-                return;
-            }
+        let order = Order::receive(from);
+        if !matches!(order, Ok(Order::Begin(_) | Order::Quit | Order::PutBack)) {
+            stop.store(true, Ordering::Relaxed);
+        }
+        match order {
+            Ok(Order::Stop) => {}
+            order => return order.ok(),
+        }
+    }
+}
+
+fn pass_on(from: &UnixStream, to: &Sender<Order>, stop: &AtomicBool) {
+    while let Some(order) = next_answer(from, stop) {
+        if to.send(order).is_err() {
+            return;
         }
     }
 }
@@ -279,7 +321,9 @@ mod tests {
     #[test]
     fn what_is_told_is_understood() {
         let (keeper, worker) = UnixStream::pair().unwrap();
-        for order in [Order::Begin(Instant::from_nanos(77)), Order::Quit, Order::PutBack] {
+        let begun = [true, false]
+            .map(|is_recorded| Begun { closed_at: Instant::from_nanos(77), is_recorded });
+        for order in begun.map(Order::Begin).into_iter().chain([Order::Quit, Order::PutBack]) {
             order.send(&keeper).unwrap();
             assert_eq!(Order::receive(&worker).unwrap(), order);
         }
@@ -302,10 +346,12 @@ mod tests {
         let (nic, host) = (("--nic", &nic), ("--host", &host));
         let claim = Claim { nic, host, takes_over: false, isolates: false, makes_host: true };
         let custody = Custody::examine(claim).unwrap();
-        let mut control = Control::start(worker, custody, Arc::clone(&stop)).unwrap();
+        let mut control = Control::new(worker, custody, Arc::clone(&stop));
         drop(keeper);
         assert_eq!(control.opened(None).unwrap(), None);
         assert_eq!(control.closed(), Vec::<String>::new());
+        assert!(stop.swap(false, Ordering::Relaxed));
+        control.listen().unwrap();
         while !stop.load(Ordering::Relaxed) {
             thread::yield_now();
         }

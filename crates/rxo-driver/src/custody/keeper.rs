@@ -11,7 +11,7 @@ use rxo_frame::Instant;
 
 use super::Custody;
 use super::activity::Activity;
-use super::channel::{Order, Report};
+use super::channel::{Begun, Order, Report};
 use super::following::Following;
 use super::lifeline::Lifeline;
 use super::watch::Watch;
@@ -314,8 +314,8 @@ impl Keeper {
                 let begun = self.begin(tap, files, note);
                 begun.inspect(|_| self.service.tell(Notice::Ready))
             }
-            Report::NicIsGone => self.wait_for_nic(),
-            Report::NicIsBack(nic) => self.begin_again(nic),
+            Report::NicIsGone => self.wait_for_nic().map(Begun::recorded),
+            Report::NicIsBack(nic) => self.begin_again(nic).map(Begun::recorded),
             Report::Confirmed | Report::Closed => {
                 self.service.tell(Notice::Stopping);
                 self.give_back(note);
@@ -323,11 +323,11 @@ impl Keeper {
             }
         };
         match begun {
-            Ok(closed_at) => {
+            Ok(begun) => {
                 // While there is no nic, nothing depends on the worker.
                 let is_needed = report != Report::NicIsGone;
                 self.expect(if is_needed { Duty::Worker } else { Duty::Nobody });
-                Order::Begin(closed_at)
+                Order::Begin(begun)
             }
             Err(error) => {
                 self.refused = Some(error);
@@ -341,20 +341,20 @@ impl Keeper {
         tap: u32,
         files: Vec<OwnedFd>,
         note: &mut impl FnMut(&str),
-    ) -> Result<Instant, DeviceError> {
+    ) -> Result<Begun, DeviceError> {
         if tap > 0 {
             self.custody.note_tap(tap, files)?;
         }
         self.expect(Duty::Keeper);
         // Before the first change, so that none of others is missed.
         let following = self.following.insert(Following::start()?);
-        let (closed_at, notices) = self.custody.begin()?;
+        let (begun, notices) = self.custody.begin()?;
         following.begin(&mut self.custody);
         if let Confirmation::Within(time) = self.confirmation {
             self.confirmation = Confirmation::Before(clock::now() + time);
         }
         notices.iter().for_each(|notice| note(notice));
-        Ok(closed_at)
+        Ok(begun)
     }
 
     fn begin_again(&mut self, nic: u32) -> Result<Instant, DeviceError> {

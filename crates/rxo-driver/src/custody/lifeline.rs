@@ -54,7 +54,7 @@ const WORKER: u8 = b'w';
 /// # Errors
 /// If it has more threads, or the system cannot start another process.
 pub fn secure() -> io::Result<Lives> {
-    Ok(match guard::detach()? {
+    Ok(match guard::detach("rxo-restorer")? {
         Detached::Here { channel, child } => Lives::With(Lifeline { channel, restorer: child }),
         Detached::There { channel, starter } => {
             Lives::AsRestorer(Restorer { channel, keeper: starter, worker: None })
@@ -188,7 +188,7 @@ fn restore(nic: &DeviceName, note: &mut impl FnMut(&str)) {
     let until = clock::now() + PATIENCE;
     loop {
         // Once in any case: what the keeper has left may be the beginning of a record.
-        match owed::restore(nic, &mut *note) {
+        match owed::pay(nic, &mut *note) {
             Ok(true) => return,
             // It is not free yet; or another run has it, which has restored it before.
             Ok(false) | Err(_) if owed::is_owed(nic) && clock::now() < until => {}

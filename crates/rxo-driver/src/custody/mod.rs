@@ -32,10 +32,12 @@
 //!         Keeper::new(custody, worker, requests)?.keep(|note| eprintln!("{note}"))?;
 //!     }
 //!     Side::Worker(channel) => {
-//!         let mut control = Control::start(channel, custody, Arc::new(AtomicBool::new(false)))?;
+//!         let mut control = Control::new(channel, custody, Arc::new(AtomicBool::new(false)));
 //!         // Here the devices are opened.
-//!         if let Some(closed_at) = control.opened(None)? {
-//!             println!("the kernel got everything before {closed_at:?}");
+//!         if let Some(begun) = control.opened(None)? {
+//!             // Here the process gives up what it needs no more.
+//!             control.listen()?;
+//!             println!("the kernel got everything before {:?}", begun.closed_at);
 //!         }
 //!         control.closed();
 //!     }
@@ -58,21 +60,27 @@ mod tap;
 mod watch;
 
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
-pub use channel::{Confirmer, Control};
+pub use channel::{Begun, Confirmer, Control};
 pub use keeper::Keeper;
 pub use lifeline::{Lifeline, Lives, Restorer, secure};
 pub use owed::{left_as, recover, restore};
 
 use crate::handover::{Holdings, Link};
-use crate::lock::InterfaceLock;
-use crate::mentions::{self, By};
-use crate::{DeviceName, Mention, Origin, clock};
+use crate::lock::{self, InterfaceLock};
+use crate::{DeviceName, Mention, Origin, clock, mentions};
 use held::Held;
 use tap::HostTap;
+
+/// The folders in which a run writes while it lasts: those of records and of locks. They are made if they are not there.
+#[must_use]
+pub fn folders() -> Vec<PathBuf> {
+    std::iter::once(record::make_directory()).chain(lock::lock_folder()).collect()
+}
 
 /// The devices of a run, each with the flag that named it, and what the run does to their interfaces.
 #[derive(Clone, Copy, Debug)]
@@ -180,11 +188,11 @@ impl Custody {
 
     /// Makes the changes: switches the kernel's coalescing off, keeps the kernel off the interfaces and, if
     /// the run takes over, moves everything of the nic to the TAP. Returns when the kernel saw the last
-    /// frame, and the notices for the user.
+    /// frame, and whether all that is owed is recorded; and the notices for the user.
     ///
     /// # Errors
     /// If the system refuses. What was changed before must then be given back.
-    fn begin(&mut self) -> Result<(Instant, Vec<String>), DeviceError> {
+    fn begin(&mut self) -> Result<(Begun, Vec<String>), DeviceError> {
         if let Some((nic, tap)) = self.taken() {
             nic.expect(tap);
         }
@@ -192,7 +200,8 @@ impl Custody {
             .map(|(n, held)| held.record(self.takes_over && n == 0))
             .collect();
         self.held.iter().try_for_each(Held::close)?;
-        let closed_at = clock::now();
+        let is_recorded = recorded.iter().all(Result::is_ok);
+        let begun = Begun { closed_at: clock::now(), is_recorded };
         if let Some((nic, tap)) = self.taken() {
             nic.move_to(tap)?;
         }
@@ -201,7 +210,7 @@ impl Custody {
         let refused = unrecorded.chain(silenced).map(|error| error.to_string());
         let known = self.held.iter().flat_map(Held::notices);
         let of_tap = self.tap.as_ref().and_then(|tap| tap.notice(&self.host));
-        Ok((closed_at, refused.chain(known).chain(of_tap).collect()))
+        Ok((begun, refused.chain(known).chain(of_tap).collect()))
     }
 
     /// Whether the nic was deleted.
@@ -297,9 +306,8 @@ impl Custody {
     /// A line about rules that were made during the run and know the TAP by its number, which ends with it.
     fn rules_by_number(&mut self) -> Option<String> {
         let link = self.taken()?.1.link().ok()?;
-        let mentions = mentions::of(&link).ok()?;
-        let lost = mentions.iter().filter(|mention| mention.by == By::Number);
-        let lost = lost.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let lost = mentions::by_number(&link).ok()?;
+        let lost = lost.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         (!lost.is_empty()).then(|| {
             let name = &link.name;
             format!(

@@ -89,13 +89,19 @@ fn lock(device: &DeviceName) -> Result<(u32, InterfaceLock), DeviceError> {
 ///
 /// # Errors
 /// If there is no such interface, another rxo has it, the record is damaged, or the system refuses.
-pub fn restore(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<bool, DeviceError> {
+pub fn restore(device: &DeviceName, note: impl FnMut(&str)) -> Result<bool, DeviceError> {
+    record::remove_lost();
+    pay(device, note)
+}
+
+/// As [`restore`], but leaves the records of other networks alone: a confined process does not see all processes, and
+/// would take living networks for lost ones.
+pub(super) fn pay(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<bool, DeviceError> {
     if recover(device, &mut note)? {
         return Ok(true);
     }
     let (index, _lock) = lock(device)?;
     record::remove_unfinished(index);
-    record::remove_lost();
     let found = record::find(index).map_err(|error| {
         fault::system(format!("cannot read what {device} is owed; run as root"), error)
     })?;

@@ -36,8 +36,7 @@ const DAMAGED: &str = "damaged";
 pub(super) fn write(index: u32, lines: &[String]) -> Result<(), DeviceError> {
     let path =
         path(index).map_err(|error| fault::system("cannot tell the network namespace", error))?;
-    // If this fails, opening the file fails too.
-    _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory());
+    make_directory();
     let unfinished = path.with_extension(UNFINISHED);
     let written =
         write_file(&unfinished, &sealed(lines)).and_then(|()| fs::rename(&unfinished, &path));
@@ -202,6 +201,14 @@ fn path(index: u32) -> io::Result<PathBuf> {
 
 fn namespace() -> io::Result<u64> {
     Ok(fs::metadata("/proc/thread-self/ns/net")?.ino())
+}
+
+/// The directory of records, which is made if it is not there.
+pub(super) fn make_directory() -> PathBuf {
+    let directory = directory();
+    // If this fails, writing a record fails too, and says so.
+    _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+    directory
 }
 
 /// A directory that a restart empties. A service manager may choose another one.

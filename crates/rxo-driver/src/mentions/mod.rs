@@ -64,3 +64,12 @@ pub(crate) fn of(link: &Link) -> Result<Vec<Mention>, DeviceError> {
     found.extend(listed("filters of `tc`", traffic::mentions(link))?);
     Ok(found)
 }
+
+/// The rules that know the interface `link` by its number. Those of `iptables` never do, so no program is started.
+///
+/// # Errors
+/// If the system refuses to list them.
+pub(crate) fn by_number(link: &Link) -> std::io::Result<Vec<Mention>> {
+    let listed = [nft::mentions(link)?, policy::mentions(link)?, traffic::mentions(link)?];
+    Ok(listed.into_iter().flatten().filter(|mention| mention.by == By::Number).collect())
+}
