@@ -14,6 +14,7 @@ use anyhow::{Context, Error, Result};
 use rxo::live::DeviceOptions;
 use rxo::live::host::{self, StartError};
 use rxo::tcp::{Algorithm, Buffers, InitialWindow};
+use rxo_confine::{Access, Confinement};
 use rxo_driver::{DeviceName, Interface, LinkWatch};
 use rxo_frame::LinkKind;
 use rxo_host::{FastPath, HostConfig, HostError, IDLE_CONNECTION_BYTES, IpCidr, Route};
@@ -23,6 +24,7 @@ pub(crate) use self::running::Running;
 use crate::exit::usage;
 use crate::flags::HostFlags;
 use crate::numbers::parse_bytes;
+use crate::sandbox::{self, Sandbox};
 use crate::tap::Capture;
 pub(crate) use rxo::live::host::Listeners;
 
@@ -35,6 +37,7 @@ pub(crate) struct HostPlan {
     limits: Limits,
     fast_path: FastPath,
     tap: Option<PathBuf>,
+    sandbox: Sandbox,
 }
 
 /// The bounds of the host's tables and memory.
@@ -107,7 +110,8 @@ impl HostPlan {
         let gateways =
             flags.gateway.iter().map(|text| gateway(text, &addresses)).collect::<Result<_>>()?;
         let (limits, fast_path) = (Limits::from_flags(flags)?, fast_path::from_flags(flags)?);
-        Ok(Self { nic, addresses, gateways, limits, fast_path, tap: flags.tap.clone() })
+        let (tap, sandbox) = (flags.tap.clone(), Sandbox::from_user_flags(&flags.user)?);
+        Ok(Self { nic, addresses, gateways, limits, fast_path, tap, sandbox })
     }
 
     /// How many connections `--memory` has room for, if none of them holds text.
@@ -125,11 +129,17 @@ impl HostPlan {
         self.addresses.iter().map(IpCidr::address)
     }
 
-    /// Opens the device and starts the host, on a thread of its own, with settings that `change` makes.
+    /// Opens the device and starts the host, on a thread of its own, with settings that `change` makes. Afterwards the
+    /// process has given up everything but `files`, which are opened while it runs: whatever else needs a privilege comes
+    /// before, and so does no other thread.
     ///
     /// # Errors
     /// If an address is the system's, the device cannot be opened, or the host cannot be on it.
-    pub(crate) fn start_with(&self, change: impl FnOnce(&mut HostConfig)) -> Result<Running> {
+    pub(crate) fn start_with(
+        &self,
+        files: Vec<(PathBuf, Access)>,
+        change: impl FnOnce(&mut HostConfig),
+    ) -> Result<Running> {
         self.addresses().try_for_each(taken::refuse)?;
         let routes = self.gateways.iter().map(|&via| Route::default_by(via)).collect();
         let mut config = HostConfig { routes, ..host::config(self.addresses.clone()) };
@@ -138,13 +148,17 @@ impl HostPlan {
         change(&mut config);
         let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
         let capture = self.capture()?;
-        let point = capture.as_ref().and_then(|capture| capture.points.first());
-        let started = match point {
-            Some(point) => host::start_logged(&self.nic, options, config, point.clone()),
-            None => host::start(&self.nic, options, config),
-        };
+        let point = capture.as_ref().and_then(|capture| capture.points.first().cloned());
+        let needs = Confinement::host(files);
+        let (sandbox, of_host) = (self.sandbox.clone(), needs.clone());
+        let confine = move || sandbox.confine(of_host).map(drop);
+        let started = host::start_confined(&self.nic, options, config, point, confine);
         let host = started.map_err(|error| whose_fault(error, &self.nic))?;
-        Ok(Running { host, capture, has_rules: !self.fast_path.filter.is_empty() })
+        let link = self.link_notices()?;
+        let in_force = self.sandbox.confine(needs)?;
+        sandbox::say_gaps(&in_force);
+        let has_rules = !self.fast_path.filter.is_empty();
+        Ok(Running { host, capture, has_rules, link, in_force })
     }
 
     fn capture(&self) -> Result<Option<Capture>> {
@@ -157,7 +171,7 @@ impl HostPlan {
     ///
     /// # Errors
     /// If the interface is gone.
-    pub(crate) fn link_notices(&self) -> Result<LinkNotices> {
+    fn link_notices(&self) -> Result<LinkNotices> {
         let is_interface = self.nic.kind().interface.is_some();
         let interface = is_interface.then(|| Interface::find(self.nic.name())).transpose()?;
         let (label, watch) = (self.nic.to_string(), LinkWatch::default());
@@ -247,6 +261,8 @@ const MEMORY: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 /// An error of the device names it; other errors get its name. Usage, if other flags would help.
 fn whose_fault(error: StartError, nic: &DeviceName) -> Error {
     let error = match error {
+        // It names what was not given up.
+        StartError::Confine(error) => return error.into(),
         StartError::Device(error) => return Error::from(error).context("--nic"),
         StartError::Host(HostError::NoDescriptor(_)) | StartError::Thread(_) => error.into(),
         StartError::Host(error) => usage(error.to_string()),

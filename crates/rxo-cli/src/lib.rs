@@ -28,6 +28,7 @@ mod hosting;
 mod policies;
 mod rules;
 mod run;
+mod sandbox;
 mod serve;
 mod stop;
 mod tap;

@@ -93,6 +93,13 @@ pub fn detach(name: &str) -> io::Result<Detached> {
     Ok(Detached::There { channel: there, starter })
 }
 
+/// Waits until the process at the other end of `channel` has ended, or has closed it.
+pub fn await_end(channel: &UnixStream) {
+    let mut channel = channel;
+    // Nothing is ever sent. An error is an end as well.
+    while matches!(io::Read::read(&mut channel, &mut [0]), Ok(1)) {}
+}
+
 /// Asks the kernel to end another process than this one if memory is short. Without privilege nothing changes.
 pub fn protect() {
     _ = fs::write("/proc/self/oom_score_adj", "-1000");

@@ -23,13 +23,15 @@ use self::plan::Plan;
 use crate::control::{self, Interval, Refusal, Stats, host_process};
 use crate::endpoint::Endpoint;
 use crate::flags::{SinkFlags, SourceFlags};
+use crate::sandbox::with_sockets_removed;
 
 /// Receives until all connections have come and gone.
 ///
 /// # Errors
 /// If the plan is invalid, the device cannot be opened, or a connection fails.
 pub(crate) fn sink(flags: &SinkFlags) -> Result<()> {
-    run("rxo sink", &Plan::of_sink(flags)?)
+    let (host, control) = (&flags.endpoint.host, flags.meter.control.control.as_deref());
+    with_sockets_removed(host, control, || run("rxo sink", &Plan::of_sink(flags)?))
 }
 
 /// Sends until the time is over or all is sent.
@@ -37,7 +39,8 @@ pub(crate) fn sink(flags: &SinkFlags) -> Result<()> {
 /// # Errors
 /// As [`sink`].
 pub(crate) fn source(flags: &SourceFlags) -> Result<()> {
-    run("rxo source", &Plan::of_source(flags)?)
+    let (host, control) = (&flags.endpoint.host, flags.meter.control.control.as_deref());
+    with_sockets_removed(host, control, || run("rxo source", &Plan::of_source(flags)?))
 }
 
 fn run(command: &'static str, plan: &Plan) -> Result<()> {

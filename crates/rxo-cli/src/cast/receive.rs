@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Error, Result, anyhow, bail};
 use rxo::live::host::{self, RunningHost, cast_receiver};
 use rxo::tcp::Statistics;
+use rxo_confine::Access;
 use rxo_console::log::{self, Form};
 use rxo_console::output_file::OutputFile;
 use rxo_driver::wait;
@@ -26,6 +27,7 @@ use crate::exit::{partial, usage};
 use crate::flags::CastReceiveFlags;
 use crate::hosting::{FastTotals, HostPlan, finish};
 use crate::numbers::{gbit_per_s, grouped, parse_time, ratio, rounded};
+use crate::sandbox::{folders_of, with_sockets_removed};
 use crate::stop;
 
 /// Receives one file.
@@ -33,9 +35,13 @@ use crate::stop;
 /// # Errors
 /// If a flag is invalid, the sender cannot be reached, or the file does not come whole.
 pub(crate) fn command(flags: &CastReceiveFlags) -> Result<()> {
+    with_sockets_removed(&flags.host, None, || receive(flags))
+}
+
+fn receive(flags: &CastReceiveFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let stop = stop::on_request()?;
-    let host = plan.host.start_with(cast_receiver)?;
+    let host = plan.host.start_with(plan.files(), cast_receiver)?;
     log::begin(Form::Plain, &plan.host.nic().to_string())?;
     let receiver = Receiver { plan: &plan, host: &host, stop: Arc::clone(&stop) };
     let stream = receiver.connect()?;
@@ -69,6 +75,18 @@ impl Plan {
         let wait = parse_time(&flags.wait)
             .ok_or_else(|| usage(format!("--wait {}: give a time such as 30s", flags.wait)))?;
         Ok(Self { host, source, group, out: flags.out.clone(), wait, json: flags.json })
+    }
+
+    /// The folder in which the file appears; of `--out -` none.
+    fn files(&self) -> Vec<(PathBuf, Access)> {
+        let out = self.out.as_deref().filter(|out| *out != Path::new("-"));
+        let folders = match (out, &self.out) {
+            (None, Some(_)) => Vec::new(),
+            // A stream is written where it is, and a file beside its name.
+            (Some(out), _) => [folders_of([out]), vec![out.to_owned()]].concat(),
+            (None, None) => vec![".".into()],
+        };
+        folders.into_iter().map(|path| (path, Access::Write)).collect()
     }
 }
 

@@ -18,6 +18,7 @@ use super::tally::Tally;
 use crate::flags::CastSendFlags;
 use crate::hosting::{FastTotals, finish};
 use crate::numbers::{gbit_per_s, grouped, ratio, rounded};
+use crate::sandbox::with_sockets_removed;
 use crate::{output, stop};
 
 /// Sends one file.
@@ -25,11 +26,15 @@ use crate::{output, stop};
 /// # Errors
 /// If a flag is invalid, the file cannot be read, or a receiver failed, was refused, or did not come.
 pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
+    with_sockets_removed(&flags.host, None, || send(flags))
+}
+
+fn send(flags: &CastSendFlags) -> Result<()> {
     let mut plan = Plan::from_flags(flags)?;
     let outgoing = Outgoing::open(&flags.file, flags.raw)?;
     plan.is_for(outgoing.bytes);
     let stop = stop::on_request()?;
-    let host = plan.host.start_with(|config| plan.configure(config))?;
+    let host = plan.host.start_with(Vec::new(), |config| plan.configure(config))?;
     log::begin(Form::Plain, &plan.host.nic().to_string())?;
     let cast = host.handle().cast(plan.config)?;
     let mut sender = Sender {

@@ -19,12 +19,17 @@ use crate::exit::partial;
 use crate::flags::CatFlags;
 use crate::hosting::FastTotals;
 use crate::output;
+use crate::sandbox::with_sockets_removed;
 
 /// Pipes until both halves are closed.
 ///
 /// # Errors
 /// If the plan is invalid, the connection cannot be opened, or either direction fails.
 pub(crate) fn command(flags: &CatFlags) -> Result<()> {
+    with_sockets_removed(&flags.endpoint.host, None, || cat(flags))
+}
+
+fn cat(flags: &CatFlags) -> Result<()> {
     let plan = EndpointPlan::from_flags(&flags.endpoint)?;
     let endpoint = Endpoint::start(&plan)?;
     let stream = endpoint.one()?;

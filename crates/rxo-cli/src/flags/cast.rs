@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::HostFlags;
+use super::{HostFlags, UserFlags};
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CastFlags {
@@ -119,4 +119,7 @@ pub(crate) struct CastJoinFlags {
     /// namespace or a machine.
     #[arg(long, value_name = "DEVICE")]
     pub(crate) host: String,
+
+    #[command(flatten)]
+    pub(crate) user: UserFlags,
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::UserFlags;
+
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct HostFlags {
     /// Device of the host: packet:IFNAME for an interface without an address of the system's own;
@@ -77,6 +79,9 @@ pub(crate) struct HostFlags {
     /// forgotten.
     #[arg(long, value_name = "N", default_value_t = 65_536)]
     pub(crate) time_waits: usize,
+
+    #[command(flatten)]
+    pub(crate) user: UserFlags,
 }
 
 /// What accounts are of.

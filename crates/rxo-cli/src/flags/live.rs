@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{ControlFlags, CopyingFlags, LogFlags};
+use super::{ControlFlags, CopyingFlags, LogFlags, SandboxFlags};
 
 /// What happens to frames on their way, beside coalescing: of `rxo run` and `rxo guest`.
 #[derive(Args, Debug)]
@@ -37,6 +37,9 @@ pub(crate) struct LiveFlags {
 
     #[command(flatten)]
     pub(crate) log: LogFlags,
+
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxFlags,
 
     /// Print JSON, one value a line.
     #[arg(long)]

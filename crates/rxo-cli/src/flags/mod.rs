@@ -22,6 +22,7 @@ mod log;
 mod policies;
 mod policy;
 mod run;
+mod sandbox;
 mod serve;
 mod verify;
 
@@ -46,6 +47,7 @@ pub(crate) use log::LogFlags;
 pub(crate) use policies::PoliciesFlags;
 pub(crate) use policy::{PolicyFlags, ReplayFlags};
 pub(crate) use run::RunFlags;
+pub(crate) use sandbox::{SandboxFlags, UserFlags};
 pub(crate) use serve::ServeFlags;
 pub(crate) use verify::VerifyFlags;
 

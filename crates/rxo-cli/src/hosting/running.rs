@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use rxo::live::host::{Lingering, Outcome, RunningHost, linger};
+use rxo_confine::InForce;
 
+use super::LinkNotices;
 use crate::output;
 use crate::tap::Capture;
 
@@ -16,12 +18,24 @@ pub(crate) struct Running {
     pub(super) capture: Option<Capture>,
     /// Whether the fast path's filter has a rule. Without one, turning it on would have no effect.
     pub(super) has_rules: bool,
+    pub(super) link: LinkNotices,
+    pub(super) in_force: InForce,
 }
 
 impl Running {
     /// Whether the fast path's filter has a rule.
     pub(crate) const fn has_rules(&self) -> bool {
         self.has_rules
+    }
+
+    /// What tells the user when the link of the device goes down and comes up.
+    pub(crate) const fn link_notices(&mut self) -> &mut LinkNotices {
+        &mut self.link
+    }
+
+    /// The limits of this process.
+    pub(crate) const fn in_force(&self) -> &InForce {
+        &self.in_force
     }
 
     /// Stops the host as soon as no peer needs its last acknowledgement again, or `stop` is set; completes the capture.

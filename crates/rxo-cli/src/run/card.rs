@@ -13,6 +13,7 @@ use super::plan::{self, Plan};
 use crate::exit::usage;
 use crate::flags::CardFlags;
 use crate::numbers::parse_time;
+use crate::sandbox::Sandbox;
 
 /// What the card does for its host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -62,6 +63,7 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
         json: flags.live.json,
         log: flags.live.log.log.into(),
         watchdog: plan::watchdog(&flags.live.watchdog)?,
+        sandbox: Sandbox::from_flags(&flags.live.sandbox),
     })
 }
 

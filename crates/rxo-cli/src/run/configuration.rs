@@ -1,5 +1,6 @@
 //! The configuration in force: `--dry-run` prints all of it, every run its essence as the first line.
 
+use rxo_confine::InForce;
 use rxo_driver::custody::Custody;
 use rxo_driver::{Holdings, Mention};
 use serde::Serialize;
@@ -43,6 +44,9 @@ pub(super) struct Configuration {
     control: Option<String>,
     /// The means that keep the kernel's own stack off packet interfaces.
     isolation: &'static str,
+    /// The limits of the process that carries frames; left out of a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<String>,
     /// How packets get into the memory of guests; left out if not by the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     copying: Option<Copying>,
@@ -109,12 +113,18 @@ impl Configuration {
             control: plan.control.as_ref().map(|path| path.display().to_string()),
             copying: plan.copying.text().map(|_| plan.copying),
             isolation: if plan.isolates { "nftables" } else { "none" },
+            sandbox: None,
             take_over: custody
                 .and_then(|custody| Some(TakeOver::of(custody.taken_over()?, custody.mentions()))),
             policy: plan.policy.name,
             paper: plan.policy.paper,
             settings: policies::settings(&plan.policy),
         }
+    }
+
+    /// Notes the limits that are in force.
+    pub(super) fn confined(&mut self, in_force: &InForce) {
+        self.sandbox = Some(in_force.to_string());
     }
 
     /// The whole configuration, one setting a line.
@@ -157,8 +167,10 @@ impl Configuration {
     /// The first line of a run.
     pub(super) fn line(&self) -> String {
         let Self { nic, host, mtu, checksum, policy, settings, .. } = self;
+        let sandbox = self.sandbox.as_ref().map(|sandbox| format!("sandbox: {sandbox}; "));
+        let sandbox = sandbox.unwrap_or_default();
         if let Some(card) = self.card {
-            return format!("{nic} <-> {host}, MTU {mtu}, {card}; Ctrl-C ends");
+            return format!("{nic} <-> {host}, MTU {mtu}, {card}; {sandbox}Ctrl-C ends");
         }
         let setting = |name| settings.get(name).map_or("-".to_owned(), Value::to_string);
         let host = match self.guests.len() {
@@ -170,7 +182,7 @@ impl Configuration {
         let guests = guests.collect::<String>();
         format!(
             "{nic} <-> {host}, MTU {mtu}, policy {policy} (at most {} segments, {} bytes), \
-             {}{}checksum {checksum}; Ctrl-C ends{guests}",
+             {}{}checksum {checksum}; {sandbox}Ctrl-C ends{guests}",
             setting("max_segments"),
             setting("max_bytes"),
             if setting("pure_acks") == "\"single\"" { "pure ACKs aggregated, " } else { "" },
@@ -204,6 +216,7 @@ mod tests {
     use rxo_frame::LinkKind;
 
     use super::*;
+    use crate::sandbox::Sandbox;
 
     fn configuration() -> Configuration {
         let plan = Plan {
@@ -227,6 +240,7 @@ mod tests {
             confirm: None,
             control: None,
             json: false,
+            sandbox: Sandbox::default(),
         };
         let (link, mtu) = (LinkKind::Ethernet, 1500);
         let survey = Survey { link, mtu, makes_nic: false, makes_host: true };

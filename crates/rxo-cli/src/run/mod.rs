@@ -19,11 +19,12 @@ mod session;
 mod survey;
 
 use anyhow::{Context, Result};
+use rxo_confine::Confinement;
 use rxo_console::log;
 use rxo_driver::custody::{self, Control, Custody, Keeper, Lifeline, Lives};
 use rxo_driver::guard::{self, Side};
 use rxo_driver::service::Service;
-use rxo_driver::{DeviceName, Interface, Listener, Origin, Pulse, SocketFile};
+use rxo_driver::{DeviceName, Interface, Listener, Origin, Pulse, remove_stale};
 
 use self::configuration::Configuration;
 use self::plan::Plan;
@@ -31,6 +32,7 @@ use self::session::Session;
 use self::survey::Survey;
 use crate::exit::{self, usage};
 use crate::flags::{CardFlags, GuestFlags, RunFlags};
+use crate::sandbox::folders_of;
 use crate::{control, output, stop};
 
 /// Runs until a signal, and prints the totals. A dry run only checks.
@@ -78,8 +80,12 @@ fn execute(plan: Plan, dry_run: bool) -> Result<()> {
     // Before anything is held: the last process must not hold it as well.
     match custody::secure().context("cannot start a third process")? {
         Lives::AsRestorer(restorer) => {
+            let sockets = plan.sockets();
+            let folders = folders_of(sockets.iter().copied());
+            plan.sandbox.confine(Confinement::restorer(custody::folders(), folders))?;
             log::begin(plan.log, &plan.nic.to_string())?;
             restorer.outlive(&existing, (pulse, plan.watchdog), output::note);
+            sockets.into_iter().for_each(remove_stale);
             Ok(())
         }
         Lives::With(lifeline) => match prepare(plan, false) {
@@ -125,8 +131,10 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
     // The process still has one thread, so the fork leaves no lock held in the child.
     match guard::split().context("cannot start a second process")? {
         Side::Keeper(worker) => {
-            log::begin(plan.log, &nic)?;
-            let socket = control.map(Listener::leave);
+            let sockets = plan.sockets();
+            let folders = folders_of(sockets.iter().copied());
+            let needs = Confinement::keeper(worker.number(), custody::folders(), folders);
+            let _other = control.map(Listener::leave);
             let mut keeper = Keeper::new(custody, worker, stop::requests()?)?;
             keeper = keeper.told_to(Service::of_environment());
             if let Some(time) = plan.confirm {
@@ -138,17 +146,17 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
             if let Some(lifeline) = lifeline {
                 keeper = keeper.outlived_by(lifeline);
             }
+            // Before the first thread, so that all are confined.
+            plan.sandbox.confine(needs)?;
+            log::begin(plan.log, &nic)?;
             let kept = keeper.keep(output::note);
-            // A worker that was killed has left it.
-            socket.iter().for_each(SocketFile::remove_if_stale);
+            // A confined worker cannot remove them, and one that was killed has left them.
+            sockets.into_iter().for_each(remove_stale);
             exit::as_ended(kept?)
         }
         Side::Worker(channel) => {
-            // Before the first thread, so that all have no more.
-            guard::renounce().context("cannot give up privileges")?;
-            log::begin(plan.log, &nic)?;
             let stop = stop::on_any_request()?;
-            let mut keeper = Control::start(channel, custody, std::sync::Arc::clone(&stop))?;
+            let mut keeper = Control::new(channel, custody, std::sync::Arc::clone(&stop));
             // Held to the end: the last process waits for both.
             let _lifeline = lifeline;
             Session { plan, survey, configuration, pulse }.work(&mut keeper, control, &stop)

@@ -1,6 +1,6 @@
 //! The plan of `rxo run`, from its flags alone: nothing is asked of the system.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -21,6 +21,7 @@ use crate::exit::usage;
 use crate::flags::{ChecksumFlag, GuestFlags, PolicyFlags, RunFlags};
 use crate::numbers::parse_time;
 use crate::rules;
+use crate::sandbox::Sandbox;
 
 /// The devices of a run, its policy and its output.
 #[derive(Clone, Debug)]
@@ -62,6 +63,8 @@ pub(super) struct Plan {
     pub(super) log: Form,
     /// The longest time for which the worker may do nothing; `None` for ever.
     pub(super) watchdog: Option<Duration>,
+    /// What the processes of the run give up.
+    pub(super) sandbox: Sandbox,
 }
 
 impl Plan {
@@ -99,6 +102,7 @@ impl Plan {
             json: flags.live.json,
             log: flags.live.log.log.into(),
             watchdog: watchdog(&flags.live.watchdog)?,
+            sandbox: Sandbox::from_flags(&flags.live.sandbox),
         })
     }
 
@@ -108,6 +112,13 @@ impl Plan {
             return vec![&self.host];
         }
         self.guests.iter().map(|guest| &guest.device).collect()
+    }
+
+    /// The sockets that the run binds, for guests and for `rxo ctl`.
+    pub(super) fn sockets(&self) -> Vec<&Path> {
+        let guests =
+            self.hosts().into_iter().chain([&self.nic]).filter(|it| it.kind().prefix == "vhost");
+        guests.map(|device| Path::new(device.name())).chain(self.control.as_deref()).collect()
     }
 
     /// The devices of interfaces that exist without the run: it may change them.
@@ -171,6 +182,7 @@ impl Plan {
             json: flags.live.json,
             log: flags.live.log.log.into(),
             watchdog: watchdog(&flags.live.watchdog)?,
+            sandbox: Sandbox::from_flags(&flags.live.sandbox),
         })
     }
 }

@@ -10,9 +10,11 @@ use rxo::live::{
     Card, Device, DeviceOptions, Event, GuestsEvent, GuestsOutcome, Middleware, Outcome,
 };
 use rxo::{LinkKind, WorkerConfig};
+use rxo_confine::Confinement;
+use rxo_console::log;
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
 use rxo_device::{DeviceError, FrameSource as _};
-use rxo_driver::custody::Control;
+use rxo_driver::custody::{self, Begun, Control};
 use rxo_driver::{DeviceHandle, DeviceName, Interface, Listener, Origin, Pulse, wait};
 use rxo_frame::Instant;
 
@@ -25,7 +27,7 @@ use super::say::{Form, Sayer};
 use super::survey::Survey;
 use crate::exit::usage;
 use crate::tap::Capture;
-use crate::{control, output};
+use crate::{control, output, sandbox};
 
 /// Everything decided before the devices are opened.
 #[derive(Debug)]
@@ -57,7 +59,7 @@ impl Session {
     /// # Errors
     /// If a device cannot be opened, or fails while in use.
     pub(super) fn work(
-        self,
+        mut self,
         keeper: &mut Control,
         socket: Option<Listener>,
         stop: &Arc<AtomicBool>,
@@ -69,7 +71,8 @@ impl Session {
         // Whatever can be refused is refused before anything is changed.
         let capture = self.capture(devices.nic.source.capabilities().link)?;
         let worked = match keeper.opened(tap)? {
-            Some(closed_at) => {
+            Some(Begun { closed_at, is_recorded }) => {
+                self.confine(keeper, is_recorded)?;
                 let remote = Remote::new(&self.plan, self.pulse);
                 // Until this is dropped, the socket is served.
                 let confirmer = self.plan.confirm.map(|_| keeper.confirmer()).transpose()?;
@@ -84,6 +87,22 @@ impl Session {
         let _until_given_back = self.plan.take_over.then_some(held);
         keeper.closed().iter().for_each(|line| output::note(line));
         worked?.map_or(Ok(()), |ended| ended.say())
+    }
+
+    /// Gives up what carrying frames does not need, before the first thread, so that all have no more. From here on
+    /// there are threads, and the log has one.
+    fn confine(&mut self, keeper: &mut Control, is_recorded: bool) -> Result<()> {
+        let needs = if self.plan.wait_for_nic || !is_recorded {
+            Confinement::worker_that_reopens(custody::folders())
+        } else {
+            keeper.leave_to_restorer();
+            Confinement::worker()
+        };
+        let in_force = self.plan.sandbox.confine(needs)?;
+        log::begin(self.plan.log, &self.plan.nic.to_string())?;
+        sandbox::say_gaps(&in_force);
+        self.configuration.confined(&in_force);
+        Ok(keeper.listen()?)
     }
 
     fn hold(&self) -> Result<Handles> {

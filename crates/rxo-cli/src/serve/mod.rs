@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Error, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rxo_confine::InForce;
 use rxo_console::log;
 use rxo_console::printer::Printer;
 use rxo_host::HostCounters;
@@ -29,6 +30,7 @@ use crate::control::{self, host_process};
 use crate::exit::usage;
 use crate::flags::ServeFlags;
 use crate::hosting::{FastTotals, Listeners};
+use crate::sandbox::with_sockets_removed;
 use crate::{output, stop};
 
 /// Serves until a signal.
@@ -37,23 +39,28 @@ use crate::{output, stop};
 /// If the plan is invalid, the directory cannot be read, the device cannot be opened, or the device
 /// fails while in use.
 pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
+    let control = flags.control.control.as_deref();
+    with_sockets_removed(&flags.host, control, || serve(flags))
+}
+
+fn serve(flags: &ServeFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let root = open_root(&plan.directory)?;
     // From here on a signal asks for an end instead of making one.
     let stop = stop::on_request()?;
     let socket = control::bind(plan.control.as_deref())?;
-    let host = plan.start_host()?;
+    allow_files(plan.clients);
+    let mut host = plan.start_host()?;
     let backlog = plan.clients.min(MOST_BACKLOG);
     let listeners = Listeners::open(&host.handle(), plan.addresses(), backlog)?;
     let mut work = Loop::new(&plan, root, listeners)?;
-    allow_files(plan.clients);
     let _served = control::serve(socket, host_process("rxo serve", &host, None))?;
     log::begin(plan.log, &plan.host.nic().to_string())?;
     plan.memory_note().iter().for_each(|note| output::note(note));
     let skipped = if plan.json { access::skipped_json } else { access::skipped_text };
     let printer = Printer::start(MOST_LINES_WAITING, skipped, Arc::clone(&stop))?;
-    printer.line(announcement(&plan)?);
-    let mut link = plan.host.link_notices()?;
+    printer.line(announcement(&plan, host.in_force())?);
+    let link = host.link_notices();
     let tick = || link.next().iter().for_each(|notice| output::note(notice));
     let log = |peer, exchange| printer.offer(line(&plan, peer, exchange));
     let served = work.run(&stop, log, tick);
@@ -127,20 +134,24 @@ fn fast_path(plan: &Plan, totals: Option<FastTotals>) -> Result<Option<String>> 
 }
 
 /// The first line: the server is at work.
-fn announcement(plan: &Plan) -> Result<String> {
+fn announcement(plan: &Plan, in_force: &InForce) -> Result<String> {
     #[derive(Serialize)]
     struct Serving {
         directory: String,
         addresses: Vec<SocketAddr>,
         clients: usize,
+        /// The limits of this process.
+        sandbox: String,
     }
     let directory = plan.directory.display().to_string();
     let addresses: Vec<SocketAddr> = plan.addresses().collect();
     if plan.json {
-        return output::json(&Serving { directory, addresses, clients: plan.clients });
+        let (clients, sandbox) = (plan.clients, in_force.to_string());
+        return output::json(&Serving { directory, addresses, clients, sandbox });
     }
     let urls: Vec<String> = addresses.iter().map(|address| format!("http://{address}/")).collect();
-    Ok(log::for_output(format!("serving {directory} at {}", urls.join(" "))))
+    let urls = urls.join(" ");
+    Ok(log::for_output(format!("serving {directory} at {urls} (sandbox: {in_force})")))
 }
 
 /// The most access lines that wait for their reader. A line is long if its target is, which is part of the head

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
+use rxo_confine::Access;
 use rxo_console::log::Form;
 use rxo_serve::Limits;
 
@@ -75,7 +76,8 @@ impl Plan {
     /// # Errors
     /// As [`HostPlan::start_with`].
     pub(super) fn start_host(&self) -> Result<Running> {
-        self.host.start_with(|config| config.sockets = config.sockets.max(2 * self.clients))
+        let files = vec![(self.directory.clone(), Access::Read)];
+        self.host.start_with(files, |config| config.sockets = config.sockets.max(2 * self.clients))
     }
 
     /// A line for the user if `--memory` has no room for all clients, however idle they are.

@@ -1,5 +1,6 @@
 //! What a process that was taken over could do: each thing is tried on a thread that is confined as a command confines
 //! its own, and before on one that is not, so that a refusal means something.
+#![allow(clippy::unwrap_used, reason = "helpers of tests, which the lint takes for other code")]
 #![cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 
 mod attempts;

@@ -114,9 +114,7 @@ pub fn start(
     options: DeviceOptions,
     config: HostConfig,
 ) -> Result<RunningHost, StartError> {
-    let (name, label) = (name.clone(), name.name().to_owned());
-    let addresses: Vec<IpAddr> = config.addresses.iter().map(|it| it.address()).collect();
-    let open = Box::new(move || open_isolated(&name, options, &addresses));
+    let (label, open) = opening(name, options, &config, || Ok(()));
     start_opened(label, open, whole, config)
 }
 
@@ -132,14 +130,46 @@ pub fn start_logged(
     config: HostConfig,
     log: FileLog,
 ) -> Result<RunningHost, StartError> {
-    let (name, label) = (name.clone(), name.name().to_owned());
-    let addresses: Vec<IpAddr> = config.addresses.iter().map(|it| it.address()).collect();
-    let open = Box::new(move || open_isolated(&name, options, &addresses));
+    start_confined(name, options, config, Some(log), || Ok(()))
+}
+
+/// Opens the device `name` and runs a host on it, on a new thread; with a `log` as [`start_logged`]. `confine` is called on
+/// that thread when the device is open, before a byte of the network is looked at: to give up what the host's thread needs
+/// no more. The caller does so for its own thread.
+///
+/// # Errors
+/// As [`start`], and the error of `confine`.
+#[cfg(feature = "capture")]
+pub fn start_confined(
+    name: &DeviceName,
+    options: DeviceOptions,
+    config: HostConfig,
+    log: Option<FileLog>,
+    confine: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> Result<RunningHost, StartError> {
+    let (label, open) = opening(name, options, &config, confine);
+    let Some(log) = log else { return start_opened(label, open, whole, config) };
     let wrap = move |Device { source, sink }| {
         let sink = TracedSink::new(sink, log.clone(), clock::now as fn() -> Instant);
         (TracedSource::new(source, log), sink)
     };
     start_opened(label, open, wrap, config)
+}
+
+/// The name of the host's thread, and what opens the device there.
+fn opening(
+    name: &DeviceName,
+    options: DeviceOptions,
+    config: &HostConfig,
+    confine: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> (String, Open) {
+    let (name, label) = (name.clone(), name.name().to_owned());
+    let addresses: Vec<IpAddr> = config.addresses.iter().map(|it| it.address()).collect();
+    let open = move || {
+        let opened = open_isolated(&name, options, &addresses)?;
+        confine().map(|()| opened).map_err(StartError::Confine)
+    };
+    (label, Box::new(open))
 }
 
 /// Opens the device `name`; if it is an interface of the system, keeps the kernel off frames for `addresses`.
@@ -235,6 +265,9 @@ pub enum StartError {
         /// The interface.
         interface: String,
     },
+    /// Its thread cannot give up what it should.
+    #[error("{0}")]
+    Confine(io::Error),
     /// Its thread cannot be started.
     #[error("cannot start the host's thread: {0}")]
     Thread(#[from] io::Error),

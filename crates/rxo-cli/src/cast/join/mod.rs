@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result};
 use rxo::live::{Device, DeviceOptions};
 use rxo::wire::{PROTOCOL_ICMPV6, PROTOCOL_IGMP, Transport, parse};
+use rxo_confine::Confinement;
 use rxo_console::log::{self, Form};
 use rxo_console::printer::Printer;
 use rxo_device::middleware::WireSource;
@@ -30,6 +31,7 @@ use super::addresses;
 use crate::exit::usage;
 use crate::flags::CastJoinFlags;
 use crate::numbers::grouped;
+use crate::sandbox::{Sandbox, say_gaps};
 use crate::stop;
 
 /// Carries frames until a signal comes.
@@ -40,11 +42,14 @@ pub(crate) fn command(flags: &CastJoinFlags) -> Result<()> {
     let (sender, group) = addresses::channel(&flags.source, &flags.group)?;
     let channel =
         Channel::new(sender.ip(), group.ip()).map_err(|error| usage(error.to_string()))?;
+    let sandbox = Sandbox::from_user_flags(&flags.user)?;
     let stop = stop::on_request()?;
     let nic = open("--nic", &flags.nic)?;
     let host = open("--host", &flags.host)?;
+    let in_force = sandbox.confine(Confinement::worker())?;
     let mut bridge = Bridge::new(nic, host, Filter::new(sender, group), channel);
     log::begin(Form::Plain, &flags.nic)?;
+    say_gaps(&in_force);
     let printer = Printer::start(1, |_| String::new(), Arc::clone(&stop))?;
     printer.line(format!("joining {channel} for connections to {sender}"));
     bridge.run(&stop)?;

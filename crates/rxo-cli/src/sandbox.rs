@@ -1,0 +1,116 @@
+//! `--user` and `--no-sandbox`: what they mean, and how a process confines itself.
+//!
+//! [`rxo_confine`] has what each process needs, as data, and gives up the rest; here is when: after devices, captures and
+//! sockets are open, and before the first byte of the network is read.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use rxo_confine::{Confinement, InForce, User};
+use rxo_console::log::{self, Level};
+use rxo_driver::{custody, guard, remove_stale};
+
+use crate::exit::usage;
+use crate::flags::{HostFlags, SandboxFlags, UserFlags};
+
+/// What the flags say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sandbox {
+    is_off: bool,
+    user: Option<User>,
+}
+
+impl Sandbox {
+    /// With `--no-sandbox` alone.
+    pub(crate) const fn from_flags(flags: &SandboxFlags) -> Self {
+        Self { is_off: flags.no_sandbox, user: None }
+    }
+
+    /// With `--user`.
+    ///
+    /// # Errors
+    /// If there is no such user.
+    pub(crate) fn from_user_flags(flags: &UserFlags) -> Result<Self> {
+        let user = flags.user.as_deref().map(User::find).transpose();
+        let user = user.map_err(|error| usage(format!("--user {error}")))?;
+        Ok(Self { user, ..Self::from_flags(&flags.sandbox) })
+    }
+
+    /// Gives up what is not in `needs`, in this thread and in those that it starts later.
+    ///
+    /// # Errors
+    /// If the user cannot be changed, or the system refuses.
+    pub(crate) fn confine(&self, needs: Confinement) -> io::Result<InForce> {
+        let Self { is_off, user } = self.clone();
+        let confinement = Confinement { is_open: is_off, user, ..needs };
+        confinement.apply().map_err(io::Error::other)
+    }
+}
+
+/// Tells the user what this kernel cannot limit.
+pub(crate) fn say_gaps(in_force: &InForce) {
+    in_force.gaps().iter().for_each(|gap| log::say(Level::Warning, gap));
+}
+
+/// The folders of `sockets`.
+pub(crate) fn folders_of<'a>(sockets: impl IntoIterator<Item = &'a Path>) -> Vec<PathBuf> {
+    let folder = |socket: &Path| match socket.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    sockets.into_iter().map(folder).collect()
+}
+
+/// Runs `command`, and beside it a process that removes the files of its sockets when it has ended, however it ends: a
+/// confined process cannot, and one of another user may not.
+///
+/// # Errors
+/// Those of `command`, and if the system gives no process.
+pub(crate) fn with_sockets_removed(
+    flags: &HostFlags,
+    control: Option<&Path>,
+    command: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let guest = flags.nic.strip_prefix("vhost:").map(Path::new);
+    let sockets: Vec<&Path> = control.into_iter().chain(guest).collect();
+    if sockets.is_empty() || flags.user.sandbox.no_sandbox && flags.user.user.is_none() {
+        return command();
+    }
+    match guard::detach("rxo-remover")? {
+        guard::Detached::Here { channel, child } => {
+            let done = command();
+            drop(channel);
+            child.wait_within(REMOVING);
+            done
+        }
+        guard::Detached::There { channel, .. } => {
+            let needs = Confinement::remover(custody::folders(), folders_of(sockets.clone()));
+            Sandbox::from_flags(&flags.user.sandbox).confine(needs)?;
+            guard::await_end(&channel);
+            sockets.into_iter().for_each(remove_stale);
+            Ok(())
+        }
+    }
+}
+
+/// How long the removal is waited for.
+const REMOVING: std::time::Duration = std::time::Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_that_nobody_knows_is_named() {
+        let flags = UserFlags { user: Some("no such".to_owned()), ..UserFlags::default() };
+        let said = Sandbox::from_user_flags(&flags).unwrap_err().to_string();
+        assert!(said.starts_with("--user no such: the system knows no such user"), "{said}");
+    }
+
+    #[test]
+    fn the_folder_of_a_bare_name_is_this_one() {
+        let sockets = ["s", "/run/s", "a/s"].map(Path::new);
+        assert_eq!(folders_of(sockets), [".", "/run", "a"].map(PathBuf::from));
+    }
+}
