@@ -149,7 +149,7 @@ impl HostPlan {
         let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
         let capture = self.capture()?;
         let point = capture.as_ref().and_then(|capture| capture.points.first().cloned());
-        let needs = Confinement::host(files);
+        let needs = Confinement::host(files).with_connections(sandbox::connects(&self.nic));
         let (sandbox, of_host) = (self.sandbox.clone(), needs.clone());
         let confine = move || sandbox.confine(of_host).map(drop);
         let started = host::start_confined(&self.nic, options, config, point, confine);

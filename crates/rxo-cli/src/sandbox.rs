@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use rxo_confine::{Confinement, InForce, User};
 use rxo_console::log::{self, Level};
-use rxo_driver::{custody, guard, remove_stale};
+use rxo_driver::{DeviceName, guard, lock_folder, remove_stale};
 
 use crate::exit::usage;
 use crate::flags::{HostFlags, SandboxFlags, UserFlags};
@@ -53,6 +53,11 @@ pub(crate) fn say_gaps(in_force: &InForce) {
     in_force.gaps().iter().for_each(|gap| log::say(Level::Warning, gap));
 }
 
+/// Whether `device` connects to a socket again when its other side has gone.
+pub(crate) fn connects(device: &DeviceName) -> bool {
+    device.kind().prefix == "virtio"
+}
+
 /// The folders of `sockets`.
 pub(crate) fn folders_of<'a>(sockets: impl IntoIterator<Item = &'a Path>) -> Vec<PathBuf> {
     let folder = |socket: &Path| match socket.parent() {
@@ -85,7 +90,10 @@ pub(crate) fn with_sockets_removed(
             done
         }
         guard::Detached::There { channel, .. } => {
-            let needs = Confinement::remover(custody::folders(), folders_of(sockets.clone()));
+            let needs = Confinement::remover(
+                lock_folder().into_iter().collect(),
+                folders_of(sockets.clone()),
+            );
             Sandbox::from_flags(&flags.user.sandbox).confine(needs)?;
             guard::await_end(&channel);
             sockets.into_iter().for_each(remove_stale);

@@ -55,11 +55,12 @@ impl InForce {
     pub fn gaps(&self) -> Vec<String> {
         let Some(Limits { landlock_abi, calls, .. }) = self.limits else { return Vec::new() };
         let files = landlock_abi.is_none().then_some(
-            "this kernel has no Landlock (Linux 5.13, `lsm=landlock`): files are limited by the user and the system \
-             calls alone",
+            "this kernel has no Landlock (Linux 5.13, `lsm=landlock`), or a container refuses it: files are limited by the user \
+             and the system calls alone",
         );
         let calls = calls.is_none().then_some(
-            "this kernel or processor has no seccomp filters: system calls are limited by capabilities and Landlock alone",
+            "this kernel or processor has no seccomp filters, or a container refuses them: system calls are limited by capabilities \
+             and Landlock alone",
         );
         files.into_iter().chain(calls).map(ToOwned::to_owned).collect()
     }

@@ -30,6 +30,15 @@ impl Confinement {
         Self { paths, ..Self::default() }
     }
 
+    /// Beside what is needed anyway, unix sockets if a device connects again when its other side has gone: `virtio:PATH`.
+    #[must_use]
+    pub fn with_connections(mut self, connects: bool) -> Self {
+        if connects && self.sockets == Sockets::None {
+            self.sockets = Sockets::Unix;
+        }
+        self
+    }
+
     /// The keeper of a run, which restores interfaces and ends `worker`. `folders` are those of locks and records,
     /// `sockets` those in which it removes the files of sockets.
     #[must_use]

@@ -38,7 +38,7 @@ impl User {
     /// If there is no such user or group.
     pub fn find(text: &str) -> Result<Self, NoUser> {
         let (user, group) = text.split_once(':').map_or((text, None), |(u, g)| (u, Some(g)));
-        let number = user.parse().ok();
+        let number = number(user);
         let known = match number {
             Some(uid) => uzers::get_user_by_uid(uid),
             None => uzers::get_user_by_name(user),
@@ -84,7 +84,12 @@ impl fmt::Display for User {
 
 fn group_number(text: &str) -> Option<u32> {
     let known = || uzers::get_group_by_name(text).map(|group| group.gid());
-    text.parse().ok().or_else(known)
+    number(text).or_else(known)
+}
+
+/// A number of a user or group. To the kernel the last one says that nothing is to change.
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|&number| number != u32::MAX)
 }
 
 #[cfg(test)]
@@ -107,6 +112,8 @@ mod tests {
         assert!(said("54321").starts_with("54321: the system knows no such user; give a NAME"));
         assert!(said("no such").contains("or UID:GID"));
         assert!(said("root:no such").contains("the system knows no such group"));
+        assert!(said("4294967295:7").contains("no such user"), "nothing would change");
+        assert!(said("7:4294967295").contains("no such group"));
         assert!(User::find("").is_err());
     }
 }

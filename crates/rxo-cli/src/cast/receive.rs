@@ -77,16 +77,17 @@ impl Plan {
         Ok(Self { host, source, group, out: flags.out.clone(), wait, json: flags.json })
     }
 
-    /// The folder in which the file appears; of `--out -` none.
+    /// What is opened for the file. That appears under its name when it has come, so its folder; a pipe or a device is
+    /// written as it is.
     fn files(&self) -> Vec<(PathBuf, Access)> {
-        let out = self.out.as_deref().filter(|out| *out != Path::new("-"));
-        let folders = match (out, &self.out) {
-            (None, Some(_)) => Vec::new(),
-            // A stream is written where it is, and a file beside its name.
-            (Some(out), _) => [folders_of([out]), vec![out.to_owned()]].concat(),
-            (None, None) => vec![".".into()],
+        let is_stream = |out: &Path| out.metadata().is_ok_and(|found| !found.is_file());
+        let paths = match self.out.as_deref() {
+            None => vec![".".into()],
+            Some(out) if out == Path::new("-") => Vec::new(),
+            Some(out) if is_stream(out) => vec![out.to_owned()],
+            Some(out) => folders_of([out]),
         };
-        folders.into_iter().map(|path| (path, Access::Write)).collect()
+        paths.into_iter().map(|path| (path, Access::Write)).collect()
     }
 }
 

@@ -98,6 +98,8 @@ impl Session {
             keeper.leave_to_restorer();
             Confinement::worker()
         };
+        let mut devices = self.plan.hosts().into_iter().chain([&self.plan.nic]);
+        let needs = needs.with_connections(devices.any(sandbox::connects));
         let in_force = self.plan.sandbox.confine(needs)?;
         log::begin(self.plan.log, &self.plan.nic.to_string())?;
         sandbox::say_gaps(&in_force);

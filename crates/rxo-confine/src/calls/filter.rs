@@ -70,13 +70,13 @@ fn conditions(rule: Rule) -> Result<Vec<SeccompCondition>, BackendError> {
     }
 }
 
-/// Whether the kernel has no filters.
+/// Whether the kernel has no filters, or what started this process refuses them.
 fn is_missing(error: &Error) -> bool {
     let code = match error {
         Error::Seccomp(error) | Error::Prctl(error) => error.raw_os_error(),
         _ => None,
     };
-    matches!(code, Some(libc::ENOSYS | libc::EINVAL))
+    matches!(code, Some(libc::ENOSYS | libc::EINVAL | libc::EPERM))
 }
 
 fn refused(error: Error) -> ConfineError {

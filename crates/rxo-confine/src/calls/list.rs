@@ -190,8 +190,15 @@ const WAITING: &[i64] = &[
     c::SYS_waitid,
 ];
 
-const MEMORY: &[i64] =
-    &[c::SYS_munmap, c::SYS_mremap, c::SYS_madvise, c::SYS_brk, c::SYS_mlock, c::SYS_munlock];
+const MEMORY: &[i64] = &[
+    c::SYS_memfd_create,
+    c::SYS_munmap,
+    c::SYS_mremap,
+    c::SYS_madvise,
+    c::SYS_brk,
+    c::SYS_mlock,
+    c::SYS_munlock,
+];
 
 /// Threads, their signals and their ends.
 const THREADS: &[i64] = &[
@@ -274,7 +281,7 @@ const TYPING: [u32; 2] = [c::TIOCSTI as u32, c::TIOCLINUX as u32];
 const PRCTL: [c_int; 4] = [c::PR_SET_NAME, c::PR_GET_NAME, c::PR_SET_TIMERSLACK, c::PR_SET_VMA];
 
 /// What is asked of sockets, terminals and interfaces. Nothing is changed but how a descriptor waits and is inherited.
-const IOCTL: [u32; 11] = [
+const IOCTL: [u32; 12] = [
     c::FIONBIO as u32,
     c::FIOCLEX as u32,
     c::FIONREAD as u32,
@@ -286,6 +293,7 @@ const IOCTL: [u32; 11] = [
     c::SIOCGIFFLAGS as u32,
     c::SIOCGIFINDEX as u32,
     c::SIOCGIFMTU as u32,
+    c::SIOCGIFHWADDR as u32,
 ];
 
 /// How long a socket waits.

@@ -86,6 +86,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         other_than_refusal(TcpStream::connect("127.0.0.1:1").map(|_| 0))
     }),
     attempt("a TCP socket", Nobody, |_| closed(socket(c::AF_INET, c::SOCK_STREAM))),
+    attempt("a unix socket", Nobody, |_| closed(socket(c::AF_UNIX, c::SOCK_STREAM))),
     attempt("a packet socket", Root, |_| closed(socket(c::AF_PACKET, c::SOCK_RAW))),
     attempt("a raw socket", Root, |_| {
         closed(call(c::SYS_socket, &[c::AF_INET as usize, c::SOCK_RAW as usize, ICMP]))

@@ -10,7 +10,7 @@ mod scene;
 use std::io;
 use std::thread;
 
-use rxo_confine::{Access, Confinement, InForce};
+use rxo_confine::{Access, Confinement, InForce, User};
 
 use crate::attempts::{ATTEMPTS, Attempt, Needs};
 use crate::scene::Scene;
@@ -105,7 +105,7 @@ fn a_remover_removes_and_writes_nothing() {
     std::fs::write(&victim, "").unwrap();
     let confinement = Confinement::remover(Vec::new(), vec![folder]);
     let (done, in_force) = succeed(confinement.clone(), &scene);
-    let names = ["read in the folder", "start a thread", "map memory"];
+    let names = ["read in the folder", "a unix socket", "start a thread", "map memory"];
     if in_force.limits_calls() && in_force.limits_files() {
         assert_eq!(done, expected(&names, &in_force));
     }
@@ -116,12 +116,32 @@ fn a_remover_removes_and_writes_nothing() {
     removed.join().unwrap().unwrap();
 }
 
+/// The device of `virtio:PATH` connects again. By path alone nothing tells that socket from others.
+#[test]
+fn what_connects_again_makes_unix_sockets_and_no_others() {
+    let names = ["a unix socket", "start a thread", "map memory"];
+    assert_succeed(&Scene::new(), Confinement::host(Vec::new()).with_connections(true), &names);
+}
+
+#[test]
+fn whoever_is_confined_becomes_nobody_else() {
+    let tried = thread::spawn(|| {
+        Confinement::worker().apply().unwrap();
+        let user = Some(User::find("54321:12345").unwrap());
+        let said = Confinement { user, is_open: true, ..Confinement::default() }.apply();
+        said.unwrap_err().to_string()
+    });
+    let said = tried.join().unwrap();
+    assert!(said.starts_with("cannot become user 54321:12345: "), "{said}");
+}
+
 /// It changes interfaces, so sockets that ask about them remain; but none of TCP.
 #[test]
 fn what_restores_interfaces_starts_no_program_and_reaches_no_process() {
     let scene = Scene::new();
-    let devices = ["read in /proc", "a queue of io_uring", "start a thread", "map memory"];
-    let interfaces = ["read in /proc", "start a thread", "map memory"];
+    let interfaces = ["read in /proc", "a unix socket", "start a thread", "map memory"];
+    let mut devices = interfaces.to_vec();
+    devices.push("a queue of io_uring");
     let mut keeper = interfaces.to_vec();
     // The one that it watches.
     keeper.push("kill a sibling");
@@ -129,7 +149,7 @@ fn what_restores_interfaces_starts_no_program_and_reaches_no_process() {
     let rows = [
         (Confinement::keeper(sibling, Vec::new(), Vec::new()), keeper),
         (Confinement::restorer(Vec::new(), Vec::new()), interfaces.to_vec()),
-        (Confinement::worker_that_reopens(Vec::new()), devices.to_vec()),
+        (Confinement::worker_that_reopens(Vec::new()), devices),
     ];
     for (confinement, names) in rows {
         let (done, in_force) = succeed(confinement, &scene);

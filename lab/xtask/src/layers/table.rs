@@ -67,6 +67,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-wire", "middleware segments what it impairs"),
         ],
     ),
+    layer("rxo-confine", 2, MAY_DO_IO, &[]),
     layer("rxo-console", 2, MAY_DO_IO, &[]),
     layer("rxo-control", 2, MAY_DO_IO, &[]),
     layer("rxo-netlink", 2, MAY_DO_IO, &[]),
@@ -184,6 +185,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         &[
             ("rxo", "the worker it commands"),
             ("rxo-console", "prints, and tells usage from failure"),
+            ("rxo-confine", "gives up what it needs no more, before it reads from the network"),
             ("rxo-control", "is asked while it runs, and asks"),
             ("rxo-demo", "the demo, the calibration"),
             ("rxo-coalesce", "policies by name, counters by reason"),
@@ -344,6 +346,11 @@ pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
     ("rxo-coalesce", "tests/no_allocation/counting.rs", "an allocator that counts"),
     ("rxo-capi", "src/", "pointers of programs in C"),
     ("rxo-testbed", "src/sys", "namespaces and sockets"),
+    (
+        "rxo-confine",
+        "tests/taken_over/raw.rs",
+        "system calls as a program makes them that was taken over",
+    ),
     ("rxo-bench", "src/contender/dpdk", "a rival written in C"),
     ("rxo-bench", "src/arch.rs", "flushes cache lines, so that packets are cold"),
 ];

@@ -46,7 +46,8 @@ pub(crate) fn command(flags: &CastJoinFlags) -> Result<()> {
     let stop = stop::on_request()?;
     let nic = open("--nic", &flags.nic)?;
     let host = open("--host", &flags.host)?;
-    let in_force = sandbox.confine(Confinement::worker())?;
+    let connects = [&flags.nic, &flags.host].iter().any(|name| name.starts_with("virtio:"));
+    let in_force = sandbox.confine(Confinement::worker().with_connections(connects))?;
     let mut bridge = Bridge::new(nic, host, Filter::new(sender, group), channel);
     log::begin(Form::Plain, &flags.nic)?;
     say_gaps(&in_force);
