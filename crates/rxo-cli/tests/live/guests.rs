@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::Test;
 use crate::endpoint::{AT_HOST, connect, hash, json, pattern, read_all};
-use crate::process::{Rxo, run, spawn, wait_until};
+use crate::process::{Rxo, run, signal, spawn, wait_until};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_guest_receives_what_linux_sends", receives),
@@ -121,7 +121,7 @@ fn sends() {
     assert_eq!(rxo.end().0, Some(0));
 }
 
-/// Both processes of the run are killed, so nothing is put in order; the next run takes over the stale
+/// All processes of the run are killed, so nothing is put in order; the next run takes over the stale
 /// socket, the guest finds it, and the connection goes on.
 fn killed() {
     let (lab, socket) = (Lab::through().unwrap(), Socket::new("killed"));
@@ -134,6 +134,7 @@ fn killed() {
     let (first, second) = (bytes[..10_000_000].to_vec(), bytes[10_000_000..].to_vec());
     (&stream).write_all(&first).unwrap();
     let worker = rxo.worker();
+    signal("KILL", rxo.restorer());
     rxo.signal_worker("KILL");
     rxo.signal("KILL");
     drop(rxo);

@@ -29,6 +29,7 @@ mod overlay_merge;
 mod owed;
 mod pausing;
 mod prediction;
+mod privileges;
 mod process;
 mod readme;
 mod report;
@@ -88,6 +89,7 @@ fn main() -> ExitCode {
         pausing::TESTS,
         readme::TESTS,
         prediction::TESTS,
+        privileges::TESTS,
         sending::TESTS,
         switch::TESTS,
         takeover::TESTS,

@@ -134,7 +134,7 @@ fn is_restorer(number: u32) -> bool {
 }
 
 /// The numbers of all processes.
-fn processes() -> impl Iterator<Item = u32> {
+pub(crate) fn processes() -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::Test;
 use crate::endpoint::{connect, hash, json, pattern, read_all};
-use crate::process::{Rxo, run, spawn, wait_until};
+use crate::process::{self, Rxo, run, spawn, wait_until};
 
 pub(crate) const TESTS: &[Test] = &[
     ("four_guests_receive_at_once", four),
@@ -332,6 +332,7 @@ fn killed() {
     let streams = [0, 1].map(|n| connect(lab.peer(), &format!("{}:7000", address(n))));
     streams.iter().for_each(|mut stream| stream.write_all(&bytes[..1_000_000]).unwrap());
     let worker = rxo.worker();
+    process::signal("KILL", rxo.restorer());
     rxo.signal_worker("KILL");
     rxo.signal("KILL");
     drop(rxo);

@@ -139,7 +139,7 @@ fn connections_survive() {
         end(&rxo);
         let (ended, ..) = rxo.end();
         assert_eq!(ended, code, "{what}");
-        // If the keeper is killed, the worker restores the nic after our child has ended.
+        // If the keeper is killed, the restorer restores the nic after our child has ended.
         becomes(&lab, &before, what);
         wait_until(what, || nic.offload(Offload::GenericReceive).unwrap());
         assert!(!lab.host().interface("rxo0").exists(), "{what}");

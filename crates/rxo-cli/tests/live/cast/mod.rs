@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, TcpStream};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -18,6 +19,7 @@ use serde_json::Value;
 use self::sender::{Cast, SENDER};
 use crate::Test;
 use crate::endpoint::pattern;
+use crate::privileges::{NOBODY, has_nobody};
 use crate::process::{command, spawn, wait_until};
 use crate::report::Scratch;
 
@@ -28,6 +30,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("linux_receives_a_cast_beside_cast_join", linux),
     ("linux_behind_an_interface_of_cast_join_receives_a_cast", linux_behind),
     ("a_terminal_shows_a_cast_that_linux_receives_beside_cast_join", on_a_terminal),
+    ("a_cast_is_received_as_another_user_into_a_folder_of_its_own", another_user),
     ("without_a_sender_there_is_no_file", no_sender),
     ("receivers_of_a_cast_whose_sender_is_killed_fail_and_leave_no_file", endings::killed_sender),
     ("receivers_of_a_cast_that_cannot_write_fail_alone", endings::cannot_write),
@@ -181,6 +184,46 @@ fn too_few() {
         serde_json::from_slice(output.stdout.split(|it| *it == b'\n').nth(1).unwrap()).unwrap();
     let counts = ["expected", "receivers", "done", "failed", "refused"];
     assert_eq!(counts.map(|name| total[name].as_u64().unwrap()), [2, 1, 1, 0, 1], "{total}");
+}
+
+/// The device needs root, and the file is the user's. A folder of root's is not written to.
+fn another_user() {
+    if !has_nobody() {
+        return;
+    }
+    let (rack, scratch) = (Rack::new(3), Scratch::new("cast-user"));
+    let file = pattern(1_000_000);
+    let original = scratch.file("image.img");
+    fs::write(&original, &file).unwrap();
+    let line = format!(
+        "cast send {} --nic packet:eth0 --ip {SENDER}/24 {GROUP} --receivers 2",
+        original.display()
+    );
+    let sender = rack.hosts[0].run(|| command(&line).spawn()).unwrap().unwrap();
+    let children = [("own", NOBODY, 10), ("roots", 0, 11)].map(|(name, owner, number)| {
+        let folder = scratch.file(name);
+        fs::create_dir_all(&folder).unwrap();
+        std::os::unix::fs::chown(&folder, Some(owner), Some(owner)).unwrap();
+        let line = format!(
+            "cast receive {SENDER}:7000 --nic packet:eth0 --ip 10.0.0.{number}/24 {GROUP} --user {NOBODY}:{NOBODY}"
+        );
+        let mut receiver = command(&line);
+        receiver.current_dir(&folder);
+        let host = &rack.hosts[number as usize - 9];
+        (host.run(|| receiver.spawn()).unwrap().unwrap(), folder)
+    });
+    let [(own, folder), (roots, roots_folder)] = children;
+    let output = own.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let path = folder.join("image.img");
+    assert!(fs::read(&path).unwrap() == file);
+    assert_eq!(fs::metadata(&path).unwrap().uid(), NOBODY);
+    let output = roots.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("image.img cannot be written: Permission denied"), "{said}");
+    assert_eq!(names(&roots_folder), [""; 0]);
+    // One of two has the file.
+    assert_eq!(sender.wait_with_output().unwrap().status.code(), Some(1));
 }
 
 /// Three receivers, 1 % loss. One is killed half way and comes again; a host that is no receiver sees nothing of it.

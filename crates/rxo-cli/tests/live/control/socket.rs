@@ -33,9 +33,9 @@ pub(super) fn file() {
         rxo.end();
         wait_until("the socket is gone", || !socket.exists());
     }
-    // What a killed host leaves is taken over.
+    // What a killed host leaves is taken over. In a sandbox another process removes it.
     let host = format!(
-        "sink --nic packet:wire0 --ip 10.77.0.2/24 --listen 7000 --json --control {}",
+        "sink --nic packet:wire0 --ip 10.77.0.2/24 --listen 7000 --json --no-sandbox --control {}",
         socket.display()
     );
     let answers = || UnixStream::connect(&socket).is_ok();
