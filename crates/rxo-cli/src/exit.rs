@@ -1,4 +1,4 @@
-//! The exit code: 0, 2 for a usage error, 3 for a partial result, 1 for any other failure. An error is
+//! The exit code: 0, 2 for a usage error, 3 for a partial result, 4 for a run that would break, 1 for any other failure. An error is
 //! one line on standard error, never a backtrace.
 
 use std::io;
@@ -18,6 +18,17 @@ pub(crate) use rxo_console::fault::{PartialError, partial, usage};
 const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 const PARTIAL: u8 = 3;
+const BREAKS: u8 = 4;
+
+/// Nothing has failed, but a run would. The text says why.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub(crate) struct BreaksError(String);
+
+/// The error for what would break a run.
+pub(crate) fn breaks(why: impl Into<String>) -> Error {
+    BreaksError(why.into()).into()
+}
 
 /// Another process of ours has ended with this code and has printed the reason.
 #[derive(Debug, Error)]
@@ -75,6 +86,8 @@ pub fn of_flags(program: &str, error: &clap::Error) -> ExitCode {
 fn code(error: &Error) -> u8 {
     if error.is::<PartialError>() {
         PARTIAL
+    } else if error.is::<BreaksError>() {
+        BREAKS
     } else if is_usage(error) {
         USAGE
     } else {
@@ -82,7 +95,7 @@ fn code(error: &Error) -> u8 {
     }
 }
 
-fn is_usage(error: &Error) -> bool {
+pub(crate) fn is_usage(error: &Error) -> bool {
     error.is::<UsageError>()
         || matches!(error.downcast_ref(), Some(DeviceError::Usage(_)))
         || matches!(error.downcast_ref(), Some(LabError::Usage(_)))
@@ -93,7 +106,7 @@ fn is_broken_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 /// The error and its causes, as one line; a cause that its effect already quotes is left out.
-fn one_line(error: &Error) -> String {
+pub(crate) fn one_line(error: &Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
         let text = cause.to_string().replace('\n', " ");
@@ -116,7 +129,7 @@ fn missing_line(program: &str, rendered: &str) -> String {
 
 /// The paragraphs of clap as one line: what is wrong, what would be accepted, and where the rest is
 /// explained.
-fn flags_line(program: &str, rendered: &str) -> String {
+pub(crate) fn flags_line(program: &str, rendered: &str) -> String {
     let told = rendered.split("\n\nUsage:").next().unwrap_or(rendered);
     let told = told.split("\n\nFor more").next().unwrap_or(told);
     let lines: Vec<&str> = told.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -144,6 +157,7 @@ mod tests {
     fn each_kind_of_end_has_its_code() {
         assert_eq!(code(&usage("--poll x")), USAGE);
         assert_eq!(code(&partial("interrupted").context("analyze")), PARTIAL);
+        assert_eq!(code(&breaks("rules")), BREAKS);
         assert_eq!(code(&Error::from(io::Error::other("x"))), FAILURE);
     }
 

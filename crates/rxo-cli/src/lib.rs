@@ -1,8 +1,8 @@
 //! The `rxo` command.
 //!
-//! From the top: `flags` is what was typed and nothing more. Each command has its module, which first says what the
+//! From the top: `flags` is what was typed and nothing more, beside what stands in a file (`config`). Each command has its module, which first says what the
 //! flags mean (its plan), then acts on the plan: `run` between two devices, or a device and several guests (`rxo
-//! run`, `rxo card`, `rxo guest`), `policies` as a list; on a host of rxo's own (`hosting`) `serve`, and `cat` and
+//! run`, `rxo card`, `rxo guest`), `policies` as a list; `doctor` by the `findings` that `--dry-run` shows too; on a host of rxo's own (`hosting`) `serve`, and `cat` and
 //! `bulk` (`rxo sink`, `rxo source`) by an `endpoint`, `cast` to many at once; over captures `analyze`, `coalesce`,
 //! `expand` and `verify`, which share `captures`. Those that run for long answer `ctl` by their `control`. The demo
 //! and the calibration are `rxo_demo`. `exit` turns an error into the one line and the exit code that the user
@@ -17,12 +17,15 @@ mod captures;
 mod cast;
 mod cat;
 mod coalesce;
+mod config;
 mod control;
 mod ctl;
 mod defaults;
+mod doctor;
 mod endpoint;
 pub mod exit;
 mod expand;
+mod findings;
 mod flags;
 mod hosting;
 mod policies;
@@ -42,10 +45,15 @@ use anyhow::Result;
 use clap::Parser;
 use rxo_console::{numbers, output, paths, table};
 
+use crate::config::Source;
 use crate::flags::{Cli, Command};
 
 /// Runs a command and returns its exit code. `arguments` begin with the program's name, as `std::env::args_os` does.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(source) = Source::of(&arguments) {
+        return exit::of_result(run::with_file(&source));
+    }
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => return exit::of_flags("rxo", &error),
@@ -59,6 +67,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(flags) => run::command(flags),
         Command::Card(flags) => run::card(flags),
         Command::Guest(flags) => run::guests(flags),
+        Command::Doctor(flags) => doctor::command(flags),
         Command::Demo(flags) => until_stopped(|stop| rxo_demo::demo(flags, stop)),
         Command::Serve(flags) => serve::command(flags),
         Command::Cat(flags) => cat::command(flags),

@@ -25,28 +25,43 @@ pub(crate) fn on_request() -> Result<Arc<AtomicBool>> {
 }
 
 /// Returns a flag that every request sets: another process decides whether this one ends at once. Ctrl-Z,
-/// which reaches both processes, does not stop this one.
+/// which reaches both processes, does not stop this one. If `reloads`, the other process decides about SIGHUP too.
 ///
 /// # Errors
 /// If the system does not let us know.
-pub(crate) fn on_any_request() -> Result<Arc<AtomicBool>> {
+pub(crate) fn on_any_request(reloads: bool) -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in signals() {
+    for signal in signals().filter(|signal| !reloads || *signal != SIGHUP) {
         flag::register(signal, Arc::clone(&stop))
             .with_context(|| format!("cannot wait for signal {signal}"))?;
     }
-    flag::register(SIGTSTP, Arc::new(AtomicBool::new(false)))
-        .context("cannot keep Ctrl-Z from stopping the worker")?;
+    for signal in [SIGTSTP].into_iter().chain(reloads.then_some(SIGHUP)) {
+        flag::register(signal, Arc::new(AtomicBool::new(false)))
+            .with_context(|| format!("cannot keep signal {signal} from the worker"))?;
+    }
     Ok(stop)
 }
 
-/// Returns a stream that yields a byte for each request from now on.
+/// Returns a stream that yields a byte for each request from now on. If `reloads`, SIGHUP is none.
 ///
 /// # Errors
 /// If the signals cannot be caught.
-pub(crate) fn requests() -> Result<UnixStream> {
+pub(crate) fn requests(reloads: bool) -> Result<UnixStream> {
+    stream_of(signals().filter(|signal| !reloads || *signal != SIGHUP))
+}
+
+/// Returns a stream that yields a byte for each SIGHUP from now on; `None` under `nohup`.
+///
+/// # Errors
+/// If the signal cannot be caught.
+pub(crate) fn hangups() -> Result<Option<UnixStream>> {
+    let hangup = signals().find(|signal| *signal == SIGHUP);
+    hangup.map(|signal| stream_of([signal])).transpose()
+}
+
+fn stream_of(signals: impl IntoIterator<Item = i32>) -> Result<UnixStream> {
     let (requests, sender) = UnixStream::pair()?;
-    for signal in signals() {
+    for signal in signals {
         low_level::pipe::register(signal, sender.try_clone()?)
             .with_context(|| format!("cannot wait for signal {signal}"))?;
     }

@@ -47,6 +47,13 @@ impl Confinement {
         Self { kill, ..Self::restorer(folders, sockets) }
     }
 
+    /// Beside what is needed anyway, the files in `folders`, which may be read.
+    #[must_use]
+    pub fn reading(mut self, folders: Vec<PathBuf>) -> Self {
+        self.paths.extend(folders.into_iter().map(|folder| (folder, Access::Read)));
+        self
+    }
+
     /// The last process of a run, which restores interfaces if the others were ended at once.
     #[must_use]
     pub fn restorer(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {

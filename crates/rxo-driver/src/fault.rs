@@ -4,6 +4,8 @@ use std::io;
 
 use rxo_device::DeviceError;
 
+use crate::Finding;
+
 /// An error of the system with a message.
 pub(crate) fn system(message: impl Into<String>, source: io::Error) -> DeviceError {
     DeviceError::System { message: message.into(), source }
@@ -31,10 +33,13 @@ pub(crate) fn no_interface(name: &str) -> String {
 
 /// The interface exists but is down.
 pub(crate) fn is_down(device: &str, name: &str) -> DeviceError {
-    system(
-        format!("{device} is down; bring it up with `ip link set {name} up`"),
-        io::Error::from_raw_os_error(libc::ENETDOWN),
-    )
+    system(down(device, name).to_string(), io::Error::from_raw_os_error(libc::ENETDOWN))
+}
+
+/// The finding for such an interface.
+pub(crate) fn down(device: &str, name: &str) -> Finding {
+    let remedy = format!("bring it up with `ip link set {name} up`");
+    Finding::breaks("state", format!("{device} is down"), remedy)
 }
 
 /// Whether an error says that the device exists, but is down.

@@ -5,12 +5,15 @@
 //! the interface and the change.
 #![allow(unsafe_code, reason = "interface ioctls take an ifreq with a union in it")]
 
+mod ethtool;
+
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libc::{c_short, c_ulong, ifreq};
 use rxo_device::DeviceError;
 
+use self::ethtool::Value;
 use crate::{fault, sys};
 
 /// An interface of the network namespace this thread is in.
@@ -157,7 +160,7 @@ impl Interface {
     /// # Errors
     /// If the device does not report it.
     pub fn feature(&self, feature: Feature) -> Result<bool, DeviceError> {
-        let mut value = EthtoolValue { command: feature.commands().0, data: 0 };
+        let mut value = Value { command: feature.commands().0, data: 0 };
         self.ethtool(&mut value, &format!("read {feature:?} of"))?;
         Ok(value.data != 0)
     }
@@ -167,27 +170,8 @@ impl Interface {
     /// # Errors
     /// If the device refuses, or privilege is missing.
     pub fn set_feature(&self, feature: Feature, on: bool) -> Result<(), DeviceError> {
-        let mut value = EthtoolValue { command: feature.commands().1, data: u32::from(on) };
+        let mut value = Value { command: feature.commands().1, data: u32::from(on) };
         self.ethtool(&mut value, &format!("turn {feature:?} {} on", if on { "on" } else { "off" }))
-    }
-
-    /// Shows the speed and the duplex of `like`. Does nothing where one of the two cannot.
-    pub(crate) fn show_speed_of(&self, like: &Self) {
-        let mut theirs = EthtoolLink { command: GET_LINK, ..EthtoolLink::default() };
-        let mut ours = theirs;
-        let read = |interface: &Self, link: &mut EthtoolLink| interface.link_settings(link).is_ok();
-        if read(like, &mut theirs) && read(self, &mut ours) {
-            ours.command = SET_LINK;
-            (ours.speed, ours.speed_high, ours.duplex) =
-                (theirs.speed, theirs.speed_high, theirs.duplex);
-            _ = self.link_settings(&mut ours);
-        }
-    }
-
-    fn link_settings(&self, link: &mut EthtoolLink) -> Result<(), DeviceError> {
-        let mut request = self.request()?;
-        request.ifr_ifru.ifru_data = std::ptr::from_mut(link).cast();
-        self.call(libc::SIOCETHTOOL, &mut request, "read or set the speed of")
     }
 
     fn flags(&self) -> Result<c_short, DeviceError> {
@@ -196,7 +180,8 @@ impl Interface {
         Ok(unsafe { request.ifr_ifru.ifru_flags })
     }
 
-    fn ethtool(&self, value: &mut EthtoolValue, what: &str) -> Result<(), DeviceError> {
+    /// Calls `ethtool`. `value` must be the structure of its command, which every `Ethtool…` begins with.
+    fn ethtool<T: ethtool::Command>(&self, value: &mut T, what: &str) -> Result<(), DeviceError> {
         let mut request = self.request()?;
         request.ifr_ifru.ifru_data = std::ptr::from_mut(value).cast();
         self.call(libc::SIOCETHTOOL, &mut request, what)
@@ -260,38 +245,6 @@ impl Feature {
         }
     }
 }
-
-/// The kernel's `ethtool_value`.
-#[repr(C)]
-struct EthtoolValue {
-    command: u32,
-    data: u32,
-}
-
-/// The kernel's `ethtool_cmd`.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct EthtoolLink {
-    command: u32,
-    supported: u32,
-    advertising: u32,
-    speed: u16,
-    duplex: u8,
-    port: u8,
-    phy_address: u8,
-    transceiver: u8,
-    autonegotiation: u8,
-    mdio: u8,
-    most_sent: u32,
-    most_received: u32,
-    speed_high: u16,
-    crossing: [u8; 2],
-    partner_advertising: u32,
-    reserved: [u32; 2],
-}
-
-const GET_LINK: u32 = 1;
-const SET_LINK: u32 = 2;
 
 #[cfg(test)]
 mod tests {

@@ -112,8 +112,7 @@ impl Isolation {
             .string(CHAIN_TYPE, "filter");
         let all: Vec<&Request> = std::iter::once(&chain).chain(rules).collect();
         batch(&self.netlink, &all).map_err(|error| {
-            let remedy = "load the module nf_tables of a kernel with CONFIG_NF_TABLES_NETDEV";
-            fault::system(format!("cannot keep the kernel off {interface}; {remedy}"), error)
+            fault::system(format!("cannot keep the kernel off {interface}; {MODULE}"), error)
         })
     }
 
@@ -161,16 +160,28 @@ fn make_table(netlink: &Netlink, table: &str, flags: u32) -> io::Result<()> {
     }
 }
 
-/// Whether the kernel binds a chain to a name, and thus to whatever has it, as from Linux 6.16 on. Changes nothing: a
-/// batch without an end is only checked.
+/// Whether the kernel binds a chain to a name, and thus to whatever has it, as from Linux 6.16 on. Changes nothing.
 pub(crate) fn binds_by_name(netlink: &Netlink) -> bool {
+    check(netlink, "rxo-nowhere").is_ok()
+}
+
+/// Tries whether the kernel could be kept off `interface`. Changes nothing.
+///
+/// # Errors
+/// If the kernel has no nftables, or cannot filter at an interface's ingress, or privilege is missing.
+pub(crate) fn try_on(interface: &str) -> io::Result<()> {
+    check(&Netlink::netfilter()?, interface)
+}
+
+/// Has the kernel check a table with a chain at the ingress of `interface`: a batch without an end is not carried out.
+fn check(netlink: &Netlink, interface: &str) -> io::Result<()> {
     let table = "rxo-probe";
     let make =
         request(NEW_TABLE).flags(libc::NLM_F_CREATE | libc::NLM_F_ACK).string(TABLE_NAME, table);
     let hook: [(u16, &[u8]); 3] = [
         (HOOK_NUMBER, &INGRESS.to_be_bytes()),
         (HOOK_PRIORITY, &FIRST.to_be_bytes()),
-        (HOOK_DEVICE, b"rxo-nowhere\0"),
+        (HOOK_DEVICE, &[interface.as_bytes(), &[0]].concat()),
     ];
     let chain = request(NEW_CHAIN)
         .flags(libc::NLM_F_CREATE | libc::NLM_F_ACK)
@@ -179,7 +190,7 @@ pub(crate) fn binds_by_name(netlink: &Netlink) -> bool {
         .nest(CHAIN_HOOK, &hook)
         .string(CHAIN_TYPE, "filter");
     let begin = Request::new(BATCH_BEGIN, &[0, 0, 0, NFTABLES as u8]);
-    netlink.change_together(&[&begin, &make, &chain]).is_ok()
+    netlink.change_together(&[&begin, &make, &chain])
 }
 
 fn remove_table(netlink: &Netlink, table: &str) -> io::Result<()> {
@@ -250,6 +261,9 @@ const ACCEPT: u32 = 1;
 const CHAIN: &str = "ingress";
 /// Priority before all other chains, so that none counts or forwards what is dropped.
 const FIRST: i32 = i32::MIN + 1;
+/// The remedy of a kernel that cannot filter at the ingress.
+pub(crate) const MODULE: &str =
+    "load the module nf_tables of a kernel with CONFIG_NF_TABLES_NETDEV";
 /// Every frame passes the rules of all addresses before its own.
 const MOST_ADDRESSES: usize = 16;
 

@@ -18,6 +18,8 @@
 //! * [`Interface`] reads and sets an interface's MTU, state, offloads, and adds addresses and routes.
 //! * [`custody`] records what a run changes about interfaces, and restores it however the run ends; [`guard`]
 //!   makes the processes that it takes, and [`Pulse`] shows that one works; [`service`] tells systemd.
+//! * [`machine`] finds what this machine offers, and [`Custody::findings`](custody::Custody::findings) what a run would
+//!   break: a list of [`Finding`]s.
 //! * [`Listener`] is a unix socket under a path, for guests and for those who control a process.
 //! * [`wait`] waits on descriptors, [`clock`] reads the time, [`heap`] gives freed memory back to the system.
 //!
@@ -52,6 +54,7 @@ pub mod custody;
 mod descriptors;
 mod device;
 mod fault;
+mod finding;
 mod gate;
 pub mod guard;
 mod handover;
@@ -61,6 +64,7 @@ mod isolation;
 mod link_watch;
 mod listener;
 mod lock;
+pub mod machine;
 mod mentions;
 pub mod packet;
 mod pulse;
@@ -82,6 +86,7 @@ pub use device::{
     Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, DeviceSource, KINDS,
     Origin, SystemSource,
 };
+pub use finding::{Finding, State};
 pub use handover::Holdings;
 pub use interface::{Feature, Interface};
 pub use isolation::Isolation;

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use rxo_device::DeviceError;
 
-use crate::fault;
+use crate::{fault, sys};
 
 /// A lock, held until this process and those forked from it have dropped it or ended.
 #[derive(Debug)]
@@ -40,12 +40,26 @@ impl Lock {
     /// # Errors
     /// If the system refuses.
     pub fn try_take(name: &str) -> io::Result<Option<Self>> {
-        let namespace = fs::metadata("/proc/thread-self/ns/net")?.ino();
         let held = match Folder::of_this_user() {
-            Some(folder) => folder.try_take(&format!("{namespace}-{name}"))?,
-            None => try_bind(&format!("rxo {name}"))?,
+            Some(folder) => folder.try_take(&in_this_network(name)?)?,
+            None => try_bind(&abstract_name(name))?,
         };
         Ok(held.map(|held| Self { held }))
+    }
+
+    /// Returns `true` if a process of root has the lock `name`. Makes nothing, and holds it only while it looks.
+    ///
+    /// # Errors
+    /// If this process is not root's, or the system refuses.
+    pub(crate) fn is_taken(name: &str) -> io::Result<bool> {
+        if fs::metadata("/proc/thread-self")?.uid() != 0 {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        let file = Path::new("/run/rxo").join(in_this_network(name)? + SUFFIX);
+        let file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(file);
+        let has_file =
+            file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)));
+        Ok(has_file || try_bind(&abstract_name(name))?.is_none())
     }
 
     /// Waits for the lock of everything that is short, such as taking over the file of a socket.
@@ -71,11 +85,19 @@ impl Folder {
     /// The folder in `/run`, or that of this user; `None` if it cannot be made, or others can change it.
     fn of_this_user() -> Option<Self> {
         let user = fs::metadata("/proc/thread-self").ok()?.uid();
-        let parent = match user {
-            0 => PathBuf::from("/run"),
-            _ => std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)?,
-        };
-        Self::in_folder(&parent, user)
+        Self::in_folder(&Self::parent_of(user)?, user)
+    }
+
+    fn parent_of(user: u32) -> Option<PathBuf> {
+        match user {
+            0 => Some(PathBuf::from("/run")),
+            _ => std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
+        }
+    }
+
+    /// Returns `true` if only this user can change it.
+    fn is_own(found: &fs::Metadata, user: u32) -> bool {
+        found.is_dir() && found.uid() == user && found.mode() & OTHERS_WRITE == 0
     }
 
     fn in_folder(parent: &Path, user: u32) -> Option<Self> {
@@ -83,7 +105,7 @@ impl Folder {
         // It may be there already.
         _ = DirBuilder::new().mode(0o700).create(&path);
         let found = fs::symlink_metadata(&path).ok()?;
-        let is_own = found.is_dir() && found.uid() == user && found.mode() & OTHERS_WRITE == 0;
+        let is_own = Self::is_own(&found, user);
         let folder = Self(path);
         (is_own && folder.open(ENTRANCE).is_ok()).then_some(folder)
     }
@@ -128,12 +150,30 @@ impl Folder {
     }
 }
 
+fn in_this_network(name: &str) -> io::Result<String> {
+    Ok(format!("{}-{name}", fs::metadata("/proc/thread-self/ns/net")?.ino()))
+}
+
+fn abstract_name(name: &str) -> String {
+    format!("rxo {name}")
+}
+
 fn try_bind(name: &str) -> io::Result<Option<Held>> {
     match UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?) {
         Ok(socket) => Ok(Some(Held::Name { socket })),
         Err(error) if error.kind() == ErrorKind::AddrInUse => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The folder of locks, and whether this process may make files there. Makes nothing.
+pub(crate) fn folder() -> io::Result<(PathBuf, io::Result<()>)> {
+    let user = fs::metadata("/proc/thread-self")?.uid();
+    let parent = Folder::parent_of(user).ok_or(ErrorKind::NotFound)?;
+    let path = parent.join("rxo");
+    let is_safe = fs::symlink_metadata(&path).map_or(true, |found| Folder::is_own(&found, user));
+    let writable = if is_safe { sys::may_make(&path) } else { Err(ErrorKind::InvalidData.into()) };
+    Ok((path, writable))
 }
 
 /// What everybody passes who takes a lock.
@@ -159,7 +199,7 @@ impl InterfaceLock {
     /// If another rxo holds it.
     pub(crate) fn take(device: &str, index: u32) -> Result<Self, DeviceError> {
         let take = || {
-            let taken = Lock::try_take(&format!("interface-{index}"));
+            let taken = Lock::try_take(&Self::name(index));
             taken.map_err(|error| fault::system(format!("cannot lock {device}"), error))
         };
         for _ in 1..ATTEMPTS {
@@ -173,6 +213,18 @@ impl InterfaceLock {
             fault::system(text, io::Error::from_raw_os_error(libc::EADDRINUSE))
         };
         take()?.map(|lock| Self { lock }).ok_or_else(in_use)
+    }
+
+    /// Returns `true` if another rxo has the interface with this index.
+    ///
+    /// # Errors
+    /// As [`Lock::is_taken`].
+    pub(crate) fn is_taken(index: u32) -> io::Result<bool> {
+        Lock::is_taken(&Self::name(index))
+    }
+
+    fn name(index: u32) -> String {
+        format!("interface-{index}")
     }
 }
 

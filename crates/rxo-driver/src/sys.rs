@@ -4,6 +4,7 @@
 //! returns the system's error as `io::Error`, and none blocks.
 #![allow(unsafe_code, reason = "system calls take pointers; every one is made here or in a leaf")]
 
+use std::ffi::CString;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -56,6 +57,31 @@ pub(crate) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<
     let fd = check(unsafe { libc::socket(domain, kind, protocol) })?;
     // SAFETY: the descriptor is new and nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Moves this thread to a network namespace of its own, which ends with it.
+pub(crate) fn own_network() -> io::Result<()> {
+    // SAFETY: takes an integer only.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+    Ok(())
+}
+
+/// Checks that this process may make files in `folder` or, if that does not exist, may make it. Makes nothing.
+pub(crate) fn may_make(folder: &Path) -> io::Result<()> {
+    match may_write(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            folder.parent().map_or(Err(error), may_write)
+        }
+        other => other,
+    }
+}
+
+fn may_write(folder: &Path) -> io::Result<()> {
+    let path = CString::new(folder.as_os_str().as_bytes())?;
+    let (access, flags) = (libc::W_OK | libc::X_OK, libc::AT_EACCESS);
+    // SAFETY: the path ends with a zero and lives through the call.
+    check(unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), access, flags) })?;
+    Ok(())
 }
 
 /// The size of a page of memory, in bytes.

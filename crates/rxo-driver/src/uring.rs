@@ -72,6 +72,14 @@ impl<F: AsFd> Uring<F> {
     }
 }
 
+/// Tries to make a queue. Returns whether the kernel runs its entries inside the call that waits (Linux 6.1).
+///
+/// # Errors
+/// If the system has no io_uring or forbids it.
+pub(crate) fn probe() -> io::Result<bool> {
+    deferred().map(|_| true).or_else(|_older_kernel| IoUring::new(ENTRIES).map(|_| false))
+}
+
 /// The queue as `complete` uses it. It is a trait so that a test can use a queue that fails.
 trait Queue {
     /// Submits what is queued, and waits until `count` entries are done.

@@ -15,7 +15,9 @@ use rxo_control::Server;
 use rxo_driver::{Access, Listener};
 
 pub(crate) use self::interval::Interval;
-pub(crate) use self::process::{EngineState, Engines, NEXT_TURN, Process, Stats, host_process};
+pub(crate) use self::process::{
+    EngineState, Engines, NEXT_TURN, Process, Reload, Stats, host_process,
+};
 pub(crate) use rxo_control::Refusal;
 
 /// A socket that is served until this is dropped; then its file is removed.

@@ -21,6 +21,8 @@ pub(crate) struct Process {
     pub(crate) engines: Option<Box<dyn Engines>>,
     /// Confirms the run; `None` if it runs without `--confirm`.
     pub(crate) confirmer: Option<Confirmer>,
+    /// Reads the file of its flags again; `None` if it has none.
+    pub(crate) reload: Option<Reload>,
     /// The connections of its host.
     pub(crate) connections: Option<HostAsker>,
     /// Whether the filter of its fast path has a rule.
@@ -28,6 +30,9 @@ pub(crate) struct Process {
     /// Its lines of figures.
     pub(crate) stats: Option<Box<dyn Stats>>,
 }
+
+/// Reads the file of a command's flags again, and returns what has changed.
+pub(crate) type Reload = Box<dyn Fn() -> Result<Value, Refusal> + Send>;
 
 /// The engines of a command. All follow one policy, as far as their sinks carry it.
 pub(crate) trait Engines: Send {
@@ -87,6 +92,7 @@ pub(crate) fn host_process(
         counters: Box::new(counters),
         engines: Some(Box::new(HostEngine(asker.clone()))),
         confirmer: None,
+        reload: None,
         connections: Some(asker),
         has_rules: host.has_rules(),
         stats,

@@ -34,7 +34,7 @@ impl Endpoint {
     /// # Errors
     /// If the device cannot be opened, or does not fit the host.
     pub(crate) fn start(plan: &EndpointPlan) -> Result<Self> {
-        let (stop, requests) = (stop::on_request()?, stop::requests()?);
+        let (stop, requests) = (stop::on_request()?, stop::requests(false)?);
         let host = plan.host.start_with(Vec::new(), |config| plan.configure(config))?;
         Ok(Self { host, other: plan.other.clone(), stop, requests })
     }

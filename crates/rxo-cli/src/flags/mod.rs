@@ -13,6 +13,7 @@ mod coalesce;
 mod control;
 mod copying;
 mod ctl;
+mod doctor;
 mod endpoint;
 mod expand;
 mod guest;
@@ -38,6 +39,7 @@ pub(crate) use coalesce::CoalesceFlags;
 pub(crate) use control::ControlFlags;
 pub(crate) use copying::{CopyingFlags, LayoutFlag, PathFlag};
 pub(crate) use ctl::CtlFlags;
+pub(crate) use doctor::DoctorFlags;
 pub(crate) use endpoint::{AcksFlag, EndpointFlags};
 pub(crate) use expand::ExpandFlags;
 pub(crate) use guest::GuestFlags;
@@ -74,6 +76,8 @@ pub(crate) enum Command {
     Card(CardFlags),
     /// Coalesce for several virtual machines, with a switch between them and a network device.
     Guest(GuestFlags),
+    /// Show what this machine offers to a run, what a run would break, and the remedies.
+    Doctor(DoctorFlags),
     /// Measure in a private network what coalescing gains on this machine.
     Demo(DemoFlags),
     /// Show what coalescing would do to captured traffic, with which settings, and what limits it.

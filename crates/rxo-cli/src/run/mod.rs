@@ -2,7 +2,7 @@
 //!
 //! The flags become a [`plan`], those of the [`mod@card`] too; the [`survey`] looks at the devices of the plan and
 //! limits the policy to the sink; [`custody`] examines what the run will change about interfaces; the
-//! [`configuration`] is the result. Only then the process becomes two: a [`session`] opens the devices and works, a
+//! [`configuration`] is the result, which [`mod@dry`] prints with everything that was found. Only then the process becomes two: a [`session`] opens the devices and works, a
 //! [`Keeper`] gives back what was changed, however the session ends; a third process, which is there before
 //! everything else, does so if both are ended at once. While the session works, [`say`]
 //! prints its readings as [figures](rxo::figures).
@@ -11,8 +11,10 @@ mod acks;
 mod card;
 mod configuration;
 mod copying;
+mod dry;
 mod guest;
 mod plan;
+mod reload;
 mod remote;
 mod say;
 mod session;
@@ -28,8 +30,10 @@ use rxo_driver::{DeviceName, Interface, Listener, Origin, Pulse, remove_stale};
 
 use self::configuration::Configuration;
 use self::plan::Plan;
+use self::reload::FileOfRun;
 use self::session::Session;
 use self::survey::Survey;
+use crate::config::Source;
 use crate::exit::{self, usage};
 use crate::flags::{CardFlags, GuestFlags, RunFlags};
 use crate::sandbox::folders_of;
@@ -43,7 +47,24 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
     if flags.restore {
         return restore(flags);
     }
-    execute(Plan::from_flags(flags)?, flags.live.dry_run)
+    execute(Plan::from_flags(flags)?, None, flags.live.dry_run)
+}
+
+/// Runs as [`command`], with flags in a file. Errors about them name the place there.
+///
+/// # Errors
+/// As [`command`], and if the file cannot be read or is invalid.
+pub(crate) fn with_file(source: &Source) -> Result<()> {
+    let loaded = source.load()?;
+    let flags = &loaded.flags;
+    let run = || {
+        if flags.restore {
+            return restore(flags);
+        }
+        let file = FileOfRun { source: source.clone(), settings: loaded.settings.clone() };
+        execute(Plan::from_flags(flags)?, Some(file), flags.live.dry_run)
+    };
+    run().map_err(|error| loaded.locate(error))
 }
 
 /// Plays a network card until a signal, and prints the totals. A dry run only checks.
@@ -51,7 +72,7 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
 /// # Errors
 /// As [`command`].
 pub(crate) fn card(flags: &CardFlags) -> Result<()> {
-    execute(card::plan(flags)?, flags.live.dry_run)
+    execute(card::plan(flags)?, None, flags.live.dry_run)
 }
 
 /// Serves guests until a signal, and prints the totals. A dry run only checks.
@@ -59,23 +80,17 @@ pub(crate) fn card(flags: &CardFlags) -> Result<()> {
 /// # Errors
 /// As [`command`].
 pub(crate) fn guests(flags: &GuestFlags) -> Result<()> {
-    execute(Plan::of_guests(flags)?, flags.live.dry_run)
+    execute(Plan::of_guests(flags)?, None, flags.live.dry_run)
 }
 
-fn execute(plan: Plan, dry_run: bool) -> Result<()> {
+fn execute(plan: Plan, file: Option<FileOfRun>, dry_run: bool) -> Result<()> {
     if dry_run {
-        let json = plan.json;
-        let configuration = prepare(plan, true)?.configuration;
-        return if json {
-            output::json_document(&configuration)
-        } else {
-            output::text(&configuration.text())
-        };
+        return dry::run(plan);
     }
     let pulse = Pulse::new().context("cannot share memory with a second process")?;
     let existing = plan.existing();
     if existing.is_empty() {
-        return carry_out(prepare(plan, false)?, pulse, None);
+        return carry_out(prepare(plan, file)?, pulse, None);
     }
     // Before anything is held: the last process must not hold it as well.
     match custody::secure().context("cannot start a third process")? {
@@ -88,7 +103,7 @@ fn execute(plan: Plan, dry_run: bool) -> Result<()> {
             sockets.into_iter().for_each(remove_stale);
             Ok(())
         }
-        Lives::With(lifeline) => match prepare(plan, false) {
+        Lives::With(lifeline) => match prepare(plan, file) {
             Ok(prepared) => carry_out(prepared, pulse, Some(lifeline)),
             Err(error) => {
                 lifeline.dismiss();
@@ -101,32 +116,28 @@ fn execute(plan: Plan, dry_run: bool) -> Result<()> {
 /// A run that can begin.
 struct Prepared {
     plan: Plan,
+    file: Option<FileOfRun>,
     survey: Survey,
     configuration: Configuration,
     custody: Custody,
     control: Option<Listener>,
 }
 
-/// Examines everything. Takes locks and sockets, unless the run is a dry one; changes nothing yet.
-fn prepare(mut plan: Plan, dry_run: bool) -> Result<Prepared> {
-    recover(&plan.nic, dry_run)?;
+/// Examines everything. Takes locks and sockets; changes nothing yet.
+fn prepare(mut plan: Plan, file: Option<FileOfRun>) -> Result<Prepared> {
+    recover(&plan.nic)?;
     let survey = Survey::of(&plan)?;
     plan.policy = survey.carried(&plan)?;
     let claim = plan.claim(survey);
-    let path = plan.control.as_deref();
-    let control = if dry_run { control::check(path).map(|()| None) } else { control::bind(path) }?;
-    let custody =
-        if dry_run { Custody::examine(claim) } else { Custody::take(claim, output::note) };
-    let mut custody = custody?;
+    let control = control::bind(plan.control.as_deref())?;
+    let mut custody = Custody::take(claim, output::note)?;
     let configuration = Configuration::new(&plan, survey, Some(&custody));
-    if !dry_run {
-        custody.isolate()?;
-    }
-    Ok(Prepared { plan, survey, configuration, custody, control })
+    custody.isolate()?;
+    Ok(Prepared { plan, file, survey, configuration, custody, control })
 }
 
 fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Result<()> {
-    let Prepared { plan, survey, configuration, custody, control } = prepared;
+    let Prepared { plan, file, survey, configuration, custody, control } = prepared;
     let nic = plan.nic.to_string();
     // The process still has one thread, so the fork leaves no lock held in the child.
     match guard::split().context("cannot start a second process")? {
@@ -134,8 +145,13 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
             let sockets = plan.sockets();
             let folders = folders_of(sockets.iter().copied());
             let needs = Confinement::keeper(worker.number(), custody::folders(), folders);
+            let configured = file.as_ref().map(|file| file.source.path().as_ref());
+            let needs = needs.reading(folders_of(configured));
             let _other = control.map(Listener::leave);
-            let mut keeper = Keeper::new(custody, worker, stop::requests()?)?;
+            let mut keeper = Keeper::new(custody, worker, stop::requests(file.is_some())?)?;
+            if let Some(file) = file {
+                keeper = keeper.reloads_from(file.source.path(), stop::hangups()?)?;
+            }
             keeper = keeper.told_to(Service::of_environment());
             if let Some(time) = plan.confirm {
                 keeper = keeper.confirm_within(time);
@@ -155,24 +171,22 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
             exit::as_ended(kept?)
         }
         Side::Worker(channel) => {
-            let stop = stop::on_any_request()?;
+            let stop = stop::on_any_request(file.is_some())?;
             let mut keeper = Control::new(channel, custody, std::sync::Arc::clone(&stop));
             // Held to the end: the last process waits for both.
             let _lifeline = lifeline;
-            Session { plan, survey, configuration, pulse }.work(&mut keeper, control, &stop)
+            Session { plan, file, survey, configuration, pulse }.work(&mut keeper, control, &stop)
         }
     }
 }
 
 /// Gives the nic its name back that a killed run took, because without it there is no nic of this name.
-fn recover(nic: &DeviceName, dry_run: bool) -> Result<()> {
-    match custody::left_as(nic).filter(|_| nic.kind().interface == Some(Origin::Existing)) {
-        None => Ok(()),
-        Some(name) if dry_run => Err(usage(format!(
-            "--nic {nic}: a run that was killed left it as `{name}`; `rxo run --nic {nic} --restore` gives its name back"
-        ))),
-        Some(_) => Ok(custody::recover(nic, output::note).map(drop)?),
+fn recover(nic: &DeviceName) -> Result<()> {
+    let is_existing = nic.kind().interface == Some(Origin::Existing);
+    if is_existing && custody::left(nic).is_some() {
+        custody::recover(nic, output::note)?;
     }
+    Ok(())
 }
 
 /// Gives the nic back what a killed run took, and nothing else.
@@ -181,7 +195,7 @@ fn restore(flags: &RunFlags) -> Result<()> {
     if nic.kind().interface != Some(Origin::Existing) {
         return Err(usage(format!("--restore needs --nic packet:IFNAME, and not {nic}")));
     }
-    if custody::left_as(&nic).is_none() {
+    if custody::left(&nic).is_none() {
         Interface::find(nic.name()).with_context(|| format!("--nic {nic}"))?;
     }
     if !custody::restore(&nic, output::note)? {

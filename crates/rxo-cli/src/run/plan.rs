@@ -348,6 +348,13 @@ mod tests {
         let plan = plan(&line("ExecStart=")).unwrap();
         assert!(plan.take_over && plan.stats.is_none() && plan.watchdog.is_some());
         assert_eq!((plan.nic.name(), plan.host.name()), ("eth1", "rxo-eth1"));
+        match Cli::try_parse_from(line("ExecReload=").split_whitespace()).unwrap().command {
+            Command::Ctl(flags) => {
+                assert_eq!(Some(flags.socket), plan.control);
+                assert_eq!(flags.words, ["reload"]);
+            }
+            other => panic!("{other:?}"),
+        }
         match Cli::try_parse_from(line("ExecStopPost=").split_whitespace()).unwrap().command {
             Command::Run(flags) => assert!(flags.restore && flags.nic == "packet:eth1"),
             other => panic!("{other:?}"),

@@ -82,6 +82,7 @@ impl Remote {
             counters: Box::new(move || counting.counters()),
             engines: coalesces.then(|| Box::new(self.clone()) as Box<dyn Engines>),
             confirmer,
+            reload: None,
             connections: None,
             has_rules: false,
             stats: Some(Box::new(self.clone())),

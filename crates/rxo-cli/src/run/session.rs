@@ -22,6 +22,7 @@ use super::card::CardPlan;
 use super::configuration::Configuration;
 use super::guest::switch;
 use super::plan::Plan;
+use super::reload::{FileOfRun, Reloader};
 use super::remote::Remote;
 use super::say::{Form, Sayer};
 use super::survey::Survey;
@@ -33,6 +34,7 @@ use crate::{control, output, sandbox};
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) plan: Plan,
+    pub(super) file: Option<FileOfRun>,
     pub(super) survey: Survey,
     pub(super) configuration: Configuration,
     pub(super) pulse: Pulse,
@@ -76,7 +78,12 @@ impl Session {
                 let remote = Remote::new(&self.plan, self.pulse);
                 // Until this is dropped, the socket is served.
                 let confirmer = self.plan.confirm.map(|_| keeper.confirmer()).transpose()?;
-                let _served = control::serve(socket, remote.process(&self.plan, confirmer))?;
+                let mut process = remote.process(&self.plan, confirmer);
+                if let Some(file) = self.file.clone() {
+                    let reloader = Reloader::new(file, self.survey, remote.clone());
+                    process.reload = Some(reloader.follow(keeper.reloads()?)?);
+                }
+                let _served = control::serve(socket, process)?;
                 self.carry((devices, &held, remote), capture, closed_at, (keeper, stop))
             }
             None => {

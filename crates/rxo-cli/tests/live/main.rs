@@ -12,6 +12,7 @@ mod cast;
 mod conformance;
 mod control;
 mod demo;
+mod doctor;
 mod ending;
 mod endpoint;
 mod fast_path;
@@ -32,6 +33,7 @@ mod prediction;
 mod privileges;
 mod process;
 mod readme;
+mod reload;
 mod report;
 mod sending;
 mod setup;
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         conformance::TESTS,
         control::TESTS,
         demo::TESTS,
+        doctor::TESTS,
         ending::TESTS,
         endpoint::TESTS,
         fast_path::TESTS,
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         owed::TESTS,
         pausing::TESTS,
         readme::TESTS,
+        reload::TESTS,
         prediction::TESTS,
         privileges::TESTS,
         sending::TESTS,

@@ -83,6 +83,10 @@ const NOT_HERE: &[(&str, &str)] = &[
         "runs until it is stopped; tests/live/hostlife/confirm.rs runs it with a shorter time",
     ),
     (
+        "sudo ./target/release/rxo doctor --nic eth1",
+        "its exit code is the machine's; tests/live/doctor.rs runs it",
+    ),
+    (
         "sudo ./target/release/rxo ctl /run/rxo.sock confirm",
         "confirms the one before; tests/live/hostlife/confirm.rs does it",
     ),

@@ -1,6 +1,7 @@
 //! Messages between keeper and worker: a byte for the kind, and a number.
 
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use rxo_frame::Instant;
 
 use super::Custody;
 use super::held::Held;
+use super::reload::{Reload, ReloadAsker};
 use crate::lock::InterfaceLock;
 use crate::{descriptors, fault};
 
@@ -25,6 +27,9 @@ pub(super) enum Order {
     Quit,
     /// The user asked for an end.
     Stop,
+    /// The worker is to read the file of the run's flags again, which comes with the order. `refused` is the system's error
+    /// if it could not be opened, otherwise 0.
+    Reload { is_asked: bool, refused: u32 },
     /// Everything that was changed is restored.
     PutBack,
 }
@@ -55,6 +60,8 @@ pub(super) enum Report {
     NicIsBack(u32),
     /// The user has confirmed the run. The keeper does not answer.
     Confirmed,
+    /// The user asks to read the file of the run's flags again. The keeper answers with [`Order::Reload`].
+    Reload,
     /// The devices are closed. The run is over.
     Closed,
 }
@@ -63,37 +70,64 @@ const BYTES: usize = 9;
 
 impl Order {
     pub(super) fn send(self, to: &UnixStream) -> io::Result<()> {
-        match self {
-            Self::Begin(Begun { closed_at, is_recorded }) => {
-                send(to, if is_recorded { b'b' } else { b'u' }, closed_at.as_nanos())
-            }
-            Self::Quit => send(to, b'q', 0),
-            Self::Stop => send(to, b's', 0),
-            Self::PutBack => send(to, b'p', 0),
-        }
+        self.send_with(to, &[])
     }
 
-    fn receive(from: &UnixStream) -> io::Result<Self> {
-        match receive(from)? {
-            (kind @ (b'b' | b'u'), nanos) => {
-                let (closed_at, is_recorded) = (Instant::from_nanos(nanos), kind == b'b');
-                Ok(Self::Begin(Begun { closed_at, is_recorded }))
+    /// Sends the order with `files`.
+    pub(super) fn send_with(self, to: &UnixStream, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let (kind, number) = match self {
+            Self::Begin(Begun { closed_at, is_recorded }) => {
+                (if is_recorded { b'b' } else { b'u' }, closed_at.as_nanos())
             }
-            (b'q', _) => Ok(Self::Quit),
-            (b's', _) => Ok(Self::Stop),
-            (b'p', _) => Ok(Self::PutBack),
-            _ => Err(io::ErrorKind::InvalidData.into()),
-        }
+            Self::Quit => (b'q', 0),
+            Self::Stop => (b's', 0),
+            Self::Reload { is_asked: true, refused } => (b'a', refused.into()),
+            Self::Reload { is_asked: false, refused } => (b'r', refused.into()),
+            Self::PutBack => (b'p', 0),
+        };
+        descriptors::send(to.as_fd(), &message(kind, number), files)
+    }
+
+    /// Receives the next order, and the files that came with it.
+    ///
+    /// # Errors
+    /// If the keeper has ended.
+    pub(super) fn receive(from: &UnixStream) -> io::Result<(Self, Vec<OwnedFd>)> {
+        let (kind, number, files) = receive(from)?;
+        let order = match kind {
+            b'b' | b'u' => {
+                let closed_at = Instant::from_nanos(number);
+                Self::Begin(Begun { closed_at, is_recorded: kind == b'b' })
+            }
+            b'q' => Self::Quit,
+            b's' => Self::Stop,
+            b'a' | b'r' => {
+                let refused = u32::try_from(number).map_err(io::Error::other)?;
+                Self::Reload { is_asked: kind == b'a', refused }
+            }
+            b'p' => Self::PutBack,
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        };
+        Ok((order, files))
+    }
+
+    /// The request to reload with the file that came with it; `None` if this is another order.
+    pub(super) fn reload(self, files: Vec<OwnedFd>) -> Option<Reload> {
+        let Self::Reload { is_asked, refused } = self else { return None };
+        let error = || io::Error::from_raw_os_error(refused.cast_signed());
+        let file = files.into_iter().next().map(File::from).ok_or_else(error);
+        Some(Reload { file, is_asked })
     }
 }
 
 impl Report {
-    fn send(self, to: &UnixStream, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    pub(super) fn send(self, to: &UnixStream, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         let (kind, number) = match self {
             Self::Opened(tap) => (b'o', tap),
             Self::NicIsGone => (b'g', 0),
             Self::NicIsBack(nic) => (b'n', nic),
             Self::Confirmed => (b'y', 0),
+            Self::Reload => (b'r', 0),
             Self::Closed => (b'c', 0),
         };
         descriptors::send(to.as_fd(), &message(kind, number.into()), files)
@@ -104,27 +138,18 @@ impl Report {
     /// # Errors
     /// If the worker has ended.
     pub(super) fn receive(from: &UnixStream) -> io::Result<(Self, Vec<OwnedFd>)> {
-        let mut bytes = [0; BYTES];
-        let received = loop {
-            match descriptors::receive(from.as_fd(), &mut bytes, libc::MSG_WAITALL) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other?,
-            }
-        };
-        if received.count < BYTES {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let (kind, number) = read(bytes);
+        let (kind, number, files) = receive(from)?;
         let index = u32::try_from(number).map_err(io::Error::other)?;
         let report = match kind {
             b'o' => Self::Opened(index),
             b'g' => Self::NicIsGone,
             b'n' => Self::NicIsBack(index),
             b'y' => Self::Confirmed,
+            b'r' => Self::Reload,
             b'c' => Self::Closed,
             _ => return Err(io::ErrorKind::InvalidData.into()),
         };
-        Ok((report, received.files))
+        Ok((report, files))
     }
 }
 
@@ -137,6 +162,9 @@ pub struct Control {
     stop: Arc<AtomicBool>,
     /// What the thread passes on; `None` while there is no thread.
     orders: Option<Receiver<Order>>,
+    reload: Sender<Reload>,
+    /// Requests to reload; `None` once somebody takes them.
+    reloads: Option<Receiver<Reload>>,
     custody: Custody,
     restores: bool,
 }
@@ -144,8 +172,17 @@ pub struct Control {
 impl Control {
     /// A worker without a thread yet. `stop` is set when the user asks for an end, and when the keeper is gone.
     #[must_use]
-    pub const fn new(channel: UnixStream, custody: Custody, stop: Arc<AtomicBool>) -> Self {
-        Self { channel, stop, orders: None, custody, restores: true }
+    pub fn new(channel: UnixStream, custody: Custody, stop: Arc<AtomicBool>) -> Self {
+        let (reload, reloads) = self::channel();
+        Self {
+            channel,
+            stop,
+            orders: None,
+            reload,
+            reloads: Some(reloads),
+            custody,
+            restores: true,
+        }
     }
 
     /// Starts the thread. A process that gives up privileges does so before, because threads that are there keep them.
@@ -154,10 +191,10 @@ impl Control {
     /// If the thread cannot be started.
     pub fn listen(&mut self) -> Result<(), DeviceError> {
         let (sender, orders) = self::channel();
-        let stop = Arc::clone(&self.stop);
+        let (stop, reload) = (Arc::clone(&self.stop), self.reload.clone());
         let started = self.channel.try_clone().and_then(|from| {
             let thread = thread::Builder::new().name("rxo-control".to_owned());
-            thread.spawn(move || pass_on(&from, &sender, &stop))
+            thread.spawn(move || pass_on(&from, &sender, &reload, &stop))
         });
         started.map_err(|error| fault::system("cannot start a thread that takes orders", error))?;
         self.orders = Some(orders);
@@ -194,6 +231,17 @@ impl Control {
         let kept = kept.map_err(|error| fault::system("cannot keep the host's TAP", error))?;
         self.custody.note_tap(index, kept)?;
         Ok(self.begin(Report::Opened(index), &files))
+    }
+
+    /// Yields the requests to read the file of the run's flags again, also those that came before, and a handle that asks
+    /// for one. Only the first call has them.
+    ///
+    /// # Errors
+    /// If the system has no descriptors left.
+    pub fn reloads(&mut self) -> Result<(Receiver<Reload>, ReloadAsker), DeviceError> {
+        let asker = self.channel.try_clone();
+        let asker = asker.map_err(|error| fault::system("cannot ask for a file again", error))?;
+        Ok((self.reloads.take().unwrap_or_else(|| self::channel().1), ReloadAsker(asker)))
     }
 
     /// Makes a handle by which another thread confirms the run.
@@ -252,7 +300,7 @@ impl Control {
         report.send(&self.channel, files).ok()?;
         match &self.orders {
             Some(orders) => orders.recv().ok(),
-            None => next_answer(&self.channel, &self.stop),
+            None => next_answer(&self.channel, &self.reload, &self.stop),
         }
     }
 }
@@ -271,30 +319,31 @@ impl Confirmer {
     }
 }
 
-/// The next order that answers a report. `stop` is set by those that ask for an end, and if the keeper is gone.
-fn next_answer(from: &UnixStream, stop: &AtomicBool) -> Option<Order> {
+/// The next order that answers a report. Requests to reload go to `reload`. `stop` is set by those that ask for an end, and
+/// if the keeper is gone.
+fn next_answer(from: &UnixStream, reload: &Sender<Reload>, stop: &AtomicBool) -> Option<Order> {
     loop {
-        let order = Order::receive(from);
-        if !matches!(order, Ok(Order::Begin(_) | Order::Quit | Order::PutBack)) {
-            stop.store(true, Ordering::Relaxed);
-        }
-        match order {
-            Ok(Order::Stop) => {}
-            order => return order.ok(),
+        match Order::receive(from) {
+            Ok((Order::Stop, _)) => stop.store(true, Ordering::Relaxed),
+            Ok((order @ Order::Reload { .. }, files)) => {
+                // Nobody may want it.
+                _ = order.reload(files).map(|it| reload.send(it));
+            }
+            Ok((order, _)) => return Some(order),
+            Err(_) => {
+                stop.store(true, Ordering::Relaxed);
+                return None;
+            }
         }
     }
 }
 
-fn pass_on(from: &UnixStream, to: &Sender<Order>, stop: &AtomicBool) {
-    while let Some(order) = next_answer(from, stop) {
+fn pass_on(from: &UnixStream, to: &Sender<Order>, reload: &Sender<Reload>, stop: &AtomicBool) {
+    while let Some(order) = next_answer(from, reload, stop) {
         if to.send(order).is_err() {
             return;
         }
     }
-}
-
-fn send(mut to: &UnixStream, kind: u8, number: u64) -> io::Result<()> {
-    to.write_all(&message(kind, number))
 }
 
 fn message(kind: u8, number: u64) -> [u8; BYTES] {
@@ -303,14 +352,20 @@ fn message(kind: u8, number: u64) -> [u8; BYTES] {
     message
 }
 
-fn receive(mut from: &UnixStream) -> io::Result<(u8, u64)> {
-    let mut message = [0; BYTES];
-    from.read_exact(&mut message)?;
-    Ok(read(message))
-}
-
-fn read([kind, number @ ..]: [u8; BYTES]) -> (u8, u64) {
-    (kind, u64::from_ne_bytes(number))
+/// Receives a whole message: its kind, its number, and the files that came with it.
+fn receive(from: &UnixStream) -> io::Result<(u8, u64, Vec<OwnedFd>)> {
+    let mut bytes = [0; BYTES];
+    let received = loop {
+        match descriptors::receive(from.as_fd(), &mut bytes, libc::MSG_WAITALL) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => break other?,
+        }
+    };
+    if received.count < BYTES {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let [kind, number @ ..] = bytes;
+    Ok((kind, u64::from_ne_bytes(number), received.files))
 }
 
 #[cfg(test)]
@@ -323,12 +378,14 @@ mod tests {
         let (keeper, worker) = UnixStream::pair().unwrap();
         let begun = [true, false]
             .map(|is_recorded| Begun { closed_at: Instant::from_nanos(77), is_recorded });
-        for order in begun.map(Order::Begin).into_iter().chain([Order::Quit, Order::PutBack]) {
+        let reload = Order::Reload { is_asked: true, refused: 2 };
+        let others = [Order::Quit, Order::PutBack, Order::Stop, reload];
+        for order in begun.map(Order::Begin).into_iter().chain(others) {
             order.send(&keeper).unwrap();
-            assert_eq!(Order::receive(&worker).unwrap(), order);
+            assert_eq!(Order::receive(&worker).unwrap().0, order);
         }
         let nic = [Report::NicIsGone, Report::NicIsBack(9)];
-        let others = [Report::Opened(7), Report::Confirmed, Report::Closed];
+        let others = [Report::Opened(7), Report::Confirmed, Report::Reload, Report::Closed];
         for report in nic.into_iter().chain(others) {
             report.send(&worker, &[]).unwrap();
             let (received, files) = Report::receive(&keeper).unwrap();

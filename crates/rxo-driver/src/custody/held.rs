@@ -4,16 +4,18 @@ use std::io;
 
 use rxo_device::DeviceError;
 
-use super::follower::Seen;
+use super::checks::{self, Seen, Takeover};
+use super::follower;
 use super::link;
 use super::names::Names;
 use super::owed::{self, Owed};
 use super::tap::{HostTap, TapNow};
 use crate::fault;
+use crate::finding::{Finding, State};
 use crate::handover::{Holdings, Link, Settings, elsewhere};
 use crate::isolation::Isolation;
 use crate::lock::InterfaceLock;
-use crate::mentions::{self, By, Mention};
+use crate::mentions::{self, Mention};
 use crate::{DeviceName, Feature, Interface};
 
 type Result<T, E = DeviceError> = std::result::Result<T, E>;
@@ -44,22 +46,25 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Looks at the interface of `device`.
+    /// Looks at the interface of `device`. Returns what it has, and everything that was found about using it.
     ///
     /// # Errors
-    /// If it cannot be used. The message names the reason and the remedy.
-    pub(super) fn examine(flag: &str, device: &DeviceName, takes_over: bool) -> Result<Self> {
+    /// If there is no such interface, or the system does not say what it has.
+    pub(super) fn look(
+        flag: &str,
+        device: &DeviceName,
+        takes_over: bool,
+    ) -> Result<(Self, Vec<Finding>)> {
         let name = device.name();
         let interface = Interface::find(name)?;
         let link = link(interface.index()?.unsigned_abs(), &format!("{flag} {device}"))?;
         let holdings = Holdings::read(&link)?;
-        let names = if takes_over { Names::choose(&link) } else { None };
-        let mentions = if takes_over { mentions::of(&link)? } else { Vec::new() };
-        let lost = lost(&link.name, names.is_some(), &mentions);
-        if let Some(refusal) = refusal(&holdings, takes_over).or(lost) {
-            return Err(DeviceError::Usage(format!("{flag} {device}: {refusal}")));
-        }
-        Ok(Self {
+        let elsewhere = elsewhere::made_of(link.index);
+        let takeover = takes_over.then(|| look_for_tap(&link)).transpose()?;
+        let seen = Seen { holdings: &holdings, elsewhere: &elsewhere, takeover: takeover.as_ref() };
+        let found = checks::all(&seen);
+        let (names, mentions) = takeover.map(|it| (it.names, it.mentions)).unwrap_or_default();
+        let held = Self {
             device: device.to_string(),
             index: link.index,
             name: link.name.clone(),
@@ -72,7 +77,20 @@ impl Held {
             has_lent: false,
             lock: None,
             isolation: None,
-        })
+        };
+        Ok((held, found))
+    }
+
+    /// Looks at the interface of `device`, and refuses one that cannot be used.
+    ///
+    /// # Errors
+    /// If it cannot be used. The message names the reason and the remedy.
+    pub(super) fn examine(flag: &str, device: &DeviceName, takes_over: bool) -> Result<Self> {
+        let (held, found) = Self::look(flag, device, takes_over)?;
+        match found.into_iter().find(|one| one.state == State::Breaks) {
+            None => Ok(held),
+            Some(broken) => Err(DeviceError::Usage(format!("{flag} {device}: {broken}"))),
+        }
     }
 
     /// Notes that the TAP has been switched on in its place.
@@ -97,27 +115,11 @@ impl Held {
         &self.name
     }
 
-    /// Notices about the interface for the user.
-    pub(super) fn notices(&self) -> impl Iterator<Item = String> {
-        let Self { device, .. } = self;
-        let remedy = "nothing can pass until it has; is the cable in?";
-        let carrier =
-            (!self.link().has_carrier).then(|| format!("{device} has no carrier; {remedy}"));
-        let is_secret = self.settings.makes_secret_addresses() && self.holdings.hears();
-        let secret = (is_secret && self.takes_over).then(|| {
-            format!(
-                "{device} makes IPv6 addresses from a secret (addr_gen_mode); the TAP makes others at the next \
-                 advertisement, and those of now end with their lifetime"
-            )
-        });
-        let bound = if self.takes_over { mentions::bound_to(self.index) } else { Vec::new() };
-        let bound = (!bound.is_empty()).then(|| {
-            format!(
-                "sockets are bound to {device} itself and get nothing while rxo runs; start their programs again: {}",
-                in_a_line(&bound)
-            )
-        });
-        carrier.into_iter().chain(secret).chain(bound).chain(big_packets(device, self.link()))
+    /// Notices about the interface for the user when the run begins, and what else was looked at for them.
+    pub(super) fn notices(&self) -> Vec<Finding> {
+        let bound = self.takes_over.then(|| mentions::bound_to(self.index));
+        let is_secret = self.settings.makes_secret_addresses();
+        checks::notices(&self.device, &self.holdings, is_secret, bound.as_deref())
     }
 
     pub(super) fn hold(&mut self, lock: InterfaceLock) {
@@ -145,7 +147,8 @@ impl Held {
         let interface = Interface::find(&link.name)?;
         owed::settle(self.index);
         (self.index, self.name) = (index, link.name.clone());
-        if let Some(names) = Names::choose(&link).filter(|_| was_taken_over) {
+        if let Some(names) = Names::choose(&link, link.renames().is_ok()).filter(|_| was_taken_over)
+        {
             self.names = Some(names);
         }
         self.settings = Settings::read(&self.name);
@@ -236,9 +239,9 @@ impl Held {
     }
 
     /// The state of the interface that is followed.
-    pub(super) fn seen(&self) -> Option<Seen> {
+    pub(super) fn seen(&self) -> Option<follower::Seen> {
         let Link { index, name, mtu, has_carrier, .. } = Link::read(self.index).ok()??;
-        Some(Seen { index, name, mtu, has_carrier })
+        Some(follower::Seen { index, name, mtu, has_carrier })
     }
 
     /// Notes what the TAP has now of this interface.
@@ -312,20 +315,12 @@ impl Held {
     }
 }
 
-/// A notice if the device is set to packets larger than any aggregate (BIG TCP).
-pub(super) fn big_packets(device: &str, link: &Link) -> Option<String> {
-    let Link { name, most_bytes, .. } = link;
-    (*most_bytes > LARGEST_AGGREGATE).then(|| {
-        format!(
-            "{device} is set to packets of up to {most_bytes} bytes (BIG TCP); those over \
-             {LARGEST_AGGREGATE} pass as their frames; to have none, `ip link set {name} \
-             gso_max_size {LARGEST_AGGREGATE} gro_max_size {LARGEST_AGGREGATE}`"
-        )
-    })
+/// Looks at what matters to a TAP that takes `link` over.
+fn look_for_tap(link: &Link) -> Result<Takeover> {
+    let tried = link.renames();
+    let names = Names::choose(link, tried.is_ok());
+    Ok(Takeover { names, may_rename: checks::is_allowed(&tried), mentions: mentions::of(link)? })
 }
-
-/// In bytes, with all headers: the kernel's `GSO_LEGACY_MAX_SIZE`.
-const LARGEST_AGGREGATE: u32 = 65_536;
 
 /// Gives `link` what it is owed. A refusal of one part does not prevent the others.
 pub(super) fn give(owed: &Owed<'_>, link: &Link) -> Result<()> {
@@ -357,66 +352,4 @@ fn without_isolation(error: DeviceError) -> DeviceError {
         }
         error => error,
     }
-}
-
-/// Why rules of the host forbid that a TAP takes over the interface `name`: they would match something else, or nothing.
-fn lost(name: &str, is_renamed: bool, mentions: &[Mention]) -> Option<String> {
-    let lost: Vec<_> =
-        mentions.iter().filter(|mention| !is_renamed || mention.by != By::Name).collect();
-    let remedy = if is_renamed {
-        "know it by its number or see only what arrives there; write `iifname` and `oifname` in place of `iif` and \
-         `oif`, and remove filters at its ingress"
-    } else {
-        "name it, and the TAP cannot have its name: that needs Linux 6.2, and a free name for the nic, such as \
-         `NAME-nic`; remove the rules"
-    };
-    let rules = in_a_line(&lost);
-    (!lost.is_empty()).then(|| {
-        format!("while rxo runs, the host's frames do not come by `{name}`, but {rules} {remedy}")
-    })
-}
-
-/// The first of `all`, and how many more there are.
-fn in_a_line<T: ToString>(all: &[T]) -> String {
-    let shown: Vec<_> = all.iter().take(MOST_SHOWN).map(ToString::to_string).collect();
-    match all.len().saturating_sub(MOST_SHOWN) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
-}
-
-/// How many rules or sockets a line names.
-const MOST_SHOWN: usize = 8;
-
-/// Why an interface cannot be used as it is.
-fn refusal(holdings: &Holdings, takes_over: bool) -> Option<String> {
-    let link = holdings.link();
-    let name = &link.name;
-    if link.is_loopback {
-        return Some(format!("`{name}` is loopback, which has no wire; give a nic"));
-    }
-    if let Some(master) = &link.master {
-        return Some(format!(
-            "`{name}` is part of `{master}`, which would get its frames no more; take it out with \
-             `ip link set {name} nomaster`"
-        ));
-    }
-    if let [upper, ..] = link.uppers.as_slice() {
-        return Some(format!(
-            "`{upper}` is made of `{name}` and would get its frames no more; remove it with `ip \
-             link delete {upper}`, and make it of the host's device"
-        ));
-    }
-    if let [other, ..] = elsewhere::made_of(link.index).as_slice() {
-        return Some(format!(
-            "`{other}` of another network namespace, such as a container's, is made of `{name}` and would get its \
-             frames no more; remove it there, or give another nic"
-        ));
-    }
-    let address = holdings.first_own_address().filter(|_| !takes_over)?;
-    Some(format!(
-        "`{name}` has the address {address}, and the host would get each frame twice; give \
-         --take-over to have it moved to the host's device, or take it away with `ip address \
-         delete {address} dev {name}`"
-    ))
 }

@@ -4,6 +4,7 @@
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use rxo_device::DeviceError;
@@ -14,6 +15,7 @@ use super::activity::Activity;
 use super::channel::{Begun, Order, Report};
 use super::following::Following;
 use super::lifeline::Lifeline;
+use super::reload::{Hangup, Reloads};
 use super::watch::Watch;
 use crate::guard::{self, Worker};
 use crate::pulse::{Duty, Pulse};
@@ -27,6 +29,8 @@ pub struct Keeper {
     custody: Custody,
     worker: Worker,
     requests: Requests,
+    /// The file of the run's flags, if it has one.
+    reloads: Option<Reloads>,
     /// How often the user has asked for an end.
     asked: usize,
     /// Follows the host while something was changed that is not given back yet.
@@ -84,7 +88,7 @@ impl Confirmation {
 
 /// The user's requests to end; `None` after the last.
 #[derive(Debug)]
-struct Requests(Option<UnixStream>);
+pub(super) struct Requests(pub(super) Option<UnixStream>);
 
 /// How long what a killed worker had is waited for: a call that hangs in the kernel may last.
 const DYING: Duration = Duration::from_millis(200);
@@ -93,13 +97,13 @@ const DYING: Duration = Duration::from_millis(200);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 impl Requests {
-    fn new(stream: UnixStream) -> io::Result<Self> {
+    pub(super) fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self(Some(stream)))
     }
 
     /// How many came since the last call. After the last there is nothing to wait for.
-    fn count(&mut self) -> usize {
+    pub(super) fn count(&mut self) -> usize {
         let Some(mut stream) = self.0.as_ref() else { return 0 };
         // Nobody types more than 16.
         match stream.read(&mut [0; 16]) {
@@ -128,6 +132,7 @@ impl Keeper {
             custody,
             worker,
             requests,
+            reloads: None,
             asked: 0,
             following,
             confirmation,
@@ -140,6 +145,16 @@ impl Keeper {
             looked_at: clock::now(),
             refused: None,
         })
+    }
+
+    /// Hands the file at `path` to the worker, which follows it, whenever the worker asks, and for each byte that `hangups`
+    /// yields, one for each SIGHUP. A SIGHUP by which this process has lost its terminal is a request to end.
+    ///
+    /// # Errors
+    /// If `hangups` cannot be read without waiting.
+    pub fn reloads_from(mut self, path: &Path, hangups: Option<UnixStream>) -> io::Result<Self> {
+        self.reloads = Some(Reloads::new(path, hangups)?);
+        Ok(self)
     }
 
     /// Ends the run unless a [`Confirmer`](super::Confirmer) confirms it within this time of the first change. A worker
@@ -208,7 +223,10 @@ impl Keeper {
         list.add(requests.as_ref(), Interest::Readable);
         let notices = self.following.as_ref().map(AsFd::as_fd);
         list.add(notices.as_ref(), Interest::Readable);
+        let hangups = self.reloads.as_ref().and_then(Reloads::stream);
+        list.add(hangups.as_ref(), Interest::Readable);
         let ready = list.wait(Some(self.patience())).ok()?;
+        self.count_hangups();
         self.count_requests();
         self.look_for_confirmation();
         self.look_at_worker(note)?;
@@ -224,12 +242,14 @@ impl Keeper {
         }
         if ready.has(0) {
             let (report, files) = Report::receive(&self.worker.channel).ok()?;
-            if report == Report::Confirmed {
-                self.confirm();
-            } else {
-                let order = self.answer(report, files, note);
-                // If the worker is gone, the next receive says so.
-                _ = order.send(&self.worker.channel);
+            match report {
+                Report::Confirmed => self.confirm(),
+                Report::Reload => self.reload(true),
+                report => {
+                    let order = self.answer(report, files, note);
+                    // If the worker is gone, the next receive says so.
+                    _ = order.send(&self.worker.channel);
+                }
             }
         }
         Some(())
@@ -272,8 +292,27 @@ impl Keeper {
         pulse.expect(duty);
     }
 
+    fn count_hangups(&mut self) {
+        match self.reloads.as_mut().and_then(Reloads::hangup) {
+            Some(Hangup::Reload) => self.reload(false),
+            Some(Hangup::Closed) => self.end(1),
+            None => {}
+        }
+    }
+
+    fn reload(&self, is_asked: bool) {
+        if let Some(reloads) = &self.reloads {
+            reloads.send(&self.worker.channel, is_asked);
+        }
+    }
+
     fn count_requests(&mut self) {
         let new = self.requests.count();
+        self.end(new);
+    }
+
+    /// The user has asked for an end this often since the last time.
+    fn end(&mut self, new: usize) {
         if new == 0 {
             return;
         }
@@ -316,7 +355,7 @@ impl Keeper {
             }
             Report::NicIsGone => self.wait_for_nic().map(Begun::recorded),
             Report::NicIsBack(nic) => self.begin_again(nic).map(Begun::recorded),
-            Report::Confirmed | Report::Closed => {
+            Report::Confirmed | Report::Reload | Report::Closed => {
                 self.service.tell(Notice::Stopping);
                 self.give_back(note);
                 return Order::PutBack;

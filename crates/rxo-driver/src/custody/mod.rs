@@ -47,6 +47,7 @@
 
 mod activity;
 mod channel;
+mod checks;
 mod follower;
 mod following;
 mod groups;
@@ -56,6 +57,7 @@ mod lifeline;
 mod names;
 mod owed;
 mod record;
+mod reload;
 mod tap;
 mod watch;
 
@@ -68,11 +70,14 @@ use rxo_frame::Instant;
 pub use channel::{Begun, Confirmer, Control};
 pub use keeper::Keeper;
 pub use lifeline::{Lifeline, Lives, Restorer, secure};
-pub use owed::{left_as, recover, restore};
+pub use owed::{left, recover, restore};
+pub(crate) use record::folder as records_folder;
+pub use reload::{Reload, ReloadAsker};
 
 use crate::handover::{Holdings, Link};
 use crate::lock::{self, InterfaceLock};
-use crate::{DeviceName, Mention, Origin, clock, mentions};
+use crate::mentions;
+use crate::{DeviceName, Finding, Mention, Origin, State, clock};
 use held::Held;
 use tap::HostTap;
 
@@ -131,6 +136,23 @@ impl Custody {
             .map(|(flag, device)| Held::examine(flag, device, takes_over && device == claim.nic.1));
         let (held, host) = (held.collect::<Result<_, _>>()?, claim.host.1.to_string());
         Ok(Self { held, takes_over, isolates, host, makes_host, tap: None })
+    }
+
+    /// Everything that is found about the packet interfaces of the claim, without changing anything. [`Custody::examine`]
+    /// refuses the first that breaks.
+    ///
+    /// # Errors
+    /// If there is no such interface, or the system does not say what it has.
+    pub fn findings(claim: Claim<'_>) -> Result<Vec<Finding>, DeviceError> {
+        let mut all = Vec::new();
+        for (flag, device) in claim.existing() {
+            let is_taken = claim.takes_over && device == claim.nic.1;
+            let (held, found) = Held::look(flag, device, is_taken)?;
+            let found = found.into_iter().chain(held.notices());
+            let found = found.chain(owed::findings(device, held.index()));
+            all.extend(found.map(|one| one.about(device)));
+        }
+        Ok(all)
     }
 
     /// Locks the packet interfaces of the claim, restores what a killed run owes them, and then examines
@@ -210,7 +232,8 @@ impl Custody {
         let refused = unrecorded.chain(silenced).map(|error| error.to_string());
         let known = self.held.iter().flat_map(Held::notices);
         let of_tap = self.tap.as_ref().and_then(|tap| tap.notice(&self.host));
-        Ok((begun, refused.chain(known).chain(of_tap).collect()))
+        let known = known.chain(of_tap).filter(|one| one.state != State::Fine);
+        Ok((begun, refused.chain(known.map(|one| one.to_string())).collect()))
     }
 
     /// Whether the nic was deleted.

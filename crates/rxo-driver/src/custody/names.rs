@@ -24,10 +24,10 @@ pub(super) struct Names {
 const LONGEST_BYTES: usize = 15;
 
 impl Names {
-    /// The names of `nic` now. `None` if the kernel renames no interface that is up, or every other name is taken.
-    pub(super) fn choose(nic: &Link) -> Option<Self> {
+    /// The names of `nic` now. `None` if it cannot be renamed while it is up, or every other name is taken.
+    pub(super) fn choose(nic: &Link, can_be_renamed: bool) -> Option<Self> {
         let Link { name, altnames, index, .. } = nic;
-        let mut parked = parked(name, *index).into_iter().filter(|_| nic.can_be_renamed());
+        let mut parked = parked(name, *index).into_iter().filter(|_| can_be_renamed);
         let parked = parked.find(|parked| !Link::is_name_taken(parked))?;
         Some(Self { name: name.clone(), altnames: altnames.clone(), parked, tap: None })
     }

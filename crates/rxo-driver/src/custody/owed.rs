@@ -13,7 +13,7 @@ use super::names::Names;
 use super::record::{self, Found};
 use crate::handover::{Holdings, Link, Settings};
 use crate::lock::InterfaceLock;
-use crate::{DeviceName, Interface, fault};
+use crate::{DeviceName, Finding, Interface, State, fault};
 
 /// The changes to restore on one interface.
 #[derive(Debug)]
@@ -138,10 +138,64 @@ pub(super) fn is_owed(device: &DeviceName) -> bool {
 }
 
 /// The name that a killed run left to the nic of `device`, if no interface has its own.
-#[must_use]
-pub fn left_as(device: &DeviceName) -> Option<String> {
+fn left_as(device: &DeviceName) -> Option<String> {
     renamed(device).map(|(_, name)| name)
 }
+
+/// Finds a nic that a killed run left under another name, if no interface has the name of `device`.
+#[must_use]
+pub fn left(device: &DeviceName) -> Option<Finding> {
+    let name = left_as(device)?;
+    let remedy = format!("`rxo run --nic {device} --restore` gives its name back");
+    let found = format!("a run that was killed left it as `{name}`");
+    Some(Finding::breaks(RECORD, found, remedy).about(device))
+}
+
+/// Findings about other runs on `device`, whose interface has this index, and about its record.
+pub(super) fn findings(device: &DeviceName, index: u32) -> [Finding; 2] {
+    let in_use = match InterfaceLock::is_taken(index) {
+        Ok(false) => Finding::fine(OTHER_RUN, "none has it"),
+        Ok(true) => {
+            let found = format!("{device} is in use by another rxo");
+            Finding::breaks(OTHER_RUN, found, "end that one first")
+        }
+        Err(error) => Finding::failed((OTHER_RUN, "root"), &error, |text| {
+            Finding::breaks(OTHER_RUN, format!("cannot lock {device}: {text}"), "run as root")
+        }),
+    };
+    let is_in_use = in_use.state == State::Breaks;
+    [in_use, record_of(device, index, is_in_use)]
+}
+
+fn record_of(device: &DeviceName, index: u32, is_in_use: bool) -> Finding {
+    let restores =
+        format!("the next run restores it, and so does `rxo run --nic {device} --restore`");
+    match record::find(index) {
+        Ok(Found::Nothing) => Finding::fine(RECORD, "nothing is owed"),
+        Ok(Found::Whole(_)) if is_in_use => Finding::fine(RECORD, "of the run that has it"),
+        Ok(Found::Whole(_)) => Finding::limited(
+            RECORD,
+            format!("a run that was killed owes {device} something"),
+            restores,
+        ),
+        Ok(Found::Damaged) => {
+            let found = format!("the record of what a killed run owes {device} is damaged");
+            let remedy = "nothing will be restored from it; compare it with `ip address` and `ip route`, and remove it";
+            let path = record::shown(index);
+            Finding::limited(RECORD, format!("{found}: {path}"), remedy)
+        }
+        Err(error) => Finding::failed((RECORD, "root"), &error, |text| {
+            Finding::limited(
+                RECORD,
+                format!("cannot be read: {text}"),
+                "a killed run is not restored",
+            )
+        }),
+    }
+}
+
+const RECORD: &str = "record";
+const OTHER_RUN: &str = "other run";
 
 /// The nic that had the name of `device`, by a record: its index, and its name now.
 fn renamed(device: &DeviceName) -> Option<(u32, String)> {

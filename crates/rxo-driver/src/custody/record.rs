@@ -15,6 +15,7 @@ use super::owed::cannot_write;
 use crate::DeviceName;
 use crate::fault;
 use crate::handover::Link;
+use crate::sys::may_make;
 
 /// What was found of an interface.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,6 +80,18 @@ pub(super) fn find(index: u32) -> io::Result<Found> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Found::Nothing),
         bytes => Ok(opened(&String::from_utf8_lossy(&bytes?))),
     }
+}
+
+/// The path of the record of the interface with this index, for people.
+pub(super) fn shown(index: u32) -> String {
+    path(index).unwrap_or_default().display().to_string()
+}
+
+/// The folder of records, and whether they can be written there.
+pub(crate) fn folder() -> (PathBuf, io::Result<()>) {
+    let folder = directory();
+    let writable = may_make(&folder);
+    (folder, writable)
 }
 
 /// Keeps a damaged record under another name, and returns the line for the user.

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use rxo_device::DeviceError;
 
-use super::held::big_packets;
+use super::checks::big_packets;
 use super::link;
 use crate::Interface;
+use crate::finding::Finding;
 use crate::handover::{Holdings, Link, Settings};
 use crate::tap::set_carrier;
 
@@ -53,7 +54,7 @@ impl HostTap {
     }
 
     /// A notice for the user about the interface, which the plan names `device`.
-    pub(super) fn notice(&self, device: &str) -> Option<String> {
+    pub(super) fn notice(&self, device: &str) -> Option<Finding> {
         big_packets(device, &self.before)
     }
 

@@ -5,26 +5,44 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rxo_netlink::{Netlink, Request, attribute, u32_at};
 
 use super::link::{HEADER_BYTES, Shown};
 
-/// The names of interfaces elsewhere that are made of the one with this index. Namespaces that cannot be entered, and
-/// kernels that list none of others, show nothing.
-pub(crate) fn made_of(index: u32) -> Vec<String> {
-    search(index).unwrap_or_default()
+/// The other network namespaces, as far as they can be seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Elsewhere {
+    /// The names of interfaces there that are made of one of ours.
+    pub(crate) made_of: Vec<String>,
+    /// The number of namespaces that were found.
+    pub(crate) namespaces: usize,
+    /// The numbers of processes that do not show theirs to this one.
+    pub(crate) unseen: Vec<String>,
+    /// `true` if the kernel does not list interfaces there to this process.
+    pub(crate) is_refused: bool,
 }
 
-fn search(index: u32) -> io::Result<Vec<String>> {
+/// Looks for interfaces elsewhere that are made of the one with this index. Kernels that list none of others show
+/// nothing.
+pub(crate) fn made_of(index: u32) -> Elsewhere {
+    let (files, unseen) = namespaces();
+    let mut elsewhere = Elsewhere { namespaces: files.len(), unseen, ..Elsewhere::default() };
+    elsewhere.made_of = search(index, &files, &mut elsewhere.is_refused).unwrap_or_default();
+    elsewhere
+}
+
+fn search(index: u32, files: &[File], is_refused: &mut bool) -> io::Result<Vec<String>> {
     let netlink = Netlink::route()?;
-    for file in namespaces() {
+    for file in files {
+        let number = request(NEW_NUMBER, file).attribute(NUMBER, &(-1_i32).to_ne_bytes());
         // It may have a number already.
-        _ = netlink.change(&request(NEW_NUMBER, &file).attribute(NUMBER, &(-1_i32).to_ne_bytes()));
+        let numbered = netlink.change(&number);
+        *is_refused |= numbered.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
     }
     let mut found = Vec::new();
     for number in numbers(&netlink)? {
@@ -62,18 +80,35 @@ fn request(kind: u16, namespace: &File) -> Request {
     Request::new(kind, &[0; NUMBER_HEADER_BYTES]).attribute(DESCRIPTOR, &number.to_ne_bytes())
 }
 
-/// The namespaces of all processes, and those with a name, each once. Without ours.
-fn namespaces() -> Vec<File> {
+/// The namespaces of all processes, and those with a name, each once, without ours; and the numbers of processes that do
+/// not show theirs.
+fn namespaces() -> (Vec<File>, Vec<String>) {
     let paths = |directory: &str| {
         fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
     };
     let of_processes = paths("/proc").map(|process| process.join("ns/net"));
     let all = of_processes.chain(paths("/run/netns")).chain(paths("/run/docker/netns"));
-    let number = |path: &PathBuf| Some(fs::metadata(path).ok()?.ino());
+    let number = |path: &PathBuf| fs::metadata(path).map(|found| found.ino());
     let mut known: BTreeSet<u64> =
         number(&PathBuf::from("/proc/thread-self/ns/net")).into_iter().collect();
-    let new = all.filter(|path| number(path).is_some_and(|number| known.insert(number)));
-    new.filter_map(|path| File::open(path).ok()).collect()
+    let (mut files, mut unseen) = (Vec::new(), Vec::new());
+    for path in all {
+        match number(&path) {
+            Ok(number) if known.insert(number) => files.extend(File::open(path).ok()),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                unseen.extend(process_of(&path));
+            }
+            // Known, or a process that has ended, or what is no process.
+            _ => {}
+        }
+    }
+    (files, unseen)
+}
+
+/// The number of the process to which a file in `/proc` belongs, if it is there still.
+fn process_of(path: &Path) -> Option<String> {
+    let process = path.ancestors().nth(2).filter(|process| process.exists())?;
+    Some(process.file_name()?.to_str()?.to_owned())
 }
 
 /// `rtgenmsg`, padded.

@@ -36,6 +36,8 @@ pub(crate) struct Link {
     pub(crate) master: Option<String>,
     /// Interfaces on top of it, such as VLANs.
     pub(crate) uppers: Vec<String>,
+    /// The most queues that it may have: to receive, and to send.
+    pub(crate) queues: [u32; 2],
 }
 
 /// `ifinfomsg`: family, type, index, flags, and which flags to change.
@@ -43,6 +45,9 @@ pub(super) const HEADER_BYTES: usize = 16;
 
 /// `gso_max_size`, `gro_max_size`, and both for IPv4, of linux/if_link.h.
 const MAX_SIZES: [u16; 4] = [41, 58, 63, 64];
+
+/// `IFLA_NUM_RX_QUEUES` and `IFLA_NUM_TX_QUEUES`.
+const QUEUES: [u16; 2] = [32, 31];
 
 impl Link {
     /// Reads the interface with this index; `None` if there is none.
@@ -71,6 +76,7 @@ impl Link {
             group: own.number(libc::IFLA_GROUP).unwrap_or(0),
             master: links.iter().find(is_master).map(Shown::name),
             uppers: uppers.map(Shown::name).collect(),
+            queues: QUEUES.map(|kind| own.number(kind).unwrap_or(1)),
         }))
     }
 
@@ -104,9 +110,12 @@ impl Link {
         Ok(())
     }
 
-    /// Whether the kernel renames it although it is up. Changes nothing: it asks for the name that it has.
-    pub(crate) fn can_be_renamed(&self) -> bool {
-        self.clone().rename(&self.name).is_ok()
+    /// Tries whether the kernel renames it although it is up. Changes nothing: it asks for the name that it has.
+    ///
+    /// # Errors
+    /// As [`rename`](Self::rename), and if privilege is missing.
+    pub(crate) fn renames(&self) -> io::Result<()> {
+        self.clone().rename(&self.name)
     }
 
     /// Whether an interface has this name, or has it beside its own.

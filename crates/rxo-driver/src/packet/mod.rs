@@ -9,7 +9,7 @@ mod fanout;
 mod kind;
 pub(crate) mod ring;
 mod sink;
-mod socket;
+pub(crate) mod socket;
 mod source;
 mod take;
 

@@ -11,7 +11,7 @@ use crate::sys::Plain;
 use crate::{fault, sys};
 
 /// The most that the kernel may queue, of large frames received or of packets sent, in bytes.
-const QUEUE_BYTES: c_int = 32 << 20;
+pub(crate) const QUEUE_BYTES: c_int = 32 << 20;
 
 /// An interface that is up, and a packet socket that is not bound yet.
 pub(super) struct Opened {

@@ -208,7 +208,7 @@ impl Before {
     }
 }
 
-fn open_tun(label: &str) -> Result<File, DeviceError> {
+pub(super) fn open_tun(label: &str) -> Result<File, DeviceError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
     options.open(TUN_DEVICE).map_err(|error| {

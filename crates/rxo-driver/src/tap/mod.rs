@@ -10,6 +10,7 @@
 mod device;
 mod kind;
 mod offload;
+mod probe;
 mod sink;
 mod source;
 
@@ -21,6 +22,7 @@ use rxo_frame::LinkKind;
 
 pub use device::Tap;
 pub(crate) use kind::{TAP, TUN};
+pub(crate) use probe::{Offered, probe};
 pub use sink::SubmitMode;
 pub use source::TapSource;
 

@@ -22,7 +22,8 @@ const OFFLOADS: [Offloads; 4] = {
 /// What the kernel accepts beside partial checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offloads {
-    tcp: bool,
+    /// GSO frames of TCP.
+    pub(super) tcp: bool,
     ecn: bool,
     /// GSO frames of UDP.
     pub(super) udp: bool,

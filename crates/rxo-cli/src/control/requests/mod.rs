@@ -7,6 +7,7 @@ mod fast_path;
 mod hold;
 mod policies;
 mod policy;
+mod reload;
 mod stats;
 
 use rxo_control::{Menu, Refusal, Request};
@@ -22,6 +23,7 @@ pub(super) const MENU: Menu<Process> = Menu(&[
     hold::ENTRY,
     fast_path::ENTRY,
     stats::ENTRY,
+    reload::ENTRY,
     confirm::ENTRY,
 ]);
 

@@ -1,6 +1,6 @@
 //! `--control SOCKET` and `rxo ctl`: what is shown, what changes, and that nothing is lost by it.
 
-mod socket;
+pub(crate) mod socket;
 
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -40,7 +40,7 @@ fn ctl(line: &str) -> Output {
 }
 
 /// What `rxo ctl SOCKET REQUEST --json` answers.
-fn asked(socket: &Path, request: &str) -> Value {
+pub(crate) fn asked(socket: &Path, request: &str) -> Value {
     let output = ctl(&format!("{} {request} --json", socket.display()));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!((output.status.code(), &*said), (Some(0), ""), "{request}");
@@ -50,7 +50,7 @@ fn asked(socket: &Path, request: &str) -> Value {
 }
 
 /// The line on standard error of a request that is refused.
-fn refusal(socket: &Path, request: &str) -> String {
+pub(crate) fn refusal(socket: &Path, request: &str) -> String {
     let output = ctl(&format!("{} {request}", socket.display()));
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.stdout, b"", "{request}");
@@ -64,7 +64,7 @@ fn ask(session: &mut Session, name: &str, value: &str) -> Value {
     session.ask(&request).unwrap().result.unwrap_or_else(|error| panic!("{name}={value}: {error}"))
 }
 
-fn transfer(from: &Namespace, to: &Namespace, lab: &Lab) -> BulkTransfer {
+pub(crate) fn transfer(from: &Namespace, to: &Namespace, lab: &Lab) -> BulkTransfer {
     let config = BulkConfig { connections: 4, ..BulkConfig::default() };
     let is_host = std::ptr::eq(to, lab.host());
     let address = if is_host { lab.host_address() } else { lab.peer_address() };

@@ -63,7 +63,7 @@ pub(super) fn file() {
 const NOBODY: u32 = 65_534;
 
 /// A copy of the command that everybody may run.
-fn copied_command(scratch: &Scratch) -> PathBuf {
+pub(crate) fn copied_command(scratch: &Scratch) -> PathBuf {
     let path = scratch.file("rxo");
     fs::copy(env!("CARGO_BIN_EXE_rxo"), &path).unwrap();
     path

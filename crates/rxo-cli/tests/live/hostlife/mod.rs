@@ -9,7 +9,7 @@ mod elsewhere;
 mod leases;
 mod link;
 mod records;
-mod rules;
+pub(crate) mod rules;
 
 use std::process::Command;
 use std::thread;
@@ -54,13 +54,13 @@ fn end(rxo: Option<Rxo>) {
     }
 }
 
-fn lab() -> Lab {
+pub(crate) fn lab() -> Lab {
     SetUp::TakeOver.lab(LabOptions::default())
 }
 
 /// Everything that is compared, item by item: lines of what is set of interfaces, addresses, routes, rules, neighbours,
 /// and packet filters. Lifetimes pass meanwhile, so they are left out.
-fn state(lab: &Lab) -> Vec<String> {
+pub(crate) fn state(lab: &Lab) -> Vec<String> {
     let commands = [
         "ip -d -o link show",
         "ip -o address show",

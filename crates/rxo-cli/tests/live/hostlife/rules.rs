@@ -52,7 +52,7 @@ table netdev early {
 }
 ";
 
-fn nft(lab: &Lab, rules: &str) {
+pub(crate) fn nft(lab: &Lab, rules: &str) {
     let mut command = Command::new("nft");
     command.args(["-f", "-"]).stdin(Stdio::piped());
     let mut child =

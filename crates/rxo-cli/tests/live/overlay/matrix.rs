@@ -181,7 +181,7 @@ impl Cell {
 
 /// Asserts that every frame that came in went out or was counted as dropped, and that none was refused because of what
 /// was said of it.
-pub(super) fn assert_adds_up(totals: &Value) {
+pub(crate) fn assert_adds_up(totals: &Value) {
     for (into, out, overload) in
         [("nic_in", "host_out", totals["overload"].as_u64()), ("host_in", "nic_out", Some(0))]
     {

@@ -1,7 +1,7 @@
 //! Overlays: TCP inside the datagrams of a VXLAN crosses `rxo run`, whatever the kernel says of them. Every cluster in a
 //! laboratory is such a set-up: a veth, and a tunnel over it.
 
-mod matrix;
+pub(crate) mod matrix;
 mod rate;
 mod wireguard;
 

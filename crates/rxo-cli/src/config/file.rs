@@ -1,0 +1,163 @@
+//! The file: entries of TOML, each a flag by its long name, as arguments.
+
+use std::fmt;
+
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, ArgAction};
+use toml_span::Value;
+use toml_span::value::Key;
+
+/// An entry of the file.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// The long name of its flag.
+    pub(super) key: String,
+    pub(super) given: Given,
+    /// The begin of its value.
+    pub(super) place: Place,
+}
+
+/// The value of an entry.
+#[derive(Clone, Debug)]
+pub(super) enum Given {
+    /// Of a flag without a value.
+    Switch(bool),
+    /// Of a flag with a value, or with several.
+    Texts(Vec<(String, Place)>),
+}
+
+/// A place in the file. Both numbers begin with 1; a column is a character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    line: usize,
+    column: usize,
+}
+
+/// A fault of the file: its place, and the line for the user.
+#[derive(Debug)]
+pub(super) struct Fault(Place, String);
+
+impl Entry {
+    /// The arguments that say the same.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let Self { key, given, .. } = self;
+        match given {
+            Given::Switch(true) => vec![format!("--{key}")],
+            Given::Switch(false) => Vec::new(),
+            Given::Texts(texts) => {
+                texts.iter().map(|(text, _)| format!("--{key}={text}")).collect()
+            }
+        }
+    }
+
+    /// The place of the part of the value that `message` is about.
+    pub(super) fn place_in(&self, message: &str) -> Place {
+        match &self.given {
+            Given::Texts(texts) => {
+                let named = texts
+                    .iter()
+                    .find(|(text, _)| !text.is_empty() && message.contains(text.as_str()));
+                named.map_or(self.place, |(_, place)| *place)
+            }
+            Given::Switch(_) => self.place,
+        }
+    }
+}
+
+impl Place {
+    fn of(text: &str, byte: usize) -> Self {
+        let before = text.get(..byte).unwrap_or(text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Self { line, column }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0, self.1)
+    }
+}
+
+/// Reads the entries, in the order of their keys. `command` has the flags.
+///
+/// # Errors
+/// If `text` is no TOML, a key is no flag of `command`, or a value has another type than its flag.
+pub(super) fn parse(text: &str, command: &clap::Command) -> Result<Vec<Entry>, Fault> {
+    let place = |byte| Place::of(text, byte);
+    let root = toml_span::parse(text).map_err(|error| {
+        Fault(
+            place(error.span.start),
+            format!("{error}; write it as TOML, such as hold = \"auto\""),
+        )
+    })?;
+    let Some(table) = root.as_table() else { return Ok(Vec::new()) };
+    let entry = |(key, value): (&Key<'_>, &Value<'_>)| {
+        let fault = |byte, line| Fault(place(byte), line);
+        let arg = flag(command, &key.name).map_err(|line| fault(key.span.start, line))?;
+        let given = given(arg, value, place)
+            .map_err(|line| fault(value.span.start, format!("{}: {line}", key.name)))?;
+        Ok(Entry { key: key.name.to_string(), given, place: place(value.span.start) })
+    };
+    table.iter().map(entry).collect()
+}
+
+/// The flag of this long name.
+fn flag<'a>(command: &'a clap::Command, key: &str) -> Result<&'a Arg, String> {
+    if NOT_IN_FILES.contains(&key) {
+        return Err(format!("{key}: cannot stand in a file; leave it out"));
+    }
+    let found = command.get_arguments().find(|arg| arg.get_long() == Some(key));
+    found.ok_or_else(|| match nearest(command, key) {
+        Some(name) => format!("there is no flag `{key}`; the nearest is `{name}`"),
+        None => format!("there is no flag `{key}`; `rxo run --help` lists all"),
+    })
+}
+
+/// The flag with the most similar name, as clap suggests it.
+fn nearest(command: &clap::Command, key: &str) -> Option<String> {
+    let wrong = ["run".to_owned(), format!("--{key}")];
+    let error = command.clone().try_get_matches_from(wrong).err()?;
+    match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(name)) => Some(name.trim_start_matches('-').to_owned()),
+        _ => None,
+    }
+}
+
+/// The value of a flag, if it has the type of the flag.
+fn given(
+    arg: &Arg,
+    value: &Value<'_>,
+    place: impl Fn(usize) -> Place,
+) -> Result<Given, &'static str> {
+    let one = |value: &Value<'_>| Some((text(value)?, place(value.span.start)));
+    match (arg.get_action(), value.as_array()) {
+        (ArgAction::SetTrue, _) => {
+            value.as_bool().map(Given::Switch).ok_or("give true or false, without quotes")
+        }
+        (ArgAction::Append, Some(all)) => {
+            let texts = all.iter().map(one).collect::<Option<_>>();
+            texts.map(Given::Texts).ok_or("give a list of texts, such as [\"a=1\", \"b=2\"]")
+        }
+        (_, Some(_)) => Err("give one value, not a list"),
+        (_, None) => one(value)
+            .map(|text| Given::Texts(vec![text]))
+            .ok_or("give a text in quotes, such as \"100us\", or a number"),
+    }
+}
+
+/// A text or a number as it is typed.
+fn text(value: &Value<'_>) -> Option<String> {
+    let number = || value.as_integer().map(|it| it.to_string());
+    let fraction = || value.as_float().map(|it| it.to_string());
+    value.as_str().map(str::to_owned).or_else(number).or_else(fraction)
+}
+
+/// A file names no other file, and asks for no help.
+pub(super) const NOT_IN_FILES: [&str; 2] = ["config", "help"];

@@ -1,0 +1,75 @@
+//! `rxo doctor`: what this machine offers to a run, and what a run would break, before anything is changed.
+
+use anyhow::{Context, Result};
+use rxo_driver::custody::{self, Claim};
+use rxo_driver::{DeviceName, Origin};
+use serde::Serialize;
+
+use crate::exit::usage;
+use crate::findings::Findings;
+use crate::flags::DoctorFlags;
+use crate::output;
+
+/// Looks at the machine and at the nic, and prints what was found.
+///
+/// # Errors
+/// If there is no such nic, something would break a run, or was not looked at.
+pub(crate) fn command(flags: &DoctorFlags) -> Result<()> {
+    let nic = flags.nic.as_deref().map(nic).transpose()?;
+    let findings = nic.as_ref().map_or_else(|| Ok(Findings::of_machine(Some(LOOPBACK))), of_nic)?;
+    let nic = nic.map(|nic| nic.to_string());
+    if flags.json {
+        output::json_document(&Report {
+            kind: "doctor",
+            nic: nic.as_deref(),
+            findings: &findings,
+        })?;
+    } else {
+        output::text(&findings.text())?;
+    }
+    let run = nic.map_or("rxo run".to_owned(), |nic| format!("rxo run --nic {nic} --take-over"));
+    findings.verdict(&run)
+}
+
+/// `eth1`, or `packet:eth1` as `rxo run` has it.
+fn nic(text: &str) -> Result<DeviceName> {
+    let full = if text.contains(':') { text.to_owned() } else { format!("packet:{text}") };
+    let device: DeviceName = full.parse().context("--nic")?;
+    if device.kind().interface != Some(Origin::Existing) {
+        return Err(usage(format!(
+            "--nic {text}: only an interface that exists is looked at; give --nic packet:IFNAME"
+        )));
+    }
+    Ok(device)
+}
+
+fn of_nic(nic: &DeviceName) -> Result<Findings> {
+    if let Some(left) = custody::left(nic) {
+        // There is no nic of this name, and everything else about it will be known when it has its name.
+        let mut findings = Findings::of_machine(Some(LOOPBACK));
+        findings.push(left);
+        return Ok(findings);
+    }
+    let host = "tap:rxo0".parse().context("--host")?;
+    let (nic_flag, host_flag) = (("--nic", nic), ("--host", &host));
+    let claim = Claim {
+        nic: nic_flag,
+        host: host_flag,
+        takes_over: true,
+        isolates: true,
+        makes_host: true,
+    };
+    Findings::of_run(claim).with_context(|| format!("--nic {nic}"))
+}
+
+/// The report as JSON.
+#[derive(Serialize)]
+struct Report<'a> {
+    kind: &'static str,
+    /// Null without `--nic`.
+    nic: Option<&'a str>,
+    findings: &'a Findings,
+}
+
+/// Every network has it.
+const LOOPBACK: &str = "lo";

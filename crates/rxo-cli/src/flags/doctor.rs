@@ -1,0 +1,14 @@
+//! Flags of `rxo doctor`.
+
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub(crate) struct DoctorFlags {
+    /// Interface that a run would take over, such as eth1. Without it only the machine is looked at.
+    #[arg(long, value_name = "IF")]
+    pub(crate) nic: Option<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,64 @@
+//! `--dry-run`: the configuration in force, and everything that was found. Nothing is changed or locked.
+
+use anyhow::Result;
+use rxo_driver::Origin;
+use rxo_driver::custody::{self, Custody};
+use serde::Serialize;
+
+use super::configuration::Configuration;
+use super::plan::Plan;
+use super::survey::Survey;
+use crate::exit::usage;
+use crate::findings::Findings;
+use crate::{control, output};
+
+/// Examines everything, and prints it.
+///
+/// # Errors
+/// Those with which the run would fail at once.
+pub(super) fn run(mut plan: Plan) -> Result<()> {
+    left(&plan)?;
+    let survey = Survey::of(&plan)?;
+    plan.policy = survey.carried(&plan)?;
+    control::check(plan.control.as_deref())?;
+    let claim = plan.claim(survey);
+    let findings = Findings::of_run(claim)?;
+    let examined = Custody::examine(claim);
+    let configuration =
+        examined.as_ref().ok().map(|custody| Configuration::new(&plan, survey, Some(custody)));
+    show(configuration.as_ref(), &findings, plan.json)?;
+    examined?;
+    Ok(())
+}
+
+/// Refuses a nic that a killed run left under another name: nothing else about it is known.
+fn left(plan: &Plan) -> Result<()> {
+    let nic = &plan.nic;
+    let is_existing = nic.kind().interface == Some(Origin::Existing);
+    match custody::left(nic).filter(|_| is_existing) {
+        None => Ok(()),
+        Some(left) => Err(usage(format!("--nic {nic}: {left}"))),
+    }
+}
+
+/// Prints both. There is no configuration of a run that would be refused.
+fn show(configuration: Option<&Configuration>, findings: &Findings, json: bool) -> Result<()> {
+    if json {
+        let kind = configuration.is_none().then_some("refused");
+        return output::json_document(&Report { kind, configuration, findings });
+    }
+    let mut parts = Vec::from_iter(configuration.map(Configuration::text));
+    parts.push(findings.text());
+    output::text(&parts.join("\n\n"))
+}
+
+/// Both as JSON.
+#[derive(Serialize)]
+struct Report<'a> {
+    /// That of the configuration, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(flatten)]
+    configuration: Option<&'a Configuration>,
+    findings: &'a Findings,
+}

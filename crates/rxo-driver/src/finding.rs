@@ -1,0 +1,134 @@
+//! Findings: what was looked at before a run, what is there, and what to do about it.
+//!
+//! Every check makes them: of the machine, of an interface, and of what a run would change. A run refuses the first that
+//! would break something; `rxo doctor` and `--dry-run` show all.
+
+use std::fmt;
+use std::io;
+
+use crate::DeviceName;
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Its name. It stays the same from version to version, because scripts read it.
+    pub name: &'static str,
+    /// The device that it is about, such as `packet:eth1`; `None` for the machine.
+    pub device: Option<String>,
+    /// The consequence for a run.
+    pub state: State,
+    /// The value, or the fault.
+    pub found: String,
+    /// The remedy; empty if there is nothing to do.
+    pub remedy: String,
+}
+
+/// The consequence of a finding for a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// None: all is well.
+    Fine,
+    /// A run works, but slower, or something beside it does not.
+    Limited,
+    /// A run is refused, or cannot work.
+    Breaks,
+    /// Unknown: this process may not look.
+    NotRun,
+}
+
+impl State {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fine => "fine",
+            Self::Limited => "limited",
+            Self::Breaks => "breaks",
+            Self::NotRun => "not run",
+        }
+    }
+}
+
+impl Finding {
+    pub(crate) fn fine(name: &'static str, found: impl Into<String>) -> Self {
+        Self { name, device: None, state: State::Fine, found: found.into(), remedy: String::new() }
+    }
+
+    pub(crate) fn limited(
+        name: &'static str,
+        found: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            name,
+            device: None,
+            state: State::Limited,
+            found: found.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    pub(crate) fn breaks(
+        name: &'static str,
+        found: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            name,
+            device: None,
+            state: State::Breaks,
+            found: found.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    /// The finding, about `device`.
+    pub(crate) fn about(self, device: &DeviceName) -> Self {
+        Self { device: Some(device.to_string()), ..self }
+    }
+
+    /// A check that this process may not do without the privilege `needs`.
+    pub(crate) fn not_run(name: &'static str, needs: &str) -> Self {
+        let (found, remedy) = (format!("needs {needs}"), "run as root".to_owned());
+        Self { name, device: None, state: State::NotRun, found, remedy }
+    }
+
+    /// A check that failed with `error`: not run if the privilege `needs` is missing, otherwise what `failed` makes of the
+    /// error.
+    pub(crate) fn failed(
+        (name, needs): (&'static str, &str),
+        error: &io::Error,
+        failed: impl FnOnce(String) -> Self,
+    ) -> Self {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Self::not_run(name, needs),
+            _ => failed(error.to_string()),
+        }
+    }
+}
+
+/// The line for a user: the fault and the remedy.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { found, remedy, .. } = self;
+        if remedy.is_empty() { f.write_str(found) } else { write!(f, "{found}; {remedy}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_without_privilege_is_not_run_and_names_it() {
+        let of = |code| {
+            let error = io::Error::from_raw_os_error(code);
+            Finding::failed(("AF_XDP", "CAP_NET_RAW"), &error, |text| {
+                Finding::limited("AF_XDP", text, "")
+            })
+        };
+        assert_eq!(of(libc::EPERM), Finding::not_run("AF_XDP", "CAP_NET_RAW"));
+        assert_eq!(of(libc::EPERM).to_string(), "needs CAP_NET_RAW; run as root");
+        assert_eq!(of(libc::EAFNOSUPPORT).state, State::Limited);
+    }
+}

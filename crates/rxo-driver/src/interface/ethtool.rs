@@ -1,0 +1,146 @@
+//! An interface as `ethtool` shows it: its driver, speed, channels and flags.
+
+use super::Interface;
+
+/// A structure that begins with the number of its command, of the length that the kernel expects for it.
+pub(super) trait Command {}
+
+/// The kernel's `ethtool_value`.
+#[repr(C)]
+pub(super) struct Value {
+    pub(super) command: u32,
+    pub(super) data: u32,
+}
+
+/// The kernel's `ethtool_cmd`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Link {
+    command: u32,
+    supported: u32,
+    advertising: u32,
+    speed: u16,
+    duplex: u8,
+    port: u8,
+    phy_address: u8,
+    transceiver: u8,
+    autonegotiation: u8,
+    mdio: u8,
+    most_sent: u32,
+    most_received: u32,
+    speed_high: u16,
+    crossing: [u8; 2],
+    partner_advertising: u32,
+    reserved: [u32; 2],
+}
+
+/// The kernel's `ethtool_drvinfo`.
+#[repr(C)]
+struct Driver {
+    command: u32,
+    name: [u8; 32],
+    version: [u8; 32],
+    firmware: [u8; 32],
+    bus: [u8; 32],
+    rom_version: [u8; 32],
+    reserved: [u8; 12],
+    counts: [u32; 5],
+}
+
+/// The kernel's `ethtool_channels`.
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    command: u32,
+    most: [u32; 4],
+    receive: u32,
+    send: u32,
+    other: u32,
+    combined: u32,
+}
+
+impl Command for Value {}
+impl Command for Link {}
+impl Command for Driver {}
+impl Command for Channels {}
+
+impl Interface {
+    /// The name of its driver; `None` if it does not say.
+    #[must_use]
+    pub(crate) fn driver(&self) -> Option<String> {
+        let mut driver = Driver {
+            command: GET_DRIVER,
+            name: [0; 32],
+            version: [0; 32],
+            firmware: [0; 32],
+            bus: [0; 32],
+            rom_version: [0; 32],
+            reserved: [0; 12],
+            counts: [0; 5],
+        };
+        self.ethtool(&mut driver, "read the driver of").ok()?;
+        let name = driver.name.split(|byte| *byte == 0).next().unwrap_or_default();
+        Some(String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// Its speed, in Mbit/s; `None` if it does not say.
+    #[must_use]
+    pub(crate) fn speed_mbit(&self) -> Option<u32> {
+        let mut link = Link { command: GET_LINK, ..Link::default() };
+        self.ethtool(&mut link, "read the speed of").ok()?;
+        let speed = u32::from(link.speed_high) << 16 | u32::from(link.speed);
+        let is_known = speed != 0 && speed != u32::MAX && speed != u32::from(u16::MAX);
+        is_known.then_some(speed)
+    }
+
+    /// The number of queues that it uses: to receive, and to send. `None` if it does not say.
+    #[must_use]
+    pub(crate) fn channels(&self) -> Option<[u32; 2]> {
+        let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
+        self.ethtool(&mut channels, "read the channels of").ok()?;
+        let Channels { receive, send, combined, .. } = channels;
+        Some([receive + combined, send + combined])
+    }
+
+    /// Returns `true` if the device coalesces received packets by its own rules (LRO).
+    #[must_use]
+    pub(crate) fn has_lro(&self) -> bool {
+        let mut flags = Value { command: GET_FLAGS, data: 0 };
+        self.ethtool(&mut flags, "read the flags of").is_ok() && flags.data & LRO != 0
+    }
+
+    /// Shows the speed and the duplex of `like`. Does nothing where one of the two cannot.
+    pub(crate) fn show_speed_of(&self, like: &Self) {
+        let mut theirs = Link { command: GET_LINK, ..Link::default() };
+        let mut ours = theirs;
+        let read = |interface: &Self, link: &mut Link| {
+            interface.ethtool(link, "read the speed of").is_ok()
+        };
+        if read(like, &mut theirs) && read(self, &mut ours) {
+            ours.command = SET_LINK;
+            (ours.speed, ours.speed_high, ours.duplex) =
+                (theirs.speed, theirs.speed_high, theirs.duplex);
+            _ = self.ethtool(&mut ours, "set the speed of");
+        }
+    }
+}
+
+// linux/ethtool.h.
+const GET_LINK: u32 = 0x01;
+const SET_LINK: u32 = 0x02;
+const GET_DRIVER: u32 = 0x03;
+const GET_FLAGS: u32 = 0x25;
+const GET_CHANNELS: u32 = 0x3c;
+const LRO: u32 = 1 << 15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_have_the_lengths_that_the_kernel_expects() {
+        let bytes =
+            [size_of::<Value>(), size_of::<Link>(), size_of::<Driver>(), size_of::<Channels>()];
+        assert_eq!(bytes, [8, 44, 196, 36]);
+    }
+}
