@@ -59,7 +59,9 @@ unsafe fn take_descriptors(message: &libc::msghdr) -> Vec<OwnedFd> {
         if (one.cmsg_level, one.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
             // SAFETY: takes a number only.
             let before = unsafe { libc::CMSG_LEN(0) } as usize;
-            let count = one.cmsg_len.saturating_sub(before) / size_of::<RawFd>();
+            // Its type depends on the C library.
+            let length = one.cmsg_len as usize;
+            let count = length.saturating_sub(before) / size_of::<RawFd>();
             // SAFETY: the data of the header begins there.
             let data = unsafe { libc::CMSG_DATA(header) };
             for n in 0..count {

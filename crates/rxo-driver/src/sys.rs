@@ -135,7 +135,7 @@ fn unix_address(path: &Path) -> io::Result<libc::sockaddr_un> {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     for (to, from) in address.sun_path.iter_mut().zip(bytes) {
-        *to = from.cast_signed();
+        *to = *from as _;
     }
     Ok(address)
 }
@@ -216,8 +216,31 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, target: &mut [u8]) -> io::Result<usize
 pub(crate) fn unsent_bytes(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: c_int = 0;
     // SAFETY: the argument of this request is an `int`.
-    unsafe { ioctl(fd, libc::TIOCOUTQ, &mut bytes)? };
+    unsafe { ioctl(fd, libc::TIOCOUTQ as _, &mut bytes)? };
     Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
+/// Sends messages by one call, without waiting. Returns how many the kernel took. The C library is bypassed, because
+/// musl makes a call for each message.
+///
+/// # Safety
+/// Every header must point to memory that is live and of the lengths that it states.
+///
+/// # Errors
+/// If the kernel refuses the first.
+pub(crate) unsafe fn send_messages(
+    socket: BorrowedFd<'_>,
+    headers: &mut [libc::mmsghdr],
+    flags: c_int,
+) -> io::Result<usize> {
+    let flags = flags | libc::MSG_DONTWAIT;
+    // SAFETY: the headers are live, and the caller promises what they point to. The kernel's layout is that of the C
+    // library, whose padding callers leave zero.
+    let sent = unsafe {
+        let (fd, count) = (socket.as_raw_fd(), headers.len());
+        libc::syscall(libc::SYS_sendmmsg, fd, headers.as_mut_ptr(), count, flags)
+    };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
 /// An ioctl whose argument the kernel reads or writes in place.

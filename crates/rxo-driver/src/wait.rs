@@ -158,7 +158,7 @@ impl Interest {
 
 fn to_timespec(time: Duration) -> timespec {
     timespec {
-        tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX) as _,
         tv_nsec: time.subsec_nanos() as _,
     }
 }

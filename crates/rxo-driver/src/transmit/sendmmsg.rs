@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "sendmmsg takes pointers")]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr;
 
 use libc::mmsghdr;
@@ -31,18 +31,13 @@ impl SendMmsg {
 
     /// Sends the packets from index `from` on. Returns how many were sent.
     fn send(&mut self, batch: &Sealed<'_, '_>, from: usize) -> io::Result<usize> {
-        let count = batch.list().len() - from;
         self.headers.clear();
         self.headers.extend((from..batch.list().len()).map(|n| header(batch, n)));
         // SAFETY: every header points to pieces that are live while the batch is, and which the
         // kernel only reads.
-        let result = unsafe {
-            let fd = self.socket.as_raw_fd();
-            libc::sendmmsg(fd, self.headers.as_mut_ptr(), count as _, libc::MSG_DONTWAIT)
-        };
+        let sent = unsafe { sys::send_messages(self.socket.as_fd(), &mut self.headers, 0) };
         // The kernel reports an error only for the first packet of a call: a later one ends the
         // call early, and the next call begins with it and gets the error.
-        let sent = usize::try_from(result).map_err(|_| io::Error::last_os_error());
         self.headers.clear();
         sent
     }

@@ -11,7 +11,7 @@ use libc::{c_int, iovec, mmsghdr, sockaddr_in, sockaddr_in6, sockaddr_storage};
 
 use super::outbox::Message;
 use super::source::MESSAGE_BYTES;
-use crate::sys::{Plain, set_option};
+use crate::sys::{self, Plain, set_option};
 
 /// The most messages of one call.
 pub(super) const MOST_MESSAGES: usize = 32;
@@ -146,15 +146,7 @@ pub(super) fn send(
         }
     }
     // SAFETY: each header points to live memory of the length that it states, which the kernel only reads.
-    let result = unsafe {
-        libc::sendmmsg(
-            socket.as_raw_fd(),
-            headers.as_mut_ptr(),
-            count as _,
-            (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _,
-        )
-    };
-    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+    unsafe { sys::send_messages(socket, &mut headers[..count], libc::MSG_NOSIGNAL) }
 }
 
 /// Writes the control message that makes a train. Returns the length in bytes.

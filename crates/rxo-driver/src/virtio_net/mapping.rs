@@ -60,7 +60,7 @@ fn is_on_hugetlbfs(file: &File) -> bool {
     // SAFETY: the descriptor is open, and the structure is the kernel's.
     let done = check(unsafe { libc::fstatfs(file.as_raw_fd(), system.as_mut_ptr()) });
     // SAFETY: zeros are a value of the structure, and the kernel filled it.
-    done.is_ok() && unsafe { system.assume_init() }.f_type == libc::HUGETLBFS_MAGIC
+    done.is_ok() && unsafe { system.assume_init() }.f_type == libc::HUGETLBFS_MAGIC as _
 }
 
 /// A file of `bytes` zeros in memory, which never changes its length.

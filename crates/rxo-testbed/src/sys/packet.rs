@@ -86,7 +86,7 @@ fn wait_for(events: libc::c_short, socket: &impl AsRawFd, time: Duration) -> io:
     }
     let mut polled = libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
     let time = libc::timespec {
-        tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX) as _,
         tv_nsec: time.subsec_nanos().into(),
     };
     // SAFETY: the kernel reads and writes one pollfd and reads one timespec; both live through
