@@ -12,7 +12,9 @@
 
 mod callgrind;
 mod card;
+mod downloads;
 mod figure;
+mod files;
 mod flags;
 mod folder;
 mod gallatin;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rxo_host::{Readiness, SharedBytes, TcpListener, TcpStream};
 
-use super::files::{self, PAGE_BYTES};
+use crate::files::{self, PAGE_BYTES};
 
 pub(super) struct App {
     listener: TcpListener,

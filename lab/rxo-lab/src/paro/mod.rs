@@ -12,7 +12,6 @@ mod category;
 mod clients;
 mod count;
 mod figures;
-mod files;
 mod findings;
 mod live;
 mod paper;

@@ -4,8 +4,8 @@ use anyhow::{Context, Result, bail, ensure};
 use rxo::wire::tcp::Timestamp;
 use rxo::wire::{SeqNumber, TcpFlags};
 
-use super::super::files;
 use super::ENDS;
+use crate::files;
 use crate::modelled::Said;
 
 /// A segment of the server, or several in one frame.

@@ -3,8 +3,6 @@
 //! One server is measured in all its ways: its control socket changes the way between two windows, while the clients
 //! go on. So ways are compared within a second or two, with the same connections.
 
-mod clients;
-
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,12 +16,12 @@ use rxo_testbed::{CpuMeter, Lab, LabOptions};
 use serde::Serialize;
 use serde_json::Value;
 
-use self::clients::{Clients, Progress};
 use super::case::Way;
-use super::files;
 use super::paper::PROFILED_BYTES;
 use super::plan::Plan;
 use crate::card;
+use crate::downloads::{Clients, Load, Progress};
+use crate::files;
 use crate::folder::Folder;
 use crate::process::{self, Process};
 
@@ -81,7 +79,12 @@ impl Live {
         let meter = CpuMeter::new().process("the server", server.id());
         let session = Session::open(&control)?;
         let address = (lab.host_address(), PORT).into();
-        let load = (plan.live.clients, plan.live.files, plan.cores.sender);
+        let load = Load {
+            clients: plan.live.clients,
+            files: plan.live.files,
+            file_bytes: PROFILED_BYTES,
+            core: plan.cores.sender,
+        };
         let clients = Clients::start(lab.peer(), address, load)?;
         let window = Duration::from_millis(plan.live.window_ms);
         let live =

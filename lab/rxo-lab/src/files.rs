@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 ///
 /// # Errors
 /// If one cannot be written.
-pub(super) fn make(folder: &Path, count: u32, bytes: u64) -> Result<()> {
+pub(crate) fn make(folder: &Path, count: u32, bytes: u64) -> Result<()> {
     (0..count).try_for_each(|number| {
         let path = folder.join(number.to_string());
         write(&path, number, bytes).with_context(|| format!("cannot write {}", path.display()))
@@ -30,7 +30,7 @@ fn write(path: &Path, number: u32, bytes: u64) -> std::io::Result<()> {
 }
 
 /// All pages, in memory.
-pub(super) fn pages() -> Vec<Vec<u8>> {
+pub(crate) fn pages() -> Vec<Vec<u8>> {
     let page = |number| {
         let mut page = vec![0; PAGE_BYTES as usize];
         page[..8].copy_from_slice(&mark(number));
@@ -40,7 +40,7 @@ pub(super) fn pages() -> Vec<Vec<u8>> {
 }
 
 /// Which page the page `page` of the file `file` is.
-pub(super) const fn page_number(file: u32, page: u32) -> usize {
+pub(crate) const fn page_number(file: u32, page: u32) -> usize {
     (file as usize * 31 + page as usize) % PAGES
 }
 
@@ -50,7 +50,7 @@ const fn mark(number: usize) -> [u8; 8] {
 }
 
 /// Whether `bytes` can be those of the file `number` from the byte `at` on. Compares the marks that lie in them whole.
-pub(super) fn are_right(number: u32, at: u64, bytes: &[u8]) -> bool {
+pub(crate) fn are_right(number: u32, at: u64, bytes: &[u8]) -> bool {
     let first = at.next_multiple_of(PAGE_BYTES);
     (first..at + bytes.len() as u64).step_by(PAGE_BYTES as usize).all(|page_at| {
         let from = (page_at - at) as usize;
@@ -60,7 +60,7 @@ pub(super) fn are_right(number: u32, at: u64, bytes: &[u8]) -> bool {
 }
 
 /// As `rxo serve` has them.
-pub(super) const PAGE_BYTES: u64 = 64 << 10;
+pub(crate) const PAGE_BYTES: u64 = 64 << 10;
 /// A prime number, so that few files are alike.
 const PAGES: usize = 251;
 

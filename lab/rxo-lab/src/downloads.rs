@@ -10,20 +10,33 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rxo_testbed::Namespace;
 
-use super::super::files;
-use super::super::paper::PROFILED_BYTES;
+use crate::files;
+
+/// How many clients take what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    pub(crate) clients: usize,
+    /// The number of files, which are named by their numbers.
+    pub(crate) files: u32,
+    /// The size of each.
+    pub(crate) file_bytes: u64,
+    /// Where the clients run; `None` lets the scheduler choose.
+    pub(crate) core: Option<usize>,
+}
 
 /// How far all clients are.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// Bytes of files.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
+    /// Files that were taken whole.
+    pub(crate) files: u64,
     /// Clients that have got something.
-    pub(super) served: u64,
+    pub(crate) served: u64,
 }
 
 /// The clients, a thread each. Dropping them ends them.
-pub(super) struct Clients {
+pub(crate) struct Clients {
     shared: Arc<Shared>,
     /// The thread that waits for all of them.
     threads: Option<JoinHandle<rxo_testbed::Result<()>>>,
@@ -32,6 +45,7 @@ pub(super) struct Clients {
 #[derive(Debug, Default)]
 struct Shared {
     bytes: AtomicU64,
+    files: AtomicU64,
     served: AtomicU64,
     stop: AtomicBool,
     /// What the first that failed says.
@@ -39,24 +53,20 @@ struct Shared {
 }
 
 impl Clients {
-    /// Starts so many clients of so many files in `from`, on one core.
-    pub(super) fn start(
-        from: &Namespace,
-        server: SocketAddr,
-        (clients, files, core): (usize, u32, Option<usize>),
-    ) -> Result<Self> {
+    /// Starts clients of `server` in `from`.
+    pub(crate) fn start(from: &Namespace, server: SocketAddr, load: Load) -> Result<Self> {
         let shared = Arc::new(Shared::default());
         let seen = Arc::clone(&shared);
         let threads = from.spawn("rxo-clients", move || {
-            if let Some(Err(why)) = core.map(rxo_testbed::pin_to_core) {
+            if let Some(Err(why)) = load.core.map(rxo_testbed::pin_to_core) {
                 seen.fail(&why.into());
             }
             // They have the namespace and the core of this thread.
             thread::scope(|scope| {
-                for number in 0..clients as u64 {
+                for number in 0..load.clients as u64 {
                     let seen = &seen;
                     let work = move || {
-                        let outcome = take_files(number, server, files, seen);
+                        let outcome = take_files(number, server, load, seen);
                         outcome.unwrap_or_else(|why| seen.fail(&why));
                     };
                     let started = thread::Builder::new().stack_size(STACK_BYTES);
@@ -73,19 +83,20 @@ impl Clients {
     ///
     /// # Errors
     /// If one has failed.
-    pub(super) fn progress(&self) -> Result<Progress> {
+    pub(crate) fn progress(&self) -> Result<Progress> {
         self.shared.check()?;
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Ok(Progress { bytes: of(&self.shared.bytes), served: of(&self.shared.served) })
+        let Shared { bytes, files, served, .. } = &*self.shared;
+        Ok(Progress { bytes: of(bytes), files: of(files), served: of(served) })
     }
 
-    /// Ends them.
+    /// Ends them. Returns how far they came.
     ///
     /// # Errors
     /// If one has failed.
-    pub(super) fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(mut self) -> Result<Progress> {
         self.end();
-        self.shared.check()
+        self.progress()
     }
 
     fn end(&mut self) {
@@ -117,7 +128,7 @@ impl Shared {
     }
 }
 
-fn take_files(number: u64, server: SocketAddr, files: u32, shared: &Shared) -> Result<()> {
+fn take_files(number: u64, server: SocketAddr, load: Load, shared: &Shared) -> Result<()> {
     let mut stream = TcpStream::connect_timeout(&server, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let (mut random, mut buffer) = (number + 1, vec![0; READ_BYTES]);
@@ -125,11 +136,12 @@ fn take_files(number: u64, server: SocketAddr, files: u32, shared: &Shared) -> R
         // A congruential generator: another order of files for each client.
         random =
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let file = ((random >> 33) % u64::from(files)) as u32;
+        let file = ((random >> 33) % u64::from(load.files)) as u32;
         write!(stream, "GET /{file} HTTP/1.1\r\nHost: server\r\n\r\n")?;
-        if !take_file(&mut stream, file, &mut buffer, shared)? {
+        if !take_file(&mut stream, (file, load.file_bytes), &mut buffer, shared)? {
             break;
         }
+        shared.files.fetch_add(1, Ordering::Relaxed);
         shared.served.fetch_add(u64::from(request == 0), Ordering::Relaxed);
     }
     Ok(())
@@ -138,12 +150,12 @@ fn take_files(number: u64, server: SocketAddr, files: u32, shared: &Shared) -> R
 /// Takes one file. Returns whether it was taken whole; it is not if all is to end.
 fn take_file(
     stream: &mut TcpStream,
-    file: u32,
+    (file, file_bytes): (u32, u64),
     buffer: &mut [u8],
     shared: &Shared,
 ) -> Result<bool> {
     let (mut head, mut at) = (Vec::new(), 0);
-    while at < PROFILED_BYTES {
+    while at < file_bytes {
         let count = stream.read(buffer).context("no answer")?;
         ensure!(count > 0, "the server ended the connection");
         if shared.is_over() {
@@ -164,7 +176,7 @@ fn take_file(
         at += bytes.len() as u64;
         shared.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     }
-    ensure!(at == PROFILED_BYTES, "file {file} is too long");
+    ensure!(at == file_bytes, "file {file} is too long");
     Ok(true)
 }
 
