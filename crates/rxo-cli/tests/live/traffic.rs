@@ -4,7 +4,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer, datagram};
 use rxo_testbed::{Lab, LabOptions, Namespace};
 use serde_json::Value;
 
@@ -40,14 +40,6 @@ pub(crate) fn transfer(
     let report = BulkTransfer::start(from, to, address, &config).unwrap().wait().unwrap();
     assert!(report.is_intact(), "{report:?}");
     assert_eq!(report.received_bytes, bytes * connections as u64);
-}
-
-/// The payload of datagram `number`: as long as all, but every twentieth.
-fn datagram(number: u32) -> Vec<u8> {
-    let bytes = if number % 20 == 19 { 500 } else { 1_200 };
-    (0..bytes / 4)
-        .flat_map(|word: u32| (number ^ word.wrapping_mul(0x9e37_79b1)).to_be_bytes())
-        .collect()
 }
 
 /// Datagrams in each direction, as many at once as are acknowledged by an empty one: the receiver keeps up.

@@ -5,11 +5,13 @@
 //!   [`WindowPoint`]s record how its window grew.
 //! * [`Outgoing`] and [`exchange`]: Linux peers for a host that is not Linux.
 //! * [`ping_pong()`]: one byte there and back, one exchange at a time.
+//! * [`DatagramFlow`]: numbered datagrams at a rate. Every byte is checked, and what is missing is counted.
 //! * [`Pattern`]: the contents of bulk connections.
 
 mod bulk;
 mod connect;
 mod counting_sender;
+mod datagrams;
 mod outgoing;
 mod pattern;
 mod ping_pong;
@@ -21,6 +23,7 @@ mod window_point;
 
 pub use bulk::{BulkConfig, BulkTransfer};
 pub use counting_sender::{CountingConfig, CountingReport, CountingTransfer, ModelCounters};
+pub use datagrams::{DatagramFlow, DatagramReport, datagram};
 pub use outgoing::{Outgoing, OutgoingReport, exchange};
 pub use pattern::{Mismatch, Pattern};
 pub use ping_pong::{PingPongConfig, PingPongReport, ping_pong};
