@@ -42,7 +42,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use rxo_console::{numbers, output, paths, table};
 
 use crate::config::Source;
@@ -77,6 +77,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Ctl(flags) => ctl::command(flags),
         Command::Policies(flags) => policies::command(flags),
     })
+}
+
+/// The definition of all commands and flags, from which completions and manual pages are made.
+#[must_use]
+pub fn definition() -> clap::Command {
+    Cli::command()
 }
 
 /// Runs an experiment, which looks at the flag that a signal sets.
