@@ -71,6 +71,20 @@ pub(crate) const NGINX: Package = Package {
 /// The client of both.
 pub(crate) const WRK: Package = Package::program("wrk", "wrk", "asks both file servers");
 
+/// Packs for Debian, and installs in a folder.
+pub(crate) const DPKG: Package = Package::program("dpkg", "dpkg-deb", "packs for Debian");
+
+/// Judges packages of Debian.
+pub(crate) const LINTIAN: Package =
+    Package::program("lintian", "lintian", "judges packages of Debian");
+
+/// Shows manual pages.
+pub(crate) const MAN: Package = Package::program("man-db", "man", "shows manual pages");
+
+/// Shells whose completions are made.
+pub(crate) const ZSH: Package = Package::program("zsh", "zsh", "reads its completions");
+pub(crate) const FISH: Package = Package::program("fish", "fish", "reads its completions");
+
 /// Sets up networks as the README does.
 pub(crate) const IPROUTE: Package =
     Package::program("iproute2", "ip", "runs the README's commands");

@@ -9,6 +9,7 @@ mod apt;
 mod bench;
 mod capi;
 mod deny;
+mod dist;
 mod door;
 mod files;
 mod layers;
@@ -44,6 +45,7 @@ usage: cargo xtask <command>
   package                         packs the library crates, and builds each from its package alone
   api                             keeps the public interfaces of the library crates anew, in docs/api
   bench tunnel [--json]           WireGuard tunnels: rxo's example beside those of others, which it installs
+  dist [--architecture NAME]      what users get: a static program, a Debian package, an archive, a list of parts
   capi --prefix DIR               builds librxo and installs it for programs in C
   quotes                          writes the code that README.md quotes anew from its files
   semver --since REV              what breaks programs written for that revision's libraries (cargo-semver-checks)
@@ -74,6 +76,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "capi" => capi::run(rest)?,
         "rfc" => rfc::run(rest)?,
         "deny" => deny::run()?,
+        "dist" => dist::run(rest)?,
         "door" => door::run(rest)?,
         "semver" => semver::run(rest)?,
         "quotes" => quotes::write()?,

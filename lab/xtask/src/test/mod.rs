@@ -7,6 +7,7 @@
 
 mod c;
 mod clusters;
+mod dist;
 mod dpdk;
 mod fuzz;
 mod live;

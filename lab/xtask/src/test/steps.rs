@@ -9,7 +9,7 @@ use super::options::Options;
 use super::report::Report;
 use super::tally::Tally;
 use super::tools::needs_tool;
-use super::{c, clusters, dpdk, fuzz, live, no_std, python, tools};
+use super::{c, clusters, dist, dpdk, fuzz, live, no_std, python, tools};
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
 use crate::{api, apt, deny, layers, package, quotes, rfc};
@@ -96,6 +96,12 @@ pub(super) const STEPS: &[Step] = &[
         "bench-once",
         "every benchmark once, as released; counts of instructions",
         bench_once,
+    ),
+    step(
+        When::All,
+        "dist",
+        "what users get: made twice, the same; installed, run, upgraded and removed in a clean root",
+        dist::run,
     ),
     step(When::All, "clusters", "the Python package on Ray, Dask and Spark", clusters::run),
 ];

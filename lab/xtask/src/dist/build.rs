@@ -1,0 +1,89 @@
+//! The program and its pages, built so that nothing of this machine is in them.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use super::{Architecture, Place, has_target};
+use crate::sh::Program;
+
+/// What was built for an architecture.
+pub(super) struct Built {
+    /// The program.
+    pub(super) program: PathBuf,
+    /// The folder of the completions and of the manual pages.
+    pub(super) pages: PathBuf,
+}
+
+impl Built {
+    /// Builds the program, and the pages by a program for this machine.
+    pub(super) fn build(place: &Place, architecture: &'static Architecture) -> Result<Self> {
+        let here = Architecture::here()?;
+        // One build where it can be: the pages need nearly all that the program does.
+        let (with_pages, alone) = ("-p rxo-cli -p rxo-pages", "-p rxo-cli");
+        compile(place, architecture, if architecture == here { with_pages } else { alone })?;
+        if architecture != here {
+            compile(place, here, with_pages)?;
+        }
+        let this = Self::of(place, architecture);
+        let pages = &this.pages;
+        if pages.exists() {
+            fs::remove_dir_all(pages).with_context(|| format!("{}", pages.display()))?;
+        }
+        let generator = built(place, here, "rxo-pages").to_string_lossy().into_owned();
+        Program::new(&place.root, &generator, [pages]).run_aside()?;
+        Ok(this)
+    }
+
+    /// Where it is after a build.
+    pub(super) fn of(place: &Place, architecture: &Architecture) -> Self {
+        let pages = place.target.join("dist-pages");
+        Self { program: built(place, architecture, "rxo"), pages }
+    }
+}
+
+/// The profile of Cargo.toml, and the folder of what is built with it.
+const PROFILE: &str = "packed";
+
+fn built(place: &Place, architecture: &Architecture, name: &str) -> PathBuf {
+    place.target.join(architecture.triple()).join(PROFILE).join(name)
+}
+
+fn compile(place: &Place, architecture: &Architecture, what: &str) -> Result<()> {
+    let triple = architecture.triple();
+    if !has_target(&place.root, architecture)? {
+        bail!("the target {triple} is not installed: run `rustup target add {triple}`");
+    }
+    let arguments = format!("build --locked --quiet --profile {PROFILE} --target {triple} {what}");
+    Program::cargo(&place.root, &arguments)
+        .env("CARGO_TARGET_DIR", &place.target.to_string_lossy())
+        .env("CARGO_HOME", &place.cargo_home.to_string_lossy())
+        .env("CARGO_ENCODED_RUSTFLAGS", &flags(place)?.join("\u{1f}"))
+        .env("SOURCE_DATE_EPOCH", &place.epoch_s.to_string())
+        .run_aside()
+}
+
+/// Replaces the paths of this machine, and links with what comes with the compiler, whatever the machine has.
+fn flags(place: &Place) -> Result<Vec<String>> {
+    let mut flags: Vec<String> =
+        ["-Clinker=rust-lld", "-Clinker-flavor=ld.lld"].map(str::to_owned).into();
+    // Of several that fit, the last counts.
+    let mut replace = |from: PathBuf, to: &str| {
+        flags.push(format!("--remap-path-prefix={}={to}", from.display()));
+    };
+    replace(place.root.clone(), "/rxo");
+    replace(place.target.clone(), "/target");
+    let registries = place.cargo_home.join("registry/src");
+    let entries = fs::read_dir(&registries).with_context(|| format!("{}", registries.display()))?;
+    for registry in entries {
+        replace(registry?.path(), "/registry");
+    }
+    Ok(flags)
+}
+
+/// Where cargo keeps what it downloads, if nobody says otherwise.
+pub(crate) fn cargo_home() -> PathBuf {
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo");
+    std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
+}

@@ -1,0 +1,306 @@
+//! `cargo xtask dist`: what is given to users: a static program, a Debian package, an archive, a list of its parts.
+//!
+//! The same sources give the same bytes, in whatever folder and on whatever day they are built: paths are replaced, times
+//! are those of the last commit, lists are sorted. Everything is made below `target/dist`. From the first step on:
+//!
+//! * `build`: the program for an architecture, and its completions and manual pages, which `rxo-pages` makes of the flags.
+//! * `parts`: the crates in the program, as cargo tells them; `sbom` and `notices` are made of them.
+//! * `files`: the files of the package and of the archive, with their places.
+//! * `debian` and `archive`: packing them.
+
+mod archive;
+mod build;
+mod debian;
+mod files;
+mod notices;
+mod parts;
+mod sbom;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use self::build::Built;
+pub(crate) use self::build::cargo_home;
+use self::debian::Scripts;
+pub(crate) use self::debian::{Package, SETTINGS};
+use crate::sh::{self, Program};
+use crate::workspace::Workspace;
+use crate::{UsageError, apt};
+
+/// A processor that programs are built for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Architecture {
+    /// Its name in the names of files, and in Rust.
+    pub(crate) name: &'static str,
+    /// Its name in Debian.
+    pub(crate) debian: &'static str,
+}
+
+/// Every architecture that can be chosen.
+pub(crate) const ARCHITECTURES: &[Architecture] = &[
+    Architecture { name: "x86_64", debian: "amd64" },
+    Architecture { name: "aarch64", debian: "arm64" },
+];
+
+/// The size that the program must stay below.
+const MOST_BYTES: u64 = 12_000_000;
+
+/// Where and of what everything is made.
+#[derive(Clone)]
+pub(crate) struct Place {
+    /// The sources.
+    pub(crate) root: PathBuf,
+    /// Where cargo builds.
+    pub(crate) target: PathBuf,
+    /// Where the results are.
+    pub(crate) folder: PathBuf,
+    /// Where cargo keeps what it downloads.
+    pub(crate) cargo_home: PathBuf,
+    /// The time of everything, in seconds since 1970.
+    pub(crate) epoch_s: u64,
+    pub(crate) version: String,
+}
+
+impl Architecture {
+    /// That of this machine.
+    pub(crate) fn here() -> Result<&'static Self> {
+        Self::named(std::env::consts::ARCH)
+    }
+
+    fn named(name: &str) -> Result<&'static Self> {
+        let found = ARCHITECTURES.iter().find(|one| one.name == name);
+        found.with_context(|| {
+            let names: Vec<&str> = ARCHITECTURES.iter().map(|one| one.name).collect();
+            format!("dist: no architecture {name:?}; there are: {}", names.join(", "))
+        })
+    }
+
+    /// The compiler's name of it, with a C library that is linked into the program.
+    pub(crate) fn triple(&self) -> String {
+        format!("{}-unknown-linux-musl", self.name)
+    }
+}
+
+impl Place {
+    /// The workspace. The time is that of `SOURCE_DATE_EPOCH`, or of the last commit.
+    ///
+    /// # Errors
+    /// If there is neither.
+    pub(crate) fn of(workspace: &Workspace) -> Result<Self> {
+        let Workspace { root, target, .. } = workspace;
+        let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
+            Ok(text) => text,
+            Err(_) => Program::new(root, "git", ["log", "-1", "--format=%ct"]).output()?,
+        };
+        let epoch_s = epoch.trim().parse().with_context(|| {
+            format!("SOURCE_DATE_EPOCH={:?}: give seconds since 1970", epoch.trim())
+        })?;
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let (root, target) = (root.clone(), target.clone());
+        let (folder, cargo_home) = (target.join("dist"), cargo_home());
+        Ok(Self { root, target, folder, cargo_home, epoch_s, version })
+    }
+
+    /// The time in a form of the program `date`.
+    fn date(&self, form: &str) -> Result<String> {
+        let at = format!("@{}", self.epoch_s);
+        let date = Program::new(&self.root, "date", ["-u", "-d", &at, form]).env("LC_ALL", "C");
+        Ok(date.output()?.trim().to_owned())
+    }
+
+    /// A program whose results have the time of this place.
+    fn program<'a>(
+        &self,
+        folder: &Path,
+        program: &str,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Program {
+        Program::new(folder, program, arguments)
+            .env("SOURCE_DATE_EPOCH", &self.epoch_s.to_string())
+            .env("LC_ALL", "C")
+    }
+}
+
+/// Makes everything for the chosen architectures, and prints the table of the results.
+///
+/// # Errors
+/// Something else was typed, a package or target is missing, or a build fails.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let chosen = chosen(arguments)?;
+    let place = Place::of(&Workspace::load()?)?;
+    let made = make(&place, &chosen)?;
+    print!("{}", table(&made));
+    Ok(())
+}
+
+fn chosen(arguments: &[String]) -> Result<Vec<&'static Architecture>> {
+    let mut chosen = Vec::new();
+    let mut arguments = arguments.iter().map(String::as_str);
+    while let Some(argument) = arguments.next() {
+        let name = match argument.split_once('=') {
+            Some(("--architecture", name)) => Some(name),
+            None if argument == "--architecture" => arguments.next(),
+            _ => bail!(UsageError(format!("dist {argument}: no option but --architecture NAME"))),
+        };
+        let name = name.unwrap_or_default();
+        chosen.push(Architecture::named(name).map_err(|error| UsageError(format!("{error}")))?);
+    }
+    if chosen.is_empty() {
+        chosen.push(Architecture::here()?);
+    }
+    Ok(chosen)
+}
+
+/// A file that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    pub(crate) name: String,
+    pub(crate) bytes: u64,
+    pub(crate) sha256: String,
+}
+
+/// Makes everything anew, and returns the files in the folder of `place`.
+///
+/// # Errors
+/// A package or target is missing, a build fails, or a program is too large.
+pub(crate) fn make(place: &Place, architectures: &[&'static Architecture]) -> Result<Vec<Made>> {
+    apt::ensure(&[apt::DPKG])?;
+    let folder = &place.folder;
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("{}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("{}", folder.display()))?;
+    for architecture in architectures {
+        make_one(place, architecture)?;
+    }
+    sums(folder)
+}
+
+fn make_one(place: &Place, architecture: &'static Architecture) -> Result<()> {
+    let built = Built::build(place, architecture)?;
+    let bytes = fs::metadata(&built.program)?.len();
+    let name = architecture.name;
+    ensure!(bytes < MOST_BYTES, "rxo for {name} has {bytes} bytes, and may have {MOST_BYTES}");
+    let parts = parts::list(place, architecture)?;
+    let sha256 = sha256(&place.root, &built.program)?;
+    let stem = format!("rxo-{}-{name}-linux", place.version);
+    let sbom = sbom::document(place, &parts, &sha256)?;
+    fs::write(place.folder.join(format!("{stem}.cdx.json")), sbom)?;
+    let notices = notices::text(&parts)?;
+    archive::pack(place, &stem, &files::of_archive(place, &built, &notices)?)?;
+    package_of(place, architecture, &built, &notices)?.pack(place, &place.folder)?;
+    Ok(())
+}
+
+fn package_of(
+    place: &Place,
+    architecture: &'static Architecture,
+    built: &Built,
+    notices: &str,
+) -> Result<Package> {
+    Ok(Package {
+        files: files::of_package(place, built, notices)?,
+        version: format!("{}-1", place.version),
+        architecture: architecture.debian,
+        scripts: Scripts::read(place)?,
+    })
+}
+
+/// The Debian package that [`make`] packed for `architecture`.
+///
+/// # Errors
+/// If one of its files cannot be read.
+pub(crate) fn package(place: &Place, architecture: &'static Architecture) -> Result<Package> {
+    let notices = notices::text(&parts::list(place, architecture)?)?;
+    package_of(place, architecture, &Built::of(place, architecture), &notices)
+}
+
+/// The program that [`make`] packed for `architecture`.
+pub(crate) fn program(place: &Place, architecture: &'static Architecture) -> PathBuf {
+    Built::of(place, architecture).program
+}
+
+/// The SHA-256 of a file, as hexadecimal digits.
+fn sha256(root: &Path, file: &Path) -> Result<String> {
+    let said = Program::new(root, "sha256sum", [file]).output()?;
+    Ok(said.split_whitespace().next().context("sha256sum says nothing")?.to_owned())
+}
+
+/// Writes SHA256SUMS of the files in `folder`. Returns them.
+fn sums(folder: &Path) -> Result<Vec<Made>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    let mut made = Vec::new();
+    for name in names {
+        let path = folder.join(&name);
+        made.push(Made { sha256: sha256(folder, &path)?, bytes: fs::metadata(&path)?.len(), name });
+    }
+    let lines: String = made.iter().map(|one| format!("{}  {}\n", one.sha256, one.name)).collect();
+    fs::write(folder.join("SHA256SUMS"), lines)?;
+    Ok(made)
+}
+
+fn table(made: &[Made]) -> String {
+    let row = |one: &Made| format!("{:<40}{:>12}  {}\n", one.name, one.bytes, one.sha256);
+    let rows: String = made.iter().map(row).collect();
+    format!("{:<40}{:>12}  sha256\n{rows}", "target/dist", "bytes")
+}
+
+/// True when the compiler can build for `architecture`; asks rustup for what it lacks.
+pub(crate) fn has_target(root: &Path, architecture: &Architecture) -> Result<bool> {
+    let triple = architecture.triple();
+    let sysroot = Program::new(root, "rustc", ["--print", "sysroot"]).output()?;
+    let library = PathBuf::from(sysroot.trim()).join(format!("lib/rustlib/{triple}/lib"));
+    if !library.is_dir() && sh::has_program("rustup") {
+        let add = Program::new(root, "rustup", ["target", "add", &triple]);
+        // Without a network it cannot be had, which is what the caller is told.
+        if let Err(error) = add.run_aside() {
+            eprintln!("{error:#}");
+        }
+    }
+    Ok(library.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(line: &str) -> Result<Vec<&'static str>> {
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Ok(chosen(&arguments)?.iter().map(|one| one.name).collect())
+    }
+
+    #[test]
+    fn architectures_are_chosen_by_name() {
+        assert_eq!(names("").unwrap(), [std::env::consts::ARCH]);
+        let both = "--architecture x86_64 --architecture=aarch64";
+        assert_eq!(names(both).unwrap(), ["x86_64", "aarch64"]);
+        for wrong in ["--architecture", "--architecture=vax", "--fast"] {
+            assert!(names(wrong).unwrap_err().is::<UsageError>(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sums_are_those_of_the_files_without_folders() {
+        let folder = std::env::temp_dir().join(format!("rxo-sums-{}", std::process::id()));
+        fs::create_dir_all(folder.join("below")).unwrap();
+        fs::write(folder.join("b"), "").unwrap();
+        fs::write(folder.join("a"), "abc").unwrap();
+        let made = sums(&folder).unwrap();
+        let seen: Vec<_> = made.iter().map(|one| (one.name.as_str(), one.bytes)).collect();
+        assert_eq!(seen, [("a", 3), ("b", 0)]);
+        // FIPS 180-2, appendix B.1.
+        assert!(made[0].sha256.starts_with("ba7816bf8f01cfea"), "{made:?}");
+        let check = Program::new(&folder, "sha256sum", ["--check", "--quiet", "SHA256SUMS"]);
+        check.output().unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
