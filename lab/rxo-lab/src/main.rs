@@ -1,4 +1,5 @@
-//! The `rxo-lab` command: the experiments of the papers, the benchmarks, and a trial of `rxo guest` with real guests.
+//! The `rxo-lab` command: the experiments of the papers, the benchmarks, a trial of `rxo guest` with real guests, and
+//! the soak.
 //!
 //! From the top: each experiment has its module. Its plan, made of what was typed (its flags stand
 //! in [`flags`], what they accept in `limits`), is measured as `rxo-demo` measures everything: in turns, in
@@ -27,6 +28,7 @@ mod paro;
 mod process;
 mod rsc;
 mod smo;
+mod soak;
 mod statement;
 mod trial;
 mod xen;
@@ -89,6 +91,7 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
             Some(SmoStep::Rack(flags)) => smo::real::rack::run(flags, stop),
         },
         Command::Guests(flags) => trial::run(flags, stop),
+        Command::Soak(flags) => soak::run(flags, stop),
         // `main` runs them: they look at no flag.
         Command::Bench { .. } | Command::Rxo { .. } => Ok(()),
     }

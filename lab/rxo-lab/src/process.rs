@@ -81,6 +81,21 @@ impl Process {
         self.value(text.lines().last().unwrap_or_default())
     }
 
+    /// Asks it to end, and returns what it said on standard error, in one line.
+    pub(crate) fn last_words(mut self) -> String {
+        if let Some(process) = self.pid() {
+            // It may have ended already.
+            _ = kill_process(process, Signal::INT);
+        }
+        let mut text = String::new();
+        if let Some(said) = &mut self.child.stderr {
+            // What cannot be read says nothing.
+            _ = said.read_to_string(&mut text);
+        }
+        let code = self.child.wait().ok().and_then(|status| status.code());
+        format!("it ended with code {code:?} and said: {}", text.trim_end().replace('\n', " | "))
+    }
+
     fn wait(&mut self) -> Result<()> {
         let status = self.child.wait()?;
         if !status.success() {

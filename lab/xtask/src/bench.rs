@@ -6,12 +6,13 @@
 mod analyze;
 mod bindings;
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::UsageError;
 use crate::apt;
+use crate::lab;
 use crate::sh::{self, Program};
 use crate::tunnels;
 use crate::workspace::Workspace;
@@ -46,17 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         }
         None => bail!(UsageError(format!("which benchmark? there are: {ALL}"))),
     }
-    let workspace = Workspace::load()?;
-    let status = Command::new("cargo")
-        .args(["run", "--quiet", "--release", "--package", "rxo-lab"])
-        .args(dpdk_feature().split_whitespace())
-        .args(["--", "bench"])
-        .args(arguments)
-        .current_dir(&workspace.root)
-        .status()
-        .context("cannot run cargo")?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    lab::run(dpdk_feature(), "bench", arguments)
 }
 
 /// The arguments that make cargo build DPDK in, if it is installed.

@@ -12,6 +12,7 @@ mod deny;
 mod dist;
 mod door;
 mod files;
+mod lab;
 mod layers;
 mod package;
 mod quotes;
@@ -46,6 +47,7 @@ usage: cargo xtask <command>
   api                             keeps the public interfaces of the library crates anew, in docs/api
   bench tunnel [--json]           WireGuard tunnels: rxo's example beside those of others, which it installs
   dist [--architecture NAME]      what users get: a static program, a Debian package, an archive, a list of parts
+  soak [--minutes N] [--json]     rxo under everything at once: bytes, counters, memory, descriptors (20 minutes)
   capi --prefix DIR               builds librxo and installs it for programs in C
   quotes                          writes the code that README.md quotes anew from its files
   semver --since REV              what breaks programs written for that revision's libraries (cargo-semver-checks)
@@ -70,6 +72,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
     match command.as_str() {
         "test" => return test::run(rest),
         "bench" => return bench::run(rest),
+        "soak" => return lab::run("", "soak", rest),
         "layers" => layers::run()?,
         "api" => api::write()?,
         "package" => package::run(true)?,

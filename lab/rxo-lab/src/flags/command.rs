@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::smo::SmoFlags;
-use super::{ExtentFlags, MeasureFlags, TryFlags};
+use super::{ExtentFlags, MeasureFlags, SoakFlags, TryFlags};
 use crate::menon::card::linux::domain::DomainFlags;
 use crate::menon::card::receiver::ReceiverFlags;
 use crate::paro::server::ServerFlags;
@@ -45,6 +45,9 @@ pub(crate) enum Command {
     /// each and back, and compares hashes. Needs QEMU and busybox, which it installs as root, and Debian's kernel for
     /// clouds, which it downloads once.
     Guests(TryFlags),
+    /// rxo under everything at once for as long as you like: are all bytes right, do all counters add up, does anything
+    /// grow? In a private network.
+    Soak(SoakFlags),
     /// Measure rxo beside its rivals and its own past.
     Bench {
         /// Which benchmark.

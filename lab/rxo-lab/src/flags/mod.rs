@@ -3,6 +3,7 @@
 mod command;
 mod measure;
 mod smo;
+mod soak;
 mod trial;
 
 pub(crate) use command::{
@@ -12,6 +13,7 @@ pub(crate) use command::{
 };
 pub(crate) use measure::{ExtentFlags, MeasureFlags};
 pub(crate) use smo::{SmoFlags, SmoPart, SmoRackFlags, SmoSenderFlags, SmoStep};
+pub(crate) use soak::SoakFlags;
 pub(crate) use trial::TryFlags;
 
 /// Reads the flags of one command from a line of words.

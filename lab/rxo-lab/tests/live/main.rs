@@ -15,6 +15,7 @@ mod process;
 mod report;
 mod rsc;
 mod smo;
+mod soak;
 
 use std::process::ExitCode;
 
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let short = [gallatin::TESTS, menon::TESTS, paro::TESTS, rsc::TESTS];
-    let long = [menon::LONG_TESTS, paro::LONG_TESTS, smo::LONG_TESTS];
+    let long = [menon::LONG_TESTS, paro::LONG_TESTS, smo::LONG_TESTS, soak::LONG_TESTS];
     let short = short.into_iter().flatten().map(|test| trial(test, false));
     let long = long.into_iter().flatten().map(|test| trial(test, true));
     libtest_mimic::run(&arguments, short.chain(long).collect()).exit_code()

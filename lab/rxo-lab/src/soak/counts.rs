@@ -1,0 +1,289 @@
+//! What is counted at a quiet moment, by rxo and by the interfaces on both sides of it, and what must be equal. Pure.
+
+use anyhow::{Context, Result};
+use rxo_testbed::InterfaceCounters;
+use rxo_testbed::traffic::DatagramReport;
+use serde::Serialize;
+use serde_json::Value;
+
+/// All counters, since the processes began. An aggregate counts as its segments unless it says deliveries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Counts {
+    pub(super) peer: Ends,
+    pub(super) nic: Ends,
+    pub(super) tap: Ends,
+    /// `rxo run`.
+    pub(super) run: Run,
+    /// The interface that `rxo serve` is behind, and `rxo serve`.
+    pub(super) wire: Ends,
+    pub(super) serve: Serve,
+    /// Datagrams that found the buffer of their socket full, at the host and at the peer.
+    pub(super) host_not_taken: u64,
+    pub(super) peer_not_taken: u64,
+}
+
+/// Frames of an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Ends {
+    pub(super) received: u64,
+    pub(super) sent: u64,
+    pub(super) sent_bytes: u64,
+}
+
+/// What `rxo run` counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Run {
+    pub(super) taken: u64,
+    pub(super) lost_before: u64,
+    pub(super) overload: u64,
+    pub(super) unaccounted: u64,
+    pub(super) to_host: u64,
+    pub(super) to_host_dropped: u64,
+    pub(super) deliveries: u64,
+    pub(super) of_host: u64,
+    pub(super) of_host_lost: u64,
+    pub(super) to_nic: u64,
+    pub(super) to_nic_bytes: u64,
+    pub(super) to_nic_dropped: u64,
+    pub(super) to_nic_added: u64,
+}
+
+/// What `rxo serve` counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Serve {
+    pub(super) taken: u64,
+    pub(super) lost_before: u64,
+    pub(super) sent: u64,
+}
+
+impl From<InterfaceCounters> for Ends {
+    fn from(of: InterfaceCounters) -> Self {
+        let InterfaceCounters { received_frames, sent_frames, sent_bytes, .. } = of;
+        Self { received: received_frames, sent: sent_frames, sent_bytes }
+    }
+}
+
+/// The number at `path` of an answer of rxo.
+fn number(of: &Value, path: &str) -> Result<u64> {
+    of.pointer(path).and_then(Value::as_u64).with_context(|| format!("no counter {path} in {of}"))
+}
+
+impl Run {
+    /// Reads the answer to `counters`.
+    ///
+    /// # Errors
+    /// If one is not there.
+    pub(super) fn read(answer: &Value) -> Result<Self> {
+        let of = |path| number(answer, path);
+        Ok(Self {
+            taken: of("/nic_in/packets")?,
+            lost_before: of("/nic_in/ring_drops")?,
+            overload: of("/overload")?,
+            unaccounted: of("/unaccounted")?,
+            to_host: of("/host_out/frames")?,
+            to_host_dropped: of("/host_out/dropped_frames")?,
+            deliveries: of("/host_out/deliveries")?,
+            of_host: of("/host_in/packets")?,
+            of_host_lost: of("/host_in/ring_drops")?,
+            to_nic: of("/nic_out/frames")?,
+            to_nic_bytes: of("/nic_out/bytes")?,
+            to_nic_dropped: of("/nic_out/dropped_frames")?,
+            to_nic_added: of("/nic_out/segments_added")?,
+        })
+    }
+}
+
+impl Serve {
+    /// Reads the answer to `counters`.
+    ///
+    /// # Errors
+    /// If one is not there.
+    pub(super) fn read(answer: &Value) -> Result<Self> {
+        let of = |path| number(answer, path);
+        Ok(Self {
+            taken: of("/nic_in/packets")?,
+            lost_before: of("/nic_in/ring_drops")?,
+            sent: of("/nic_out/frames")?,
+        })
+    }
+}
+
+/// What must be equal, with the values of both sides.
+type Equation = (&'static str, fn(&Counts) -> (u64, u64));
+
+/// Each holds when nothing is on its way.
+const EQUATIONS: &[Equation] = &[
+    ("sent by the peer = received by the nic", |c| (c.peer.sent, c.nic.received)),
+    ("received by the nic = taken by rxo + lost in its ring", |c| {
+        (c.nic.received, c.run.taken + c.run.lost_before)
+    }),
+    ("taken by rxo = sent to the host + dropped + overload", |c| {
+        (c.run.taken, c.run.to_host + c.run.to_host_dropped + c.run.overload)
+    }),
+    ("deliveries of rxo = received by the TAP", |c| (c.run.deliveries, c.tap.received)),
+    ("sent by the TAP = taken by rxo from the host", |c| (c.tap.sent, c.run.of_host)),
+    ("taken from the host + segments cut = sent to the nic + dropped", |c| {
+        (c.run.of_host + c.run.to_nic_added, c.run.to_nic + c.run.to_nic_dropped)
+    }),
+    ("bytes sent to the nic + headers of segments = bytes sent by the nic", |c| {
+        let segments = c.nic.sent.wrapping_sub(c.run.to_nic);
+        (c.run.to_nic_bytes.wrapping_add(segments.wrapping_mul(HEADERS_BYTES)), c.nic.sent_bytes)
+    }),
+    ("sent by the nic = received by the peer", |c| (c.nic.sent, c.peer.received)),
+    ("sent to the server = taken by rxo serve + lost in its ring", |c| {
+        (c.wire.sent, c.serve.taken + c.serve.lost_before)
+    }),
+    ("sent by rxo serve = received from the server", |c| (c.serve.sent, c.wire.received)),
+    ("unaccounted = 0", |c| (c.run.unaccounted, 0)),
+];
+
+/// The kernel repeats these in every segment but the first of a GSO frame: Ethernet, IPv4, and TCP with timestamps. Only such
+/// frames are GSO frames here.
+const HEADERS_BYTES: u64 = 14 + 20 + 32;
+
+/// An equation with its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Compared {
+    pub(super) what: &'static str,
+    pub(super) left: u64,
+    pub(super) right: u64,
+}
+
+impl Compared {
+    pub(super) const fn holds(&self) -> bool {
+        self.left == self.right
+    }
+}
+
+impl Counts {
+    /// Both sides of every equation, from `base` on: before that, some of the counters did not count yet.
+    pub(super) fn compare(&self, base: &Self) -> Vec<Compared> {
+        let compared = |&(what, sides): &Equation| {
+            let ((left, right), (left_base, right_base)) = (sides(self), sides(base));
+            Compared {
+                what,
+                left: left.wrapping_sub(left_base),
+                right: right.wrapping_sub(right_base),
+            }
+        };
+        EQUATIONS.iter().map(compared).collect()
+    }
+
+    /// Datagrams for the host, and for the peer, that may be missing: those that somebody has counted as lost since `base`.
+    pub(super) fn excused(&self, base: &Self) -> [u64; 2] {
+        let lost = |of: &Self| {
+            let Run { lost_before, overload, to_host_dropped, .. } = of.run;
+            let Run { of_host_lost, to_nic_dropped, .. } = of.run;
+            [
+                lost_before + overload + to_host_dropped + of.host_not_taken,
+                of_host_lost + to_nic_dropped + of.peer_not_taken,
+            ]
+        };
+        let ([host, peer], [host_base, peer_base]) = (lost(self), lost(base));
+        [host - host_base, peer - peer_base]
+    }
+}
+
+/// What is wrong with datagrams that were carried while `excused` frames were counted as lost. `None` if nothing.
+pub(super) fn complaint(what: &str, report: &DatagramReport, excused: u64) -> Option<String> {
+    let missing = report.sent - report.received;
+    let said = if report.wrong > 0 {
+        format!("{} arrived with a wrong byte", report.wrong)
+    } else if report.repeated > 0 {
+        format!("{} arrived twice", report.repeated)
+    } else if missing > excused {
+        format!("{missing} are missing, and only {excused} frames were counted as lost")
+    } else {
+        return None;
+    };
+    Some(format!("of {} datagrams for the {what} {said}", report.sent))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// 100 frames to the host in 10 deliveries, 5 lost; 20 to the nic; a server that was asked.
+    fn counts() -> Counts {
+        let ends = |received, sent| Ends { received, sent, sent_bytes: 0 };
+        Counts {
+            peer: ends(24, 105),
+            // Four segments more than rxo sent.
+            nic: Ends { sent_bytes: 5_000 + 4 * 66, ..ends(105, 24) },
+            tap: ends(10, 8),
+            run: Run {
+                taken: 100,
+                lost_before: 5,
+                to_host: 98,
+                to_host_dropped: 1,
+                overload: 1,
+                deliveries: 10,
+                of_host: 8,
+                to_nic: 20,
+                to_nic_bytes: 5_000,
+                to_nic_added: 12,
+                ..Run::default()
+            },
+            wire: ends(7, 9),
+            serve: Serve { taken: 9, lost_before: 0, sent: 7 },
+            ..Counts::default()
+        }
+    }
+
+    fn broken(counts: &Counts) -> Vec<&'static str> {
+        let compared = counts.compare(&Counts::default());
+        compared.iter().filter(|one| !one.holds()).map(|one| one.what).collect()
+    }
+
+    #[test]
+    fn everything_adds_up() {
+        assert_eq!(broken(&counts()), [""; 0]);
+        let base = counts();
+        assert!(counts().compare(&base).iter().all(|one| (one.left, one.right) == (0, 0)));
+    }
+
+    #[test]
+    fn one_frame_that_nobody_counts_is_found_wherever_it_vanishes() {
+        let cases: [(fn(&mut Counts), &str); 9] = [
+            (|c| c.peer.sent += 1, "sent by the peer"),
+            (|c| c.run.lost_before -= 1, "received by the nic"),
+            (|c| c.run.overload -= 1, "taken by rxo = sent to the host"),
+            (|c| c.tap.received -= 1, "deliveries of rxo"),
+            (|c| c.tap.sent += 1, "sent by the TAP"),
+            (|c| c.run.to_nic_bytes -= 60, "bytes sent to the nic"),
+            (|c| c.peer.received -= 1, "sent by the nic = received by the peer"),
+            (|c| c.serve.taken -= 1, "sent to the server"),
+            (|c| c.run.unaccounted += 1, "unaccounted"),
+        ];
+        for (change, what) in cases {
+            let mut counts = counts();
+            change(&mut counts);
+            let broken = broken(&counts);
+            assert!(broken.len() == 1 && broken[0].starts_with(what), "{what}: {broken:?}");
+        }
+    }
+
+    #[test]
+    fn missing_datagrams_need_an_excuse() {
+        let report = DatagramReport { sent: 10, received: 7, ..DatagramReport::default() };
+        assert_eq!(counts().excused(&Counts::default()), [7, 0]);
+        assert_eq!(complaint("host", &report, 3), None);
+        let said = complaint("host", &report, 2).unwrap();
+        assert_eq!(
+            said,
+            "of 10 datagrams for the host 3 are missing, and only 2 frames were counted as lost"
+        );
+        let twice = DatagramReport { repeated: 1, ..report };
+        assert!(complaint("host", &twice, 9).unwrap().contains("twice"));
+        let wrong = DatagramReport { wrong: 1, ..report };
+        assert!(complaint("host", &wrong, 9).unwrap().contains("wrong byte"));
+    }
+
+    #[test]
+    fn a_counter_that_is_not_there_is_named() {
+        let said = Serve::read(&json!({"nic_in": {"packets": 1}})).unwrap_err().to_string();
+        assert!(said.contains("/nic_in/ring_drops"), "{said}");
+    }
+}

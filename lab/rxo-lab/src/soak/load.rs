@@ -1,0 +1,183 @@
+//! The traffic of a round: short connections, bulk and datagrams in both directions, and requests.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::AddAssign;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+
+use anyhow::{Context, Result, ensure};
+use rxo_testbed::traffic::{BulkConfig, BulkReport, BulkTransfer, DatagramFlow, DatagramReport};
+use rxo_testbed::{Lab, Namespace};
+use serde::Serialize;
+
+use crate::downloads::{Clients, Load};
+
+/// What was carried, each byte checked.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Carried {
+    /// Connections that were opened, used and closed, without those of requests.
+    pub(super) connections: u64,
+    /// Bytes of those and of bulk.
+    pub(super) tcp_bytes: u64,
+    /// Datagrams for the host.
+    #[serde(serialize_with = "datagrams")]
+    pub(super) to_host: DatagramReport,
+    /// Datagrams for the peer.
+    #[serde(serialize_with = "datagrams")]
+    pub(super) to_peer: DatagramReport,
+    /// Files that were taken whole by HTTP, and their bytes.
+    pub(super) requests: u64,
+    pub(super) request_bytes: u64,
+    /// Answers over control sockets.
+    pub(super) questions: u64,
+}
+
+fn datagrams<S: serde::Serializer>(of: &DatagramReport, to: S) -> Result<S::Ok, S::Error> {
+    let DatagramReport { sent, received, repeated, late, wrong } = *of;
+    to.collect_map([
+        ("sent", sent),
+        ("received", received),
+        ("repeated", repeated),
+        ("late", late),
+        ("wrong", wrong),
+    ])
+}
+
+impl AddAssign for Carried {
+    fn add_assign(&mut self, other: Self) {
+        self.connections += other.connections;
+        self.tcp_bytes += other.tcp_bytes;
+        self.requests += other.requests;
+        self.request_bytes += other.request_bytes;
+        self.questions += other.questions;
+        for (sum, of) in [(&mut self.to_host, other.to_host), (&mut self.to_peer, other.to_peer)] {
+            sum.sent += of.sent;
+            sum.received += of.received;
+            sum.repeated += of.repeated;
+            sum.late += of.late;
+            sum.wrong += of.wrong;
+        }
+    }
+}
+
+impl Carried {
+    fn add(&mut self, report: &BulkReport) -> Result<()> {
+        if let Some(wrong) = &report.mismatch {
+            anyhow::bail!("{wrong}");
+        }
+        let (sent, received) = (report.sent_bytes, report.received_bytes);
+        ensure!(sent == received, "of {sent} bytes {received} arrived");
+        self.connections += report.connections as u64;
+        self.tcp_bytes += received;
+        Ok(())
+    }
+}
+
+/// Everything under way. Dropping it ends it.
+pub(super) struct Traffic {
+    bulk: [BulkTransfer; 2],
+    datagrams: [DatagramFlow; 2],
+    clients: Clients,
+}
+
+/// Ends of a direction: who opens connections, to whom, at which address.
+type Way<'a> = (&'a Namespace, &'a Namespace, IpAddr);
+
+fn ways(lab: &Lab) -> [Way<'_>; 2] {
+    let (host, peer) = (lab.host(), lab.peer());
+    [(peer, host, lab.host_address()), (host, peer, lab.peer_address())]
+}
+
+impl Traffic {
+    /// Starts it, and clients of `server` at the host.
+    ///
+    /// # Errors
+    /// If a connection cannot be opened.
+    pub(super) fn start(lab: &Lab, server: SocketAddr, load: Load) -> Result<Self> {
+        let [to_host, to_peer] = ways(lab);
+        let bulk = |(from, to, address): Way<'_>| {
+            let config = BulkConfig {
+                connections: BULK_CONNECTIONS,
+                limit_bytes_per_s: Some(BULK_BYTES_PER_S),
+                ..BulkConfig::default()
+            };
+            BulkTransfer::start(from, to, address, &config)
+        };
+        let datagrams =
+            |(from, to, address): Way<'_>| DatagramFlow::start(from, to, address, DATAGRAMS_PER_MS);
+        Ok(Self {
+            bulk: [bulk(to_host)?, bulk(to_peer)?],
+            datagrams: [datagrams(to_host)?, datagrams(to_peer)?],
+            clients: Clients::start(lab.host(), server, load)?,
+        })
+    }
+
+    /// Fails if a client got something wrong.
+    pub(super) fn check(&self) -> Result<()> {
+        self.clients.progress().map(|_| ())
+    }
+
+    /// Ends everything but the receivers of datagrams, of which some may be on their way.
+    ///
+    /// # Errors
+    /// If a byte arrived wrong, or a connection broke.
+    pub(super) fn stop(self, carried: &mut Carried) -> Result<[DatagramFlow; 2]> {
+        self.datagrams.iter().for_each(DatagramFlow::stop_sending);
+        let progress = self.clients.finish()?;
+        carried.requests += progress.files;
+        carried.request_bytes += progress.bytes;
+        for transfer in self.bulk {
+            carried.add(&transfer.stop()?).context("bulk")?;
+        }
+        Ok(self.datagrams)
+    }
+}
+
+/// Opens short connections in both directions until `stop` is set, while `work` runs. Then sets it.
+///
+/// # Errors
+/// Those of `work`; or if a byte of a short connection arrived wrong, or one broke.
+pub(super) fn beside_churn<T>(
+    lab: &Lab,
+    carried: &mut Carried,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let stop = &stop;
+        let threads = ways(lab).map(|way| scope.spawn(move || churn(way, stop)));
+        let done = work();
+        stop.store(true, Ordering::Relaxed);
+        for thread in threads {
+            *carried += joined(thread).context("short connections")?;
+        }
+        done
+    })
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn churn((from, to, address): Way<'_>, stop: &AtomicBool) -> Result<Carried> {
+    let mut carried = Carried::default();
+    while !stop.load(Ordering::Relaxed) {
+        let config = BulkConfig {
+            connections: SHORT_CONNECTIONS,
+            bytes_per_connection: Some(SHORT_BYTES),
+            ..BulkConfig::default()
+        };
+        carried.add(&BulkTransfer::start(from, to, address, &config)?.wait()?)?;
+        thread::sleep(PAUSE);
+    }
+    Ok(carried)
+}
+
+/// In each direction.
+const BULK_CONNECTIONS: usize = 4;
+/// Less than a machine of two cores carries, so that all kinds of traffic get their turn.
+const BULK_BYTES_PER_S: u64 = 25_000_000;
+const DATAGRAMS_PER_MS: u32 = 2;
+const SHORT_CONNECTIONS: usize = 10;
+const SHORT_BYTES: u64 = 20_000;
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(5);

@@ -1,0 +1,175 @@
+//! What the processes of rxo take: memory, descriptors, threads; and whether that grew.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+
+use super::trend::{LEAST_POINTS, slope};
+
+/// What a process took at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Sample {
+    /// Which process of rxo.
+    pub(super) process: &'static str,
+    /// Seconds since the start.
+    pub(super) at_s: f64,
+    /// Memory that is its own (`RssAnon`). What is shared with files comes and goes with the system's cache.
+    pub(super) memory_kib: u64,
+    /// The most that it has had resident, files and all.
+    pub(super) peak_kib: u64,
+    pub(super) descriptors: u64,
+    pub(super) threads: u64,
+}
+
+/// How one quantity of a process went, from the end of the warm-up on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Course {
+    pub(super) process: &'static str,
+    pub(super) what: &'static str,
+    /// At the end of the warm-up, and at the end.
+    pub(super) first: f64,
+    pub(super) last: f64,
+    /// What it certainly grew by, from the lower end of the interval of its slope. `None` for too few samples.
+    pub(super) growth: Option<f64>,
+    /// What it may grow by.
+    pub(super) most: f64,
+}
+
+impl Course {
+    pub(super) fn is_flat(&self) -> bool {
+        self.growth.is_none_or(|growth| growth <= self.most)
+    }
+}
+
+/// A quantity, its value in a sample, and what it may grow by within a soak.
+type Quantity = (&'static str, fn(&Sample) -> u64, f64);
+
+/// Memory may grow by what a histogram or a table takes that is first used late, descriptors and threads by less than two.
+const QUANTITIES: [Quantity; 3] = [
+    ("memory, KiB", |sample| sample.memory_kib, 512.0),
+    ("descriptors", |sample| sample.descriptors, 1.0),
+    ("threads", |sample| sample.threads, 1.0),
+];
+/// The share of the time in which caches and pools fill.
+const WARM_UP: f64 = 1.0 / 3.0;
+
+/// How every quantity of every process went. `samples` are in the order of time.
+pub(super) fn courses(samples: &[Sample]) -> Vec<Course> {
+    let end = samples.last().map_or(0.0, |sample| sample.at_s);
+    let warm: Vec<&Sample> = samples.iter().filter(|sample| sample.at_s >= end * WARM_UP).collect();
+    let mut processes: Vec<&'static str> = warm.iter().map(|sample| sample.process).collect();
+    processes.sort_unstable();
+    processes.dedup();
+    let course = |process, (what, value, most): Quantity| {
+        let of = warm.iter().filter(|sample| sample.process == process);
+        let points: Vec<_> = of.map(|sample| (sample.at_s, value(sample) as f64)).collect();
+        let (first, last) = (points.first()?, points.last()?);
+        let growth = slope(&points).map(|slope| slope.low * (last.0 - first.0));
+        Some(Course { process, what, first: first.1, last: last.1, growth, most })
+    };
+    let all = processes.into_iter().flat_map(|process| QUANTITIES.map(|one| (process, one)));
+    all.filter_map(|(process, one)| course(process, one)).collect()
+}
+
+/// Samples that a verdict needs, warm-up included.
+pub(super) const LEAST_ROUNDS: usize = LEAST_POINTS * 3 / 2;
+
+/// What a process takes now.
+///
+/// # Errors
+/// If it has ended.
+pub(super) fn sample(process: &'static str, number: u32, at_s: f64) -> Result<Sample> {
+    let status = fs::read_to_string(format!("/proc/{number}/status"))
+        .with_context(|| format!("{process} has ended"))?;
+    let value = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let word = line.and_then(|line| line.split_whitespace().next());
+        word.and_then(|word| word.parse().ok()).with_context(|| format!("{process}: no {name}"))
+    };
+    let descriptors = fs::read_dir(format!("/proc/{number}/fd"))
+        .with_context(|| format!("cannot count the descriptors of {process}"))?;
+    Ok(Sample {
+        process,
+        at_s,
+        memory_kib: value("RssAnon:")?,
+        peak_kib: value("VmHWM:")?,
+        descriptors: descriptors.count() as u64,
+        threads: value("Threads:")?,
+    })
+}
+
+/// The processes of `rxo run` whose first is `keeper`: that one, the worker, and the one that restores.
+///
+/// # Errors
+/// If one of them is not there.
+pub(super) fn of_run(keeper: u32) -> Result<[(&'static str, u32); 3]> {
+    let mut found = [("keeper", Some(keeper)), ("worker", None), ("restorer", None)];
+    let entries = fs::read_dir("/proc").context("/proc")?;
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    for number in numbers.filter(|&number| parent(number) == Some(keeper)) {
+        let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
+        found[if name.trim() == "rxo-restorer" { 2 } else { 1 }].1 = Some(number);
+    }
+    let [Some(a), Some(b), Some(c)] = found.map(|(_, number)| number) else {
+        bail!("rxo run is not three processes: {found:?}");
+    };
+    Ok([(found[0].0, a), (found[1].0, b), (found[2].0, c)])
+}
+
+/// The second field behind the name, which stands in brackets.
+fn parent(process: u32) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn courses_of(
+        memory_kib: impl Fn(u64) -> u64,
+        descriptors: impl Fn(u64) -> u64,
+    ) -> Vec<Course> {
+        let sample = |round: u64| Sample {
+            process: "worker",
+            at_s: 10.0 * round as f64,
+            memory_kib: memory_kib(round),
+            peak_kib: 0,
+            descriptors: descriptors(round),
+            threads: 3,
+        };
+        courses(&(1..=60).map(sample).collect::<Vec<_>>())
+    }
+
+    fn flat(courses: &[Course]) -> Vec<bool> {
+        courses.iter().map(Course::is_flat).collect()
+    }
+
+    #[test]
+    fn what_fills_in_the_warm_up_is_flat() {
+        let courses = courses_of(|round| 9_000 + 500 * round.min(15), |_| 20);
+        assert_eq!(flat(&courses), [true; 3]);
+        assert_eq!((courses[0].what, courses[0].growth), ("memory, KiB", Some(0.0)));
+    }
+
+    #[test]
+    fn a_leak_is_no_flat_course() {
+        assert_eq!(flat(&courses_of(|round| 9_000 + 20 * round, |_| 20)), [false, true, true]);
+        assert_eq!(flat(&courses_of(|_| 9_000, |round| 20 + round / 8)), [true, false, true]);
+    }
+
+    #[test]
+    fn of_few_samples_nothing_is_said() {
+        let sample = sample("this", std::process::id(), 1.0).unwrap();
+        assert!(sample.memory_kib > 0 && sample.descriptors > 2 && sample.threads > 0);
+        let courses = courses(&[sample]);
+        assert_eq!((courses[0].growth, courses[0].is_flat()), (None, true));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_named() {
+        let said = sample("worker", u32::MAX, 0.0).unwrap_err().to_string();
+        assert_eq!(said, "worker has ended");
+    }
+}

@@ -1,0 +1,61 @@
+//! `rxo-lab soak`, for half a minute.
+
+use std::io::{BufRead, BufReader};
+
+use rxo_testbed::Namespace;
+use serde_json::Value;
+
+use crate::process::{command, signal};
+use crate::{Test, json};
+
+pub(crate) const LONG_TESTS: &[Test] = &[
+    ("half_a_minute_of_everything_adds_up_and_nothing_grows", half_a_minute),
+    ("a_soak_whose_rxo_is_killed_fails", a_killed_rxo),
+];
+
+fn half_a_minute() {
+    let found = json("soak --seconds 30s --json");
+    let compared = found["compared"].as_array().unwrap();
+    assert!(compared.len() > 8, "{found}");
+    assert!(compared.iter().all(|one| one["left"] == one["right"]), "{found}");
+    let of = |path| found.pointer(path).and_then(Value::as_u64).unwrap();
+    for path in ["connections", "tcp_bytes", "requests", "questions", "to_host/received"] {
+        assert!(of(&format!("/carried/{path}")) > 0, "{path}: {found}");
+    }
+    // Four processes with memory, descriptors and threads each; on a slow machine there are too few rounds to judge.
+    let courses = found["courses"].as_array().unwrap();
+    assert_eq!(courses.len(), 12, "{found}");
+    let judged = courses.iter().filter(|course| course["growth"].is_number()).count();
+    eprintln!("{judged} of 12 judged in {} rounds", found["rounds"]);
+}
+
+/// It shows that the end of a process is noticed, named, and leaves no other behind.
+fn a_killed_rxo() {
+    let namespace = Namespace::new("soak").unwrap();
+    let mut soak = command("soak --seconds 60s --json");
+    let mut child = namespace.run(|| soak.spawn()).unwrap().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    // The first round is over.
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.contains("worker"), "{first}");
+    let keeper = keeper_below(child.id());
+    signal("KILL", crate::process::worker_of(keeper).unwrap());
+    let said: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{said:?}");
+    let last = said.last().unwrap();
+    assert!(last.starts_with("rxo: ") && !last.contains("add up"), "{said:?}");
+}
+
+/// The child of `soak` that has children itself: the first process of `rxo run`.
+fn keeper_below(soak: u32) -> u32 {
+    let children = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = children.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |number: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
+        parent == Some(soak.to_string().as_str())
+    };
+    let mut keepers =
+        numbers.filter(is_child).filter(|&number| crate::process::worker_of(number).is_some());
+    keepers.next().unwrap()
+}
