@@ -59,8 +59,8 @@ unsafe fn take_descriptors(message: &libc::msghdr) -> Vec<OwnedFd> {
         if (one.cmsg_level, one.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
             // SAFETY: takes a number only.
             let before = unsafe { libc::CMSG_LEN(0) } as usize;
-            // Its type depends on the C library.
-            let length = one.cmsg_len as usize;
+            // The type of the length depends on the C library.
+            let length: usize = one.cmsg_len as _;
             let count = length.saturating_sub(before) / size_of::<RawFd>();
             // SAFETY: the data of the header begins there.
             let data = unsafe { libc::CMSG_DATA(header) };

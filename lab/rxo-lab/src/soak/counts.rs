@@ -246,7 +246,8 @@ mod tests {
 
     #[test]
     fn one_frame_that_nobody_counts_is_found_wherever_it_vanishes() {
-        let cases: [(fn(&mut Counts), &str); 9] = [
+        type Case = (fn(&mut Counts), &'static str);
+        let cases: [Case; 9] = [
             (|c| c.peer.sent += 1, "sent by the peer"),
             (|c| c.run.lost_before -= 1, "received by the nic"),
             (|c| c.run.overload -= 1, "taken by rxo = sent to the host"),

@@ -116,6 +116,7 @@ impl Findings {
         row("datagrams to the host", to_host.sent, None, Some(to_host.sent - to_host.received));
         row("datagrams to the peer", to_peer.sent, None, Some(to_peer.sent - to_peer.received));
         row("questions to rxo", self.carried.questions, None, None);
+        row("answers that came late", self.carried.late_answers, None, None);
         table.render()
     }
 

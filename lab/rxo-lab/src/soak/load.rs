@@ -30,6 +30,8 @@ pub(super) struct Carried {
     pub(super) request_bytes: u64,
     /// Answers over control sockets.
     pub(super) questions: u64,
+    /// Times that a worker did not answer within rxo's own limit, and was asked again.
+    pub(super) late_answers: u64,
 }
 
 fn datagrams<S: serde::Serializer>(of: &DatagramReport, to: S) -> Result<S::Ok, S::Error> {
@@ -50,6 +52,7 @@ impl AddAssign for Carried {
         self.requests += other.requests;
         self.request_bytes += other.request_bytes;
         self.questions += other.questions;
+        self.late_answers += other.late_answers;
         for (sum, of) in [(&mut self.to_host, other.to_host), (&mut self.to_peer, other.to_peer)] {
             sum.sent += of.sent;
             sum.received += of.received;

@@ -48,6 +48,8 @@ pub(super) struct Scene {
 struct Asked {
     process: Process,
     session: Session,
+    /// Questions that the worker did not answer in time.
+    late: u64,
 }
 
 impl Asked {
@@ -61,15 +63,20 @@ impl Asked {
         command.arg("rxo").args(arguments.split(' ')).arg("--json").arg("--control").arg(socket);
         let mut process = network.run(|| Process::spawn(name, &mut command))??;
         let _configuration: Value = process.line()?;
-        Ok(Self { process, session: Session::open(socket)? })
+        Ok(Self { process, session: Session::open(socket)?, late: 0 })
     }
 
+    /// Asks. On a machine with much else to do the worker may be late, and rxo then says so: it is asked again for a while.
     fn ask(&mut self, name: &str, value: Option<&str>) -> Result<Value> {
         let value = value.map(str::to_owned);
         let request = Request { name: name.to_owned(), value, with: Default::default() };
-        match self.session.ask(&request)?.result {
-            Ok(answer) => Ok(answer),
-            Err(why) => bail!("rxo refuses {name}: {why}"),
+        let begun = Instant::now();
+        loop {
+            match self.session.ask(&request)?.result {
+                Ok(answer) => return Ok(answer),
+                Err(why) if begun.elapsed() > PATIENCE => bail!("rxo refuses {name}: {why}"),
+                Err(_) => self.late += 1,
+            }
         }
     }
 }
@@ -137,6 +144,8 @@ impl Scene {
             traffic.stop(&mut carried)
         })?;
         carried += short;
+        carried.late_answers = run.late + serve.late;
+        (run.late, serve.late) = (0, 0);
         exchange(&mut self.lasting)?;
         self.counts()?;
         let [to_host, to_peer] = flows;

@@ -57,7 +57,7 @@ fn in_a_clean_root(place: &Place, package: &Package, first: &std::path::Path) ->
     root.dpkg(&["--force-confold", "--install", &second.to_string_lossy()])?;
     root.says(&["daemon-reload"])?;
     ensure!(fs::read_to_string(root.path(SETTINGS))? == settings, "changed settings were not kept");
-    let offered = root.path(&format!("{SETTINGS}.dpkg-dist"));
+    let offered = root.path(format!("{SETTINGS}.dpkg-dist"));
     ensure!(offered.is_file(), "the new settings are not offered as {}", offered.display());
     let (gone, new) = (root.path(DROPPED), root.path(ADDED));
     ensure!(!gone.exists() && new.exists(), "the upgrade left {DROPPED}, or brought no {ADDED}");
