@@ -12,7 +12,7 @@ use rxo_testbed::Namespace;
 
 use crate::files;
 
-/// How many clients take what.
+/// The number of clients, and the files that they take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) clients: usize,
@@ -20,11 +20,11 @@ pub(crate) struct Load {
     pub(crate) files: u32,
     /// The size of each.
     pub(crate) file_bytes: u64,
-    /// Where the clients run; `None` lets the scheduler choose.
+    /// The core of the clients; `None` lets the scheduler choose.
     pub(crate) core: Option<usize>,
 }
 
-/// How far all clients are.
+/// The progress of all clients.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     /// Bytes of files.
@@ -48,7 +48,7 @@ struct Shared {
     files: AtomicU64,
     served: AtomicU64,
     stop: AtomicBool,
-    /// What the first that failed says.
+    /// The error of the first that failed.
     failure: Mutex<Option<String>>,
 }
 
@@ -79,7 +79,7 @@ impl Clients {
         Ok(Self { shared, threads: Some(threads) })
     }
 
-    /// How far they are.
+    /// Their progress.
     ///
     /// # Errors
     /// If one has failed.

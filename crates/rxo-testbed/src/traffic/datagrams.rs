@@ -35,7 +35,7 @@ pub struct DatagramReport {
     pub wrong: u64,
 }
 
-/// What the receiver knows.
+/// The state of the receiver.
 #[derive(Debug, Default)]
 struct Received {
     /// Which numbers arrived.
@@ -155,7 +155,7 @@ impl Received {
     }
 }
 
-/// How often the receiver looks whether to stop.
+/// The time after which the receiver looks whether to stop.
 const TICK: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use clap::Args;
 /// The flags of `rxo-lab soak`.
 #[derive(Args, Debug)]
 pub(crate) struct SoakFlags {
-    /// How long, in minutes.
+    /// The time in minutes.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) minutes: u64,
 
-    /// How long, as a time such as 30s, instead.
+    /// The time as such, like 30s, instead.
     #[arg(long, value_name = "TIME", conflicts_with = "minutes")]
     pub(crate) seconds: Option<String>,
 

@@ -1,4 +1,4 @@
-//! What is counted at a quiet moment, by rxo and by the interfaces on both sides of it, and what must be equal. Pure.
+//! The counters of rxo and of the interfaces on both sides of it at a quiet moment, and the equations between them. Pure.
 
 use anyhow::{Context, Result};
 use rxo_testbed::InterfaceCounters;
@@ -30,7 +30,7 @@ pub(super) struct Ends {
     pub(super) sent_bytes: u64,
 }
 
-/// What `rxo run` counts.
+/// The counters of `rxo run`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Run {
     pub(super) taken: u64,
@@ -48,7 +48,7 @@ pub(super) struct Run {
     pub(super) to_nic_added: u64,
 }
 
-/// What `rxo serve` counts.
+/// The counters of `rxo serve`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Serve {
     pub(super) taken: u64,
@@ -108,7 +108,7 @@ impl Serve {
     }
 }
 
-/// What must be equal, with the values of both sides.
+/// An equation, and the function that gives both sides.
 type Equation = (&'static str, fn(&Counts) -> (u64, u64));
 
 /// Each holds when nothing is on its way.
@@ -184,7 +184,7 @@ impl Counts {
     }
 }
 
-/// What is wrong with datagrams that were carried while `excused` frames were counted as lost. `None` if nothing.
+/// The complaint about datagrams that were carried while `excused` frames were counted as lost. `None` if nothing.
 pub(super) fn complaint(what: &str, report: &DatagramReport, excused: u64) -> Option<String> {
     let missing = report.sent - report.received;
     let said = if report.wrong > 0 {

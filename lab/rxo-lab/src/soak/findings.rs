@@ -12,7 +12,7 @@ use super::resources::{self, Course, LEAST_ROUNDS, Sample};
 
 /// Everything that was found until now.
 pub(super) struct Findings {
-    /// What was counted before the first round.
+    /// The counters before the first round.
     base: Counts,
     last: Counts,
     carried: Carried,
@@ -55,7 +55,7 @@ impl Findings {
         line
     }
 
-    /// What is wrong whatever is still to come.
+    /// Looks for what is wrong, whatever is still to come.
     ///
     /// # Errors
     /// If a counter does not add up, or a datagram was wrong or vanished.

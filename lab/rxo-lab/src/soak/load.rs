@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::downloads::{Clients, Load};
 
-/// What was carried, each byte checked.
+/// Traffic that was carried, each byte checked.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Carried {
     /// Connections that were opened, used and closed, without those of requests.

@@ -1,4 +1,4 @@
-//! What the processes of rxo take: memory, descriptors, threads; and whether that grew.
+//! Memory, descriptors and threads of the processes of rxo, and their growth.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::trend::{LEAST_POINTS, slope};
 
-/// What a process took at one moment.
+/// Resources of a process at one moment.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Sample {
     /// Which process of rxo.
@@ -22,7 +22,7 @@ pub(super) struct Sample {
     pub(super) threads: u64,
 }
 
-/// How one quantity of a process went, from the end of the warm-up on.
+/// The course of one quantity of a process from the end of the warm-up on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Course {
     pub(super) process: &'static str,
@@ -30,9 +30,9 @@ pub(super) struct Course {
     /// At the end of the warm-up, and at the end.
     pub(super) first: f64,
     pub(super) last: f64,
-    /// What it certainly grew by, from the lower end of the interval of its slope. `None` for too few samples.
+    /// Its certain growth, by the lower end of the interval of its slope. `None` for too few samples.
     pub(super) growth: Option<f64>,
-    /// What it may grow by.
+    /// The growth that is allowed.
     pub(super) most: f64,
 }
 
@@ -54,7 +54,7 @@ const QUANTITIES: [Quantity; 3] = [
 /// The share of the time in which caches and pools fill.
 const WARM_UP: f64 = 1.0 / 3.0;
 
-/// How every quantity of every process went. `samples` are in the order of time.
+/// The course of every quantity of every process. `samples` are in the order of time.
 pub(super) fn courses(samples: &[Sample]) -> Vec<Course> {
     let end = samples.last().map_or(0.0, |sample| sample.at_s);
     let warm: Vec<&Sample> = samples.iter().filter(|sample| sample.at_s >= end * WARM_UP).collect();
@@ -75,7 +75,7 @@ pub(super) fn courses(samples: &[Sample]) -> Vec<Course> {
 /// Samples that a verdict needs, warm-up included.
 pub(super) const LEAST_ROUNDS: usize = LEAST_POINTS * 3 / 2;
 
-/// What a process takes now.
+/// Reads the resources of a process.
 ///
 /// # Errors
 /// If it has ended.

@@ -39,7 +39,7 @@ pub(super) struct Scene {
     lasting: [TcpStream; 2],
     /// The first counts.
     base: Option<Counts>,
-    /// How often rxo was told to hold otherwise.
+    /// The number of rounds begun. Each sets another time to hold.
     rounds: usize,
     _folder: Folder,
 }
@@ -192,7 +192,7 @@ impl Scene {
         })
     }
 
-    /// What every process takes now.
+    /// A sample of every process.
     ///
     /// # Errors
     /// If one has ended.
@@ -278,7 +278,7 @@ const PORT: u16 = 80;
 const CLIENTS: usize = 4;
 const FILES: u32 = 20;
 const FILE_BYTES: u64 = 256 << 10;
-/// What rxo is told to hold segments for, a round each.
+/// The times that rxo is told to hold segments for, a round each.
 const HOLDS: [&str; 3] = ["end-of-poll", "auto", "100us"];
 /// Between two questions of a round.
 const QUESTIONS: Duration = Duration::from_millis(500);

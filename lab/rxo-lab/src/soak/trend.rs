@@ -1,4 +1,4 @@
-//! Whether a series grows, by the estimator of Theil and Sen: the median of the slopes between all pairs of points.
+//! The growth of a series, by the estimator of Theil and Sen: the median of the slopes between all pairs of points.
 //!
 //! One measurement in four may be anything without moving it. The interval around it is Sen's (1968, section 4), by the
 //! variance of Kendall's count of pairs. Pure.

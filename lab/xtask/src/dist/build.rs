@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use super::{Architecture, Place, has_target};
 use crate::sh::Program;
 
-/// What was built for an architecture.
+/// The results of a build for an architecture.
 pub(super) struct Built {
     /// The program.
     pub(super) program: PathBuf,
@@ -36,7 +36,7 @@ impl Built {
         Ok(this)
     }
 
-    /// Where it is after a build.
+    /// The paths of the results, built or not.
     pub(super) fn of(place: &Place, architecture: &Architecture) -> Self {
         let pages = place.target.join("dist-pages");
         Self { program: built(place, architecture, "rxo"), pages }
@@ -82,7 +82,7 @@ fn flags(place: &Place) -> Result<Vec<String>> {
     Ok(flags)
 }
 
-/// Where cargo keeps what it downloads, if nobody says otherwise.
+/// The folder in which cargo keeps what it downloads.
 pub(crate) fn cargo_home() -> PathBuf {
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo");
     std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)

@@ -26,7 +26,7 @@ pub(crate) struct Package {
     pub(crate) scripts: Scripts,
 }
 
-/// What dpkg runs around its own work, by name.
+/// Scripts that dpkg runs around its own work, by name.
 #[derive(Clone)]
 pub(crate) struct Scripts(Vec<File>);
 
@@ -133,7 +133,7 @@ pub(super) fn changelog(place: &Place) -> Result<Vec<u8>> {
     Ok(text.into_bytes())
 }
 
-/// Who owns the sources, and the licences at the user's choice, in Debian's form.
+/// The owner of the sources, and the licences at the user's choice, in Debian's form.
 pub(super) fn copyright(place: &Place) -> Result<Vec<u8>> {
     let path = place.root.join("LICENSE-MIT");
     let mit = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;

@@ -1,6 +1,6 @@
 //! `cargo xtask dist`: what is given to users: a static program, a Debian package, an archive, a list of its parts.
 //!
-//! The same sources give the same bytes, in whatever folder and on whatever day they are built: paths are replaced, times
+//! Equal sources give equal bytes, in whatever folder and on whatever day they are built: paths are replaced, times
 //! are those of the last commit, lists are sorted. Everything is made below `target/dist`. From the first step on:
 //!
 //! * `build`: the program for an architecture, and its completions and manual pages, which `rxo-pages` makes of the flags.
@@ -47,16 +47,16 @@ pub(crate) const ARCHITECTURES: &[Architecture] = &[
 /// The size that the program must stay below.
 const MOST_BYTES: u64 = 12_000_000;
 
-/// Where and of what everything is made.
+/// The folders, the time and the version of everything that is made.
 #[derive(Clone)]
 pub(crate) struct Place {
     /// The sources.
     pub(crate) root: PathBuf,
-    /// Where cargo builds.
+    /// The folder in which cargo builds.
     pub(crate) target: PathBuf,
-    /// Where the results are.
+    /// The folder of the results.
     pub(crate) folder: PathBuf,
-    /// Where cargo keeps what it downloads.
+    /// The folder in which cargo keeps what it downloads.
     pub(crate) cargo_home: PathBuf,
     /// The time of everything, in seconds since 1970.
     pub(crate) epoch_s: u64,

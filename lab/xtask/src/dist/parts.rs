@@ -22,13 +22,13 @@ pub(super) struct Part {
     pub(super) id: Id,
     pub(super) license: String,
     pub(super) description: String,
-    /// Where its sources are, as it says. Empty if it does not.
+    /// The address of its sources. Empty if it names none.
     pub(super) repository: String,
     /// The SHA-256 of its package in the registry. `None` if it is ours.
     pub(super) sha256: Option<String>,
     /// Its folder on this machine.
     pub(super) folder: PathBuf,
-    /// What it needs.
+    /// The crates that it needs.
     pub(super) needs: Vec<Id>,
 }
 
@@ -71,7 +71,7 @@ fn id_of(package: &Value) -> Id {
     (text("name"), text("version"))
 }
 
-/// Who needs whom. Each line has its depth, a name and a version; one that has come before comes without what is below.
+/// The crates that each crate needs. A line has its depth, a name and a version; one that has come before comes without what is below.
 fn edges(tree: &str) -> Result<BTreeMap<Id, BTreeSet<Id>>> {
     let mut edges: BTreeMap<Id, BTreeSet<Id>> = BTreeMap::new();
     let mut path: Vec<Id> = Vec::new();

@@ -1,8 +1,8 @@
-//! What is given to users: made twice with the same bytes, and installed, run, upgraded and removed in a clean root.
+//! Packages as users get them: installed, run, upgraded and removed in a clean root, and made twice with the same bytes.
 //!
 //! * `twice`: the same from other folders, with another home of cargo.
 //! * `root`: a folder that is a system of its own, with a shell and dpkg's lists.
-//! * `look`: what shells, man, lintian and a scanner say of the files.
+//! * `look`: what shells, man, lintian and a schema say of the files.
 
 mod look;
 mod root;
@@ -12,6 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use self::root::Root;
 use super::report::Report;
@@ -34,8 +35,9 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     let first = place.folder.join(package.file_name());
     if sh::is_root() {
         in_a_clean_root(&place, &package, &first)?;
+        carries(&place, here)?;
     } else {
-        report.note("the package was not installed: dpkg needs root for that".to_owned());
+        report.note("the package was neither installed nor used: that needs root".to_owned());
     }
     twice::compare(&place, here, &made)?;
     foreign(&place, here, report)
@@ -118,6 +120,17 @@ fn runs(root: &Root, version: &str) -> Result<()> {
     Ok(())
 }
 
+/// The program carries the traffic of the demo in a private network, through packet sockets and a TAP, each byte checked.
+fn carries(place: &Place, here: &'static Architecture) -> Result<()> {
+    let program = dist::program(place, here).to_string_lossy().into_owned();
+    let demo = ["demo", "--rounds", "1", "--seconds", "200ms", "--json"];
+    let found: Value = serde_json::from_str(&Program::new(&place.root, &program, demo).output()?)?;
+    let rows = found["rows"].as_array().context("the demo has no rows")?;
+    let wrong = rows.iter().find(|row| row["hash_ok"] != true);
+    ensure!(rows.len() > 3 && wrong.is_none(), "the demo of the packed program: {wrong:?}");
+    Ok(())
+}
+
 /// A capture of twenty segments of one TCP stream over raw IPv4, with their checksums.
 fn capture() -> Vec<u8> {
     let words =
@@ -185,7 +198,7 @@ fn foreign(place: &Place, here: &Architecture, report: &mut Report) -> Result<()
     Ok(())
 }
 
-/// What differs between two lists of files.
+/// The names of files that are not equal in both lists.
 fn differences(one: &[Made], other: &[Made]) -> Vec<String> {
     let differs = |made: &&Made| !other.contains(made);
     let lacks = other.iter().filter(|made| !one.iter().any(|seen| seen.name == made.name));

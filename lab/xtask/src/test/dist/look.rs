@@ -1,5 +1,5 @@
-//! What others say of the files: shells of the completions, man of the pages, lintian of the package, and the schema of
-//! CycloneDX of the list of parts.
+//! Programs of others judge the files: shells the completions, man the pages, lintian the package, and the schema of
+//! CycloneDX the list of parts.
 
 use std::fs;
 use std::path::Path;

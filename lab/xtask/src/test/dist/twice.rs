@@ -1,4 +1,4 @@
-//! The same sources elsewhere give the same bytes.
+//! Equal sources, built elsewhere, give equal bytes.
 
 use std::fs;
 use std::os::unix::fs::symlink;
