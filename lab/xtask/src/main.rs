@@ -19,6 +19,7 @@ mod quotes;
 mod rfc;
 mod semver;
 mod sh;
+mod target;
 mod test;
 mod tunnels;
 mod workspace;

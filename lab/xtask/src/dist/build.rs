@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Architecture, Place, has_target};
+use super::{Architecture, Place};
 use crate::sh::Program;
+use crate::target;
 
 /// The results of a build for an architecture.
 pub(super) struct Built {
@@ -52,7 +53,7 @@ fn built(place: &Place, architecture: &Architecture, name: &str) -> PathBuf {
 
 fn compile(place: &Place, architecture: &Architecture, what: &str) -> Result<()> {
     let triple = architecture.triple();
-    if !has_target(&place.root, architecture)? {
+    if !target::is_there(&place.root, &triple)? {
         bail!("the target {triple} is not installed: run `rustup target add {triple}`");
     }
     let arguments = format!("build --locked --quiet --profile {PROFILE} --target {triple} {what}");

@@ -25,7 +25,7 @@ use self::build::Built;
 pub(crate) use self::build::cargo_home;
 use self::debian::Scripts;
 pub(crate) use self::debian::{Package, SETTINGS};
-use crate::sh::{self, Program};
+use crate::sh::Program;
 use crate::workspace::Workspace;
 use crate::{UsageError, apt};
 
@@ -252,21 +252,6 @@ fn table(made: &[Made]) -> String {
     let row = |one: &Made| format!("{:<40}{:>12}  {}\n", one.name, one.bytes, one.sha256);
     let rows: String = made.iter().map(row).collect();
     format!("{:<40}{:>12}  sha256\n{rows}", "target/dist", "bytes")
-}
-
-/// True when the compiler can build for `architecture`; asks rustup for what it lacks.
-pub(crate) fn has_target(root: &Path, architecture: &Architecture) -> Result<bool> {
-    let triple = architecture.triple();
-    let sysroot = Program::new(root, "rustc", ["--print", "sysroot"]).output()?;
-    let library = PathBuf::from(sysroot.trim()).join(format!("lib/rustlib/{triple}/lib"));
-    if !library.is_dir() && sh::has_program("rustup") {
-        let add = Program::new(root, "rustup", ["target", "add", &triple]);
-        // Without a network it cannot be had, which is what the caller is told.
-        if let Err(error) = add.run_aside() {
-            eprintln!("{error:#}");
-        }
-    }
-    Ok(library.is_dir())
 }
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ use serde_json::Value;
 use self::root::Root;
 use super::report::Report;
 use super::steps::Scene;
-use crate::apt;
 use crate::dist::{self, Architecture, Made, Package, Place, SETTINGS};
 use crate::sh::{self, Program};
+use crate::{apt, target};
 
 /// Makes everything twice, compares, and uses the package of this machine's architecture.
 ///
@@ -180,7 +180,7 @@ fn checksum(bytes: &[u8], from: u32) -> u16 {
 /// The program of another architecture, emulated.
 fn foreign(place: &Place, here: &Architecture, report: &mut Report) -> Result<()> {
     for other in dist::ARCHITECTURES.iter().filter(|one| *one != here) {
-        if !dist::has_target(&place.root, other)? {
+        if !target::is_there(&place.root, &other.triple())? {
             report.note(format!("not packed for {}: no target {}", other.name, other.triple()));
             continue;
         }

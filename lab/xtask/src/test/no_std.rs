@@ -11,8 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use super::report::Report;
 use super::steps::{CHECKED, Scene};
-use crate::apt;
-use crate::sh::{self, Program};
+use crate::{apt, target};
 
 /// Targets for every change.
 const BARE: &[&str] = &["x86_64-unknown-none", "thumbv7em-none-eabi"];
@@ -30,6 +29,8 @@ const OTHERS: &[&str] = &[
 ];
 /// Systems for which there are no drivers.
 const WITHOUT_DRIVERS: &[&str] = &["aarch64-apple-darwin", "x86_64-pc-windows-msvc"];
+/// The target of packed programs. Some types of its C library are others.
+const OTHER_LIBRARY: &str = "x86_64-unknown-linux-musl";
 const CRATES: &[&str] =
     &["rxo-wire", "rxo-frame", "rxo-coalesce", "rxo-ack", "rxo-tcp", "rxo-vnet"];
 
@@ -55,7 +56,7 @@ const TESTED: &[&str] = &[
 /// Cases of each property: an emulated processor is thirty times slower.
 const CASES: &str = "16";
 
-/// Checks the pure crates for every target, and the facade for systems without drivers.
+/// Checks the pure crates for every target, the facade for systems without drivers, and the command with musl.
 ///
 /// # Errors
 /// A crate does not build, or does not say `no_std`.
@@ -72,6 +73,11 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     }
     let without_captures = "check --quiet -p rxo --no-default-features --features driver,host";
     scene.cargo(without_captures).run()?;
+    if has_core(scene, OTHER_LIBRARY)? {
+        scene.cargo(&format!("check --quiet -p rxo-cli --target {OTHER_LIBRARY}")).run()?;
+    } else {
+        report.note(missing(OTHER_LIBRARY, "the command was not checked with musl"));
+    }
     let systems = if scene.all { WITHOUT_DRIVERS } else { &[] };
     for target in systems {
         if has_core(scene, target)? {
@@ -122,16 +128,7 @@ fn missing(target: &str, consequence: &str) -> String {
 }
 
 fn has_core(scene: &Scene, target: &str) -> Result<bool> {
-    let sysroot = Program::new(&scene.workspace.root, "rustc", ["--print", "sysroot"]).output()?;
-    let library = format!("{}/lib/rustlib/{target}/lib", sysroot.trim());
-    let is_there = || fs::metadata(&library).is_ok_and(|folder| folder.is_dir());
-    if !is_there() && sh::has_program("rustup") {
-        let add = Program::new(&scene.workspace.root, "rustup", ["target", "add", target]);
-        if let Err(error) = add.run() {
-            println!("{error:#}");
-        }
-    }
-    Ok(is_there())
+    target::is_there(&scene.workspace.root, target)
 }
 
 fn says_no_std(scene: &Scene, name: &str) -> Result<()> {

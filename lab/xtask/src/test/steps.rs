@@ -60,7 +60,12 @@ pub(super) const STEPS: &[Step] = &[
     step(When::Ci, "docs", "documentation, warnings are errors", docs),
     step(When::Ci, "api", "the public interfaces against the kept listings", api),
     step(When::Ci, "parquet", "rxo analyze --parquet, which the default build leaves out", parquet),
-    step(When::Ci, "no-std", "the pure crates without the standard library", no_std::run),
+    step(
+        When::Ci,
+        "no-std",
+        "the pure crates without the standard library, the command with musl",
+        no_std::run,
+    ),
     step(
         When::Ci,
         "tools",
