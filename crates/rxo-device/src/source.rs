@@ -58,6 +58,12 @@ pub trait FrameSource {
         None
     }
 
+    /// Whether the device merges frames, so that fewer are given than arrive. Asked only when frames seem to be missing,
+    /// because the system may take long to answer.
+    fn gives_fewer(&mut self) -> bool {
+        false
+    }
+
     /// How many frames may be held at a time before the source runs out of memory for others; `None`
     /// if there is no limit. A single frame that is held for a whole lap stops a ring.
     fn lends(&self) -> Option<usize> {
@@ -124,6 +130,10 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
 
     fn arrived(&mut self) -> Option<u64> {
         (**self).arrived()
+    }
+
+    fn gives_fewer(&mut self) -> bool {
+        (**self).gives_fewer()
     }
 
     fn lends(&self) -> Option<usize> {

@@ -6,10 +6,10 @@
 use std::net::{IpAddr, UdpSocket};
 use std::process::{Child, Command};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer, PingPongConfig, ping_pong};
-use rxo_testbed::{KernelGro, Lab, Namespace};
+use rxo_testbed::{KernelGro, Lab, Namespace, create_veth};
 use serde_json::Value;
 
 use crate::Test;
@@ -22,7 +22,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("what_the_tap_has_no_room_for_is_counted", tap_overflows),
 ];
 
-pub(crate) const LONG_TESTS: &[Test] = &[("measure_beside_busy_loops", measure_beside_busy_loops)];
+pub(crate) const LONG_TESTS: &[Test] = &[
+    ("measure_beside_busy_loops", measure_beside_busy_loops),
+    ("changes_of_other_networks_do_not_stop_a_worker", others_change_networks),
+];
 
 /// A worker that is stopped counts as one that hangs, and must not be ended here, however slow the machine is.
 const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0 --stats 1s --watchdog off";
@@ -128,6 +131,39 @@ fn tap_overflows() {
     assert!((TOO_MANY..TOO_MANY + 100).contains(&sent), "{sent} were sent: {totals}");
     assert_eq!(given, of("/nic_out/frames") + of("/nic_out/dropped_frames"), "{totals}");
 }
+
+/// The kernel changes all networks under one lock (RTNL), which it holds while it removes a crowd of interfaces. A worker
+/// that waits for it would be ended by the watchdog.
+fn others_change_networks() {
+    let lab = Lab::through().unwrap();
+    let flags = "--nic packet:wire0 --host tap:rxo0 --stats 100ms --watchdog 300ms";
+    let (rxo, _) = Rxo::start(lab.host(), flags);
+    lab.attach_host("rxo0").unwrap();
+    let held = [CROWD, 2 * CROWD].map(|pairs| lock_is_held_by_a_crowd_of(pairs, &lab));
+    println!("the lock was held for {held:?}");
+    let totals = totals(rxo);
+    assert_eq!(number(&totals, "/unaccounted"), 0, "{totals}");
+}
+
+/// How long somebody waited for the lock while a network with so many pairs of interfaces went away.
+fn lock_is_held_by_a_crowd_of(pairs: usize, lab: &Lab) -> Duration {
+    let crowd = Namespace::new("crowd").unwrap();
+    for n in 0..pairs {
+        let ends = [format!("a{n}"), format!("b{n}")];
+        create_veth(&crowd.interface(&ends[0]), &crowd.interface(&ends[1])).unwrap();
+    }
+    drop(crowd);
+    let wait = || {
+        let begun = Instant::now();
+        lab.peer().interface("lo").up().unwrap();
+        thread::sleep(Duration::from_millis(20));
+        begun.elapsed()
+    };
+    (0..100).map(|_| wait()).max().unwrap()
+}
+
+/// Their removal takes the kernel about a second.
+const CROWD: usize = 4_000;
 
 /// Two for each core of the promise.
 const BUSY_LOOPS: usize = 4;

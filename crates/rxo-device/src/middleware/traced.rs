@@ -75,6 +75,10 @@ impl<S: FrameSource, L: PacketLog> FrameSource for TracedSource<S, L> {
         self.source.arrived()
     }
 
+    fn gives_fewer(&mut self) -> bool {
+        self.source.gives_fewer()
+    }
+
     fn poll_at(&self) -> Option<Instant> {
         self.source.poll_at()
     }

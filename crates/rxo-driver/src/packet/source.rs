@@ -298,11 +298,13 @@ impl FrameSource for PacketSource {
         self.take_batch(batch, budget, look)
     }
 
-    /// Not while the interface coalesces: it then gives fewer frames than it receives.
     fn arrived(&mut self) -> Option<u64> {
-        let coalesces = self.interface.feature(Feature::Gro).unwrap_or(true);
-        let statistics = self.statistics.as_ref().filter(|_| !coalesces)?;
-        Some(statistics.read()?.received.saturating_sub(self.received_before))
+        let now = self.statistics.as_ref()?.read()?;
+        Some(now.received.saturating_sub(self.received_before))
+    }
+
+    fn gives_fewer(&mut self) -> bool {
+        self.interface.feature(Feature::Gro).unwrap_or(true)
     }
 
     fn lends(&self) -> Option<usize> {
