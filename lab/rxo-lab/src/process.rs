@@ -1,9 +1,12 @@
 //! A process of this program that says what it measured, a line of JSON each.
 
 use std::env;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::mem;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -79,6 +82,25 @@ impl Process {
         self.lines.read_to_string(&mut text)?;
         self.wait()?;
         self.value(text.lines().last().unwrap_or_default())
+    }
+
+    /// Reads what it prints from now on, and forgets it.
+    pub(crate) fn ignore_output(&mut self) -> Result<()> {
+        let (nothing, _) = io::pipe().context("cannot make a pipe")?;
+        let nothing = BufReader::new(ChildStdout::from(OwnedFd::from(nothing)));
+        let mut lines = mem::replace(&mut self.lines, nothing);
+        // It ends with the process.
+        thread::spawn(move || io::copy(&mut lines, &mut io::sink()));
+        Ok(())
+    }
+
+    /// Asks it to end, and waits for that.
+    pub(crate) fn end(mut self) -> Result<()> {
+        if let Some(process) = self.pid() {
+            // It may have ended already.
+            _ = kill_process(process, Signal::INT);
+        }
+        self.wait()
     }
 
     /// Asks it to end, and returns what it said on standard error, in one line.

@@ -63,6 +63,8 @@ impl Asked {
         command.arg("rxo").args(arguments.split(' ')).arg("--json").arg("--control").arg(socket);
         let mut process = network.run(|| Process::spawn(name, &mut command))??;
         let _configuration: Value = process.line()?;
+        // A line for each request of a client.
+        process.ignore_output()?;
         Ok(Self { process, session: Session::open(socket)?, late: 0 })
     }
 
@@ -207,12 +209,11 @@ impl Scene {
     /// If it does not, or a process fails.
     pub(super) fn finish(self) -> Result<()> {
         let Self { run, serve, lab, mut lasting, .. } = self;
-        let _totals: Value = run.process.interrupt()?;
+        run.process.end()?;
         ensure!(lab.host().interface(Lab::NIC).exists(), "{} is not back at the end", Lab::NIC);
         ensure!(!lab.host().interface(PARKED).exists(), "{PARKED} is still there at the end");
         exchange(&mut lasting).context("after the end of rxo run")?;
-        let _totals: Value = serve.process.interrupt()?;
-        Ok(())
+        serve.process.end()
     }
 }
 
