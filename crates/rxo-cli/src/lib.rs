@@ -4,7 +4,8 @@
 //! flags mean (its plan), then acts on the plan: `run` between two devices, or a device and several guests (`rxo
 //! run`, `rxo card`, `rxo guest`), `policies` as a list; `doctor` by the `findings` that `--dry-run` shows too; on a host of rxo's own (`hosting`) `serve`, and `cat` and
 //! `bulk` (`rxo sink`, `rxo source`) by an `endpoint`, `cast` to many at once; over captures `analyze`, `coalesce`,
-//! `expand` and `verify`, which share `captures`. Those that run for long answer `ctl` by their `control`. The demo
+//! `expand` and `verify`, which share `captures`. Those that run for long answer `ctl` by their `control`, and Prometheus by their
+//! `metrics`. The demo
 //! and the calibration are `rxo_demo`. `exit` turns an error into the one line and the exit code that the user
 //! gets; nothing else ends the process.
 //!
@@ -28,6 +29,7 @@ mod expand;
 mod findings;
 mod flags;
 mod hosting;
+mod metrics;
 mod policies;
 mod rules;
 mod run;

@@ -11,6 +11,7 @@ use rxo_confine::{Confinement, InForce, User};
 use rxo_console::log::{self, Level};
 use rxo_driver::{DeviceName, guard, lock_folder, remove_stale};
 
+use crate::control::Doors;
 use crate::exit::usage;
 use crate::flags::{HostFlags, SandboxFlags, UserFlags};
 
@@ -74,12 +75,23 @@ pub(crate) fn folders_of<'a>(sockets: impl IntoIterator<Item = &'a Path>) -> Vec
 /// Those of `command`, and if the system gives no process.
 pub(crate) fn with_sockets_removed(
     flags: &HostFlags,
-    control: Option<&Path>,
+    doors: &Doors,
     command: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let guest = flags.nic.strip_prefix("vhost:").map(Path::new);
-    let sockets: Vec<&Path> = control.into_iter().chain(guest).collect();
-    if sockets.is_empty() || flags.user.sandbox.no_sandbox && flags.user.user.is_none() {
+    with_files_removed(&flags.user, doors.paths().chain(guest).collect(), command)
+}
+
+/// [`with_sockets_removed`], with the files by name.
+///
+/// # Errors
+/// As there.
+pub(crate) fn with_files_removed(
+    flags: &UserFlags,
+    sockets: Vec<&Path>,
+    command: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    if sockets.is_empty() || flags.sandbox.no_sandbox && flags.user.is_none() {
         return command();
     }
     match guard::detach("rxo-remover")? {
@@ -94,7 +106,7 @@ pub(crate) fn with_sockets_removed(
                 lock_folder().into_iter().collect(),
                 folders_of(sockets.clone()),
             );
-            Sandbox::from_flags(&flags.user.sandbox).confine(needs)?;
+            Sandbox::from_flags(&flags.sandbox).confine(needs)?;
             guard::await_end(&channel);
             sockets.into_iter().for_each(remove_stale);
             Ok(())

@@ -113,6 +113,14 @@ impl Counters {
         if self.deliveries == 0 { 0.0 } else { self.frames as f64 / self.deliveries as f64 }
     }
 
+    /// Frames in all deliveries: bypassed, single and aggregated ones. With those that the engine holds they are the
+    /// frames taken.
+    #[must_use]
+    pub fn delivered_frames(&self) -> u64 {
+        let candidates = self.singles + self.aggregated_segments;
+        self.bypassed_total() + candidates + self.ack_singles + self.aggregated_acks
+    }
+
     /// Pure ACKs taken: segments without payload, and nothing but ACK and marks of ECN among their
     /// flags as far as that was looked at.
     #[must_use]

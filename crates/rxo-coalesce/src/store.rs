@@ -125,6 +125,11 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.limit + self.gaps - self.slots.frames.len()
     }
 
+    /// The number of frames here that have not left.
+    pub(crate) fn here(&self) -> usize {
+        self.slots.frames.len() - self.gaps
+    }
+
     /// Takes in a whole batch, for which there is room, by a single copy. Returns the slot of its
     /// first frame.
     pub(crate) fn take_in(&mut self, batch: &mut Vec<Frame<B>>) -> u32 {

@@ -1,15 +1,45 @@
-//! One client: lines in, answers out, and when it must be dropped.
+//! One client: requests in, answers out, and when it must be dropped.
 //!
-//! Sans-IO: its owner reads, writes and has the clock. A client has one request at a time; what it sends beyond that
-//! waits in its socket. So it holds one line and one answer at most.
+//! A request ends with its line or, for HTTP, with the empty line behind its head. Sans-IO: its owner reads, writes and has the clock. A client has one request at a time; what it sends beyond that
+//! waits in its socket. So it holds one request and one answer at most.
 
 use std::time::Instant;
 
 use crate::{MOST_REQUEST_BYTES, PATIENCE};
 
+/// How the bytes of a client are divided into requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// A line each, one after the other. The last needs no end.
+    Lines,
+    /// One head of HTTP, which ends with an empty line. Whatever follows is not read.
+    Head,
+}
+
+impl Framing {
+    /// How many bytes of `input` are the request, and how many its end.
+    fn find(self, input: &[u8]) -> Option<(usize, usize)> {
+        let line_end =
+            |from: usize| input[from..].iter().position(|b| *b == b'\n').map(|n| from + n);
+        let first = line_end(0)?;
+        if self == Self::Lines {
+            return Some((first, 1));
+        }
+        let mut end = first;
+        loop {
+            match &input[end + 1..] {
+                [b'\n', ..] => return Some((end + 2, 0)),
+                [b'\r', b'\n', ..] => return Some((end + 3, 0)),
+                _ => end = line_end(end + 1)?,
+            }
+        }
+    }
+}
+
 /// A client.
 #[derive(Debug)]
 pub(crate) struct Conversation {
+    framing: Framing,
     input: Vec<u8>,
     output: Vec<u8>,
     /// How much of the output is written.
@@ -22,17 +52,17 @@ pub(crate) struct Conversation {
 
 /// What a client has sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
-    /// A whole line, without its end.
+pub(crate) enum Asked {
+    /// A whole request; a line without its end.
     Whole(Vec<u8>),
-    /// More than a line may have. Nothing more is read.
+    /// More than a request may have. Nothing more is read.
     TooLong,
 }
 
 impl Conversation {
-    pub(crate) fn new(now: Instant) -> Self {
+    pub(crate) fn new(framing: Framing, now: Instant) -> Self {
         let due = deadline(now);
-        Self { input: Vec::new(), output: Vec::new(), written: 0, due, has_ended: false }
+        Self { framing, input: Vec::new(), output: Vec::new(), written: 0, due, has_ended: false }
     }
 
     /// How many bytes may be read now; 0 while an answer is to be written.
@@ -43,7 +73,7 @@ impl Conversation {
 
     /// Whether it is the client's turn to send. Otherwise there is something to answer or to write.
     pub(crate) fn is_to_send(&self) -> bool {
-        self.output.is_empty() && !self.has_ended && !self.input.contains(&b'\n')
+        self.output.is_empty() && !self.has_ended && self.framing.find(&self.input).is_none()
     }
 
     /// Takes what was read, at most [`Conversation::room`] bytes. None say that the client sends no more.
@@ -52,29 +82,34 @@ impl Conversation {
         self.input.extend_from_slice(bytes);
     }
 
-    /// The next line, if it is there and the last one is answered. The last line of a client needs no end.
-    pub(crate) fn next_line(&mut self) -> Option<Line> {
+    /// The next request, if it is there and the last one is answered.
+    pub(crate) fn next_request(&mut self) -> Option<Asked> {
         if !self.output.is_empty() {
             return None;
         }
-        if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
-            let rest = self.input.split_off(end + 1);
-            let mut line = std::mem::replace(&mut self.input, rest);
-            line.truncate(end);
-            return Some(Line::Whole(line));
+        if let Some((bytes, end)) = self.framing.find(&self.input) {
+            let rest = self.input.split_off(bytes + end);
+            let mut request = std::mem::replace(&mut self.input, rest);
+            request.truncate(bytes);
+            if self.framing == Framing::Head {
+                (self.has_ended, self.input) = (true, Vec::new());
+            }
+            return Some(Asked::Whole(request));
         }
         if self.input.len() >= MOST_REQUEST_BYTES {
             (self.has_ended, self.input) = (true, Vec::new());
-            return Some(Line::TooLong);
+            return Some(Asked::TooLong);
         }
-        let is_last = self.has_ended && !self.input.is_empty();
-        is_last.then(|| Line::Whole(std::mem::take(&mut self.input)))
+        if !self.has_ended || self.input.is_empty() {
+            return None;
+        }
+        let last = std::mem::take(&mut self.input);
+        (self.framing == Framing::Lines).then_some(Asked::Whole(last))
     }
 
     /// Sets the answer. The client has its time to take it from now on.
-    pub(crate) fn answer(&mut self, mut line: String, now: Instant) {
-        line.push('\n');
-        (self.output, self.written, self.due) = (line.into_bytes(), 0, deadline(now));
+    pub(crate) fn answer(&mut self, bytes: Vec<u8>, now: Instant) {
+        (self.output, self.written, self.due) = (bytes, 0, deadline(now));
     }
 
     /// What is to be written.
@@ -112,38 +147,38 @@ mod tests {
 
     use super::*;
 
-    fn whole(text: &str) -> Option<Line> {
-        Some(Line::Whole(text.as_bytes().to_vec()))
+    fn whole(text: &str) -> Option<Asked> {
+        Some(Asked::Whole(text.as_bytes().to_vec()))
     }
 
     #[test]
     fn a_request_is_answered_before_the_next_is_read() {
         let now = Instant::now();
-        let mut client = Conversation::new(now);
+        let mut client = Conversation::new(Framing::Lines, now);
         client.on_read(b"on");
-        assert_eq!(client.next_line(), None);
+        assert_eq!(client.next_request(), None);
         client.on_read(b"e\ntwo\n");
-        assert_eq!(client.next_line(), whole("one"));
+        assert_eq!(client.next_request(), whole("one"));
         assert!(!client.is_to_send(), "the second line is there");
-        client.answer("1".into(), now);
-        assert_eq!((client.room(), client.next_line()), (0, None));
+        client.answer(b"1\n".to_vec(), now);
+        assert_eq!((client.room(), client.next_request()), (0, None));
         assert_eq!(client.to_write(), b"1\n");
         client.on_written(1, now);
         assert_eq!(client.to_write(), b"\n");
         client.on_written(1, now);
-        assert_eq!(client.next_line(), whole("two"));
+        assert_eq!(client.next_request(), whole("two"));
         assert!(!client.is_over(now));
     }
 
     #[test]
     fn the_last_line_needs_no_end_and_is_answered() {
         let now = Instant::now();
-        let mut client = Conversation::new(now);
+        let mut client = Conversation::new(Framing::Lines, now);
         client.on_read(b"last");
         client.on_read(b"");
         assert!(!client.is_over(now));
-        assert_eq!(client.next_line(), whole("last"));
-        client.answer("1".into(), now);
+        assert_eq!(client.next_request(), whole("last"));
+        client.answer(b"1\n".to_vec(), now);
         assert!(!client.is_over(now));
         client.on_written(2, now);
         assert!(client.is_over(now));
@@ -152,11 +187,11 @@ mod tests {
     #[test]
     fn a_line_without_end_is_refused_and_is_the_last() {
         let now = Instant::now();
-        let mut client = Conversation::new(now);
+        let mut client = Conversation::new(Framing::Lines, now);
         client.on_read(&vec![b'x'; client.room()]);
         assert_eq!(client.room(), 0);
-        assert_eq!(client.next_line(), Some(Line::TooLong));
-        client.answer("no".into(), now);
+        assert_eq!(client.next_request(), Some(Asked::TooLong));
+        client.answer(b"no\n".to_vec(), now);
         client.on_written(3, now);
         assert!(client.is_over(now));
     }
@@ -164,15 +199,45 @@ mod tests {
     #[test]
     fn who_sends_or_takes_nothing_in_time_is_dropped() {
         let now = Instant::now();
-        let mut client = Conversation::new(now);
+        let mut client = Conversation::new(Framing::Lines, now);
         let later = now + PATIENCE - Duration::from_millis(1);
         client.on_read(b"slo");
         assert!(!client.is_over(later) && client.is_over(now + PATIENCE));
         client.on_read(b"w\n");
-        _ = client.next_line();
-        client.answer("1".into(), later);
+        _ = client.next_request();
+        client.answer(b"1\n".to_vec(), later);
         assert!(!client.is_over(now + PATIENCE));
         client.on_written(1, later);
         assert!(client.is_over(later + PATIENCE), "half an answer is not taken");
+    }
+
+    #[test]
+    fn a_head_of_http_is_answered_once_wherever_it_is_divided() {
+        let now = Instant::now();
+        for head in ["GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.0\n\n", "\n\r\n"] {
+            for at in 0..head.len() {
+                let mut client = Conversation::new(Framing::Head, now);
+                client.on_read(&head.as_bytes()[..at]);
+                if at > 0 {
+                    assert_eq!(client.next_request(), None, "{head:?} at {at}");
+                    assert!(client.is_to_send());
+                }
+                client.on_read(&[&head.as_bytes()[at..], b"GET /next"].concat());
+                assert_eq!(client.next_request(), whole(head));
+                client.answer(b"1".to_vec(), now);
+                client.on_written(1, now);
+                assert!(client.is_over(now) && client.next_request().is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn half_a_head_is_no_request() {
+        let now = Instant::now();
+        let mut client = Conversation::new(Framing::Head, now);
+        client.on_read(b"GET / HTTP/1.1\r\n");
+        client.on_read(b"");
+        assert_eq!(client.next_request(), None);
+        assert!(client.is_over(now));
     }
 }

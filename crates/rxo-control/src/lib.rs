@@ -11,12 +11,14 @@
 //!   describes the lines.
 //! * [`Menu`] lists the requests that a process knows and answers them. A request is one [`Entry`]: its name, its
 //!   help, and the function that answers. All of this is pure.
-//! * `conversation` is one client, sans-IO: bytes and times in, lines out, and when the client must be dropped.
-//! * [`Server`] is the loop over the clients of a socket, on a thread of its own. [`Session`] is the other end.
+//! * [`Page`] is one page over HTTP, for programs that read the same again and again.
+//! * `conversation` is one client, sans-IO: bytes and times in, requests out, and when the client must be dropped.
+//! * [`Server`] is the loop over the clients of a socket, on a thread of its own: of lines, or of a page. [`Session`] is
+//!   the other end of lines.
 //!
 //! # Contract
 //! What a client does costs the process nothing but this thread: a line has at most [`MOST_REQUEST_BYTES`], there
-//! are at most [`MOST_CLIENTS`] at a time, and one that sends no whole request, or takes no whole answer, within
+//! are at most [`MOST_CLIENTS`] at a time ([`MOST_READERS`] of a page), and one that sends no whole request, or takes no whole answer, within
 //! [`PATIENCE`] is dropped. No bytes make it panic. Who may connect is the socket's matter, not this crate's.
 //!
 //! # Examples
@@ -43,17 +45,20 @@
 mod answer;
 mod client;
 mod conversation;
+mod http;
 mod menu;
 mod request;
 mod server;
+mod service;
 
 use std::time::Duration;
 
 pub use answer::{Answer, BadAnswer};
 pub use client::{AskError, Session};
+pub use http::{MOST_READERS, Page};
 pub use menu::{Entry, Menu, Refusal};
 pub use request::{BadRequest, Request};
-pub use server::Server;
+pub use server::{Door, Server};
 
 /// The version of the lines. It changes when a line that was valid would mean something else.
 pub const VERSION: u64 = 1;

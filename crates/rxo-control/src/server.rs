@@ -1,14 +1,17 @@
 //! The loop over the clients of a socket, on a thread of its own.
 
 use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::conversation::{Conversation, Line};
-use crate::{Answer, MOST_CLIENTS, MOST_REQUEST_BYTES};
+use crate::conversation::{Asked, Conversation};
+use crate::service::{Lines, Service};
+use crate::{Answer, MOST_REQUEST_BYTES, Page};
 
 /// Answers the clients of a socket until it is dropped, which waits for the request that is being answered.
 #[derive(Debug)]
@@ -19,7 +22,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the thread. `listener` must not wait. `answer` gets each line of a client, without its end; while it
+    /// Starts a thread that answers lines. `listener` must not wait. `answer` gets each line of a client, without its end; while it
     /// works, the other clients wait, and nothing else does.
     ///
     /// # Errors
@@ -28,13 +31,71 @@ impl Server {
         listener: UnixListener,
         answer: impl FnMut(&[u8]) -> Answer + Send + 'static,
     ) -> io::Result<Self> {
+        Self::of("rxo-ctl", Door::Unix(listener), Lines(answer))
+    }
+
+    /// Starts a thread that gives a page over HTTP. `door` must not wait. While the page is made, the other clients wait,
+    /// and nothing else does.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn of_page(
+        door: Door,
+        page: Page<impl FnMut() -> Result<String, String> + Send + 'static>,
+    ) -> io::Result<Self> {
+        Self::of("rxo-page", door, page)
+    }
+
+    fn of(name: &str, door: Door, service: impl Service + Send + 'static) -> io::Result<Self> {
         let (end, ended) = UnixStream::pair()?;
-        let clients = Clients { listener, ended, clients: Vec::new(), answer, rests_until: None };
-        let thread = thread::Builder::new().name("rxo-ctl".to_owned());
+        let clients = Clients { door, ended, clients: Vec::new(), service, rests_until: None };
+        let thread = thread::Builder::new().name(name.to_owned());
         let thread = thread.spawn(move || clients.serve())?;
         Ok(Self { end: Some(end), thread: Some(thread) })
     }
 }
+
+/// Where clients come in.
+#[derive(Debug)]
+pub enum Door {
+    /// By a unix socket.
+    Unix(UnixListener),
+    /// By TCP.
+    Tcp(TcpListener),
+}
+
+impl Door {
+    /// The next client, which does not wait either.
+    fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(match self {
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                Box::new(stream)
+            }
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                Box::new(stream)
+            }
+        })
+    }
+}
+
+impl AsFd for Door {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(listener) => listener.as_fd(),
+            Self::Tcp(listener) => listener.as_fd(),
+        }
+    }
+}
+
+/// A connection of either kind.
+trait Stream: Read + Write + AsFd + Send {}
+
+impl Stream for UnixStream {}
+impl Stream for TcpStream {}
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -46,17 +107,17 @@ impl Drop for Server {
     }
 }
 
-struct Clients<A> {
-    listener: UnixListener,
+struct Clients<S> {
+    door: Door,
     ended: UnixStream,
     clients: Vec<Client>,
-    answer: A,
+    service: S,
     /// Until then nobody is accepted, for want of descriptors.
     rests_until: Option<Instant>,
 }
 
 struct Client {
-    stream: UnixStream,
+    stream: Box<dyn Stream>,
     talk: Conversation,
 }
 
@@ -67,7 +128,7 @@ enum Fate {
     Goes,
 }
 
-impl<A: FnMut(&[u8]) -> Answer> Clients<A> {
+impl<S: Service> Clients<S> {
     fn serve(mut self) {
         while let Ok(ready) = self.wait() {
             let [is_ended, may_accept, ready @ ..] = &*ready else { return };
@@ -88,9 +149,13 @@ impl<A: FnMut(&[u8]) -> Answer> Clients<A> {
         let accepts = self.rests_until.is_none_or(|until| now >= until);
         let mut fds = vec![
             PollFd::new(&self.ended, PollFlags::IN),
-            PollFd::new(&self.listener, if accepts { PollFlags::IN } else { PollFlags::empty() }),
+            PollFd::new(&self.door, if accepts { PollFlags::IN } else { PollFlags::empty() }),
         ];
-        fds.extend(self.clients.iter().map(|client| PollFd::new(&client.stream, client.wanted())));
+        fds.extend(
+            self.clients
+                .iter()
+                .map(|client| PollFd::from_borrowed_fd(client.stream.as_fd(), client.wanted())),
+        );
         let dues = self.clients.iter().map(|client| client.talk.due());
         let due = dues.chain(self.rests_until.filter(|_| !accepts)).min();
         let timeout = due.map(|due| timespec(due.saturating_duration_since(now)));
@@ -103,10 +168,10 @@ impl<A: FnMut(&[u8]) -> Answer> Clients<A> {
 
     fn turn(&mut self, ready: &[bool]) {
         let mut ready = ready.iter();
-        let answer = &mut self.answer;
+        let service = &mut self.service;
         self.clients.retain_mut(|client| {
             let is_ready = ready.next().is_some_and(|is_ready| *is_ready);
-            let fate = if is_ready { client.turn(answer) } else { Ok(Fate::Stays) };
+            let fate = if is_ready { client.turn(service) } else { Ok(Fate::Stays) };
             // A client that is gone is no failure.
             fate.is_ok_and(|fate| fate == Fate::Stays) && !client.talk.is_over(Instant::now())
         });
@@ -115,9 +180,9 @@ impl<A: FnMut(&[u8]) -> Answer> Clients<A> {
     /// Takes in who waits, as far as there is room.
     fn accept(&mut self) {
         loop {
-            match self.listener.accept() {
-                Ok((stream, _)) => self.admit(stream),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            match self.door.accept() {
+                Ok(stream) => self.admit(stream),
+                Err(error) if has_gone(&error) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // It stays there. To ask again at once would only cost time.
                 Err(_) => {
@@ -128,19 +193,14 @@ impl<A: FnMut(&[u8]) -> Answer> Clients<A> {
         }
     }
 
-    fn admit(&mut self, stream: UnixStream) {
-        if stream.set_nonblocking(true).is_err() {
-            return;
-        }
-        if self.clients.len() < MOST_CLIENTS {
-            let talk = Conversation::new(Instant::now());
+    fn admit(&mut self, mut stream: Box<dyn Stream>) {
+        if self.clients.len() < S::MOST_CLIENTS {
+            let talk = Conversation::new(S::FRAMING, Instant::now());
             self.clients.push(Client { stream, talk });
             return;
         }
-        let error = format!("{MOST_CLIENTS} clients are there; end one, or ask again later");
-        let answer = Answer { request: String::new(), result: Err(error) };
         // A new socket has room for a line. If not, it is closed all the same.
-        _ = (&stream).write(format!("{}\n", answer.line()).as_bytes());
+        _ = stream.write(&self.service.too_many());
     }
 }
 
@@ -153,33 +213,29 @@ impl Client {
     ///
     /// # Errors
     /// If the client is gone.
-    fn turn(&mut self, answer: &mut impl FnMut(&[u8]) -> Answer) -> io::Result<Fate> {
+    fn turn(&mut self, service: &mut impl Service) -> io::Result<Fate> {
         let mut bytes = [0; MOST_REQUEST_BYTES];
         let room = self.talk.room();
         if room > 0 {
-            match (&self.stream).read(&mut bytes[..room]) {
+            match self.stream.read(&mut bytes[..room]) {
                 Ok(read) => self.talk.on_read(&bytes[..read]),
                 Err(error) if is_later(&error) => {}
                 Err(error) => return Err(error),
             }
         }
         self.write()?;
-        let answer = match self.talk.next_line() {
+        let answer = match self.talk.next_request() {
             None => return Ok(Fate::Stays),
-            Some(Line::Whole(line)) => answer(&line),
-            Some(Line::TooLong) => {
-                let error =
-                    format!("a line may have {MOST_REQUEST_BYTES} bytes; send a shorter one");
-                Answer { request: String::new(), result: Err(error) }
-            }
+            Some(Asked::Whole(request)) => service.answer(&request),
+            Some(Asked::TooLong) => service.too_long(),
         };
-        self.talk.answer(answer.line(), Instant::now());
+        self.talk.answer(answer, Instant::now());
         self.write()
     }
 
     fn write(&mut self) -> io::Result<Fate> {
         while !self.talk.to_write().is_empty() {
-            match (&self.stream).write(self.talk.to_write()) {
+            match self.stream.write(self.talk.to_write()) {
                 Ok(0) => return Ok(Fate::Goes),
                 Ok(written) => self.talk.on_written(written, Instant::now()),
                 Err(error) if is_later(&error) => return Ok(Fate::Stays),
@@ -188,6 +244,11 @@ impl Client {
         }
         Ok(Fate::Stays)
     }
+}
+
+/// Whether a client that waited has gone, or nothing but a signal came.
+fn has_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
 }
 
 fn is_later(error: &io::Error) -> bool {

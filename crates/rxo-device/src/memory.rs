@@ -333,6 +333,10 @@ impl FrameSink for MemorySink {
         Some(Load { unread })
     }
 
+    fn kept_frames(&self) -> u64 {
+        self.link.lock().kept.iter().map(|sent| sent.frames as u64).sum()
+    }
+
     fn abandon(&mut self) {
         self.link.lock().drop_kept();
     }

@@ -30,6 +30,19 @@ pub trait FrameSink {
         false
     }
 
+    /// How many frames the sink keeps because the device had no room. A sink that keeps packets must say so: otherwise
+    /// they look like lost ones.
+    fn kept_frames(&self) -> u64 {
+        0
+    }
+
+    /// How many packets the interface has sent or dropped since it was made, as the system counts: all of them, whoever
+    /// gave them. Meaningful as the difference of two. `None` while some still wait, or if the system does not say. It may
+    /// be a system call.
+    fn departed(&mut self) -> Option<u64> {
+        None
+    }
+
     /// Sends the kept packets, in order, as far as the device has room. Does not wait.
     ///
     /// # Errors

@@ -62,7 +62,17 @@ impl Interface {
     #[must_use]
     pub fn name_of(index: u32) -> Option<String> {
         let control = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
-        named(control.as_fd(), index)
+        Self::named(control.as_fd(), index)
+    }
+
+    /// [`Interface::name_of`], asked by a socket that is open.
+    pub(crate) fn named(control: BorrowedFd<'_>, index: u32) -> Option<String> {
+        let mut request = <ifreq as sys::Plain>::zeroed();
+        request.ifr_ifru.ifru_ifindex = index.cast_signed();
+        // SAFETY: the code takes an `ifreq`.
+        unsafe { sys::ioctl(control, libc::SIOCGIFNAME, &mut request) }.ok()?;
+        let bytes = request.ifr_name.iter().take_while(|&&c| c != 0).map(|&c| c as u8);
+        String::from_utf8(bytes.collect()).ok()
     }
 
     /// Its name.
@@ -196,7 +206,8 @@ impl Interface {
     /// A request for this interface, by its current name.
     fn request(&self) -> Result<ifreq, DeviceError> {
         // No new socket: a confined process makes none.
-        let name = u32::try_from(self.index).ok().and_then(|it| named(self.control.as_fd(), it));
+        let name =
+            u32::try_from(self.index).ok().and_then(|it| Self::named(self.control.as_fd(), it));
         name.and_then(|name| sys::interface_request(&name))
             .ok_or_else(|| DeviceError::Gone(self.name.clone()))
     }
@@ -224,14 +235,6 @@ impl Interface {
 }
 
 /// The name of the interface with this index, as `control` is told.
-fn named(control: BorrowedFd<'_>, index: u32) -> Option<String> {
-    let mut request = <ifreq as sys::Plain>::zeroed();
-    request.ifr_ifru.ifru_ifindex = index.cast_signed();
-    // SAFETY: the code takes an `ifreq`.
-    unsafe { sys::ioctl(control, libc::SIOCGIFNAME, &mut request) }.ok()?;
-    let bytes = request.ifr_name.iter().take_while(|&&c| c != 0).map(|&c| c as u8);
-    String::from_utf8(bytes.collect()).ok()
-}
 
 impl Feature {
     /// The `ethtool` commands that read and write it.

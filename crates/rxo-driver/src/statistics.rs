@@ -8,15 +8,18 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use crate::Interface;
+use crate::{Interface, sys};
 
 /// A read of the kernel's text. Shorter than a page of it, so that nothing is made twice.
 const READ_BYTES: usize = 4_096;
 
-/// The columns of packets received, and of packets that were to be sent and were dropped.
+/// The columns of packets received, and of those that were sent, or were to be sent and failed or were dropped.
 const RECEIVED: usize = 1;
+const SENT: usize = 9;
+const FAILED: usize = 10;
 const SENT_DROPS: usize = 11;
 
 /// Reads the counters of one interface. Reading needs no privilege.
@@ -24,6 +27,8 @@ const SENT_DROPS: usize = 11;
 pub(crate) struct Statistics {
     /// Of the namespace of the thread that opened it.
     file: File,
+    /// Asks for the name, because a confined process makes no sockets.
+    control: OwnedFd,
     index: u32,
 }
 
@@ -34,6 +39,8 @@ pub(crate) struct Totals {
     pub(crate) received: u64,
     /// Packets that the host did not get to send because the interface dropped them.
     pub(crate) sent_drops: u64,
+    /// Packets that the interface has sent, or dropped for any reason.
+    pub(crate) departed: u64,
 }
 
 impl Statistics {
@@ -43,13 +50,14 @@ impl Statistics {
     /// If `/proc` is not there, or the system has no descriptors left.
     pub(crate) fn of(index: i32) -> io::Result<Self> {
         let file = File::open("/proc/thread-self/net/dev")?;
-        Ok(Self { file, index: index.unsigned_abs() })
+        let control = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+        Ok(Self { file, control, index: index.unsigned_abs() })
     }
 
     /// The totals now; `None` if the interface is gone. Allocates.
     pub(crate) fn read(&self) -> Option<Totals> {
         // Its name may have changed since the last call.
-        let name = Interface::name_of(self.index)?;
+        let name = Interface::named(self.control.as_fd(), self.index)?;
         let (mut text, mut length) = (Vec::new(), 0);
         loop {
             text.resize(length + READ_BYTES, 0);
@@ -67,7 +75,12 @@ fn parse(text: &str, name: &str) -> Option<Totals> {
     let of_line = |line: &str| {
         let columns = line.trim_start().strip_prefix(name)?.strip_prefix(':')?;
         let column = |number| columns.split_whitespace().nth(number)?.parse().ok();
-        Some(Totals { received: column(RECEIVED)?, sent_drops: column(SENT_DROPS)? })
+        let [sent, failed, sent_drops] = [column(SENT)?, column(FAILED)?, column(SENT_DROPS)?];
+        Some(Totals {
+            received: column(RECEIVED)?,
+            sent_drops,
+            departed: sent + failed + sent_drops,
+        })
     };
     text.lines().find_map(of_line)
 }
@@ -86,10 +99,12 @@ eth1-nic: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16
 
     #[test]
     fn the_line_of_the_interface_is_found_by_its_whole_name() {
-        let of = |name| parse(TEXT, name).map(|totals| (totals.received, totals.sent_drops));
-        assert_eq!(of("eth1"), Some((4_711, 9)));
-        assert_eq!(of("eth1-nic"), Some((2, 12)));
-        assert_eq!(of("lo"), Some((2, 0)));
+        let of = |name| {
+            parse(TEXT, name).map(|totals| (totals.received, totals.sent_drops, totals.departed))
+        };
+        assert_eq!(of("eth1"), Some((4_711, 9, 69)));
+        assert_eq!(of("eth1-nic"), Some((2, 12, 33)));
+        assert_eq!(of("lo"), Some((2, 0, 2)));
         assert_eq!((of("eth"), of("face"), of("h1")), (None, None, None));
     }
 

@@ -3,7 +3,9 @@
 //! As root a missing package is installed, and said to be; otherwise the command to run is the
 //! error. Only Debian's package names are known, because that is what the README promises.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
@@ -57,6 +59,10 @@ pub(crate) const CHROMIUM: Package =
 /// The second opinion on capture files.
 pub(crate) const TSHARK: Package =
     Package::program("tshark", "tshark", "reads captures beside us, and those that we write");
+
+/// Reads the metrics that we write, and the rules for them.
+pub(crate) const PROMTOOL: Package =
+    Package::program("prometheus", "promtool", "reads our metrics, and the rules for them");
 
 /// Asks the file server as others do.
 pub(crate) const CURL: Package = Package::program("curl", "curl", "asks the file server for files");
@@ -186,6 +192,37 @@ pub(crate) fn ensure(wanted: &[Package]) -> Result<()> {
     }
     update()?;
     apt_get(&[&["install", "-y", "-qq", "--no-install-recommends"], names.as_slice()].concat())
+}
+
+/// Unpacks `package` into `folder` and returns where its programs are then: for a package whose installation would start a
+/// service. Needs no privilege. Does nothing if it is there.
+///
+/// # Errors
+/// There is no apt, or it cannot get the package; the error says what to run.
+pub(crate) fn unpack(package: &Package, folder: &Path) -> Result<PathBuf> {
+    let (parts, programs) = (folder.join("parts"), folder.join("usr/bin"));
+    if programs.exists() {
+        return Ok(programs);
+    }
+    eprintln!("unpacking the system package {} ({})", package.name, package.why);
+    // What an interrupted run left.
+    _ = fs::remove_dir_all(folder);
+    fs::create_dir_all(&parts)?;
+    let got = Program::new(&parts, "apt-get", ["download", "-qq", package.name]).run_aside();
+    if let Err(error) = got {
+        bail!("{error:#}; {}", remedy(&[package]));
+    }
+    let unpacked = folder.join("unpacked");
+    for part in fs::read_dir(&parts)? {
+        let part = part?.path();
+        let arguments = [OsStr::new("-x"), part.as_os_str(), unpacked.as_os_str()];
+        Program::new(folder, "dpkg-deb", arguments).run_aside()?;
+    }
+    // Whole or not there.
+    fs::rename(unpacked.join("usr"), folder.join("usr"))?;
+    fs::remove_dir_all(parts)?;
+    fs::remove_dir_all(unpacked)?;
+    Ok(programs)
 }
 
 /// Lets apt read anew which packages there are.

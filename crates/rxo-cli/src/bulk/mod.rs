@@ -20,7 +20,7 @@ use rxo_console::log;
 use rxo_console::printer::Printer;
 
 use self::plan::Plan;
-use crate::control::{self, Interval, Refusal, Stats, host_process};
+use crate::control::{Doors, Interval, Refusal, Stats, host_process};
 use crate::endpoint::Endpoint;
 use crate::flags::{SinkFlags, SourceFlags};
 use crate::sandbox::with_sockets_removed;
@@ -30,8 +30,8 @@ use crate::sandbox::with_sockets_removed;
 /// # Errors
 /// If the plan is invalid, the device cannot be opened, or a connection fails.
 pub(crate) fn sink(flags: &SinkFlags) -> Result<()> {
-    let (host, control) = (&flags.endpoint.host, flags.meter.control.control.as_deref());
-    with_sockets_removed(host, control, || run("rxo sink", &Plan::of_sink(flags)?))
+    let (host, doors) = (&flags.endpoint.host, Doors::from_flags(&flags.meter.control)?);
+    with_sockets_removed(host, &doors, || run("rxo sink", &Plan::of_sink(flags)?))
 }
 
 /// Sends until the time is over or all is sent.
@@ -39,16 +39,16 @@ pub(crate) fn sink(flags: &SinkFlags) -> Result<()> {
 /// # Errors
 /// As [`sink`].
 pub(crate) fn source(flags: &SourceFlags) -> Result<()> {
-    let (host, control) = (&flags.endpoint.host, flags.meter.control.control.as_deref());
-    with_sockets_removed(host, control, || run("rxo source", &Plan::of_source(flags)?))
+    let (host, doors) = (&flags.endpoint.host, Doors::from_flags(&flags.meter.control)?);
+    with_sockets_removed(host, &doors, || run("rxo source", &Plan::of_source(flags)?))
 }
 
 fn run(command: &'static str, plan: &Plan) -> Result<()> {
-    let socket = control::bind(plan.control.as_deref())?;
+    let sockets = plan.doors.bind()?;
     let endpoint = Endpoint::start(&plan.endpoint)?;
     let stats: Box<dyn Stats> = Box::new(Lines(Arc::clone(&plan.interval)));
     let process = host_process(command, endpoint.host(), Some(stats));
-    let _served = control::serve(socket, process)?;
+    let _served = sockets.serve(process)?;
     log::begin(plan.log, &plan.endpoint.host.nic().to_string())?;
     let skipped = if plan.json { show::skipped_json } else { show::skipped_text };
     let printer = Printer::start(MOST_WAITING, skipped, endpoint.stop())?;

@@ -1,13 +1,12 @@
 //! The plan of `rxo sink` and `rxo source`, from their flags.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use rxo_console::log::Form;
 
-use crate::control::Interval;
+use crate::control::{Doors, Interval};
 use crate::endpoint::EndpointPlan;
 use crate::exit::usage;
 use crate::flags::{MeterFlags, SinkFlags, SourceFlags};
@@ -21,8 +20,8 @@ pub(super) struct Plan {
     pub(super) connections: usize,
     /// The time between two lines; none for totals only.
     pub(super) interval: Arc<Interval>,
-    /// The socket on which it is asked.
-    pub(super) control: Option<PathBuf>,
+    /// Where it is asked and read.
+    pub(super) doors: Doors,
     pub(super) hash: bool,
     pub(super) json: bool,
     /// The form of the log.
@@ -88,10 +87,10 @@ impl Plan {
             )));
         }
         let interval = Arc::new(Interval::new(interval(&flags.interval)?));
-        let control = flags.control.control.clone();
+        let doors = Doors::from_flags(&flags.control)?;
         let MeterFlags { hash, json, .. } = *flags;
         let log = flags.log.log.into();
-        Ok(Self { endpoint, work, connections, interval, control, hash, json, log })
+        Ok(Self { endpoint, work, connections, interval, doors, hash, json, log })
     }
 }
 

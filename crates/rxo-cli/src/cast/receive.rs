@@ -23,6 +23,7 @@ use serde::Serialize;
 
 use super::addresses;
 use super::stream::{self, Head, StreamError};
+use crate::control::{Doors, host_counters, serve_metrics};
 use crate::exit::{partial, usage};
 use crate::flags::CastReceiveFlags;
 use crate::hosting::{FastTotals, HostPlan, finish};
@@ -35,13 +36,16 @@ use crate::stop;
 /// # Errors
 /// If a flag is invalid, the sender cannot be reached, or the file does not come whole.
 pub(crate) fn command(flags: &CastReceiveFlags) -> Result<()> {
-    with_sockets_removed(&flags.host, None, || receive(flags))
+    let doors = Doors::of_metrics(&flags.metrics)?;
+    with_sockets_removed(&flags.host, &doors, || receive(flags))
 }
 
 fn receive(flags: &CastReceiveFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
+    let sockets = Doors::of_metrics(&flags.metrics)?.bind()?;
     let stop = stop::on_request()?;
     let host = plan.host.start_with(plan.files(), cast_receiver)?;
+    let _read = serve_metrics(sockets, "rxo cast receive", &host_counters(host.asker()))?;
     log::begin(Form::Plain, &plan.host.nic().to_string())?;
     let receiver = Receiver { plan: &plan, host: &host, stop: Arc::clone(&stop) };
     let stream = receiver.connect()?;

@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::outgoing::Outgoing;
 use super::plan::Plan;
 use super::tally::Tally;
+use crate::control::{Doors, host_counters, serve_metrics};
 use crate::flags::CastSendFlags;
 use crate::hosting::{FastTotals, finish};
 use crate::numbers::{gbit_per_s, grouped, ratio, rounded};
@@ -26,15 +27,18 @@ use crate::{output, stop};
 /// # Errors
 /// If a flag is invalid, the file cannot be read, or a receiver failed, was refused, or did not come.
 pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
-    with_sockets_removed(&flags.host, None, || send(flags))
+    let doors = Doors::of_metrics(&flags.metrics)?;
+    with_sockets_removed(&flags.host, &doors, || send(flags))
 }
 
 fn send(flags: &CastSendFlags) -> Result<()> {
     let mut plan = Plan::from_flags(flags)?;
     let outgoing = Outgoing::open(&flags.file, flags.raw)?;
     plan.is_for(outgoing.bytes);
+    let sockets = Doors::of_metrics(&flags.metrics)?.bind()?;
     let stop = stop::on_request()?;
     let host = plan.host.start_with(Vec::new(), |config| plan.configure(config))?;
+    let _read = serve_metrics(sockets, "rxo cast send", &host_counters(host.asker()))?;
     log::begin(Form::Plain, &plan.host.nic().to_string())?;
     let cast = host.handle().cast(plan.config)?;
     let mut sender = Sender {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result};
 use rxo_host::TcpStream;
 
+use crate::control::Doors;
 use crate::endpoint::{Endpoint, EndpointPlan, incomplete, is_wait, settle};
 use crate::exit::partial;
 use crate::flags::CatFlags;
@@ -26,7 +27,7 @@ use crate::sandbox::with_sockets_removed;
 /// # Errors
 /// If the plan is invalid, the connection cannot be opened, or either direction fails.
 pub(crate) fn command(flags: &CatFlags) -> Result<()> {
-    with_sockets_removed(&flags.endpoint.host, None, || cat(flags))
+    with_sockets_removed(&flags.endpoint.host, &Doors::default(), || cat(flags))
 }
 
 fn cat(flags: &CatFlags) -> Result<()> {

@@ -1,4 +1,4 @@
-//! `--control SOCKET`: what a running command can be asked, and its answers.
+//! `--control SOCKET`: what a running command can be asked, and its answers. Its counters are also the [`metrics`].
 //!
 //! A command makes a [`Process`] of what it has: counters, engines, connections, an interval. The [`requests`] are a
 //! file each, and answer from those parts; they know no command. [`rxo_control`] has the lines, the clients and their
@@ -8,55 +8,130 @@ mod interval;
 mod process;
 mod requests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use rxo_control::Server;
-use rxo_driver::{Access, Listener};
+use rxo_driver::{Access, Listener, SocketFile};
 
 pub(crate) use self::interval::Interval;
 pub(crate) use self::process::{
-    EngineState, Engines, NEXT_TURN, Process, Reload, Stats, host_process,
+    Counters, EngineState, Engines, NEXT_TURN, Process, Reload, Stats, host_counters, host_process,
 };
+use crate::flags::{ControlFlags, MetricsFlags};
+use crate::metrics::{self, Address, Door, Metrics};
 pub(crate) use rxo_control::Refusal;
 
-/// A socket that is served until this is dropped; then its file is removed.
+/// Where a command is asked and read, as its flags say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Doors {
+    pub(crate) control: Option<PathBuf>,
+    pub(crate) metrics: Option<Address>,
+}
+
+/// The bound sockets.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct Sockets {
+    control: Option<Listener>,
+    metrics: Option<Door>,
+}
+
+/// Sockets that are served until this is dropped; then their files are removed.
+#[derive(Debug)]
+pub(crate) struct Served {
+    _control: Option<Control>,
+    _metrics: Option<Metrics>,
+}
+
+#[derive(Debug)]
+struct Control {
     /// Before the listener: while its file is there, somebody answers.
     _server: Server,
     _listener: Listener,
 }
 
-/// Binds the socket of `--control`, if it was given. From now on clients wait until it is served.
-///
-/// # Errors
-/// If another process listens there, or the path cannot be bound.
-pub(crate) fn bind(path: Option<&Path>) -> Result<Option<Listener>> {
-    let bind = |path: &Path| Listener::bind(&label(path), path, Access::OwnerOnly);
-    Ok(path.map(bind).transpose()?)
+impl Doors {
+    /// The doors of `flags`.
+    ///
+    /// # Errors
+    /// If an address is invalid; the message says what would be accepted.
+    pub(crate) fn from_flags(flags: &ControlFlags) -> Result<Self> {
+        let of_metrics = Self::of_metrics(&flags.metrics)?;
+        Ok(Self { control: flags.control.clone(), ..of_metrics })
+    }
+
+    /// The doors of a command that is only read.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn of_metrics(flags: &MetricsFlags) -> Result<Self> {
+        let metrics = flags.metrics.as_deref().map(str::parse).transpose()?;
+        Ok(Self { control: None, metrics })
+    }
+
+    /// Binds the sockets that were asked for. From now on clients wait until they are served.
+    ///
+    /// # Errors
+    /// If another process listens there, or one cannot be bound.
+    pub(crate) fn bind(&self) -> Result<Sockets> {
+        let bind = |path: &PathBuf| Listener::bind(&label(path), path, Access::OwnerOnly);
+        let control = self.control.as_ref().map(bind).transpose()?;
+        Ok(Sockets { control, metrics: self.metrics.as_ref().map(Address::bind).transpose()? })
+    }
+
+    /// The files of the sockets.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        let metrics = self.metrics.as_ref().and_then(Address::path);
+        self.control.as_deref().into_iter().chain(metrics)
+    }
+
+    /// Looks whether the sockets could be bound.
+    ///
+    /// # Errors
+    /// As [`Doors::bind`].
+    pub(crate) fn check(&self) -> Result<()> {
+        let check = |path: &PathBuf| Listener::check(&label(path), path);
+        self.control.as_ref().map_or(Ok(()), check)?;
+        self.metrics.as_ref().map_or(Ok(()), Address::check)
+    }
 }
 
-/// Looks whether the socket could be bound.
-///
-/// # Errors
-/// As [`bind`].
-pub(crate) fn check(path: Option<&Path>) -> Result<()> {
-    Ok(path.map_or(Ok(()), |path| Listener::check(&label(path), path))?)
+impl Sockets {
+    /// Closes the sockets here. Their files stay, because another process of this run serves them.
+    pub(crate) fn leave(self) -> Vec<SocketFile> {
+        let control = self.control.map(Listener::leave);
+        control.into_iter().chain(self.metrics.and_then(Door::leave)).collect()
+    }
+
+    /// Answers the clients about `process`.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub(crate) fn serve(self, process: Process) -> Result<Served> {
+        let of_metrics = Self { control: None, metrics: self.metrics };
+        let metrics = serve_metrics(of_metrics, process.command, &process.counters)?;
+        let serve = |listener: Listener| -> Result<Control> {
+            let socket = listener.socket().context("--control")?;
+            let answer = move |line: &[u8]| requests::MENU.answer(&process, line);
+            let server = Server::start(socket, answer).context("cannot serve --control")?;
+            Ok(Control { _server: server, _listener: listener })
+        };
+        Ok(Served { _control: self.control.map(serve).transpose()?, _metrics: metrics })
+    }
 }
 
-/// Answers the clients of `listener` about `process`.
+/// Gives the counters of a command that is only read.
 ///
 /// # Errors
-/// If the system gives no thread.
-pub(crate) fn serve(listener: Option<Listener>, process: Process) -> Result<Option<Control>> {
-    let serve = |listener: Listener| {
-        let socket = listener.socket().context("--control")?;
-        let answer = move |line: &[u8]| requests::MENU.answer(&process, line);
-        let server = Server::start(socket, answer).context("cannot serve --control")?;
-        Ok(Control { _server: server, _listener: listener })
-    };
-    listener.map(serve).transpose()
+/// As [`Sockets::serve`].
+pub(crate) fn serve_metrics(
+    sockets: Sockets,
+    command: &'static str,
+    counters: &Counters,
+) -> Result<Option<Metrics>> {
+    let serve = |door| metrics::serve(door, command, Arc::clone(counters));
+    sockets.metrics.map(serve).transpose()
 }
 
 fn label(path: &Path) -> String {

@@ -1,9 +1,11 @@
 //! The parts of a running command that requests are about.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rxo::figures::HostFigures;
 use rxo::live::host::HostAsker;
+use rxo::worker::{Coalesce, Coalescing};
 use rxo_coalesce::Policy;
 use rxo_control::Refusal;
 use rxo_driver::custody::Confirmer;
@@ -11,18 +13,23 @@ use serde_json::{Value, to_value};
 
 use crate::hosting::Running;
 
+/// Reads everything that is counted.
+pub(crate) type Counters = Arc<dyn Fn() -> Result<Value, Refusal> + Send + Sync>;
+
 /// What a command has. A request about a part that is `None` is not known there.
 pub(crate) struct Process {
     /// The command, such as `rxo serve`.
     pub(crate) command: &'static str,
     /// Everything that is counted, since the start.
-    pub(crate) counters: Box<dyn Fn() -> Result<Value, Refusal> + Send>,
+    pub(crate) counters: Counters,
     /// Its engines.
     pub(crate) engines: Option<Box<dyn Engines>>,
     /// Confirms the run; `None` if it runs without `--confirm`.
     pub(crate) confirmer: Option<Confirmer>,
     /// Reads the file of its flags again; `None` if it has none.
     pub(crate) reload: Option<Reload>,
+    /// Whether its engines can be switched off.
+    pub(crate) can_pass: bool,
     /// The connections of its host.
     pub(crate) connections: Option<HostAsker>,
     /// Whether the filter of its fast path has a rule.
@@ -50,6 +57,12 @@ pub(crate) trait Engines: Send {
     /// # Errors
     /// If one engine cannot follow it; then none does.
     fn change(&self, policy: Policy) -> Result<String, Refusal>;
+
+    /// Changes when they are used. Returns when it takes effect.
+    ///
+    /// # Errors
+    /// If they always are, or the worker does not answer.
+    fn coalesce(&self, when: Coalesce) -> Result<String, Refusal>;
 }
 
 /// An engine.
@@ -61,6 +74,8 @@ pub(crate) struct EngineState {
     pub(crate) policy: Policy,
     /// What it will follow, if that is not yet possible.
     pub(crate) next: Option<Policy>,
+    /// Whether it is used; `None` if it always is.
+    pub(crate) coalescing: Option<Coalescing>,
 }
 
 /// Lines of figures.
@@ -82,21 +97,25 @@ pub(crate) fn host_process(
     stats: Option<Box<dyn Stats>>,
 ) -> Process {
     let asker = host.asker();
-    let counting = asker.clone();
-    let counters = move || {
-        let counters = counting.counters().ok_or(HAS_ENDED)?;
-        Ok(to_value(HostFigures::new(&counters))?)
-    };
     Process {
         command,
-        counters: Box::new(counters),
+        counters: host_counters(asker.clone()),
         engines: Some(Box::new(HostEngine(asker.clone()))),
         confirmer: None,
         reload: None,
+        can_pass: false,
         connections: Some(asker),
         has_rules: host.has_rules(),
         stats,
     }
+}
+
+/// Reads what a host has counted.
+pub(crate) fn host_counters(asker: HostAsker) -> Counters {
+    Arc::new(move || {
+        let counters = asker.counters().ok_or(HAS_ENDED)?;
+        Ok(to_value(HostFigures::new(&counters))?)
+    })
 }
 
 /// The engine of a host.
@@ -105,7 +124,7 @@ struct HostEngine(HostAsker);
 impl Engines for HostEngine {
     fn states(&self) -> Result<Vec<EngineState>, Refusal> {
         let policy = self.0.policy().ok_or(HAS_ENDED)?;
-        Ok(vec![EngineState { of: "host".to_owned(), policy, next: None }])
+        Ok(vec![EngineState { of: "host".to_owned(), policy, next: None, coalescing: None }])
     }
 
     fn profile(&self, policy: Policy, _is_hold_said: bool) -> Policy {
@@ -115,6 +134,10 @@ impl Engines for HostEngine {
     fn change(&self, policy: Policy) -> Result<String, Refusal> {
         self.0.set_policy(policy).ok_or(HAS_ENDED)??;
         Ok(NEXT_TURN.to_owned())
+    }
+
+    fn coalesce(&self, _when: Coalesce) -> Result<String, Refusal> {
+        Err(Refusal("its host always coalesces; give policy=none".to_owned()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{HostFlags, UserFlags};
+use super::{HostFlags, MetricsFlags, UserFlags};
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CastFlags {
@@ -70,6 +70,9 @@ pub(crate) struct CastSendFlags {
     #[arg(long)]
     pub(crate) raw: bool,
 
+    #[command(flatten)]
+    pub(crate) metrics: MetricsFlags,
+
     /// Print JSON, one value a line: each receiver when it has ended, then the whole.
     #[arg(long)]
     pub(crate) json: bool,
@@ -92,6 +95,9 @@ pub(crate) struct CastReceiveFlags {
     /// How long to wait for a sender that does not run yet.
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) wait: String,
+
+    #[command(flatten)]
+    pub(crate) metrics: MetricsFlags,
 
     /// Print the result as JSON.
     #[arg(long)]
@@ -122,4 +128,7 @@ pub(crate) struct CastJoinFlags {
 
     #[command(flatten)]
     pub(crate) user: UserFlags,
+
+    #[command(flatten)]
+    pub(crate) metrics: MetricsFlags,
 }

@@ -1,13 +1,26 @@
-//! The flag of every command that can be asked while it runs.
+//! Flags of every command that can be asked while it runs.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
+/// Where requests and readers come in.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ControlFlags {
     /// Unix socket on which this process answers `rxo ctl SOCKET`: shows counters, connections and policies, and
     /// changes what may change while it runs. Its file has mode 0600 and is removed at the end.
     #[arg(long, value_name = "SOCKET")]
     pub(crate) control: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) metrics: MetricsFlags,
+}
+
+/// Where readers come in.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct MetricsFlags {
+    /// Give all counters to Prometheus: at http://ADDR:PORT/metrics, such as 127.0.0.1:9464, to everybody who reaches that
+    /// address; or on a unix socket, whose file has mode 0600 and is removed at the end.
+    #[arg(long, value_name = "ADDR:PORT|unix:PATH")]
+    pub(crate) metrics: Option<String>,
 }

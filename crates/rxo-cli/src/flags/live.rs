@@ -7,6 +7,11 @@ use super::{ControlFlags, CopyingFlags, LogFlags, SandboxFlags};
 /// What happens to frames on their way, beside coalescing: of `rxo run` and `rxo guest`.
 #[derive(Args, Debug)]
 pub(crate) struct WayFlags {
+    /// When frames are coalesced: on, off, or auto, which switches coalescing off while it does not pay (fewer than 1.02
+    /// frames a delivery for 10 s), and tries it again after pauses that grow from 10 s to 10 min.
+    #[arg(long, value_name = "auto|on|off", default_value = "on")]
+    pub(crate) coalesce: String,
+
     /// Split stretch ACKs on their way to the nic: insert one ACK for every N segments (1 to 64; 2 is what a
     /// host without coalescing sends). For peers that count ACKs; Linux counts bytes and gains nothing.
     #[arg(long, value_name = "2|N|off", default_value = "off")]

@@ -36,7 +36,7 @@ pub(crate) use card::CardFlags;
 pub(crate) use cast::{CastCommand, CastFlags, CastJoinFlags, CastReceiveFlags, CastSendFlags};
 pub(crate) use cat::CatFlags;
 pub(crate) use coalesce::CoalesceFlags;
-pub(crate) use control::ControlFlags;
+pub(crate) use control::{ControlFlags, MetricsFlags};
 pub(crate) use copying::{CopyingFlags, LayoutFlag, PathFlag};
 pub(crate) use ctl::CtlFlags;
 pub(crate) use doctor::DoctorFlags;

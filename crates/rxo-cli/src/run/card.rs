@@ -4,12 +4,14 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::Result;
+use rxo::worker::Coalesce;
 use rxo_coalesce::Policy;
 use rxo_driver::GuestOptions;
 use serde::Serialize;
 
 use super::copying::Copying;
 use super::plan::{self, Plan};
+use crate::control::Doors;
 use crate::exit::usage;
 use crate::flags::CardFlags;
 use crate::numbers::parse_time;
@@ -50,6 +52,7 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
         card: Some(CardPlan { moderate_s, ..offloads(&flags.offload)? }),
         copying: Copying::default(),
         policy: Policy::none(),
+        coalesce: Coalesce::On,
         ack_split: None,
         trust_checksums: false,
         stats: plan::stats(&flags.live.stats)?,
@@ -59,7 +62,7 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
         wait_for_nic: flags.wait_for_nic,
         isolates: !flags.no_isolation,
         confirm: None,
-        control: flags.live.control.control.clone(),
+        doors: Doors::from_flags(&flags.live.control)?,
         json: flags.live.json,
         log: flags.live.log.log.into(),
         watchdog: plan::watchdog(&flags.live.watchdog)?,

@@ -25,6 +25,8 @@ pub(super) struct Configuration {
     carries: &'static str,
     mtu: u32,
     checksum: &'static str,
+    /// When frames are coalesced.
+    coalesce: &'static str,
     /// One ACK for every so many segments; `None` does not split the host's ACKs.
     ack_split: Option<u16>,
     /// Seconds between two lines of figures; `None` prints only totals.
@@ -42,6 +44,9 @@ pub(super) struct Configuration {
     /// The socket of `rxo ctl`; left out without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     control: Option<String>,
+    /// Where metrics are read; left out without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<String>,
     /// The means that keep the kernel's own stack off packet interfaces.
     isolation: &'static str,
     /// The limits of the process that carries frames; left out of a dry run.
@@ -104,13 +109,15 @@ impl Configuration {
             carries: carries(survey.link),
             mtu: survey.mtu,
             checksum: if plan.trust_checksums { "trust" } else { "verify" },
+            coalesce: plan.coalesce.name(),
             ack_split: plan.ack_split,
             stats_s: plan.stats.map(|time| time.as_secs_f64()),
             tap: plan.tap.as_ref().map(|path| path.display().to_string()),
             impair: plan.impair[0].as_ref().map(ToString::to_string),
             impair_back: plan.impair[1].as_ref().map(ToString::to_string),
             card: plan.card,
-            control: plan.control.as_ref().map(|path| path.display().to_string()),
+            control: plan.doors.control.as_ref().map(|path| path.display().to_string()),
+            metrics: plan.doors.metrics.as_ref().map(ToString::to_string),
             copying: plan.copying.text().map(|_| plan.copying),
             isolation: if plan.isolates { "nftables" } else { "none" },
             sandbox: None,
@@ -136,6 +143,7 @@ impl Configuration {
             pair("nic", nic),
             pair("carries", &format!("{carries}, MTU {mtu}")),
             pair("checksum", checksum),
+            pair("coalesce", self.coalesce),
             pair("ack-split", &split),
             pair("stats", &stats),
         ];
@@ -149,6 +157,7 @@ impl Configuration {
             ("impair", &self.impair),
             ("impair-back", &self.impair_back),
             ("control", &self.control),
+            ("metrics", &self.metrics),
         ];
         let given = extra.iter().filter_map(|(name, value)| Some(pair(name, value.as_ref()?)));
         lines.extend(given);
@@ -212,6 +221,7 @@ fn pair(name: &str, value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::control::Doors;
     use rxo_coalesce::Policy;
     use rxo_frame::LinkKind;
 
@@ -227,6 +237,7 @@ mod tests {
             host: "tap:rxo0".parse().unwrap(),
             guests: Vec::new(),
             policy: Policy::menon_2008(),
+            coalesce: rxo::worker::Coalesce::On,
             ack_split: None,
             trust_checksums: false,
             stats: None,
@@ -238,7 +249,7 @@ mod tests {
             wait_for_nic: false,
             isolates: true,
             confirm: None,
-            control: None,
+            doors: Doors::default(),
             json: false,
             sandbox: Sandbox::default(),
         };

@@ -10,7 +10,7 @@ use super::plan::Plan;
 use super::survey::Survey;
 use crate::exit::usage;
 use crate::findings::Findings;
-use crate::{control, output};
+use crate::output;
 
 /// Examines everything, and prints it.
 ///
@@ -20,7 +20,7 @@ pub(super) fn run(mut plan: Plan) -> Result<()> {
     left(&plan)?;
     let survey = Survey::of(&plan)?;
     plan.policy = survey.carried(&plan)?;
-    control::check(plan.control.as_deref())?;
+    plan.doors.check()?;
     let claim = plan.claim(survey);
     let findings = Findings::of_run(claim)?;
     let examined = Custody::examine(claim);

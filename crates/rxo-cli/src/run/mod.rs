@@ -26,7 +26,7 @@ use rxo_console::log;
 use rxo_driver::custody::{self, Control, Custody, Keeper, Lifeline, Lives};
 use rxo_driver::guard::{self, Side};
 use rxo_driver::service::Service;
-use rxo_driver::{DeviceName, Interface, Listener, Origin, Pulse, remove_stale};
+use rxo_driver::{DeviceName, Interface, Origin, Pulse, remove_stale};
 
 use self::configuration::Configuration;
 use self::plan::Plan;
@@ -34,10 +34,11 @@ use self::reload::FileOfRun;
 use self::session::Session;
 use self::survey::Survey;
 use crate::config::Source;
+use crate::control::Sockets;
 use crate::exit::{self, usage};
 use crate::flags::{CardFlags, GuestFlags, RunFlags};
 use crate::sandbox::folders_of;
-use crate::{control, output, stop};
+use crate::{output, stop};
 
 /// Runs until a signal, and prints the totals. A dry run only checks.
 ///
@@ -120,7 +121,7 @@ struct Prepared {
     survey: Survey,
     configuration: Configuration,
     custody: Custody,
-    control: Option<Listener>,
+    sockets: Sockets,
 }
 
 /// Examines everything. Takes locks and sockets; changes nothing yet.
@@ -129,25 +130,25 @@ fn prepare(mut plan: Plan, file: Option<FileOfRun>) -> Result<Prepared> {
     let survey = Survey::of(&plan)?;
     plan.policy = survey.carried(&plan)?;
     let claim = plan.claim(survey);
-    let control = control::bind(plan.control.as_deref())?;
+    let sockets = plan.doors.bind()?;
     let mut custody = Custody::take(claim, output::note)?;
     let configuration = Configuration::new(&plan, survey, Some(&custody));
     custody.isolate()?;
-    Ok(Prepared { plan, file, survey, configuration, custody, control })
+    Ok(Prepared { plan, file, survey, configuration, custody, sockets })
 }
 
 fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Result<()> {
-    let Prepared { plan, file, survey, configuration, custody, control } = prepared;
+    let Prepared { plan, file, survey, configuration, custody, sockets } = prepared;
     let nic = plan.nic.to_string();
     // The process still has one thread, so the fork leaves no lock held in the child.
     match guard::split().context("cannot start a second process")? {
         Side::Keeper(worker) => {
-            let sockets = plan.sockets();
-            let folders = folders_of(sockets.iter().copied());
+            let files = plan.sockets();
+            let folders = folders_of(files.iter().copied());
             let needs = Confinement::keeper(worker.number(), custody::folders(), folders);
             let configured = file.as_ref().map(|file| file.source.path().as_ref());
             let needs = needs.reading(folders_of(configured));
-            let _other = control.map(Listener::leave);
+            let _other = sockets.leave();
             let mut keeper = Keeper::new(custody, worker, stop::requests(file.is_some())?)?;
             if let Some(file) = file {
                 keeper = keeper.reloads_from(file.source.path(), stop::hangups()?)?;
@@ -167,7 +168,7 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
             log::begin(plan.log, &nic)?;
             let kept = keeper.keep(output::note);
             // A confined worker cannot remove them, and one that was killed has left them.
-            sockets.into_iter().for_each(remove_stale);
+            files.into_iter().for_each(remove_stale);
             exit::as_ended(kept?)
         }
         Side::Worker(channel) => {
@@ -175,7 +176,7 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
             let mut keeper = Control::new(channel, custody, std::sync::Arc::clone(&stop));
             // Held to the end: the last process waits for both.
             let _lifeline = lifeline;
-            Session { plan, file, survey, configuration, pulse }.work(&mut keeper, control, &stop)
+            Session { plan, file, survey, configuration, pulse }.work(&mut keeper, sockets, &stop)
         }
     }
 }

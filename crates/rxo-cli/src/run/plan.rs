@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use rxo::worker::Coalesce;
 use rxo_coalesce::{Hold, Policy};
 use rxo_console::log::Form;
 use rxo_device::middleware::{BadImpairment, ImpairmentSettings};
@@ -16,6 +17,7 @@ use super::card::CardPlan;
 use super::copying::Copying;
 use super::guest::Guest;
 use super::survey::Survey;
+use crate::control::Doors;
 use crate::defaults::POLICY;
 use crate::exit::usage;
 use crate::flags::{ChecksumFlag, GuestFlags, PolicyFlags, RunFlags};
@@ -38,6 +40,8 @@ pub(super) struct Plan {
     /// How packets get into the memory of guests.
     pub(super) copying: Copying,
     pub(super) policy: Policy,
+    /// When frames are coalesced.
+    pub(super) coalesce: Coalesce,
     /// An ACK for every so many segments; `None` leaves the host's ACKs as they are.
     pub(super) ack_split: Option<u16>,
     /// Whether a checksum that the device has not verified counts as correct.
@@ -56,8 +60,8 @@ pub(super) struct Plan {
     pub(super) isolates: bool,
     /// The time within which the user must confirm the run; `None` needs no confirmation.
     pub(super) confirm: Option<Duration>,
-    /// The socket on which the run is asked.
-    pub(super) control: Option<PathBuf>,
+    /// Where the run is asked and read.
+    pub(super) doors: Doors,
     pub(super) json: bool,
     /// The form of the log.
     pub(super) log: Form,
@@ -89,6 +93,7 @@ impl Plan {
             copying: Copying::of(flags.way.copying, &first.device)?,
             guests,
             policy: policy_for_guests(&flags.policy)?,
+            coalesce: coalesce(&flags.way.coalesce)?,
             ack_split: ack_split(&flags.way.ack_split)?,
             trust_checksums: flags.way.checksum == ChecksumFlag::Trust,
             stats: stats(&flags.live.stats)?,
@@ -98,7 +103,7 @@ impl Plan {
             wait_for_nic: flags.wait_for_nic,
             isolates: !flags.no_isolation,
             confirm: None,
-            control: flags.live.control.control.clone(),
+            doors: Doors::from_flags(&flags.live.control)?,
             json: flags.live.json,
             log: flags.live.log.log.into(),
             watchdog: watchdog(&flags.live.watchdog)?,
@@ -118,7 +123,7 @@ impl Plan {
     pub(super) fn sockets(&self) -> Vec<&Path> {
         let guests =
             self.hosts().into_iter().chain([&self.nic]).filter(|it| it.kind().prefix == "vhost");
-        guests.map(|device| Path::new(device.name())).chain(self.control.as_deref()).collect()
+        guests.map(|device| Path::new(device.name())).chain(self.doors.paths()).collect()
     }
 
     /// The devices of interfaces that exist without the run: it may change them.
@@ -166,6 +171,7 @@ impl Plan {
             card: None,
             guests: Vec::new(),
             policy: if flags.ack_aggregate { acks::aggregated(policy)? } else { policy },
+            coalesce: coalesce(&flags.way.coalesce)?,
             ack_split: ack_split(&flags.way.ack_split)?,
             trust_checksums: flags.way.checksum == ChecksumFlag::Trust,
             stats: stats(&flags.live.stats)?,
@@ -178,7 +184,7 @@ impl Plan {
             wait_for_nic: flags.wait_for_nic,
             isolates: !flags.no_isolation,
             confirm: flags.confirm.as_deref().map(confirm).transpose()?,
-            control: flags.live.control.control.clone(),
+            doors: Doors::from_flags(&flags.live.control)?,
             json: flags.live.json,
             log: flags.live.log.log.into(),
             watchdog: watchdog(&flags.live.watchdog)?,
@@ -233,6 +239,10 @@ fn can_take_over(nic: &DeviceName, host: &DeviceName) -> Result<()> {
 fn impairment(flag: &str, text: Option<&str>) -> Result<Option<ImpairmentSettings>> {
     let parsed = text.map(str::parse).transpose();
     parsed.map_err(|error: BadImpairment| usage(format!("{flag} {error}")))
+}
+
+fn coalesce(text: &str) -> Result<Coalesce> {
+    text.parse().map_err(|error| usage(format!("--coalesce {text}: {error}")))
 }
 
 fn ack_split(text: &str) -> Result<Option<u16>> {
@@ -350,7 +360,7 @@ mod tests {
         assert_eq!((plan.nic.name(), plan.host.name()), ("eth1", "rxo-eth1"));
         match Cli::try_parse_from(line("ExecReload=").split_whitespace()).unwrap().command {
             Command::Ctl(flags) => {
-                assert_eq!(Some(flags.socket), plan.control);
+                assert_eq!(Some(flags.socket), plan.doors.control);
                 assert_eq!(flags.words, ["reload"]);
             }
             other => panic!("{other:?}"),
@@ -388,6 +398,7 @@ mod tests {
                 "--nic packet:a --host tap:b --ack-aggregate --policy none",
                 "--ack-aggregate does nothing with policy none",
             ),
+            ("--nic packet:a --host tap:b --coalesce yes", "--coalesce yes: give auto, on or off"),
             ("--nic packet:a --host tap:b --ack-split 0", "--ack-split 0: give 2, or another"),
             ("--nic packet:a --host tap:b --ack-split on", "--ack-split on: give 2, or another"),
             ("--nic tap:a --host tap:b --take-over", "--take-over moves what a nic has to a TAP"),

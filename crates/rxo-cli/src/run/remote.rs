@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rxo::desk::{Desk, Reply};
 use rxo::figures::{Figures, Readings};
-use rxo::worker::{Moment, Question};
+use rxo::worker::{Coalesce, Moment, PolicyInForce, Question};
 use rxo_coalesce::Policy;
 use rxo_driver::Pulse;
 use rxo_driver::custody::Confirmer;
@@ -31,13 +31,15 @@ struct State {
     /// The counters of the workers before this one.
     before: Readings,
     policy: Policy,
+    coalesce: Coalesce,
     stats: Option<Duration>,
 }
 
 impl Remote {
     pub(super) fn new(plan: &Plan, pulse: Pulse) -> Self {
         let (policy, stats) = (plan.policy, plan.stats);
-        let state = State { before: Readings::default(), policy, stats };
+        let (before, coalesce) = (Readings::default(), plan.coalesce);
+        let state = State { before, policy, coalesce, stats };
         let guests = plan.guests.iter().map(|guest| guest.name.clone()).collect();
         Self { desk: Desk::new(), pulse, guests, state: Arc::new(Mutex::new(state)) }
     }
@@ -55,6 +57,11 @@ impl Remote {
     /// The policy now.
     pub(super) fn policy(&self) -> Policy {
         self.state().policy
+    }
+
+    /// When frames are coalesced, as it was asked for.
+    pub(super) fn coalesce(&self) -> Coalesce {
+        self.state().coalesce
     }
 
     /// The time between two lines of figures now.
@@ -79,10 +86,11 @@ impl Remote {
         let coalesces = plan.card.is_none();
         Process {
             command,
-            counters: Box::new(move || counting.counters()),
+            counters: Arc::new(move || counting.counters()),
             engines: coalesces.then(|| Box::new(self.clone()) as Box<dyn Engines>),
             confirmer,
             reload: None,
+            can_pass: coalesces,
             connections: None,
             has_rules: false,
             stats: Some(Box::new(self.clone())),
@@ -111,7 +119,11 @@ impl Engines for Remote {
         let policies = self.ask(Question::Policies)?;
         let names = self.guests.iter().cloned().chain(["host".to_owned()]);
         let states = names.zip(policies);
-        Ok(states.map(|(of, it)| EngineState { of, policy: it.policy, next: it.next }).collect())
+        let state = |(of, it): (_, PolicyInForce)| {
+            let PolicyInForce { policy, next, coalescing } = it;
+            EngineState { of, policy, next, coalescing: Some(coalescing) }
+        };
+        Ok(states.map(state).collect())
     }
 
     fn profile(&self, policy: Policy, is_hold_said: bool) -> Policy {
@@ -122,12 +134,13 @@ impl Engines for Remote {
     fn change(&self, policy: Policy) -> Result<String, Refusal> {
         let moment = self.ask(|reply| Question::ChangePolicy(policy, reply))??;
         self.state().policy = policy;
-        Ok(match moment {
-            Moment::NextTurn => NEXT_TURN.to_owned(),
-            Moment::WhenThereIsRoom(hosts) => {
-                format!("{NEXT_TURN}; at {hosts} when the device takes packets again")
-            }
-        })
+        Ok(said(moment))
+    }
+
+    fn coalesce(&self, when: Coalesce) -> Result<String, Refusal> {
+        let moment = self.ask(|reply| Question::Coalesce(Some(when), reply))?;
+        self.state().coalesce = when;
+        Ok(said(moment))
     }
 }
 
@@ -140,6 +153,16 @@ impl Stats for Remote {
         self.ask(|reply| Question::ReportEvery(every, reply))??;
         self.state().stats = every;
         Ok(())
+    }
+}
+
+/// When a change takes effect.
+fn said(moment: Moment) -> String {
+    match moment {
+        Moment::NextTurn => NEXT_TURN.to_owned(),
+        Moment::WhenThereIsRoom(hosts) => {
+            format!("{NEXT_TURN}; at {hosts} when the device takes packets again")
+        }
     }
 }
 

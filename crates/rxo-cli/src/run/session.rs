@@ -15,7 +15,7 @@ use rxo_console::log;
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
 use rxo_device::{DeviceError, FrameSource as _};
 use rxo_driver::custody::{self, Begun, Control};
-use rxo_driver::{DeviceHandle, DeviceName, Interface, Listener, Origin, Pulse, wait};
+use rxo_driver::{DeviceHandle, DeviceName, Interface, Origin, Pulse, wait};
 use rxo_frame::Instant;
 
 use super::card::CardPlan;
@@ -26,9 +26,10 @@ use super::reload::{FileOfRun, Reloader};
 use super::remote::Remote;
 use super::say::{Form, Sayer};
 use super::survey::Survey;
+use crate::control::Sockets;
 use crate::exit::usage;
 use crate::tap::Capture;
-use crate::{control, output, sandbox};
+use crate::{output, sandbox};
 
 /// Everything decided before the devices are opened.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl Session {
     pub(super) fn work(
         mut self,
         keeper: &mut Control,
-        socket: Option<Listener>,
+        sockets: Sockets,
         stop: &Arc<AtomicBool>,
     ) -> Result<()> {
         // Held until everything is given back: a persistent TAP that is let go of changes.
@@ -76,14 +77,14 @@ impl Session {
             Some(Begun { closed_at, is_recorded }) => {
                 self.confine(keeper, is_recorded)?;
                 let remote = Remote::new(&self.plan, self.pulse);
-                // Until this is dropped, the socket is served.
+                // Until this is dropped, the sockets are served.
                 let confirmer = self.plan.confirm.map(|_| keeper.confirmer()).transpose()?;
                 let mut process = remote.process(&self.plan, confirmer);
                 if let Some(file) = self.file.clone() {
                     let reloader = Reloader::new(file, self.survey, remote.clone());
                     process.reload = Some(reloader.follow(keeper.reloads()?)?);
                 }
-                let _served = control::serve(socket, process)?;
+                let _served = sockets.serve(process)?;
                 self.carry((devices, &held, remote), capture, closed_at, (keeper, stop))
             }
             None => {
@@ -344,6 +345,7 @@ fn config(plan: &Plan, remote: &Remote) -> WorkerConfig {
     WorkerConfig {
         report_every: remote.stats(),
         ack_split: plan.ack_split,
+        coalesce: remote.coalesce(),
         desk: Some(remote.desk()),
         turns: Some(remote.turns()),
         ..config

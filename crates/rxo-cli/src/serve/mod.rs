@@ -26,7 +26,7 @@ use serde::Serialize;
 use self::access::Access;
 use self::plan::Plan;
 use self::server::Loop;
-use crate::control::{self, host_process};
+use crate::control::{Doors, host_process};
 use crate::exit::usage;
 use crate::flags::ServeFlags;
 use crate::hosting::{FastTotals, Listeners};
@@ -39,8 +39,8 @@ use crate::{output, stop};
 /// If the plan is invalid, the directory cannot be read, the device cannot be opened, or the device
 /// fails while in use.
 pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
-    let control = flags.control.control.as_deref();
-    with_sockets_removed(&flags.host, control, || serve(flags))
+    let doors = Doors::from_flags(&flags.control)?;
+    with_sockets_removed(&flags.host, &doors, || serve(flags))
 }
 
 fn serve(flags: &ServeFlags) -> Result<()> {
@@ -48,13 +48,13 @@ fn serve(flags: &ServeFlags) -> Result<()> {
     let root = open_root(&plan.directory)?;
     // From here on a signal asks for an end instead of making one.
     let stop = stop::on_request()?;
-    let socket = control::bind(plan.control.as_deref())?;
+    let sockets = plan.doors.bind()?;
     allow_files(plan.clients);
     let mut host = plan.start_host()?;
     let backlog = plan.clients.min(MOST_BACKLOG);
     let listeners = Listeners::open(&host.handle(), plan.addresses(), backlog)?;
     let mut work = Loop::new(&plan, root, listeners)?;
-    let _served = control::serve(socket, host_process("rxo serve", &host, None))?;
+    let _served = sockets.serve(host_process("rxo serve", &host, None))?;
     log::begin(plan.log, &plan.host.nic().to_string())?;
     plan.memory_note().iter().for_each(|note| output::note(note));
     let skipped = if plan.json { access::skipped_json } else { access::skipped_text };

@@ -10,6 +10,7 @@ use rxo_confine::Access;
 use rxo_console::log::Form;
 use rxo_serve::Limits;
 
+use crate::control::Doors;
 use crate::exit::usage;
 use crate::flags::ServeFlags;
 use crate::hosting::{HostPlan, Running};
@@ -25,8 +26,8 @@ pub(super) struct Plan {
     /// The most clients from one address.
     pub(super) per_peer: usize,
     pub(super) limits: Limits,
-    /// The socket on which it is asked.
-    pub(super) control: Option<PathBuf>,
+    /// Where it is asked and read.
+    pub(super) doors: Doors,
     pub(super) json: bool,
     /// The form of the log.
     pub(super) log: Form,
@@ -65,7 +66,7 @@ impl Plan {
             clients: *clients,
             per_peer,
             limits: Limits { idle, least_rate, ..Limits::default() },
-            control: control.control.clone(),
+            doors: Doors::from_flags(control)?,
             json: *json,
             log: flags.log.log.into(),
         })

@@ -20,6 +20,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("what_gathers_while_rxo_is_stopped_is_no_overload", stopped_with_room),
     ("what_the_ring_loses_while_rxo_is_stopped_has_its_reason", stopped_without_room),
     ("what_the_tap_has_no_room_for_is_counted", tap_overflows),
+    ("what_the_queue_of_the_nic_drops_later_is_counted", queue_drops),
+    ("what_is_written_to_the_nic_and_never_leaves_is_told", never_leaves),
 ];
 
 pub(crate) const LONG_TESTS: &[Test] = &[
@@ -76,7 +78,17 @@ fn is_accounted_for(arrived: u64, totals: &Value) {
     assert!((frames + lost).abs_diff(arrived) < 50, "{arrived} arrived: {totals}");
     let out = of("/host_out/frames") + of("/host_out/dropped_frames") + of("/overload");
     assert_eq!(frames, out, "{totals}");
-    assert_eq!(of("/unaccounted"), 0, "{totals}");
+    holds(totals);
+}
+
+/// Every invariant holds.
+fn holds(totals: &Value) {
+    for path in ["/unaccounted", "/unsent"] {
+        assert_eq!(number(totals, path), 0, "{path}: {totals}");
+    }
+    let stages = totals["imbalance"].as_object().unwrap();
+    assert_eq!(stages.len(), 5, "{totals}");
+    assert!(stages.values().all(|frames| *frames == 0), "{totals}");
 }
 
 fn stopped_with_room() {
@@ -130,6 +142,64 @@ fn tap_overflows() {
     let sent = given + lost - given_before;
     assert!((TOO_MANY..TOO_MANY + 100).contains(&sent), "{sent} were sent: {totals}");
     assert_eq!(given, of("/nic_out/frames") + of("/nic_out/dropped_frames"), "{totals}");
+    holds(&totals);
+}
+
+/// Runs commands in the host's namespace.
+fn shell(lab: &Lab, commands: &str) -> String {
+    let mut command = Command::new("sh");
+    command.args(["-ec", commands]);
+    let output = lab.host().run(|| command.output()).unwrap().unwrap();
+    assert!(output.status.success(), "{commands}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Datagrams in several parts, with time between them in which rxo compares what was written with what has left.
+fn send_in_parts(lab: &Lab) {
+    for _ in 0..6 {
+        send(lab.host(), lab.peer_address(), 300);
+        thread::sleep(Duration::from_millis(1_100));
+    }
+}
+
+/// A queue that takes a packet and drops another, which no system call says.
+fn queue_drops() {
+    let (lab, rxo) = start();
+    shell(
+        &lab,
+        "tc qdisc add dev wire0 root handle 1: tbf rate 20mbit burst 10kb limit 100kb
+         tc qdisc add dev wire0 parent 1: handle 2: pfifo_head_drop limit 5",
+    );
+    send_in_parts(&lab);
+    let dropped = shell(&lab, "tc -s qdisc show dev wire0 root");
+    assert!(dropped.contains("dropped ") && !dropped.contains("dropped 0,"), "{dropped}");
+    let totals = totals(rxo);
+    assert!(number(&totals, "/nic_out/frames") >= 1_800, "{totals}");
+    holds(&totals);
+}
+
+/// What a rule sends elsewhere after rxo has written it.
+fn never_leaves() {
+    let (lab, rxo) = start();
+    // The first comparison is with what has left before.
+    send_in_parts(&lab);
+    shell(
+        &lab,
+        r#"nft 'add table netdev t
+            add chain netdev t elsewhere { type filter hook egress device "wire0" priority 0; }
+            add rule netdev t elsewhere fwd to "lo"'"#,
+    );
+    send_in_parts(&lab);
+    rxo.signal("TERM");
+    let (code, lines, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
+    let totals = lines.last().unwrap();
+    assert!(number(totals, "/unsent") >= 600, "{totals}");
+    assert!(totals["imbalance"].as_object().unwrap().values().all(|it| *it == 0), "{totals}");
+    let told = said.lines().filter(|line| line.contains("packets were written to the nic")).count();
+    assert!((1..=2).contains(&told), "at once and at the end, but not each second: {said}");
+    let notices = lines.iter().filter(|line| line["kind"] == "notice");
+    assert!(notices.count() >= 1, "a script is told as well");
 }
 
 /// The kernel changes all networks under one lock (RTNL), which it holds while it removes a crowd of interfaces. A worker

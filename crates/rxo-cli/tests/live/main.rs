@@ -9,6 +9,7 @@ mod bad_input;
 mod calibrate;
 mod card;
 mod cast;
+mod coalesce;
 mod conformance;
 mod control;
 mod demo;
@@ -23,6 +24,7 @@ mod isolation;
 mod kernel_udp;
 mod losses;
 mod marks;
+mod metrics;
 mod offline;
 mod output;
 mod overlay;
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         calibrate::TESTS,
         card::TESTS,
         cast::TESTS,
+        coalesce::TESTS,
         conformance::TESTS,
         control::TESTS,
         demo::TESTS,
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         kernel_udp::TESTS,
         losses::TESTS,
         marks::TESTS,
+        metrics::TESTS,
         offline::TESTS,
         output::TESTS,
         overlay::TESTS,

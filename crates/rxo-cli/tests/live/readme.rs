@@ -78,6 +78,11 @@ const NOT_HERE: &[(&str, &str)] = &[
         "runs until it is stopped; tests/live/control runs it and asks it",
     ),
     (
+        "sudo ./target/release/rxo run --nic packet:eth1 --host tap:rxo0 --metrics 127.0.0.1:9464",
+        "runs until it is stopped; tests/live/metrics.rs runs and reads it",
+    ),
+    ("curl http://127.0.0.1:9464/metrics", "reads the one before; tests/live/metrics.rs does it"),
+    (
         "sudo ./target/release/rxo run --nic packet:eth1 --host tap:rxo0 --take-over --control \
          /run/rxo.sock --confirm 60s",
         "runs until it is stopped; tests/live/hostlife/confirm.rs runs it with a shorter time",

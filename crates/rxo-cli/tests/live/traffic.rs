@@ -113,12 +113,16 @@ fn udp_crosses_whole() {
     }
 }
 
-/// Ends the process and gives its totals.
+/// Ends the process and gives its totals, whose counters agree with each other and with the system's.
 pub(crate) fn totals(rxo: Rxo) -> Value {
     rxo.signal("TERM");
     let (code, mut lines, said) = rxo.end();
     assert_eq!((code, said.as_str()), (Some(0), ""));
-    lines.pop().unwrap()
+    let totals = lines.pop().unwrap();
+    assert_eq!(totals["unsent"], 0, "{totals}");
+    let mut stages = totals["imbalance"].as_object().unwrap().values();
+    assert!(stages.all(|frames| *frames == 0), "{totals}");
+    totals
 }
 
 fn tcp_crosses_both_ways_whole() {

@@ -166,6 +166,13 @@ impl<B: FrameBuffer> Engine<B> {
         self.table.is_empty()
     }
 
+    /// The number of frames that the engine has taken and not delivered, between two polls: those of held segments. It is
+    /// counted by the memory that they take and not from [`Engine::counters`], so that one can be checked by the other.
+    #[must_use]
+    pub fn held_frames(&self) -> usize {
+        self.store.here()
+    }
+
     /// Whether anything of the flow `key` is held. O(1). A caller that lets a packet of the flow pass by the engine
     /// would reorder it then.
     #[inline]

@@ -281,7 +281,7 @@ const TYPING: [u32; 2] = [c::TIOCSTI as u32, c::TIOCLINUX as u32];
 const PRCTL: [c_int; 4] = [c::PR_SET_NAME, c::PR_GET_NAME, c::PR_SET_TIMERSLACK, c::PR_SET_VMA];
 
 /// What is asked of sockets, terminals and interfaces. Nothing is changed but how a descriptor waits and is inherited.
-const IOCTL: [u32; 12] = [
+const IOCTL: [u32; 13] = [
     c::FIONBIO as u32,
     c::FIOCLEX as u32,
     c::FIONREAD as u32,
@@ -294,6 +294,8 @@ const IOCTL: [u32; 12] = [
     c::SIOCGIFINDEX as u32,
     c::SIOCGIFMTU as u32,
     c::SIOCGIFHWADDR as u32,
+    // Reads what the kernel coalesces. To change anything takes a capability.
+    c::SIOCETHTOOL as u32,
 ];
 
 /// How long a socket waits.

@@ -163,6 +163,14 @@ impl<K: FrameSink, L: PacketLog, C: FnMut() -> Instant> FrameSink for TracedSink
         self.sink.queued_bytes()
     }
 
+    fn kept_frames(&self) -> u64 {
+        self.sink.kept_frames()
+    }
+
+    fn departed(&mut self) -> Option<u64> {
+        self.sink.departed()
+    }
+
     fn abandon(&mut self) {
         self.sink.abandon();
     }

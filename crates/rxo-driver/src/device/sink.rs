@@ -46,6 +46,11 @@ pub(crate) trait Port: Writer + Descriptors + fmt::Debug {
     fn queued_bytes(&self) -> Option<u64> {
         None
     }
+
+    /// What [`FrameSink::departed`] returns.
+    fn departed(&mut self) -> Option<u64> {
+        None
+    }
 }
 
 /// Sends to a device of the system. While the device is down, what is sent is dropped and counted.
@@ -122,6 +127,14 @@ impl FrameSink for DeviceSink {
 
     fn queued_bytes(&self) -> Option<u64> {
         self.port().queued_bytes()
+    }
+
+    fn kept_frames(&self) -> u64 {
+        self.transmitter.kept() as u64
+    }
+
+    fn departed(&mut self) -> Option<u64> {
+        self.transmitter.writer_mut().departed()
     }
 
     fn abandon(&mut self) {

@@ -4,7 +4,9 @@
 //! * [`DeviceSink::packet`](crate::DeviceSink::packet) sends batches with a `virtio_net_hdr` for
 //!   each packet, so that the kernel completes checksums and segments aggregates where the
 //!   interface cannot.
+//! * `departures` asks the system what the interface has sent, to compare it with what was written.
 
+mod departures;
 mod fanout;
 mod kind;
 pub(crate) mod ring;

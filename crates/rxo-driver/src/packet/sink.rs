@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use rxo_device::{Descriptors, DeviceError, SinkCapabilities};
 use rxo_frame::LinkKind;
 
+use super::departures::Departures;
 use super::socket::{Opened, lost};
 use crate::device::{DeviceSink, Port};
 use crate::interface::Interface;
@@ -32,7 +33,8 @@ impl DeviceSink {
         opened.bind(0)?;
         let mtu = opened.interface.mtu()?;
         let Opened { device, interface, socket } = opened;
-        Ok(Self::new(PacketPort { device, interface, writer: SendMmsg::new(socket), mtu }))
+        let (writer, departures) = (SendMmsg::new(socket), None);
+        Ok(Self::new(PacketPort { device, interface, writer, mtu, departures }))
     }
 }
 
@@ -43,6 +45,8 @@ struct PacketPort {
     interface: Interface,
     writer: SendMmsg,
     mtu: u32,
+    /// Made when it is asked for first, because most sinks are never asked.
+    departures: Option<Departures>,
 }
 
 impl Port for PacketPort {
@@ -78,6 +82,16 @@ impl Port for PacketPort {
     /// What the kernel has not freed: in the interface's queue, in the card's ring, or on its way through a veth.
     fn queued_bytes(&self) -> Option<u64> {
         sys::unsent_bytes(self.writer.socket()).ok()
+    }
+
+    fn departed(&mut self) -> Option<u64> {
+        if self.queued_bytes() != Some(0) {
+            return None;
+        }
+        if self.departures.is_none() {
+            self.departures = Departures::of(self.interface.index().ok()?).ok();
+        }
+        self.departures.as_mut()?.read()
     }
 }
 

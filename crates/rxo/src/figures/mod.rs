@@ -13,6 +13,7 @@
 //! assert!(figures.text().contains("in 0 pkt"));
 //! ```
 
+mod coalescing;
 #[cfg(feature = "host")]
 mod connection;
 #[cfg(feature = "host")]
@@ -30,6 +31,7 @@ use rxo_device::middleware::{ImpairmentCounters, WireCounters};
 use rxo_device::{SinkCounters, SourceCounters};
 use serde::Serialize;
 
+pub use coalescing::Switched;
 #[cfg(feature = "host")]
 pub use connection::ConnectionFigures;
 #[cfg(feature = "host")]
@@ -57,8 +59,15 @@ pub struct Figures {
     pub not_scheduled: u64,
     /// Frames that arrived at the device, as the system counts, and are neither among those of `nic_in` nor counted as lost.
     pub unaccounted: u64,
+    /// Packets that were written to the device, and that the system counts neither as sent nor as dropped.
+    pub unsent: u64,
+    /// Frames on which the counters of rxo's own stages do not agree, by stage: all zeros unless rxo is at fault.
+    pub imbalance: BTreeMap<&'static str, u64>,
     /// From rxo to the host.
     pub host_out: Outgoing,
+    /// Whether coalescing is on; left out unless it may be off (`--coalesce`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coalescing: Option<Switched>,
     /// Coalescable segments per delivery.
     pub packets_per_aggregate: f64,
     /// Pure ACKs among the frames from the device.
@@ -82,6 +91,8 @@ pub struct Figures {
     /// What it did to frames of the host.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub wire_back: BTreeMap<&'static str, u64>,
+    /// Processor time of the worker's thread, user and system together.
+    pub cpu_s: f64,
     /// The worker's share of one core.
     pub cpu_percent: f64,
     /// Frames not coalesced, by reason; reasons that did not occur are left out.
@@ -130,6 +141,9 @@ pub struct GuestFigures {
     pub refused: u64,
     /// How often the guest broke a rule of its rings, with a chain of buffers or with the header of a frame.
     pub invalid: u64,
+    /// As [`Figures::coalescing`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coalescing: Option<Switched>,
 }
 
 impl GuestFigures {
@@ -153,6 +167,7 @@ impl GuestFigures {
             sent: of.host_in.frames,
             refused: of.nic_out.dropped_frames,
             invalid: of.host_in.invalid,
+            coalescing: Switched::new(&of.coalescing),
         }
     }
 }
@@ -246,7 +261,10 @@ impl Figures {
             overload: of.overload,
             not_scheduled: of.not_scheduled,
             unaccounted: of.unaccounted,
+            unsent: of.unsent,
+            imbalance: of.imbalance.stages().into(),
             host_out: outgoing(&of.host_out),
+            coalescing: Switched::new(&of.coalescing),
             packets_per_aggregate: packets_per_aggregate(engine),
             acks: acks(engine),
             ack_split: of.split.as_ref().map(Split::new),
@@ -256,6 +274,7 @@ impl Figures {
             impaired_back: impaired(&of.host_in.impaired),
             wire: wire(&of.nic_in.wire),
             wire_back: wire(&of.host_in.wire),
+            cpu_s: rounded(of.cpu.as_secs_f64(), 3),
             cpu_percent: rounded(100.0 * ratio(of.cpu.as_secs_f64(), time.as_secs_f64()), 1),
             bypass: occurred(bypass),
             flush: occurred(flush),
@@ -271,6 +290,12 @@ impl Figures {
         let cut = self.nic_in.truncated + self.host_in.truncated;
         let refused = self.host_out.dropped_frames + self.nic_out.dropped_frames;
         incoming + cut + self.overload + self.unaccounted + refused
+    }
+
+    /// Frames on which the counters of rxo's own stages do not agree.
+    #[must_use]
+    pub fn unbalanced(&self) -> u64 {
+        self.imbalance.values().sum()
     }
 
     /// How often the other side of a ring broke a rule. It need not have been with a frame.

@@ -39,6 +39,9 @@ fn line(figures: &Figures) -> String {
         host_in.gbit_per_s,
         figures.cpu_percent,
     );
+    if figures.coalescing.is_some_and(|switched| !switched.on) {
+        line.push_str("  coalescing off");
+    }
     if figures.acks.packets > 0 {
         line.push_str(&format!("  acks {}", acks(figures.acks)));
     }
@@ -55,7 +58,12 @@ fn line(figures: &Figures) -> String {
 
 /// What was lost, and what another side of a ring did wrong; nothing if there was neither.
 fn trouble(figures: &Figures) -> String {
-    let counts = [("LOST", figures.lost()), ("INVALID", figures.invalid())];
+    let counts = [
+        ("LOST", figures.lost()),
+        ("INVALID", figures.invalid()),
+        ("UNSENT", figures.unsent),
+        ("UNBALANCED", figures.unbalanced()),
+    ];
     let shown = counts.into_iter().filter(|(_, count)| *count > 0);
     shown.map(|(what, count)| format!("  {what} {}", grouped(count))).collect()
 }
@@ -105,6 +113,9 @@ fn totals(figures: &Figures) -> String {
         listed(&figures.bypass, usize::MAX),
         listed(&figures.flush, usize::MAX),
     );
+    if let Some(switched) = &figures.coalescing {
+        text.push_str(&format!("\ncoalescing   {}", switched.totals()));
+    }
     if let Some(split) = &figures.ack_split {
         text.push_str(&format!(
             "\nACK split    {}",
@@ -120,6 +131,23 @@ fn totals(figures: &Figures) -> String {
         if !done.is_empty() {
             text.push_str(&format!("\n{name:<13}{}", listed(done, usize::MAX)));
         }
+    }
+    text + &violated(figures)
+}
+
+/// A line for each invariant that does not hold.
+fn violated(figures: &Figures) -> String {
+    let mut text = String::new();
+    if figures.unsent > 0 {
+        let unsent = grouped(figures.unsent);
+        text.push_str(&format!(
+            "\nUNSENT       {unsent} packets written to the nic have not left it"
+        ));
+    }
+    if figures.unbalanced() > 0 {
+        let stages = figures.imbalance.iter().filter(|(_, frames)| **frames > 0);
+        let stages = stages.map(|(stage, frames)| (*stage, *frames)).collect();
+        text.push_str(&format!("\nUNBALANCED   {}", listed(&stages, usize::MAX)));
     }
     text
 }
@@ -163,7 +191,7 @@ fn card_totals(figures: &Figures) -> String {
         came(host_in, Causes::default()),
         went(nic_out),
         listed(&figures.wire_back, usize::MAX),
-    )
+    ) + &violated(figures)
 }
 
 /// Packets per aggregate, if anything could be coalesced.

@@ -5,9 +5,11 @@ use std::sync::atomic::AtomicBool;
 
 use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
 
+use super::alarm::{Alarm, Violations};
 #[cfg(feature = "capture")]
 use super::middleware::{FileLog, wrap};
-use super::{Device, Notices, SystemWaiter, ends, on_a_system, unaccounted};
+use super::switched::Switched;
+use super::{Device, Notices, SystemWaiter, ends, on_a_system};
 use crate::switch::Switch;
 use crate::worker::{Duplex, Guests, GuestsReading, GuestsReport, Misfit, WorkerConfig};
 
@@ -120,15 +122,21 @@ where
     HI: FrameSource + Descriptors,
     HO: FrameSink + Notices + Descriptors,
 {
+    let mut switched = vec![Switched::default(); guests.len()];
     let mut workers = Guests::new(nic, guests, switch, on_a_system(config))?;
-    let mut has_lost = false;
+    let mut alarm = Alarm::default();
     let result = workers.run(&mut SystemWaiter::new(), stop, |report| {
-        let missing = report.reading.unaccounted;
-        if missing > 0 && !std::mem::replace(&mut has_lost, true) {
-            observe(GuestsEvent::Notice(unaccounted(missing)));
-        }
         let (reading, is_due) = (report.reading, report.is_due);
-        notices(report).for_each(|line| observe(GuestsEvent::Notice(line)));
+        let alarms = alarm.lines(reading.elapsed, Violations::of_guests(reading));
+        let coalescing = switched.iter_mut().zip(&reading.guests).enumerate();
+        let coalescing = coalescing.filter_map(|(n, (switched, guest))| {
+            let line = switched.line(&guest.coalescing)?;
+            Some(format!("guest {} of {}: {line}", n + 1, reading.guests.len()))
+        });
+        alarms
+            .chain(coalescing)
+            .chain(notices(report))
+            .for_each(|line| observe(GuestsEvent::Notice(line)));
         if is_due {
             observe(GuestsEvent::Reading(reading));
         }
@@ -136,7 +144,10 @@ where
     workers.report(false, &mut |report| {
         notices(report).for_each(|line| observe(GuestsEvent::Notice(line)));
     });
-    Ok(GuestsOutcome { totals: workers.reading(), result })
+    let totals = workers.reading();
+    let alarms = alarm.last(Violations::of_guests(&totals));
+    alarms.for_each(|line| observe(GuestsEvent::Notice(line)));
+    Ok(GuestsOutcome { totals, result })
 }
 
 /// What the sinks have to say.

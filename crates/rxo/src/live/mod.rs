@@ -6,12 +6,14 @@
 //! Use a device on the thread that opened it. This module knows no kind of device: the table of
 //! kinds is [`rxo_driver::KINDS`]. [`defaults`] has the policy of a live path.
 
+mod alarm;
 mod card;
 pub mod defaults;
 mod guests;
 #[cfg(feature = "host")]
 pub mod host;
 mod middleware;
+mod switched;
 mod waiter;
 
 use std::sync::atomic::AtomicBool;
@@ -21,6 +23,9 @@ use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
 use rxo_driver::{DeviceSink, DeviceSource};
 
 use crate::worker::{Duplex, Misfit, Reading, Report, Worker, WorkerConfig};
+
+use alarm::{Alarm, Violations};
+use switched::Switched;
 
 pub use card::{Card, run_card};
 #[cfg(feature = "capture")]
@@ -114,19 +119,21 @@ where
     HO: FrameSink + Notices + Descriptors,
 {
     let mut worker = Worker::new(nic, host, on_a_system(config))?;
-    let mut has_lost = false;
+    let (mut alarm, mut switched) = (Alarm::default(), Switched::default());
     let result = worker.run(&mut SystemWaiter::new(), stop, |report| {
         let Report { reading, is_due, nic_sink, host_sink } = report;
-        if reading.unaccounted > 0 && !std::mem::replace(&mut has_lost, true) {
-            observe(Event::Notice(unaccounted(reading.unaccounted)));
-        }
-        let notices = [nic_sink.notice(), host_sink.notice()];
+        alarm
+            .lines(reading.elapsed, Violations::of(reading))
+            .for_each(|line| observe(Event::Notice(line)));
+        let coalescing = switched.line(&reading.coalescing).map(str::to_owned);
+        let notices = [coalescing, nic_sink.notice(), host_sink.notice()];
         notices.into_iter().flatten().for_each(|line| observe(Event::Notice(line)));
         if is_due {
             observe(Event::Reading(reading));
         }
     });
     let totals = worker.reading();
+    alarm.last(Violations::of(&totals)).for_each(|line| observe(Event::Notice(line)));
     let (mut nic, mut host) = worker.into_devices();
     let notices = [nic.sink.notice(), host.sink.notice()];
     notices.into_iter().flatten().for_each(|line| observe(Event::Notice(line)));
@@ -136,14 +143,6 @@ where
 /// The configuration with which notices of the devices are observed even if no readings are wanted, or few.
 fn on_a_system(config: WorkerConfig) -> WorkerConfig {
     WorkerConfig { look_every: Some(NOTICES_EVERY), ..config }
-}
-
-/// What the user should know of the first loss that nobody counted.
-fn unaccounted(frames: u64) -> String {
-    format!(
-        "{frames} frames arrived at the nic, as the system counts, and neither reached rxo nor were counted as lost; \
-         compare `ip -s link` with the totals, where they are `unaccounted`"
-    )
 }
 
 /// How often the devices are asked for notices, at least.

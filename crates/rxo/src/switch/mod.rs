@@ -94,6 +94,12 @@ impl SwitchCounters {
         self.dropped[reason as usize]
     }
 
+    /// All frames: forwarded, flooded or dropped.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.forwarded + self.flooded + self.dropped.iter().sum::<u64>()
+    }
+
     /// The counts since `earlier`, of the same switch.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {

@@ -1,11 +1,15 @@
-//! Account: whether all that arrived at the nic's device was given or counted.
+//! Account: whether all that arrived at the nic's device was given or counted, and all that was written to it has left.
 //!
 //! It is separate because the two numbers cannot be read at one instant: what has arrived may still wait in the ring. So
-//! what had arrived is asked first, and compared once the ring was found empty after that. Pure but for the source.
+//! what had arrived is asked first, and compared once the ring was found empty after that. Pure but for the devices.
 //! Contract: frames that arrive meanwhile hide a loss, and a later comparison finds it. A frame that a device has counted may
-//! wait in the kernel, where nobody sees it, while the ring is empty; so a loss is what several comparisons in a row find.
+//! wait in the kernel, where nobody sees it, while the ring is empty; so a loss is what several comparisons in a row find. What
+//! others send by the nic, and GSO frames that the system counts by their segments, hide losses of what leaves.
 
-use rxo_device::{FrameSource, SourceCounters};
+use std::time::Duration;
+
+use rxo_device::{FrameSink, FrameSource, SourceCounters};
+use rxo_frame::Instant;
 
 #[derive(Debug, Default)]
 pub(super) struct Account {
@@ -40,6 +44,52 @@ impl Account {
 
 /// Comparisons in a row that must find a loss.
 const COMPARISONS: usize = 3;
+/// The account of what leaves by the nic.
+#[derive(Debug, Default)]
+pub(super) struct Sendings {
+    /// When it was looked at last.
+    looked_at: Option<Instant>,
+    /// What had left when that was first known, less what was written then.
+    before: Option<u64>,
+    /// What was written at the last looks at which it had grown, the oldest first.
+    written: [u64; LAG],
+    /// Most packets ever found missing.
+    pub(super) unsent: u64,
+}
+
+impl Sendings {
+    /// Compares what had been written a few looks ago with what has left by now. Looks once a second at most, because it
+    /// asks the system.
+    pub(super) fn look(&mut self, now: Instant, sink: &mut impl FrameSink) {
+        if self.looked_at.is_some_and(|at| now.since(at) < BETWEEN_LOOKS) {
+            return;
+        }
+        self.looked_at = Some(now);
+        let departed = sink.departed();
+        self.compare(sink.counters().packets, departed);
+    }
+
+    fn compare(&mut self, written: u64, departed: Option<u64>) {
+        let Some(departed) = departed else { return };
+        let Some(before) = self.before else {
+            self.before = Some(departed.wrapping_sub(written));
+            self.written = [written; LAG];
+            return;
+        };
+        // Some drivers count a packet when they send the next.
+        if self.written.last() == Some(&written) {
+            return;
+        }
+        let missing = before.wrapping_add(self.written[0]).saturating_sub(departed);
+        self.unsent = self.unsent.max(missing);
+        self.written.rotate_left(1);
+        self.written[LAG - 1] = written;
+    }
+}
+
+/// So many looks later at the latest, drivers that read their counters from the card now and then have done so.
+const LAG: usize = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(900);
 
 #[cfg(test)]
 mod tests {
@@ -162,5 +212,59 @@ mod tests {
         let mut source = Said { arrived, counters, gives_fewer: true };
         compare(&mut account, &mut source, COMPARISONS);
         assert_eq!(account.unaccounted, 0);
+    }
+
+    /// What is missing after looks at what was written and what has left.
+    fn unsent(looks: &[(u64, Option<u64>)]) -> u64 {
+        let mut sendings = Sendings::default();
+        looks.iter().for_each(|(written, departed)| sendings.compare(*written, *departed));
+        sendings.unsent
+    }
+
+    /// Looks at which so much was written, and all but `missing` had left; 5,000 had left before.
+    fn looks(written: &[u64], missing: u64) -> Vec<(u64, Option<u64>)> {
+        let left = |written: u64| 5_000 + (written - written.min(missing));
+        written.iter().map(|&written| (written, Some(left(written)))).collect()
+    }
+
+    #[test]
+    fn what_was_written_and_has_not_left_is_missing() {
+        let written = [0, 20, 40, 60, 80, 100];
+        assert_eq!(unsent(&looks(&written, 0)), 0);
+        // Of the 40 that were written three looks before the last.
+        let lost = |left| [&looks(&written[..5], 0)[..], &[(100, Some(left))]].concat();
+        assert_eq!(unsent(&lost(5_034)), 6);
+        assert_eq!(unsent(&lost(5_040)), 0, "the others may be counted later");
+        assert_eq!(unsent(&lost(9_999)), 0, "others send, too");
+    }
+
+    #[test]
+    fn what_may_still_be_counted_is_not_missing() {
+        let some_wait = [(10, Some(5_000)), (30, None), (31, None), (32, None), (33, None)];
+        assert_eq!(unsent(&some_wait), 0);
+        let late = [(0, Some(5_000)), (30, Some(5_000)), (30, Some(5_000)), (30, Some(5_000))];
+        assert_eq!(unsent(&late), 0, "nothing more was written");
+        // A card whose counters are read every two seconds.
+        let seldom = (0..20).map(|look| (50 * look, Some(5_000 + 50 * (look - look % 2))));
+        assert_eq!(unsent(&seldom.collect::<Vec<_>>()), 0);
+    }
+
+    #[test]
+    fn a_nic_that_sends_nothing_at_all_is_noticed() {
+        assert_eq!(unsent(&looks(&[0, 20, 40, 60, 80, 100], u64::MAX)), 40);
+    }
+
+    #[test]
+    fn the_system_is_asked_once_a_second_however_often_it_is_looked() {
+        let mut sendings = Sendings::default();
+        let link = rxo_device::MemoryLink::new(rxo_device::MemoryOptions::default());
+        let mut asked = 0;
+        for step in 0..100 {
+            let before = sendings.looked_at;
+            let now = Instant::ZERO + Duration::from_millis(100) * step;
+            sendings.look(now, &mut link.sink());
+            asked += u32::from(sendings.looked_at != before);
+        }
+        assert_eq!(asked, 12);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rxo_coalesce::{Config, Policy};
 
-use super::{Overload, Pause, Question};
+use super::{Coalesce, Overload, Pause, Question};
 use crate::desk::Desk;
 use crate::random_seed;
 
@@ -37,6 +37,8 @@ pub struct WorkerConfig {
     /// The longest time between two calls of the observer, at least 1 ms: it is also called between reports, so that
     /// it can ask the sinks for notices. `None` calls it for reports only.
     pub look_every: Option<Duration>,
+    /// When frames go through the engine. [`Coalesce::Auto`] decides once in [`WorkerConfig::look_every`], so it needs that.
+    pub coalesce: Coalesce,
     /// Where the worker is asked while it runs. `None`: it is not.
     pub desk: Option<Desk<Question>>,
     /// Where the worker counts its turns, at least ten a second, so that another process sees that it works. `None`
@@ -60,6 +62,7 @@ impl WorkerConfig {
             directions: Directions::Both,
             report_every: None,
             look_every: None,
+            coalesce: Coalesce::On,
             desk: None,
             turns: None,
         }

@@ -22,6 +22,8 @@
 //! nothing of its own.
 
 mod account;
+mod balance;
+mod coalescing;
 mod config;
 mod fit;
 mod guests;
@@ -45,6 +47,8 @@ use rxo_coalesce::{Engine, Hold, Policy};
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
+pub use balance::Imbalance;
+pub use coalescing::{BadCoalesce, Coalesce, Coalescing};
 pub use config::{Directions, WorkerConfig};
 pub use fit::{Misfit, carried};
 pub use guests::{Guests, GuestsReading, GuestsReport, PortSink, PortSource};
@@ -55,6 +59,9 @@ pub use readings::Readings;
 pub use rxo_device::Pause;
 pub use waiter::{Awake, Waiter, Wanted, WantedHost};
 
+use account::Sendings;
+use balance::{Balance, Snapshot, Stage};
+use coalescing::{Judge, Sample};
 use next::{Turn, next};
 use reading::{Due, Times};
 use splitting::Splitting;
@@ -81,6 +88,9 @@ pub struct Worker<NI: FrameSource, NO, HI: FrameSource, HO> {
     splitting: Option<Splitting>,
     config: WorkerConfig,
     times: Times,
+    balance: Balance,
+    sendings: Sendings,
+    judge: Judge,
 }
 
 /// The argument of an observer, once in an interval.
@@ -139,7 +149,16 @@ where
         let to_host = ToHost::new(nic.source, engine, host.sink, &config);
         let to_nic = ToNic::new(host.source, nic.sink, config.host_budget_frames);
         let splitting = Splitting::new(&config)?;
-        Ok(Self { to_host, to_nic, splitting, config, times: Times::default() })
+        Ok(Self {
+            to_host,
+            to_nic,
+            splitting,
+            config,
+            times: Times::default(),
+            balance: Balance::default(),
+            sendings: Sendings::default(),
+            judge: Judge::new(),
+        })
     }
 
     /// The configuration in force, or from the next turn on: with the link kind of the devices, and limited to what the host's
@@ -168,6 +187,7 @@ where
         let now = waiter.now();
         let flushed = self.flush(now);
         self.times.set(now, waiter.cpu_time());
+        self.check_balance();
         ended.and(flushed)
     }
 
@@ -193,7 +213,83 @@ where
             overload: self.to_host.overload_drops,
             not_scheduled,
             unaccounted: self.to_host.account.unaccounted,
+            unsent: self.sendings.unsent,
+            imbalance: self.balance.found(),
+            coalescing: self.coalescing(),
             split: self.splitting.as_ref().map(Splitting::counters),
+        }
+    }
+
+    /// Whether frames go through the engine, and why.
+    fn coalescing(&self) -> Coalescing {
+        let Judge { switched_off, switched_on, probes, .. } = self.judge;
+        let (asked, is_on) = (self.config.coalesce, !self.to_host.will_pass);
+        let is_probe = asked == Coalesce::Auto && self.judge.is_probe();
+        let passed = self.to_host.passed;
+        Coalescing { asked, is_on, is_probe, switched_off, switched_on, probes, passed }
+    }
+
+    /// Looks whether coalescing pays, and switches it. `cpu` is the processor time so far.
+    fn judge(&mut self, now: Instant, cpu: Duration) {
+        if self.config.coalesce != Coalesce::Auto || !self.config.engine.policy.coalesce {
+            return;
+        }
+        let ToHost { engine, passed, .. } = &self.to_host;
+        let counters = engine.counters();
+        let (frames, deliveries) = (counters.frames + passed, counters.deliveries + passed);
+        self.judge.observe(now, Sample { frames, deliveries, cpu });
+        self.use_engine(self.judge.is_on());
+    }
+
+    /// Lets frames go through the engine from the next turn on, or pass by it.
+    fn use_engine(&mut self, is_on: bool) -> Moment {
+        if self.to_host.will_pass == is_on {
+            self.to_host.will_pass = !is_on;
+            let policy = self.to_host.next_policy.unwrap_or(self.config.engine.policy);
+            self.to_host.next_policy = Some(policy);
+        }
+        self.moment()
+    }
+
+    /// Changes when frames go through the engine.
+    fn coalesce(&mut self, when: Coalesce) -> Moment {
+        if self.config.coalesce != when {
+            (self.config.coalesce, self.judge) = (when, self.judge.anew());
+        }
+        self.use_engine(when != Coalesce::Off)
+    }
+
+    /// When a change takes effect.
+    fn moment(&self) -> Moment {
+        match self.to_host.outlet.is_blocked() {
+            true => Moment::WhenThereIsRoom(1),
+            false => Moment::NextTurn,
+        }
+    }
+
+    /// Compares the counters of all stages, between two turns.
+    fn check_balance(&mut self) {
+        let now = self.snapshot();
+        self.balance.check(now);
+    }
+
+    /// What each stage has counted, between two turns.
+    fn snapshot(&mut self) -> Snapshot {
+        let Self { to_host, to_nic, splitting, .. } = self;
+        let (engine, counters) = (&to_host.engine, to_host.engine.counters());
+        let received = to_host.source.counters().frames;
+        let inserted = splitting.as_ref().map_or(0, |splitting| splitting.counters().inserted);
+        let sent_back = to_nic.source.counters().frames + inserted;
+        Snapshot {
+            nic_in: Stage::before(
+                received,
+                to_host.overload_drops,
+                counters.frames + to_host.passed,
+            ),
+            engine: Stage::of_engine(counters, engine.held_frames()),
+            host_out: to_host.outlet.stage(counters.delivered_frames() + to_host.passed),
+            nic_out: to_nic.outlet.stage(sent_back),
+            switch: Stage::default(),
         }
     }
 
@@ -264,7 +360,10 @@ where
     ) {
         let Some(due) = self.times.take_due(now) else { return };
         self.times.set(now, waiter.cpu_time());
+        self.judge(now, self.times.cpu());
         self.to_host.account.open(&mut self.to_host.source);
+        self.sendings.look(now, &mut self.to_nic.outlet.sink);
+        self.check_balance();
         let reading = self.reading();
         let is_due = due == Due::Report;
         let (nic_sink, host_sink) = (&mut self.to_nic.outlet.sink, &mut self.to_host.outlet.sink);
@@ -278,6 +377,12 @@ where
             Question::ChangePolicy(policy, reply) => {
                 reply.give(self.carried(policy).map(|policy| self.change_policy(policy)));
             }
+            Question::Coalesce(when, reply) => {
+                reply.give(match when {
+                    None => self.moment(),
+                    Some(when) => self.coalesce(when),
+                });
+            }
             Question::ReportEvery(time, reply) => {
                 reply.give(fit::check_report(time).map(|()| self.times.report_every(time)));
             }
@@ -287,7 +392,8 @@ where
     /// The policy of the engine.
     fn policy(&self) -> PolicyInForce {
         let ToHost { engine, next_policy, .. } = &self.to_host;
-        PolicyInForce { policy: engine.config().policy, next: *next_policy }
+        let (policy, coalescing) = (engine.config().policy, self.coalescing());
+        PolicyInForce { policy, next: next_policy.filter(|next| *next != policy), coalescing }
     }
 
     /// `policy`, limited to what the host's sink takes.
@@ -304,10 +410,12 @@ where
     fn change_policy(&mut self, policy: Policy) -> Moment {
         self.config.engine.policy = policy;
         self.to_host.next_policy = Some(policy);
-        match self.to_host.outlet.is_blocked() {
-            true => Moment::WhenThereIsRoom(1),
-            false => Moment::NextTurn,
+        if self.config.coalesce == Coalesce::Auto {
+            // Whether another policy pays is not known.
+            self.judge = self.judge.anew();
+            self.to_host.will_pass = false;
         }
+        self.moment()
     }
 
     /// When a turn is due even if nothing arrives. Frames that a source delays do not count while their

@@ -6,6 +6,8 @@
 
 use rxo_device::{DeviceError, FrameSink};
 
+use super::balance::Stage;
+
 /// A sink, and how well it makes room.
 pub(super) struct Outlet<K> {
     pub(super) sink: K,
@@ -39,6 +41,11 @@ impl<K: FrameSink> Outlet<K> {
     /// Whether the source of this direction must not be read.
     pub(super) fn is_blocked(&self) -> bool {
         self.sink.is_blocked()
+    }
+
+    /// What became of `given` frames that the sink was given.
+    pub(super) fn stage(&self, given: u64) -> Stage {
+        Stage::of_sink(given, &self.sink.counters(), self.sink.kept_frames())
     }
 
     /// The sink, if the worker should wait for its descriptor.

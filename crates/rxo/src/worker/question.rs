@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rxo_coalesce::Policy;
 
-use super::{Misfit, Readings};
+use super::{Coalesce, Coalescing, Misfit, Readings};
 use crate::desk::Reply;
 
 /// A question to a running worker or to those of several guests. It goes to the [`Desk`](crate::desk::Desk) of
@@ -19,6 +19,9 @@ pub enum Question {
     /// an engine delivers all that it holds, and then follows the new policy. No engine changes if it does not fit
     /// one.
     ChangePolicy(Policy, Reply<Result<Moment, Misfit>>),
+    /// Change when frames go through the engines; `None` asks only. An engine that is switched off delivers all that it
+    /// holds first, as for another policy.
+    Coalesce(Option<Coalesce>, Reply<Moment>),
     /// Change the time between two reports; `None` for none. The next is due that long after now.
     ReportEvery(Option<Duration>, Reply<Result<(), Misfit>>),
 }
@@ -30,6 +33,8 @@ pub struct PolicyInForce {
     pub policy: Policy,
     /// What it will follow as soon as its sink takes packets again.
     pub next: Option<Policy>,
+    /// Whether frames go through it, and why.
+    pub coalescing: Coalescing,
 }
 
 /// When a change takes effect.
@@ -96,6 +101,11 @@ mod tests {
             answer.recv().unwrap()[0]
         }
 
+        fn in_force(&mut self) -> (Policy, Option<Policy>) {
+            let PolicyInForce { policy, next, .. } = self.policy();
+            (policy, next)
+        }
+
         /// The payload bytes that have left, in order.
         fn left(&self) -> usize {
             let headers = 54;
@@ -145,7 +155,7 @@ mod tests {
         world.host.set_room(None);
         world.turn(0);
         world.turn(0);
-        assert_eq!(world.policy(), PolicyInForce { policy: Policy::none(), next: None });
+        assert_eq!(world.in_force(), (Policy::none(), None));
         assert_eq!(world.left() as u32, 8 * SEGMENT_BYTES + 1, "nothing is lost");
         assert_eq!(world.worker.reading().host_out.dropped, 0);
     }
@@ -157,7 +167,7 @@ mod tests {
         assert!(matches!(world.change(wrong), Err(Misfit::Engine(_))));
         let refused = world.change(Policy::remember());
         assert_eq!(refused, Err(Misfit::NeedsRecords { policy: "remember" }));
-        assert_eq!(world.policy(), PolicyInForce { policy: holding(), next: None });
+        assert_eq!(world.in_force(), (holding(), None));
     }
 
     #[test]

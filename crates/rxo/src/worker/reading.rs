@@ -8,7 +8,7 @@ use rxo_coalesce::Counters;
 use rxo_device::{SinkCounters, SourceCounters};
 use rxo_frame::Instant;
 
-use super::WorkerConfig;
+use super::{Coalescing, Imbalance, WorkerConfig};
 
 /// All counters of a worker at one instant. They are totals; [`Reading::since`] gives those of an
 /// interval.
@@ -37,6 +37,13 @@ pub struct Reading {
     /// report, once the source was empty. 0 if the system does not say what arrives. Anything else is a loss that nobody
     /// counted.
     pub unaccounted: u64,
+    /// Packets that were written to the nic, and that the system counts neither as sent nor as dropped; compared at every
+    /// report when nothing waits. 0 if the system does not say what leaves, and too little if others send by the nic.
+    pub unsent: u64,
+    /// Frames on which the counters of the worker's stages do not agree; compared at every report and at the end.
+    pub imbalance: Imbalance,
+    /// Whether frames go through the engine. Of a difference or a sum, the state is the later one.
+    pub coalescing: Coalescing,
     /// Counters of ACK splitting; `None` unless [`WorkerConfig::ack_split`] is set.
     ///
     /// [`WorkerConfig::ack_split`]: super::WorkerConfig::ack_split
@@ -73,6 +80,9 @@ impl Reading {
             overload: count(self.overload, other.overload),
             not_scheduled: count(self.not_scheduled, other.not_scheduled),
             unaccounted: count(self.unaccounted, other.unaccounted),
+            unsent: count(self.unsent, other.unsent),
+            imbalance: self.imbalance.zip_with(other.imbalance, count),
+            coalescing: self.coalescing.zip_with(other.coalescing, count),
             split: match (&self.split, &other.split) {
                 (Some(ours), Some(theirs)) => Some(ours.zip_with(theirs, count)),
                 (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
@@ -145,6 +155,11 @@ impl Times {
         (self.now, self.cpu) = (now, cpu);
     }
 
+    /// When it was set last.
+    pub(super) const fn now(&self) -> Instant {
+        self.now
+    }
+
     pub(super) fn elapsed(&self) -> Duration {
         self.now.since(self.started_at)
     }
@@ -190,6 +205,9 @@ mod tests {
             overload: 7 * n,
             not_scheduled: 11 * n,
             unaccounted: 13 * n,
+            unsent: 17 * n,
+            imbalance: Imbalance { engine: 19 * n, switch: 23 * n, ..Imbalance::default() },
+            coalescing: Coalescing { probes: 29 * n, passed: 31 * n, ..Coalescing::default() },
             split: Some(split),
         }
     }

@@ -1,6 +1,6 @@
 //! The counters of a run: of all hosts together, and of each guest.
 
-use super::{GuestsReading, Reading};
+use super::{Coalescing, GuestsReading, Reading};
 use crate::switch::SwitchCounters;
 
 /// The counters of a run or of an interval. Those of a host alone come [from](From) a [`Reading`], those of
@@ -25,6 +25,7 @@ impl From<&GuestsReading> for Readings {
     fn from(reading: &GuestsReading) -> Self {
         let GuestsReading { elapsed, cpu, nic_in, nic_out, guests, switch, .. } = reading;
         let mut all = guests.iter().fold(Reading::default(), |sum, guest| sum.plus(guest));
+        all.coalescing = together(&all.coalescing, guests);
         // What the switch and the queues drop is lost beside what the nic loses.
         let queues = all.nic_in.ring_drops;
         let (dropped, dropped_frames) = (all.nic_out.dropped, all.nic_out.dropped_frames);
@@ -33,9 +34,18 @@ impl From<&GuestsReading> for Readings {
         all.nic_out.dropped += dropped;
         all.nic_out.dropped_frames += dropped_frames;
         (all.overload, all.not_scheduled) = (reading.overload, reading.not_scheduled);
-        all.unaccounted = reading.unaccounted;
+        (all.unaccounted, all.unsent) = (reading.unaccounted, reading.unsent);
+        all.imbalance = all.imbalance.zip_with(reading.imbalance, std::ops::Add::add);
         Self { all, guests: guests.clone(), switch: Some(*switch) }
     }
+}
+
+/// The sums of `all`, with the state of any guest for which coalescing is on.
+fn together(all: &Coalescing, guests: &[Reading]) -> Coalescing {
+    let states = || guests.iter().map(|guest| guest.coalescing);
+    let asked = states().next().unwrap_or_default().asked;
+    let (is_on, is_probe) = (states().any(|it| it.is_on), states().any(|it| it.is_probe));
+    Coalescing { asked, is_on, is_probe, ..*all }
 }
 
 impl Readings {

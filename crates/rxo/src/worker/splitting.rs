@@ -74,6 +74,11 @@ impl Splitting {
         }
     }
 
+    /// Reports a frame that passed by the engine.
+    pub(super) fn deliver_frame<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>) {
+        self.splitter.delivered_frame(frame.borrowed());
+    }
+
     /// Sends a batch of the host to `sink`, with inserted ACKs before the frames that they precede.
     ///
     /// # Errors

@@ -4,13 +4,13 @@ use rxo_coalesce::{Deliveries, Engine, Hold, Policy};
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::{Frame, Instant};
 
-use super::WorkerConfig;
 use super::account::Account;
 use super::outlet::Outlet;
 use super::overload::CoDel;
 use super::ring::Ring;
 use super::splitting::Splitting;
 use super::work_clock::WorkClock;
+use super::{Coalesce, WorkerConfig};
 
 /// The direction that coalesces.
 pub(super) struct ToHost<S: FrameSource, K> {
@@ -23,6 +23,12 @@ pub(super) struct ToHost<S: FrameSource, K> {
     pub(super) account: Account,
     /// What the engine is to follow as soon as the sink takes packets.
     pub(super) next_policy: Option<Policy>,
+    /// Whether frames pass by the engine.
+    passes: bool,
+    /// Whether they do from the next policy on.
+    pub(super) will_pass: bool,
+    /// Frames that passed by the engine.
+    pub(super) passed: u64,
     codel: Option<CoDel>,
     batch: Vec<Frame<S::Buffer>>,
     budget: usize,
@@ -35,7 +41,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         sink: K,
         config: &WorkerConfig,
     ) -> Self {
-        let budget = config.budget_frames;
+        let (budget, passes) = (config.budget_frames, config.coalesce == Coalesce::Off);
         Self {
             source,
             engine,
@@ -44,6 +50,9 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
             ring: Ring::new(),
             account: Account::default(),
             next_policy: None,
+            passes,
+            will_pass: passes,
+            passed: 0,
             codel: config.overload.map(CoDel::new),
             batch: Vec::with_capacity(budget),
             budget,
@@ -87,6 +96,22 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
             None => Ok(()),
             Some(policy) => self.change_policy(policy, now, splitting.as_deref_mut()),
         };
+        let sent = if self.passes { self.pass(splitting) } else { self.coalesce(now, splitting) };
+        let frames = resumed.and(received).and_then(|frames| changed.and(sent).map(|()| frames))?;
+        // A blocked sink wants no more, however much there is.
+        Ok(if self.outlet.is_blocked() { 0 } else { frames })
+    }
+
+    /// Takes the batch through the engine, and sends what that delivers.
+    ///
+    /// # Errors
+    /// If the sink failed.
+    #[inline(always)]
+    fn coalesce(
+        &mut self,
+        now: Instant,
+        splitting: Option<&mut Splitting>,
+    ) -> Result<(), DeviceError> {
         let load = self.outlet.sink.load();
         let mut sent = Sent { sink: &mut self.outlet.sink, splitting, result: Ok(()) };
         if self.batch.is_empty() {
@@ -96,10 +121,24 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
             let deliver = |deliveries: Deliveries<'_, _>| sent.transmit(&deliveries);
             self.engine.poll_under(load, &mut self.batch, now, deliver);
         }
-        let sent = changed.and(sent.result);
-        let frames = resumed.and(received).and_then(|frames| sent.map(|()| frames))?;
-        // A blocked sink wants no more, however much there is.
-        Ok(if self.outlet.is_blocked() { 0 } else { frames })
+        sent.result
+    }
+
+    /// Sends the batch as it is. The engine holds nothing.
+    ///
+    /// # Errors
+    /// If the sink failed.
+    fn pass(&mut self, splitting: Option<&mut Splitting>) -> Result<(), DeviceError> {
+        if let Some(splitting) = splitting {
+            self.batch.iter().for_each(|frame| splitting.deliver_frame(frame));
+        }
+        self.passed += self.batch.len() as u64;
+        let sent = match self.batch.is_empty() {
+            true => Ok(()),
+            false => self.outlet.sink.transmit(self.batch.iter().map(Frame::borrowed)),
+        };
+        self.batch.clear();
+        sent
     }
 
     /// Sends everything that the engine holds, and lets it follow `policy` from now on. A blocked sink might have no
@@ -118,6 +157,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
             return Ok(());
         }
         self.next_policy = None;
+        self.passes = self.will_pass;
         if policy.hold != Hold::EndOfPoll {
             self.source.expect_holds();
         }

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use rxo::coalesce::Hold;
 use rxo::device::Sent;
+use rxo::figures::Readings;
 use rxo::frame::{ChecksumStatus, Gso, GsoKind};
 use rxo::switch::MacAddress;
+use rxo::worker::Coalesce;
 use rxo::{Frame, Instant, Policy, WorkerConfig};
 use rxo_testkit::seg;
 
@@ -44,6 +46,24 @@ fn each_guest_gets_its_own_aggregates() {
     }
     assert_eq!(ended.totals.nic_in.frames, 40);
     assert!(ended.to_nic.is_empty());
+}
+
+#[test]
+fn with_coalescing_off_each_guest_gets_the_frames_as_they_came() {
+    let world = World::new(&fixed(4));
+    for index in 0..10 {
+        for guest in 0..4 {
+            world.at_us(0, Event::FromNic(bulk(guest, index)));
+        }
+    }
+    let config = WorkerConfig { coalesce: Coalesce::Off, ..WorkerConfig::new(Policy::linux_gro()) };
+    let ended = world.run_with(config);
+    for (sent, reading) in ended.to_guests.iter().zip(&ended.totals.guests) {
+        assert_eq!(frames(sent), [1; 10]);
+        assert_eq!((reading.coalescing.passed, reading.engine.frames), (10, 0));
+    }
+    let all = Readings::from(&ended.totals).all.coalescing;
+    assert_eq!((all.passed, all.is_on, all.asked), (40, false, Coalesce::Off));
 }
 
 #[test]

@@ -146,9 +146,14 @@ impl World {
         let mut reports = Vec::new();
         let result = workers
             .run(&mut self.clone(), &self.stop, |report| reports.push(report.reading.clone()));
+        let totals = workers.reading();
+        // Whatever a test does to them: all their counters agree.
+        let of_guests = totals.guests.iter().map(|guest| guest.imbalance);
+        let all = of_guests.chain([totals.imbalance]).map(|found| found.total()).sum::<u64>();
+        assert_eq!(all, 0, "{totals:?}");
         Ended {
             result,
-            totals: workers.reading(),
+            totals,
             reports,
             to_nic: self.nic.to.take_all(),
             to_guests: self.guests.iter().map(|guest| guest.to.take_all()).collect(),

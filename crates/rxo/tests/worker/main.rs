@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "tests, of which the lint does not see the helpers")]
 
 mod auto;
+mod balance;
 mod blocking;
+mod coalescing;
 mod failing;
 mod fitting;
 mod middleware;

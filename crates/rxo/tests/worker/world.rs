@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rxo::device::{MemorySink, MemorySource, Sent, SinkCapabilities, SinkCounters};
-use rxo::worker::{Awake, Waiter, Wanted};
+use rxo::worker::{Awake, Imbalance, Waiter, Wanted};
 use rxo::{
     DeviceError, Duplex, Frame, FrameSink, Gather, Instant, Load, MemoryLink, MemoryOptions,
     Policy, Reading, Worker, WorkerConfig,
@@ -153,9 +153,12 @@ impl World {
         let mut reports = Vec::new();
         let result = worker
             .run(&mut self.clone(), &self.stop, |report| reports.push(report.reading.clone()));
+        let totals = worker.reading();
+        // Whatever a test does to it: all its counters agree.
+        assert_eq!(totals.imbalance, Imbalance::default(), "{totals:?}");
         Ended {
             result,
-            totals: worker.reading(),
+            totals,
             reports,
             rests: self.time.borrow().rests.clone(),
             to_host: self.to_host.take_all(),
@@ -308,6 +311,10 @@ impl FrameSink for SlowSink {
 
     fn load(&self) -> Option<Load> {
         self.inner.load()
+    }
+
+    fn kept_frames(&self) -> u64 {
+        self.inner.kept_frames()
     }
 
     fn abandon(&mut self) {

@@ -69,7 +69,7 @@ pub(super) const STEPS: &[Step] = &[
     step(
         When::Ci,
         "tools",
-        "what others read of ours: the HTML report in a browser, captures in tshark",
+        "what others read of ours: the HTML report in a browser, metrics and rules in promtool, captures in tshark",
         tools::run,
     ),
     step(When::Ci, "c", "librxo in programs in C: warnings, valgrind, sanitizers, ABI", c::run),

@@ -4,6 +4,7 @@
 //! to the sender, its group is joined; what comes to the group is given to the host as segments of
 //! its connection (`filter.rs`, `rewrite.rs`). Everything else passes as it is, both ways.
 
+mod counters;
 mod filter;
 mod rewrite;
 
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
+use rxo::desk::{Desk, Reply};
 use rxo::live::{Device, DeviceOptions};
 use rxo::wire::{PROTOCOL_ICMPV6, PROTOCOL_IGMP, Transport, parse};
 use rxo_confine::Confinement;
@@ -25,13 +27,15 @@ use rxo_driver::{DeviceName, DeviceSink, DeviceSource, clock};
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_host::IpCidr;
 use rxo_host::link::{Channel, Link, LinkConfig};
+use serde_json::Value;
 
 use self::filter::{Filter, News, Verdict};
 use super::addresses;
+use crate::control::{Doors, serve_metrics};
 use crate::exit::usage;
 use crate::flags::CastJoinFlags;
 use crate::numbers::grouped;
-use crate::sandbox::{Sandbox, say_gaps};
+use crate::sandbox::{Sandbox, say_gaps, with_files_removed};
 use crate::stop;
 
 /// Carries frames until a signal comes.
@@ -39,16 +43,23 @@ use crate::stop;
 /// # Errors
 /// If a flag is invalid, a device cannot be opened, or fails while in use.
 pub(crate) fn command(flags: &CastJoinFlags) -> Result<()> {
+    let doors = Doors::of_metrics(&flags.metrics)?;
+    with_files_removed(&flags.user, doors.paths().collect(), || join(flags, &doors))
+}
+
+fn join(flags: &CastJoinFlags, doors: &Doors) -> Result<()> {
     let (sender, group) = addresses::channel(&flags.source, &flags.group)?;
     let channel =
         Channel::new(sender.ip(), group.ip()).map_err(|error| usage(error.to_string()))?;
     let sandbox = Sandbox::from_user_flags(&flags.user)?;
+    let sockets = doors.bind()?;
     let stop = stop::on_request()?;
     let nic = open("--nic", &flags.nic)?;
     let host = open("--host", &flags.host)?;
     let connects = [&flags.nic, &flags.host].iter().any(|name| name.starts_with("virtio:"));
     let in_force = sandbox.confine(Confinement::worker().with_connections(connects))?;
     let mut bridge = Bridge::new(nic, host, Filter::new(sender, group), channel);
+    let _read = serve_metrics(sockets, "rxo cast join", &counters::asked_at(bridge.desk.clone()))?;
     log::begin(Form::Plain, &flags.nic)?;
     say_gaps(&in_force);
     let printer = Printer::start(1, |_| String::new(), Arc::clone(&stop))?;
@@ -87,6 +98,8 @@ struct Bridge {
     channel: Channel,
     /// The receiver's end of the link, while it belongs to the group: it only reports.
     member: Option<Link>,
+    /// Where its counters are asked.
+    desk: Desk<Reply<Value>>,
 }
 
 impl Bridge {
@@ -99,6 +112,7 @@ impl Bridge {
             filter,
             channel,
             member: None,
+            desk: Desk::new(),
         }
     }
 
@@ -120,6 +134,9 @@ impl Bridge {
                 from_host.clear();
             }
             self.report(now)?;
+            if let Some(reply) = self.desk.take() {
+                reply.give(self.counters());
+            }
             if count == 0 {
                 self.wait(now)?;
             }

@@ -1,5 +1,6 @@
 //! The requests, a file each. A new one is its file, its `mod` line and its place in [`MENU`].
 
+mod coalesce;
 mod confirm;
 mod connections;
 mod counters;
@@ -21,6 +22,7 @@ pub(super) const MENU: Menu<Process> = Menu(&[
     policies::ENTRY,
     policy::ENTRY,
     hold::ENTRY,
+    coalesce::ENTRY,
     fast_path::ENTRY,
     stats::ENTRY,
     reload::ENTRY,

@@ -1,5 +1,6 @@
 //! `policies`: what the engines follow, and what there is.
 
+use rxo::worker::Coalescing;
 use rxo_coalesce::Policy;
 use rxo_control::{Entry, Refusal};
 use serde_json::{Value, json};
@@ -25,10 +26,18 @@ pub(super) fn in_force(engines: &dyn Engines) -> Result<Value, Refusal> {
     Ok(engines.states()?.iter().map(row).collect())
 }
 
-fn row(EngineState { of, policy, next }: &EngineState) -> Value {
+fn row(EngineState { of, policy, next, coalescing }: &EngineState) -> Value {
     let mut row = json!({ "engine": of, "policy": policy.name, "settings": settings(policy) });
+    if let Some(coalescing) = coalescing {
+        row["coalescing"] = state(coalescing);
+    }
     if let Some(next) = next {
         row["next"] = json!({ "policy": next.name, "settings": settings(next) });
     }
     row
+}
+
+/// Whether an engine is used: what was asked for, and what is so.
+pub(super) fn state(of: &Coalescing) -> Value {
+    json!({ "asked": of.asked.name(), "on": of.is_on, "probe": of.is_probe })
 }

@@ -19,6 +19,7 @@ use serde_json::Value;
 use self::sender::{Cast, SENDER};
 use crate::Test;
 use crate::endpoint::pattern;
+use crate::metrics::socket_page;
 use crate::privileges::{NOBODY, has_nobody};
 use crate::process::{command, spawn, wait_until};
 use crate::report::Scratch;
@@ -282,7 +283,12 @@ fn linux_behind() {
 fn received_by_linux(rack: &Rack, device: &str, receiver: &Namespace, interface: &str) {
     let file = pattern(8_000_000);
     let cast = Cast { stream: file.clone(), receivers: 1, one_lost_of: 100 }.start(&rack.hosts[0]);
-    let line = format!("cast join {SENDER}:7000 --nic packet:eth0 --host {device} {GROUP}");
+    let scratch = Scratch::new("cast-join");
+    let metrics = scratch.file("metrics.sock");
+    let line = format!(
+        "cast join {SENDER}:7000 --nic packet:eth0 --host {device} {GROUP} --metrics unix:{}",
+        metrics.display()
+    );
     let mut filter = spawn(&rack.hosts[1], &line);
     let mut lines = BufReader::new(filter.stdout.take().unwrap()).lines();
     assert!(lines.next().unwrap().unwrap().starts_with("joining 232.1.1.1 from 10.0.0.1"));
@@ -296,12 +302,15 @@ fn received_by_linux(rack: &Rack, device: &str, receiver: &Namespace, interface:
     assert!(got.unwrap().unwrap() == file, "what was sent");
     let fared = cast.join().unwrap().unwrap();
     assert!(fared.len() == 1 && fared[0].1, "{fared:?}");
+    let page = socket_page(&metrics);
+    assert!(page["rxo_nic_in_packets_total"] > 5_000.0, "{page:?}");
     let stop = format!("kill -INT {}", filter.id());
     assert!(Command::new("sh").args(["-c", &stop]).status().unwrap().success());
     let figures = lines.next().unwrap().unwrap();
     assert!(filter.wait().unwrap().success());
     let given: u64 = figures.split(' ').next().unwrap().replace(',', "").parse().unwrap();
     assert!(given > 5_000, "the text came to the group: {figures}");
+    assert_eq!(page["rxo_group_given_total"], given as f64);
 }
 
 /// `rxo cast send --raw` on a terminal, to a receiver whose TCP is Linux's: all receivers in one line while it sends.

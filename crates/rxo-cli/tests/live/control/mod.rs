@@ -113,6 +113,14 @@ fn a_run_is_asked() {
     );
     assert_eq!(changed["settings"]["max_segments"], 7);
 
+    assert_eq!(asked(&socket, "coalesce")["host"]["on"], true);
+    asked(&socket, "coalesce=off");
+    wait_until("it is off", || asked(&socket, "coalesce")["host"]["on"] == false);
+    assert_eq!(asked(&socket, "policies")["engines"][0]["coalescing"]["asked"], "off");
+    // The policy is what it will follow again.
+    assert_eq!(asked(&socket, "policy")["engines"][0]["policy"], "menon-2008");
+    asked(&socket, "coalesce=on");
+
     // An hour has not passed when the next line comes.
     assert_eq!(asked(&socket, "stats")["stats_s"], 3600.0);
     assert_eq!(asked(&socket, "stats=100ms")["stats_s"], 0.1);
@@ -127,11 +135,15 @@ fn refused() {
     let flags = format!("{RUN} --control {}", socket.display());
     let (rxo, _) = Rxo::start(lab.host(), &flags);
     let rows = [
-        ("colour", "there is no request `colour` here; there are counters, policies, policy, hold"),
+        (
+            "colour",
+            "there is no request `colour` here; there are counters, policies, policy, hold, coalesce",
+        ),
         ("connections", "there is no request `connections` here; there are"),
         ("policy=x", "policy=x: there is no policy 'x'; take one of linux-gro"),
         ("policy=remember", "policy remember does not fit the host's device"),
         ("policy flows=0", "flows=0 is invalid: a number from 1 to 4096"),
+        ("coalesce=yes", "coalesce=yes: give auto, on or off"),
         ("hold=1h", "hold=1h is invalid: end-of-poll, polls:N"),
         ("hold=auto now=yes", "hold has no field now; leave it out"),
         ("counters=1", "counters=1: counters only shows; leave the value out"),
@@ -171,13 +183,17 @@ fn refused() {
 }
 
 /// What to ask of an engine, again and again. Every kind of hold, and rules that hold nothing at all.
-const TOGGLES: [(&str, &str); 12] = [
+const TOGGLES: [(&str, &str); 16] = [
     ("hold", "auto"),
     ("policy", "none"),
+    ("coalesce", "off"),
+    ("coalesce", "auto"),
     ("policy", "menon-2008"),
     ("hold", "200us"),
     ("policy", "linux-gro"),
+    ("coalesce", "off"),
     ("hold", "polls:3"),
+    ("coalesce", "on"),
     ("hold", "packets:40"),
     ("policy", "rsc2"),
     ("hold", "end-of-poll"),

@@ -16,7 +16,8 @@ use rxo_wire::VLAN_TAG_BYTES;
 use super::queue::Queue;
 use crate::switch::{Forward, Port, PortSet, Switch};
 use crate::worker::WorkerConfig;
-use crate::worker::account::Account;
+use crate::worker::account::{Account, Sendings};
+use crate::worker::balance::{Snapshot, Stage};
 use crate::worker::outlet::Outlet;
 use crate::worker::overload::CoDel;
 use crate::worker::ring::Ring;
@@ -35,6 +36,9 @@ pub(super) struct Hub<I: FrameSource, O> {
     pub(super) overload_drops: u64,
     pub(super) ring: Ring,
     pub(super) account: Account,
+    pub(super) sendings: Sendings,
+    /// Frames that were given to the nic's sink.
+    given: u64,
     codel: Option<CoDel>,
     batch: Vec<Frame<I::Buffer>>,
     budget: usize,
@@ -62,6 +66,8 @@ impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> Hub<I, O> {
             overload_drops: 0,
             ring: Ring::new(),
             account: Account::default(),
+            sendings: Sendings::default(),
+            given: 0,
             codel: config.overload.map(CoDel::new),
             batch: Vec::with_capacity(config.budget_frames),
             budget: config.budget_frames,
@@ -155,6 +161,16 @@ impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> Hub<I, O> {
         if leaving.is_empty() {
             return Ok(());
         }
+        self.given += leaving.len() as u64;
         self.outlet.sink.transmit(leaving.iter().map(Frame::borrowed))
+    }
+
+    /// What the switch and the nic's sink have counted, between two turns, if guests have sent `sent` frames.
+    pub(super) fn snapshot(&mut self, sent: u64) -> Snapshot {
+        let received = self.source.counters().frames;
+        let entered = received.saturating_sub(self.overload_drops) + sent;
+        let accounted = self.switch.counters().frames();
+        let switch = Stage { entered, accounted };
+        Snapshot { switch, nic_out: self.outlet.stage(self.given), ..Snapshot::default() }
     }
 }

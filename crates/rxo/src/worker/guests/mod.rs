@@ -28,6 +28,7 @@ use rxo_coalesce::Policy;
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
+use super::balance::Balance;
 use super::next::{Turn, next};
 use super::reading::{Due, Times};
 use super::waiter::{rest, timed, wait};
@@ -52,6 +53,8 @@ pub struct Guests<NI: FrameSource<Buffer: From<Vec<u8>>>, NO: FrameSink, HI: Fra
     workers: Vec<GuestWorker<NI, NO, HI, HO>>,
     config: WorkerConfig,
     times: Times,
+    /// That of the hub. Each worker has one of its own.
+    balance: Balance,
 }
 
 impl<NI, NO, HI, HO> Guests<NI, NO, HI, HO>
@@ -114,7 +117,8 @@ where
             Worker::new(Duplex { source, sink }, guest, each.clone())
         });
         let workers = workers.collect::<Result<_, _>>()?;
-        Ok(Self { hub, workers, config, times: Times::default() })
+        let (times, balance) = (Times::default(), Balance::default());
+        Ok(Self { hub, workers, config, times, balance })
     }
 
     /// Runs until `stop` is set or the nic fails, as [`Worker::run`] does. Calls `observe` once in every
@@ -136,6 +140,7 @@ where
         let flushed = all(self.workers.iter_mut().map(|worker| worker.flush(now)));
         let finished = self.hub.borrow_mut().outlet.finish();
         self.times.set(now, waiter.cpu_time());
+        self.check_balance();
         ended.and(emptied).and(flushed).and(finished)
     }
 
@@ -158,6 +163,8 @@ where
             overload: hub.overload_drops,
             not_scheduled,
             unaccounted: hub.account.unaccounted,
+            unsent: hub.sendings.unsent,
+            imbalance: self.balance.found(),
             switch: *hub.switch.counters(),
             guests,
         }
@@ -175,6 +182,8 @@ where
             let turn = self.turn(waiter, awake)?;
             if let Some(due) = self.times.take_due(turn.now) {
                 self.times.set(turn.now, waiter.cpu_time());
+                let cpu = self.times.cpu();
+                self.workers.iter_mut().for_each(|worker| worker.judge(turn.now, cpu));
                 self.report(due == Due::Report, observe);
             }
             if let Some(question) = self.config.desk.as_ref().and_then(Desk::take) {
@@ -216,9 +225,11 @@ where
     /// Calls `observe` now; `is_due` says whether the time between two reports has passed.
     pub fn report(&mut self, is_due: bool, observe: &mut impl FnMut(GuestsReport<'_, NO, HO>)) {
         {
-            let hub = &mut *self.hub.borrow_mut();
+            let (hub, now) = (&mut *self.hub.borrow_mut(), self.times.now());
             hub.account.open(&mut hub.source);
+            hub.sendings.look(now, &mut hub.outlet.sink);
         }
+        self.check_balance();
         let reading = self.reading();
         observe(GuestsReport {
             reading: &reading,
@@ -228,6 +239,16 @@ where
         });
     }
 
+    /// Compares the counters of all stages, between two turns.
+    fn check_balance(&mut self) {
+        let mut sent = 0;
+        for worker in &mut self.workers {
+            worker.check_balance();
+            sent += worker.to_nic.source.counters().frames;
+        }
+        self.balance.check(self.hub.borrow_mut().snapshot(sent));
+    }
+
     fn answer(&mut self, question: Question) {
         match question {
             Question::Counters(reply) => reply.give((&self.reading()).into()),
@@ -235,6 +256,13 @@ where
                 reply.give(self.workers.iter().map(Worker::policy).collect());
             }
             Question::ChangePolicy(policy, reply) => reply.give(self.change_policy(policy)),
+            Question::Coalesce(when, reply) => {
+                let moments = self.workers.iter_mut().map(|worker| match when {
+                    None => worker.moment(),
+                    Some(when) => worker.coalesce(when),
+                });
+                reply.give(together(moments));
+            }
             Question::ReportEvery(time, reply) => {
                 reply.give(fit::check_report(time).map(|()| self.times.report_every(time)));
             }
@@ -247,10 +275,7 @@ where
             self.workers.iter().map(|worker| worker.carried(policy)).collect::<Result<_, _>>()?;
         self.config.engine.policy = policy;
         let moments = self.workers.iter_mut().zip(carried).map(|(it, own)| it.change_policy(own));
-        match moments.filter(|moment| *moment != Moment::NextTurn).count() {
-            0 => Ok(Moment::NextTurn),
-            waiting => Ok(Moment::WhenThereIsRoom(waiting)),
-        }
+        Ok(together(moments))
     }
 
     /// Takes a batch of the nic, and gives every guest a turn. If one fails, the others have theirs.
@@ -306,6 +331,14 @@ where
             awake.set_host(n, worker.to_nic.source.is_starved());
         }
         Ok(awake)
+    }
+}
+
+/// When changes take effect at all guests.
+fn together(moments: impl Iterator<Item = Moment>) -> Moment {
+    match moments.filter(|moment| *moment != Moment::NextTurn).count() {
+        0 => Moment::NextTurn,
+        waiting => Moment::WhenThereIsRoom(waiting),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rxo_device::{SinkCounters, SourceCounters};
 
 use crate::switch::SwitchCounters;
-use crate::worker::Reading;
+use crate::worker::{Imbalance, Reading};
 
 /// All counters of a nic and its guests at one instant. They are totals; [`GuestsReading::since`] gives
 /// those of an interval.
@@ -26,6 +26,10 @@ pub struct GuestsReading {
     pub not_scheduled: u64,
     /// As [`Reading::unaccounted`].
     pub unaccounted: u64,
+    /// As [`Reading::unsent`].
+    pub unsent: u64,
+    /// As [`Reading::imbalance`], of the nic and the switch. Those of each guest's worker are in its reading.
+    pub imbalance: Imbalance,
     /// Counters of the switch.
     pub switch: SwitchCounters,
     /// A reading for each guest: its nic is its port of the switch, and its times are those of all.
@@ -46,6 +50,8 @@ impl GuestsReading {
             overload: self.overload - earlier.overload,
             not_scheduled: self.not_scheduled - earlier.not_scheduled,
             unaccounted: self.unaccounted - earlier.unaccounted,
+            unsent: self.unsent - earlier.unsent,
+            imbalance: self.imbalance.zip_with(earlier.imbalance, u64::sub),
             switch: self.switch.since(&earlier.switch),
             guests: self.guests.iter().zip(before).map(|(now, then)| now.since(then)).collect(),
         }

@@ -1,0 +1,52 @@
+//! The counters of a join, as JSON of the form that the totals of `rxo run` have.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rxo::Reading;
+use rxo::desk::{Desk, Reply};
+use rxo::figures::Figures;
+use rxo_device::{FrameSink, FrameSource};
+use serde_json::{Value, json, to_value};
+
+use super::Bridge;
+use crate::control::Counters;
+
+/// Reads the counters of the bridge that answers at `desk`.
+pub(super) fn asked_at(desk: Desk<Reply<Value>>) -> Counters {
+    Arc::new(move || {
+        let answer = desk.ask(|reply| reply, || {}, PATIENCE);
+        Ok(answer.ok_or("the join does not answer; it is ending")?)
+    })
+}
+
+impl Bridge {
+    /// Everything that is counted. There is no engine between the devices.
+    pub(super) fn counters(&mut self) -> Value {
+        let reading = Reading {
+            nic_in: self.nic.counters(),
+            host_out: self.host_sink.counters(),
+            host_in: self.host.counters(),
+            nic_out: self.nic_sink.counters(),
+            ..Reading::default()
+        };
+        let Figures { nic_in, host_out, host_in, nic_out, .. } =
+            Figures::totals(&reading.into(), &[]);
+        let counts = self.filter.counts;
+        let group = json!({
+            "given": counts.rewritten, "outside": counts.outside, "refused": counts.refused,
+        });
+        let parts = [
+            ("nic_in", to_value(nic_in)),
+            ("host_out", to_value(host_out)),
+            ("host_in", to_value(host_in)),
+            ("nic_out", to_value(nic_out)),
+            ("group", Ok(group)),
+        ];
+        // Numbers are JSON.
+        parts.into_iter().map(|(name, part)| (name.to_owned(), part.unwrap_or_default())).collect()
+    }
+}
+
+/// The bridge turns at least twenty times a second.
+const PATIENCE: Duration = Duration::from_secs(1);

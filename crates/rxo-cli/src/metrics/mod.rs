@@ -1,0 +1,45 @@
+//! `--metrics ADDR:PORT|unix:PATH`: what a running command counts, for Prometheus.
+//!
+//! The counters have their names already, in the JSON of `rxo ctl SOCKET counters` and of the totals. A [`table`] says which
+//! of them become which series; [`series`] takes their values out of that JSON, and [`text`] writes them. Nothing is
+//! counted here. [`rxo_control`] has the clients and their bounds, on a thread of its own; the worker is asked as `rxo
+//! ctl` asks it.
+
+mod address;
+#[cfg(test)]
+mod kept;
+mod series;
+mod table;
+mod text;
+
+use anyhow::{Context, Result};
+use rxo_control::{Page, Server};
+
+pub(crate) use self::address::{Address, Door};
+use crate::control::Counters;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A socket that is served until this is dropped; then its file is removed.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    /// Before the door: while its file is there, somebody answers.
+    _server: Server,
+    _door: Door,
+}
+
+/// Answers the clients of `door` with the counters of `command`.
+///
+/// # Errors
+/// If the system gives no thread or no descriptor.
+pub(crate) fn serve(door: Door, command: &'static str, counters: Counters) -> Result<Metrics> {
+    let text = move || {
+        let counted = counters().map_err(|refusal| refusal.0)?;
+        text::written(VERSION, command, series::of(table::ROWS, &counted))
+            .map_err(|error| error.to_string())
+    };
+    let page = Page { path: "/metrics", content_type: text::CONTENT_TYPE, text };
+    let server = Server::of_page(door.socket().context("--metrics")?, page);
+    let server = server.context("cannot serve --metrics")?;
+    Ok(Metrics { _server: server, _door: door })
+}

@@ -1,0 +1,264 @@
+//! Series out of JSON: which values a row of the table means, and what they are called.
+//!
+//! It is separate from the table, because it knows no counter. Pure.
+
+use serde_json::Value;
+
+/// A row of the table: where values are in the JSON, and what they become.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    /// The way to a value: names of fields with dots between them. `{label}` is any field of an object, whose name becomes
+    /// a label; `[label=field]` is any element of a list, named by that field of it.
+    pub(super) path: &'static str,
+    pub(super) kind: Kind,
+    /// What it is, in a sentence without its end.
+    pub(super) help: &'static str,
+}
+
+/// What values become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A series that only grows while the process lives.
+    Counter,
+    /// A series that goes up and down.
+    Gauge,
+    /// Nothing: Prometheus computes it from others. The help says from what.
+    LeftOut,
+}
+
+/// All series of one name.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Family {
+    /// Without `_total`, which every counter gets.
+    pub(super) name: String,
+    pub(super) is_counter: bool,
+    pub(super) help: &'static str,
+    pub(super) samples: Vec<Sample>,
+}
+
+/// One series now.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sample {
+    pub(super) labels: Vec<(String, String)>,
+    pub(super) value: Number,
+}
+
+/// A value. Counts are kept whole.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Number {
+    Count(u64),
+    Real(f64),
+}
+
+/// The families that `rows` find in `json`, in the order of the rows. Allocates.
+pub(super) fn of(rows: &[Row], json: &Value) -> Vec<Family> {
+    let exported = rows.iter().filter(|row| row.kind != Kind::LeftOut);
+    exported.filter_map(|row| family(row, json)).collect()
+}
+
+fn family(row: &Row, json: &Value) -> Option<Family> {
+    let (name, scale) = row.name();
+    let samples: Vec<Sample> = found(row.path, json)
+        .into_iter()
+        .filter_map(|Found { labels, value, .. }| {
+            Some(Sample { labels, value: number(value)?.scaled(scale) })
+        })
+        .collect();
+    let is_counter = row.kind == Kind::Counter;
+    (!samples.is_empty()).then_some(Family { name, is_counter, help: row.help, samples })
+}
+
+impl Row {
+    /// The name of the series, without `_total`, and what a value is multiplied by: Prometheus has seconds.
+    pub(super) fn name(&self) -> (String, f64) {
+        let words: Vec<String> = self.path.split('.').filter_map(word).collect();
+        let name = format!("rxo_{}", words.join("_"));
+        let units = [("_us", "_seconds", 1e-6), ("_s", "_seconds", 1.0)];
+        for (suffix, unit, scale) in units {
+            if let Some(stem) = name.strip_suffix(suffix) {
+                return (format!("{stem}{unit}"), scale);
+            }
+        }
+        (name, 1.0)
+    }
+
+    /// The whole name, and the labels.
+    #[cfg(test)]
+    pub(super) fn full_name(&self) -> (String, Vec<&'static str>) {
+        let suffix = if self.kind == Kind::Counter { "_total" } else { "" };
+        let labels = self.path.split('.').filter_map(|part| match part.as_bytes().first() {
+            Some(b'{') => part.strip_prefix('{')?.strip_suffix('}'),
+            Some(b'[') => Some(part.strip_prefix('[')?.split_once('=')?.0),
+            _ => None,
+        });
+        (self.name().0 + suffix, labels.collect())
+    }
+}
+
+/// What a part of a path gives to the name: of a list the name of an element, of what is there `now` nothing.
+fn word(part: &str) -> Option<String> {
+    match part {
+        "now" | "guests" => None,
+        _ if part.starts_with('{') => None,
+        _ => match part.strip_prefix('[') {
+            Some(rest) => rest.split_once('=').map(|(label, _)| label.to_owned()),
+            None => Some(part.to_owned()),
+        },
+    }
+}
+
+/// A value at the end of a path.
+pub(super) struct Found<'a> {
+    pub(super) labels: Vec<(String, String)>,
+    pub(super) value: &'a Value,
+    /// The fields on the way.
+    #[cfg(test)]
+    pub(super) at: String,
+}
+
+/// All values to which `path` leads in `json`.
+pub(super) fn found<'a>(path: &str, json: &'a Value) -> Vec<Found<'a>> {
+    let start = Found {
+        labels: Vec::new(),
+        value: json,
+        #[cfg(test)]
+        at: String::new(),
+    };
+    path.split('.').fold(vec![start], |here, part| {
+        here.into_iter().flat_map(|found| found.step(part)).collect()
+    })
+}
+
+impl<'a> Found<'a> {
+    /// The values behind the next part of a path.
+    fn step(self, part: &str) -> Vec<Self> {
+        let label = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
+        let list = part.strip_prefix('[').and_then(|part| part.strip_suffix(']')?.split_once('='));
+        match (label, list, self.value) {
+            (Some(label), _, Value::Object(fields)) => fields
+                .iter()
+                .map(|(name, value)| self.next(Some((label, name)), name, value))
+                .collect(),
+            (_, Some((label, field)), Value::Array(elements)) => elements
+                .iter()
+                .filter_map(|element| {
+                    let name = element.get(field)?.as_str()?;
+                    Some(self.next(Some((label, name)), name, element))
+                })
+                .collect(),
+            (None, None, Value::Object(fields)) => {
+                fields.get(part).map(|value| self.next(None, part, value)).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    #[cfg_attr(not(test), expect(unused_variables, reason = "tests compare ways"))]
+    fn next(&self, label: Option<(&str, &str)>, field: &str, value: &'a Value) -> Self {
+        let mut labels = self.labels.clone();
+        labels.extend(label.map(|(label, name)| (label.to_owned(), name.to_owned())));
+        Self {
+            labels,
+            value,
+            #[cfg(test)]
+            at: format!("{}.{field}", self.at),
+        }
+    }
+}
+
+fn number(value: &Value) -> Option<Number> {
+    match value {
+        Value::Bool(is_so) => Some(Number::Count(u64::from(*is_so))),
+        Value::Number(number) => {
+            number.as_u64().map(Number::Count).or_else(|| number.as_f64().map(Number::Real))
+        }
+        _ => None,
+    }
+}
+
+impl Number {
+    fn scaled(self, scale: f64) -> Self {
+        match self {
+            Self::Count(count) if (scale - 1.0).abs() < f64::EPSILON => Self::Count(count),
+            Self::Count(count) => Self::Real(count as f64 * scale),
+            Self::Real(real) => Self::Real(real * scale),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const fn row(path: &'static str, kind: Kind) -> Row {
+        Row { path, kind, help: "Something" }
+    }
+
+    fn samples(row: &Row, json: &Value) -> Vec<(String, Number)> {
+        let families = of(std::slice::from_ref(row), json);
+        let labelled = |sample: Sample| {
+            let labels: Vec<_> =
+                sample.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            (labels.join(","), sample.value)
+        };
+        families.into_iter().flat_map(|family| family.samples).map(labelled).collect()
+    }
+
+    #[test]
+    fn values_are_found_by_names_labels_and_elements() {
+        let json = json!({
+            "nic_in": { "bytes": u64::MAX }, "bypass": { "syn": 2, "udp": 3 }, "on": true,
+            "guests": [{ "name": "a", "sent": 5, "flush": { "psh": 1 } }, { "sent": 6 }],
+        });
+        let rows = [
+            ("nic_in.bytes", vec![("", Number::Count(u64::MAX))]),
+            (
+                "bypass.{reason}",
+                vec![("reason=syn", Number::Count(2)), ("reason=udp", Number::Count(3))],
+            ),
+            ("on", vec![("", Number::Count(1))]),
+            ("guests.[guest=name].sent", vec![("guest=a", Number::Count(5))]),
+            ("guests.[guest=name].flush.{reason}", vec![("guest=a,reason=psh", Number::Count(1))]),
+            ("nic_in", vec![]),
+            ("nic_in.{x}.y", vec![]),
+            ("bypass.[x=y]", vec![]),
+            ("nothing.at.all", vec![]),
+        ];
+        for (path, expected) in rows {
+            let expected: Vec<_> =
+                expected.into_iter().map(|(labels, number)| (labels.to_owned(), number)).collect();
+            assert_eq!(samples(&row(path, Kind::Counter), &json), expected, "{path}");
+            assert_eq!(samples(&row(path, Kind::LeftOut), &json), [], "{path}");
+        }
+    }
+
+    #[test]
+    fn names_follow_the_way_and_the_unit() {
+        let rows = [
+            ("nic_in.bytes", Kind::Counter, "rxo_nic_in_bytes_total", vec![]),
+            ("now.orphans", Kind::Gauge, "rxo_orphans", vec![]),
+            ("elapsed_s", Kind::Gauge, "rxo_elapsed_seconds", vec![]),
+            ("bypass.{reason}", Kind::Counter, "rxo_bypass_total", vec!["reason"]),
+            (
+                "guests.[guest=name].hold_p50_us",
+                Kind::Gauge,
+                "rxo_guest_hold_p50_seconds",
+                vec!["guest"],
+            ),
+        ];
+        for (path, kind, name, labels) in rows {
+            assert_eq!(row(path, kind).full_name(), (name.to_owned(), labels));
+        }
+        let json = json!({ "hold_us": 1.5, "wait_us": 2 });
+        assert_eq!(
+            samples(&row("hold_us", Kind::Gauge), &json),
+            [(String::new(), Number::Real(1.5e-6))]
+        );
+        assert_eq!(
+            samples(&row("wait_us", Kind::Gauge), &json),
+            [(String::new(), Number::Real(2e-6))]
+        );
+    }
+}

@@ -1,0 +1,49 @@
+//! What the clients of a server get: the way in which they ask, and their answers.
+
+use crate::conversation::Framing;
+use crate::{Answer, MOST_CLIENTS, MOST_REQUEST_BYTES};
+
+/// Answers requests. One at a time, on the server's thread.
+pub(crate) trait Service {
+    /// How a client asks.
+    const FRAMING: Framing;
+    /// The most clients at a time.
+    const MOST_CLIENTS: usize;
+
+    /// The answer to a whole request.
+    fn answer(&mut self, request: &[u8]) -> Vec<u8>;
+
+    /// The answer to a request that is longer than [`MOST_REQUEST_BYTES`].
+    fn too_long(&self) -> Vec<u8>;
+
+    /// What a client gets for whom there is no room.
+    fn too_many(&self) -> Vec<u8>;
+}
+
+/// Lines of JSON, answered by a function.
+pub(crate) struct Lines<A>(pub(crate) A);
+
+impl<A: FnMut(&[u8]) -> Answer> Service for Lines<A> {
+    const FRAMING: Framing = Framing::Lines;
+    const MOST_CLIENTS: usize = MOST_CLIENTS;
+
+    fn answer(&mut self, request: &[u8]) -> Vec<u8> {
+        line(&(self.0)(request))
+    }
+
+    fn too_long(&self) -> Vec<u8> {
+        refused(format!("a line may have {MOST_REQUEST_BYTES} bytes; send a shorter one"))
+    }
+
+    fn too_many(&self) -> Vec<u8> {
+        refused(format!("{MOST_CLIENTS} clients are there; end one, or ask again later"))
+    }
+}
+
+fn refused(error: String) -> Vec<u8> {
+    line(&Answer { request: String::new(), result: Err(error) })
+}
+
+fn line(answer: &Answer) -> Vec<u8> {
+    format!("{}\n", answer.line()).into_bytes()
+}

@@ -1,0 +1,48 @@
+//! The lines that tell the user that coalescing has switched itself off or on.
+//!
+//! It is separate so that its contract can be tested: a line for each change, and none for a probe that changes nothing.
+//! The worker bounds how often it changes.
+
+use crate::worker::Coalescing;
+
+/// What has been said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Switched {
+    off: u64,
+    on: u64,
+}
+
+impl Switched {
+    /// The line that is due, if there is one.
+    pub(super) fn line(&mut self, now: &Coalescing) -> Option<&'static str> {
+        let before = *self;
+        *self = Self { off: now.switched_off, on: now.switched_on };
+        if now.switched_off > before.off {
+            return Some(OFF);
+        }
+        (now.switched_on > before.on).then_some(ON)
+    }
+}
+
+const OFF: &str = "coalescing has switched itself off, because it does not pay: frames make as many deliveries; it is \
+                   tried again now and then";
+const ON: &str = "coalescing has switched itself on again, because it pays";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_is_said_once() {
+        let mut switched = Switched::default();
+        let mut said = |switched_off, switched_on, probes| {
+            let now = Coalescing { switched_off, switched_on, probes, ..Coalescing::default() };
+            switched.line(&now)
+        };
+        assert_eq!(said(0, 0, 0), None);
+        assert_eq!(said(1, 0, 0), Some(OFF));
+        assert_eq!((said(1, 0, 0), said(1, 0, 3)), (None, None));
+        assert_eq!(said(1, 1, 4), Some(ON));
+        assert_eq!((said(1, 1, 4), said(2, 1, 4)), (None, Some(OFF)));
+    }
+}

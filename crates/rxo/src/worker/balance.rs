@@ -1,0 +1,231 @@
+//! Balance: whether each frame that a worker took has left, was dropped for a reason, or is held.
+//!
+//! It is separate from the counting, because it must find what the counting misses. Each stage of a worker has counters of
+//! its own: what one stage gave must be what the next one took. Pure: a comparison of two snapshots, each of one instant
+//! between two turns. Contract: of consistent counters nothing is ever found, whatever the traffic.
+
+use rxo_coalesce::Counters;
+use rxo_device::SinkCounters;
+
+/// Frames that the counters of a stage do not agree on, missing or too many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Imbalance {
+    /// Between the nic and the engine: frames from the nic are dropped as overload, or taken by the engine.
+    pub nic_in: u64,
+    /// In the engine: frames taken are delivered, or held.
+    pub engine: u64,
+    /// Between the engine and the host: frames delivered are sent, dropped, or kept until there is room.
+    pub host_out: u64,
+    /// Between the host and the nic: likewise; inserted ACKs are added.
+    pub nic_out: u64,
+    /// In the switch of several guests: frames taken from all ports are forwarded, flooded, or dropped.
+    pub switch: u64,
+}
+
+/// What went into a stage and what came out of it, at one instant. A direction that does not run has zeros.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stage {
+    /// Frames that the stage before gave, and those that were added here.
+    pub(super) entered: u64,
+    /// Frames that left, were dropped and counted, or wait here.
+    pub(super) accounted: u64,
+}
+
+/// All stages at one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Snapshot {
+    pub(super) nic_in: Stage,
+    pub(super) engine: Stage,
+    pub(super) host_out: Stage,
+    pub(super) nic_out: Stage,
+    pub(super) switch: Stage,
+}
+
+/// The last snapshot, and all that was found so far.
+#[derive(Debug, Default)]
+pub(super) struct Balance {
+    last: Snapshot,
+    found: Imbalance,
+}
+
+impl Stage {
+    /// A stage before the engine, which drops `dropped` and gives the rest to one that took `taken`.
+    pub(super) const fn before(entered: u64, dropped: u64, taken: u64) -> Self {
+        Self { entered, accounted: dropped + taken }
+    }
+
+    /// An engine that holds `held` frames.
+    pub(super) fn of_engine(engine: &Counters, held: usize) -> Self {
+        Self { entered: engine.frames, accounted: engine.delivered_frames() + held as u64 }
+    }
+
+    /// A sink that was given `given` frames and keeps `kept`.
+    pub(super) const fn of_sink(given: u64, sink: &SinkCounters, kept: u64) -> Self {
+        Self {
+            entered: given + sink.segments_added,
+            accounted: sink.frames + sink.dropped_frames + kept,
+        }
+    }
+
+    /// Frames missing; negative if there are too many.
+    const fn missing(self) -> i64 {
+        self.entered.wrapping_sub(self.accounted).cast_signed()
+    }
+}
+
+/// The frames on which the stages do not agree, of those that came between two snapshots.
+fn imbalance(then: &Snapshot, now: &Snapshot) -> Imbalance {
+    let between = |of: fn(&Snapshot) -> Stage| {
+        of(now).missing().wrapping_sub(of(then).missing()).unsigned_abs()
+    };
+    Imbalance {
+        nic_in: between(|it| it.nic_in),
+        engine: between(|it| it.engine),
+        host_out: between(|it| it.host_out),
+        nic_out: between(|it| it.nic_out),
+        switch: between(|it| it.switch),
+    }
+}
+
+impl Balance {
+    /// Compares `now` with the snapshot before.
+    pub(super) fn check(&mut self, now: Snapshot) {
+        self.found = self.found.zip_with(imbalance(&self.last, &now), u64::saturating_add);
+        self.last = now;
+    }
+
+    /// All frames that were found so far.
+    pub(super) const fn found(&self) -> Imbalance {
+        self.found
+    }
+}
+
+impl Imbalance {
+    /// Applies `apply` to each pair of fields.
+    #[must_use]
+    pub fn zip_with(self, other: Self, apply: fn(u64, u64) -> u64) -> Self {
+        Self {
+            nic_in: apply(self.nic_in, other.nic_in),
+            engine: apply(self.engine, other.engine),
+            host_out: apply(self.host_out, other.host_out),
+            nic_out: apply(self.nic_out, other.nic_out),
+            switch: apply(self.switch, other.switch),
+        }
+    }
+
+    /// Each stage by its name.
+    #[must_use]
+    pub const fn stages(&self) -> [(&'static str, u64); 5] {
+        let Self { nic_in, engine, host_out, nic_out, switch } = *self;
+        [
+            ("nic_in", nic_in),
+            ("engine", engine),
+            ("host_out", host_out),
+            ("nic_out", nic_out),
+            ("switch", switch),
+        ]
+    }
+
+    /// Frames of all stages together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.stages().iter().map(|(_, frames)| frames).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Counters of a worker that counts everything.
+    #[derive(Clone, Copy, Debug)]
+    struct Books {
+        overload: u64,
+        held: u64,
+        host: [u64; 4],
+        back: [u64; 5],
+        forwarded: [u64; 3],
+    }
+
+    /// A number of the books that can be wrong, and the stages that must notice it.
+    const NUMBERS: usize = 16;
+
+    fn snapshot(books: &Books, wrong: Option<(usize, i64)>) -> Snapshot {
+        let mut number = 0;
+        let mut count = |right: u64| {
+            let off = wrong.filter(|(at, _)| *at == number).map_or(0, |(_, by)| by);
+            number += 1;
+            right.wrapping_add_signed(off)
+        };
+        let Books { overload, held, host: [whole, dropped, kept, added], back, forwarded } = *books;
+        // These follow from the others.
+        let delivered = whole + dropped + kept;
+        let (sent, taken) = (whole + added, delivered + held);
+        let mut sink = SinkCounters::default();
+        let nic_in = Stage::before(count(overload + taken), count(overload), count(taken));
+        let engine = Stage { entered: count(taken), accounted: count(delivered) + count(held) };
+        (sink.frames, sink.dropped_frames, sink.segments_added) =
+            (count(sent), count(dropped), count(added));
+        let host_out = Stage::of_sink(count(delivered), &sink, count(kept));
+        let [left, refused, waits, cut, inserted] = back;
+        let given = left + refused + waits;
+        (sink.frames, sink.dropped_frames, sink.segments_added) =
+            (count(left + cut + inserted), count(refused), count(cut));
+        let nic_out = Stage::of_sink(count(given) + inserted, &sink, waits);
+        let [one, many, none] = forwarded;
+        let switch = Stage { entered: count(one + many + none), accounted: one + many + none };
+        assert_eq!(number, NUMBERS);
+        Snapshot { nic_in, engine, host_out, nic_out, switch }
+    }
+
+    fn books() -> impl Strategy<Value = Books> {
+        let n = || 1_000..1_000_000_u64;
+        let (four, five) = ([n(), n(), n(), n()], [n(), n(), n(), n(), n()]);
+        let all = (n(), n(), four, five, [n(), n(), n()]);
+        all.prop_map(|(overload, held, host, back, forwarded)| Books {
+            overload,
+            held,
+            host,
+            back,
+            forwarded,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn of_counters_that_agree_nothing_is_found(then in books(), now in books()) {
+            let between = imbalance(&snapshot(&then, None), &snapshot(&now, None));
+            prop_assert_eq!(between, Imbalance::default());
+        }
+
+        #[test]
+        fn each_number_that_is_wrong_is_noticed_by_as_much(
+            (then, now) in (books(), books()),
+            (number, by) in (0..NUMBERS, prop_oneof![-900_i64..0, 1_i64..900]),
+        ) {
+            let (then, wrong) = (snapshot(&then, None), snapshot(&now, Some((number, by))));
+            let found = imbalance(&then, &wrong);
+            prop_assert_eq!(found.total(), by.unsigned_abs(), "number {}: {:?}", number, found);
+            // It is noticed once, and a number that is put right is a second mistake.
+            let mut balance = Balance::default();
+            balance.check(then);
+            let before = balance.found().total();
+            balance.check(wrong);
+            balance.check(wrong);
+            prop_assert_eq!(balance.found().total() - before, by.unsigned_abs());
+            balance.check(snapshot(&now, None));
+            prop_assert_eq!(balance.found().total() - before, 2 * by.unsigned_abs());
+        }
+    }
+
+    #[test]
+    fn the_stage_is_named() {
+        let lost =
+            Snapshot { host_out: Stage { entered: 10, accounted: 7 }, ..Snapshot::default() };
+        let found = imbalance(&Snapshot::default(), &lost);
+        assert_eq!(found, Imbalance { host_out: 3, ..Imbalance::default() });
+        assert_eq!(found.stages()[2], ("host_out", 3));
+    }
+}

@@ -1,0 +1,306 @@
+//! Coalescing that switches itself off and on: a judge of whether it pays.
+//!
+//! It is separate from what it switches, because it is a decision over a time series. Pure: samples of intervals go in, and
+//! whether the engine is used comes out.
+//!
+//! The engine costs a fixed time for each frame, and saves what a delivery costs, here and in the host. So what counts is
+//! frames per delivery. While the engine is off that cannot be seen: it is tried again (a probe) after a pause that
+//! doubles each time, or as soon as much more arrives. There is hysteresis in three places: two limits, the number of
+//! intervals in a row, and the pause, which becomes short again only when coalescing has paid for long.
+//!
+//! Contract: the number of switches is bounded whatever arrives. Intervals with little traffic, and such in which the
+//! worker does next to nothing, decide nothing, because nothing could be gained.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use rxo_frame::Instant;
+
+/// When frames go through the engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coalesce {
+    /// Always.
+    #[default]
+    On,
+    /// Never: frames pass as they are.
+    Off,
+    /// While it pays.
+    Auto,
+}
+
+/// A text that is none of `auto`, `on` and `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("give auto, on or off")]
+pub struct BadCoalesce;
+
+impl FromStr for Coalesce {
+    type Err = BadCoalesce;
+
+    fn from_str(text: &str) -> Result<Self, BadCoalesce> {
+        let all = [Self::On, Self::Off, Self::Auto];
+        all.into_iter().find(|it| it.name() == text).ok_or(BadCoalesce)
+    }
+}
+
+impl Coalesce {
+    /// `on`, `off` or `auto`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+impl fmt::Display for Coalesce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What was decided, and how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coalescing {
+    /// What was asked for.
+    pub asked: Coalesce,
+    /// Whether frames go through the engine now, or as soon as the host's device takes packets.
+    pub is_on: bool,
+    /// Whether that is a probe, whose end decides.
+    pub is_probe: bool,
+    /// How often it was switched off because it did not pay, and stayed so or was tried again.
+    pub switched_off: u64,
+    /// How often it was switched on again because it paid.
+    pub switched_on: u64,
+    /// How often it was tried while it was off.
+    pub probes: u64,
+    /// Frames that passed by the engine.
+    pub passed: u64,
+}
+
+impl Default for Coalescing {
+    fn default() -> Self {
+        let (switched_off, switched_on, probes, passed) = (0, 0, 0, 0);
+        let (asked, is_on, is_probe) = (Coalesce::On, true, false);
+        Self { asked, is_on, is_probe, switched_off, switched_on, probes, passed }
+    }
+}
+
+impl Coalescing {
+    /// Applies `apply` to each pair of counts. The state is that of `self`.
+    #[must_use]
+    pub fn zip_with(self, other: Self, apply: fn(u64, u64) -> u64) -> Self {
+        Self {
+            switched_off: apply(self.switched_off, other.switched_off),
+            switched_on: apply(self.switched_on, other.switched_on),
+            probes: apply(self.probes, other.probes),
+            passed: apply(self.passed, other.passed),
+            ..self
+        }
+    }
+}
+
+/// Totals of a worker, to be compared with those of the interval before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sample {
+    /// Frames from the nic that were not dropped.
+    pub(super) frames: u64,
+    /// The deliveries that they made, one for each frame while the engine is off.
+    pub(super) deliveries: u64,
+    /// Processor time.
+    pub(super) cpu: Duration,
+}
+
+/// Decides once in an interval.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Judge {
+    state: State,
+    /// The last sample; `None` after a change, which makes the interval a mixed one.
+    last: Option<(Instant, Sample)>,
+    /// The time that it is off before the next probe.
+    pause: Duration,
+    /// The most frames in an interval in which it did not pay.
+    most_frames: u64,
+    pub(super) switched_off: u64,
+    pub(super) switched_on: u64,
+    pub(super) probes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It pays, or that is not known. So many intervals in a row it did not, or did.
+    On { poor: u32, good: u32 },
+    /// Off since then.
+    Off { since: Instant },
+    /// On to see whether it pays: the intervals so far, their frames and deliveries.
+    Probe { intervals: u32, frames: u64, deliveries: u64 },
+}
+
+/// How an interval went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Yield {
+    /// Too little traffic to tell.
+    Unknown,
+    /// So few frames a delivery that the engine costs more than it saves.
+    Poor,
+    /// Between the limits.
+    Middling,
+    Good,
+}
+
+impl Judge {
+    pub(super) const fn new() -> Self {
+        Self {
+            state: State::START,
+            last: None,
+            pause: SHORTEST_PAUSE,
+            most_frames: 0,
+            switched_off: 0,
+            switched_on: 0,
+            probes: 0,
+        }
+    }
+
+    /// One that has seen nothing, with these counts.
+    pub(super) const fn anew(self) -> Self {
+        let Self { switched_off, switched_on, probes, .. } = self;
+        Self { switched_off, switched_on, probes, ..Self::new() }
+    }
+
+    /// Whether frames go through the engine, by what was seen so far.
+    pub(super) const fn is_on(&self) -> bool {
+        !matches!(self.state, State::Off { .. })
+    }
+
+    pub(super) const fn is_probe(&self) -> bool {
+        matches!(self.state, State::Probe { .. })
+    }
+
+    /// Takes the totals at `now`. [`Judge::is_on`] says what follows.
+    pub(super) fn observe(&mut self, now: Instant, totals: Sample) {
+        let Some((then, before)) = self.last else {
+            self.last = Some((now, totals));
+            return;
+        };
+        let time = now.since(then);
+        // Reports may come more often than that.
+        if time < INTERVAL {
+            return;
+        }
+        self.last = Some((now, totals));
+        let sample = Sample {
+            frames: totals.frames.saturating_sub(before.frames),
+            deliveries: totals.deliveries.saturating_sub(before.deliveries),
+            cpu: totals.cpu.saturating_sub(before.cpu),
+        };
+        let was_on = self.is_on();
+        self.decide(now, time, sample);
+        if self.is_on() != was_on {
+            self.last = None;
+        }
+    }
+
+    fn decide(&mut self, now: Instant, time: Duration, sample: Sample) {
+        let seen = sample.judged(time);
+        match self.state {
+            State::On { poor, good } => self.while_on(now, (poor, good), seen, sample.frames),
+            State::Off { since } => {
+                let off = now.since(since);
+                let has_changed = off >= SHORTEST_PAUSE
+                    && sample.is_enough(time)
+                    && sample.frames > MUCH_MORE * self.most_frames;
+                if off >= self.pause || has_changed {
+                    self.probes += 1;
+                    self.state = State::Probe { intervals: 0, frames: 0, deliveries: 0 };
+                }
+            }
+            State::Probe { .. } if seen == Yield::Unknown => {}
+            State::Probe { intervals, frames, deliveries } => {
+                let (frames, deliveries) = (frames + sample.frames, deliveries + sample.deliveries);
+                self.most_frames = self.most_frames.max(sample.frames);
+                if intervals + 1 < PROBE_INTERVALS {
+                    self.state = State::Probe { intervals: intervals + 1, frames, deliveries };
+                } else if yielded(frames, deliveries) == Yield::Good {
+                    self.switched_on += 1;
+                    self.state = State::START;
+                } else {
+                    self.pause = (2 * self.pause).min(LONGEST_PAUSE);
+                    self.state = State::Off { since: now };
+                }
+            }
+        }
+    }
+
+    fn while_on(&mut self, now: Instant, (poor, good): (u32, u32), seen: Yield, frames: u64) {
+        self.state = match seen {
+            Yield::Unknown | Yield::Middling => State::On { poor, good },
+            Yield::Good if good + 1 >= LONG => {
+                (self.pause, self.most_frames) = (SHORTEST_PAUSE, 0);
+                State::On { poor: 0, good: LONG }
+            }
+            Yield::Good => State::On { poor: 0, good: good + 1 },
+            Yield::Poor => {
+                self.most_frames = self.most_frames.max(frames);
+                State::On { poor: poor + 1, good: 0 }
+            }
+        };
+        if matches!(self.state, State::On { poor, .. } if poor >= POOR_INTERVALS) {
+            if self.switched_off > 0 {
+                self.pause = (2 * self.pause).min(LONGEST_PAUSE);
+            }
+            self.switched_off += 1;
+            self.state = State::Off { since: now };
+        }
+    }
+}
+
+impl State {
+    const START: Self = Self::On { poor: 0, good: 0 };
+}
+
+impl Sample {
+    fn judged(self, time: Duration) -> Yield {
+        if self.is_enough(time) { yielded(self.frames, self.deliveries) } else { Yield::Unknown }
+    }
+
+    /// Whether so much was done in `time` that something could be gained.
+    fn is_enough(self, time: Duration) -> bool {
+        self.frames >= LEAST_FRAMES && self.cpu * LEAST_SHARE >= time
+    }
+}
+
+fn yielded(frames: u64, deliveries: u64) -> Yield {
+    let at_least = |thousandths: u64| 1_000 * frames >= thousandths * deliveries;
+    match (at_least(GOOD_THOUSANDTHS), at_least(POOR_THOUSANDTHS)) {
+        (true, _) => Yield::Good,
+        (_, true) => Yield::Middling,
+        _ => Yield::Poor,
+    }
+}
+
+/// The engine takes 20 to 40 ns for a frame that it cannot coalesce, and up to 130 ns if it sums the bytes of one that is
+/// not in the cache. A delivery costs 1 us or more here, and as much in the host's stack. So one frame of 50 to 20 that
+/// shares a delivery pays for all.
+const POOR_THOUSANDTHS: u64 = 1_020;
+const GOOD_THOUSANDTHS: u64 = 1_050;
+/// The least time that is judged: a second, less what a look may come early.
+const INTERVAL: Duration = Duration::from_millis(900);
+/// The intervals in a row in which it must not pay.
+const POOR_INTERVALS: u32 = 10;
+/// The intervals of a probe.
+const PROBE_INTERVALS: u32 = 2;
+/// The intervals in a row in which it must pay until the next pause is a short one again.
+const LONG: u32 = 30;
+const SHORTEST_PAUSE: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+/// So many times more frames than when it did not pay are another traffic.
+const MUCH_MORE: u64 = 4;
+/// The least frames in an interval that decides something.
+const LEAST_FRAMES: u64 = 1_000;
+/// The worker must have run for one part of so many.
+const LEAST_SHARE: u32 = 20;
+
+#[cfg(test)]
+mod tests;
