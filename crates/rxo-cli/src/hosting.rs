@@ -151,7 +151,7 @@ impl HostPlan {
         let point = capture.as_ref().and_then(|capture| capture.points.first().cloned());
         let needs = Confinement::host(files).with_connections(sandbox::connects(&self.nic));
         let (sandbox, of_host) = (self.sandbox.clone(), needs.clone());
-        let confine = move || sandbox.confine(of_host).map(drop);
+        let confine = Box::new(move || sandbox.confine(of_host).map(drop));
         let started = host::start_confined(&self.nic, options, config, point, confine);
         let host = started.map_err(|error| whose_fault(error, &self.nic))?;
         let link = self.link_notices()?;

@@ -114,7 +114,7 @@ pub fn start(
     options: DeviceOptions,
     config: HostConfig,
 ) -> Result<RunningHost, StartError> {
-    let (label, open) = opening(name, options, &config, || Ok(()));
+    let (label, open) = opening(name, options, &config, Box::new(|| Ok(())));
     start_opened(label, open, whole, config)
 }
 
@@ -130,7 +130,7 @@ pub fn start_logged(
     config: HostConfig,
     log: FileLog,
 ) -> Result<RunningHost, StartError> {
-    start_confined(name, options, config, Some(log), || Ok(()))
+    start_confined(name, options, config, Some(log), Box::new(|| Ok(())))
 }
 
 /// Opens the device `name` and runs a host on it, on a new thread; with a `log` as [`start_logged`]. `confine` is called on
@@ -145,7 +145,7 @@ pub fn start_confined(
     options: DeviceOptions,
     config: HostConfig,
     log: Option<FileLog>,
-    confine: impl FnOnce() -> io::Result<()> + Send + 'static,
+    confine: Confine,
 ) -> Result<RunningHost, StartError> {
     let (label, open) = opening(name, options, &config, confine);
     let Some(log) = log else { return start_opened(label, open, whole, config) };
@@ -156,12 +156,16 @@ pub fn start_confined(
     start_opened(label, open, wrap, config)
 }
 
+/// What gives up privileges on the host's thread. Boxed, so that the host is not compiled for each caller's
+/// closure.
+pub type Confine = Box<dyn FnOnce() -> io::Result<()> + Send>;
+
 /// The name of the host's thread, and what opens the device there.
 fn opening(
     name: &DeviceName,
     options: DeviceOptions,
     config: &HostConfig,
-    confine: impl FnOnce() -> io::Result<()> + Send + 'static,
+    confine: Confine,
 ) -> (String, Open) {
     let (name, label) = (name.clone(), name.name().to_owned());
     let addresses: Vec<IpAddr> = config.addresses.iter().map(|it| it.address()).collect();
