@@ -35,11 +35,19 @@ const GET: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: rxo\r\n\r\n";
 /// Series by their names with labels.
 pub(crate) type Page = BTreeMap<String, f64>;
 
-/// The page that comes from `stream`.
-fn page(mut stream: impl Read + Write) -> Page {
-    stream.write_all(GET).unwrap();
-    let mut said = String::new();
-    stream.read_to_string(&mut said).unwrap();
+/// The page that comes from a stream that `connect` opens. A worker that a busy machine gives no turn for a second is asked
+/// again.
+fn page<S: Read + Write>(connect: impl Fn() -> S) -> Page {
+    let begun = std::time::Instant::now();
+    let said = loop {
+        let (mut stream, mut said) = (connect(), String::new());
+        stream.write_all(GET).unwrap();
+        stream.read_to_string(&mut said).unwrap();
+        if !said.starts_with("HTTP/1.1 503 ") {
+            break said;
+        }
+        assert!(begun.elapsed() < LONG, "{said}");
+    };
     let (head, text) = said.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{said}");
     assert!(head.contains("Content-Type: text/plain; version=0.0.4"), "{head}");
@@ -52,12 +60,12 @@ fn page(mut stream: impl Read + Write) -> Page {
 }
 
 fn tcp_page(namespace: &Namespace) -> Page {
-    page(connect(namespace, ADDRESS))
+    page(|| connect(namespace, ADDRESS))
 }
 
 /// The page of the unix socket `path`.
 pub(crate) fn socket_page(path: &Path) -> Page {
-    page(UnixStream::connect(path).unwrap())
+    page(|| UnixStream::connect(path).unwrap())
 }
 
 fn loopback_up(lab: &Lab) {

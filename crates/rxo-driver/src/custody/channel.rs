@@ -297,7 +297,10 @@ impl Control {
 
     /// Sends `report` to the keeper and waits for its order. `None` if the keeper is gone.
     fn report(&self, report: Report, files: &[BorrowedFd<'_>]) -> Option<Order> {
-        report.send(&self.channel, files).ok()?;
+        if report.send(&self.channel, files).is_err() {
+            self.stop.store(true, Ordering::Relaxed);
+            return None;
+        }
         match &self.orders {
             Some(orders) => orders.recv().ok(),
             None => next_answer(&self.channel, &self.reload, &self.stop),
