@@ -33,7 +33,9 @@ impl DeviceSink {
         opened.bind(0)?;
         let mtu = opened.interface.mtu()?;
         let Opened { device, interface, socket } = opened;
-        let (writer, departures) = (SendMmsg::new(socket), None);
+        // Without descriptors left for it, nothing is compared.
+        let departures = interface.index().ok().and_then(|index| Departures::of(index).ok());
+        let writer = SendMmsg::new(socket);
         Ok(Self::new(PacketPort { device, interface, writer, mtu, departures }))
     }
 }
@@ -45,7 +47,7 @@ struct PacketPort {
     interface: Interface,
     writer: SendMmsg,
     mtu: u32,
-    /// Made when it is asked for first, because most sinks are never asked.
+    /// Opened with the device: a confined process opens nothing.
     departures: Option<Departures>,
 }
 
@@ -87,9 +89,6 @@ impl Port for PacketPort {
     fn departed(&mut self) -> Option<u64> {
         if self.queued_bytes() != Some(0) {
             return None;
-        }
-        if self.departures.is_none() {
-            self.departures = Departures::of(self.interface.index().ok()?).ok();
         }
         self.departures.as_mut()?.read()
     }
