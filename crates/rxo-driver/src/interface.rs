@@ -234,8 +234,6 @@ impl Interface {
     }
 }
 
-/// The name of the interface with this index, as `control` is told.
-
 impl Feature {
     /// The `ethtool` commands that read and write it.
     const fn commands(self) -> (u32, u32) {

@@ -146,7 +146,7 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
             let files = plan.sockets();
             let folders = folders_of(files.iter().copied());
             let needs = Confinement::keeper(worker.number(), custody::folders(), folders);
-            let configured = file.as_ref().map(|file| file.source.path().as_ref());
+            let configured = file.as_ref().map(|file| file.source.path());
             let needs = needs.reading(folders_of(configured));
             let _other = sockets.leave();
             let mut keeper = Keeper::new(custody, worker, stop::requests(file.is_some())?)?;

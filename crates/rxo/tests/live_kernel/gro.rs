@@ -225,7 +225,8 @@ pub(crate) fn without_unsaid(mut frame: Vec<u8>, applied: &[Difference]) -> Vec<
         frame[network + 4..network + 6].fill(0);
         frame[network + 10..network + 12].fill(0);
     }
-    if applied.contains(&Difference::UrgentPointer) {
+    let is_tcp = matches!(parsed.transport, Transport::Tcp(_));
+    if is_tcp && applied.contains(&Difference::UrgentPointer) {
         frame[transport + 16..transport + 20].fill(0);
     }
     frame

@@ -257,11 +257,18 @@ fn is_padded(whole: &Whole, one: &Segment) -> bool {
 /// Whether the kernel takes a packet whose IP length is wrong, so that rxo reads no ports, for one of flow `key`.
 fn bars(bytes: &[u8], key: &FlowKey) -> bool {
     let network = network_at(bytes);
-    let (transport, protocol) = match bytes.get(network..network + 20) {
+    let (mut transport, mut protocol) = match bytes.get(network..network + 20) {
         Some(ip @ [0x45, ..]) if internet_checksum(ip) == 0 => (network + 20, ip[9]),
         Some(ip) if ip[0] >> 4 == 6 => (network + 40, ip[6]),
         _ => return false,
     };
+    // Hop-by-hop options, routing headers and destination options, which the kernel reads over.
+    while bytes[network] >> 4 == 6
+        && matches!(protocol, 0 | 43 | 60)
+        && let Some([next, units]) = bytes.get(transport..transport + 2)
+    {
+        (protocol, transport) = (*next, transport + (usize::from(*units) + 1) * 8);
+    }
     let Some(rest) = bytes.get(transport..) else { return false };
     let is_readable = match protocol {
         6 => rest.len() >= 20 && (20..=rest.len()).contains(&(usize::from(rest[12] >> 4) * 4)),
