@@ -67,7 +67,8 @@ fn a_tap_name_that_is_taken() {
         &["tap:rxo0", "another program", "another name"],
     );
     rxo.signal("TERM");
-    assert_eq!(rxo.end().0, Some(0));
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
 }
 
 fn mtus_that_differ() {
@@ -105,7 +106,8 @@ fn a_nic_that_has_an_address() {
     let lab = Lab::with_bare_nic(LabOptions::default()).unwrap();
     let (rxo, _) = Rxo::start(lab.host(), "--nic packet:eth1 --host tap:rxo0");
     rxo.signal("TERM");
-    assert_eq!(rxo.end().0, Some(0));
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
 }
 
 fn a_nic_that_belongs_to_something_else() {

@@ -58,7 +58,8 @@ fn cross(flags: &str, cases: &[Case]) {
     let (rxo, _) = Rxo::start(lab.host(), &format!("{FLAGS} {flags}"));
     let wrong = lab.host().run(|| run(&lab, cases)).unwrap();
     rxo.signal("TERM");
-    assert_eq!(rxo.end().0, Some(0));
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
     assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 

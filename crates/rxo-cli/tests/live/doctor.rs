@@ -129,7 +129,8 @@ fn fine() {
     // What is called fine works.
     let (rxo, _) = Rxo::start(lab.host(), SetUp::TakeOver.flags());
     rxo.signal("TERM");
-    assert_eq!(rxo.end().0, Some(0));
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
 }
 
 /// Changes of the machine, and the check that must find each.
@@ -272,6 +273,7 @@ fn in_use() {
     let (code, found, _) = doctor(lab.host(), "--nic eth1");
     assert_eq!((code, found.state("other run")), (Some(4), "breaks"), "{}", found.0);
     rxo.signal("TERM");
-    assert_eq!(rxo.end().0, Some(0));
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
     assert_eq!(doctor(lab.host(), "--nic eth1").1.state("other run"), "fine");
 }

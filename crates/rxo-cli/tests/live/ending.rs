@@ -79,7 +79,8 @@ fn killed_half_way() {
     // And the next one finds everything as the first did.
     let (rxo, _) = Rxo::start(lab.host(), FLAGS);
     rxo.signal("TERM");
-    assert_eq!(rxo.end().0, Some(0));
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
 }
 
 fn a_device_that_vanishes() {

@@ -118,7 +118,8 @@ fn sends() {
     json(&run(lab.host(), &line));
     assert_eq!(server.join().unwrap(), [20_000_000]);
     rxo.signal("INT");
-    assert_eq!(rxo.end().0, Some(0));
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
 }
 
 /// All processes of the run are killed, so nothing is put in order; the next run takes over the stale
@@ -150,7 +151,8 @@ fn killed() {
     let (totals, crc) = totals(json(&sink.wait_with_output().unwrap()));
     assert_eq!((totals["bytes"].as_u64(), crc), (Some(40_000_000), expected));
     rxo.signal("INT");
-    assert_eq!(rxo.end().0, Some(0));
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
 }
 
 fn refused() {
@@ -172,5 +174,6 @@ fn refused() {
         assert_eq!(said.trim_end().lines().count(), 1, "{said}");
     }
     rxo.signal("INT");
-    assert_eq!(rxo.end().0, Some(0));
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
 }

@@ -230,7 +230,8 @@ fn told_to_systemd() {
     assert_eq!([(); 3].map(|()| hear()), ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
     rxo.signal("TERM");
     while hear() != "STOPPING=1" {}
-    assert_eq!(rxo.end().0, Some(0));
+    let (code, _, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
 }
 
 fn watchdog_off() {

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use rxo_testbed::{Lab, LabOptions, Namespace};
@@ -268,10 +268,18 @@ fn no_user() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
     assert!(said.contains("--user no-such: the system knows no such user"), "{said}");
-    assert!(!processes().any(is_remover), "what removes sockets ends with its command");
+    let network = lab.host().run(|| fs::read_link("/proc/thread-self/ns/net")).unwrap().unwrap();
+    let is_of_lab =
+        |process: &u32| is_remover(*process) && network_of(*process).as_ref() == Some(&network);
+    let left: Vec<u32> = processes().filter(is_of_lab).collect();
+    assert!(left.is_empty(), "what removes sockets ends with its command: {left:?}");
 }
 
 fn is_remover(process: u32) -> bool {
     let name = fs::read_to_string(format!("/proc/{process}/comm"));
     name.is_ok_and(|name| name.trim() == "rxo-remover")
+}
+
+fn network_of(process: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{process}/ns/net")).ok()
 }

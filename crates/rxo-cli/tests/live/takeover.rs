@@ -261,7 +261,8 @@ fn both_killed() {
             let rxo = place.start(&lab, "");
             connections.iter_mut().for_each(|one| one.exchange("in the next run"));
             rxo.signal("TERM");
-            assert_eq!(rxo.end().0, Some(0));
+            let (code, _, said) = rxo.end();
+            assert_eq!(code, Some(0), "{said}");
         }
         becomes(&lab, &before, by);
         assert_eq!(place.file_count(), 0, "{by}");

@@ -82,7 +82,8 @@ fn a_tap_that_stays() {
         } else {
             let rxo = place.start(&lab, "");
             rxo.signal("TERM");
-            assert_eq!(rxo.end().0, Some(0));
+            let (code, _, said) = rxo.end();
+            assert_eq!(code, Some(0), "{said}");
         }
         // What else the TAP had is not in the record: it is up, with the hardware address of the nic.
         shell(&lab, &["ip link delete rxo0"]);
