@@ -178,7 +178,6 @@ fn again() {
     for side in ["host_out", "nic_out"] {
         assert_eq!(totals[side]["dropped"], 0, "{totals}");
     }
-    assert!(totals["flush"]["policy_change"].as_u64().unwrap_or(0) > 0, "{}", totals["flush"]);
 }
 
 fn invalid() {
