@@ -20,7 +20,7 @@ pub(super) struct Plan {
     pub(super) connections: usize,
     /// The time between two lines; none for totals only.
     pub(super) interval: Arc<Interval>,
-    /// Where it is asked and read.
+    /// The sockets for requests and for metrics.
     pub(super) doors: Doors,
     pub(super) hash: bool,
     pub(super) json: bool,

@@ -81,8 +81,8 @@ impl Plan {
         Ok(Self { host, source, group, out: flags.out.clone(), wait, json: flags.json })
     }
 
-    /// What is opened for the file. That appears under its name when it has come, so its folder; a pipe or a device is
-    /// written as it is.
+    /// The paths that are opened for the file: its folder, because it gets its name when it is complete; or the pipe or
+    /// device itself.
     fn files(&self) -> Vec<(PathBuf, Access)> {
         let is_stream = |out: &Path| out.metadata().is_ok_and(|found| !found.is_file());
         let paths = match self.out.as_deref() {

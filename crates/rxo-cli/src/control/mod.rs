@@ -23,7 +23,7 @@ use crate::flags::{ControlFlags, MetricsFlags};
 use crate::metrics::{self, Address, Door, Metrics};
 pub(crate) use rxo_control::Refusal;
 
-/// Where a command is asked and read, as its flags say.
+/// The sockets that `--control` and `--metrics` name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Doors {
     pub(crate) control: Option<PathBuf>,

@@ -28,7 +28,7 @@ pub(crate) struct Process {
     pub(crate) confirmer: Option<Confirmer>,
     /// Reads the file of its flags again; `None` if it has none.
     pub(crate) reload: Option<Reload>,
-    /// Whether its engines can be switched off.
+    /// Its engines can be switched off.
     pub(crate) can_pass: bool,
     /// The connections of its host.
     pub(crate) connections: Option<HostAsker>,
@@ -74,7 +74,7 @@ pub(crate) struct EngineState {
     pub(crate) policy: Policy,
     /// What it will follow, if that is not yet possible.
     pub(crate) next: Option<Policy>,
-    /// Whether it is used; `None` if it always is.
+    /// The state of switching it off and on; `None` if it is always used.
     pub(crate) coalescing: Option<Coalescing>,
 }
 

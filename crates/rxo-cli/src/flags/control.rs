@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Where requests and readers come in.
+/// A listening socket, for requests or for readers of a page.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ControlFlags {
     /// Unix socket on which this process answers `rxo ctl SOCKET`: shows counters, connections and policies, and

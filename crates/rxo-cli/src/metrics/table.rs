@@ -115,7 +115,7 @@ pub(super) const ROWS: &[Row] = &[
     gauge("now.resident_bytes", "Memory that the process takes of the system, in bytes"),
     gauge("now.pooled_bytes", "Memory among that which was freed and waits for the next allocations, in bytes"),
     counter("tcp.put_off", "Deliveries that waited because an application held the lock of the connection"),
-    counter("tcp.backlog_drops", "Deliveries of which a full backlog dropped a part"),
+    counter("tcp.backlog_drops", "Deliveries that a full backlog took only in part"),
     counter("tcp.refused_sends", "GSO frames that the device refused, sent as single segments"),
     counter("tcp.stalls", "How often nothing had left the device's queue for 100 ms"),
     counter("tcp.copied_out", "How often text was copied because the device needed its frames"),

@@ -60,7 +60,7 @@ pub(super) struct Plan {
     pub(super) isolates: bool,
     /// The time within which the user must confirm the run; `None` needs no confirmation.
     pub(super) confirm: Option<Duration>,
-    /// Where the run is asked and read.
+    /// The sockets for requests and for metrics.
     pub(super) doors: Doors,
     pub(super) json: bool,
     /// The form of the log.

@@ -23,7 +23,7 @@ use crate::config::{Settings, Source};
 use crate::control::{Engines, NEXT_TURN, Refusal, Reload, Stats};
 use crate::exit::one_line;
 
-/// The file of a run, and the flags of which the run was made.
+/// The file of a run, and the flags that the run began with.
 #[derive(Clone, Debug)]
 pub(super) struct FileOfRun {
     pub(super) source: Source,

@@ -26,7 +26,7 @@ pub(super) struct Plan {
     /// The most clients from one address.
     pub(super) per_peer: usize,
     pub(super) limits: Limits,
-    /// Where it is asked and read.
+    /// The sockets for requests and for metrics.
     pub(super) doors: Doors,
     pub(super) json: bool,
     /// The form of the log.

@@ -1,4 +1,4 @@
-//! `--coalesce auto`: traffic of which nothing can be coalesced switches it off, a transfer on again, and nothing is lost.
+//! `--coalesce auto`: datagrams that cannot be coalesced switch it off, a transfer switches it on again, and nothing is lost.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};

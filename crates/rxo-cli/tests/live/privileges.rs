@@ -79,7 +79,7 @@ fn is_confined(what: &str, process: u32, capabilities: u64) {
     }
 }
 
-/// The same, once the process is so far.
+/// Waits until all threads of the process are confined, and asserts what each has left.
 fn becomes_confined(what: &str, process: u32) {
     let is_so = || {
         let threads = Thread::all(process);

@@ -33,7 +33,7 @@ impl Watch {
         Self { limit, patience: Duration::ZERO, seen, silent: Duration::ZERO, last: now, did: None }
     }
 
-    /// The same, with `patience` beyond the limit for a worker that is not stopped (SIGSTOP): it may go on by itself.
+    /// Gives a worker that is not stopped (SIGSTOP) `patience` beyond the limit, because it may go on by itself.
     pub(super) const fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self

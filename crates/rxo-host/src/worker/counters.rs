@@ -25,7 +25,7 @@ pub struct HostCounters {
     pub deliveries: u64,
     /// Deliveries that went to a backlog because an application held the lock.
     pub put_off: u64,
-    /// Deliveries of which a full backlog dropped a part; their senders retransmit.
+    /// Deliveries that a full backlog took only in part; their senders retransmit.
     pub backlog_drops: u64,
     /// GSO frames that the device refused, and that were sent as single segments.
     pub refused_sends: u64,

@@ -76,7 +76,7 @@ fn totals(wrongs: [Wrongs; 4]) -> Reading {
     totals_of(wrongs, (40, 700, Duration::from_millis(2)))
 }
 
-/// The same, with a frame in each direction so often, and looks so often.
+/// [`totals`] with `count` frames in each direction, one each `apart_us`, and a look each `look_every`.
 fn totals_of(wrongs: [Wrongs; 4], (count, apart_us, look_every): (u32, u64, Duration)) -> Reading {
     let world = World::new();
     world.arrive(Instant::ZERO, Duration::from_micros(apart_us), count, bulk);

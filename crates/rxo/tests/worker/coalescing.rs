@@ -11,7 +11,7 @@ use crate::world::{Ended, SlowSink, World};
 const BYTES: usize = 64;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A worker that sees frames one by one, of which nothing can be coalesced, and then polls of two segments.
+/// A worker that first sees single frames, which cannot be coalesced, and then polls of two segments.
 fn run(coalesce: Coalesce, (alone, polls): (u32, u32)) -> Ended {
     let most_packets = 1_000_000;
     let world = World::with(MemoryOptions { most_packets, ..MemoryOptions::default() });

@@ -120,7 +120,7 @@ impl Traffic {
         self.clients.progress().map(|_| ())
     }
 
-    /// Ends everything but the receivers of datagrams, of which some may be on their way.
+    /// Ends everything but the receivers of datagrams: some datagrams may be on their way.
     ///
     /// # Errors
     /// If a byte arrived wrong, or a connection broke.

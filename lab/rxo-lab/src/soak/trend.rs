@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-/// Least points of which a slope means something.
+/// The fewest points whose slope means something.
 pub(super) const LEAST_POINTS: usize = 8;
 /// The quantile of the normal distribution for an interval of 95 %.
 const Z: f64 = 1.96;

@@ -98,7 +98,7 @@ struct Bridge {
     channel: Channel,
     /// The receiver's end of the link, while it belongs to the group: it only reports.
     member: Option<Link>,
-    /// Where its counters are asked.
+    /// Answers requests for its counters.
     desk: Desk<Reply<Value>>,
 }
 

@@ -37,7 +37,7 @@ fn row(EngineState { of, policy, next, coalescing }: &EngineState) -> Value {
     row
 }
 
-/// Whether an engine is used: what was asked for, and what is so.
+/// The state of an engine that may be switched off: what was asked for, and what is in force.
 pub(super) fn state(of: &Coalescing) -> Value {
     json!({ "asked": of.asked.name(), "on": of.is_on, "probe": of.is_probe })
 }
