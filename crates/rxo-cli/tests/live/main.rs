@@ -23,6 +23,7 @@ mod instants;
 mod isolation;
 mod kernel_udp;
 mod losses;
+mod manager;
 mod marks;
 mod metrics;
 mod offline;

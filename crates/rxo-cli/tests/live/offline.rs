@@ -4,7 +4,6 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -13,9 +12,9 @@ use std::time::{Duration, Instant};
 use rxo_testbed::{Lab, LabOptions};
 
 use crate::Test;
+use crate::manager::Manager;
 use crate::owed::Place;
 use crate::process::{LONG, Rxo, command, signal, wait_until, worker_of};
-use crate::report::Scratch;
 use crate::setup::SetUp;
 use crate::takeover::{becomes, facts};
 
@@ -215,21 +214,14 @@ fn suspended() {
 }
 
 fn told_to_systemd() {
-    let (lab, scratch) = (SetUp::TakeOver.lab(LabOptions::default()), Scratch::new("manager"));
-    let path = scratch.file("notify");
-    let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(LONG)).unwrap();
-    let hear = || {
-        let mut bytes = [0; 100];
-        let read = manager.recv(&mut bytes).unwrap();
-        String::from_utf8_lossy(&bytes[..read]).into_owned()
-    };
+    let (lab, manager) = (SetUp::TakeOver.lab(LabOptions::default()), Manager::new("manager"));
+    let path = manager.path();
     let variables: [(&str, &Path); 2] =
         [("NOTIFY_SOCKET", &path), ("WATCHDOG_USEC", Path::new("400000"))];
     let (rxo, _) = Rxo::start_with(lab.host(), SetUp::TakeOver.flags(), &variables);
-    assert_eq!([(); 3].map(|()| hear()), ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
+    assert_eq!([(); 3].map(|()| manager.next()), ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
     rxo.signal("TERM");
-    while hear() != "STOPPING=1" {}
+    while manager.next() != "STOPPING=1" {}
     let (code, _, said) = rxo.end();
     assert_eq!(code, Some(0), "{said}");
 }

@@ -14,6 +14,7 @@ use rxo_testbed::{Lab, LabOptions};
 use serde_json::Value;
 
 use crate::Test;
+use crate::manager::Manager;
 use crate::process::{LONG, command, signal, wait_until};
 use crate::report::Scratch;
 use crate::setup::SetUp;
@@ -36,14 +37,13 @@ struct Run {
 }
 
 impl Run {
+    /// Starts it, and waits until everything of the nic has moved.
     fn start(output: impl Into<Stdio>, log: impl Into<Stdio>, flags: &str) -> Self {
-        let lab = SetUp::TakeOver.lab(LabOptions::default());
+        let (lab, manager) = (SetUp::TakeOver.lab(LabOptions::default()), Manager::new("output"));
         let mut rxo = command(&format!("run {FLAGS} {flags}"));
-        rxo.stdin(Stdio::null()).stdout(output).stderr(log);
+        rxo.stdin(Stdio::null()).stdout(output).stderr(log).env("NOTIFY_SOCKET", manager.path());
         let child = lab.host().run(|| rxo.spawn()).unwrap().unwrap();
-        wait_until("the TAP has the name", || {
-            lab.host().interface("eth1-nic").exists() && lab.host().interface(Lab::NIC).exists()
-        });
+        assert_eq!(manager.next(), "READY=1");
         Self { lab, child }
     }
 
