@@ -35,6 +35,11 @@ impl Activity {
         matches!(self.state, 'T' | 't')
     }
 
+    /// Returns `true` if the thread is in a call that no signal interrupts, SIGKILL included.
+    pub(super) const fn is_uninterruptible(self) -> bool {
+        self.state == 'D'
+    }
+
     /// The processor time that the thread has had, in nanoseconds.
     pub(super) const fn ran_ns(self) -> u64 {
         self.ran_ns
@@ -45,6 +50,7 @@ impl Activity {
         match self.state {
             _ if self.is_stopped() => "it is stopped",
             'R' => "it is busy",
+            'D' => "it waits in a call that no signal ends",
             _ => "it waits in a call",
         }
     }
@@ -65,6 +71,7 @@ mod tests {
         assert!(!at("S", "100").is_starved_since(before));
         assert!(!at("T", "100").is_starved_since(before));
         assert_eq!(at("T", "1").words(), "it is stopped");
+        assert!(at("D", "1").is_uninterruptible() && !at("S", "1").is_uninterruptible());
         assert_eq!(Activity::parse("", ""), None);
     }
 

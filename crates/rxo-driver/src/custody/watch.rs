@@ -2,7 +2,7 @@
 //!
 //! It is separate, and without a clock, so that it can be tested alone. Contract: only time in which this process itself
 //! ran counts, and in which the worker was given a processor if it wanted one. A machine that was suspended or is
-//! overloaded makes no worker look dead.
+//! overloaded makes no worker look dead, and neither does one whose networks others change.
 
 use std::time::Duration;
 
@@ -17,12 +17,19 @@ pub(super) struct Watch {
     /// How much longer one is waited for that is not stopped.
     patience: Duration,
     seen: u64,
-    /// How long it has been silent, as far as that counts.
+    /// How long it has been silent, as far as that counts, and not in a call that no signal ends.
     silent: Duration,
+    /// How long it has been silent in such calls.
+    locked: Duration,
     last: Instant,
     /// What the worker did at the last look, if it was silent then.
     did: Option<Activity>,
 }
+
+/// How much longer a worker is waited for in a call that no signal ends: mostly for the lock of the kernel's network
+/// configuration, which others hold for seconds while they remove interfaces. Killing it would not end the call, and
+/// giving everything back would wait for the same lock.
+const LOCKED: Duration = Duration::from_secs(10);
 
 /// How many looks are made within the limit.
 const LOOKS: u32 = 10;
@@ -30,7 +37,8 @@ const LOOKS: u32 = 10;
 impl Watch {
     /// A worker that is given `limit` from `now` on. It has beaten `seen` times.
     pub(super) const fn new(limit: Duration, seen: u64, now: Instant) -> Self {
-        Self { limit, patience: Duration::ZERO, seen, silent: Duration::ZERO, last: now, did: None }
+        let (patience, silent, locked) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        Self { limit, patience, seen, silent, locked, last: now, did: None }
     }
 
     /// Gives a worker that is not stopped (SIGSTOP) `patience` beyond the limit, because it may go on by itself.
@@ -56,18 +64,21 @@ impl Watch {
         let passed = now.since(self.last).min(2 * self.pause());
         self.last = now;
         if beats != self.seen {
-            (self.seen, self.silent, self.did) = (beats, Duration::ZERO, None);
+            *self = Self { patience: self.patience, ..Self::new(self.limit, beats, now) };
             return false;
         }
         let does = activity();
         let before = std::mem::replace(&mut self.did, does);
         let is_starved =
             does.zip(before).is_some_and(|(does, before)| does.is_starved_since(before));
-        if !is_starved {
+        let is = |test: fn(Activity) -> bool| does.is_some_and(test);
+        if is(Activity::is_uninterruptible) {
+            self.locked += passed;
+        } else if !is_starved {
             self.silent += passed;
         }
-        let is_stopped = does.is_some_and(Activity::is_stopped);
-        self.silent >= if is_stopped { self.limit } else { self.limit + self.patience }
+        let patience = if is(Activity::is_stopped) { Duration::ZERO } else { self.patience };
+        self.silent >= self.limit + patience || self.locked >= self.limit + LOCKED
     }
 
     /// What the worker did at the last look, in words.
@@ -121,6 +132,19 @@ mod tests {
             (1..).find(|&n| watch.look(5, at(n * 70), activity)).unwrap()
         };
         assert_eq!((looks(stopped), looks(hangs)), (10, 20));
+    }
+
+    #[test]
+    fn one_that_waits_for_a_lock_of_the_kernel_is_waited_for_longer() {
+        let locked = || Activity::parse("7 (rxo) D 1", "100 0 0");
+        let mut watch = Watch::new(LIMIT, 5, at(0));
+        let looks = (1..).find(|&n| watch.look(5, at(n * 70), locked)).unwrap();
+        assert_eq!(u128::from(looks) * 70, (LIMIT + LOCKED).as_millis().next_multiple_of(70));
+        // It has the lock, and then hangs in another call.
+        let mut watch = Watch::new(LIMIT, 5, at(0));
+        assert!((1..=100).all(|n| !watch.look(5, at(n * 70), locked)));
+        assert!((1..10).all(|n| !watch.look(5, at(7_000 + n * 70), hangs)));
+        assert!(watch.look(5, at(7_700), hangs));
     }
 
     #[test]
