@@ -40,6 +40,11 @@ pub(crate) struct LiveFlags {
     #[arg(long, value_name = "TIME", default_value = "700ms")]
     pub(crate) watchdog: String,
 
+    /// Nice value of the thread that carries frames, -20 to 19, or keep. Below 0 it comes before other processes, as
+    /// a kernel that receives does; where the system refuses, the run goes on at its own.
+    #[arg(long, value_name = "N|keep", default_value = "-20", allow_hyphen_values = true)]
+    pub(crate) nice: String,
+
     #[command(flatten)]
     pub(crate) log: LogFlags,
 

@@ -66,6 +66,7 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
         json: flags.live.json,
         log: flags.live.log.log.into(),
         watchdog: plan::watchdog(&flags.live.watchdog)?,
+        nice: plan::nice(&flags.live.nice)?,
         sandbox: Sandbox::from_flags(&flags.live.sandbox),
     })
 }

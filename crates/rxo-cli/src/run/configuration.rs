@@ -49,6 +49,9 @@ pub(super) struct Configuration {
     metrics: Option<String>,
     /// The means that keep the kernel's own stack off packet interfaces.
     isolation: &'static str,
+    /// The nice value that the thread that carries frames is given; left out if it keeps that of the process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nice: Option<i8>,
     /// The limits of the process that carries frames; left out of a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<String>,
@@ -120,6 +123,7 @@ impl Configuration {
             metrics: plan.doors.metrics.as_ref().map(ToString::to_string),
             copying: plan.copying.text().map(|_| plan.copying),
             isolation: if plan.isolates { "nftables" } else { "none" },
+            nice: plan.nice,
             sandbox: None,
             take_over: custody
                 .and_then(|custody| Some(TakeOver::of(custody.taken_over()?, custody.mentions()))),
@@ -127,6 +131,11 @@ impl Configuration {
             paper: plan.policy.paper,
             settings: policies::settings(&plan.policy),
         }
+    }
+
+    /// Notes that the nice value was refused.
+    pub(super) fn keeps_nice(&mut self) {
+        self.nice = None;
     }
 
     /// Notes the limits that are in force.
@@ -165,6 +174,7 @@ impl Configuration {
         let copying = self.copying.and_then(Copying::text);
         lines.extend(copying.map(|text| pair("copying", &text)));
         lines.push(pair("isolation", self.isolation));
+        lines.extend(self.nice.map(|nice| pair("nice", &nice.to_string())));
         lines.extend(self.take_over.iter().flat_map(TakeOver::lines));
         lines.push(pair("policy", &format!("{policy} ({paper})")));
         let settings = self.settings.iter();
@@ -246,6 +256,7 @@ mod tests {
             take_over: false,
             log: rxo_console::log::Form::Text,
             watchdog: None,
+            nice: None,
             wait_for_nic: false,
             isolates: true,
             confirm: None,

@@ -67,6 +67,8 @@ pub(super) struct Plan {
     pub(super) log: Form,
     /// The longest time for which the worker may do nothing; `None` for ever.
     pub(super) watchdog: Option<Duration>,
+    /// The nice value of the thread that carries frames; `None` keeps that of the process.
+    pub(super) nice: Option<i8>,
     /// What the processes of the run give up.
     pub(super) sandbox: Sandbox,
 }
@@ -107,6 +109,7 @@ impl Plan {
             json: flags.live.json,
             log: flags.live.log.log.into(),
             watchdog: watchdog(&flags.live.watchdog)?,
+            nice: nice(&flags.live.nice)?,
             sandbox: Sandbox::from_flags(&flags.live.sandbox),
         })
     }
@@ -188,6 +191,7 @@ impl Plan {
             json: flags.live.json,
             log: flags.live.log.log.into(),
             watchdog: watchdog(&flags.live.watchdog)?,
+            nice: nice(&flags.live.nice)?,
             sandbox: Sandbox::from_flags(&flags.live.sandbox),
         })
     }
@@ -272,6 +276,14 @@ pub(super) fn watchdog(text: &str) -> Result<Option<Duration>> {
     }
 }
 
+pub(super) fn nice(text: &str) -> Result<Option<i8>> {
+    match text.parse() {
+        _ if text == "keep" => Ok(None),
+        Ok(nice) if (FIRST..=LAST).contains(&nice) => Ok(Some(nice)),
+        _ => Err(usage(format!("--nice {text}: give a number from -20 to 19, or keep"))),
+    }
+}
+
 fn confirm(text: &str) -> Result<Duration> {
     let time = parse_time(text).filter(|time| (SOONEST..=LONGEST).contains(time));
     time.ok_or_else(|| {
@@ -282,6 +294,9 @@ fn confirm(text: &str) -> Result<Duration> {
 /// A worker that has nothing to do turns ten times a second.
 const LEAST_SILENCE: Duration = Duration::from_millis(300);
 const MOST_SILENCE: Duration = Duration::from_secs(60);
+/// The nice values of Linux.
+const FIRST: i8 = -20;
+const LAST: i8 = 19;
 /// Nobody confirms sooner.
 const SOONEST: Duration = Duration::from_secs(1);
 /// Beyond that no ACK would be missing.
@@ -410,6 +425,7 @@ mod tests {
                 "--path linear is about the memory of a guest",
             ),
             ("--nic packet:a --host tap:b --watchdog 10ms", "--watchdog 10ms: give a time from"),
+            ("--nic packet:a --host tap:b --nice -21", "--nice -21: give a number from -20 to 19"),
             ("--nic packet:a --host tap:b --policy x", "--policy x: there is no policy"),
         ];
         for (flags, message) in rows {

@@ -11,11 +11,11 @@ use rxo::live::{
 };
 use rxo::{LinkKind, WorkerConfig};
 use rxo_confine::Confinement;
-use rxo_console::log;
+use rxo_console::log::{self, Level};
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
 use rxo_device::{DeviceError, FrameSource as _};
 use rxo_driver::custody::{self, Begun, Control};
-use rxo_driver::{DeviceHandle, DeviceName, Interface, Origin, Pulse, wait};
+use rxo_driver::{DeviceHandle, DeviceName, Interface, Origin, Pulse, set_nice, wait};
 use rxo_frame::Instant;
 
 use super::card::CardPlan;
@@ -108,8 +108,15 @@ impl Session {
         };
         let mut devices = self.plan.hosts().into_iter().chain([&self.plan.nic]);
         let needs = needs.with_connections(devices.any(sandbox::connects));
+        let refused =
+            self.plan.nice.and_then(|nice| set_nice(nice).err().map(|error| (nice, error)));
         let in_force = self.plan.sandbox.confine(needs)?;
         log::begin(self.plan.log, &self.plan.nic.to_string())?;
+        if let Some((nice, error)) = refused {
+            let remedy = "other processes may delay frames; CAP_SYS_NICE or --nice keep";
+            log::say(Level::Notice, &format!("--nice {nice} is refused ({error}): {remedy}"));
+            self.configuration.keeps_nice();
+        }
         sandbox::say_gaps(&in_force);
         self.configuration.confined(&in_force);
         Ok(keeper.listen()?)

@@ -3,6 +3,7 @@
 //! The worker is stopped by a signal for a while, which is what a busy core does to it, but at a known time. What
 //! depends on the machine (shares, quantiles) is printed by a test that is run by hand.
 
+use std::fs;
 use std::net::{IpAddr, UdpSocket};
 use std::process::{Child, Command};
 use std::thread;
@@ -13,7 +14,7 @@ use rxo_testbed::{KernelGro, Lab, Namespace, create_veth};
 use serde_json::Value;
 
 use crate::Test;
-use crate::process::{Rxo, wait_until};
+use crate::process::{Rxo, wait_until, worker_of};
 use crate::traffic::totals;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -22,6 +23,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("what_the_tap_has_no_room_for_is_counted", tap_overflows),
     ("what_the_queue_of_the_nic_drops_later_is_counted", queue_drops),
     ("what_is_written_to_the_nic_and_never_leaves_is_told", never_leaves),
+    ("the_thread_that_carries_frames_comes_before_others", nice_values),
 ];
 
 pub(crate) const LONG_TESTS: &[Test] = &[
@@ -38,8 +40,12 @@ const RING_SLOTS: u64 = 8_192;
 const TAP_PACKETS: u64 = 4_096;
 
 fn start() -> (Lab, Rxo) {
+    start_with("")
+}
+
+fn start_with(flags: &str) -> (Lab, Rxo) {
     let lab = Lab::through().unwrap();
-    let (rxo, _) = Rxo::start(lab.host(), FLAGS);
+    let (rxo, _) = Rxo::start(lab.host(), &format!("{FLAGS} {flags}"));
     lab.attach_host("rxo0").unwrap();
     // Both ends know each other from now on.
     exchange(&lab, Duration::from_millis(10));
@@ -258,24 +264,55 @@ impl Drop for BusyLoops {
     }
 }
 
-/// Prints what requests and a transfer of 100 Mbit/s see beside busy loops, directly and behind rxo.
+/// The nice values of the worker's threads: first that of the one that carries frames.
+fn nice_values() {
+    let of = |flags: &str| {
+        let (_lab, rxo) = start_with(flags);
+        let worker = worker_of(rxo.id()).unwrap();
+        let mut tasks: Vec<u32> = fs::read_dir(format!("/proc/{worker}/task"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap())
+            .collect();
+        tasks.sort_by_key(|&task| (task != worker, task));
+        let nice = |task: u32| -> i32 {
+            let stat = fs::read_to_string(format!("/proc/{worker}/task/{task}/stat")).unwrap();
+            // The 17th field behind the name.
+            stat.rsplit_once(") ").unwrap().1.split(' ').nth(16).unwrap().parse().unwrap()
+        };
+        let values: Vec<i32> = tasks.into_iter().map(nice).collect();
+        let others = values[1..].to_vec();
+        assert!(!others.is_empty());
+        (values[0], others.into_iter().all(|nice| nice == 0))
+    };
+    assert_eq!(of(""), (-20, true));
+    assert_eq!(of("--nice 5"), (5, false));
+    assert_eq!(of("--nice keep"), (0, true));
+}
+
+/// Prints what requests and a transfer of 100 Mbit/s see beside busy loops, directly and behind rxo at several nice values.
 fn measure_beside_busy_loops() {
     for round in 0..ROUNDS {
         let direct = Lab::direct(KernelGro::On).unwrap();
         println!("round {round} direct  {}", seen(&direct));
-        let (lab, rxo) = start();
-        let seen = seen(&lab);
-        let totals = totals(rxo);
-        let of = |path| number(&totals, path);
-        println!(
-            "round {round} rxo     {seen}; of {} frames {} lost in the ring ({} not scheduled), {} as overload",
-            of("/nic_in/packets"),
-            of("/nic_in/ring_drops"),
-            of("/not_scheduled"),
-            of("/overload"),
-        );
-        assert_eq!(of("/unaccounted"), 0, "{totals}");
+        for nice in ["keep", "-10", "-20"] {
+            beside_busy_loops(round, nice);
+        }
     }
+}
+
+fn beside_busy_loops(round: usize, nice: &str) {
+    let (lab, rxo) = start_with(&format!("--nice {nice}"));
+    let seen = seen(&lab);
+    let totals = totals(rxo);
+    let of = |path| number(&totals, path);
+    println!(
+        "round {round} rxo at {nice}: {seen}; of {} frames {} lost in the ring ({} not scheduled), {} as overload",
+        of("/nic_in/packets"),
+        of("/nic_in/ring_drops"),
+        of("/not_scheduled"),
+        of("/overload"),
+    );
+    assert_eq!(of("/unaccounted"), 0, "{totals}");
 }
 
 fn seen(lab: &Lab) -> String {
