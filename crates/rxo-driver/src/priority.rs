@@ -5,35 +5,47 @@
 #![allow(unsafe_code, reason = "system calls for which the standard library has no name")]
 
 use std::io;
-use std::mem::zeroed;
 
-use libc::{SCHED_OTHER, SCHED_RESET_ON_FORK, c_int, c_long, sched_param};
+use libc::{SCHED_OTHER, c_int, c_long};
 
 use crate::sys::check;
 
+/// `sched_attr` as the first kernels with the call had it.
+#[derive(Debug, Default)]
+#[repr(C)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// The flag of a thread whose threads do not come before others.
+const RESET_ON_FORK: u64 = 1;
+
 /// Gives the calling thread this nice value, from −20 (before all others) to 19. Threads that it starts later begin at
-/// 0 if the value is negative, unless the service manager forbids to say so. A thread with a real-time policy keeps that.
+/// 0 if the value is negative. A thread with a real-time policy keeps that.
 ///
 /// # Errors
 /// If the system refuses: a value below the thread's own needs `CAP_SYS_NICE`, or a limit (`RLIMIT_NICE`) that allows it.
 pub fn set_nice(nice: i8) -> io::Result<()> {
-    // musl has no `sched_getscheduler` and no `sched_setscheduler`.
+    // musl has no function for either call. And systemd's `RestrictRealtime=` takes the flag of `sched_setscheduler` for
+    // a real-time policy.
     // SAFETY: takes an integer only.
     let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
     if policy != c_long::from(SCHED_OTHER) {
         return Ok(());
     }
-    // SAFETY: takes integers only.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, c_int::from(nice)) })?;
-    if nice < 0 {
-        // SAFETY: integers, for which zero is a value.
-        let parameters: sched_param = unsafe { zeroed() };
-        let policy = SCHED_OTHER | SCHED_RESET_ON_FORK;
-        // systemd's `RestrictRealtime=` refuses it: it takes the flag for another policy.
-        // SAFETY: the kernel reads a live structure.
-        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const parameters) };
-    }
-    Ok(())
+    let size = size_of::<Attributes>() as u32;
+    let attributes =
+        Attributes { size, flags: RESET_ON_FORK, nice: nice.into(), ..Attributes::default() };
+    // SAFETY: the kernel reads `size` bytes of a live structure.
+    let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    check(set as c_int).map(drop)
 }
 
 #[cfg(test)]

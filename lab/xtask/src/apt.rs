@@ -111,6 +111,10 @@ pub(crate) const DHCPCD: Package =
 pub(crate) const UDHCPC: Package =
     Package::program("busybox", "busybox", "asks for an address beside rxo");
 
+/// Runs the unit of `packaging/`.
+pub(crate) const SYSTEMD: Package =
+    Package::file("systemd", "/lib/systemd/systemd", "runs the unit of packaging/");
+
 /// Sees whether a packet is answered once.
 pub(crate) const PING: Package =
     Package::program("iputils-ping", "ping", "sees whether each packet is answered once");

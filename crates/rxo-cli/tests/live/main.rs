@@ -43,6 +43,7 @@ mod setup;
 mod switch;
 mod takeover;
 mod traffic;
+mod unit;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -112,6 +113,7 @@ fn main() -> ExitCode {
         overlay::LONG_TESTS,
         prediction::long_tests(),
         readme::LONG_TESTS,
+        unit::LONG_TESTS,
     ];
     let short =
         groups.into_iter().flatten().chain(hostlife::tests()).map(|test| trial(test, false));

@@ -33,8 +33,10 @@ const PACKAGES: &[(&str, &[Package])] = &[
 ];
 
 /// What the long tests of a target need beside that.
-const LONG_PACKAGES: &[(&str, &[Package])] =
-    &[("live_command", &[apt::DNSMASQ, apt::DHCPCD, apt::UDHCPC]), ("live_lab", &[apt::VALGRIND])];
+const LONG_PACKAGES: &[(&str, &[Package])] = &[
+    ("live_command", &[apt::DNSMASQ, apt::DHCPCD, apt::UDHCPC, apt::SYSTEMD]),
+    ("live_lab", &[apt::VALGRIND]),
+];
 
 /// Boots one guest in emulation. The test itself downloads a kernel for it, once.
 const LINUX: &str = "live_linux";
