@@ -71,6 +71,14 @@ impl Tap {
             Err(error) => Err(error),
         }
     }
+
+    /// Waits until there is something to read, or `time` has passed.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn wait(&self, time: Duration) -> io::Result<()> {
+        sys::wait_readable(&self.0, time)
+    }
 }
 
 /// Copies what an interface receives.

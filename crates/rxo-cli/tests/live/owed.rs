@@ -45,6 +45,13 @@ impl Place {
         fs::read_dir(&self.directory).map_or(0, Iterator::count)
     }
 
+    /// The records; beside one there is a new one while it is written.
+    pub(crate) fn record_count(&self) -> usize {
+        let is_new = |path: &Path| path.extension().is_some_and(|end| end == "new");
+        let entries = fs::read_dir(&self.directory).unwrap();
+        entries.filter(|entry| !is_new(&entry.as_ref().unwrap().path())).count()
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.directory
     }

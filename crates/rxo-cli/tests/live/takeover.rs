@@ -253,7 +253,7 @@ fn both_killed() {
     for by in ["--restore", "the next run"] {
         kill_both(&lab, place.start(&lab, ""));
         assert!(!sorted(&lab, "ip -o address show").contains("10.77.0.2"), "{by}");
-        assert_eq!(place.file_count(), 1, "{by}");
+        assert_eq!(place.record_count(), 1, "{by}");
         if by == "--restore" {
             let said = place.restore(&lab);
             assert!(said.contains("packet:eth1 has back what a run that was killed"), "{said}");

@@ -61,7 +61,7 @@ fn of_networks_that_are_gone() {
         _ = place.restore(&third);
         !left.exists()
     });
-    assert_eq!(place.file_count(), 1, "that of a run that goes on stays");
+    assert_eq!(place.record_count(), 1, "that of a run that goes on stays");
     other.signal("TERM");
     assert_eq!(other.end().0, Some(0));
     assert_eq!(place.file_count(), 0);
