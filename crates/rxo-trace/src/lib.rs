@@ -71,6 +71,7 @@ pub mod advice;
 pub mod figure;
 pub mod html;
 pub mod interleave;
+mod numbered;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod projection;

@@ -9,9 +9,11 @@ use serde::Serialize;
 use super::RewriteError;
 use super::To;
 use super::beside::is_ours;
-use super::lane::{Carried, Lane};
+use super::held::Carried;
+use super::lane::Lane;
 use super::origin::Origin;
 use super::sink::Sink;
+use crate::numbered::Numbered;
 use crate::study::{ChecksumMode, Clock, Point, checksum_status};
 
 /// How to coalesce a capture.
@@ -185,7 +187,8 @@ impl<'w> Coalescer<'w> {
             Some((lane, network)) => {
                 let checksum = checksum_status(&network, self.settings.checksums, sink.summer());
                 let Network { packet, vlan, header_bytes: link_bytes, .. } = network;
-                let bytes = Carried { packet, link_bytes, record, place };
+                let number = sink.held.keep(Carried { record, link_bytes, place });
+                let bytes = Numbered { bytes: packet, number };
                 let frame = Frame { bytes, arrived_at: now, checksum, gso: None, vlan };
                 lane.push(frame, &mut |deliveries| sink.take(deliveries));
             }

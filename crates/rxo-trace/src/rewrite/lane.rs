@@ -1,44 +1,24 @@
 //! One interface: its engine and its polls. The rules are those of
 //! [`study`](crate::study), but every delivery is examined packet by packet.
 
-use rxo_capture::{Record, SharedBytes};
 use rxo_coalesce::{ConfigError, Deliveries, Engine};
-use rxo_frame::{Frame, FrameBuffer, Instant, LinkKind};
+use rxo_frame::{Frame, Instant, LinkKind};
 
 use super::Settings;
+use crate::numbered::Numbered;
 use crate::study::{ASSUMED_LOAD, ChecksumMode, Poll, Polls};
-
-/// A record, with the bytes that the engine gets.
-#[derive(Debug)]
-pub(super) struct Carried {
-    /// The part of its bytes that the engine sees.
-    pub(super) packet: SharedBytes,
-    /// Number of bytes before that part.
-    pub(super) link_bytes: usize,
-    pub(super) record: Record,
-    pub(super) place: u64,
-}
-
-impl AsRef<[u8]> for Carried {
-    #[inline]
-    fn as_ref(&self) -> &[u8] {
-        self.packet.as_ref()
-    }
-}
-
-impl FrameBuffer for Carried {}
 
 /// Where deliveries go. Not a type parameter, so that the engine is compiled here, once, and not in each crate that
 /// chooses an output.
-type Take<'a> = &'a mut dyn FnMut(Deliveries<'_, Carried>);
+type Take<'a> = &'a mut dyn FnMut(Deliveries<'_, Numbered>);
 
 /// An interface and its engine.
 #[derive(Debug)]
 pub(super) struct Lane {
-    engine: Engine<Carried>,
+    engine: Engine<Numbered>,
     polls: Polls,
     /// Packets that wait for the next poll.
-    waiting: Vec<Frame<Carried>>,
+    waiting: Vec<Frame<Numbered>>,
 }
 
 impl Lane {
@@ -51,7 +31,7 @@ impl Lane {
     }
 
     /// Adds a received packet.
-    pub(super) fn push(&mut self, frame: Frame<Carried>, sink: Take<'_>) {
+    pub(super) fn push(&mut self, frame: Frame<Numbered>, sink: Take<'_>) {
         let at = frame.arrived_at;
         self.run_due(at, sink);
         self.waiting.push(frame);

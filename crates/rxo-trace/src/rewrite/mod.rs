@@ -47,6 +47,7 @@ mod crc;
 mod digest;
 mod error;
 mod expand;
+mod held;
 mod lane;
 mod merged;
 pub mod note;

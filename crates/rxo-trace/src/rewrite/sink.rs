@@ -10,13 +10,14 @@ use rxo_wire::checksum::Summer;
 
 use super::beside::{Beside, PacketOptions, apart};
 use super::digest::{Around, Digest, Summed};
-use super::lane::Carried;
+use super::held::{Carried, Held};
 use super::note::{self, Merged, Original, Outer};
 use super::origin::Origin;
 use super::output::{Output, Written};
 use super::remark::{End, Remark};
 use super::span::Span;
 use super::{Coalesced, RewriteError, To, merged};
+use crate::numbered::Numbered;
 
 /// The link between the engines and the coalesced file.
 #[derive(Debug)]
@@ -27,6 +28,7 @@ pub(super) struct Sink<'w> {
     summer: Summer,
     digest: Digest,
     span: Span,
+    pub(super) held: Held,
     /// Deliveries that wait for an older record, by the position of their first record.
     ready: BTreeMap<u64, Written>,
     /// Whether deliveries are currently forced.
@@ -45,6 +47,7 @@ impl<'w> Sink<'w> {
             summer: Summer::detect(),
             digest: Digest::default(),
             span: Span::default(),
+            held: Held::default(),
             ready: BTreeMap::new(),
             is_early: false,
             figures: Coalesced::default(),
@@ -127,22 +130,26 @@ impl<'w> Sink<'w> {
         Ok(Coalesced { remembered_bytes, ..self.figures })
     }
 
-    pub(super) fn take(&mut self, deliveries: Deliveries<'_, Carried>) {
+    pub(super) fn take(&mut self, deliveries: Deliveries<'_, Numbered>) {
         for delivery in deliveries.iter() {
             match delivery {
-                Delivery::Frame(single) => {
-                    let bytes = &single.frame().bytes;
-                    self.single(&bytes.record, bytes.place)
-                }
+                Delivery::Frame(single) => self.alone(single.frame().bytes.number),
                 Delivery::Aggregate(aggregate) => self.aggregate(&aggregate),
                 // A capture keeps every pure ACK unchanged, because merging them would save no
                 // payload.
                 Delivery::Acks(acks) => {
                     for frame in acks.frames() {
-                        self.single(&frame.bytes.record, frame.bytes.place);
+                        self.alone(frame.bytes.number);
                     }
                 }
             }
+        }
+    }
+
+    /// Writes a delivered packet that is no part of an aggregate.
+    fn alone(&mut self, number: u32) {
+        if let Some(carried) = self.held.take(number) {
+            self.single(&carried.record, carried.place);
         }
     }
 
@@ -164,8 +171,9 @@ impl<'w> Sink<'w> {
         self.write(written, place);
     }
 
-    fn aggregate(&mut self, aggregate: &Aggregate<'_, Carried>) {
-        let all: Vec<&Carried> = aggregate.frames().map(|frame| &frame.bytes).collect();
+    fn aggregate(&mut self, aggregate: &Aggregate<'_, Numbered>) {
+        let numbers = aggregate.frames().map(|frame| frame.bytes.number);
+        let all: Vec<Carried> = numbers.filter_map(|number| self.held.take(number)).collect();
         let Some(first) = all.first() else { return };
         let link = first.record.bytes.as_ref().get(..first.link_bytes).unwrap_or_default();
         let mut bytes = Vec::new();
@@ -196,7 +204,7 @@ impl<'w> Sink<'w> {
     }
 
     /// The comment of an aggregate, which Wireshark shows.
-    fn comment(&self, aggregate: &Aggregate<'_, Carried>) -> String {
+    fn comment(&self, aggregate: &Aggregate<'_, Numbered>) -> String {
         let (segments, bytes) = (aggregate.segment_count(), aggregate.payload_bytes());
         let reason = if self.is_early { EARLY } else { aggregate.flush_reason().name() };
         format!("rxo: {segments} segments, {bytes} bytes of payload, flushed: {reason}")
@@ -209,7 +217,7 @@ impl<'w> Sink<'w> {
         merged: Merged<'_>,
         headers: (Offsets, Option<Outer>),
         network_at: usize,
-        all: &[&Carried],
+        all: &[Carried],
     ) -> Result<Remark, note::BadNote> {
         let originals: Vec<Original<'_>> = all
             .iter()

@@ -7,8 +7,9 @@ use rxo_coalesce::{ConfigError, Histogram};
 use rxo_frame::{Duration, Frame, Instant, LinkKind};
 
 use super::chosen::Chosen;
-use super::point::{FlowBytes, Point, Runner};
+use super::point::{Point, Runner};
 use super::poll::{Poll, Polls};
+use crate::numbered::Numbered;
 
 /// The result of a poll rule on the traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,8 +34,8 @@ impl PollFigures {
 pub(super) struct Group {
     polls: Polls,
     /// Packets that wait for the next poll.
-    waiting: Vec<Frame<FlowBytes>>,
-    batch: Vec<Frame<FlowBytes>>,
+    waiting: Vec<Frame<Numbered>>,
+    batch: Vec<Frame<Numbered>>,
     first: Option<Instant>,
     last: Instant,
     ended: Option<Instant>,
@@ -75,7 +76,7 @@ impl Lane {
 
     /// Adds a received packet.
     #[inline]
-    pub(super) fn push(&mut self, frame: Frame<FlowBytes>, chosen: &mut Chosen) {
+    pub(super) fn push(&mut self, frame: Frame<Numbered>, chosen: &mut Chosen) {
         let Some((last, others)) = self.groups.split_last_mut() else { return };
         for group in others {
             group.push(frame.clone(), chosen);
@@ -126,7 +127,7 @@ impl Group {
     }
 
     #[inline]
-    fn push(&mut self, frame: Frame<FlowBytes>, chosen: &mut Chosen) {
+    fn push(&mut self, frame: Frame<Numbered>, chosen: &mut Chosen) {
         let at = frame.arrived_at;
         self.run_due(at, chosen);
         if !self.is_settled {

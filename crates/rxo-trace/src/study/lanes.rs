@@ -10,8 +10,9 @@ use rxo_frame::{Frame, Instant, LinkKind};
 use super::chosen::Chosen;
 use super::lane::Lane;
 use super::part::Mark;
-use super::point::{FlowBytes, Point, Runner};
+use super::point::{Point, Runner};
 use super::{ChecksumMode, Settings, StudyError};
+use crate::numbered::Numbered;
 
 /// Memory limit of all engines together, in bytes.
 const BUDGET_BYTES: usize = 128 << 20;
@@ -78,7 +79,7 @@ impl Lanes {
         &mut self,
         interface: (u32, Option<&Interface>),
         link: LinkKind,
-        frame: Frame<FlowBytes>,
+        frame: Frame<Numbered>,
         chosen: &mut Chosen,
     ) -> bool {
         let place = match self.current.get(interface.0 as usize) {

@@ -67,11 +67,11 @@ use self::flows::{NO_FLOW, Sighting};
 use self::intake::Taken;
 use self::lanes::Lanes;
 use self::part::Recipe;
-use self::point::FlowBytes;
 use self::points::Points;
 use self::seen::{Seen, Segment};
 #[cfg(feature = "arrow")]
 pub(crate) use self::time::parse_time;
+use crate::numbered::Numbered;
 use crate::projection::{ASSUMED_FROM, Costs};
 use crate::report::{Report, Source};
 use crate::sweep::Grid;
@@ -288,7 +288,7 @@ impl Study {
             self.chosen.deliver(now, 1);
             return;
         };
-        let bytes = FlowBytes { bytes: packet, flow };
+        let bytes = Numbered { bytes: packet, number: flow };
         let frame = Frame { bytes, arrived_at: now, checksum, gso: None, vlan };
         if !self.lanes.push((record.interface, interface), kind, frame, &mut self.chosen) {
             self.count.unserved_packets += 1;

@@ -3,16 +3,16 @@
 //! The engine is the one that runs live. Counted here is what it does not count itself: the
 //! distribution of aggregate sizes, and the deliveries of each flow.
 
-use rxo_capture::SharedBytes;
 use rxo_coalesce::{
     BypassReason, Config, ConfigError, Counters, Deliveries, Delivery, Engine, FlushReason,
     Histogram, Hold, Policy, PureAckRule,
 };
-use rxo_frame::{Duration, Frame, FrameBuffer, Instant, LinkKind, Load};
+use rxo_frame::{Duration, Frame, Instant, LinkKind, Load};
 
 use super::chosen::Chosen;
 use super::flows::Flows;
 use super::poll::PollRule;
+use crate::numbered::Numbered;
 
 /// One combination of settings to study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,22 +77,6 @@ impl Point {
     }
 }
 
-/// The bytes of a packet, and the number of its flow.
-#[derive(Clone, Debug, Default)]
-pub(super) struct FlowBytes {
-    pub(super) bytes: SharedBytes,
-    pub(super) flow: u32,
-}
-
-impl AsRef<[u8]> for FlowBytes {
-    #[inline(always)]
-    fn as_ref(&self) -> &[u8] {
-        self.bytes.as_ref()
-    }
-}
-
-impl FrameBuffer for FlowBytes {}
-
 /// Counts of aggregates with two or more segments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Aggregates {
@@ -102,7 +86,7 @@ pub(super) struct Aggregates {
 
 impl Aggregates {
     #[inline]
-    fn note(&mut self, deliveries: &Deliveries<'_, FlowBytes>, mut flows: Option<&mut Flows>) {
+    fn note(&mut self, deliveries: &Deliveries<'_, Numbered>, mut flows: Option<&mut Flows>) {
         for delivery in deliveries.iter() {
             let segments = match delivery {
                 Delivery::Frame(_) => continue,
@@ -116,7 +100,7 @@ impl Aggregates {
             };
             if let Some(flows) = &mut flows
                 && let Some(first) = delivery.frames().next()
-                && let Some(flow) = flows.get_mut(first.bytes.flow)
+                && let Some(flow) = flows.get_mut(first.bytes.number)
             {
                 flow.coalesced(segments);
             }
@@ -135,7 +119,8 @@ pub(super) struct Runner {
     /// Index of its point in the study.
     pub(super) point: usize,
     config: Config,
-    engine: Engine<FlowBytes>,
+    /// Its packets have the numbers of their flows.
+    engine: Engine<Numbered>,
     /// What the engines counted that this one replaced.
     past: Counters,
     pub(super) aggregates: Aggregates,
@@ -236,7 +221,7 @@ impl Runner {
     #[inline]
     pub(super) fn poll(
         &mut self,
-        batch: &mut Vec<Frame<FlowBytes>>,
+        batch: &mut Vec<Frame<Numbered>>,
         at: Instant,
         chosen: &mut Chosen,
     ) {
@@ -275,7 +260,7 @@ impl Runner {
         &mut self,
         at: Instant,
         chosen: &mut Chosen,
-        run: impl FnOnce(&mut Engine<FlowBytes>, &mut dyn FnMut(Deliveries<'_, FlowBytes>)),
+        run: impl FnOnce(&mut Engine<Numbered>, &mut dyn FnMut(Deliveries<'_, Numbered>)),
     ) {
         let is_chosen = self.point == CHOSEN;
         let before = self.engine.counters().deliveries;

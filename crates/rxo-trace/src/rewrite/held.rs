@@ -1,0 +1,38 @@
+//! The records whose packets the engines hold.
+
+use rxo_capture::Record;
+
+/// A record while an engine holds its packet.
+#[derive(Debug)]
+pub(super) struct Carried {
+    pub(super) record: Record,
+    /// Number of its bytes before the part that the engine sees.
+    pub(super) link_bytes: usize,
+    pub(super) place: u64,
+}
+
+/// The held records, by the numbers that their packets carry.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    slots: Vec<Option<Carried>>,
+    free: Vec<u32>,
+}
+
+impl Held {
+    /// Keeps `carried` and returns its number. There are at most [`MOST_RECORDS`](super::MOST_RECORDS) at a time.
+    pub(super) fn keep(&mut self, carried: Carried) -> u32 {
+        if let Some(number) = self.free.pop() {
+            self.slots[number as usize] = Some(carried);
+            return number;
+        }
+        self.slots.push(Some(carried));
+        self.slots.len() as u32 - 1
+    }
+
+    /// Returns the record whose packet was delivered; `None` if it was returned before.
+    pub(super) fn take(&mut self, number: u32) -> Option<Carried> {
+        let carried = self.slots.get_mut(number as usize)?.take()?;
+        self.free.push(number);
+        Some(carried)
+    }
+}
