@@ -55,7 +55,7 @@ impl Client for Guest {
 pub(super) struct Loop {
     listeners: Listeners,
     readiness: Readiness,
-    server: Server<Guest>,
+    server: Server<'static>,
     /// Whether a connection may wait to be accepted.
     may_come: bool,
     ready: Vec<u64>,

@@ -41,11 +41,11 @@ pub struct Rules {
     pub disk: Duration,
 }
 
-/// The clients of a directory.
-pub struct Server<C> {
+/// The clients of a directory. No type parameter says what they are, so that all of it is compiled here.
+pub struct Server<'c> {
     rules: Rules,
     shared: Shared,
-    seats: HashMap<u64, Seat<C>>,
+    seats: HashMap<u64, Seat<'c>>,
     /// Of these seats, those whose clients have no place.
     turned_away: usize,
     places: Places,
@@ -58,7 +58,7 @@ pub struct Server<C> {
     is_ending: bool,
 }
 
-impl<C: Client> Server<C> {
+impl<'c> Server<'c> {
     /// A server of `root`. Its readers call `wake` when the next turn is due.
     pub fn new(root: Arc<Root>, rules: Rules, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
         let shared = Shared {
@@ -101,7 +101,7 @@ impl<C: Client> Server<C> {
     /// Takes a client in, which `seat` makes for its token; it is ready at first. If its address has enough, it
     /// is told so, and what it says is read for a moment: closing at once would reset the connection, and the
     /// answer might be lost. If that goes on with many already, it is dropped. O(log n).
-    pub fn admit(
+    pub fn admit<C: Client + 'c>(
         &mut self,
         peer: SocketAddr,
         now: (Instant, SystemTime),
@@ -120,7 +120,7 @@ impl<C: Client> Server<C> {
         };
         let token = self.next_token;
         self.next_token += 1;
-        self.seats.insert(token, Seat::new(seat(token), peer, conversation, has_place));
+        self.seats.insert(token, Seat::new(Box::new(seat(token)), peer, conversation, has_place));
         self.ready(token);
     }
 
@@ -223,7 +223,7 @@ impl<C: Client> Server<C> {
     }
 }
 
-impl<C> fmt::Debug for Server<C> {
+impl fmt::Debug for Server<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("clients", &self.seats.len()).finish()
     }

@@ -66,9 +66,8 @@ impl AsRef<[u8]> for Text {
 }
 
 /// A client and everything about it.
-#[derive(Debug)]
-pub(super) struct Seat<C> {
-    pub(super) client: C,
+pub(super) struct Seat<'c> {
+    client: Box<dyn Client + 'c>,
     pub(super) peer: SocketAddr,
     conversation: Conversation,
     /// What it has open; `None` while a reader has it, until `errand`.
@@ -110,9 +109,9 @@ pub(super) enum Rest {
 /// What a step leads to.
 type Progress = io::Result<Option<Rest>>;
 
-impl<C: Client> Seat<C> {
+impl<'c> Seat<'c> {
     pub(super) fn new(
-        client: C,
+        client: Box<dyn Client + 'c>,
         peer: SocketAddr,
         conversation: Conversation,
         has_place: bool,

@@ -98,7 +98,7 @@ const RULES: Rules = Rules {
 
 /// A server and its clock.
 struct Hall {
-    server: Server<Wire>,
+    server: Server<'static>,
     now: Instant,
     /// Far ahead of all changes of files, so that nothing is waited for.
     date: SystemTime,
