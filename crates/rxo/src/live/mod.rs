@@ -9,6 +9,7 @@
 mod alarm;
 mod card;
 pub mod defaults;
+mod engine;
 mod guests;
 #[cfg(feature = "host")]
 pub mod host;
@@ -28,6 +29,7 @@ use alarm::{Alarm, Violations};
 use switched::Switched;
 
 pub use card::{Card, run_card};
+pub use engine::DeviceEngine;
 #[cfg(feature = "capture")]
 pub use guests::run_guests_logged;
 pub use guests::{GuestsEvent, GuestsOutcome, run_guests};

@@ -1,0 +1,46 @@
+//! The engine of a worker between devices, without the devices.
+
+use rxo_coalesce::{Config, ConfigError, Engine};
+use rxo_driver::DeviceBuf;
+use rxo_frame::{Frame, Instant};
+
+/// An engine for the frames of devices, to measure what coalescing itself costs. It has no type parameter: the engine
+/// that a worker runs is measured, and not compiled again for the measurement.
+#[derive(Debug)]
+pub struct DeviceEngine {
+    engine: Engine<DeviceBuf>,
+    delivered: Vec<Frame<DeviceBuf>>,
+}
+
+impl DeviceEngine {
+    /// Makes an engine. Allocates all its memory.
+    ///
+    /// # Errors
+    /// If a number of the configuration is out of range.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo::live::DeviceEngine;
+    /// use rxo::{Config, Frame, Instant, Policy};
+    ///
+    /// let mut engine = DeviceEngine::new(Config::new(Policy::linux_gro(), rxo::random_seed()))?;
+    /// let mut batch = vec![Frame::new(vec![0; 60].into(), Instant::ZERO)];
+    /// assert_eq!((engine.poll(&mut batch, Instant::ZERO), batch.len()), (1, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        Ok(Self { engine: Engine::new(config)?, delivered: Vec::new() })
+    }
+
+    /// Coalesces `batch` at `now`, and puts the frames that were delivered back into it. Returns the number of
+    /// deliveries.
+    pub fn poll(&mut self, batch: &mut Vec<Frame<DeviceBuf>>, now: Instant) -> usize {
+        let (delivered, mut deliveries) = (&mut self.delivered, 0);
+        self.engine.poll(batch, now, |some| {
+            deliveries += some.iter().count();
+            delivered.extend(some.into_frames());
+        });
+        std::mem::swap(batch, delivered);
+        deliveries
+    }
+}
