@@ -1,7 +1,7 @@
 //! rxo's worker as measurements run it: on a thread in the host's network, on the receiver's core.
 
 use anyhow::Result;
-use rxo::live::{Device, DeviceOptions, Event, Middleware, Outcome};
+use rxo::live::{Device, DeviceOptions, Event, Middleware, Outcome, Station};
 use rxo::{LinkKind, Reading, WorkerConfig};
 use rxo_coalesce::Policy;
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
@@ -53,14 +53,14 @@ pub fn start(lab: &Lab, manner: Manner, core: Option<usize>) -> Result<Running<R
         let ack_split = manner.ack_split;
         let config = WorkerConfig { ack_split, ..WorkerConfig::new(manner.policy) };
         let observe = |event: Event<'_>| say(&event);
-        let Outcome { totals, result } = if manner.impair == [None; 2] {
-            rxo::live::run(nic, host, config, stop, observe)?
-        } else {
-            let middleware = middleware(manner.impair)?;
-            rxo::live::run_through((nic, host), middleware, config, stop, observe)?
+        let station = Station::new(nic, host, config);
+        let station = match manner.impair {
+            [None, None] => station,
+            impair => station.through(middleware(impair)?),
         };
+        let Outcome { totals, result } = station.run(stop, observe)?;
         result?;
-        Ok(totals)
+        Ok(totals.all)
     })?;
     lab.attach_host(TAP)?;
     Ok(through)

@@ -57,7 +57,7 @@ fn main() -> Result<()> {
 fn measure(policy: Policy, overload: Option<Overload>, connections: usize) -> Result<Sample> {
     let config = WorkerConfig { overload, ..WorkerConfig::new(policy) };
     let (sample, outcome) = through(config, |lab| traffic(lab, connections))?;
-    Ok(Sample { totals: outcome.totals, ..sample })
+    Ok(Sample { totals: outcome.totals.all, ..sample })
 }
 
 fn traffic(lab: &Lab, connections: usize) -> Result<Sample> {

@@ -103,10 +103,10 @@ fn measure(config: &WorkerConfig, connections: usize) -> Result<Sample> {
     let (sample, outcome) = through(config.clone(), |lab| traffic(lab, connections))?;
     let totals = outcome.totals;
     Ok(Sample {
-        frames_per_delivery: totals.engine.frames_per_delivery(),
-        ring_drops: totals.nic_in.ring_drops as f64,
-        out_of_order_percent: 100.0 * totals.engine.flushed(FlushReason::OutOfSequence) as f64
-            / totals.engine.flushed_total().max(1) as f64,
+        frames_per_delivery: totals.all.engine.frames_per_delivery(),
+        ring_drops: totals.all.nic_in.ring_drops as f64,
+        out_of_order_percent: 100.0 * totals.all.engine.flushed(FlushReason::OutOfSequence) as f64
+            / totals.all.engine.flushed_total().max(1) as f64,
         ..sample
     })
 }

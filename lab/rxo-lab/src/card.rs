@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rxo::Reading;
-use rxo::live::{Card, Device, DeviceOptions, Event, Outcome, run_card};
+use rxo::live::{Card, Device, DeviceOptions, Outcome, Station};
 use rxo_demo::running::{Running, wire};
 use rxo_driver::GuestOptions;
 use rxo_testbed::Lab;
@@ -46,14 +46,14 @@ pub(crate) fn start_for(
 ) -> Result<Running<Reading>> {
     Running::start(lab, ("rxo-card", core), move |stop, ready| {
         let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
-        let devices = (wire(options)?, ring(&socket, moderation, expansion)?);
+        let (wire, guest) = (wire(options)?, ring(&socket, moderation, expansion)?);
         ready();
         let expands = expansion == Expansion::Card;
         let card = Card { validates: true, expands, report_every: None, desk: None, turns: None };
         // Its only notices are that the receiver has come and gone.
-        let Outcome { totals, result } = run_card(devices, card, stop, |_: Event<'_>| {})?;
+        let Outcome { totals, result } = Station::card(wire, guest, card).run(stop, |_| {})?;
         result?;
-        Ok(totals)
+        Ok(totals.all)
     })
 }
 

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rxo::figures::Readings;
-use rxo::live::{
-    Card, Device, DeviceOptions, Event, GuestsEvent, GuestsOutcome, Middleware, Outcome,
-};
+use rxo::live::{Card, Device, DeviceOptions, Event, Middleware, Outcome, Station};
 use rxo::{LinkKind, WorkerConfig};
 use rxo_confine::Confinement;
 use rxo_console::log::{self, Level};
@@ -180,13 +178,8 @@ impl Session {
         sayer.configuration(&self.configuration)?;
         loop {
             nic.source.discard_before(closed_at);
-            let link = nic.source.capabilities().link;
-            let (plan, capture_now) = ((&self.plan, &remote), capture.as_ref());
-            let (last, result) = if self.plan.guests.is_empty() {
-                work(plan, (nic, hosts), (link, capture_now), stop, &mut sayer)?
-            } else {
-                serve(plan, (nic, hosts), capture_now, stop, &mut sayer)?
-            };
+            let plan = (&self.plan, &remote);
+            let (last, result) = work(plan, (nic, hosts), capture.as_ref(), stop, &mut sayer)?;
             if !self.waits_after(&result, control) {
                 return Ok(Some(Ended { sayer, capture, last, result }));
             }
@@ -262,7 +255,7 @@ impl Ended {
     }
 }
 
-/// The middleware between the devices and the worker; `None` if the plan has none.
+/// The middleware between the devices and the workers; `None` if the plan has none.
 fn middleware(
     plan: &Plan,
     link: LinkKind,
@@ -272,8 +265,7 @@ fn middleware(
         settings.map(|settings| Impairment::new(settings, link)).transpose()
     };
     let middleware = Middleware {
-        trace_nic: capture.map(|capture| capture.points[0].clone()),
-        trace_host: capture.map(|capture| capture.points[1].clone()),
+        logs: capture.map(|capture| capture.points.clone()).unwrap_or_default(),
         impair_nic: impairment(plan.impair[0])?,
         impair_host: impairment(plan.impair[1])?,
     };
@@ -284,64 +276,54 @@ fn middleware(
 /// The counters of a part of the run, and how it ended.
 type Part = (Readings, Result<(), DeviceError>);
 
-/// Runs the worker between the nic and one host, and prints its lines.
+/// Runs the workers between the nic and its hosts, and prints their lines.
 fn work(
     (plan, remote): (&Plan, &Remote),
-    (nic, hosts): (Device, Vec<Device>),
-    (link, capture): (LinkKind, Option<&Capture>),
-    stop: &AtomicBool,
-    sayer: &mut Sayer,
-) -> Result<Part> {
-    let middleware = middleware(plan, link, capture)?;
-    let config = config(plan, remote);
-    let Some(host) = hosts.into_iter().next() else { return Ok((Readings::default(), Ok(()))) };
-    let mut last = Readings::default();
-    let observe = |event: Event<'_>| match event {
-        Event::Notice(line) => sayer.notice(line),
-        Event::Reading(reading) => sayer.interval(&mut last, reading.clone().into()),
-    };
-    let devices = (nic, host);
-    let outcome = match (plan.card, middleware) {
-        (Some(card), _) => {
-            let (validates, expands) = (card.validates(), card.expands());
-            let (report_every, desk) = (config.report_every, config.desk);
-            let card = Card { validates, expands, report_every, desk, turns: config.turns };
-            rxo::live::run_card(devices, card, stop, observe)
-        }
-        (None, None) => rxo::live::run(devices.0, devices.1, config, stop, observe),
-        (None, Some(middleware)) => {
-            rxo::live::run_through(devices, middleware, config, stop, observe)
-        }
-    };
-    let Outcome { totals, result } =
-        outcome.map_err(|misfit| usage(format!("{} and {}: {misfit}", plan.nic, plan.host)))?;
-    Ok((totals.into(), result))
-}
-
-/// Runs the workers between the nic and all guests, and prints their lines.
-fn serve(
-    (plan, remote): (&Plan, &Remote),
-    (nic, guests): (Device, Vec<Device>),
+    devices: (Device, Vec<Device>),
     capture: Option<&Capture>,
     stop: &AtomicBool,
     sayer: &mut Sayer,
 ) -> Result<Part> {
-    let (switch, config) = (switch(&plan.guests)?, config(plan, remote));
+    let middleware = middleware(plan, devices.0.source.capabilities().link, capture)?;
+    let Some(station) = station(plan, config(plan, remote), devices)? else {
+        return Ok((Readings::default(), Ok(())));
+    };
+    let station = match middleware {
+        None => station,
+        Some(middleware) => station.through(middleware),
+    };
     let mut last = Readings::default();
-    let observe = |event: GuestsEvent<'_>| match event {
-        GuestsEvent::Notice(line) => sayer.notice(line),
-        GuestsEvent::Reading(reading) => sayer.interval(&mut last, reading.into()),
-    };
-    let outcome = match capture {
-        None => rxo::live::run_guests(nic, guests, (switch, config), stop, observe),
-        Some(capture) => {
-            let logs = capture.points.clone();
-            rxo::live::run_guests_logged((nic, guests), (switch, config), logs, stop, observe)
+    let outcome = station.run(stop, |event| match event {
+        Event::Notice(line) => sayer.notice(line),
+        Event::Reading(readings) => sayer.interval(&mut last, readings.clone()),
+    });
+    let Outcome { totals, result } = outcome.map_err(|misfit| {
+        usage(match plan.guests.is_empty() {
+            true => format!("{} and {}: {misfit}", plan.nic, plan.host),
+            false => format!("{}: {misfit}", plan.nic),
+        })
+    })?;
+    Ok((totals, result))
+}
+
+/// The station of the plan; `None` without a host.
+fn station(
+    plan: &Plan,
+    config: WorkerConfig,
+    (nic, mut hosts): (Device, Vec<Device>),
+) -> Result<Option<Station>> {
+    if !plan.guests.is_empty() {
+        return Ok(Some(Station::switched(nic, hosts, switch(&plan.guests)?, config)));
+    }
+    Ok(hosts.pop().map(|host| match plan.card {
+        Some(card) => {
+            let (validates, expands) = (card.validates(), card.expands());
+            let (report_every, desk) = (config.report_every, config.desk);
+            let card = Card { validates, expands, report_every, desk, turns: config.turns };
+            Station::card(nic, host, card)
         }
-    };
-    let GuestsOutcome { totals, result } =
-        outcome.map_err(|misfit| usage(format!("{}: {misfit}", plan.nic)))?;
-    Ok(((&totals).into(), result))
+        None => Station::new(nic, host, config),
+    }))
 }
 
 /// The configuration of the next worker, with what was changed since the plan.

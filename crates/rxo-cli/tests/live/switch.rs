@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rxo::live::run_guests;
+use rxo::live::Station;
 use rxo::switch::{PortSettings, Switch, SwitchOptions, Vlans};
 use rxo::{Policy, WorkerConfig};
 use rxo_driver::{Device, DeviceOptions};
@@ -297,7 +297,8 @@ fn tag_for_the_peer(stop: &AtomicBool, ready: &mpsc::Sender<()>) {
     let switch = Switch::new(ports.to_vec(), SwitchOptions::default()).unwrap();
     let config = WorkerConfig::new(Policy::none());
     ready.send(()).unwrap();
-    run_guests(nic, vec![tap], (switch, config), stop, |_| {}).unwrap().result.unwrap();
+    let station = Station::switched(nic, vec![tap], switch, config);
+    station.run(stop, |_| {}).unwrap().result.unwrap();
 }
 
 /// A transfer from the peer's interface `vlan7` to a guest of VLAN 7. One of another VLAN gets nothing of it.

@@ -27,7 +27,7 @@ pub trait PacketLog {
 }
 
 /// The log of middleware that never traces. It has no values.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum NoLog {}
 
 impl PacketLog for NoLog {

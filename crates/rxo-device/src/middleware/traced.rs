@@ -21,6 +21,16 @@ impl<S, L: PacketLog> TracedSource<S, L> {
     pub fn new(source: S, log: impl Into<Option<L>>) -> Self {
         Self { source, log: log.into() }
     }
+
+    /// The source behind it.
+    pub const fn inner(&self) -> &S {
+        &self.source
+    }
+
+    /// The source behind it, to change its settings.
+    pub const fn inner_mut(&mut self) -> &mut S {
+        &mut self.source
+    }
 }
 
 impl<S: FrameSource, L: PacketLog> FrameSource for TracedSource<S, L> {
@@ -116,6 +126,12 @@ impl<K, L: PacketLog, C> TracedSink<K, L, C> {
     /// Wraps `sink`. `clock` must be the clock of the frames.
     pub fn new(sink: K, log: impl Into<Option<L>>, clock: C) -> Self {
         Self { sink, log: log.into(), clock }
+    }
+
+    /// The same sink with `log`, or without one.
+    #[must_use]
+    pub fn with_log(self, log: impl Into<Option<L>>) -> Self {
+        Self { log: log.into(), ..self }
     }
 
     /// Where it writes to.

@@ -16,6 +16,7 @@
 //!
 //! [`FrameSource::receive`]: rxo_device::FrameSource::receive
 
+mod around;
 mod kind;
 mod name;
 mod sink;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rxo::driver::{Tap, TapKind};
-use rxo::live::{self, Device, DeviceOptions, Outcome};
+use rxo::live::{Device, DeviceOptions, Outcome, Station};
 use rxo::worker::WorkerConfig;
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 use rxo_testbed::{Lab, LabOptions, pin_to_core};
@@ -47,7 +47,7 @@ fn work(tap: &Tap, config: WorkerConfig, stop: &AtomicBool) -> Result<Outcome> {
     let nic = format!("packet:{}", Lab::WIRE_INTERFACE).parse()?;
     let nic = Device::open(&nic, DeviceOptions::default())?;
     let host = Device::of_tap(tap, DeviceOptions::default())?;
-    Ok(live::run(nic, host, config, stop, |_| {})?)
+    Ok(Station::new(nic, host, config).run(stop, |_| {})?)
 }
 
 /// Starts a bulk transfer from the peer to the host.

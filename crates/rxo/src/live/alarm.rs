@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::worker::{GuestsReading, Imbalance, Reading};
+use crate::worker::{Imbalance, Reading};
 
 /// What was found to be wrong, since the start.
 #[derive(Clone, Debug, Default)]
@@ -19,14 +19,6 @@ impl Violations {
     pub(super) const fn of(reading: &Reading) -> Self {
         let Reading { unaccounted, unsent, imbalance, .. } = *reading;
         Self { unaccounted, unsent, imbalance }
-    }
-
-    /// Those of all guests together.
-    pub(super) fn of_guests(reading: &GuestsReading) -> Self {
-        let GuestsReading { unaccounted, unsent, imbalance, ref guests, .. } = *reading;
-        let add =
-            |sum: Imbalance, guest: &Reading| sum.zip_with(guest.imbalance, u64::saturating_add);
-        Self { unaccounted, unsent, imbalance: guests.iter().fold(imbalance, add) }
     }
 
     /// The number of each kind, and its line.

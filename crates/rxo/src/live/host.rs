@@ -47,11 +47,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-#[cfg(feature = "capture")]
-use rxo_device::middleware::{TracedSink, TracedSource};
-use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
+use rxo_device::{Descriptors, DeviceError};
 use rxo_driver::wait::{self, Interest, WaitList};
-use rxo_driver::{DeviceName, DeviceSink, DeviceSource, Isolation, Origin, clock};
+use rxo_driver::{DeviceName, Isolation, Origin, clock};
 use rxo_frame::Instant;
 use rxo_host::link::{Conflict, Probe};
 use rxo_host::{Handle, Host, HostConfig, HostCounters, HostError, IpCidr, Waiter};
@@ -69,12 +67,12 @@ pub use linger::{Lingering, linger};
 pub use listeners::Listeners;
 pub use settle::{Unsettled, settle};
 
-#[cfg(feature = "capture")]
-use super::FileLog;
+use super::middleware::{Ends, ends};
 use super::waiter::cannot_wait;
-use super::{Device, DeviceOptions, SystemWaiter};
+use super::{Device, DeviceOptions, FileLog, SystemWaiter};
 use crate::desk::Desk;
 use crate::random_seed;
+use crate::worker::Duplex;
 
 /// A configuration with `addresses`, which are probed, a secret chosen at random, and defaults for the rest.
 ///
@@ -115,7 +113,7 @@ pub fn start(
     config: HostConfig,
 ) -> Result<RunningHost, StartError> {
     let (label, open) = opening(name, options, &config, Box::new(|| Ok(())));
-    start_opened(label, open, whole, config)
+    start_opened(label, open, None, config)
 }
 
 /// Opens the device `name` and runs a host on it, on a new thread. Every packet that comes or leaves goes to `log`, also
@@ -148,12 +146,7 @@ pub fn start_confined(
     confine: Confine,
 ) -> Result<RunningHost, StartError> {
     let (label, open) = opening(name, options, &config, confine);
-    let Some(log) = log else { return start_opened(label, open, whole, config) };
-    let wrap = move |Device { source, sink }| {
-        let sink = TracedSink::new(sink, log.clone(), clock::now as fn() -> Instant);
-        (TracedSource::new(source, log), sink)
-    };
-    start_opened(label, open, wrap, config)
+    start_opened(label, open, log, config)
 }
 
 /// What gives up privileges on the host's thread. Boxed, so that the host is not compiled for each caller's
@@ -189,11 +182,6 @@ fn open_isolated(
     Ok(Opened { device, _isolation: isolation, _claims: claims })
 }
 
-/// A device without anything around it.
-fn whole(Device { source, sink }: Device) -> (DeviceSource, DeviceSink) {
-    (source, sink)
-}
-
 /// Runs a host on the device that `open` returns. `open` runs on the host's thread, which is named after
 /// `label`.
 ///
@@ -205,16 +193,12 @@ pub fn start_with(
     config: HostConfig,
 ) -> Result<RunningHost, StartError> {
     let open = || Ok(Opened { device: open()?, _isolation: None, _claims: None });
-    start_boxed(label, Box::new(open), config)
+    start_opened(label, Box::new(open), None, config)
 }
 
 /// Opens the device of a host, on the host's thread. Boxed, so that the host is compiled here, once, and not for each
 /// caller's closure.
 type Open = Box<dyn FnOnce() -> Result<Opened, StartError> + Send>;
-
-fn start_boxed(label: String, open: Open, config: HostConfig) -> Result<RunningHost, StartError> {
-    start_opened(label, open, whole, config)
-}
 
 /// A device, and what keeps the kernel off it as long as the host runs.
 struct Opened {
@@ -223,22 +207,18 @@ struct Opened {
     _claims: Option<Claims>,
 }
 
-fn start_opened<I, O>(
+fn start_opened(
     label: String,
     open: Open,
-    wrap: impl FnOnce(Device) -> (I, O) + Send + 'static,
+    log: Option<FileLog>,
     config: HostConfig,
-) -> Result<RunningHost, StartError>
-where
-    I: FrameSource<Buffer: Default + Send + Sync + 'static> + Descriptors,
-    O: FrameSink,
-{
+) -> Result<RunningHost, StartError> {
     let (stop, desk) = (Arc::new(AtomicBool::new(false)), Desk::new());
     let (started, starting) = channel();
     let orders = Orders { stop: Arc::clone(&stop), desk: desk.clone(), started };
     let thread = thread::Builder::new()
         .name(format!("rxo-host {label}"))
-        .spawn(move || open_and_run(open, wrap, config, &orders))?;
+        .spawn(move || open_and_run(open, log, config, &orders))?;
     match starting.recv() {
         Ok(Ok(handle)) => Ok(RunningHost { handle, stop, desk, thread: Some(thread) }),
         Ok(Err(error)) => Err(error),
@@ -351,29 +331,16 @@ impl Drop for RunningHost {
     }
 }
 
-fn open_and_run<I, O>(
-    open: Open,
-    wrap: impl FnOnce(Device) -> (I, O),
-    config: HostConfig,
-    orders: &Orders,
-) -> Outcome
-where
-    I: FrameSource<Buffer: Default + Send + Sync + 'static> + Descriptors,
-    O: FrameSink,
-{
+fn open_and_run(open: Open, log: Option<FileLog>, config: HostConfig, orders: &Orders) -> Outcome {
     let Opened { device, _isolation, _claims } = match open() {
         Ok(opened) => opened,
         Err(error) => return failed(error, &orders.started),
     };
     let mac = config.mac.or_else(|| device.source.hardware_address());
-    run(wrap(device), HostConfig { mac, ..config }, orders)
+    run(ends(device, log), HostConfig { mac, ..config }, orders)
 }
 
-fn run<I, O>((source, sink): (I, O), config: HostConfig, orders: &Orders) -> Outcome
-where
-    I: FrameSource<Buffer: Default + Send + Sync + 'static> + Descriptors,
-    O: FrameSink,
-{
+fn run(Duplex { source, sink }: Ends, config: HostConfig, orders: &Orders) -> Outcome {
     let mut host = match Host::new(source, sink, config) {
         Ok(host) => host,
         Err(error) => return failed(error, &orders.started),

@@ -27,6 +27,7 @@ mod coalescing;
 mod config;
 mod fit;
 mod guests;
+mod looped;
 mod next;
 mod outlet;
 mod overload;
@@ -40,7 +41,7 @@ mod to_nic;
 mod waiter;
 mod work_clock;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rxo_coalesce::{Engine, Hold, Policy};
@@ -51,7 +52,7 @@ pub use balance::Imbalance;
 pub use coalescing::{BadCoalesce, Coalesce, Coalescing};
 pub use config::{Directions, WorkerConfig};
 pub use fit::{Misfit, carried};
-pub use guests::{Guests, GuestsReading, GuestsReport, PortSink, PortSource};
+pub use guests::{Guests, GuestsReading, PortSink, PortSource};
 pub use overload::Overload;
 pub use question::{Moment, PolicyInForce, Question};
 pub use reading::Reading;
@@ -62,15 +63,14 @@ pub use waiter::{Awake, Waiter, Wanted, WantedHost};
 use account::Sendings;
 use balance::{Balance, Snapshot, Stage};
 use coalescing::{Judge, Sample};
-use next::{Turn, next};
+use looped::Looped;
+use next::Turn;
 use reading::{Due, Times};
 use splitting::Splitting;
 use to_host::ToHost;
 use to_nic::ToNic;
-use waiter::{rest, timed, wait};
+use waiter::{timed, wait};
 use work_clock::WorkClock;
-
-use crate::desk::Desk;
 
 /// Both ends of a device.
 #[derive(Clone, Copy, Debug)]
@@ -93,22 +93,18 @@ pub struct Worker<NI: FrameSource, NO, HI: FrameSource, HO> {
     judge: Judge,
 }
 
-/// The argument of an observer, once in an interval.
+/// The argument of an observer, once in an interval. `R` is a [`Reading`], or a [`GuestsReading`].
 #[derive(Debug)]
-pub struct Report<'a, NO, HO> {
+pub struct Report<'a, R, NO, HO> {
     /// All counters.
-    pub reading: &'a Reading,
+    pub reading: &'a R,
     /// Whether the time between two reports has passed; otherwise [`WorkerConfig::look_every`] has.
     pub is_due: bool,
     /// The nic's sink, to ask it for notices.
     pub nic_sink: &'a mut NO,
-    /// The host's sink.
-    pub host_sink: &'a mut HO,
+    /// The host's sink, or those of all guests.
+    pub host_sinks: Vec<&'a mut HO>,
 }
-
-/// The most turns after a stop, in which the worker carries over what the devices still have. It is
-/// enough for a full ring, and bounded so that a busy link cannot keep the worker from stopping.
-const LAST_ROUNDS: usize = 64;
 
 impl<NI, NO, HI, HO> Worker<NI, NO, HI, HO>
 where
@@ -180,22 +176,9 @@ where
         &mut self,
         waiter: &mut W,
         stop: &AtomicBool,
-        mut observe: impl FnMut(Report<'_, NO, HO>),
+        mut observe: impl FnMut(Report<'_, Reading, NO, HO>),
     ) -> Result<(), DeviceError> {
-        self.times.start(waiter.now(), waiter.cpu_time(), &self.config);
-        let ended = self.work(waiter, stop, &mut observe);
-        let now = waiter.now();
-        let flushed = self.flush(now);
-        self.times.set(now, waiter.cpu_time());
-        self.check_balance();
-        ended.and(flushed)
-    }
-
-    /// Sends everything that is held, and what the sinks keep.
-    fn flush(&mut self, now: Instant) -> Result<(), DeviceError> {
-        let flushed = self.to_host.flush(now);
-        let finished = self.to_host.outlet.finish().and(self.to_nic.outlet.finish());
-        flushed.and(finished)
+        looped::run(self, waiter, stop, |worker, due| worker.report(due, &mut observe))
     }
 
     /// All counters since the worker was made. The times are those of the last report or of the end.
@@ -229,18 +212,6 @@ where
         Coalescing { asked, is_on, is_probe, switched_off, switched_on, probes, passed }
     }
 
-    /// Looks whether coalescing pays, and switches it. `cpu` is the processor time so far.
-    fn judge(&mut self, now: Instant, cpu: Duration) {
-        if self.config.coalesce != Coalesce::Auto || !self.config.engine.policy.coalesce {
-            return;
-        }
-        let ToHost { engine, passed, .. } = &self.to_host;
-        let counters = engine.counters();
-        let (frames, deliveries) = (counters.frames + passed, counters.deliveries + passed);
-        self.judge.observe(now, Sample { frames, deliveries, cpu });
-        self.use_engine(self.judge.is_on());
-    }
-
     /// Lets frames go through the engine from the next turn on, or pass by it.
     fn use_engine(&mut self, is_on: bool) -> Moment {
         if self.to_host.will_pass == is_on {
@@ -251,26 +222,12 @@ where
         self.moment()
     }
 
-    /// Changes when frames go through the engine.
-    fn coalesce(&mut self, when: Coalesce) -> Moment {
-        if self.config.coalesce != when {
-            (self.config.coalesce, self.judge) = (when, self.judge.anew());
-        }
-        self.use_engine(when != Coalesce::Off)
-    }
-
     /// When a change takes effect.
     fn moment(&self) -> Moment {
         match self.to_host.outlet.is_blocked() {
             true => Moment::WhenThereIsRoom(1),
             false => Moment::NextTurn,
         }
-    }
-
-    /// Compares the counters of all stages, between two turns.
-    fn check_balance(&mut self) {
-        let now = self.snapshot();
-        self.balance.check(now);
     }
 
     /// What each stage has counted, between two turns.
@@ -300,33 +257,6 @@ where
         (nic, Duplex { source: self.to_nic.source, sink: self.to_host.outlet.sink })
     }
 
-    fn work<W: Waiter<NI, NO, HI, HO>>(
-        &mut self,
-        waiter: &mut W,
-        stop: &AtomicBool,
-        observe: &mut impl FnMut(Report<'_, NO, HO>),
-    ) -> Result<(), DeviceError> {
-        let mut awake = Awake::ALL;
-        while !stop.load(Ordering::Relaxed) {
-            self.config.count_turn();
-            let turn = self.turn(|work| timed(waiter, work), awake)?;
-            self.report_when_due(turn.now, waiter, observe);
-            if let Some(question) = self.config.desk.as_ref().and_then(Desk::take) {
-                self.times.set(turn.now, waiter.cpu_time());
-                self.answer(question);
-            }
-            let next = next(&self.config, turn, self.deadline());
-            awake = rest(waiter, next, |waiter, timeout| self.wait(waiter, timeout))?;
-        }
-        for _ in 0..LAST_ROUNDS {
-            let turn = self.turn(|work| timed(waiter, work), Awake::ALL)?;
-            if turn.from_nic + turn.from_host == 0 {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// Takes a batch in each direction whose source may have one. If one fails, the other is served.
     fn turn(
         &mut self,
@@ -352,41 +282,17 @@ where
         Ok(Turn { from_nic, from_host, now })
     }
 
-    fn report_when_due<W: Waiter<NI, NO, HI, HO>>(
-        &mut self,
-        now: Instant,
-        waiter: &mut W,
-        observe: &mut impl FnMut(Report<'_, NO, HO>),
-    ) {
-        let Some(due) = self.times.take_due(now) else { return };
-        self.times.set(now, waiter.cpu_time());
-        self.judge(now, self.times.cpu());
+    fn report(&mut self, due: Due, observe: &mut impl FnMut(Report<'_, Reading, NO, HO>)) {
         self.to_host.account.open(&mut self.to_host.source);
-        self.sendings.look(now, &mut self.to_nic.outlet.sink);
+        self.sendings.look(self.times.now(), &mut self.to_nic.outlet.sink);
         self.check_balance();
         let reading = self.reading();
-        let is_due = due == Due::Report;
-        let (nic_sink, host_sink) = (&mut self.to_nic.outlet.sink, &mut self.to_host.outlet.sink);
-        observe(Report { reading: &reading, is_due, nic_sink, host_sink });
-    }
-
-    fn answer(&mut self, question: Question) {
-        match question {
-            Question::Counters(reply) => reply.give(self.reading().into()),
-            Question::Policies(reply) => reply.give(vec![self.policy()]),
-            Question::ChangePolicy(policy, reply) => {
-                reply.give(self.carried(policy).map(|policy| self.change_policy(policy)));
-            }
-            Question::Coalesce(when, reply) => {
-                reply.give(match when {
-                    None => self.moment(),
-                    Some(when) => self.coalesce(when),
-                });
-            }
-            Question::ReportEvery(time, reply) => {
-                reply.give(fit::check_report(time).map(|()| self.times.report_every(time)));
-            }
-        }
+        observe(Report {
+            reading: &reading,
+            is_due: due == Due::Report,
+            nic_sink: &mut self.to_nic.outlet.sink,
+            host_sinks: vec![&mut self.to_host.outlet.sink],
+        });
     }
 
     /// The policy of the engine.
@@ -406,8 +312,23 @@ where
         Ok(policy)
     }
 
+    /// What it waits for at the host.
+    fn wanted_host(&self) -> WantedHost<'_, HI, HO> {
+        let Self { to_host, to_nic, config, .. } = self;
+        let reads = config.directions.to_nic()
+            && !to_nic.outlet.is_blocked()
+            && !to_nic.source.is_starved();
+        WantedHost { source: reads.then_some(&to_nic.source), sink: to_host.outlet.wanted() }
+    }
+
+    /// Whether a sink may have room, or the host's source memory, before the system says so.
+    fn waits_for_time(&self) -> bool {
+        let Self { to_host, to_nic, .. } = self;
+        to_host.outlet.is_blocked() || to_nic.outlet.is_blocked() || to_nic.source.is_starved()
+    }
+
     /// Changes to a policy that is [carried](Self::carried).
-    fn change_policy(&mut self, policy: Policy) -> Moment {
+    fn follow(&mut self, policy: Policy) -> Moment {
         self.config.engine.policy = policy;
         self.to_host.next_policy = Some(policy);
         if self.config.coalesce == Coalesce::Auto {
@@ -417,9 +338,32 @@ where
         }
         self.moment()
     }
+}
 
-    /// When a turn is due even if nothing arrives. Frames that a source delays do not count while their
-    /// sink is blocked, because a turn could not take them.
+impl<NI, NO, HI, HO> Looped<NI, NO, HI, HO> for Worker<NI, NO, HI, HO>
+where
+    NI: FrameSource,
+    NO: FrameSink,
+    HI: FrameSource,
+    HO: FrameSink,
+{
+    fn config(&self) -> &WorkerConfig {
+        &self.config
+    }
+
+    fn times(&mut self) -> &mut Times {
+        &mut self.times
+    }
+
+    fn take_turn<W: Waiter<NI, NO, HI, HO>>(
+        &mut self,
+        waiter: &mut W,
+        awake: Awake,
+    ) -> Result<Turn, DeviceError> {
+        self.turn(|work| timed(waiter, work), awake)
+    }
+
+    /// Frames that a source delays do not count while their sink is blocked, because a turn could not take them.
     fn deadline(&self) -> Option<Instant> {
         let Self { to_host, to_nic, config, .. } = self;
         let gives_host = config.directions.to_host() && !to_host.outlet.is_blocked();
@@ -428,11 +372,9 @@ where
             gives_host.then(|| to_host.source.poll_at()).flatten(),
             gives_nic.then(|| to_nic.source.poll_at()).flatten(),
         ];
-        let deadlines = [to_host.engine.poll_at(), self.times.due_at()];
-        deadlines.into_iter().chain(held_back).flatten().min()
+        [to_host.engine.poll_at()].into_iter().chain(held_back).flatten().min()
     }
 
-    /// Waits for what each direction needs next: frames, or room in its sink.
     fn wait<W: Waiter<NI, NO, HI, HO>>(
         &self,
         waiter: &mut W,
@@ -454,18 +396,45 @@ where
         Ok(awake)
     }
 
-    /// What it waits for at the host.
-    fn wanted_host(&self) -> WantedHost<'_, HI, HO> {
-        let Self { to_host, to_nic, config, .. } = self;
-        let reads = config.directions.to_nic()
-            && !to_nic.outlet.is_blocked()
-            && !to_nic.source.is_starved();
-        WantedHost { source: reads.then_some(&to_nic.source), sink: to_host.outlet.wanted() }
+    fn judge(&mut self, now: Instant, cpu: Duration) {
+        if self.config.coalesce != Coalesce::Auto || !self.config.engine.policy.coalesce {
+            return;
+        }
+        let ToHost { engine, passed, .. } = &self.to_host;
+        let counters = engine.counters();
+        let (frames, deliveries) = (counters.frames + passed, counters.deliveries + passed);
+        self.judge.observe(now, Sample { frames, deliveries, cpu });
+        self.use_engine(self.judge.is_on());
     }
 
-    /// Whether a sink may have room, or the host's source memory, before the system says so.
-    fn waits_for_time(&self) -> bool {
-        let Self { to_host, to_nic, .. } = self;
-        to_host.outlet.is_blocked() || to_nic.outlet.is_blocked() || to_nic.source.is_starved()
+    fn flush(&mut self, now: Instant) -> Result<(), DeviceError> {
+        let flushed = self.to_host.flush(now);
+        let finished = self.to_host.outlet.finish().and(self.to_nic.outlet.finish());
+        flushed.and(finished)
+    }
+
+    fn check_balance(&mut self) {
+        let now = self.snapshot();
+        self.balance.check(now);
+    }
+
+    fn readings(&mut self) -> Readings {
+        self.reading().into()
+    }
+
+    fn policies(&self) -> Vec<PolicyInForce> {
+        vec![self.policy()]
+    }
+
+    fn change_policy(&mut self, policy: Policy) -> Result<Moment, Misfit> {
+        self.carried(policy).map(|policy| self.follow(policy))
+    }
+
+    fn coalesce(&mut self, when: Option<Coalesce>) -> Moment {
+        let Some(when) = when else { return self.moment() };
+        if self.config.coalesce != when {
+            (self.config.coalesce, self.judge) = (when, self.judge.anew());
+        }
+        self.use_engine(when != Coalesce::Off)
     }
 }

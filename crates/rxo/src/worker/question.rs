@@ -54,7 +54,7 @@ mod tests {
     use rxo_testkit::seg;
 
     use super::*;
-    use crate::worker::{Awake, Duplex, Worker, WorkerConfig};
+    use crate::worker::{Awake, Duplex, Worker, WorkerConfig, looped};
 
     const SEGMENT_BYTES: u32 = 1_448;
 
@@ -91,13 +91,13 @@ mod tests {
 
         fn change(&mut self, policy: Policy) -> Result<Moment, Misfit> {
             let (reply, answer) = Reply::new();
-            self.worker.answer(Question::ChangePolicy(policy, reply));
+            looped::answer(&mut self.worker, Question::ChangePolicy(policy, reply));
             answer.recv().unwrap()
         }
 
         fn policy(&mut self) -> PolicyInForce {
             let (reply, answer) = Reply::new();
-            self.worker.answer(Question::Policies(reply));
+            looped::answer(&mut self.worker, Question::Policies(reply));
             answer.recv().unwrap()[0]
         }
 
@@ -175,7 +175,7 @@ mod tests {
         let mut world = World::new(holding());
         let (reply, answer) = Reply::new();
         let short = Duration::from_micros(1);
-        world.worker.answer(Question::ReportEvery(Some(short), reply));
+        looped::answer(&mut world.worker, Question::ReportEvery(Some(short), reply));
         assert_eq!(answer.recv().unwrap(), Err(Misfit::ReportEvery(short)));
     }
 }

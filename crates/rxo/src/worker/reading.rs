@@ -135,15 +135,15 @@ pub(super) enum Due {
 }
 
 impl Times {
-    pub(super) fn start(&mut self, now: Instant, cpu: Duration, config: &WorkerConfig) {
-        *self = Self {
+    pub(super) fn started(now: Instant, cpu: Duration, config: &WorkerConfig) -> Self {
+        Self {
             started_at: now,
             now,
             cpu_at_start: cpu,
             cpu,
             reports: Every::new(config.report_every, now),
             looks: Every::new(config.look_every, now),
-        };
+        }
     }
 
     /// Changes the time between two reports. The next is due that long after now.

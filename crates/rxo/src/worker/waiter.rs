@@ -5,7 +5,7 @@ use std::time::Duration;
 use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
-use super::next::{LONGEST_WAIT, Next};
+use super::next::LONGEST_WAIT;
 use super::work_clock::WorkClock;
 
 /// The clock of a worker, and its ways to wait. The parameters are those of [`Worker`](super::Worker):
@@ -42,23 +42,6 @@ pub(super) fn timed<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
     let now = waiter.now();
     work.note(now, || waiter.cpu_time());
     now
-}
-
-/// Does what comes `next` after a turn; `wait` waits at most for the time that it is given. Returns which
-/// sources the next turn should read.
-pub(super) fn rest<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
-    waiter: &mut W,
-    next: Next,
-    wait: impl FnOnce(&mut W, Duration) -> Result<Awake, DeviceError>,
-) -> Result<Awake, DeviceError> {
-    match next {
-        Next::Again => Ok(Awake::ALL),
-        Next::Pause(time) => {
-            waiter.pause(time);
-            Ok(Awake::ALL)
-        }
-        Next::Wait(timeout) => wait(waiter, timeout),
-    }
 }
 
 /// Waits for what is `wanted`. The wait is brief if the system may not report the event.

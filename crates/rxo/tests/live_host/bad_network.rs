@@ -11,7 +11,7 @@ use rxo::driver::{Tap, TapKind};
 use rxo::frame::LinkKind;
 use rxo::host::{Handle, HostConfig};
 use rxo::live::host::{self, RunningHost};
-use rxo::live::{self, Device, DeviceOptions, Middleware};
+use rxo::live::{Device, DeviceOptions, Middleware, Station};
 use rxo::worker::WorkerConfig;
 use rxo_testbed::{Lab, LabOptions};
 
@@ -92,5 +92,6 @@ fn between(tap: &Tap, settings: ImpairmentSettings, stop: &AtomicBool) {
     let middleware: Middleware =
         Middleware { impair_nic: impair(1), impair_host: impair(2), ..Middleware::default() };
     let config = WorkerConfig::new(Policy::none());
-    live::run_through((nic, host), middleware, config, stop, |_| {}).unwrap().result.unwrap();
+    let station = Station::new(nic, host, config).through(middleware);
+    station.run(stop, |_| {}).unwrap().result.unwrap();
 }

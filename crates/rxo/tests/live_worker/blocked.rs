@@ -51,7 +51,7 @@ fn filtered() {
             }
         });
     });
-    let totals = ran.outcome.totals;
+    let totals = ran.outcome.totals.all;
     ran.outcome.result.unwrap();
     let out = totals.nic_out;
     assert!(out.dropped_frames > 20, "the filter did drop: {out:?}");
@@ -94,7 +94,7 @@ fn shaped() {
             .limit_rate(RateLimit { bytes_per_s: 1 << 30, burst_bytes: 1 << 20, ..limit })
             .unwrap();
     });
-    let totals = ran.outcome.totals;
+    let totals = ran.outcome.totals.all;
     ran.outcome.result.unwrap();
     // The queue of the interface refuses what it has no room for, and that goes later.
     assert!(totals.nic_out.bytes_copied_aside > 0, "the link was not slow: {:?}", totals.nic_out);

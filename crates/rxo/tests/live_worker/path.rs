@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use rxo::driver::{SubmitMode, Tap, TapKind};
-use rxo::live::{self, Device, DeviceOptions, Event, Middleware, Outcome};
+use rxo::live::{Device, DeviceOptions, Event, Middleware, Outcome, Station};
 use rxo::tracer::TracePoint;
 use rxo::worker::WorkerConfig;
 use rxo_testbed::{Lab, LabOptions};
@@ -73,14 +73,12 @@ fn work(
         Event::Reading(_) => reports += 1,
         Event::Notice(line) => panic!("{line}"),
     };
-    let outcome = match trace {
-        None => live::run(nic, host, config, stop, observe),
-        trace_nic => {
-            let middleware = Middleware { trace_nic, ..Middleware::default() };
-            live::run_through((nic, host), middleware, config, stop, observe)
-        }
+    let station = Station::new(nic, host, config);
+    let station = match trace {
+        None => station,
+        Some(log) => station.through(Middleware { logs: vec![log], ..Middleware::default() }),
     };
-    Ran { outcome: outcome.unwrap(), reports }
+    Ran { outcome: station.run(stop, observe).unwrap(), reports }
 }
 
 /// Sets a flag when dropped.

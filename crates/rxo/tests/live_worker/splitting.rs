@@ -55,7 +55,7 @@ fn run(name: &str, policy: Policy, ack_split: Option<u16>, config: &BulkConfig) 
     let ran = through_traced(options, worker, Some(trace.point()), |lab| {
         arrived = at_peer(lab.peer(), || transfer(lab, config, true));
     });
-    let outcome = ran.outcome.totals.clone();
+    let outcome = ran.outcome.totals.all.clone();
     if ack_split.is_none() {
         totals(ran);
     } else {

@@ -52,7 +52,7 @@ fn run(policy: Policy, config: &BulkConfig, to_host: bool) -> Reading {
 
 /// The totals of a run that was stopped, in which nothing the worker took was lost.
 pub(crate) fn totals(ran: Ran) -> Reading {
-    let totals = ran.outcome.totals;
+    let totals = ran.outcome.totals.all;
     ran.outcome.result.unwrap();
     assert_eq!((totals.host_out.dropped, totals.host_out.fallbacks), (0, 0));
     assert_eq!((totals.nic_out.dropped, totals.nic_out.fallbacks), (0, 0));

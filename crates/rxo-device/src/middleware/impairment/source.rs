@@ -10,6 +10,7 @@ use crate::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
 ///
 /// Frames are copied, so that the device gets its memory back while they are delayed. The copies have the type of
 /// the device's own buffers, so that whatever takes the device's frames takes these, and is compiled once for both.
+#[derive(Debug)]
 pub struct ImpairedSource<S: FrameSource, C> {
     source: S,
     impairment: Impairment,
@@ -25,6 +26,16 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>, C: FnMut() -> Instant> ImpairedSourc
     pub fn new(source: S, impairment: Impairment, clock: C) -> Self {
         let (batch, given) = (Vec::new(), SourceCounters::default());
         Self { source, impairment, clock, batch, given, failure: None }
+    }
+
+    /// The source behind it.
+    pub const fn inner(&self) -> &S {
+        &self.source
+    }
+
+    /// The source behind it, to change its settings.
+    pub const fn inner_mut(&mut self) -> &mut S {
+        &mut self.source
     }
 
     /// The impairment, to read its counters.

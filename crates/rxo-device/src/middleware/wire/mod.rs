@@ -82,6 +82,16 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> WireSource<S> {
         }
     }
 
+    /// The source behind it.
+    pub const fn inner(&self) -> &S {
+        &self.source
+    }
+
+    /// The source behind it, to change its settings.
+    pub const fn inner_mut(&mut self) -> &mut S {
+        &mut self.source
+    }
+
     /// Expands ACK templates with `expand`. Without it they are discarded.
     #[must_use]
     pub const fn expanding(mut self, expand: Expand) -> Self {

@@ -21,7 +21,7 @@ mod reading;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rxo_coalesce::Policy;
@@ -29,20 +29,20 @@ use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
 use super::balance::Balance;
-use super::next::{Turn, next};
+use super::looped::{self, Looped};
+use super::next::Turn;
 use super::reading::{Due, Times};
-use super::waiter::{rest, timed, wait};
+use super::waiter::{timed, wait};
 use super::{
-    Awake, Directions, Duplex, LAST_ROUNDS, Misfit, Moment, Question, Waiter, Wanted, WantedHost,
-    Worker, WorkerConfig, fit,
+    Awake, Coalesce, Directions, Duplex, Misfit, Moment, PolicyInForce, Readings, Report, Waiter,
+    Wanted, WantedHost, Worker, WorkerConfig,
 };
-use crate::desk::Desk;
 use crate::switch::{MAX_PORTS, Port, Switch};
 
 use hub::Hub;
 
 pub use port::{PortSink, PortSource};
-pub use reading::{GuestsReading, GuestsReport};
+pub use reading::GuestsReading;
 
 /// The worker of one guest.
 type GuestWorker<NI, NO, HI, HO> = Worker<PortSource<NI, NO>, PortSink<NI, NO>, HI, HO>;
@@ -131,17 +131,11 @@ where
         &mut self,
         waiter: &mut W,
         stop: &AtomicBool,
-        mut observe: impl FnMut(GuestsReport<'_, NO, HO>),
+        mut observe: impl FnMut(Report<'_, GuestsReading, NO, HO>),
     ) -> Result<(), DeviceError> {
-        self.times.start(waiter.now(), waiter.cpu_time(), &self.config);
-        let ended = self.work(waiter, stop, &mut observe);
-        let emptied = self.empty_queues(waiter);
-        let now = waiter.now();
-        let flushed = all(self.workers.iter_mut().map(|worker| worker.flush(now)));
-        let finished = self.hub.borrow_mut().outlet.finish();
-        self.times.set(now, waiter.cpu_time());
-        self.check_balance();
-        ended.and(emptied).and(flushed).and(finished)
+        looped::run(self, waiter, stop, |guests, due| {
+            guests.report(due == Due::Report, &mut observe);
+        })
     }
 
     /// All counters since the workers were made. The times are those of the last report or of the end.
@@ -170,60 +164,12 @@ where
         }
     }
 
-    fn work<W: Waiter<NI, NO, HI, HO>>(
-        &mut self,
-        waiter: &mut W,
-        stop: &AtomicBool,
-        observe: &mut impl FnMut(GuestsReport<'_, NO, HO>),
-    ) -> Result<(), DeviceError> {
-        let mut awake = Awake::ALL;
-        while !stop.load(Ordering::Relaxed) {
-            self.config.count_turn();
-            let turn = self.turn(waiter, awake)?;
-            if let Some(due) = self.times.take_due(turn.now) {
-                self.times.set(turn.now, waiter.cpu_time());
-                let cpu = self.times.cpu();
-                self.workers.iter_mut().for_each(|worker| worker.judge(turn.now, cpu));
-                self.report(due == Due::Report, observe);
-            }
-            if let Some(question) = self.config.desk.as_ref().and_then(Desk::take) {
-                self.times.set(turn.now, waiter.cpu_time());
-                self.answer(question);
-            }
-            let next = next(&self.config, turn, self.deadline());
-            awake = rest(waiter, next, |waiter, timeout| self.wait(waiter, timeout))?;
-        }
-        for _ in 0..LAST_ROUNDS {
-            let turn = self.turn(waiter, Awake::ALL)?;
-            if turn.from_nic + turn.from_host == 0 {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives each guest the frames of its queue, and drops and counts those that it has no room for. A failed
-    /// nic has no part in this.
-    fn empty_queues<W: Waiter<NI, NO, HI, HO>>(
-        &mut self,
-        waiter: &mut W,
-    ) -> Result<(), DeviceError> {
-        let mut result = Ok(());
-        for (n, worker) in self.workers.iter_mut().enumerate() {
-            for _ in 0..queue::MOST_FRAMES {
-                let given = worker.to_host.turn(true, None, |_| waiter.now());
-                result = result.and(given.map(|_| ()));
-                if self.hub.borrow().queues[n].is_empty() || worker.to_host.outlet.is_blocked() {
-                    break;
-                }
-            }
-            self.hub.borrow_mut().queues[n].clear();
-        }
-        result
-    }
-
     /// Calls `observe` now; `is_due` says whether the time between two reports has passed.
-    pub fn report(&mut self, is_due: bool, observe: &mut impl FnMut(GuestsReport<'_, NO, HO>)) {
+    pub fn report(
+        &mut self,
+        is_due: bool,
+        observe: &mut impl FnMut(Report<'_, GuestsReading, NO, HO>),
+    ) {
         {
             let (hub, now) = (&mut *self.hub.borrow_mut(), self.times.now());
             hub.account.open(&mut hub.source);
@@ -231,55 +177,32 @@ where
         }
         self.check_balance();
         let reading = self.reading();
-        observe(GuestsReport {
+        observe(Report {
             reading: &reading,
             is_due,
             nic_sink: &mut self.hub.borrow_mut().outlet.sink,
-            guest_sinks: self.workers.iter_mut().map(|w| &mut w.to_host.outlet.sink).collect(),
+            host_sinks: self.workers.iter_mut().map(|w| &mut w.to_host.outlet.sink).collect(),
         });
     }
+}
 
-    /// Compares the counters of all stages, between two turns.
-    fn check_balance(&mut self) {
-        let mut sent = 0;
-        for worker in &mut self.workers {
-            worker.check_balance();
-            sent += worker.to_nic.source.counters().frames;
-        }
-        self.balance.check(self.hub.borrow_mut().snapshot(sent));
+impl<NI, NO, HI, HO> Looped<NI, NO, HI, HO> for Guests<NI, NO, HI, HO>
+where
+    NI: FrameSource<Buffer: From<Vec<u8>>>,
+    NO: FrameSink,
+    HI: FrameSource,
+    HO: FrameSink,
+{
+    fn config(&self) -> &WorkerConfig {
+        &self.config
     }
 
-    fn answer(&mut self, question: Question) {
-        match question {
-            Question::Counters(reply) => reply.give((&self.reading()).into()),
-            Question::Policies(reply) => {
-                reply.give(self.workers.iter().map(Worker::policy).collect());
-            }
-            Question::ChangePolicy(policy, reply) => reply.give(self.change_policy(policy)),
-            Question::Coalesce(when, reply) => {
-                let moments = self.workers.iter_mut().map(|worker| match when {
-                    None => worker.moment(),
-                    Some(when) => worker.coalesce(when),
-                });
-                reply.give(together(moments));
-            }
-            Question::ReportEvery(time, reply) => {
-                reply.give(fit::check_report(time).map(|()| self.times.report_every(time)));
-            }
-        }
-    }
-
-    /// Changes the policy of all guests, or of none.
-    fn change_policy(&mut self, policy: Policy) -> Result<Moment, Misfit> {
-        let carried: Vec<_> =
-            self.workers.iter().map(|worker| worker.carried(policy)).collect::<Result<_, _>>()?;
-        self.config.engine.policy = policy;
-        let moments = self.workers.iter_mut().zip(carried).map(|(it, own)| it.change_policy(own));
-        Ok(together(moments))
+    fn times(&mut self) -> &mut Times {
+        &mut self.times
     }
 
     /// Takes a batch of the nic, and gives every guest a turn. If one fails, the others have theirs.
-    fn turn<W: Waiter<NI, NO, HI, HO>>(
+    fn take_turn<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
         awake: Awake,
@@ -300,11 +223,10 @@ where
         Ok(Turn { from_nic, from_host, now: waiter.now() })
     }
 
-    /// When a turn is due even if nothing arrives.
     fn deadline(&self) -> Option<Instant> {
-        let guests = self.workers.iter().filter_map(Worker::deadline);
+        let guests = self.workers.iter().filter_map(Looped::deadline);
         let nic = self.hub.borrow().source.poll_at();
-        guests.chain(nic).chain(self.times.due_at()).min()
+        guests.chain(nic).min()
     }
 
     /// Waits for the nic and for what each guest needs next.
@@ -331,6 +253,64 @@ where
             awake.set_host(n, worker.to_nic.source.is_starved());
         }
         Ok(awake)
+    }
+
+    fn judge(&mut self, now: Instant, cpu: Duration) {
+        self.workers.iter_mut().for_each(|worker| worker.judge(now, cpu));
+    }
+
+    /// Gives each guest the frames of its queue, and drops and counts those that it has no room for. A failed
+    /// nic has no part in this.
+    fn empty_queues<W: Waiter<NI, NO, HI, HO>>(
+        &mut self,
+        waiter: &mut W,
+    ) -> Result<(), DeviceError> {
+        let mut result = Ok(());
+        for (n, worker) in self.workers.iter_mut().enumerate() {
+            for _ in 0..queue::MOST_FRAMES {
+                let given = worker.to_host.turn(true, None, |_| waiter.now());
+                result = result.and(given.map(|_| ()));
+                if self.hub.borrow().queues[n].is_empty() || worker.to_host.outlet.is_blocked() {
+                    break;
+                }
+            }
+            self.hub.borrow_mut().queues[n].clear();
+        }
+        result
+    }
+
+    fn flush(&mut self, now: Instant) -> Result<(), DeviceError> {
+        let flushed = all(self.workers.iter_mut().map(|worker| worker.flush(now)));
+        flushed.and(self.hub.borrow_mut().outlet.finish())
+    }
+
+    fn check_balance(&mut self) {
+        let mut sent = 0;
+        for worker in &mut self.workers {
+            worker.check_balance();
+            sent += worker.to_nic.source.counters().frames;
+        }
+        self.balance.check(self.hub.borrow_mut().snapshot(sent));
+    }
+
+    fn readings(&mut self) -> Readings {
+        (&self.reading()).into()
+    }
+
+    fn policies(&self) -> Vec<PolicyInForce> {
+        self.workers.iter().map(Worker::policy).collect()
+    }
+
+    fn change_policy(&mut self, policy: Policy) -> Result<Moment, Misfit> {
+        let carried: Vec<_> =
+            self.workers.iter().map(|worker| worker.carried(policy)).collect::<Result<_, _>>()?;
+        self.config.engine.policy = policy;
+        let moments = self.workers.iter_mut().zip(carried).map(|(it, own)| it.follow(own));
+        Ok(together(moments))
+    }
+
+    fn coalesce(&mut self, when: Option<Coalesce>) -> Moment {
+        together(self.workers.iter_mut().map(|worker| worker.coalesce(when)))
     }
 }
 

@@ -57,16 +57,3 @@ impl GuestsReading {
         }
     }
 }
-
-/// The argument of an observer, once in an interval.
-#[derive(Debug)]
-pub struct GuestsReport<'a, NO, HO> {
-    /// All counters.
-    pub reading: &'a GuestsReading,
-    /// Whether the time between two reports has passed.
-    pub is_due: bool,
-    /// The nic's sink, to ask it for notices.
-    pub nic_sink: &'a mut NO,
-    /// The guests' sinks.
-    pub guest_sinks: Vec<&'a mut HO>,
-}

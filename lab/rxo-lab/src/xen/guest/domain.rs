@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use rxo::desk::Desk;
 use rxo::device::Pause;
-use rxo::live::{Device, DeviceOptions};
+use rxo::live::{Device, DeviceOptions, Station};
 use rxo::switch::{PortSettings, Switch, SwitchOptions, Vlans};
-use rxo::worker::{GuestsReading, Question};
+use rxo::worker::{Question, Readings};
 use rxo::{Reading, WorkerConfig};
 use rxo_demo::running::{Running, wire};
 use rxo_driver::{GuestOptions, PayloadPlaces};
@@ -37,9 +37,10 @@ pub(super) fn polling(
             overload: None,
             ..WorkerConfig::new(system.policy())
         };
-        let outcome = rxo::live::run(Device { source, sink }, guest, config, stop, |_| ())?;
+        let station = Station::new(Device { source, sink }, guest, config);
+        let outcome = station.run(stop, |_| ())?;
         outcome.result?;
-        Ok(outcome.totals)
+        Ok(outcome.totals.all)
     })
 }
 
@@ -50,7 +51,7 @@ pub(super) fn switching(
     (system, desk): (System, Option<Desk<Question>>),
     nic: impl FnOnce() -> Result<Device> + Send + 'static,
     (sockets, core): (&[PathBuf], Option<usize>),
-) -> Result<Running<GuestsReading>> {
+) -> Result<Running<Readings>> {
     let sockets = sockets.to_vec();
     Running::start(lab, ("rxo", core), move |stop, ready| {
         let guests = sockets.iter().map(|socket| card(system, socket, None));
@@ -59,7 +60,7 @@ pub(super) fn switching(
         let ports = vec![PortSettings { vlans: Vlans::Only(0), fixed: None }; 1 + guests.len()];
         let switch = Switch::new(ports, SwitchOptions::default())?;
         let config = WorkerConfig { desk, ..WorkerConfig::new(system.policy()) };
-        let outcome = rxo::live::run_guests(nic, guests, (switch, config), stop, |_| ())?;
+        let outcome = Station::switched(nic, guests, switch, config).run(stop, |_| ())?;
         outcome.result?;
         Ok(outcome.totals)
     })

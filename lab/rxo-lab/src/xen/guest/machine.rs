@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use rxo::desk::{Desk, Reply};
 use rxo::live::{Device, DeviceOptions};
-use rxo::worker::{GuestsReading, Question};
+use rxo::worker::{Question, Readings};
 use rxo::{Counters, Reading};
 use rxo_demo::machine::Cores;
 use rxo_demo::running::Running;
@@ -27,7 +27,7 @@ use crate::xen::system::System;
 pub(super) struct Machine {
     guest: Guest,
     /// `None` under Linux.
-    domain: Option<Running<GuestsReading>>,
+    domain: Option<Running<Readings>>,
     /// Where the driver domain answers.
     desk: Desk<Question>,
     _card: Running<Reading>,

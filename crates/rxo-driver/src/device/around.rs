@@ -1,0 +1,39 @@
+//! Middleware around the source of a device, which is the source of a device again: what takes frames is compiled once,
+//! whatever stands between it and the device.
+
+use std::fmt;
+
+use rxo_device::middleware::{ImpairedSource, PacketLog, TracedSource, WireSource};
+use rxo_frame::Instant;
+
+use super::{DeviceSource, SystemSource};
+
+impl<L: PacketLog + fmt::Debug> SystemSource for TracedSource<DeviceSource, L> {
+    fn discard_before(&mut self, instant: Instant) {
+        self.inner_mut().discard_before(instant);
+    }
+
+    fn hardware_address(&self) -> Option<[u8; 6]> {
+        self.inner().hardware_address()
+    }
+}
+
+impl SystemSource for ImpairedSource<DeviceSource, fn() -> Instant> {
+    fn discard_before(&mut self, instant: Instant) {
+        self.inner_mut().discard_before(instant);
+    }
+
+    fn hardware_address(&self) -> Option<[u8; 6]> {
+        self.inner().hardware_address()
+    }
+}
+
+impl SystemSource for WireSource<DeviceSource> {
+    fn discard_before(&mut self, instant: Instant) {
+        self.inner_mut().discard_before(instant);
+    }
+
+    fn hardware_address(&self) -> Option<[u8; 6]> {
+        self.inner().hardware_address()
+    }
+}

@@ -1,0 +1,144 @@
+//! The loop of a worker, and of the workers of several guests: a turn, what is due, an answer, a rest.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rxo_coalesce::Policy;
+use rxo_device::DeviceError;
+use rxo_frame::Instant;
+
+use super::next::{Next, Turn, next};
+use super::reading::{Due, Times};
+use super::{
+    Awake, Coalesce, Misfit, Moment, PolicyInForce, Question, Readings, Waiter, WorkerConfig, fit,
+};
+use crate::desk::Desk;
+
+/// What runs in the loop. The parameters are those of [`Worker`](super::Worker).
+pub(super) trait Looped<NI, NO, HI, HO> {
+    fn config(&self) -> &WorkerConfig;
+
+    fn times(&mut self) -> &mut Times;
+
+    /// Takes a batch in each direction whose source may have one. If one fails, the others are served.
+    fn take_turn<W: Waiter<NI, NO, HI, HO>>(
+        &mut self,
+        waiter: &mut W,
+        awake: Awake,
+    ) -> Result<Turn, DeviceError>;
+
+    /// When a turn is due even if nothing arrives.
+    fn deadline(&self) -> Option<Instant>;
+
+    /// Waits for what is needed next: frames, or room in a sink.
+    fn wait<W: Waiter<NI, NO, HI, HO>>(
+        &self,
+        waiter: &mut W,
+        timeout: Duration,
+    ) -> Result<Awake, DeviceError>;
+
+    /// Decides whether coalescing pays, and switches it. `cpu` is the processor time so far.
+    fn judge(&mut self, now: Instant, cpu: Duration);
+
+    /// Gives the hosts what is queued for them, at the end.
+    fn empty_queues<W: Waiter<NI, NO, HI, HO>>(
+        &mut self,
+        _waiter: &mut W,
+    ) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Sends everything that is held, and what the sinks keep.
+    fn flush(&mut self, now: Instant) -> Result<(), DeviceError>;
+
+    /// Compares the counters of all stages, between two turns.
+    fn check_balance(&mut self);
+
+    fn readings(&mut self) -> Readings;
+
+    /// The policy of each engine.
+    fn policies(&self) -> Vec<PolicyInForce>;
+
+    /// Changes the policy of all engines, or of none.
+    fn change_policy(&mut self, policy: Policy) -> Result<Moment, Misfit>;
+
+    /// Changes when frames go through the engines, if `when` says so. Returns when a change takes effect.
+    fn coalesce(&mut self, when: Option<Coalesce>) -> Moment;
+}
+
+/// The most turns after a stop, in which the worker carries over what the devices still have. It is
+/// enough for a full ring, and bounded so that a busy link cannot keep the worker from stopping.
+const LAST_ROUNDS: usize = 64;
+
+/// Runs `it` until `stop` is set or a device fails. `report` is called when a report or a look for notices is due, and told
+/// which of them.
+///
+/// # Errors
+/// The first failure of a device, after everything held was sent.
+pub(super) fn run<NI, NO, HI, HO, L: Looped<NI, NO, HI, HO>, W: Waiter<NI, NO, HI, HO>>(
+    it: &mut L,
+    waiter: &mut W,
+    stop: &AtomicBool,
+    report: impl FnMut(&mut L, Due),
+) -> Result<(), DeviceError> {
+    let (now, cpu) = (waiter.now(), waiter.cpu_time());
+    *it.times() = Times::started(now, cpu, it.config());
+    let ended = work(it, waiter, stop, report);
+    let emptied = it.empty_queues(waiter);
+    let now = waiter.now();
+    let flushed = it.flush(now);
+    it.times().set(now, waiter.cpu_time());
+    it.check_balance();
+    ended.and(emptied).and(flushed)
+}
+
+fn work<NI, NO, HI, HO, L: Looped<NI, NO, HI, HO>, W: Waiter<NI, NO, HI, HO>>(
+    it: &mut L,
+    waiter: &mut W,
+    stop: &AtomicBool,
+    mut report: impl FnMut(&mut L, Due),
+) -> Result<(), DeviceError> {
+    let mut awake = Awake::ALL;
+    while !stop.load(Ordering::Relaxed) {
+        it.config().count_turn();
+        let turn = it.take_turn(waiter, awake)?;
+        if let Some(due) = it.times().take_due(turn.now) {
+            it.times().set(turn.now, waiter.cpu_time());
+            let cpu = it.times().cpu();
+            it.judge(turn.now, cpu);
+            report(it, due);
+        }
+        if let Some(question) = it.config().desk.as_ref().and_then(Desk::take) {
+            it.times().set(turn.now, waiter.cpu_time());
+            answer(it, question);
+        }
+        let due = [it.times().due_at(), it.deadline()];
+        awake = match next(it.config(), turn, due.into_iter().flatten().min()) {
+            Next::Again => Awake::ALL,
+            Next::Pause(time) => {
+                waiter.pause(time);
+                Awake::ALL
+            }
+            Next::Wait(timeout) => it.wait(waiter, timeout)?,
+        };
+    }
+    for _ in 0..LAST_ROUNDS {
+        let turn = it.take_turn(waiter, Awake::ALL)?;
+        if turn.from_nic + turn.from_host == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn answer<NI, NO, HI, HO>(it: &mut impl Looped<NI, NO, HI, HO>, question: Question) {
+    match question {
+        Question::Counters(reply) => reply.give(it.readings()),
+        Question::Policies(reply) => reply.give(it.policies()),
+        Question::ChangePolicy(policy, reply) => reply.give(it.change_policy(policy)),
+        Question::Coalesce(when, reply) => reply.give(it.coalesce(when)),
+        Question::ReportEvery(time, reply) => {
+            reply.give(fit::check_report(time).map(|()| it.times().report_every(time)));
+        }
+    }
+}
