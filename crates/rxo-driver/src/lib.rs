@@ -85,7 +85,7 @@ pub mod wait;
 pub use buffer::DeviceBuf;
 pub use device::{
     Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, DeviceSource, KINDS,
-    Origin, SystemSource,
+    Origin, SystemSource, on_wire,
 };
 pub use finding::{Finding, State};
 pub use handover::Holdings;

@@ -3,10 +3,20 @@
 
 use std::fmt;
 
-use rxo_device::middleware::{ImpairedSource, PacketLog, TracedSource, WireSource};
+use rxo_device::middleware::{Expand, ImpairedSource, PacketLog, TracedSource, WireSource};
 use rxo_frame::Instant;
 
 use super::{DeviceSource, SystemSource};
+
+/// Puts `source` behind a wire, as [`WireSource`] says. It is compiled here, not in each crate that calls it.
+#[must_use]
+pub fn on_wire(source: DeviceSource, validates: bool, expand: Option<Expand>) -> DeviceSource {
+    let wire = WireSource::new(source, validates);
+    Box::new(match expand {
+        None => wire,
+        Some(expand) => wire.expanding(expand),
+    })
+}
 
 impl<L: PacketLog + fmt::Debug> SystemSource for TracedSource<DeviceSource, L> {
     fn discard_before(&mut self, instant: Instant) {

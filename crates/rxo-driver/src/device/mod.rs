@@ -34,6 +34,7 @@ use crate::packet::PacketOptions;
 use crate::tap::SubmitMode;
 use crate::vhost::GuestOptions;
 
+pub use around::on_wire;
 pub use kind::{DeviceKind, KINDS, Origin};
 pub use name::DeviceName;
 pub use sink::DeviceSink;

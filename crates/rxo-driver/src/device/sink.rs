@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use rxo_device::{Descriptors, DeviceError, FrameSink, SinkCapabilities, SinkCounters};
-use rxo_frame::{Gather, Load};
+use rxo_frame::{Frame, Gather, Load};
 
 use crate::interface::Interface;
 use crate::link_watch::LinkWatch;
@@ -82,6 +82,14 @@ impl DeviceSink {
         let port = self.transmitter.writer();
         own.map(|notice| format!("{}: {notice}", port.label()))
             .or_else(|| self.watch.notice(port.label(), port.interface()?))
+    }
+
+    /// Sends frames as [`FrameSink::transmit`] does. It is compiled here, not in each crate that calls it.
+    ///
+    /// # Errors
+    /// As [`FrameSink::transmit`].
+    pub fn send(&mut self, frames: &[Frame<&[u8]>]) -> Result<(), DeviceError> {
+        self.transmit(frames.iter().copied())
     }
 
     fn port(&self) -> &dyn Port {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use rxo_ack::expand_packed;
 use rxo_coalesce::Policy;
 use rxo_device::DeviceError;
-use rxo_device::middleware::WireSource;
-use rxo_driver::DeviceSource;
+use rxo_device::middleware::Expand;
+use rxo_driver::on_wire;
 
 use super::middleware::{Ends, ends, wrap};
 use super::notices::Notices;
@@ -102,12 +102,10 @@ impl Station {
             turns: card.turns,
             ..WorkerConfig::new(Policy::none())
         };
-        let from_wire: DeviceSource = Box::new(WireSource::new(wire.source, card.validates));
+        let from_wire = on_wire(wire.source, card.validates, None);
         // The peer's own card validates what it gets.
-        let from_guest = WireSource::new(guest.source, false);
-        let from_guest =
-            if card.expands { from_guest.expanding(expand_packed) } else { from_guest };
-        let guest = Device { source: Box::new(from_guest), ..guest };
+        let expand = card.expands.then_some(expand_packed as Expand);
+        let guest = Device { source: on_wire(guest.source, false, expand), ..guest };
         Self::new(Device { source: from_wire, ..wire }, guest, config)
     }
 

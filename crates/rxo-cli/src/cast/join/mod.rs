@@ -20,10 +20,9 @@ use rxo::wire::{PROTOCOL_ICMPV6, PROTOCOL_IGMP, Transport, parse};
 use rxo_confine::Confinement;
 use rxo_console::log::{self, Form};
 use rxo_console::printer::Printer;
-use rxo_device::middleware::WireSource;
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_driver::wait::{Interest, WaitList};
-use rxo_driver::{DeviceName, DeviceSink, DeviceSource, clock};
+use rxo_driver::{DeviceName, DeviceSink, DeviceSource, clock, on_wire};
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_host::IpCidr;
 use rxo_host::link::{Channel, Link, LinkConfig};
@@ -90,7 +89,8 @@ fn open(option: &'static str, name: &str) -> Result<Device> {
 
 /// Two devices, the filter between them, and the membership.
 struct Bridge {
-    nic: WireSource<DeviceSource>,
+    /// Behind a wire: the filter knows no GSO frames.
+    nic: DeviceSource,
     nic_sink: DeviceSink,
     host: DeviceSource,
     host_sink: DeviceSink,
@@ -105,7 +105,7 @@ struct Bridge {
 impl Bridge {
     fn new(nic: Device, host: Device, filter: Filter, channel: Channel) -> Self {
         Self {
-            nic: WireSource::new(nic.source, false),
+            nic: on_wire(nic.source, false, None),
             nic_sink: nic.sink,
             host: host.source,
             host_sink: host.sink,
@@ -160,7 +160,7 @@ impl Bridge {
                 Verdict::Drop => None,
             })
             .collect();
-        Ok(self.host_sink.transmit(passed.into_iter())?)
+        Ok(self.host_sink.send(&passed)?)
     }
 
     fn carry_out<B: AsRef<[u8]>>(&mut self, frames: &[Frame<B>], now: Instant) -> Result<()> {
@@ -175,7 +175,8 @@ impl Bridge {
                 }
             }
         }
-        Ok(self.nic_sink.transmit(frames.iter().map(Frame::borrowed))?)
+        let frames: Vec<_> = frames.iter().map(Frame::borrowed).collect();
+        Ok(self.nic_sink.send(&frames)?)
     }
 
     /// Belongs to the group in the name of the receiver from now on.
@@ -208,7 +209,9 @@ impl Bridge {
         let Some(member) = &mut self.member else { return Ok(()) };
         member.on_timeout(now);
         let reports: Vec<Vec<u8>> = std::iter::from_fn(|| member.poll_transmit()).collect();
-        self.nic_sink.transmit(reports.iter().map(|bytes| Frame::new(bytes.as_slice(), now)))
+        let reports: Vec<_> =
+            reports.iter().map(|bytes| Frame::new(bytes.as_slice(), now)).collect();
+        self.nic_sink.send(&reports)
     }
 
     fn wait(&self, now: Instant) -> Result<()> {
