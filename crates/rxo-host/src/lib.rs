@@ -149,8 +149,8 @@ mod worker;
 pub use cast::{Cast, CastConfig, CastEvent, CastProgress};
 pub use config::{HostConfig, HostError};
 pub use fast::{
-    Account, AccountBy, AccountName, FallbackReason, FastCounters, FastModule, FastModules,
-    FastPath, FastSwitches, FilterRule, HalfOpen, RuleError, UnknownModule,
+    Account, AccountBy, AccountName, FallbackReason, FastCounters, FastModules, FastPath,
+    FastSwitches, FilterRule, HalfOpen, RuleError, UnknownModule,
 };
 pub use link::{IpCidr, Route};
 pub use memory::IDLE_CONNECTION_BYTES;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use anyhow::Result;
 use rxo_console::numbers::grouped;
 use rxo_host::{
-    Account, AccountBy, AccountName, FallbackReason, FastCounters, FastModule, FastPath,
+    Account, AccountBy, AccountName, FallbackReason, FastCounters, FastModules, FastPath,
     FilterRule, HalfOpen,
 };
 use serde::Serialize;
@@ -27,9 +27,9 @@ pub(super) fn from_flags(flags: &HostFlags) -> Result<FastPath> {
     };
     let filter = flags.filter.iter().map(rule).collect::<Result<Vec<_>>>()?;
     if !filter.is_empty() {
-        modules = modules.with(FastModule::Filter);
+        modules = modules.with(FastModules::FILTER);
     }
-    if modules.has(FastModule::Filter) && filter.is_empty() {
+    if modules.has(FastModules::FILTER) && filter.is_empty() {
         return Err(usage(format!(
             "--fast-path {}: the filter has no rule; add one, such as --filter \"drop from 10.0.0.0/8\"",
             flags.fast_path
@@ -37,7 +37,7 @@ pub(super) fn from_flags(flags: &HostFlags) -> Result<FastPath> {
     }
     let account_by = match flags.account_by {
         AccountFlag::Network => AccountBy::Network,
-        AccountFlag::Flow if modules.has(FastModule::Accounting) => AccountBy::Flow,
+        AccountFlag::Flow if modules.has(FastModules::ACCOUNTING) => AccountBy::Flow,
         AccountFlag::Flow => {
             return Err(usage(
                 "--account-by flow: nothing has accounts; add --fast-path accounting",
@@ -176,10 +176,9 @@ impl FastTotals {
 
 impl SynFlood {
     fn of(found: &HalfOpen) -> Self {
-        let worst = found.worst.map(|(network, bits, half_open)| Worst {
-            network: format!("{network}/{bits}"),
-            half_open,
-        });
+        let worst = found
+            .worst
+            .map(|(network, half_open)| Worst { network: network.to_string(), half_open });
         Self { syns: found.syns, half_open: found.now, alarms: found.alarms, worst }
     }
 }
@@ -189,7 +188,7 @@ impl OneAccount {
         let Account { name, frames, bytes, acks } = account;
         let of = match name {
             None => "others".to_owned(),
-            Some(AccountName::Network(network, bits)) => format!("{network}/{bits}"),
+            Some(AccountName::Network(network)) => network.to_string(),
             Some(AccountName::Flow(key)) => {
                 let from = SocketAddr::new(key.source(), key.source_port());
                 format!("{from} to {}", SocketAddr::new(key.destination(), key.destination_port()))
@@ -222,7 +221,7 @@ mod tests {
         assert_eq!(from_flags(&accounting).unwrap().account_by, AccountBy::Flow);
         let (fast_path, filter) = ("off".to_owned(), vec!["drop from port 53".to_owned()]);
         let rules = HostFlags { fast_path, filter, ..HostFlags::default() };
-        assert!(from_flags(&rules).unwrap().modules.has(FastModule::Filter), "rules turn it on");
+        assert!(from_flags(&rules).unwrap().modules.has(FastModules::FILTER), "rules turn it on");
     }
 
     #[test]

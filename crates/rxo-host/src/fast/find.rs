@@ -10,7 +10,7 @@ use rxo_wire::{FlowKey, SeqNumber};
 use super::gather::{Told, told};
 use super::order::Known;
 use super::parse::{V4_BYTES, V6_BYTES};
-use super::{FallbackReason, Fast, FastModule};
+use super::{FallbackReason, Fast, FastModules};
 use crate::cell::AckTerms;
 
 /// What the worker knows of a connection for the fast path. Written when the connection is served.
@@ -75,7 +75,7 @@ impl Fast {
         now: Instant,
         frame: &Frame<&[u8]>,
     ) -> Verdict {
-        if self.on.has_observers() {
+        if self.has_observers() {
             // They come before all else, so they have not seen it if it was expected.
             if self.is_filtered(now, frame) || self.takes_expected(frame) {
                 return Verdict::Consumed;
@@ -96,7 +96,7 @@ impl Fast {
     /// Whether modules are to see every frame first: then [`Fast::takes_expected`] is not called for it.
     #[inline]
     pub(crate) fn has_observers(&self) -> bool {
-        self.on.has_observers()
+        !self.on.without(FastModules::PURE_ACK).is_off()
     }
 
     /// Gathers the ACK in `frame` if it is the expected one. Returns whether it has. Calls nothing, so that it costs the
@@ -146,7 +146,7 @@ impl Fast {
         connections: &mut impl Connections,
         frame: &Frame<&[u8]>,
     ) -> Result<(), FallbackReason> {
-        if !self.on.has(FastModule::PureAck) {
+        if !self.on.has(FastModules::PURE_ACK) {
             return Err(FallbackReason::Off);
         }
         let (packet, is_v4) = self.expect.packet(frame).ok_or(FallbackReason::Length)?;

@@ -34,12 +34,12 @@ use self::expected::Expected;
 pub(crate) use self::find::{AckState, Connections, Seen};
 use self::gather::Gathered;
 pub(crate) use self::gather::Records;
-use self::modules::Modules;
 pub use self::modules::{Account, AccountBy, AccountName, FilterRule, HalfOpen, RuleError};
+use self::modules::{Accounts, Modules};
 use self::order::Flows;
 use self::parse::Expect;
 pub(crate) use self::switches::Switch;
-pub use self::switches::{FastModule, FastModules, FastSwitches, UnknownModule};
+pub use self::switches::{FastModules, FastSwitches, UnknownModule};
 pub use self::verdict::FallbackReason;
 
 /// The settings of the fast path. The default is off.
@@ -81,7 +81,11 @@ impl Fast {
             flows: Flows::new(),
             expected: Expected::default(),
             gathered: Gathered::default(),
-            modules: Modules::new(config),
+            modules: Modules {
+                filter: config.filter.clone(),
+                accounts: Accounts::new(config.account_by),
+                ..Modules::default()
+            },
             counters: FastCounters::default(),
         }
     }
@@ -104,7 +108,8 @@ impl Fast {
         // A device that shows frames where they lie does so for all; what the filter dropped is no ACK.
         counters.unseen = counters.unseen.saturating_sub(counters.filtered);
         counters.modules = self.switch.modules();
-        self.modules.report(&mut counters);
+        counters.half_open = self.modules.detector.report();
+        (counters.accounts, counters.unaccounted) = self.modules.accounts.report();
         counters
     }
 }

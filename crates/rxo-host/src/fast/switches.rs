@@ -10,42 +10,65 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use thiserror::Error;
 
-/// A module of the fast path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FastModule {
+/// A set of modules of the fast path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FastModules(u8);
+
+impl FastModules {
+    /// None: the fast path is off.
+    pub const OFF: Self = Self(0);
     /// Consumes pure ACKs (Chan and Cheriton 2013, section 3.2).
-    PureAck,
+    pub const PURE_ACK: Self = Self(1);
     /// Counts half-open connections by the prefix of their source.
-    SynFlood,
+    pub const SYN_FLOOD: Self = Self(2);
     /// Counts frames and bytes by flow or prefix.
-    Accounting,
+    pub const ACCOUNTING: Self = Self(4);
     /// Drops frames by address and port, before everything else.
-    Filter,
-}
+    pub const FILTER: Self = Self(8);
+    /// The meaning of `--fast-path on`: pure ACKs.
+    pub const ON: Self = Self::PURE_ACK;
 
-impl FastModule {
-    /// Every module.
-    pub const ALL: [Self; 4] = [Self::PureAck, Self::SynFlood, Self::Accounting, Self::Filter];
+    /// Each module, with the name that users type.
+    pub const NAMES: [(Self, &str); 4] = [
+        (Self::PURE_ACK, "pure-ack"),
+        (Self::SYN_FLOOD, "syn-flood"),
+        (Self::ACCOUNTING, "accounting"),
+        (Self::FILTER, "filter"),
+    ];
 
-    /// The name that users type.
+    /// This set with `modules`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::PureAck => "pure-ack",
-            Self::SynFlood => "syn-flood",
-            Self::Accounting => "accounting",
-            Self::Filter => "filter",
-        }
+    pub const fn with(self, modules: Self) -> Self {
+        Self(self.0 | modules.0)
     }
 
-    const fn bit(self) -> u8 {
-        1 << self as u8
+    /// This set without `modules`.
+    #[must_use]
+    pub const fn without(self, modules: Self) -> Self {
+        Self(self.0 & !modules.0)
+    }
+
+    /// Returns `true` if it has any of `modules`.
+    #[inline]
+    #[must_use]
+    pub const fn has(self, modules: Self) -> bool {
+        self.0 & modules.0 != 0
+    }
+
+    /// Returns `true` if no module is in it.
+    #[inline]
+    #[must_use]
+    pub const fn is_off(self) -> bool {
+        self.0 == 0
     }
 }
 
-impl fmt::Display for FastModule {
+/// As `--fast-path` takes it: `off`, or the names of modules.
+impl fmt::Display for FastModules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        let named = Self::NAMES.iter().filter(|(module, _)| self.has(*module));
+        let names: Vec<_> = named.map(|(_, name)| *name).collect();
+        if names.is_empty() { f.write_str("off") } else { f.write_str(&names.join(",")) }
     }
 }
 
@@ -54,89 +77,18 @@ impl fmt::Display for FastModule {
 #[error("{0}: no module of the fast path; choose pure-ack, syn-flood, accounting or filter")]
 pub struct UnknownModule(pub String);
 
-impl FromStr for FastModule {
-    type Err = UnknownModule;
-
-    fn from_str(name: &str) -> Result<Self, UnknownModule> {
-        let found = Self::ALL.into_iter().find(|module| module.name() == name);
-        found.ok_or_else(|| UnknownModule(name.to_owned()))
-    }
-}
-
-/// A set of modules.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct FastModules(u8);
-
-impl FastModules {
-    /// None: the fast path is off.
-    pub const OFF: Self = Self(0);
-    /// What `--fast-path on` means: pure ACKs.
-    pub const ON: Self = Self::OFF.with(FastModule::PureAck);
-
-    /// This set with `module`.
-    #[must_use]
-    pub const fn with(self, module: FastModule) -> Self {
-        Self(self.0 | module.bit())
-    }
-
-    /// This set without `module`.
-    #[must_use]
-    pub const fn without(self, module: FastModule) -> Self {
-        Self(self.0 & !module.bit())
-    }
-
-    /// Whether `module` is in it.
-    #[inline]
-    #[must_use]
-    pub const fn has(self, module: FastModule) -> bool {
-        self.0 & module.bit() != 0
-    }
-
-    /// Whether no module is in it.
-    #[inline]
-    #[must_use]
-    pub const fn is_off(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Whether a module other than [`FastModule::PureAck`] is in it.
-    #[inline]
-    pub(crate) const fn has_observers(self) -> bool {
-        self.0 & !FastModule::PureAck.bit() != 0
-    }
-
-    /// The modules in it.
-    pub fn iter(self) -> impl Iterator<Item = FastModule> {
-        FastModule::ALL.into_iter().filter(move |module| self.has(*module))
-    }
-}
-
-impl fmt::Debug for FastModules {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter()).finish()
-    }
-}
-
-/// As `--fast-path` takes it: `off`, or the names of modules.
-impl fmt::Display for FastModules {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_off() {
-            return f.write_str("off");
-        }
-        let names: Vec<_> = self.iter().map(FastModule::name).collect();
-        f.write_str(&names.join(","))
-    }
-}
-
 impl FromStr for FastModules {
     type Err = UnknownModule;
 
     fn from_str(text: &str) -> Result<Self, UnknownModule> {
-        match text {
-            "on" => Ok(Self::ON),
-            "off" => Ok(Self::OFF),
-            _ => text.split(',').try_fold(Self::OFF, |set, name| Ok(set.with(name.parse()?))),
+        if let "on" | "off" = text {
+            return Ok(if text == "on" { Self::ON } else { Self::OFF });
         }
+        text.split(',').try_fold(Self::OFF, |set, name| {
+            let found = Self::NAMES.iter().find(|(_, known)| *known == name);
+            let (module, _) = found.ok_or_else(|| UnknownModule(name.to_owned()))?;
+            Ok(set.with(*module))
+        })
     }
 }
 
@@ -145,32 +97,22 @@ impl FromStr for FastModules {
 /// A change takes effect with the next batch of each worker. Whatever waits in a ring is still processed.
 #[derive(Clone, Debug)]
 pub struct FastSwitches {
-    workers: Vec<Switch>,
+    pub(crate) workers: Vec<Switch>,
 }
 
 impl FastSwitches {
-    pub(crate) fn new(workers: Vec<Switch>) -> Self {
-        Self { workers }
-    }
-
     /// The modules that are on; of a host in shards, those of the first.
     #[must_use]
     pub fn modules(&self) -> FastModules {
         self.workers.first().map_or(FastModules::OFF, Switch::modules)
     }
 
-    /// Whether `module` is on.
-    #[must_use]
-    pub fn is_on(&self, module: FastModule) -> bool {
-        self.modules().has(module)
-    }
-
-    /// Turns `module` on or off, in all shards.
-    pub fn set(&self, module: FastModule, is_on: bool) {
+    /// Turns `modules` on or off, in all shards.
+    pub fn set(&self, modules: FastModules, is_on: bool) {
         for Switch(bits) in &self.workers {
             match is_on {
-                true => bits.fetch_or(module.bit(), Ordering::Relaxed),
-                false => bits.fetch_and(!module.bit(), Ordering::Relaxed),
+                true => bits.fetch_or(modules.0, Ordering::Relaxed),
+                false => bits.fetch_and(!modules.0, Ordering::Relaxed),
             };
         }
     }
@@ -206,14 +148,12 @@ mod tests {
 
     #[test]
     fn a_switch_is_seen_by_every_shard() {
-        let shards = [Switch::new(FastModules::OFF), Switch::new(FastModules::OFF)];
-        let switches = FastSwitches::new(shards.to_vec());
-        switches.set(FastModule::PureAck, true);
-        switches.set(FastModule::Filter, true);
-        switches.clone().set(FastModule::PureAck, false);
-        assert!(
-            shards.iter().all(|shard| shard.modules() == FastModules::OFF.with(FastModule::Filter))
-        );
-        assert!(switches.is_on(FastModule::Filter) && !switches.is_on(FastModule::PureAck));
+        let workers = vec![Switch::new(FastModules::OFF), Switch::new(FastModules::OFF)];
+        let switches = FastSwitches { workers: workers.clone() };
+        switches.set(FastModules::PURE_ACK.with(FastModules::FILTER), true);
+        switches.clone().set(FastModules::PURE_ACK, false);
+        assert!(workers.iter().all(|shard| shard.modules() == FastModules::FILTER));
+        assert!(switches.modules().has(FastModules::FILTER));
+        assert!(!switches.modules().has(FastModules::PURE_ACK));
     }
 }

@@ -31,6 +31,20 @@ impl IpCidr {
         Self { address: if is_v4 { v4 } else { v6 }, prefix_bits: 0 }
     }
 
+    /// The network of `ip` alone.
+    pub(crate) fn of_host(ip: IpAddr) -> Self {
+        Self { address: ip, prefix_bits: width(ip) }
+    }
+
+    /// The network by which the source `ip` is counted: of 24 bits for IPv4, of 64 for IPv6.
+    pub(crate) fn of_source(ip: IpAddr) -> Self {
+        let (address, prefix_bits) = match ip {
+            IpAddr::V4(ip) => (Ipv4Addr::from_bits(ip.to_bits() & u32::MAX << 8).into(), 24),
+            IpAddr::V6(ip) => (Ipv6Addr::from_bits(ip.to_bits() & u128::MAX << 64).into(), 64),
+        };
+        Self { address, prefix_bits }
+    }
+
     /// The address, with its host bits.
     #[must_use]
     pub const fn address(&self) -> IpAddr {

@@ -110,7 +110,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Shards<B> {
     }
 
     fn fast_path(&self) -> FastSwitches {
-        FastSwitches::new(self.posts.iter().map(|post| post.fast.clone()).collect())
+        FastSwitches { workers: self.posts.iter().map(|post| post.fast.clone()).collect() }
     }
 
     fn wake(&self) {

@@ -12,9 +12,7 @@ use std::time::Duration;
 use rxo_coalesce::{Hold, PureAckRule};
 use rxo_device::{MemoryLink, MemoryOptions, MemorySink, MemorySource};
 use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind};
-use rxo_host::{
-    FallbackReason, FastModule, FastModules, Host, HostConfig, IpCidr, TcpListener, TcpStream,
-};
+use rxo_host::{FallbackReason, FastModules, Host, HostConfig, IpCidr, TcpListener, TcpStream};
 use rxo_tcp::AckPolicy;
 use rxo_wire::checksum::ipv4_header_checksum;
 use rxo_wire::{parse, parse_ip};
@@ -299,9 +297,9 @@ impl Twins {
 
     fn toggle(&self, value: u8) {
         let switches = self.ends[0].host.handle().fast_path();
-        let module = FastModule::ALL[usize::from(value) % 3];
+        let module = FastModules::NAMES[usize::from(value) % 3].0;
         switches
-            .set(module, value & 0x10 != 0 || module == FastModule::PureAck && value & 0x20 != 0);
+            .set(module, value & 0x10 != 0 || module == FastModules::PURE_ACK && value & 0x20 != 0);
     }
 
     /// Gives both hosts the batch, and compares what they do.

@@ -1,7 +1,7 @@
 //! `fast-path`: switches the modules that look at frames before the engine.
 
 use rxo_control::{Entry, Refusal, Request};
-use rxo_host::{FastModule, FastModules, FastSwitches};
+use rxo_host::FastModules;
 use serde_json::{Map, Value, json};
 
 use super::{Process, takes_only};
@@ -17,16 +17,17 @@ pub(super) const ENTRY: Entry<Process> = Entry {
 
 fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     let asker = process.connections.as_ref().ok_or("there is no host")?;
-    let names: Vec<_> = FastModule::ALL.iter().map(|module| module.name()).collect();
+    let names: Vec<_> = FastModules::NAMES.iter().map(|(_, name)| *name).collect();
     takes_only(request, true, &names)?;
     let switches = asker.fast_path();
     let wanted = wanted(switches.modules(), request)?;
-    if wanted.has(FastModule::Filter) && !process.has_rules {
+    if wanted.has(FastModules::FILTER) && !process.has_rules {
         return Err(without_rule(process.command));
     }
     let is_change = request.value.is_some() || !request.with.is_empty();
     if is_change {
-        switch(&switches, wanted);
+        switches.set(wanted, true);
+        switches.set(switches.modules().without(wanted), false);
     }
     let mut answer = json!({ "modules": shown(wanted) });
     if is_change {
@@ -45,7 +46,7 @@ fn wanted(now: FastModules, request: &Request) -> Result<FastModules, Refusal> {
         Some(text) => text.parse().map_err(|error| format!("fast-path={error}"))?,
     };
     for (name, value) in &request.with {
-        let module: FastModule = name.parse()?;
+        let module: FastModules = name.parse()?;
         wanted = match &**value {
             "on" => wanted.with(module),
             "off" => wanted.without(module),
@@ -62,17 +63,8 @@ fn without_rule(command: &str) -> Refusal {
     ))
 }
 
-/// Switches what differs.
-fn switch(switches: &FastSwitches, wanted: FastModules) {
-    for module in FastModule::ALL {
-        if switches.is_on(module) != wanted.has(module) {
-            switches.set(module, wanted.has(module));
-        }
-    }
-}
-
 fn shown(modules: FastModules) -> Value {
     let word = |module| if modules.has(module) { "on" } else { "off" };
-    let row = |module: FastModule| (module.name().to_owned(), word(module).into());
-    Value::Object(FastModule::ALL.into_iter().map(row).collect::<Map<_, _>>())
+    let row = |(module, name): (_, &str)| (name.to_owned(), word(module).into());
+    Value::Object(FastModules::NAMES.into_iter().map(row).collect::<Map<_, _>>())
 }

@@ -1,12 +1,11 @@
 //! Accounts of what arrives, by flow or by the network of the source.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use rxo_wire::FlowKey;
 
-use super::Seen;
-use super::prefix::{bits, network};
+use crate::link::IpCidr;
 
 /// What accounts are of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,11 +17,11 @@ pub enum AccountBy {
     Flow,
 }
 
-/// Whose account it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The network or the flow that an account is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccountName {
-    /// A network, and the length of its prefix in bits.
-    Network(IpAddr, u8),
+    /// A network of sources.
+    Network(IpCidr),
     /// A flow.
     Flow(FlowKey),
 }
@@ -30,7 +29,7 @@ pub enum AccountName {
 /// One account: what arrived since the host was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Whose it is; `None` for the sum of those for which there was no room.
+    /// `None` for the sum of those for which there was no room.
     pub name: Option<AccountName>,
     /// Frames.
     pub frames: u64,
@@ -41,41 +40,38 @@ pub struct Account {
 }
 
 /// All accounts, at most [`MOST_ACCOUNTS`].
-#[derive(Debug)]
-pub(super) struct Accounts {
+#[derive(Debug, Default)]
+pub(in crate::fast) struct Accounts {
     by: AccountBy,
-    accounts: HashMap<(FlowKey, Option<IpAddr>), Account>,
+    accounts: HashMap<AccountName, Account>,
     others: Account,
 }
 
 impl Accounts {
-    pub(super) fn new(by: AccountBy) -> Self {
-        Self { by, accounts: HashMap::new(), others: Account::default() }
+    pub(in crate::fast) fn new(by: AccountBy) -> Self {
+        Self { by, ..Self::default() }
     }
 
-    pub(super) fn see(&mut self, seen: &Seen) {
-        let network = network(seen.key.source());
-        let (key, name) = match self.by {
-            AccountBy::Flow => ((seen.key, None), AccountName::Flow(seen.key)),
-            AccountBy::Network => {
-                ((FlowKey::NOBODY, Some(network)), AccountName::Network(network, bits(network)))
-            }
+    pub(in crate::fast) fn count(&mut self, key: FlowKey, bytes: u64, is_ack: bool) {
+        let name = match self.by {
+            AccountBy::Flow => AccountName::Flow(key),
+            AccountBy::Network => AccountName::Network(IpCidr::of_source(key.source())),
         };
-        let has_room = self.accounts.len() < MOST_ACCOUNTS || self.accounts.contains_key(&key);
+        let has_room = self.accounts.len() < MOST_ACCOUNTS || self.accounts.contains_key(&name);
         let account = match has_room {
-            true => self.accounts.entry(key).or_default(),
+            true => self.accounts.entry(name).or_default(),
             false => &mut self.others,
         };
         account.name = has_room.then_some(name);
         account.frames += 1;
-        account.bytes += seen.bytes;
-        account.acks += u64::from(seen.is_ack);
+        account.bytes += bytes;
+        account.acks += u64::from(is_ack);
     }
 
     /// The largest accounts, and the sum of what went to none.
-    pub(super) fn report(&self) -> (Vec<Account>, Account) {
+    pub(in crate::fast) fn report(&self) -> (Vec<Account>, Account) {
         let mut accounts: Vec<_> = self.accounts.values().copied().collect();
-        accounts.sort_by_key(|account| std::cmp::Reverse((account.bytes, account.frames)));
+        accounts.sort_by_key(|account| Reverse((account.bytes, account.frames)));
         accounts.truncate(MOST_REPORTED);
         (accounts, self.others)
     }
@@ -86,23 +82,20 @@ const MOST_REPORTED: usize = 16;
 
 #[cfg(test)]
 mod tests {
-    use rxo_frame::Instant;
-
     use super::*;
 
-    fn seen(source: u32, is_ack: bool) -> Seen {
-        let key = FlowKey::v4(source, 1, 5_000 << 16 | 80, 0);
-        Seen { key, flags: None, bytes: 100, is_ack, now: Instant::ZERO }
+    fn key(source: u32) -> FlowKey {
+        FlowKey::v4(source, 1, 5_000 << 16 | 80, 0)
     }
 
     #[test]
     fn hosts_of_one_network_share_an_account() {
         let mut accounts = Accounts::new(AccountBy::Network);
         for (source, is_ack) in [(0x0a00_0001, true), (0x0a00_00ff, false), (0x0b00_0001, true)] {
-            accounts.see(&seen(source, is_ack));
+            accounts.count(key(source), 100, is_ack);
         }
         let (largest, others) = accounts.report();
-        let name = AccountName::Network(IpAddr::from([10, 0, 0, 0]), 24);
+        let name = AccountName::Network("10.0.0.0/24".parse().unwrap());
         let first = Account { name: Some(name), frames: 2, bytes: 200, acks: 1 };
         assert_eq!((largest[0], largest.len(), others), (first, 2, Account::default()));
     }
@@ -110,8 +103,8 @@ mod tests {
     #[test]
     fn flows_beyond_the_bound_are_counted_together() {
         let mut accounts = Accounts::new(AccountBy::Flow);
-        (0..5_000).for_each(|source| accounts.see(&seen(source, false)));
-        accounts.see(&seen(0, false));
+        (0..5_000).for_each(|source| accounts.count(key(source), 100, false));
+        accounts.count(key(0), 100, false);
         let (largest, others) = accounts.report();
         assert_eq!((largest[0].frames, largest.len()), (2, MOST_REPORTED));
         assert_eq!((others.frames, others.name), (5_000 - MOST_ACCOUNTS as u64, None));

@@ -8,13 +8,13 @@
 //! The first rule that matches decides; what matches none passes. A packet without ports (a fragment) matches no
 //! rule with a port.
 
-use std::net::IpAddr;
+use std::iter::Peekable;
 use std::str::{FromStr, SplitWhitespace};
 
 use rxo_wire::FlowKey;
 use thiserror::Error;
 
-use crate::link::IpCidr;
+use crate::link::{CidrError, IpCidr};
 
 /// One rule of the filter: `drop from 10.0.0.0/8 to port 80`.
 ///
@@ -28,8 +28,8 @@ use crate::link::IpCidr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterRule {
     drops: bool,
-    from: End,
-    to: End,
+    /// Source and destination.
+    ends: [End; 2],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,85 +38,64 @@ struct End {
     port: Option<u16>,
 }
 
-/// Why a text is no rule.
+/// The reason why a text is no rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{rule:?} is no rule: {what}; write one like `drop from 10.0.0.0/8 port 53 to 192.0.2.1`")]
-pub struct RuleError {
-    rule: String,
-    what: String,
-}
+#[error("{0:?} is no rule: {1}; write one like `drop from 10.0.0.0/8 port 53 to 192.0.2.1`")]
+pub struct RuleError(String, String);
 
-/// Whether the first of `rules` that matches drops packets of the flow `key`.
+/// Returns `true` if the first of `rules` that matches drops packets of the flow `key`.
 pub(super) fn drops(rules: &[FilterRule], key: &FlowKey) -> bool {
-    rules.iter().find(|rule| rule.matches(key)).is_some_and(|rule| rule.drops)
-}
-
-impl FilterRule {
-    fn matches(&self, key: &FlowKey) -> bool {
-        self.from.matches(key.source(), key.source_port())
-            && self.to.matches(key.destination(), key.destination_port())
-    }
-}
-
-impl End {
-    fn matches(&self, address: IpAddr, port: u16) -> bool {
-        self.network.is_none_or(|network| network.contains(address))
-            && self.port.is_none_or(|wanted| wanted == port)
-    }
-
-    /// Reads what follows `from` or `to`. Returns the word after it.
-    fn read<'a>(words: &mut SplitWhitespace<'a>) -> Result<(Self, Option<&'a str>), String> {
-        let mut end = Self::default();
-        let mut word = words.next();
-        if let Some(text) = word.filter(|word| *word != "port") {
-            end.network = Some(network(text)?);
-            word = words.next();
-        }
-        if word == Some("port") {
-            let number = words.next().unwrap_or_default();
-            end.port = Some(number.parse().map_err(|_| format!("{number:?} is no port"))?);
-            word = words.next();
-        }
-        match end == Self::default() {
-            true => Err("an address or a port is missing".to_owned()),
-            false => Ok((end, word)),
-        }
-    }
-}
-
-fn network(text: &str) -> Result<IpCidr, String> {
-    let read = match text.parse::<IpAddr>() {
-        Ok(address) => IpCidr::new(address, if address.is_ipv4() { 32 } else { 128 }),
-        Err(_) => text.parse(),
+    let addresses = [key.source(), key.destination()];
+    let ports = [key.source_port(), key.destination_port()];
+    let matches = |rule: &&FilterRule| {
+        rule.ends.iter().zip(addresses).zip(ports).all(|((end, address), port)| {
+            end.network.is_none_or(|network| network.contains(address))
+                && end.port.is_none_or(|wanted| wanted == port)
+        })
     };
-    read.map_err(|error| error.to_string())
+    rules.iter().find(matches).is_some_and(|rule| rule.drops)
 }
 
 impl FromStr for FilterRule {
     type Err = RuleError;
 
     fn from_str(rule: &str) -> Result<Self, RuleError> {
-        read(rule).map_err(|what| RuleError { rule: rule.to_owned(), what })
+        read(rule).map_err(|what| RuleError(rule.to_owned(), what))
     }
 }
 
 fn read(rule: &str) -> Result<FilterRule, String> {
-    let mut words = rule.split_whitespace();
+    let mut words = rule.split_whitespace().peekable();
     let drops = match words.next() {
         Some("drop") => true,
         Some("pass") => false,
         _ => return Err("it begins with neither drop nor pass".to_owned()),
     };
-    let (mut from, mut to, mut word) = (End::default(), End::default(), words.next());
-    if word == Some("from") {
-        (from, word) = End::read(&mut words)?;
-    }
-    if word == Some("to") {
-        (to, word) = End::read(&mut words)?;
-    }
-    match word {
-        None => Ok(FilterRule { drops, from, to }),
+    let ends = [read_end(&mut words, "from")?, read_end(&mut words, "to")?];
+    match words.next() {
+        None => Ok(FilterRule { drops, ends }),
         Some(word) => Err(format!("{word:?} is not expected there")),
+    }
+}
+
+/// Reads the end behind `word`. Without this word it matches everything.
+fn read_end(words: &mut Peekable<SplitWhitespace<'_>>, word: &str) -> Result<End, String> {
+    if words.next_if_eq(&word).is_none() {
+        return Ok(End::default());
+    }
+    let network = words.next_if(|word| *word != "port").map(read_network).transpose()?;
+    let number = words.next_if_eq(&"port").map(|_| words.next().unwrap_or_default());
+    let read_port = |text: &str| text.parse().map_err(|_| format!("{text:?} is no port"));
+    match (network, number.map(read_port).transpose()?) {
+        (None, None) => Err("an address or a port is missing".to_owned()),
+        (network, port) => Ok(End { network, port }),
+    }
+}
+
+fn read_network(text: &str) -> Result<IpCidr, String> {
+    match text.parse() {
+        Err(CidrError::NoPrefix { address }) => Ok(IpCidr::of_host(address)),
+        read => read.map_err(|error| error.to_string()),
     }
 }
 

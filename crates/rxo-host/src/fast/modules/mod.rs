@@ -1,55 +1,32 @@
-//! The modules that look at frames beside the one for pure ACKs.
+//! The modules that look at frames beside the one for pure ACKs (Chan and Cheriton 2013, section 6).
 //!
-//! The paper's section 6 names them. They run in a fixed order: the filter first, so that the others do not count
-//! what it drops. Each is bounded in memory, reads no clock, and parses nothing by itself: the registry reads the
-//! headers once for all.
+//! The filter comes first, so that the others do not count what it drops. Each is bounded in memory, reads no clock, and
+//! parses nothing: the headers are read once for all.
 
 mod accounting;
 mod filter;
-mod prefix;
 mod syn_flood;
 
 use rxo_frame::{Frame, Instant, LinkKind};
-use rxo_wire::{FlowKey, TcpFlags, Transport, parse, parse_ip};
+use rxo_wire::{TcpFlags, Transport, parse, parse_ip};
 
-use self::accounting::Accounts;
+pub(super) use self::accounting::Accounts;
 pub use self::accounting::{Account, AccountBy, AccountName};
 pub use self::filter::{FilterRule, RuleError};
 use self::syn_flood::Detector;
 pub use self::syn_flood::HalfOpen;
-use super::{FastCounters, FastModule, FastModules, FastPath};
+use super::FastModules;
 
 /// The modules of one worker.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Modules {
-    filter: Vec<FilterRule>,
-    detector: Detector,
-    accounts: Accounts,
-}
-
-/// What modules see of a packet.
-#[derive(Clone, Copy, Debug)]
-struct Seen {
-    key: FlowKey,
-    /// The flags, if it is TCP.
-    flags: Option<TcpFlags>,
-    /// The length of the frame.
-    bytes: u64,
-    is_ack: bool,
-    now: Instant,
+    pub(super) filter: Vec<FilterRule>,
+    pub(super) accounts: Accounts,
+    pub(super) detector: Detector,
 }
 
 impl Modules {
-    pub(super) fn new(config: &FastPath) -> Self {
-        Self {
-            filter: config.filter.clone(),
-            detector: Detector::default(),
-            accounts: Accounts::new(config.account_by),
-        }
-    }
-
-    /// Shows `frame` to the modules that are `on`. Returns whether it is to be dropped. What is not IP is shown to
-    /// none.
+    /// Shows `frame` to the modules that are `on`, if it is IP. Returns `true` if it is to be dropped.
     #[cold]
     pub(super) fn see(
         &mut self,
@@ -67,24 +44,18 @@ impl Modules {
             Transport::Tcp(tcp) => Some(tcp.flags),
             _ => None,
         };
-        let is_ack = flags == Some(TcpFlags::ACK) && parsed.payload_bytes() == 0;
-        let bytes = frame.bytes.len() as u64;
-        let seen = Seen { key: parsed.key, flags, bytes, is_ack, now };
-        if on.has(FastModule::Filter) && filter::drops(&self.filter, &seen.key) {
+        if on.has(FastModules::FILTER) && filter::drops(&self.filter, &parsed.key) {
             return true;
         }
-        if on.has(FastModule::SynFlood) {
-            self.detector.see(&seen);
+        if on.has(FastModules::SYN_FLOOD)
+            && let Some(flags) = flags
+        {
+            self.detector.count(parsed.key, flags, now);
         }
-        if on.has(FastModule::Accounting) {
-            self.accounts.see(&seen);
+        if on.has(FastModules::ACCOUNTING) {
+            let is_ack = flags == Some(TcpFlags::ACK) && parsed.payload_bytes() == 0;
+            self.accounts.count(parsed.key, frame.bytes.len() as u64, is_ack);
         }
         false
-    }
-
-    /// Adds what the modules have found.
-    pub(super) fn report(&self, counters: &mut FastCounters) {
-        counters.half_open = self.detector.report();
-        (counters.accounts, counters.unaccounted) = self.accounts.report();
     }
 }

@@ -3,17 +3,16 @@
 //! A flow is half open from its SYN until it sends anything else, or for a minute. The detector only counts: a flood
 //! is answered by cookies ([`HostConfig::syn_cookies`](crate::HostConfig::syn_cookies)).
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::net::IpAddr;
 use std::time::Duration;
 
 use rxo_frame::Instant;
 use rxo_wire::{FlowKey, TcpFlags};
 
-use super::Seen;
-use super::prefix::{bits, network};
+use crate::link::IpCidr;
 
-/// What the SYN-flood detector has found.
+/// The counters of the SYN-flood detector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HalfOpen {
     /// SYNs of new connections so far.
@@ -22,65 +21,56 @@ pub struct HalfOpen {
     pub now: u64,
     /// How often the half-open flows of one network reached 256.
     pub alarms: u64,
-    /// The network with the most half-open flows now, the length of its prefix, and how many there are.
-    pub worst: Option<(IpAddr, u8, u64)>,
+    /// The network with the most half-open flows now, and how many there are.
+    pub worst: Option<(IpCidr, u64)>,
 }
 
 /// The detector.
 #[derive(Debug, Default)]
-pub(super) struct Detector {
+pub(in crate::fast) struct Detector {
     /// Half-open flows and the times of their SYNs.
     flows: HashMap<FlowKey, Instant>,
     /// The same in order of time; one that is not half open any more, or since another time, is skipped.
     order: VecDeque<(Instant, FlowKey)>,
-    networks: HashMap<IpAddr, u64>,
+    networks: HashMap<IpCidr, u64>,
     syns: u64,
     alarms: u64,
 }
 
 impl Detector {
-    pub(super) fn see(&mut self, seen: &Seen) {
-        let Some(flags) = seen.flags else { return };
-        self.expire(seen.now);
-        let opens = flags.contains(TcpFlags::SYN) && !flags.contains(TcpFlags::ACK);
-        match opens {
-            true => self.open(seen.key, seen.now),
-            false => self.close(&seen.key),
+    /// Counts a segment of the flow `key` with `flags`.
+    pub(in crate::fast) fn count(&mut self, key: FlowKey, flags: TcpFlags, now: Instant) {
+        while self.order.front().is_some_and(|(at, _)| now.since(*at) >= HALF_OPEN_FOR) {
+            self.forget_oldest();
+        }
+        if !flags.contains(TcpFlags::SYN) || flags.contains(TcpFlags::ACK) {
+            self.close(&key);
+        } else if !self.flows.contains_key(&key) {
+            // A SYN that is sent again opens nothing.
+            self.open(key, now);
         }
     }
 
     fn open(&mut self, key: FlowKey, now: Instant) {
-        if self.flows.contains_key(&key) {
-            // Sent again.
-            return;
-        }
         self.syns += 1;
         while self.order.len() >= MOST_FLOWS {
             self.forget_oldest();
         }
         self.flows.insert(key, now);
         self.order.push_back((now, key));
-        let count = self.networks.entry(network(key.source())).or_default();
+        let count = self.networks.entry(IpCidr::of_source(key.source())).or_default();
         *count += 1;
         self.alarms += u64::from(*count == ALARM);
     }
 
     fn close(&mut self, key: &FlowKey) {
-        if self.flows.remove(key).is_none() {
-            return;
-        }
-        let network = network(key.source());
-        if let Some(count) = self.networks.get_mut(&network) {
-            *count -= 1;
-            if *count == 0 {
-                self.networks.remove(&network);
+        if self.flows.remove(key).is_some()
+            && let Entry::Occupied(mut count) = self.networks.entry(IpCidr::of_source(key.source()))
+        {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
             }
-        }
-    }
-
-    fn expire(&mut self, now: Instant) {
-        while self.order.front().is_some_and(|(at, _)| now.since(*at) >= HALF_OPEN_FOR) {
-            self.forget_oldest();
         }
     }
 
@@ -92,14 +82,11 @@ impl Detector {
         }
     }
 
-    pub(super) fn report(&self) -> HalfOpen {
-        let worst = self.networks.iter().max_by_key(|(network, count)| (**count, **network));
-        HalfOpen {
-            syns: self.syns,
-            now: self.flows.len() as u64,
-            alarms: self.alarms,
-            worst: worst.map(|(network, count)| (*network, bits(*network), *count)),
-        }
+    pub(in crate::fast) fn report(&self) -> HalfOpen {
+        let networks = self.networks.iter().map(|(network, count)| (*network, *count));
+        let (syns, now, alarms) = (self.syns, self.flows.len() as u64, self.alarms);
+        let worst = networks.max_by_key(|(network, count)| (*count, network.address()));
+        HalfOpen { syns, now, alarms, worst }
     }
 }
 
@@ -112,23 +99,24 @@ const HALF_OPEN_FOR: Duration = Duration::from_secs(60);
 mod tests {
     use super::*;
 
-    fn seen(source: u32, port: u32, flags: TcpFlags, second: u64) -> Seen {
-        let key = FlowKey::v4(source, 0x0a00_0001, port << 16 | 80, 0);
-        let now = Instant::from_micros(second * 1_000_000);
-        Seen { key, flags: Some(flags), bytes: 60, is_ack: false, now }
+    impl Detector {
+        fn takes(&mut self, source: u32, port: u32, flags: TcpFlags, second: u64) {
+            let key = FlowKey::v4(source, 0x0a00_0001, port << 16 | 80, 0);
+            self.count(key, flags, Instant::from_micros(second * 1_000_000));
+        }
     }
 
     #[test]
     fn a_flood_from_one_network_rings_once() {
         let mut detector = Detector::default();
         for host in 0..300 {
-            detector.see(&seen(0xc000_0200 | host & 0xff, host, TcpFlags::SYN, 1));
+            detector.takes(0xc000_0200 | host & 0xff, host, TcpFlags::SYN, 1);
         }
-        detector.see(&seen(0x0808_0808, 1, TcpFlags::SYN, 1));
+        detector.takes(0x0808_0808, 1, TcpFlags::SYN, 1);
         let report = detector.report();
         assert_eq!((report.syns, report.now, report.alarms), (301, 301, 1));
-        assert_eq!(report.worst, Some((IpAddr::from([192, 0, 2, 0]), 24, 300)));
-        detector.see(&seen(1, 1, TcpFlags::ACK, 61));
+        assert_eq!(report.worst, Some(("192.0.2.0/24".parse().unwrap(), 300)));
+        detector.takes(1, 1, TcpFlags::ACK, 61);
         assert_eq!(detector.report().now, 0, "after a minute");
     }
 
@@ -136,9 +124,9 @@ mod tests {
     fn handshakes_that_end_are_no_flood() {
         let mut detector = Detector::default();
         for port in 0..1_000 {
-            detector.see(&seen(7, port, TcpFlags::SYN, 1));
-            detector.see(&seen(7, port, TcpFlags::SYN, 1));
-            detector.see(&seen(7, port, TcpFlags::ACK, 1));
+            detector.takes(7, port, TcpFlags::SYN, 1);
+            detector.takes(7, port, TcpFlags::SYN, 1);
+            detector.takes(7, port, TcpFlags::ACK, 1);
         }
         assert_eq!(detector.report(), HalfOpen { syns: 1_000, ..HalfOpen::default() });
     }
@@ -147,7 +135,7 @@ mod tests {
     fn memory_is_bounded() {
         let mut detector = Detector::default();
         for flow in 0..20_000 {
-            detector.see(&seen(flow << 8, flow & 0xffff, TcpFlags::SYN, 1));
+            detector.takes(flow << 8, flow & 0xffff, TcpFlags::SYN, 1);
         }
         assert_eq!(detector.report().now, MOST_FLOWS as u64);
         assert!(detector.networks.len() <= MOST_FLOWS && detector.order.len() <= MOST_FLOWS);

@@ -1,6 +1,6 @@
 //! The modules beside the one for pure ACKs see what is consumed, and can be switched while the host runs.
 
-use rxo_host::{AccountName, FastModule, FastModules, FastPath};
+use rxo_host::{AccountName, FastModules, FastPath};
 
 use crate::world::{World, drain, fill, options, pattern};
 
@@ -11,7 +11,7 @@ fn world(path: &FastPath) -> World {
 
 #[test]
 fn accounts_have_consumed_acks_too() {
-    let modules = FastModules::ON.with(FastModule::Accounting).with(FastModule::SynFlood);
+    let modules = FastModules::ON.with(FastModules::ACCOUNTING).with(FastModules::SYN_FLOOD);
     let mut world = world(&FastPath { modules, ..FastPath::default() });
     let listener = world.listen(4);
     let (stream, accepted) = world.connected(&listener);
@@ -22,7 +22,7 @@ fn accounts_have_consumed_acks_too() {
     let fast = world.client.counters().fast;
     assert!(fast.consumed > 2, "{fast:?}");
     let account = fast.accounts[0];
-    assert_eq!(account.name, Some(AccountName::Network([10, 0, 0, 0].into(), 24)));
+    assert_eq!(account.name, Some(AccountName::Network("10.0.0.0/24".parse().unwrap())));
     assert_eq!(account.frames, frames);
     assert!(account.acks >= fast.consumed);
     let half_open = world.server.counters().fast.half_open;
@@ -32,7 +32,7 @@ fn accounts_have_consumed_acks_too() {
 #[test]
 fn a_filter_drops_before_anything_sees_the_packet_until_it_is_off() {
     let filter = vec!["drop to port 80".parse().unwrap()];
-    let modules = FastModules::OFF.with(FastModule::Filter).with(FastModule::Accounting);
+    let modules = FastModules::OFF.with(FastModules::FILTER).with(FastModules::ACCOUNTING);
     let mut world = world(&FastPath { modules, filter, ..FastPath::default() });
     let listener = world.listen(4);
     let stream = world.at_client().connect_nonblocking(crate::world::server()).unwrap();
@@ -40,7 +40,7 @@ fn a_filter_drops_before_anything_sees_the_packet_until_it_is_off() {
     let fast = world.server.counters().fast;
     assert!(fast.filtered > 0 && fast.accounts.is_empty(), "{fast:?}");
     assert!(!stream.is_connected().unwrap());
-    world.at_server().fast_path().set(FastModule::Filter, false);
+    world.at_server().fast_path().set(FastModules::FILTER, false);
     world.pass(std::time::Duration::from_secs(2));
     assert!(stream.is_connected().unwrap());
     assert!(listener.accept().is_ok());
@@ -53,7 +53,7 @@ fn a_filter_drops_an_ack_that_would_be_consumed() {
     let mut world = world(&FastPath { modules: FastModules::ON, filter, ..FastPath::default() });
     let listener = world.listen(4);
     let (stream, accepted) = world.connected(&listener);
-    world.at_client().fast_path().set(FastModule::Filter, true);
+    world.at_client().fast_path().set(FastModules::FILTER, true);
     fill(&stream, &pattern(2 * stream.statistics().mss as usize));
     world.settle();
     let unacknowledged = || stream.statistics().snd_nxt - stream.statistics().snd_una;
@@ -61,7 +61,7 @@ fn a_filter_drops_an_ack_that_would_be_consumed() {
     assert!(fast.filtered > 0 && fast.consumed == 0, "{fast:?}");
     assert_eq!((fast.unseen, fast.fallbacks()), (0, 1), "the SYN's answer: {fast:?}");
     assert!(unacknowledged() > 0);
-    world.at_client().fast_path().set(FastModule::Filter, false);
+    world.at_client().fast_path().set(FastModules::FILTER, false);
     world.pass(std::time::Duration::from_secs(2));
     let fast = world.client.counters().fast;
     assert_eq!((unacknowledged(), fast.unseen), (0, fast.consumed), "{fast:?}");

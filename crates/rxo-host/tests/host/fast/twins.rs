@@ -6,9 +6,7 @@ use proptest::prelude::*;
 use rxo_coalesce::{Hold, PureAckRule};
 use rxo_device::{MemoryLink, MemoryOptions};
 use rxo_frame::{ChecksumStatus, Frame, LinkKind};
-use rxo_host::{
-    FallbackReason, FastCounters, FastModule, FastModules, FastPath, HostConfig, TcpStream,
-};
+use rxo_host::{FallbackReason, FastCounters, FastModules, FastPath, HostConfig, TcpStream};
 use rxo_tcp::AckPolicy;
 use rxo_wire::{Parsed, Transport};
 
@@ -64,11 +62,11 @@ impl On {
         match self {
             Self::Toggled if turn.is_multiple_of(7) => {
                 let switches = world.at_client().fast_path();
-                switches.set(FastModule::PureAck, !switches.is_on(FastModule::PureAck));
+                switches.set(FastModules::PURE_ACK, !switches.modules().has(FastModules::PURE_ACK));
             }
             Self::Until(last) if turn == last => {
                 let hosts = [world.at_client(), world.at_server()];
-                hosts.iter().for_each(|host| host.fast_path().set(FastModule::PureAck, false));
+                hosts.iter().for_each(|host| host.fast_path().set(FastModules::PURE_ACK, false));
             }
             _ => {}
         }
