@@ -43,7 +43,7 @@ impl AckState {
 }
 
 /// What the fast path asks the worker.
-pub(crate) trait Connections {
+pub(crate) trait Lookup {
     /// The place of the connection of the flow `key`.
     fn find(&mut self, key: &FlowKey) -> Option<u32>;
 
@@ -71,7 +71,7 @@ impl Fast {
     #[inline(always)]
     pub(crate) fn look(
         &mut self,
-        connections: &mut impl Connections,
+        connections: &mut impl Lookup,
         now: Instant,
         frame: &Frame<&[u8]>,
     ) -> Verdict {
@@ -143,7 +143,7 @@ impl Fast {
     #[inline(always)]
     fn take(
         &mut self,
-        connections: &mut impl Connections,
+        connections: &mut impl Lookup,
         frame: &Frame<&[u8]>,
     ) -> Result<(), FallbackReason> {
         if !self.on.has(FastModules::PURE_ACK) {
@@ -161,7 +161,7 @@ impl Fast {
     #[inline(always)]
     fn take_packet<const TRANSPORT: u32>(
         &mut self,
-        connections: &mut impl Connections,
+        connections: &mut impl Lookup,
         frame: &Frame<&[u8]>,
         packet: &[u8],
     ) -> Result<(), FallbackReason> {
@@ -239,7 +239,7 @@ impl Fast {
 /// Looks for the connection of the flow `key`: by value, so that it need not be in memory where the last one is found.
 #[cold]
 #[inline(never)]
-fn find(connections: &mut impl Connections, key: FlowKey) -> Option<Seen> {
+fn find(connections: &mut impl Lookup, key: FlowKey) -> Option<Seen> {
     let place = connections.find(&key)?;
     connections.at(place, &key)
 }

@@ -31,7 +31,7 @@ use rxo_wire::checksum::Summer;
 
 pub use self::counters::FastCounters;
 use self::expected::Expected;
-pub(crate) use self::find::{AckState, Connections, Seen};
+pub(crate) use self::find::{AckState, Lookup, Seen};
 use self::gather::Gathered;
 pub(crate) use self::gather::Records;
 pub use self::modules::{Account, AccountBy, AccountName, FilterRule, HalfOpen, RuleError};

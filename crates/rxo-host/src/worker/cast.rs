@@ -11,7 +11,11 @@ use rxo_frame::{Duration, Instant, SharedBytes};
 use rxo_tcp::{Connection, Group, GroupConfig, GroupEvent, GroupSeed, MemberId, Repair, Transmit};
 use rxo_wire::tcp::AckRecord;
 
-use super::core::Core;
+use super::beside::Beside;
+use super::connections::Connections;
+use super::last_acks::Closer;
+use super::network::Network;
+use super::slots::Slots;
 use crate::buffer::Buffer;
 use crate::cast::{CastAct, CastCommand, CastEvent, CastProgress, Opened, group_mac};
 use crate::cell::peer;
@@ -19,9 +23,173 @@ use crate::settings::pair;
 use crate::socket::Listening;
 use crate::transmit::{Outbox, Path};
 
+/// The cast of this host, if there is one. Without one, nothing here does anything.
+#[derive(Debug)]
+pub(super) struct Casting<B>(Option<Box<Cast<B>>>);
+
+impl<B> Default for Casting<B> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<B: AsRef<[u8]>> Casting<B> {
+    /// Returns `true` if connections of `listening` belong to it.
+    pub(super) fn is_of(&self, listening: &Arc<Listening<B>>) -> bool {
+        self.0.as_ref().is_some_and(|cast| Arc::ptr_eq(&cast.listening, listening))
+    }
+
+    /// Prepares the connection of a receiver that asks to join. One that comes too late is refused when it is open, and
+    /// until then has numbers of its own: its SYN-ACK would tell the group's to a forger.
+    pub(super) fn prepare(&self, connection: &mut Connection<Buffer<B>>) {
+        if let Some(Cast { group, .. }) = self.0.as_deref().filter(|it| !it.group.is_too_late()) {
+            connection.join_group(group.seed(), group.config().buffer_bytes);
+        }
+    }
+
+    /// When something is due.
+    pub(super) fn poll_at(&self) -> Option<Instant> {
+        self.0.as_ref()?.group.poll_at()
+    }
+
+    /// The member whose connection is at `place`, if there is one.
+    #[inline]
+    pub(super) fn member_at(&mut self, place: u32) -> Option<Member<'_, B>> {
+        let cast = self.0.as_deref_mut()?;
+        let id = cast.member_at(place)?;
+        Some(Member { cast, id })
+    }
+}
+
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Casting<B> {
+    /// Carries out a command of an application about its cast. A cast that is opened replaces the one that there is.
+    pub(super) fn apply(
+        &mut self,
+        command: CastCommand<B>,
+        connections: &mut Connections<B>,
+        network: &Network<B>,
+        now: Instant,
+    ) {
+        match command {
+            CastCommand::Open(opened) => {
+                self.close(connections, now);
+                self.0 = Cast::open(opened, connections, network, now).map(Box::new);
+            }
+            CastCommand::Act(listening, _) if !self.is_of(&listening) => {}
+            CastCommand::Act(_, CastAct::Close) => self.close(connections, now),
+            CastCommand::Act(_, act) => {
+                if let Some(cast) = &mut self.0 {
+                    cast.act(act, connections, now);
+                }
+            }
+        }
+    }
+
+    /// Resets all members that have not ended, and whoever is about to join.
+    fn close(&mut self, connections: &mut Connections<B>, now: Instant) {
+        let Some(mut cast) = self.0.take() else { return };
+        for id in 0..cast.places.len() {
+            let place = cast.place(id as MemberId);
+            cast.abort_member(connections, place, now);
+        }
+        connections.unlisten(&cast.listening);
+    }
+
+    /// Makes a connection that has just been opened a member of its cast, or resets it.
+    pub(super) fn join(&mut self, connections: &mut Connections<B>, place: u32, now: Instant) {
+        if let Some(cast) = &mut self.0 {
+            cast.join(connections, place, now);
+        }
+    }
+
+    /// Tells the connection at `place`, if it is a member's, what its group has sent. Before anything arrives there.
+    #[inline]
+    pub(super) fn before_arrival(&mut self, slots: &Slots<B>, place: u32, now: Instant) {
+        if let Some(cast) = &mut self.0 {
+            cast.before_arrival(slots, place, now);
+        }
+    }
+
+    /// Does what is due for the group.
+    pub(super) fn wake(&mut self, connections: &mut Connections<B>, now: Instant) {
+        let Some(cast) = &mut self.0 else { return };
+        if cast.group.poll_at().is_some_and(|at| at <= now) {
+            cast.group.on_timeout(now);
+        }
+        while let Some(id) = cast.group.poll_touched() {
+            connections.touch(cast.place(id));
+        }
+    }
+
+    /// Sends what leaves for all members: repairs, then new text. Then tells the application.
+    pub(super) fn serve<O: FrameSink>(
+        &mut self,
+        connections: &mut Connections<B>,
+        outbox: &mut Outbox,
+        now: Instant,
+        sink: &mut O,
+    ) -> Result<(), DeviceError> {
+        let Some(cast) = &mut self.0 else { return Ok(()) };
+        cast.feed();
+        cast.group.decide_repairs(now);
+        while let Some(repair) = cast.group.poll_repair() {
+            cast.push_repair(&mut connections.slots, outbox, now, &repair);
+            if outbox.is_full() {
+                cast.send_out(outbox, sink)?;
+            }
+        }
+        cast.send_new(now, outbox, sink)?;
+        cast.note_events(connections, now);
+        cast.tell_progress(&connections.slots, now);
+        Ok(())
+    }
+}
+
+/// A member of a cast, beside its connection.
+pub(super) struct Member<'a, B> {
+    cast: &'a mut Cast<B>,
+    id: MemberId,
+}
+
+impl<B: AsRef<[u8]>> Member<'_, B> {
+    /// As [`Group::on_acks`].
+    #[inline]
+    pub(super) fn on_acks(
+        &mut self,
+        connection: &mut Connection<Buffer<B>>,
+        records: impl Iterator<Item = AckRecord>,
+        now: Instant,
+    ) -> bool {
+        self.cast.group.on_acks(self.id, connection, records, now)
+    }
+}
+
+impl<B: AsRef<[u8]>> Beside<B> for Member<'_, B> {
+    const CLOSER: Closer = Closer::Member;
+    /// Text for a group is the cast's, and leaves by its window.
+    const WAITS_FOR_DEVICE: bool = false;
+
+    fn before(&mut self, connection: &mut Connection<Buffer<B>>, now: Instant) {
+        self.cast.group.wake(self.id, connection, now);
+    }
+
+    /// Counts `transmit` if it is a repair.
+    fn takes(&mut self, transmit: &Transmit<'_>) -> bool {
+        let is_deferred = self.cast.group.defer(self.id, transmit);
+        if !is_deferred && transmit.payload_bytes() > 0 {
+            self.cast.count_own(self.id, transmit.payload_bytes());
+        }
+        is_deferred
+    }
+
+    fn after(&mut self, connection: &mut Connection<Buffer<B>>, now: Instant) {
+        self.cast.group.after(self.id, connection, now);
+    }
+}
+
 /// A cast of this host.
 #[derive(Debug)]
-pub(super) struct Cast<B> {
+struct Cast<B> {
     listening: Arc<Listening<B>>,
     group: Group,
     path: Path,
@@ -42,64 +210,6 @@ pub(super) struct Cast<B> {
 }
 
 impl<B: AsRef<[u8]>> Cast<B> {
-    /// Whether connections of `listening` belong to it.
-    pub(super) fn is_of(&self, listening: &Arc<Listening<B>>) -> bool {
-        Arc::ptr_eq(&self.listening, listening)
-    }
-
-    /// Prepares the connection of a receiver that asks to join. One that comes too late is refused when it is open, and
-    /// until then has numbers of its own: its SYN-ACK would tell the group's to a forger.
-    pub(super) fn prepare(&self, connection: &mut Connection<Buffer<B>>) {
-        if !self.group.is_too_late() {
-            connection.join_group(self.group.seed(), self.group.config().buffer_bytes);
-        }
-    }
-
-    /// As [`Group::on_acks`].
-    #[inline]
-    pub(super) fn on_acks(
-        &mut self,
-        id: MemberId,
-        connection: &mut Connection<Buffer<B>>,
-        records: impl Iterator<Item = AckRecord>,
-        now: Instant,
-    ) -> bool {
-        self.group.on_acks(id, connection, records, now)
-    }
-
-    /// As [`Group::wake`].
-    #[inline]
-    pub(super) fn wake(
-        &mut self,
-        id: MemberId,
-        connection: &mut Connection<Buffer<B>>,
-        now: Instant,
-    ) {
-        self.group.wake(id, connection, now);
-    }
-
-    /// As [`Group::after`].
-    #[inline]
-    pub(super) fn after(
-        &mut self,
-        id: MemberId,
-        connection: &mut Connection<Buffer<B>>,
-        now: Instant,
-    ) {
-        self.group.after(id, connection, now);
-    }
-
-    /// Takes `transmit` of a member if it goes another way, or later; counts it if it is a repair.
-    pub(super) fn defer(&mut self, id: MemberId, transmit: &Transmit<'_>) -> bool {
-        if self.group.defer(id, transmit) {
-            return true;
-        }
-        if transmit.payload_bytes() > 0 {
-            self.count_own(id, transmit.payload_bytes());
-        }
-        false
-    }
-
     fn count_own(&mut self, id: MemberId, bytes: usize) {
         self.group.count_repair(id, bytes);
         self.counts.own_repairs += 1;
@@ -120,21 +230,10 @@ impl<B: AsRef<[u8]>> Cast<B> {
         self.room.store(self.taken + u64::from(self.group.room()), Ordering::Relaxed);
     }
 
-    /// When something is due.
-    pub(super) fn poll_at(&self) -> Option<Instant> {
-        self.group.poll_at()
-    }
-
     /// The member whose connection is at `place`.
     #[inline]
     fn member_at(&self, place: u32) -> Option<MemberId> {
         self.members.get(place as usize).copied().filter(|id| *id != NOBODY)
-    }
-
-    /// This with the member whose connection is at `place`, if there is one.
-    pub(super) fn with_member_at(&mut self, place: u32) -> Option<(&mut Self, MemberId)> {
-        let id = self.member_at(place)?;
-        Some((self, id))
     }
 
     fn set_member(&mut self, id: MemberId, place: u32, peer: SocketAddr) {
@@ -185,47 +284,21 @@ impl<B: AsRef<[u8]>> Cast<B> {
     }
 }
 
-impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
-    /// Carries out a command of an application about its cast.
-    pub(super) fn obey_cast(&mut self, command: CastCommand<B>) {
-        match command {
-            CastCommand::Open(opened) => self.open_cast(opened),
-            CastCommand::Act(listening, act) => {
-                if self.cast.as_ref().is_some_and(|cast| cast.is_of(&listening)) {
-                    self.act_on_cast(act);
-                }
-            }
-        }
-    }
-
-    fn act_on_cast(&mut self, act: CastAct) {
-        match act {
-            CastAct::Close => self.close_cast(),
-            CastAct::Lend(id, text) => self.lend_cast(id, text),
-            CastAct::Start => self.with_cast(|cast| cast.group.start()),
-            CastAct::Finish => self.with_cast(|cast| cast.is_finished = true),
-            CastAct::Text(text) => self.with_cast(|cast| cast.waiting.push_back(text)),
-        }
-    }
-
-    fn with_cast(&mut self, act: impl FnOnce(&mut Cast<B>)) {
-        if let Some(cast) = &mut self.cast {
-            act(cast);
-            cast.feed();
-        }
-    }
-
-    /// Opens a cast, which replaces the one that there is.
-    fn open_cast(&mut self, opened: Opened<B>) {
-        self.close_cast();
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
+    fn open(
+        opened: Opened<B>,
+        connections: &mut Connections<B>,
+        network: &Network<B>,
+        now: Instant,
+    ) -> Option<Self> {
         let Opened { config, listening, events, room } = opened;
-        let Some(pair) = pair(config.local, config.group) else { return };
-        let mut path = Path::new(pair, &self.shape);
+        let pair = pair(config.local, config.group)?;
+        let mut path = Path::new(pair, &network.shape);
         path.lead_to(group_mac(config.group.ip()));
-        let tcp = self.post.settings.tcp(&pair);
-        let secret = self.post.settings.secret();
+        let settings = &connections.post.settings;
+        let tcp = settings.tcp(&pair);
         let group = Group::new(GroupConfig {
-            seed: GroupSeed::new(secret, &pair, self.now),
+            seed: GroupSeed::new(settings.secret(), &pair, now),
             buffer_bytes: config.buffer_bytes,
             largest_segment_bytes: u32::from(tcp.maximum_segment_size) - TIMESTAMP_BYTES,
             large_send_bytes: tcp.large_send_bytes,
@@ -235,8 +308,9 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             late_time: config.late_time,
             repairs: config.repairs,
         });
-        let mut cast = Cast {
-            listening: Arc::clone(&listening),
+        connections.listeners.push(Arc::clone(&listening));
+        let mut cast = Self {
+            listening,
             group,
             path,
             ids: 0,
@@ -251,170 +325,124 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             told_at: Instant::ZERO,
         };
         cast.feed();
-        self.listeners.push(listening);
-        self.cast = Some(Box::new(cast));
+        Some(cast)
     }
 
-    /// Resets all members that have not ended, and whoever is about to join.
-    fn close_cast(&mut self) {
-        let Some(cast) = &self.cast else { return };
-        let ids = (0..cast.places.len()).map(|id| cast.place(id as MemberId));
-        let places: Vec<u32> = ids.collect();
-        for place in places {
-            self.abort_member(place);
+    fn act(&mut self, act: CastAct, connections: &mut Connections<B>, now: Instant) {
+        match act {
+            CastAct::Lend(id, text) => return self.lend(connections, id, text, now),
+            CastAct::Start => self.group.start(),
+            CastAct::Finish => self.is_finished = true,
+            CastAct::Text(text) => self.waiting.push_back(text),
+            CastAct::Close => {}
         }
-        if let Some(cast) = self.cast.take() {
-            self.unlisten(&cast.listening);
-        }
+        self.feed();
     }
 
     /// Aborts the connection of a member, which must know what was sent: a reset has the number that is expected.
-    fn abort_member(&mut self, place: u32) {
-        let is_member = self.cast.as_ref().is_some_and(|cast| cast.member_at(place).is_some());
-        self.before_arrival(place, self.now);
-        if let Some(slot) = self.slots.get(place).filter(|_| is_member) {
+    fn abort_member(&mut self, connections: &mut Connections<B>, place: u32, now: Instant) {
+        self.before_arrival(&connections.slots, place, now);
+        let is_member = self.member_at(place).is_some();
+        if let Some(slot) = connections.slots.get(place).filter(|_| is_member) {
             slot.cell.prepare(Connection::abort);
-            self.touch(place);
+            connections.touch(place);
         }
     }
 
-    fn lend_cast(&mut self, id: MemberId, text: SharedBytes) {
-        let Some(cast) = &mut self.cast else { return };
-        let place = cast.place(id);
-        let now = self.now;
-        if let Some(slot) = self.slots.get(place).filter(|_| cast.member_at(place) == Some(id)) {
-            slot.cell.prepare(|connection| cast.group.lend(id, connection, text, now));
-            self.touch(place);
+    fn lend(
+        &mut self,
+        connections: &mut Connections<B>,
+        id: MemberId,
+        text: SharedBytes,
+        now: Instant,
+    ) {
+        let place = self.place(id);
+        let is_member = self.member_at(place) == Some(id);
+        if let Some(slot) = connections.slots.get(place).filter(|_| is_member) {
+            slot.cell.prepare(|connection| self.group.lend(id, connection, text, now));
+            connections.touch(place);
         }
     }
 
-    /// Makes a connection that has just been opened a member of its cast, or resets it.
-    pub(super) fn join_cast(&mut self, place: u32, now: Instant) {
+    fn join(&mut self, connections: &mut Connections<B>, place: u32, now: Instant) {
         // Whoever has ended may leave its number to the new one.
-        self.note_cast_events();
-        let (Some(cast), Some(slot)) = (&mut self.cast, self.slots.get_mut(place)) else { return };
+        self.note_events(connections, now);
+        let Some(slot) = connections.slots.get_mut(place) else { return };
         let peer = peer(&slot.cell.pair);
         let mut joined = None;
         slot.cell.prepare(|connection| {
-            joined = Some(cast.group.join(connection, now).inspect_err(|_| connection.abort()));
+            joined = Some(self.group.join(connection, now).inspect_err(|_| connection.abort()));
         });
         match joined {
             Some(Ok(id)) => {
-                cast.set_member(id, place, peer);
-                cast.tell(CastEvent::Joined { peer });
+                self.set_member(id, place, peer);
+                self.tell(CastEvent::Joined { peer });
             }
-            Some(Err(why)) => cast.tell(CastEvent::Refused { peer, why }),
+            Some(Err(why)) => self.tell(CastEvent::Refused { peer, why }),
             None => {}
         }
-        self.touch(place);
+        connections.touch(place);
     }
 
-    /// Tells the connection at `place`, if it is a member's, what its group has sent. Before anything arrives there.
     #[inline]
-    pub(super) fn before_arrival(&mut self, place: u32, now: Instant) {
-        let Some(cast) = &mut self.cast else { return };
-        let Some(id) = cast.member_at(place) else { return };
-        if let Some(slot) = self.slots.get(place) {
-            slot.cell.prepare(|connection| cast.group.before(id, connection, now));
+    fn before_arrival(&mut self, slots: &Slots<B>, place: u32, now: Instant) {
+        let Some(id) = self.member_at(place) else { return };
+        if let Some(slot) = slots.get(place) {
+            slot.cell.prepare(|connection| self.group.before(id, connection, now));
         }
     }
 
-    /// Does what is due for the group.
-    pub(super) fn wake_cast(&mut self, now: Instant) {
-        let Some(cast) = &mut self.cast else { return };
-        if cast.poll_at().is_some_and(|at| at <= now) {
-            cast.group.on_timeout(now);
-        }
-        while let Some(cast) = &mut self.cast
-            && let Some(id) = cast.group.poll_touched()
-        {
-            let place = cast.place(id);
-            self.touch(place);
-        }
-    }
-
-    /// Sends what leaves for all members: repairs, then new text. Then tells the application.
-    pub(super) fn serve_cast<O: FrameSink>(
+    fn push_repair(
         &mut self,
-        now: Instant,
-        sink: &mut O,
-    ) -> Result<(), DeviceError> {
-        let Some(cast) = &mut self.cast else { return Ok(()) };
-        cast.feed();
-        cast.group.decide_repairs(now);
-        while let Some(cast) = &mut self.cast
-            && let Some(repair) = cast.group.poll_repair()
-        {
-            self.send_repair(now, &repair, sink)?;
-        }
-        if let Some(cast) = &mut self.cast {
-            cast.send_new(now, &mut self.outbox, sink)?;
-        }
-        self.note_cast_events();
-        self.tell_progress(now);
-        Ok(())
-    }
-
-    fn send_repair<O: FrameSink>(
-        &mut self,
+        slots: &mut Slots<B>,
+        outbox: &mut Outbox,
         now: Instant,
         repair: &Repair,
-        sink: &mut O,
-    ) -> Result<(), DeviceError> {
-        let Self { cast, slots, outbox, .. } = self;
-        let Some(cast) = cast else { return Ok(()) };
-        let transmit = cast.group.repair_segment(repair, now);
+    ) {
+        let transmit = self.group.repair_segment(repair, now);
         let bytes = transmit.payload_bytes();
         if bytes == 0 {
-            return Ok(());
+            return;
         }
         match repair.member() {
             None => {
-                outbox.push(&cast.path, &transmit, &mut cast.ids);
-                cast.counts.group_repairs += 1;
+                outbox.push(&self.path, &transmit, &mut self.ids);
+                self.counts.group_repairs += 1;
             }
             Some(id) => {
-                let place = cast.place(id);
+                let place = self.place(id);
                 if let Some(slot) = slots.get_mut(place) {
                     outbox.push(&slot.path, &transmit, &mut slot.ids);
                 }
-                cast.count_own(id, bytes);
+                self.count_own(id, bytes);
             }
         }
-        if outbox.is_full() { cast.send_out(outbox, sink) } else { Ok(()) }
     }
 
-    fn note_cast_events(&mut self) {
-        while let Some(cast) = &mut self.cast
-            && let Some(event) = cast.group.poll_event()
-        {
+    fn note_events(&mut self, connections: &mut Connections<B>, now: Instant) {
+        while let Some(event) = self.group.poll_event() {
             match event {
-                GroupEvent::Abort(id) => {
-                    let place = cast.place(id);
-                    self.abort_member(place);
-                }
+                GroupEvent::Abort(id) => self.abort_member(connections, self.place(id), now),
                 GroupEvent::WantsText { id, from, bytes } => {
-                    cast.tell(CastEvent::WantsText { id, from, bytes });
+                    self.tell(CastEvent::WantsText { id, from, bytes });
                 }
                 GroupEvent::Ended { id, outcome, bytes, repaired_bytes, time } => {
-                    let Some(peer) = cast.end_member(id) else { continue };
-                    cast.tell(CastEvent::Ended { peer, outcome, bytes, repaired_bytes, time });
+                    let Some(peer) = self.end_member(id) else { continue };
+                    self.tell(CastEvent::Ended { peer, outcome, bytes, repaired_bytes, time });
                 }
             }
         }
     }
 
-    fn tell_progress(&mut self, now: Instant) {
-        let Some(cast) = &mut self.cast else { return };
-        if now.since(cast.told_at) < BETWEEN_PROGRESS {
+    fn tell_progress(&mut self, slots: &Slots<B>, now: Instant) {
+        if now.since(self.told_at) < BETWEEN_PROGRESS {
             return;
         }
-        cast.told_at = now;
-        let group = cast.group.progress();
-        let slots = &self.slots;
-        let slowest = cast.group.slowest().and_then(|id| slots.get(cast.place(id)));
+        self.told_at = now;
+        let group = self.group.progress();
+        let slowest = self.group.slowest().and_then(|id| slots.get(self.place(id)));
         let slowest = slowest.map(|slot| peer(&slot.cell.pair));
-        cast.tell(CastEvent::Progress(CastProgress { group, slowest, ..cast.counts }));
+        self.tell(CastEvent::Progress(CastProgress { group, slowest, ..self.counts }));
     }
 }
 

@@ -1,88 +1,275 @@
-//! The connections of a host, seen from outside, a page at a time.
-//!
-//! The worker only hands out references to the cells of a page; whoever asked for the page then looks into each, with
-//! its lock, as an application does. So ten thousand connections cost the worker the same per turn as ten, and one
-//! whose application holds the lock is waited for by nobody else.
+//! The connections of a worker: cells, their places and flows, listeners, and which cells are to be served.
 
-use std::fmt;
-use std::net::SocketAddr;
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
 
-use rxo_tcp::{Algorithm, Buffers, State, Statistics};
+use rxo_frame::Instant;
+use rxo_tcp::{Connection, TimeWait};
+use rxo_wire::{FlowKey, SeqNumber};
 
-use super::core::Core;
-use crate::cell::{Cell, local, peer};
+use super::clock::Clock;
+use super::counters::HostCounters;
+use super::line::Turn;
+use super::network::Network;
+use super::orphans::Orphans;
+use super::slots::{Slot, Slots};
+use crate::HostConfig;
+use crate::buffer::Buffer;
+use crate::cell::{Cell, Given};
+use crate::demux::Demux;
+use crate::fast::AckState;
+use crate::ports::{PortChange, Ports};
+use crate::post::{Command, Post, covers};
+use crate::socket::Listening;
+use crate::transmit::Path;
 
-/// Some connections of a host. One that exists while all pages are taken is in exactly one of them; one that comes or
-/// goes meanwhile may be in none.
-pub struct ConnectionPage {
-    /// Where the next page begins; `None` after the last.
-    pub next: Option<u32>,
-    cells: Vec<Arc<dyn Look>>,
+/// Connections and listeners.
+#[derive(Debug)]
+pub(super) struct Connections<B> {
+    pub(super) post: Arc<Post<B>>,
+    pub(super) commands: Receiver<Command<B>>,
+    pub(super) demux: Demux,
+    pub(super) slots: Slots<B>,
+    pub(super) listeners: Vec<Arc<Listening<B>>>,
+    /// The places of the cells to be served, in this turn or soon (`shares.rs`).
+    pub(super) dirty: VecDeque<u32>,
+    pub(super) orphans: Orphans,
+    /// Changes of pairs of sockets, to be applied while no thread chooses one.
+    port_changes: Vec<PortChange>,
+    pub(super) counters: HostCounters,
 }
 
-/// A connection at one moment. Those in TIME-WAIT are only counted, and are in no page.
-#[derive(Clone, Copy, Debug)]
-pub struct ConnectionView {
-    /// This side.
-    pub local: SocketAddr,
-    /// The other side.
-    pub peer: SocketAddr,
-    /// Its state.
-    pub state: State,
-    /// Bytes that have arrived in order and that the application has not read.
-    pub unread_bytes: usize,
-    /// The sizes of its buffers now.
-    pub buffers: Buffers,
-    /// Its congestion control.
-    pub algorithm: Algorithm,
-    /// Whether its application is gone.
-    pub is_orphan: bool,
-    /// Everything that the endpoint knows of it.
-    pub statistics: Statistics,
-}
+impl<B> Connections<B> {
+    pub(super) fn new(
+        config: &HostConfig,
+        post: Arc<Post<B>>,
+        commands: Receiver<Command<B>>,
+    ) -> Self {
+        Self {
+            post,
+            commands,
+            demux: Demux::new(config.secret[0]),
+            slots: Slots::new(),
+            listeners: Vec::new(),
+            dirty: VecDeque::new(),
+            orphans: Orphans::new(config.orphans),
+            port_changes: Vec::new(),
+            counters: HostCounters::default(),
+        }
+    }
 
-/// A cell, for any type of buffer.
-trait Look: Send + Sync {
-    fn look(self: Arc<Self>) -> ConnectionView;
-}
+    /// Returns `true` if cells wait for the next turn.
+    pub(super) fn has_more_to_serve(&self) -> bool {
+        !self.dirty.is_empty()
+    }
 
-impl<B: AsRef<[u8]> + Send + Sync + 'static> Look for Cell<B> {
-    fn look(self: Arc<Self>) -> ConnectionView {
-        self.with(|inner| ConnectionView {
-            local: local(&self.pair),
-            peer: peer(&self.pair),
-            state: inner.connection.state(),
-            unread_bytes: inner.connection.readable_bytes(),
-            buffers: inner.connection.buffers(),
-            algorithm: inner.connection.algorithm(),
-            is_orphan: self.is_orphan(),
-            statistics: inner.connection.statistics(),
-        })
+    /// Marks the cell at `place` as to be served.
+    pub(super) fn touch(&mut self, place: u32) {
+        if let Some(slot) = self.slots.get_mut(place) {
+            slot.touch(place, &mut self.dirty);
+        }
+    }
+
+    /// Marks `cell` as to be served, if it still has a place.
+    pub(super) fn touch_cell(&mut self, cell: &Arc<Cell<B>>) {
+        let place = cell.place.load(Ordering::Relaxed);
+        if self.slots.get(place).is_some_and(|slot| Arc::ptr_eq(&slot.cell, cell)) {
+            self.touch(place);
+        }
+    }
+
+    pub(super) fn free_port(&mut self, pair: &FlowKey) {
+        if Ports::counts(pair.source_port()) {
+            self.port_changes.push(PortChange::Free(*pair));
+        }
+    }
+
+    pub(super) fn change_ports(&mut self) {
+        if !self.port_changes.is_empty() {
+            self.post.ports().change(&mut self.port_changes);
+        }
+    }
+
+    /// The listener for packets to the destination of `key`.
+    pub(super) fn listener(&self, key: &FlowKey) -> Option<Arc<Listening<B>>> {
+        let (address, port) = (key.destination(), key.destination_port());
+        let is_it = |listening: &&Arc<Listening<B>>| {
+            listening.address.port() == port && covers(listening.address.ip(), address)
+        };
+        self.listeners.iter().find(is_it).cloned()
+    }
+
+    /// Removes the connection at `place`. `left` is what TIME-WAIT needs of it, if anything.
+    pub(super) fn remove(
+        &mut self,
+        place: u32,
+        left: Option<(TimeWait, Instant)>,
+        clock: &mut Clock,
+    ) {
+        let Some(slot) = self.slots.remove(place) else { return };
+        slot.cell.place.store(u32::MAX, Ordering::Relaxed);
+        let (pair, key) = (slot.cell.pair, slot.cell.pair.reversed());
+        self.demux.remove(&key);
+        clock.timers.set(place, None);
+        if let Some(listener) = &slot.listener {
+            listener.one_opens_no_more();
+        }
+        if slot.orphan.is_some() {
+            self.orphans.remove();
+        }
+        self.post.give_back_socket();
+        match left {
+            None => self.free_port(&pair),
+            Some((left, until)) => {
+                let evicted = clock.time_waits.insert(key, left, until);
+                self.count_evicted(evicted);
+            }
+        }
+    }
+
+    /// Restarts the time of a connection in TIME-WAIT.
+    pub(super) fn restart_time_wait(&mut self, key: &FlowKey, until: Instant, clock: &mut Clock) {
+        let evicted = clock.time_waits.restart(key, until);
+        self.count_evicted(evicted);
+    }
+
+    fn count_evicted(&mut self, evicted: Option<FlowKey>) {
+        if let Some(key) = evicted {
+            self.counters.time_waits_given_up += 1;
+            self.free_port(&key.reversed());
+        }
+    }
+
+    /// Removes a connection in TIME-WAIT.
+    pub(super) fn remove_time_wait(&mut self, key: &FlowKey, clock: &mut Clock) {
+        clock.time_waits.remove(key);
+        self.free_port(&key.reversed());
     }
 }
 
-impl ConnectionPage {
-    /// Looks into each connection of the page. Waits for the lock of each, which applications hold only while they
-    /// read or write. Must not be called by the worker.
-    #[must_use]
-    pub fn look(self) -> Vec<ConnectionView> {
-        self.cells.into_iter().map(Look::look).collect()
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
+    /// Opens a connection for an application. If a peer has just opened one between the same sockets, which is
+    /// unlikely, the new one is aborted.
+    pub(super) fn open(&mut self, cell: Arc<Cell<B>>, clock: &mut Clock, network: &mut Network<B>) {
+        let key = cell.pair.reversed();
+        if self.demux.find(&key).is_none() && clock.time_waits.get_mut(&key).is_none() {
+            let is_member = cell.group.is_some();
+            let place = self.add(cell, None, network);
+            if is_member {
+                network.memberships.expect(place);
+            }
+            return;
+        }
+        // Dropped without the lock: a reader may own streams.
+        let _reader = cell.serve(|inner| {
+            inner.connection.abort();
+            inner.reader.take()
+        });
+        cell.signal.notify();
+        self.post.give_back_socket();
     }
-}
 
-impl fmt::Debug for ConnectionPage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cells = self.cells.len();
-        f.debug_struct("ConnectionPage").field("next", &self.next).field("cells", &cells).finish()
+    /// Adds `cell` and returns its place.
+    pub(super) fn add(
+        &mut self,
+        cell: Arc<Cell<B>>,
+        listener: Option<Arc<Listening<B>>>,
+        network: &Network<B>,
+    ) -> u32 {
+        let key = cell.pair.reversed();
+        let path = Path::new(cell.pair, &network.shape);
+        let is_active = listener.is_none();
+        if !is_active && Ports::counts(cell.pair.source_port()) {
+            self.port_changes.push(PortChange::Taken(cell.pair));
+        }
+        let slot = Slot {
+            cell: Arc::clone(&cell),
+            path,
+            resolved_until: None,
+            is_heard: false,
+            ids: 0,
+            is_unresolved: false,
+            served_at: Instant::ZERO,
+            is_dirty: false,
+            turn: Turn::default(),
+            kept: None,
+            owned_until: SeqNumber::default(),
+            listener,
+            orphan: None,
+            is_active,
+            acks: AckState::new(network.link.may_arrive(&key)),
+        };
+        let place = self.slots.insert(slot);
+        cell.place.store(place, Ordering::Relaxed);
+        self.demux.insert(&key, place);
+        self.touch(place);
+        place
     }
-}
 
-impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
-    pub(super) fn connections(&self, from: u32, most: usize) -> ConnectionPage {
-        let (slots, end) = self.slots.page(from, most);
-        let cells = slots.map(|slot| Arc::clone(&slot.cell) as Arc<dyn Look>).collect();
-        let next = (end < self.slots.places()).then_some(end as u32);
-        ConnectionPage { next, cells }
+    /// Gives an arrival to the connection at `place`.
+    pub(super) fn give(&mut self, place: u32, give: impl FnOnce(&Cell<B>) -> Given) {
+        let Some(slot) = self.slots.get_mut(place) else { return };
+        slot.is_heard = true;
+        self.counters.deliveries += 1;
+        match give(&slot.cell) {
+            Given::Taken => self.touch(place),
+            // The thread that holds the lock marks the cell.
+            Given::Waits => self.counters.put_off += 1,
+            // What was put off before may have been taken nevertheless.
+            Given::Dropped => {
+                self.counters.backlog_drops += 1;
+                self.touch(place);
+            }
+        }
+    }
+
+    /// Gives an ICMP error to the connection that sends as `pair`. If an application holds the lock, the error
+    /// is lost.
+    pub(super) fn notify(
+        &mut self,
+        pair: &FlowKey,
+        notify: impl FnOnce(&mut Connection<Buffer<B>>),
+    ) {
+        let Some(place) = self.demux.find(&pair.reversed()) else { return };
+        if let Some(slot) = self.slots.get(place) {
+            slot.cell.serve(|inner| notify(&mut inner.connection));
+            self.touch(place);
+        }
+    }
+
+    /// Resets every connection.
+    pub(super) fn abort_all(&mut self) {
+        for listening in std::mem::take(&mut self.listeners) {
+            self.unlisten(&listening);
+            listening.signal.notify();
+        }
+        let cells: Vec<_> = self.slots.iter().map(|(_, slot)| Arc::clone(&slot.cell)).collect();
+        for cell in cells {
+            // The worker has ended, so it may wait.
+            cell.with(|inner| inner.connection.abort());
+            cell.signal.notify();
+            self.touch_cell(&cell);
+        }
+    }
+
+    pub(super) fn unlisten(&mut self, listening: &Arc<Listening<B>>) {
+        self.listeners.retain(|other| !Arc::ptr_eq(other, listening));
+        let is_its = |slot: &Slot<B>| {
+            slot.listener.as_ref().is_some_and(|listener| Arc::ptr_eq(listener, listening))
+        };
+        let opening: Vec<_> = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| is_its(slot))
+            .map(|(_, slot)| Arc::clone(&slot.cell))
+            .collect();
+        let waiting = std::iter::from_fn(|| listening.pop());
+        for cell in opening.into_iter().chain(waiting) {
+            // Waits as above: a reset that was left out would never come.
+            cell.with(|inner| inner.connection.abort());
+            self.touch_cell(&cell);
+        }
     }
 }

@@ -6,11 +6,13 @@ use rxo_frame::{Frame, FrameBuffer, Instant};
 use rxo_wire::FlowKey;
 
 use super::Host;
+use super::cast::Casting;
+use super::connections::Connections;
 use super::core::Core;
 use super::slots::Slots;
 use crate::cell::{Given, WaitingAcks};
 use crate::demux::Demux;
-use crate::fast::{AckState, Connections, Seen};
+use crate::fast::{AckState, Fast, Lookup, Seen};
 
 /// The connections of a worker, as the fast path sees them.
 struct Cells<'a, B> {
@@ -19,7 +21,7 @@ struct Cells<'a, B> {
     engine: &'a Engine<B>,
 }
 
-impl<B: FrameBuffer> Connections for Cells<'_, B> {
+impl<B: FrameBuffer> Lookup for Cells<'_, B> {
     #[inline]
     fn find(&mut self, key: &FlowKey) -> Option<u32> {
         self.demux.find(key)
@@ -78,56 +80,69 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     where
         B: FrameBuffer,
     {
-        let Self { demux, slots, fast, .. } = self;
-        fast.look(&mut Cells { demux, slots, engine }, now, frame)
+        let Connections { demux, slots, .. } = &mut self.connections;
+        self.fast.look(&mut Cells { demux, slots, engine }, now, frame)
     }
 
     /// Gives each connection its ACKs of this batch.
     fn give_acks(&mut self, now: Instant) {
-        for number in 0..self.fast.gathered.numbers() {
-            self.give_run(now, number);
+        let Self { fast, connections, cast, .. } = self;
+        for number in 0..fast.gathered.numbers() {
+            fast.give_run(connections, cast, now, number);
         }
-        self.fast.end();
+        fast.end();
     }
+}
 
+impl Fast {
     #[inline]
-    fn give_run(&mut self, now: Instant, number: usize) {
-        let Self { fast, slots, cast, .. } = self;
-        let Some((place, records)) = fast.gathered.run(number) else { return };
-        let Some(slot) = slots.get_mut(place) else { return };
+    fn give_run<B: AsRef<[u8]> + Default + Send + Sync + 'static>(
+        &mut self,
+        connections: &mut Connections<B>,
+        cast: &mut Casting<B>,
+        now: Instant,
+        number: usize,
+    ) {
+        let Some((place, records)) = self.gathered.run(number) else { return };
+        let Some(slot) = connections.slots.get_mut(place) else { return };
         slot.is_heard = true;
         if let Some(last) = records.last_told() {
             slot.acks.remember(last);
         }
-        if let Some((cast, id)) = cast.as_deref_mut().and_then(|it| it.with_member_at(place)) {
+        if let Some(mut member) = cast.member_at(place) {
             let mut is_to_be_served = true;
             // Never by the ring: the group must tell the connection what it has sent.
             slot.cell.prepare(|connection| {
-                is_to_be_served = cast.on_acks(id, connection, records.flatten().copied(), now);
+                is_to_be_served = member.on_acks(connection, records.flatten().copied(), now);
             });
             if is_to_be_served {
-                self.touch(place);
+                connections.touch(place);
             }
             return;
         }
         match slot.cell.on_acks(now, records, slot.acks.terms) {
-            None => slot.touch(place, &mut self.dirty),
-            Some(waiting) => self.note_waiting(place, waiting),
+            None => slot.touch(place, &mut connections.dirty),
+            Some(waiting) => self.note_waiting(connections, place, waiting),
         }
     }
 
     #[cold]
-    fn note_waiting(&mut self, place: u32, given: WaitingAcks) {
+    fn note_waiting<B>(
+        &mut self,
+        connections: &mut Connections<B>,
+        place: u32,
+        given: WaitingAcks,
+    ) {
         match given.given {
-            Given::Taken => self.touch(place),
+            Given::Taken => connections.touch(place),
             // The thread that holds the lock marks the cell.
             Given::Waits => {}
             Given::Dropped => {
-                self.counters.backlog_drops += 1;
-                self.touch(place);
+                connections.counters.backlog_drops += 1;
+                connections.touch(place);
             }
         }
-        let counters = &mut self.fast.counters;
+        let counters = &mut self.counters;
         counters.ring_pushed += given.pushed;
         counters.ring_overwritten += given.overwritten;
         counters.ring_refused += given.refused;

@@ -2,8 +2,9 @@
 
 use rxo_wire::SeqNumber;
 
-use super::core::Core;
-use super::kept::Entry;
+use super::kept::{Entry, Kept};
+use super::slots::{Slot, Slots};
+use super::upkeep::Upkeep;
 use crate::buffer::Buffer;
 use crate::cell::Inner;
 
@@ -17,13 +18,13 @@ pub(super) struct Keeps {
     has_kept: bool,
 }
 
-impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
+impl Upkeep {
     /// Copies text that has been kept for too long; if `is_urgent`, all text.
-    pub(super) fn give_back(&mut self, is_urgent: bool) {
+    pub(super) fn give_back<B: AsRef<[u8]>>(&mut self, slots: &mut Slots<B>, is_urgent: bool) {
         // A connection that keeps newer frames is queued again, but not visited in this round.
         for _ in 0..self.kept.len() {
             let Some(entry) = self.kept.pop(is_urgent) else { return };
-            if !self.give_back_one(entry, is_urgent) {
+            if !self.give_back_one(slots, entry, is_urgent) {
                 self.kept.put_back(entry);
                 return;
             }
@@ -31,8 +32,13 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     }
 
     /// Returns `false` if an application holds the lock.
-    fn give_back_one(&mut self, entry: Entry, is_urgent: bool) -> bool {
-        let slot = self.slots.get_mut(entry.place);
+    fn give_back_one<B: AsRef<[u8]>>(
+        &mut self,
+        slots: &mut Slots<B>,
+        entry: Entry,
+        is_urgent: bool,
+    ) -> bool {
+        let slot = slots.get_mut(entry.place);
         let Some(slot) = slot.filter(|slot| slot.kept == Some(entry.ticket)) else { return true };
         let owned_until = slot.owned_until;
         let keeps = slot.cell.serve(|inner| {
@@ -43,19 +49,18 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         });
         let Some(keeps) = keeps else { return false };
         (slot.kept, slot.owned_until) = (None, keeps.owned_until);
-        self.counters.copied_out += u64::from(keeps.owned_until != owned_until);
-        self.note_kept(entry.place, keeps);
+        self.copied_out += u64::from(keeps.owned_until != owned_until);
+        self.kept.note(slot, entry.place, keeps);
         true
     }
+}
 
-    /// Records that the connection at `place` may keep frames.
+impl Kept {
+    /// Records that the connection in `slot` at `place` may keep frames.
     #[inline]
-    pub(super) fn note_kept(&mut self, place: u32, keeps: Keeps) {
-        if !keeps.has_kept || !self.kept.matters() {
-            return;
-        }
-        if let Some(slot) = self.slots.get_mut(place).filter(|slot| slot.kept.is_none()) {
-            slot.kept = Some(self.kept.push(place, keeps.until));
+    pub(super) fn note<B>(&mut self, slot: &mut Slot<B>, place: u32, keeps: Keeps) {
+        if keeps.has_kept && self.matters() && slot.kept.is_none() {
+            slot.kept = Some(self.push(place, keeps.until));
         }
     }
 }

@@ -6,7 +6,8 @@
 use rxo_frame::Instant;
 use rxo_wire::FlowKey;
 
-use super::core::Core;
+use super::connections::Connections;
+use super::network::Network;
 use crate::cell::GroupFlow;
 use crate::receive::Delivered;
 
@@ -34,21 +35,42 @@ impl Memberships {
     fn find(&self, key: &FlowKey) -> Option<u32> {
         self.members.iter().find(|member| member.flow.key == *key).map(|member| member.place)
     }
+
+    /// Gives an arrival to the connection that belongs to the group of the flow `key`. Without one it is dropped and
+    /// counted: nobody answers what was not sent to them alone.
+    pub(super) fn take<B: AsRef<[u8]> + Default + Send + Sync + 'static>(
+        &self,
+        connections: &mut Connections<B>,
+        key: &FlowKey,
+        now: Instant,
+        arrival: Delivered<'_, B>,
+    ) {
+        let Some(place) = self.find(key) else {
+            connections.counters.group_strangers += 1;
+            return;
+        };
+        let was_heard = connections.slots.get(place).is_some_and(|slot| slot.is_heard);
+        connections.give(place, |cell| cell.on_group_arrival(now, arrival));
+        // It does not show that the peer hears this host.
+        if let Some(slot) = connections.slots.get_mut(place) {
+            slot.is_heard = was_heard;
+        }
+    }
 }
 
-impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     /// Joins the groups of new connections. One that cannot is reset: its group is another connection's, or there are
     /// too many.
-    pub(super) fn join_groups(&mut self, now: Instant) {
+    pub(super) fn join_groups(&mut self, connections: &mut Connections<B>, now: Instant) {
         for place in std::mem::take(&mut self.memberships.joining) {
-            let Some(slot) = self.slots.get(place) else { continue };
+            let Some(slot) = connections.slots.get(place) else { continue };
             let Some(flow) = slot.cell.group.as_deref().copied() else { continue };
             let is_free = self.memberships.find(&flow.key).is_none();
             if is_free && self.link.join(flow.channel, now).is_ok() {
                 self.memberships.members.push(Member { flow, place });
             } else {
                 slot.cell.serve(|inner| inner.connection.abort());
-                self.touch(place);
+                connections.touch(place);
             }
         }
     }
@@ -59,27 +81,6 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         if let Some(index) = members.iter().position(|member| member.place == place) {
             let member = members.swap_remove(index);
             self.link.leave(member.flow.channel, now);
-        }
-    }
-
-    /// Gives an arrival to the connection that belongs to the group of the flow `key`. Without one it is dropped and
-    /// counted: nobody answers what was not sent to them alone.
-    pub(super) fn on_group_arrival(
-        &mut self,
-        now: Instant,
-        key: &FlowKey,
-        arrival: Delivered<'_, B>,
-    ) {
-        match self.memberships.find(key) {
-            Some(place) => {
-                let was_heard = self.slots.get(place).is_some_and(|slot| slot.is_heard);
-                self.give(now, place, |cell| cell.on_group_arrival(now, arrival));
-                // It does not show that the peer hears this host.
-                if let Some(slot) = self.slots.get_mut(place) {
-                    slot.is_heard = was_heard;
-                }
-            }
-            None => self.counters.group_strangers += 1,
         }
     }
 }

@@ -10,7 +10,9 @@
 //! batches.
 
 mod arrive;
+mod beside;
 mod cast;
+mod clock;
 mod connections;
 mod core;
 mod counters;
@@ -22,8 +24,10 @@ mod last_acks;
 mod line;
 mod memberships;
 mod neighbours;
+mod network;
 mod orphans;
 mod out;
+mod pages;
 mod paths;
 mod reclaim;
 mod rests;
@@ -35,6 +39,7 @@ mod strangers;
 mod ticket;
 mod time_waits;
 mod timers;
+mod upkeep;
 
 use std::sync::Arc;
 
@@ -42,10 +47,10 @@ use rxo_coalesce::{Config as EngineConfig, Deliveries, Engine, Policy};
 use rxo_device::{DeviceError, FrameSink, FrameSource, Pause};
 use rxo_frame::{Duration, Frame, Instant};
 
-pub use self::connections::{ConnectionPage, ConnectionView};
 use self::core::Core;
 pub use self::counters::HostCounters;
 use self::kept::Kept;
+pub use self::pages::{ConnectionPage, ConnectionView};
 pub use self::run::Waiter;
 use self::shares::Shares;
 use crate::link::Conflict;
@@ -178,7 +183,7 @@ where
 
     /// Makes `others` hear of neighbours and paths what this shard hears.
     pub(crate) fn meet(&mut self, others: Vec<Arc<Post<I::Buffer>>>) {
-        self.core.others = others;
+        self.core.network.others = others;
     }
 
     /// Runs one turn at `now`, which is not before any time given earlier. Never waits. Allocates for new
@@ -187,24 +192,26 @@ where
     /// # Errors
     /// If the device fails. The connections stay valid.
     pub fn turn(&mut self, now: Instant) -> Result<Turn, DeviceError> {
-        let sent_before = self.core.packets_sent();
+        let sent_before = self.core.network.outbox.sent;
         self.watch().begin();
         self.sink.resume()?;
-        self.core.now = now;
-        let commands = self.core.obey();
-        self.core.hear_news(now);
+        self.core.clock.now = now;
+        let commands = self.core.apply_commands();
+        let Core { connections, network, .. } = &mut self.core;
+        network.act_on_news(connections, now);
         let frames = self.receive(now)?;
         self.relieve(now, frames);
         self.watch().switch(Stage::Upkeep);
         self.core.wake_due(now);
-        self.core.reclaim(now);
-        self.core.free_idle(now);
+        let Core { connections, upkeep, .. } = &mut self.core;
+        upkeep.reclaim.run(connections, now);
+        upkeep.rests.free_idle(&connections.slots, connections.post.memory(), now);
         self.watch().switch(Stage::Serve);
-        let most = self.shares.next(frames, self.core.dirty.len());
+        let most = self.shares.next(frames, self.core.connections.dirty.len());
         let served = self.core.serve_some(most, now, &mut self.sink)?;
-        self.core.kept.count(frames);
+        self.core.upkeep.kept.count(frames);
         self.watch().end();
-        Ok(Turn { frames, commands, served, sent: self.core.packets_sent() - sent_before })
+        Ok(Turn { frames, commands, served, sent: self.core.network.outbox.sent - sent_before })
     }
 
     /// When the next turn is due if no frame and no command arrives; `None` if no timer runs.
@@ -220,7 +227,7 @@ where
     /// ([`LinkCounters::conflicts`](crate::link::LinkCounters::conflicts)).
     #[must_use]
     pub fn conflict(&self) -> Option<Conflict> {
-        self.core.link.conflict()
+        self.core.network.link.conflict()
     }
 
     /// All counters.
@@ -256,7 +263,7 @@ where
     /// reference, which is all that it costs the worker.
     #[must_use]
     pub fn connections(&self, from: u32, most: usize) -> ConnectionPage {
-        self.core.connections(from, most)
+        self.core.connections.slots.connections(from, most)
     }
 
     #[cold]
@@ -299,9 +306,9 @@ where
         self.watch().switch(Stage::Coalesce);
         let core = &mut self.core;
         self.engine.poll(&mut self.received, now, |deliveries| {
-            core.outbox.watch.switch(Stage::Deliver);
+            core.network.outbox.watch.switch(Stage::Deliver);
             core.deliver(now, deliveries);
-            core.outbox.watch.switch(Stage::Coalesce);
+            core.network.outbox.watch.switch(Stage::Coalesce);
         });
         received
     }
@@ -322,7 +329,7 @@ where
     }
 
     fn watch(&mut self) -> &mut Stopwatch {
-        &mut self.core.outbox.watch
+        &mut self.core.network.outbox.watch
     }
 }
 

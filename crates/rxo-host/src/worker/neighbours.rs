@@ -2,26 +2,30 @@
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{Duration, Frame, Instant};
-use rxo_tcp::Connection;
-use rxo_wire::{FlowKey, Parsed};
+use rxo_wire::Parsed;
 
-use super::core::Core;
+use super::connections::Connections;
+use super::network::Network;
 use super::slots::Slot;
-use crate::buffer::Buffer;
 use crate::link::{Heard, Link, Resolve};
 use crate::shards::news;
 
-impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     /// Acts on a message of the link. Returns the headers of a TCP segment, which is for the connections.
-    pub(super) fn hear(&mut self, now: Instant, heard: Heard) -> Option<Parsed> {
+    pub(super) fn act_on(
+        &mut self,
+        heard: Heard,
+        connections: &mut Connections<B>,
+        now: Instant,
+    ) -> Option<Parsed> {
         match heard {
             Heard::Segment(parsed) => return Some(parsed),
             Heard::Nothing => {}
-            Heard::Neighbour(_) => self.touch_unresolved(),
-            Heard::TooBig(said) => self.tell_connection(&said.pair, |connection| {
+            Heard::Neighbour(_) => self.touch_unresolved(connections),
+            Heard::TooBig(said) => connections.notify(&said.pair, |connection| {
                 connection.on_packet_too_big(now, said.seq, said.mtu);
             }),
-            Heard::Unreachable(said) => self.tell_connection(&said.pair, |connection| {
+            Heard::Unreachable(said) => connections.notify(&said.pair, |connection| {
                 connection.on_unreachable(said.seq, said.is_hard);
             }),
         }
@@ -36,32 +40,22 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// Hears what the other shards were told.
-    pub(super) fn hear_news(&mut self, now: Instant) {
+    /// Acts on what the other shards were told.
+    pub(super) fn act_on_news(&mut self, connections: &mut Connections<B>, now: Instant) {
         for news in std::mem::take(&mut self.news) {
-            self.post.one_is_heard();
+            connections.post.one_is_heard();
             let heard = self.link.overhear(&news, now);
-            self.hear(now, heard);
-        }
-    }
-
-    /// Gives an ICMP error to the connection that sends as `pair`. If an application holds the lock, the error
-    /// is lost.
-    fn tell_connection(&mut self, pair: &FlowKey, tell: impl FnOnce(&mut Connection<Buffer<B>>)) {
-        let Some(place) = self.demux.find(&pair.reversed()) else { return };
-        if let Some(slot) = self.slots.get(place) {
-            slot.cell.serve(|inner| tell(&mut inner.connection));
-            self.touch(place);
+            self.act_on(heard, connections, now);
         }
     }
 
     /// Marks the cells that wait for a neighbour as to be served.
-    pub(super) fn touch_unresolved(&mut self) {
+    pub(super) fn touch_unresolved(&mut self, connections: &mut Connections<B>) {
         for place in std::mem::take(&mut self.unresolved) {
-            if let Some(slot) = self.slots.get_mut(place) {
+            if let Some(slot) = connections.slots.get_mut(place) {
                 slot.is_unresolved = false;
             }
-            self.touch(place);
+            connections.touch(place);
         }
     }
 

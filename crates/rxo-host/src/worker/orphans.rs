@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use rxo_frame::{Duration, Instant};
 
-use super::core::Core;
+use super::connections::Connections;
 use super::slots::Slot;
 use super::ticket::{Ticket, Tickets};
 
@@ -95,11 +95,11 @@ impl Orphans {
     }
 }
 
-impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
     /// Records that the connection at `place` is an orphan. If there are too many, resets some whose peers take nothing.
-    pub(super) fn note_orphan(&mut self, place: u32) {
+    pub(super) fn add_orphan(&mut self, place: u32, now: Instant) {
         let Some(slot) = self.slots.get(place).filter(|slot| slot.orphan.is_none()) else { return };
-        let (slots, begin) = (&self.slots, (self.now, left_bytes(slot)));
+        let (slots, begin) = (&self.slots, (now, left_bytes(slot)));
         let is_live = |place, ticket| {
             slots.get(place).is_some_and(|slot: &Slot<B>| slot.orphan == Some(ticket))
         };
@@ -107,16 +107,16 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         if let Some(slot) = self.slots.get_mut(place) {
             slot.orphan = Some(ticket);
         }
-        while self.reset_stalled() {}
+        while self.reset_stalled(now) {}
     }
 
     /// Returns `false` if none is to be reset.
-    fn reset_stalled(&mut self) -> bool {
+    fn reset_stalled(&mut self, now: Instant) -> bool {
         let slots = &self.slots;
         let left = |place, ticket| {
             slots.get(place).filter(|slot| slot.orphan == Some(ticket)).map(left_bytes)
         };
-        let stalled = self.orphans.pop_stalled(self.now, left);
+        let stalled = self.orphans.pop_stalled(now, left);
         let Some((place, _)) = stalled else { return false };
         let Some(slot) = self.slots.get_mut(place) else { return false };
         slot.orphan = None;

@@ -2,23 +2,24 @@
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::Instant;
-use rxo_tcp::{Connection, MemberId};
+use rxo_tcp::Connection;
 
-use super::cast::Cast;
+use super::beside::Beside;
 use super::drain::{Drain, Reading};
 use super::neighbours::Reach;
 use crate::buffer::Buffer;
 use crate::transmit::{Outbox, Path};
 
-/// Where the segments of a connection are sent.
+/// The way that the segments of a connection take.
 pub(super) struct Out<'a, O> {
     pub(super) outbox: &'a mut Outbox,
     pub(super) sink: &'a mut O,
     pub(super) path: &'a mut Path,
     pub(super) ids: &'a mut u16,
     pub(super) drain: &'a mut Drain,
-    /// What it may send in its turn if others wait for the device, and what it has sent, in bytes of text.
+    /// The most that it may send in its turn if others wait for the device, in bytes of text.
     pub(super) share: u64,
+    /// Bytes of text that it has sent.
     pub(super) sent: u64,
 }
 
@@ -29,11 +30,11 @@ impl<O: FrameSink> Out<'_, O> {
         &mut self,
         reach: Reach,
         connection: &mut Connection<Buffer<B>>,
-        member: Option<&mut (&mut Cast<B>, MemberId)>,
+        beside: &mut impl Beside<B>,
         now: Instant,
     ) -> Result<bool, DeviceError> {
         match reach {
-            Reach::Known => self.send_all(connection, member, now),
+            Reach::Known => self.send_all(connection, beside, now),
             Reach::Waits => Ok(false),
             Reach::Nobody => {
                 connection.on_no_neighbour();
@@ -42,10 +43,10 @@ impl<O: FrameSink> Out<'_, O> {
         }
     }
 
-    fn send_all<B: AsRef<[u8]>>(
+    fn send_all<B: AsRef<[u8]>, S: Beside<B>>(
         &mut self,
         connection: &mut Connection<Buffer<B>>,
-        mut member: Option<&mut (&mut Cast<B>, MemberId)>,
+        beside: &mut S,
         now: Instant,
     ) -> Result<bool, DeviceError> {
         let mut is_held = false;
@@ -53,16 +54,14 @@ impl<O: FrameSink> Out<'_, O> {
             connection.limit_large_sends(self.drain.largest_send());
         }
         loop {
-            // Text for a group is the cast's, and leaves by its window.
-            if !self.may_send(connection, now)? && member.is_none() && connection.is_text_next() {
+            if !self.may_send(connection, now)? && S::WAITS_FOR_DEVICE && connection.is_text_next()
+            {
                 connection.hold_back(now);
                 is_held = true;
                 break;
             }
             let Some(transmit) = connection.poll_transmit(now) else { break };
-            if let Some((cast, id)) = &mut member
-                && cast.defer(*id, &transmit)
-            {
+            if beside.takes(&transmit) {
                 continue;
             }
             let bytes = transmit.payload_bytes() as u64;
@@ -79,7 +78,7 @@ impl<O: FrameSink> Out<'_, O> {
         Ok(is_held)
     }
 
-    /// Whether the device has room, and it is not another's turn. Asks the device when it has been given as much as there
+    /// Returns `true` if the device has room, and it is not another's turn. Asks the device when it has been given as much as there
     /// was room for.
     #[inline(always)]
     fn may_send<B: AsRef<[u8]>>(
@@ -107,7 +106,7 @@ impl<O: FrameSink> Out<'_, O> {
     }
 }
 
-/// What the sink says of what waits for its device.
+/// Reads how much waits for the device of `sink`.
 pub(super) fn reading<O: FrameSink>(sink: &O) -> Reading {
     if sink.is_blocked() {
         return Reading::Blocked;

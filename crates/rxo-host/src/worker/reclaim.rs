@@ -9,7 +9,7 @@
 
 use rxo_frame::{Duration, Instant};
 
-use super::core::Core;
+use super::connections::Connections;
 
 /// Where the pass over all cells is.
 #[derive(Debug, Default)]
@@ -20,24 +20,24 @@ pub(super) struct Reclaim {
     again_at: Instant,
 }
 
-impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
+impl Reclaim {
     /// Halves some of the buffers that have grown, if memory is short.
-    pub(super) fn reclaim(&mut self, now: Instant) {
-        if !self.post.memory().is_short() || now < self.reclaim.again_at {
+    pub(super) fn run<B: AsRef<[u8]>>(&mut self, connections: &mut Connections<B>, now: Instant) {
+        if !connections.post.memory().is_short() || now < self.again_at {
             return;
         }
-        let first = self.reclaim.next;
+        let first = self.next;
         for place in first..first + CELLS_A_TURN {
-            let Some(slot) = self.slots.get(place) else { continue };
+            let Some(slot) = connections.slots.get(place) else { continue };
             let cell = &slot.cell;
             if cell.serve(|inner| cell.shrink(inner)).is_some() {
                 // It may have run the backlog.
-                self.touch(place);
+                connections.touch(place);
             }
         }
-        self.reclaim.next = first + CELLS_A_TURN;
-        if self.reclaim.next as usize >= self.slots.places() {
-            self.reclaim = Reclaim { next: 0, again_at: now + PASS };
+        self.next = first + CELLS_A_TURN;
+        if self.next as usize >= connections.slots.places() {
+            *self = Self { next: 0, again_at: now + PASS };
         }
     }
 }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use rxo_frame::{Duration, Instant};
 
-use super::core::Core;
+use super::slots::Slots;
 use crate::cell::Inner;
 use crate::memory::Memory;
 
@@ -48,16 +48,19 @@ impl Rests {
         self.is_queued[place as usize] = false;
         Some(place)
     }
-}
 
-impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     /// Frees the empty buffers of some connections to which nothing happens, or of any while memory is short, and offers
     /// memory to some that wait for it.
-    pub(super) fn free_idle(&mut self, now: Instant) {
-        self.look_at_idle(now);
+    pub(super) fn free_idle<B: AsRef<[u8]>>(
+        &mut self,
+        slots: &Slots<B>,
+        memory: &Memory,
+        now: Instant,
+    ) {
+        self.look_at_idle(slots, memory, now);
         for _ in 0..CELLS_A_TURN {
-            let Some(place) = self.post.memory().take_waiting() else { return };
-            let Some(slot) = self.slots.get(place) else { continue };
+            let Some(place) = memory.take_waiting() else { return };
+            let Some(slot) = slots.get(place) else { continue };
             let cell = &slot.cell;
             let offer = |inner: &mut Inner<B>| {
                 if cell.offer_memory(inner) {
@@ -69,11 +72,11 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         }
     }
 
-    fn look_at_idle(&mut self, now: Instant) {
-        let is_short = self.post.memory().is_short();
+    fn look_at_idle<B: AsRef<[u8]>>(&mut self, slots: &Slots<B>, memory: &Memory, now: Instant) {
+        let is_short = memory.is_short();
         for _ in 0..CELLS_A_TURN {
-            let Some(place) = self.rests.take_due(now, is_short) else { return };
-            let Some(slot) = self.slots.get(place) else { continue };
+            let Some(place) = self.take_due(now, is_short) else { return };
+            let Some(slot) = slots.get(place) else { continue };
             let (cell, is_idle) = (&slot.cell, now.since(slot.served_at) >= REST);
             let may_rest = is_idle || is_short;
             let look = |inner: &mut Inner<B>| {
@@ -83,7 +86,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             };
             let is_at_rest = cell.serve(look) == Some(true);
             if !is_at_rest {
-                self.rests.look_at(place, now);
+                self.look_at(place, now);
             }
         }
     }

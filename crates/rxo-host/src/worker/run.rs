@@ -49,7 +49,7 @@ where
         waiter: &mut W,
         stop: &AtomicBool,
     ) -> Result<Option<Conflict>, DeviceError> {
-        while self.core.link.is_probing() && !stop.load(Ordering::Relaxed) {
+        while self.core.network.link.is_probing() && !stop.load(Ordering::Relaxed) {
             self.turn_and_rest(waiter)?;
             if self.conflict().is_some() {
                 break;
@@ -84,9 +84,9 @@ where
     /// If the device fails.
     pub fn close(&mut self, now: Instant) -> Result<(), DeviceError> {
         self.core.post().close();
-        self.core.obey();
-        self.core.abort_all();
-        self.core.drain.open();
+        self.core.apply_commands();
+        self.core.connections.abort_all();
+        self.core.network.drain.open();
         self.core.serve_some(usize::MAX, now, &mut self.sink).map(|_| ())
     }
 
@@ -96,14 +96,14 @@ where
         if turn.frames > 0 || turn.served > 0 {
             self.false_alarms = 0;
         }
-        let has_more = self.core.has_more_to_serve();
+        let has_more = self.core.connections.has_more_to_serve();
         if self.is_busy || has_more || turn.frames > 0 || turn.commands > 0 {
             self.gather(waiter, now, turn);
             return Ok(turn);
         }
         self.core.post().fall_asleep();
         // A command that came before that has not set the alarm.
-        let is_quiet = self.core.obey() == 0;
+        let is_quiet = self.core.apply_commands() == 0;
         let outcome = if is_quiet { self.wait(waiter, now) } else { Ok(()) };
         self.core.post().wake_up();
         outcome.map(|()| turn)
@@ -111,7 +111,8 @@ where
 
     /// Pauses after a batch that shows a sender at full speed, so that frames gather. GSO frames have gathered before.
     fn gather<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant, turn: Turn) {
-        let has_more = turn.frames >= self.budget_frames || self.core.has_more_to_serve();
+        let has_more =
+            turn.frames >= self.budget_frames || self.core.connections.has_more_to_serve();
         if self.is_busy || has_more || self.core.post().memory().queue().recent().has_gso() {
             return;
         }

@@ -6,13 +6,17 @@ use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{Connection, Events, State, TimeWait};
 
+use super::beside::{Alone, Beside};
+use super::cast::Member;
+use super::connections::Connections;
 use super::core::{Core, is_over};
 use super::give_back::{Keeps, copy_kept};
 use super::last_acks::Closer;
 use super::neighbours::{Reach, reach};
-use super::out::{Out, reading};
+use super::network::Network;
+use super::out::Out;
 use super::paths::Paths;
-use super::slots::Slot;
+use super::slots::{Slot, Slots};
 use crate::buffer::Buffer;
 use crate::cell::{AckTerms, Cell, Reader};
 
@@ -21,7 +25,7 @@ struct Served {
     events: Events,
     poll_at: Option<Instant>,
     is_over: bool,
-    /// What TIME-WAIT needs, if the connection is in that state.
+    /// The numbers that TIME-WAIT needs, if the connection is in that state.
     left: Option<Left>,
     is_new_orphan: bool,
     keeps: Keeps,
@@ -30,7 +34,7 @@ struct Served {
     _spent: Option<Reader>,
 }
 
-/// Why a cell is served.
+/// The reason why a cell is served.
 #[derive(Clone, Copy, Debug)]
 enum By {
     /// Something has happened to it.
@@ -39,7 +43,7 @@ enum By {
     Line,
 }
 
-/// What is left of a connection that closed first.
+/// The remains of a connection that closed first.
 struct Left {
     time_wait: TimeWait,
     until: Instant,
@@ -61,6 +65,16 @@ impl Left {
     }
 }
 
+/// The service of one cell.
+#[derive(Clone, Copy, Debug)]
+struct Service {
+    place: u32,
+    now: Instant,
+    by: By,
+    /// `true` if the device lends frames that it needs back.
+    lends: bool,
+}
+
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     /// Serves at most `most` of the cells that were touched, the first that was touched first, and sends the rest
     /// of the batch. Returns how many it has served.
@@ -71,30 +85,22 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         sink: &mut O,
     ) -> Result<usize, DeviceError> {
         let mut served = 0;
-        self.look_at_device(now, sink);
+        self.network.look_at_device(now, sink);
         // A new orphan may cause another cell to be served, which causes no further ones.
         while served < most
-            && let Some(place) = self.dirty.pop_front()
+            && let Some(place) = self.connections.dirty.pop_front()
         {
             served += 1;
             self.serve(place, now, sink, By::Touch)?;
         }
-        if most > 0 && !self.line.is_empty() {
+        if most > 0 && !self.network.line.is_empty() {
             served += self.serve_line(now, sink)?;
         }
-        self.send_link(sink)?;
-        self.serve_cast(now, sink)?;
-        self.outbox.send::<O, B>(sink, None)?;
+        let Self { connections, network, cast, .. } = self;
+        network.send_link(sink)?;
+        cast.serve(connections, &mut network.outbox, now, sink)?;
+        network.outbox.send::<O, B>(sink, None)?;
         Ok(served)
-    }
-
-    /// Looks whether cells that wait for the device may send, or must.
-    #[inline]
-    fn look_at_device<O: FrameSink>(&mut self, now: Instant, sink: &O) {
-        let is_due = self.drain.read_at().map_or(sink.is_blocked(), |at| at <= now);
-        if is_due {
-            self.drain.read(now, reading(sink));
-        }
     }
 
     /// Serves the cells that wait for the device as far as it has room. Returns how many it has served.
@@ -104,36 +110,16 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         sink: &mut O,
     ) -> Result<usize, DeviceError> {
         let mut served = 0;
-        while self.drain.room() > 0
-            && let Some((place, is_first)) = self.line.next()
+        while self.network.drain.room() > 0
+            && let Some((place, is_first)) = self.network.line.next()
         {
-            let turn = self.slots.get_mut(place).map(|slot| &mut slot.turn);
-            if turn.is_some_and(|turn| self.line.leave(turn, is_first)) {
+            let turn = self.connections.slots.get_mut(place).map(|slot| &mut slot.turn);
+            if turn.is_some_and(|turn| self.network.line.leave(turn, is_first)) {
                 served += 1;
                 self.serve(place, now, sink, By::Line)?;
             }
         }
         Ok(served)
-    }
-
-    /// Bytes of text that the cell at `place` may send before it is another's turn.
-    #[inline(always)]
-    fn share(&mut self, place: u32, by: By) -> u64 {
-        if !self.drain.limits() || self.line.is_empty() && self.dirty.is_empty() {
-            return u64::MAX;
-        }
-        self.share_of_room(place, by)
-    }
-
-    #[cold]
-    fn share_of_room(&mut self, place: u32, by: By) -> u64 {
-        self.line.set_quantum(self.drain.largest_send().into());
-        match by {
-            By::Touch if !self.line.is_empty() => 0,
-            By::Touch | By::Line => {
-                self.slots.get_mut(place).map_or(0, |slot| self.line.share(&mut slot.turn))
-            }
-        }
     }
 
     fn serve<O: FrameSink>(
@@ -143,21 +129,113 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         sink: &mut O,
         by: By,
     ) -> Result<(), DeviceError> {
-        let share = self.share(place, by);
-        let Some(slot) = self.slots.get_mut(place) else { return Ok(()) };
+        let Self { connections, network, upkeep, cast, .. } = self;
+        let service = Service { place, now, by, lends: upkeep.kept.matters() };
+        let served = match cast.member_at(place) {
+            None => network.serve(connections, sink, service, Alone),
+            Some(member) => network.serve_member(connections, sink, service, member),
+        };
+        if let Some(served) = served? {
+            self.record_served(place, now, &served);
+        }
+        Ok(())
+    }
+
+    fn record_served(&mut self, place: u32, now: Instant, served: &Served) {
+        let Self { connections, clock, upkeep, .. } = self;
+        if let Some(slot) = connections.slots.get_mut(place) {
+            slot.served_at = now;
+            slot.acks.terms = served.acks;
+            upkeep.kept.note(slot, place, served.keeps);
+        }
+        upkeep.rests.look_at(place, now);
+        clock.timers.set(place, served.poll_at);
+        if served.events.contains(Events::CONNECTED) {
+            self.hand_over(place, now);
+        }
+        let Self { connections, clock, network, .. } = self;
+        if served.is_over {
+            network.leave_group(place, now);
+            if let Some(Left { timeout, closer, .. }) = served.left {
+                clock.last_acks.sent(now, timeout, closer);
+            }
+            let left = served.left.as_ref().map(|left| (left.time_wait, left.until));
+            connections.remove(place, left, clock);
+        } else if served.is_new_orphan {
+            connections.add_orphan(place, now);
+        }
+    }
+
+    /// Gives a connection that is open to its listener.
+    fn hand_over(&mut self, place: u32, now: Instant) {
+        let Self { connections, cast, .. } = self;
+        let Some(slot) = connections.slots.get_mut(place) else { return };
+        let Some(listener) = slot.listener.take() else { return };
+        listener.one_opens_no_more();
+        if cast.is_of(&listener) {
+            cast.join(connections, place, now);
+        } else {
+            listener.push(Arc::clone(&slot.cell));
+        }
+    }
+}
+
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
+    /// Bytes of text that the cell at `place` may send before it is another's turn.
+    #[inline(always)]
+    fn share(&mut self, connections: &mut Connections<B>, place: u32, by: By) -> u64 {
+        if !self.drain.limits() || self.line.is_empty() && connections.dirty.is_empty() {
+            return u64::MAX;
+        }
+        self.share_of_room(&mut connections.slots, place, by)
+    }
+
+    #[cold]
+    fn share_of_room(&mut self, slots: &mut Slots<B>, place: u32, by: By) -> u64 {
+        self.line.set_quantum(self.drain.largest_send().into());
+        match by {
+            By::Touch if !self.line.is_empty() => 0,
+            By::Touch | By::Line => {
+                slots.get_mut(place).map_or(0, |slot| self.line.share(&mut slot.turn))
+            }
+        }
+    }
+
+    /// [`Network::serve`] for the member of a group. Out of line: few hosts have any.
+    #[inline(never)]
+    fn serve_member<O: FrameSink>(
+        &mut self,
+        connections: &mut Connections<B>,
+        sink: &mut O,
+        service: Service,
+        member: Member<'_, B>,
+    ) -> Result<Option<Served>, DeviceError> {
+        self.serve(connections, sink, service, member)
+    }
+
+    /// Lets timers fire that are due, then sends what there is to send. `None` if there is no cell, or an application
+    /// holds the lock: then it marks the cell when it unlocks.
+    #[inline(always)]
+    fn serve<O: FrameSink, S: Beside<B>>(
+        &mut self,
+        connections: &mut Connections<B>,
+        sink: &mut O,
+        service: Service,
+        mut beside: S,
+    ) -> Result<Option<Served>, DeviceError> {
+        let Service { place, now, by, lends } = service;
+        let share = self.share(connections, place, by);
+        let Some(slot) = connections.slots.get_mut(place) else { return Ok(None) };
         slot.is_dirty = false;
         let is_active = slot.is_active;
         let reach = reach(slot, &mut self.link, now);
         if reach != Reach::Known && !std::mem::replace(&mut slot.is_unresolved, true) {
             self.unresolved.push(place);
         }
-        let lends = self.kept.matters();
+        let Self { outbox, drain, paths, line, .. } = self;
         let Slot { cell, path, ids, owned_until, turn, .. } = slot;
         let owned_until = *owned_until;
-        let mut member = self.cast.as_deref_mut().and_then(|cast| cast.with_member_at(place));
-        let (outbox, drain) = (&mut self.outbox, &mut self.drain);
         let mut out = Out { outbox, sink, path, ids, drain, share, sent: 0 };
-        let paths = &mut self.paths;
         let served = cell.serve(|inner| {
             let is_new_orphan = cell.follow_application(inner, now);
             out.path.mark(inner.marks);
@@ -165,20 +243,15 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             if is_active {
                 open(connection, paths, now);
             }
-            if let Some((cast, id)) = &mut member {
-                cast.wake(*id, connection, now);
-            }
+            beside.before(connection, now);
             pass_time(connection, now);
             // Before anything is sent, so that what is sent says how far the window is open.
             Cell::read_out(inner);
             cell.grow(inner, now);
             let connection = &mut inner.connection;
-            let sent = out.send_if_reached(reach, connection, member.as_mut(), now);
-            if let Some((cast, id)) = &mut member {
-                cast.after(*id, connection, now);
-            }
-            let closer = if member.is_some() { Closer::Member } else { Closer::Peer };
-            let left = Left::take(connection, closer, now);
+            let sent = out.send_if_reached(reach, connection, &mut beside, now);
+            beside.after(connection, now);
+            let left = Left::take(connection, S::CLOSER, now);
             let events = connection.take_events();
             if events.contains(Events::PATH_CHANGED) {
                 paths.hear(connection, now);
@@ -197,63 +270,21 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
                 Served { events, poll_at, is_over, left, is_new_orphan, keeps, acks, _spent };
             sent.map(|is_held| (served, is_held))
         });
-        self.line.sent(turn, out.sent);
-        // An application that holds the lock marks the cell when it unlocks.
-        let Some(served) = served else { return Ok(()) };
+        line.sent(turn, out.sent);
+        let Some(served) = served else { return Ok(None) };
         let (served, is_held) = served?;
         if is_held {
-            self.put_in_line(place, by);
-        }
-        self.record_served(place, now, &served);
-        Ok(())
-    }
-
-    /// Lets the cell at `place`, which has text that waits for the device, have a turn later.
-    fn put_in_line(&mut self, place: u32, by: By) {
-        let Some(slot) = self.slots.get_mut(place) else { return };
-        match by {
-            By::Touch => self.line.join(place, &mut slot.turn),
-            By::Line => self.line.rejoin(place, &mut slot.turn),
-        }
-    }
-
-    fn record_served(&mut self, place: u32, now: Instant, served: &Served) {
-        if let Some(slot) = self.slots.get_mut(place) {
-            slot.served_at = now;
-            slot.acks.terms = served.acks;
-        }
-        self.rests.look_at(place, now);
-        self.timers.set(place, served.poll_at);
-        self.note_kept(place, served.keeps);
-        if served.events.contains(Events::CONNECTED) {
-            self.hand_over(place, now);
-        }
-        if served.is_over {
-            self.leave_group(place, now);
-            if let Some(Left { timeout, closer, .. }) = served.left {
-                self.last_acks.sent(now, timeout, closer);
+            // It has text that waits for the device: it has a turn later.
+            match by {
+                By::Touch => line.join(place, turn),
+                By::Line => line.rejoin(place, turn),
             }
-            self.forget(place, served.left.as_ref().map(|left| (left.time_wait, left.until)));
-        } else if served.is_new_orphan {
-            self.note_orphan(place);
         }
-    }
-
-    /// Gives a connection that is open to its listener.
-    fn hand_over(&mut self, place: u32, now: Instant) {
-        let Some(slot) = self.slots.get_mut(place) else { return };
-        if let Some(listener) = slot.listener.take() {
-            listener.one_opens_no_more();
-            if self.cast.as_ref().is_some_and(|cast| cast.is_of(&listener)) {
-                self.join_cast(place, now);
-                return;
-            }
-            listener.push(Arc::clone(&slot.cell));
-        }
+        Ok(Some(served))
     }
 }
 
-/// What the fast path must know of the connection until it is served again.
+/// The facts that the fast path must know of the connection until it is served again.
 #[inline]
 fn terms_of<B: AsRef<[u8]>>(connection: &Connection<Buffer<B>>) -> AckTerms {
     AckTerms {

@@ -9,7 +9,11 @@ use rxo_frame::{Duration, Instant};
 use rxo_tcp::{Connection, InTimeWait, Reset, Reuse, Segment, Transmit};
 use rxo_wire::{FlowKey, TcpFlags};
 
-use super::core::Core;
+use super::cast::Casting;
+use super::clock::Clock;
+use super::connections::Connections;
+use super::core::apply_commands;
+use super::network::Network;
 use crate::buffer::Buffer;
 use crate::cell::Cell;
 use crate::link::Resolve;
@@ -18,120 +22,136 @@ use crate::receive::Delivered;
 use crate::socket::Listening;
 use crate::transmit::Path;
 
-impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
+/// The owners that a segment without a connection may change.
+pub(super) struct Strangers<'a, B> {
+    pub(super) connections: &'a mut Connections<B>,
+    pub(super) clock: &'a mut Clock,
+    pub(super) network: &'a mut Network<B>,
+    pub(super) cast: &'a mut Casting<B>,
+    pub(super) now: Instant,
+}
+
+impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
     /// Takes an arrival without a connection. Once a segment opens one, the others are for that connection. If
     /// none does, the last is answered by a reset: the peer expects its number.
-    pub(super) fn strangers(&mut self, now: Instant, key: &FlowKey, mut arrival: Delivered<'_, B>) {
-        if !self.post.shard.owns(key) {
+    pub(super) fn take(mut self, key: &FlowKey, mut arrival: Delivered<'_, B>) {
+        if !self.connections.post.shard.owns(key) {
             // It is another shard's: a reset would end a connection there.
-            self.counters.misplaced += 1;
+            self.connections.counters.misplaced += 1;
             return;
         }
         let mut refused = None;
         while let Some(segment) = arrival.next() {
-            refused = self.stranger(now, key, segment);
-            if let Some(place) = self.demux.find(key) {
-                return self.give(now, place, |cell| cell.on_arrival(now, arrival));
+            refused = self.stranger(key, segment);
+            if let Some(place) = self.connections.demux.find(key) {
+                let Self { connections, cast, now, .. } = self;
+                cast.before_arrival(&connections.slots, place, now);
+                return connections.give(place, |cell| cell.on_arrival(now, arrival));
             }
         }
         if let Some(reset) = refused.and_then(|segment| Reset::answer(&segment)) {
-            self.reset(now, key, reset);
+            self.reset(key, reset);
         }
     }
 
     /// Takes one segment. Returns it if it is to be answered by a reset.
     fn stranger(
         &mut self,
-        now: Instant,
         key: &FlowKey,
         segment: Segment<Buffer<B>>,
     ) -> Option<Segment<Buffer<B>>> {
         let mut reuse = None;
-        if let Some(waiting) = self.time_waits.get_mut(key) {
-            match waiting.on_segment(now, &segment) {
-                InTimeWait::Reused(next) if self.listener(key).is_some_and(|it| it.has_room()) => {
+        if let Some(waiting) = self.clock.time_waits.get_mut(key) {
+            match waiting.on_segment(self.now, &segment) {
+                InTimeWait::Reused(next)
+                    if self.connections.listener(key).is_some_and(|it| it.has_room()) =>
+                {
                     reuse = Some(next);
                 }
                 heard => {
-                    self.hear_in_time_wait(now, key, heard);
+                    self.answer_in_time_wait(key, heard);
                     return None;
                 }
             }
-            self.forget_time_wait(key);
+            self.connections.remove_time_wait(key, self.clock);
         }
         let opens = segment.has(TcpFlags::SYN) && !segment.has(TcpFlags::ACK | TcpFlags::RST);
         if opens && self.listens(key) {
-            self.open_passively(now, key, segment, reuse);
+            self.open_passively(key, segment, reuse);
             return None;
         }
         let says_nothing = !segment.has(TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST);
         if says_nothing && self.listens(key) {
             // RFC 9293, section 3.10.7.2: a listener drops it.
-            self.counters.strangers += 1;
+            self.connections.counters.strangers += 1;
             return None;
         }
-        self.open_by_cookie(now, key, segment)
+        self.open_by_cookie(key, segment)
     }
 
-    fn hear_in_time_wait(&mut self, now: Instant, key: &FlowKey, heard: InTimeWait) {
+    fn answer_in_time_wait(&mut self, key: &FlowKey, heard: InTimeWait) {
         match heard {
             // There is no listener any more, or it has no room: the peer retransmits its SYN.
             InTimeWait::Ignored | InTimeWait::Reused(_) => {}
-            InTimeWait::Over => self.forget_time_wait(key),
+            InTimeWait::Over => self.connections.remove_time_wait(key, self.clock),
             InTimeWait::Answered { ack, restarts } => {
-                self.send_to_stranger(now, key, &ack);
+                self.send_to_stranger(key, &ack);
                 if restarts {
-                    self.last_acks.repeated(now);
-                    self.restart_time_wait(key, now + self.post.settings.time_wait);
+                    self.clock.last_acks.repeated(self.now);
+                    let until = self.now + self.connections.post.settings.time_wait;
+                    self.connections.restart_time_wait(key, until, self.clock);
                 }
             }
         }
     }
 
-    /// Whether there is a listener, also a new one since the turn began: the peer may know of it already.
+    /// Returns `true` if there is a listener, also a new one since the turn began: the peer may know of it already.
     fn listens(&mut self, key: &FlowKey) -> bool {
-        self.listener(key).is_some() || self.obey() > 0 && self.listener(key).is_some()
+        self.connections.listener(key).is_some()
+            || self.apply_commands() > 0 && self.connections.listener(key).is_some()
     }
 
-    fn open_passively(
-        &mut self,
-        now: Instant,
-        key: &FlowKey,
-        syn: Segment<Buffer<B>>,
-        reuse: Option<Reuse>,
-    ) {
-        let Some(listener) = self.listener(key) else { return };
-        let is_cast = self.cast.as_ref().is_some_and(|cast| cast.is_of(&listener));
+    fn apply_commands(&mut self) -> usize {
+        apply_commands(self.connections, self.clock, self.network, self.cast)
+    }
+
+    fn open_passively(&mut self, key: &FlowKey, syn: Segment<Buffer<B>>, reuse: Option<Reuse>) {
+        let Some(listener) = self.connections.listener(key) else { return };
+        let is_cast = self.cast.is_of(&listener);
         if !listener.has_room() && is_cast {
             // A cookie would be another ISS than the group's.
-            self.counters.syns_dropped += 1;
+            self.connections.counters.syns_dropped += 1;
             return;
         }
         if !listener.has_room() {
-            self.answer_by_cookie(now, key, &listener, &syn);
+            self.answer_by_cookie(key, &listener, &syn);
             return;
         }
         let Some((mut connection, share)) = self.connection(key) else {
-            self.counters.syns_dropped += 1;
+            self.connections.counters.syns_dropped += 1;
             return;
         };
         if let Some(reuse) = reuse {
             connection.follow(reuse);
         }
-        if let Some(cast) = self.cast.as_ref().filter(|_| is_cast) {
-            cast.prepare(&mut connection);
+        if is_cast {
+            self.cast.prepare(&mut connection);
         }
-        self.paths.tell(&mut connection, now);
-        connection.on_arrival(now, syn.into());
+        self.network.paths.tell(&mut connection, self.now);
+        connection.on_arrival(self.now, syn.into());
         listener.one_opens();
-        self.add_cell(Cell::new(connection, share, Arc::clone(&self.post)), Some(listener));
+        self.connections.add(
+            Cell::new(connection, share, Arc::clone(&self.connections.post)),
+            Some(listener),
+            self.network,
+        );
     }
 
     /// A new connection, if there may be one more.
     fn connection(&mut self, key: &FlowKey) -> Option<(Connection<Buffer<B>>, Share)> {
-        let (pair, post) = (key.reversed(), Arc::clone(&self.post));
+        let (pair, post) = (key.reversed(), Arc::clone(&self.connections.post));
         let share = self.take_place(|memory| memory.reserve(post.settings.tcp(&pair)))?;
-        let connection = self.post.settings.connection(pair, share).ok();
+        let connection = self.connections.post.settings.connection(pair, share).ok();
         if connection.is_none() {
             self.give_back_place(share);
         }
@@ -140,96 +160,99 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
 
     /// Takes a socket and reserves its memory; both or none.
     fn take_place(&mut self, reserve: impl FnOnce(&Memory) -> Option<Share>) -> Option<Share> {
-        if !self.post.take_socket() {
+        if !self.connections.post.take_socket() {
             return None;
         }
-        let share = reserve(self.post.memory());
+        let share = reserve(self.connections.post.memory());
         if share.is_none() {
-            self.counters.syns_without_memory += 1;
-            self.post.give_back_socket();
+            self.connections.counters.syns_without_memory += 1;
+            self.connections.post.give_back_socket();
         }
         share
     }
 
     fn give_back_place(&self, share: Share) {
-        self.post.memory().give_back(share);
-        self.post.give_back_socket();
+        self.connections.post.memory().give_back(share);
+        self.connections.post.give_back_socket();
     }
 
     fn answer_by_cookie(
         &mut self,
-        now: Instant,
         key: &FlowKey,
         listener: &Listening<B>,
         syn: &Segment<Buffer<B>>,
     ) {
         let pair = key.reversed();
-        let cookies = self.post.settings.cookies(&pair).filter(|_| listener.accepts());
-        let Some(answer) = cookies.map(|cookies| cookies.answer(&pair, syn, now)) else {
-            self.counters.syns_dropped += 1;
+        let cookies = self.connections.post.settings.cookies(&pair).filter(|_| listener.accepts());
+        let Some(answer) = cookies.map(|cookies| cookies.answer(&pair, syn, self.now)) else {
+            self.connections.counters.syns_dropped += 1;
             return;
         };
-        listener.expect_cookies(now + COOKIES_COME_WITHIN);
-        self.counters.cookies_sent += 1;
-        self.send_to_stranger(now, key, &answer);
+        listener.expect_cookies(self.now + COOKIES_COME_WITHIN);
+        self.connections.counters.cookies_sent += 1;
+        self.send_to_stranger(key, &answer);
     }
 
     /// Opens a connection if `segment` returns a cookie. Returns the segment if it is to be answered by a reset;
     /// `None` also if it is to be dropped.
     fn open_by_cookie(
         &mut self,
-        now: Instant,
         key: &FlowKey,
         segment: Segment<Buffer<B>>,
     ) -> Option<Segment<Buffer<B>>> {
         let pair = key.reversed();
-        let listener = self.listener(key).filter(|listener| listener.expects_cookies(now));
-        let post = Arc::clone(&self.post);
+        let listener =
+            self.connections.listener(key).filter(|listener| listener.expects_cookies(self.now));
+        let post = Arc::clone(&self.connections.post);
         let Some((listener, cookies)) = listener.zip(post.settings.cookies(&pair)) else {
             return Some(segment);
         };
         let config = post.settings.tcp(&pair);
-        match cookies.open(pair, segment, now) {
+        match cookies.open(pair, segment, self.now) {
             // The segment that returns the cookie may have been lost; the peer retransmits.
             Err(segment) if segment.text_bytes() > 0 || segment.has(TcpFlags::FIN) => {
-                self.counters.strangers += 1;
+                self.connections.counters.strangers += 1;
             }
             Err(segment) => return Some(segment),
             // The peer takes the connection for open, and retransmits.
-            Ok(_) if !listener.accepts() => self.counters.syns_dropped += 1,
+            Ok(_) if !listener.accepts() => self.connections.counters.syns_dropped += 1,
             Ok(mut connection) => {
                 let Some(share) = self.take_place(|memory| memory.reserve_all(config)) else {
-                    self.counters.syns_dropped += 1;
+                    self.connections.counters.syns_dropped += 1;
                     return None;
                 };
-                self.paths.tell(&mut connection, now);
-                self.counters.cookies_taken += 1;
+                self.network.paths.tell(&mut connection, self.now);
+                self.connections.counters.cookies_taken += 1;
                 listener.one_opens();
-                self.add_cell(Cell::new(connection, share, Arc::clone(&post)), Some(listener));
+                self.connections.add(
+                    Cell::new(connection, share, Arc::clone(&post)),
+                    Some(listener),
+                    self.network,
+                );
             }
         }
         None
     }
 
     /// Answers a stranger's segment, which arrived as `key`, by a reset.
-    pub(super) fn reset(&mut self, now: Instant, key: &FlowKey, reset: Reset) {
-        self.counters.strangers += 1;
-        if self.may_reset.take(now) {
-            self.counters.resets += 1;
-            self.send_to_stranger(now, key, &reset.transmit());
+    fn reset(&mut self, key: &FlowKey, reset: Reset) {
+        self.connections.counters.strangers += 1;
+        if self.network.may_reset.take(self.now) {
+            self.connections.counters.resets += 1;
+            self.send_to_stranger(key, &reset.transmit());
         }
     }
 
     /// Sends `transmit` to the source of `key`. It is lost while the neighbour is not known; strangers
     /// retransmit.
-    fn send_to_stranger(&mut self, now: Instant, key: &FlowKey, transmit: &Transmit<'_>) {
-        if let Resolve::Resolved(neighbour) = self.link.resolve(key.source(), now) {
-            let mut path = Path::new(key.reversed(), &self.shape);
+    fn send_to_stranger(&mut self, key: &FlowKey, transmit: &Transmit<'_>) {
+        if let Resolve::Resolved(neighbour) = self.network.link.resolve(key.source(), self.now) {
+            let mut path = Path::new(key.reversed(), &self.network.shape);
             path.lead_to(neighbour);
-            self.outbox.push(&path, transmit, &mut 0);
+            self.network.outbox.push(&path, transmit, &mut 0);
         }
     }
 }
 
-/// How long a cookie is valid.
+/// The time for which a cookie is valid.
 const COOKIES_COME_WITHIN: Duration = Duration::from_secs(128);

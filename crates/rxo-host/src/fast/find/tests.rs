@@ -19,7 +19,7 @@ impl All {
     }
 }
 
-impl Connections for All {
+impl Lookup for All {
     fn find(&mut self, key: &FlowKey) -> Option<u32> {
         Some(key.source_port().into())
     }

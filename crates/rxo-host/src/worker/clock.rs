@@ -1,0 +1,42 @@
+//! The clock: the present time, the timers of the cells, and the connections in TIME-WAIT.
+
+use rxo_frame::Instant;
+
+use super::connections::Connections;
+use super::last_acks::LastAcks;
+use super::time_waits::TimeWaits;
+use super::timers::Timers;
+use crate::HostConfig;
+
+/// The time, and all that happens by time alone.
+#[derive(Debug)]
+pub(super) struct Clock {
+    /// When the last turn began.
+    pub(super) now: Instant,
+    pub(super) timers: Timers,
+    pub(super) time_waits: TimeWaits,
+    pub(super) last_acks: LastAcks,
+}
+
+impl Clock {
+    pub(super) fn new(config: &HostConfig) -> Self {
+        Self {
+            now: Instant::ZERO,
+            timers: Timers::default(),
+            time_waits: TimeWaits::new(config.time_waits, config.secret[0]),
+            last_acks: LastAcks::default(),
+        }
+    }
+
+    /// Marks the cells that may be due as to be served, and ends the connections in TIME-WAIT whose time is over.
+    pub(super) fn wake<B>(&mut self, connections: &mut Connections<B>) {
+        while let Some(place) = self.timers.take_due(self.now) {
+            connections.touch(place);
+        }
+        if self.time_waits.next_at().is_some_and(|at| at <= self.now) {
+            while let Some(key) = self.time_waits.take_due(self.now) {
+                connections.free_port(&key.reversed());
+            }
+        }
+    }
+}
