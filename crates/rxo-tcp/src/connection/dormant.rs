@@ -24,11 +24,11 @@ pub(crate) struct Outstanding {
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Forgets what is outstanding, which the group remembers. Returns `false`, and changes nothing, if the connection
+    /// Forgets what is outstanding, which the group that leads it remembers. Returns `false`, and changes nothing, if the connection
     /// needs it: something may be lost, or the peer's window is closed.
     pub(crate) fn fall_asleep(&mut self) -> bool {
         let owes_acks = self.acks.is_delaying() || self.acks.count_owed() > 0;
-        if !self.is_led() || owes_acks || self.is_window_closed() || !self.may_expect_acks() {
+        if owes_acks || self.is_window_closed() || !self.may_expect_acks() {
             return false;
         }
         if !self.recovery.forget_sent() {

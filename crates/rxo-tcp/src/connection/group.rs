@@ -49,17 +49,6 @@ pub struct GroupEdge {
     pub mss: u32,
 }
 
-/// Who sends the new text of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// The connection, which belongs to no group.
-    Alone,
-    /// The connection, which is not where its group is. ISS is the group's.
-    CatchesUp(Ahead),
-    /// The group.
-    Led,
-}
-
 /// What the group has sent and a receiver that catches up has, though its own connection may not be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ahead {
@@ -81,31 +70,23 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let ranges = self.config.sent_ranges.max((buffer_bytes / BYTES_FOR_A_RANGE) as usize);
         self.recovery.set_limit(ranges);
         let first = seed.iss + 1;
-        (self.role, self.snd.iss) =
-            (Role::CatchesUp(Ahead { sent: first, acked: first }), seed.iss);
+        self.ahead = Some(Ahead { sent: first, acked: first });
+        self.terms.iss = Some(seed.iss);
     }
 
     /// From now on the group sends all new text; this connection only repeats what is lost. Does nothing for a
     /// connection without a group.
     pub fn follow_group(&mut self) {
-        if self.is_in_group() {
-            self.role = Role::Led;
+        if self.terms.iss.is_some() {
+            self.ahead = None;
+            self.terms.owner_sends = true;
+            self.terms.least_probe_wait_ns = RECEIVER_WAITS.as_nanos() as u32;
         }
     }
 
     /// ISS, if this is a connection of a group.
     pub(crate) fn group_iss(&self) -> Option<SeqNumber> {
-        self.is_in_group().then_some(self.snd.iss)
-    }
-
-    /// Whether this is a connection of a group.
-    pub(crate) fn is_in_group(&self) -> bool {
-        self.role != Role::Alone
-    }
-
-    /// Whether the group sends all new text.
-    pub(crate) fn is_led(&self) -> bool {
-        self.role == Role::Led
+        self.terms.iss
     }
 
     /// Takes note of what the group sent: each item is the sequence number after a send, and when it left. The first
@@ -132,7 +113,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Takes note that the group has sent everything before `end`, which is less than 2³¹ after SND.UNA. Does nothing
     /// unless this connection catches up.
     pub(crate) fn group_has_sent(&mut self, end: SeqNumber) {
-        if let Role::CatchesUp(ahead) = &mut self.role {
+        if let Some(ahead) = &mut self.ahead {
             ahead.sent = end;
         }
     }
@@ -142,9 +123,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// and not yet by its own connection.
     #[inline(always)]
     pub(crate) fn ack_of_own_text(&mut self, ack: SeqNumber, now: Instant) -> SeqNumber {
-        match self.role {
-            Role::CatchesUp(ahead) => self.ack_of_lent_text(ahead, ack, now),
-            Role::Alone | Role::Led => ack,
+        match self.ahead {
+            Some(ahead) => self.ack_of_lent_text(ahead, ack, now),
+            None => ack,
         }
     }
 
@@ -158,7 +139,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if !is_ahead || distance(self.snd.una, ack) > most {
             return ack;
         }
-        self.role = Role::CatchesUp(Ahead { acked: later(ahead.acked, ack), ..ahead });
+        self.ahead = Some(Ahead { acked: later(ahead.acked, ack), ..ahead });
         let own = earlier(ack, self.snd.end());
         self.sent_by_group([(own, now)], now);
         own
@@ -168,10 +149,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// connection has sent.
     pub(crate) fn reset_seq(&self) -> SeqNumber {
         let seq = self.snd.acceptable();
-        match self.role {
-            Role::CatchesUp(Ahead { acked, .. }) => later(seq, acked),
-            Role::Alone | Role::Led => seq,
-        }
+        self.ahead.map_or(seq, |ahead| later(seq, ahead.acked))
     }
 
     /// What a connection does after new text has left.

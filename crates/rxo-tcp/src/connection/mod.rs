@@ -17,6 +17,7 @@ mod plan;
 mod room;
 mod routers;
 mod statistics;
+mod terms;
 mod time_wait;
 mod timeouts;
 
@@ -27,10 +28,11 @@ use rxo_wire::{FlowKey, SeqNumber};
 use self::abandon::Abandoned;
 pub use self::calls::CallError;
 pub(crate) use self::dormant::Outstanding;
-use self::group::Role;
+use self::group::Ahead;
 pub use self::group::{GroupEdge, GroupSeed};
 use self::routers::KnownPath;
 pub use self::statistics::Statistics;
+use self::terms::Terms;
 pub use self::time_wait::Reuse;
 use crate::arrives::GroupCounts;
 use crate::challenge::Challenges;
@@ -81,8 +83,9 @@ pub struct Connection<B> {
     known_path: Option<KnownPath>,
     /// When an orphan ends. `None` while there is an application.
     abandoned: Option<Abandoned>,
-    /// Who sends its new text.
-    pub(crate) role: Role,
+    terms: Terms,
+    /// What reaches the peer beside this connection.
+    ahead: Option<Ahead>,
     persist: Persist,
     keep_alive: KeepAliveState,
     /// A reset to send.

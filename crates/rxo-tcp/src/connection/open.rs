@@ -5,8 +5,7 @@ use alloc::sync::Arc;
 use rxo_frame::Instant;
 use rxo_wire::{FlowKey, SeqNumber};
 
-use super::group::Role;
-use super::{Connection, KeepAliveState, Persist, Reuse};
+use super::{Connection, KeepAliveState, Persist, Reuse, Terms};
 use crate::arrives::GroupCounts;
 use crate::challenge::Challenges;
 use crate::congestion::Congestion;
@@ -121,7 +120,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             trial_bytes: None,
             known_path: None,
             abandoned: None,
-            role: Role::Alone,
+            terms: Terms::default(),
+            ahead: None,
             persist: Persist::default(),
             keep_alive: KeepAliveState::default(),
             reset: None,
@@ -140,11 +140,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RFC 9293, section 3.4.1: a new ISS, after all numbers used before; in a group the one of all.
+    /// RFC 9293, section 3.4.1: a new ISS, after all numbers used before, unless the owner has chosen one.
     pub(crate) fn choose_iss(&mut self, now: Instant) {
-        if self.role != Role::Alone {
-            self.snd.start(self.snd.iss);
-            return;
+        if let Some(iss) = self.terms.iss {
+            return self.snd.start(iss);
         }
         let iss = isn::initial_sequence_number(self.secret, &self.pair, now);
         let was_used = self.snd.nxt != SeqNumber::default();

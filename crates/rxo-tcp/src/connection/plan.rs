@@ -74,8 +74,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.recovery.has_lost() {
             return self.lost_or_new_text();
         }
-        let trial_bytes = self.trial_bytes.filter(|_| !self.is_led());
-        if let Some(range) = trial_bytes.and_then(|bytes| self.trial(bytes)) {
+        if let Some(range) = self.trial_bytes.and_then(|bytes| self.trial(bytes)) {
             return Ok(Plan::Text(range, Why::Trial));
         }
         match self.new_text() {
@@ -137,13 +136,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
     fn trial(&self, bytes: u32) -> Option<Range> {
         let sizing = self.sizing();
         let room = sizing.unsent.min(sizing.usable).min(sizing.allowed);
-        let may_leave = room >= bytes && self.recovery.has_room();
+        let may_leave = room >= bytes && self.recovery.has_room() && !self.terms.owner_sends;
         may_leave.then(|| (self.snd.nxt, self.snd.nxt + bytes))
     }
 
     /// The next new text, as far as both windows allow.
     pub(super) fn new_text(&self) -> Result<Range, Held> {
-        if self.is_led() {
+        if self.terms.owner_sends {
             return Err(Held::Nothing);
         }
         let mut sizing = self.sizing();

@@ -2,7 +2,6 @@
 
 use rxo_frame::{Duration, Instant};
 
-use super::group::RECEIVER_WAITS;
 use super::{Connection, Persist};
 use crate::state::Failure;
 use crate::timer::Timer;
@@ -129,8 +128,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return;
         }
         if let Some(timeout_ns) = self.recovery.probe_timeout_ns() {
-            let least = if self.is_led() { RECEIVER_WAITS } else { Duration::ZERO };
-            let timeout_ns = timeout_ns.max(least.as_nanos() as u64);
+            let timeout_ns = timeout_ns.max(self.terms.least_probe_wait_ns.into());
             let expiry = self.timers.when(Timer::Retransmit);
             let expiry = expiry.unwrap_or(now.plus_nanos(self.recovery.rtt.timeout_ns()));
             self.timers.arm(Timer::TailLoss, expiry.min(now.plus_nanos(timeout_ns)));
@@ -178,8 +176,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             self.stop_send_timers();
             return;
         }
-        // In a group new text may wait for another receiver, which says nothing of this one.
-        let waits_for_peer = !self.is_led() || self.is_held_by_window();
+        // New text that the owner sends may wait for another peer, which says nothing of this one.
+        let waits_for_peer = !self.terms.owner_sends || self.is_held_by_window();
         let is_waiting = is_outstanding || has_new && waits_for_peer;
         let persists = is_waiting && self.is_held_by_window();
         if !persists {
