@@ -5,14 +5,12 @@
 //! * `in_turn`: data and pure ACKs in turn, by the first two tiers at once.
 //! * `datagrams`: UDP, by all three tiers.
 //! * `tunnels`: TCP inside tunnels, by the rules.
-//! * `alone`: a segment that nothing can join.
 //! * `apply`: what a verdict does.
 //! * `acks`: what is remembered of what flows acknowledged.
 //! * `flush`: what leaves at the end of a poll, and when time is up.
 //! * `auto`: what adaptive hold decides at the end of a poll.
 
 mod acks;
-mod alone;
 mod apply;
 mod auto;
 mod batch;
@@ -221,7 +219,7 @@ impl<B: FrameBuffer> Engine<B> {
         now: Instant,
         mut sink: impl FnMut(Deliveries<'_, B>),
     ) {
-        self.take(batch, true, now, &mut sink);
+        self.take(batch, now, &mut sink);
         self.hold_or_flush(now, load);
         self.deliver(&mut sink);
     }
@@ -258,7 +256,7 @@ impl<B: FrameBuffer> Engine<B> {
         now: Instant,
         mut sink: impl FnMut(Deliveries<'_, B>),
     ) {
-        self.take(batch, false, now, &mut sink);
+        self.take(batch, now, &mut sink);
         self.deliver(&mut sink);
     }
 

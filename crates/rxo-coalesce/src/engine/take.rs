@@ -6,8 +6,7 @@
 //! and all rules. What they decide is done in one place ([`super::apply`]).
 //!
 //! The first two exist once for each version of IP, chosen before anything else is read: what
-//! is known at compile time need not be kept, and neither version pays for the other. They exist once
-//! more for policies that coalesce no data (`DATA` is false), so that none is looked for.
+//! is known at compile time need not be kept, and neither version pays for the other.
 
 use alloc::vec::Vec;
 
@@ -16,7 +15,7 @@ use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, arch, ethe
 
 use super::apply::flow_key;
 use super::batch::Batch;
-use super::{Engine, most_payload, packet_window};
+use super::{Engine, packet_window};
 use crate::expected::{Shape, V4, V6};
 use crate::{Deliveries, FlushReason, Hold};
 
@@ -31,21 +30,18 @@ const SECOND_LINE: usize = 64;
 pub(super) const MOST_TCP_BYTES: usize = 32;
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Takes all frames out of `batch`, delivering in between when there is no room. All is flushed afterwards if
-    /// the poll ends with it (`is_all`) and the policy says so.
+    /// Takes all frames out of `batch`, delivering in between when there is no room.
     pub(super) fn take(
         &mut self,
         batch: &mut Vec<Frame<B>>,
-        is_all: bool,
         now: Instant,
         sink: &mut impl FnMut(Deliveries<'_, B>),
     ) {
         self.now = now;
         self.counters.frames += batch.len() as u64;
         if batch.len() <= self.store.room() {
-            let is_alone = is_all && self.is_alone(batch);
             let from = self.store.take_in(batch);
-            self.take_from(from, is_alone);
+            self.take_from(from);
         } else {
             self.take_in_rounds(batch, now, sink);
         }
@@ -66,22 +62,16 @@ impl<B: FrameBuffer> Engine<B> {
                 self.make_room(now, sink);
             } else {
                 let from = self.store.take_some_in(&mut frames);
-                self.take_from(from, false);
+                self.take_from(from);
             }
         }
     }
 
-    /// Takes the frames of the store from the slot `from` on, or the one that is alone.
+    /// Takes the frames of the store from the slot `from` on.
     #[inline(always)]
-    fn take_from(&mut self, from: u32, is_alone: bool) {
+    fn take_from(&mut self, from: u32) {
         let frames = self.store.lend_frames();
-        let batch = Batch::new(&frames);
-        if !is_alone || !self.deliver_alone(batch, from) {
-            match most_payload(&self.config.policy) {
-                0 => self.take_all::<false>(batch, from),
-                _ => self.take_all::<true>(batch, from),
-            }
-        }
+        self.take_all(Batch::new(&frames), from);
         self.store.take_back(frames);
     }
 
@@ -99,7 +89,7 @@ impl<B: FrameBuffer> Engine<B> {
 
     /// Takes the frames from the slot `from` on. Whoever takes a frame asks for the header of one
     /// further on.
-    fn take_all<const DATA: bool>(&mut self, batch: Batch<'_, B>, from: u32) {
+    fn take_all(&mut self, batch: Batch<'_, B>, from: u32) {
         let sums = !self.config.trust_checksums;
         let soon = batch.upcoming(from).iter().take(HEADER_FRAMES as usize);
         soon.for_each(prefetch_header);
@@ -109,7 +99,7 @@ impl<B: FrameBuffer> Engine<B> {
             if sums && let Some(frame) = batch.get(slot + PAYLOAD_FRAMES) {
                 prefetch_payload(frame);
             }
-            let after = self.take_one::<DATA>(batch, slot, frame);
+            let after = self.take_one(batch, slot, frame);
             self.packets_left = self.packets_left.wrapping_sub(after - slot);
             if self.packets_left == 0 {
                 self.packets_left = packet_window(self.config.policy.hold);
@@ -124,37 +114,26 @@ impl<B: FrameBuffer> Engine<B> {
     /// Takes the frame in `slot` and those after it that continue it. Returns the slot after the
     /// last.
     #[inline(always)]
-    fn take_one<const DATA: bool>(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-        frame: &Frame<B>,
-    ) -> u32 {
+    fn take_one(&mut self, batch: Batch<'_, B>, slot: u32, frame: &Frame<B>) -> u32 {
         let taken = match self.config.link {
             LinkKind::Ethernet => match ethertype(frame.bytes()) {
-                Some(ETHERTYPE_IPV4) => {
-                    self.take_fast::<V4, DATA>(batch, slot, ETHERNET_HEADER_BYTES)
-                }
-                Some(ETHERTYPE_IPV6) => {
-                    self.take_fast::<V6, DATA>(batch, slot, ETHERNET_HEADER_BYTES)
-                }
+                Some(ETHERTYPE_IPV4) => self.take_fast::<V4>(batch, slot, ETHERNET_HEADER_BYTES),
+                Some(ETHERTYPE_IPV6) => self.take_fast::<V6>(batch, slot, ETHERNET_HEADER_BYTES),
                 _ => None,
             },
-            LinkKind::RawIp => self.take_fast_ip::<DATA>(batch, slot),
+            LinkKind::RawIp => self.take_fast_ip(batch, slot),
         };
         match taken {
             Some(after) => after,
-            // Where no data is coalesced most frames come here, and few of them are refused.
-            None if !DATA => self.take_by_rules(batch, slot),
             None => self.take_odd(batch, slot),
         }
     }
 
     #[inline(never)]
-    fn take_fast_ip<const DATA: bool>(&mut self, batch: Batch<'_, B>, slot: u32) -> Option<u32> {
+    fn take_fast_ip(&mut self, batch: Batch<'_, B>, slot: u32) -> Option<u32> {
         match batch.get(slot)?.bytes().first()? >> 4 {
-            4 => self.take_fast::<V4, DATA>(batch, slot, 0),
-            6 => self.take_fast::<V6, DATA>(batch, slot, 0),
+            4 => self.take_fast::<V4>(batch, slot, 0),
+            6 => self.take_fast::<V6>(batch, slot, 0),
             _ => None,
         }
     }
@@ -162,7 +141,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// Takes a frame whose IP header begins at `network` by the first tiers. `None` if only the rules can
     /// tell.
     #[inline(always)]
-    fn take_fast<S: Shape, const DATA: bool>(
+    fn take_fast<S: Shape>(
         &mut self,
         batch: Batch<'_, B>,
         slot: u32,
@@ -170,10 +149,7 @@ impl<B: FrameBuffer> Engine<B> {
     ) -> Option<u32> {
         let packet = batch.get(slot)?.bytes().get(network..)?;
         if packet.len() > S::IP_BYTES + MOST_TCP_BYTES {
-            return match DATA {
-                false => None,
-                true => self.take_data::<S>(batch, slot, network),
-            };
+            return self.take_data::<S>(batch, slot, network);
         }
         if self.ack_limit < 2 {
             return self.take_ack_alone::<S>(batch, slot, network);
