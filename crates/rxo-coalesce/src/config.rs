@@ -4,6 +4,7 @@ use core::fmt;
 
 use rxo_frame::LinkKind;
 use rxo_wire::checksum::Summer;
+use rxo_wire::{Parsed, Unparsed, parse, parse_ip};
 
 use crate::{ChecksumForm, Hold, Policy};
 
@@ -98,6 +99,15 @@ impl Config {
         };
         let most = usize::from(self.policy.flows) * usize::from(self.policy.max_segments);
         self.batch_frames + held.min(most).min(MAX_HELD_FRAMES)
+    }
+
+    /// Reads the headers of a frame from this link.
+    #[inline]
+    pub(crate) fn read(&self, bytes: &[u8]) -> Result<Parsed, Unparsed> {
+        match self.link {
+            LinkKind::Ethernet => parse(bytes),
+            LinkKind::RawIp => parse_ip(bytes),
+        }
     }
 }
 

@@ -131,16 +131,16 @@ impl Segment {
         }
     }
 
-    /// The plain segment in `frame`, which stands in `slot` and whose IP header begins at `network`; `flow`
-    /// is the hash of `key`. `None` if the frame is cut short.
+    /// The plain segment of `packet`, which is in `frame` from `network` on; `flow` is the hash of `key`. `None` if it is
+    /// cut short.
     #[inline(always)]
     pub(crate) fn plain<S: Shape, B: AsRef<[u8]>>(
-        (plain, network): (&Plain, usize),
+        plain: &Plain,
         (key, flow): (FlowKey, FlowHash),
-        frame: &Frame<B>,
+        (frame, packet, network): (&Frame<B>, &[u8], usize),
         slot: u32,
     ) -> Option<Self> {
-        let said = AckPoint::read::<S>(frame.bytes().get(network..)?)?;
+        let said = AckPoint::read::<S>(packet)?;
         Some(Self {
             key,
             arrived_at: frame.arrived_at,

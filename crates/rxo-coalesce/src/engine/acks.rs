@@ -8,7 +8,7 @@ use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{FlowKey, Parsed, TcpFlags, Transport};
 
 use super::Engine;
-use super::apply::flow_key;
+use super::cursor::flow_key;
 use crate::acks::{Known, News};
 use crate::held::Segment;
 use crate::{BypassReason, Kind, Verdict};

@@ -6,16 +6,31 @@
 //! when this is compiled.
 
 use rxo_frame::{Frame, FrameBuffer, Instant};
-use rxo_wire::{FlowHash, FlowKey};
+use rxo_wire::{FlowHash, FlowKey, Parsed};
 
 use super::Engine;
-use super::tunnels::{hash_of_hosts, may_belong};
+use super::cursor::flow_key;
 use crate::held::Segment;
-use crate::pairs::Met;
 use crate::reason::Reach;
 use crate::single::Starts;
-use crate::store::{Slots, Store};
 use crate::{BypassReason, FlushReason, Kind, Verdict};
+
+/// What became of a frame that a tier took.
+#[derive(Clone, Copy)]
+pub(super) enum Taken {
+    /// It is held at this place, and frames behind it may continue it.
+    Held(u16),
+    /// It was delivered, or is held and nothing goes on behind it.
+    Left,
+}
+
+impl Taken {
+    /// Of a frame that is held at `place`, if it is.
+    #[inline(always)]
+    pub(super) fn of(place: Option<u16>) -> Self {
+        place.map_or(Self::Left, Self::Held)
+    }
+}
 
 impl<B: FrameBuffer> Engine<B> {
     /// Acts on the verdict on a segment whose flow holds what stands at `found`. Returns where the segment
@@ -55,10 +70,8 @@ impl<B: FrameBuffer> Engine<B> {
     /// Holds the first segment of a flow and returns where.
     #[inline(always)]
     fn hold(&mut self, segment: &Segment) -> u16 {
-        if self.table.is_full()
-            && let Some(oldest) = self.store.slots.links.oldest()
-        {
-            self.flush_held(oldest, FlushReason::Evicted, self.now);
+        if self.table.is_full() {
+            self.evict();
         }
         self.oldest_arrival = match self.table.is_empty() {
             true => segment.arrived_at,
@@ -71,6 +84,15 @@ impl<B: FrameBuffer> Engine<B> {
         held.begin(segment);
         self.note(place, segment);
         place
+    }
+
+    /// Flushes the least recently used flow, for one more. A cold call, so that the others spare no registers for it.
+    #[cold]
+    #[inline(never)]
+    fn evict(&mut self) {
+        if let Some(oldest) = self.store.slots.links.oldest() {
+            self.flush_held(oldest, FlushReason::Evicted, self.now);
+        }
     }
 
     /// Makes room in the bucket of this hash for one more flow: flushes its first if it is full. Whoever holds a flow
@@ -144,10 +166,7 @@ impl<B: FrameBuffer> Engine<B> {
         match reason.reach() {
             Reach::Nothing => {}
             Reach::Flow => self.flush_flow(key),
-            Reach::Addresses => {
-                self.flush_tunnels(slot);
-                self.flush_addresses(key, slot);
-            }
+            Reach::Addresses => self.flush_hosts(key, slot),
         }
     }
 
@@ -159,48 +178,19 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Flushes every flow between these addresses, for the frame in `slot`, which may belong to any of
-    /// them; of a flow inside a tunnel, every flow inside one. Looks at no other flow but those that are new since the last time.
-    pub(super) fn flush_addresses(&mut self, key: &FlowKey, slot: u32) {
-        if self.table.is_empty() {
-            return;
+    /// Delivers a frame untouched, after whatever of its flow is held.
+    pub(super) fn bypass(
+        &mut self,
+        frame: &Frame<B>,
+        slot: u32,
+        parsed: &Parsed,
+        reason: BypassReason,
+    ) {
+        if !self.table.is_empty() || !self.memory.is_off() {
+            let key = flow_key(parsed.key, frame);
+            self.make_way(reason, &key, slot);
+            self.note_bypassed(frame, parsed, &key, reason);
         }
-        let hasher = self.hasher;
-        let pair = hash_of_hosts(key, hasher);
-        let Store { pairs, slots: Slots { links, .. }, held, marks, .. } = &mut self.store;
-        let from = core::mem::replace(&mut marks.pairs, slot);
-        for place in links.all_used_between(from, slot) {
-            pairs.note(place, hash_of_hosts(&held[usize::from(place)].key, hasher));
-        }
-        pairs.search(pair, |place| {
-            let held = &held[usize::from(place)];
-            let tail = held.chain.tail;
-            if tail >= slot || !links.is_last_of(tail, place) {
-                Met::Gone
-            } else if may_belong(key, &held.key) {
-                Met::Meant(tail)
-            } else {
-                Met::Other(tail)
-            }
-        });
-        while let Some(place) = self.store.pairs.next_found() {
-            let is_meant = may_belong(key, &self.store.held[usize::from(place)].key);
-            let reason = if is_meant { FlushReason::Order } else { FlushReason::Collision };
-            self.flush_held(place, reason, self.now);
-        }
-    }
-
-    /// The hash that names the two hosts of a flow, on its VLANs.
-    pub(super) fn pair(&self, key: &FlowKey) -> FlowHash {
-        self.hasher.hash(&key.without_ports())
-    }
-}
-
-/// The key of a flow whose frame may have lost a VLAN tag to the device.
-#[inline(always)]
-pub(super) fn flow_key<B>(key: FlowKey, frame: &Frame<B>) -> FlowKey {
-    match frame.vlan {
-        None => key,
-        Some(tag) => key.on_device_vlan(tag.tci & 0x0fff),
+        self.deliver_untouched(slot, Starts::of(parsed), reason);
     }
 }

@@ -3,15 +3,13 @@
 //! Separate from the tiers of TCP, so that these carry nothing of it: a datagram comes here when they have left it,
 //! and brings those that continue it along.
 
-use rxo_frame::{Frame, FrameBuffer};
-use rxo_wire::{FlowKey, PROTOCOL_UDP, arch, checksum};
+use rxo_frame::FrameBuffer;
+use rxo_wire::{FlowKey, PROTOCOL_UDP, checksum};
 
 use super::Engine;
-use super::apply::flow_key;
-use super::batch::Batch;
-use super::expected::Verification;
-use super::rules::is_described_oddly;
-use super::take::{HEADER_FRAMES, PAYLOAD_FRAMES, prefetch_header};
+use super::checksums::{Verification, is_described_oddly};
+use super::cursor::{Cursor, flow_key};
+use super::prefetch::{prefetch_header_in, prefetch_payload_in};
 use crate::datagrams::{
     CHECKSUM_AT, DatagramShape, ExpectedDatagram, plain_datagram, with_datagram,
 };
@@ -19,25 +17,20 @@ use crate::held::Segment;
 use crate::{Candidate, FlushReason, Kind, Verdict, verdict};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Takes the datagram in `slot`, whose IP header begins at `network`, and those after it that continue it.
+    /// Takes a datagram and those behind it that continue it.
     /// Returns the slot after the last. `None` if it is no ordinary datagram: the rules then say what it is.
     #[inline(never)]
-    pub(super) fn take_datagram<S: DatagramShape>(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-        network: usize,
-    ) -> Option<u32> {
-        let frame = batch.get(slot)?;
-        let key = flow_key(S::datagram_key(frame.bytes().get(network..)?)?, frame);
+    pub(super) fn take_datagram<S: DatagramShape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
+        let frame = at.frame()?;
+        let key = flow_key(S::datagram_key(at.packet()?)?, frame);
         let flow = self.hasher.hash(&key);
         // Most datagrams continue what their flow holds. The compare tells whether the guess was right.
         if let Some(place) = self.table.guess(flow)
-            && let after @ 1.. = self.run_of_datagrams::<S>(batch, place, slot, network) - slot
+            && let count @ 1.. = self.run_of_datagrams::<S>(at, place) - at.slot()
         {
-            return Some(slot + after);
+            return Some(at.slot() + count);
         }
-        let (candidate, udp) = plain_datagram::<S, B>(frame, network)?;
+        let (candidate, udp) = plain_datagram::<S, B>(frame, at.network())?;
         let policy = &self.config.policy;
         let transport = candidate.at.transport as usize;
         let is_refused = is_described_oddly(frame, transport, CHECKSUM_AT)
@@ -47,13 +40,13 @@ impl<B: FrameBuffer> Engine<B> {
         }
         let found = self.find_alike(&key, flow, Kind::Datagrams);
         let last = match found {
-            Some(place) => Some(self.last_datagram::<S>(batch, place, network)?),
+            Some(place) => Some(self.last_datagram::<S>(at, place)?),
             None => None,
         };
-        let segment = Segment::of(&candidate, (key, flow), frame, slot);
+        let segment = Segment::of(&candidate, (key, flow), frame, at.slot());
         let place = self.apply_datagram((&candidate, segment), found, last.as_ref());
-        let run = |place| self.run_of_datagrams::<S>(batch, place, slot + 1, network);
-        Some(place.map_or(slot + 1, run))
+        let run = |place| self.run_of_datagrams::<S>(at.next(), place);
+        Some(place.map_or(at.slot() + 1, run))
     }
 
     /// Whether the checksum of a datagram of the flow `key` is right. Reads its payload.
@@ -67,14 +60,13 @@ impl<B: FrameBuffer> Engine<B> {
     #[inline(always)]
     fn last_datagram<'a, S: DatagramShape>(
         &self,
-        batch: Batch<'a, B>,
+        at: Cursor<'a, B>,
         place: u16,
-        network: usize,
     ) -> Option<Candidate<'a>> {
         let held = &self.store.held[usize::from(place)];
-        let is_plain = usize::from(held.at.network()) == network;
-        let frame = batch.frame(held.chain.tail);
-        if is_plain { Some(plain_datagram::<S, B>(frame, network)?.0) } else { None }
+        let is_plain = usize::from(held.at.network()) == at.network();
+        let frame = at.held(held.chain.tail);
+        if is_plain { Some(plain_datagram::<S, B>(frame, at.network())?.0) } else { None }
     }
 
     /// Judges a datagram whose flow holds datagrams at `found`, `last` being the last of them, counts it and acts.
@@ -95,44 +87,40 @@ impl<B: FrameBuffer> Engine<B> {
         self.apply(verdict, found, &segment)
     }
 
-    /// Appends the datagrams from `slot` on, whose IP headers begin at `network`, that continue what is held at
-    /// `place`. Returns the slot after the last; `slot` if none does, or no datagrams are held there.
+    /// Appends the datagrams from this one on that continue what is held at `place`. Returns the slot after the last;
+    /// that of this one if none does, or no datagrams are held there.
     #[inline(never)]
     pub(super) fn run_of_datagrams<S: DatagramShape>(
         &mut self,
-        batch: Batch<'_, B>,
+        at: Cursor<'_, B>,
         place: u16,
-        slot: u32,
-        network: usize,
     ) -> u32 {
-        let Some((count, id_step)) = self.count_datagrams::<S>(batch, place, slot, network) else {
-            return slot;
+        let Some((count, id_step)) = self.count_datagrams::<S>(at, place) else {
+            return at.slot();
         };
         self.counters.datagrams += u64::from(count);
         let held = &mut self.store.held[usize::from(place)];
         held.append_run(count, id_step);
         let is_full = held.segments >= self.config.policy.most_datagrams();
         let close = is_full.then_some(FlushReason::SegmentLimit);
-        self.append(place, slot, count, close);
-        slot + count
+        self.append(place, at.slot(), count, close);
+        at.slot() + count
     }
 
-    /// How many frames from `slot` on continue the datagrams at `place`, at least one, and how much their IPv4 IDs
+    /// How many frames from this one on continue the datagrams at `place`, at least one, and how much their IPv4 IDs
     /// count.
     #[inline(always)]
     fn count_datagrams<S: DatagramShape>(
         &self,
-        batch: Batch<'_, B>,
+        at: Cursor<'_, B>,
         place: u16,
-        slot: u32,
-        network: usize,
     ) -> Option<(u32, u16)> {
         let held = self.store.held.get(usize::from(place))?;
-        let (last, frames) = (batch.frame(held.chain.tail), batch.upcoming(slot));
+        let (last, frames) = (at.held(held.chain.tail), at.upcoming());
         let next = frames.first()?.bytes();
-        let mut expected = ExpectedDatagram::<S>::after::<B>(held, last, next, network)?;
+        let mut expected = ExpectedDatagram::<S>::after::<B>(held, last, next, at.network())?;
         let policy = &self.config.policy;
-        // The frame before `slot` may be taken but not yet counted.
+        // The frame before may be taken but not yet counted.
         let most = (self.packets_left - 1).min(expected.steps).min(frames.len() as u32);
         let most = policy.room(held, most.min(policy.most_datagrams() - held.segments));
         let verification = (!self.is_trusted(last)).then(|| Verification::of_datagrams(held));
@@ -141,21 +129,15 @@ impl<B: FrameBuffer> Engine<B> {
         while let [frame, after @ ..] = rest
             && expected.is_met_by(frame)
             && verification.is_none_or(|sum| {
-                after.get(PAYLOAD_FRAMES as usize - 1).into_iter().for_each(prefetch_payload);
+                prefetch_payload_in(after);
                 sum.holds(frame, self.config.summer)
             })
         {
-            after.get(HEADER_FRAMES as usize - 1).into_iter().for_each(prefetch_header);
+            prefetch_header_in(after);
             expected.advance();
             rest = after;
         }
         let count = (all - rest.len()) as u32;
         (count != 0).then_some((count, expected.step))
     }
-}
-
-/// Asks for all of a frame whose checksum will have to be summed.
-#[inline(always)]
-fn prefetch_payload<B: AsRef<[u8]>>(frame: &Frame<B>) {
-    arch::prefetch_all(frame.bytes());
 }

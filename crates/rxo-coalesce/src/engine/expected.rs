@@ -4,33 +4,19 @@
 //! read, nothing need be looked up, and little is written. Where it fails the tiers after it decide why.
 
 use rxo_frame::{Frame, FrameBuffer};
-use rxo_wire::checksum::{Sum, Summer};
-use rxo_wire::{ETHERNET_HEADER_BYTES, PROTOCOL_TCP, PROTOCOL_UDP, SeqNumber, arch};
+use rxo_wire::{FlowHash, IpVersion, SeqNumber};
 
 use super::Engine;
-use super::apply::flow_key;
-use super::batch::Batch;
-use super::take::{HEADER_FRAMES, MOST_TCP_BYTES, PAYLOAD_FRAMES, prefetch_header};
-use crate::acks::{Following, follow, follows};
-use crate::expected::{Expected, Shape};
+use super::checksums::Verification;
+use super::cursor::{ANYWHERE, Cursor, ETHERNET, RAW_IP, flow_key};
+use super::prefetch::{prefetch_header_in, prefetch_payload_in};
+use crate::expected::{Expected, Shape, V4, V6};
 use crate::held::Held;
 use crate::refused::flow;
-use crate::{FlushReason, Kind};
+use crate::{FlushReason, Kind, Verdict};
 
-/// Where the IP header most often begins.
-const ETHERNET: usize = ETHERNET_HEADER_BYTES;
-const RAW_IP: usize = 0;
-/// It begins elsewhere.
-const ANYWHERE: usize = usize::MAX;
-
-/// The TCP checksum of expected segments, which the compare leaves out.
-#[derive(Clone, Copy)]
-pub(super) struct Verification {
-    pseudo_header: Sum,
-    /// Where the segment stands in its frame.
-    from: usize,
-    to: usize,
-}
+/// The longest TCP header that is plain.
+const MOST_TCP_BYTES: usize = 32;
 
 /// The length of a run.
 struct Ran {
@@ -40,67 +26,96 @@ struct Ran {
 }
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Appends the frames after `slot`, the last one held at `place`, that continue it. Returns the
-    /// slot after the last.
+    /// Takes a frame that is expected, or plain, and those behind it that continue it. Returns the slot after the last;
+    /// `None` if only the tiers after this can tell.
     #[inline(always)]
-    pub(super) fn run<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
-        let held = &self.store.held[usize::from(place)];
-        let goes_on = batch.has_at(slot + 1, held.at.transport().into(), held.next_seq);
-        self.run_if::<S>(goes_on, batch, place, slot + 1)
+    pub(super) fn take_expected<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
+        if at.packet()?.len() > S::IP_BYTES + MOST_TCP_BYTES {
+            return self.take_data::<S>(at);
+        }
+        if self.ack_limit < 2 {
+            return self.take_ack_alone::<S>(at);
+        }
+        if let Some(after) = self.take_next_ack::<S>(at) {
+            return Some(after);
+        }
+        self.start_acks::<S>(at)?;
+        Some(at.slot() + 1)
     }
 
-    /// Appends the frames from `slot` on that continue what is held at `place`, unless the first of them
-    /// does not `goes_on`: its sequence number shows that before anything else is read. Returns the slot after
-    /// the last.
+    /// Takes a frame that is longer than a pure ACK.
+    ///
+    /// Most frames continue what their flow holds. So before such a frame is read it is compared with
+    /// what that would be: the hash of its flow says where to look.
     #[inline(always)]
-    pub(super) fn run_if<S: Shape>(
-        &mut self,
-        goes_on: bool,
-        batch: Batch<'_, B>,
-        place: u16,
-        slot: u32,
-    ) -> u32 {
-        if goes_on { self.run_from::<S>(batch, place, slot) } else { slot }
-    }
-
-    /// Appends the frame in `slot` to what is held at `place`, if it is what continues that, and those
-    /// after it. `None` when it is not. Nothing need be known of the frame: what is held may be of
-    /// another flow.
-    #[inline(always)]
-    pub(super) fn take_next<S: Shape>(
-        &mut self,
-        batch: Batch<'_, B>,
-        place: u16,
-        slot: u32,
-        network: usize,
-    ) -> Option<u32> {
-        let held = self.store.held.get(usize::from(place))?;
-        let id_step = self.next_step::<S>(batch, held, slot, network)?;
-        let Some(next_seq) = self.append_ran(place, slot, Ran { count: 1, id_step }) else {
-            return Some(slot + 1);
+    fn take_data<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
+        let frame = at.frame()?;
+        let key = flow_key(S::key(at.packet()?)?, frame);
+        let flow = self.hasher.hash(&key);
+        let Some(place) = self.table.guess(flow) else {
+            let started = self.start::<S>(at, (key, flow), (Verdict::Start(None), None))?;
+            return Some(self.run_if_next::<S>(at.next(), started));
         };
-        let goes_on = batch.has_at(slot + 1, network + S::IP_BYTES, next_seq);
-        Some(self.run_if::<S>(goes_on, batch, place, slot + 1))
+        match self.take_next::<S>(at, place) {
+            None => self.take_other::<S>(at, flow),
+            after => after,
+        }
     }
 
-    /// How much the IPv4 ID counts to the frame in `slot`, if that continues `held`.
+    /// Takes a segment with payload that does not continue what was guessed by its hash: it may be out of
+    /// sequence, or the guess was wrong. A call, so that the others spare no registers for it, and cold, so
+    /// that they stand together.
+    #[cold]
+    #[inline(never)]
+    fn take_other<S: Shape>(&mut self, at: Cursor<'_, B>, flow: FlowHash) -> Option<u32> {
+        let key = flow_key(S::key(at.packet()?)?, at.frame()?);
+        let found = self.table.find(&self.store.held, &key, flow);
+        let verdict = match found {
+            None => {
+                self.thin_bucket(flow);
+                Verdict::Start(None)
+            }
+            Some(place) => {
+                let held = &self.store.held[usize::from(place)];
+                if at.has_seq(at.network() + S::IP_BYTES, held.next_seq) {
+                    let is_guess = found == self.table.guess(flow);
+                    return if is_guess { None } else { self.take_next::<S>(at, place) };
+                }
+                // Data joins nothing but data, and of the rules between data this is the first.
+                let reason = match held.kind() {
+                    Kind::Data => FlushReason::OutOfSequence,
+                    _ => FlushReason::Order,
+                };
+                Verdict::FlushThenStart(reason, None)
+            }
+        };
+        let started = self.start::<S>(at, (key, flow), (verdict, found))?;
+        Some(self.run_if_next::<S>(at.next(), started))
+    }
+
+    /// Appends the frame to what is held at `place`, if it is what continues that, and those behind it. `None` when it
+    /// is not. Nothing need be known of the frame: what is held may be of another flow.
     #[inline(always)]
-    fn next_step<S: Shape>(
-        &self,
-        batch: Batch<'_, B>,
-        held: &Held,
-        slot: u32,
-        network: usize,
-    ) -> Option<u16> {
+    fn take_next<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> Option<u32> {
+        let held = self.store.held.get(usize::from(place))?;
+        let id_step = self.next_step::<S>(at, held)?;
+        match self.append_ran(place, at.slot(), Ran { count: 1, id_step }) {
+            None => Some(at.slot() + 1),
+            Some(next_seq) => Some(self.run_if_next::<S>(at.next(), (place, next_seq))),
+        }
+    }
+
+    /// How much the IPv4 ID counts to this frame, if that continues `held`.
+    #[inline(always)]
+    fn next_step<S: Shape>(&self, at: Cursor<'_, B>, held: &Held) -> Option<u16> {
         // Datagrams have no header that could be expected here.
         if held.kind() == Kind::PureAck {
             return None;
         }
-        let (last, next) = (batch.get(held.chain.tail)?, batch.get(slot)?);
+        let (last, next) = (at.moved_to(held.chain.tail).frame()?, at.frame()?);
         let mut room = S::ZEROS;
-        let next_bytes = next.bytes();
         let expected =
-            Expected::<S>::after::<B, false>(held, last, next_bytes, network, &mut room)?;
+            Expected::<S>::after::<B, false>(held, last, next.bytes(), at.network(), &mut room)?;
         let is_next = expected.steps() != 0 && expected.is_met_by::<B, false, false>(next);
         if !is_next || !self.config.policy.has_room(held) {
             return None;
@@ -110,58 +125,83 @@ impl<B: FrameBuffer> Engine<B> {
         is_intact.then_some(expected.id_step())
     }
 
-    /// Appends the frames from `slot` on. Where the IP header most often begins is known when this is
-    /// compiled: then nothing has to be kept or added for it.
+    /// Appends the frames from this one on that continue what is held at `place`, which expects `next_seq`: that shows
+    /// of most frames that they do not, before anything else is read. Returns the slot after the last.
     #[inline(always)]
-    fn run_from<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
-        let network = usize::from(self.store.held[usize::from(place)].at.network());
-        match network {
-            ETHERNET => self.run_at::<S, ETHERNET>(batch, place, slot, network),
-            RAW_IP => self.run_at::<S, RAW_IP>(batch, place, slot, network),
-            _ => self.run_at::<S, ANYWHERE>(batch, place, slot, network),
+    fn run_if_next<S: Shape>(
+        &mut self,
+        at: Cursor<'_, B>,
+        (place, next_seq): (u16, SeqNumber),
+    ) -> u32 {
+        match at.has_seq(at.network() + S::IP_BYTES, next_seq) {
+            true => self.run::<S>(at, place),
+            false => at.slot(),
+        }
+    }
+
+    /// Appends the frames behind this one, which is the last held at `place`, that continue it. Returns the slot after
+    /// the last.
+    pub(super) fn run_behind<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
+        let held = &self.store.held[usize::from(place)];
+        match at.next().has_seq(held.at.transport().into(), held.next_seq) {
+            true => self.run::<S>(at.next(), place),
+            false => at.slot() + 1,
+        }
+    }
+
+    /// Goes on behind this frame, which the rules have held at `place`, whatever it is. Returns the slot after the last
+    /// frame that continues it.
+    pub(super) fn go_on(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
+        let held = &self.store.held[usize::from(place)];
+        let (version, kind, starts) = (held.version, held.kind(), held.at);
+        let at = at.with_network(starts.network().into());
+        match (version, kind) {
+            (IpVersion::V4, Kind::Datagrams) => self.run_of_datagrams::<V4>(at.next(), place),
+            (IpVersion::V6, Kind::Datagrams) => self.run_of_datagrams::<V6>(at.next(), place),
+            (IpVersion::V4, _) if starts.is_in_tunnel() => self.run_inside::<V4>(at.next(), place),
+            (IpVersion::V6, _) if starts.is_in_tunnel() => self.run_inside::<V6>(at.next(), place),
+            (IpVersion::V4, _) => self.run_behind::<V4>(at, place),
+            (IpVersion::V6, _) => self.run_behind::<V6>(at, place),
+        }
+    }
+
+    /// Appends the frames from this one on that continue what is held at `place`. Where the IP header most often begins
+    /// is known when this is compiled: then nothing has to be kept or added for it.
+    #[inline(always)]
+    fn run<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
+        match usize::from(self.store.held[usize::from(place)].at.network()) {
+            ETHERNET => self.run_at::<S, ETHERNET>(at, place),
+            RAW_IP => self.run_at::<S, RAW_IP>(at, place),
+            network => self.run_at::<S, ANYWHERE>(at.with_network(network), place),
         }
     }
 
     #[inline(never)]
-    fn run_at<S: Shape, const NETWORK: usize>(
-        &mut self,
-        batch: Batch<'_, B>,
-        place: u16,
-        slot: u32,
-        network: usize,
-    ) -> u32 {
-        let network = if NETWORK == ANYWHERE { network } else { NETWORK };
-        let Some(ran) = self.run_over::<S, false>(batch, place, slot, network) else {
-            return slot;
-        };
-        let after = slot + ran.count;
-        self.append_ran(place, slot, ran);
+    fn run_at<S: Shape, const NETWORK: usize>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
+        let at = if NETWORK == ANYWHERE { at } else { at.with_network(NETWORK) };
+        let Some(ran) = self.run_over::<S, false>(at, place) else { return at.slot() };
+        let after = at.slot() + ran.count;
+        self.append_ran(place, at.slot(), ran);
         after
     }
 
-    /// Appends the segment in `slot` and those after it, if its packet may end before [`Shape::Headers`] and
-    /// its flow holds what it continues. `None` if not. Separate from [`Engine::take_next`], because headers
-    /// that may be cut short are copied before they are compared.
+    /// Appends this segment and those behind it, if its packet may end before [`Shape::Headers`] and its flow holds what
+    /// it continues. `None` if not. Separate from [`Engine::take_next`], because headers that may be cut short are
+    /// copied before they are compared.
     #[inline(always)]
-    pub(super) fn take_short<S: Shape>(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-        network: usize,
-    ) -> Option<u32> {
-        let frame = batch.get(slot)?;
-        let packet = frame.bytes().get(network..)?;
+    pub(super) fn take_short<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
+        let packet = at.packet()?;
         if packet.len() > S::IP_BYTES + MOST_TCP_BYTES {
             return None;
         }
-        let key = flow_key(flow::<S>(packet), frame);
+        let key = flow_key(flow::<S>(packet), at.frame()?);
         let place = self.table.guess(self.hasher.hash(&key))?;
         if self.store.held.get(usize::from(place))?.kind() == Kind::PureAck {
             return None;
         }
-        let ran = self.run_over::<S, true>(batch, place, slot, network)?;
-        let after = slot + ran.count;
-        self.append_ran(place, slot, ran);
+        let ran = self.run_over::<S, true>(at, place)?;
+        let after = at.slot() + ran.count;
+        self.append_ran(place, at.slot(), ran);
         Some(after)
     }
 
@@ -177,100 +217,16 @@ impl<B: FrameBuffer> Engine<B> {
         self.append(place, slot, ran.count, close).map(|_| next_seq)
     }
 
-    /// Appends the pure ACK in `slot`, whose IP header begins at `network`, to those of its flow, if it
-    /// is guessed where they are held and it may follow them. `None` when more has to be known.
-    #[inline(always)]
-    pub(super) fn take_next_ack<S: Shape>(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-        network: usize,
-    ) -> Option<u32> {
-        let frame = batch.get(slot)?;
-        let place = self.recent.guess::<S>(frame.bytes().get(network..)?)?;
-        let held = self.store.held.get_mut(usize::from(place))?;
-        // The guess may be of an earlier poll, and links of slots beyond this batch too: `get` refuses those.
-        if held.kind() != Kind::PureAck
-            || !self.store.slots.links.is_last_of(held.chain.tail, place)
-        {
-            return None;
-        }
-        let is_run = held.chain.tail + 1 == slot;
-        let said = follows::<S, B>(batch.get(held.chain.tail)?, frame, network)?;
-        let is_trusted = self.config.trust_checksums || frame.checksum.is_trusted();
-        if !is_trusted && !Verification::of(held).holds(frame, self.config.summer) {
-            return None;
-        }
-        held.segments += 1;
-        let close = (held.segments >= self.ack_limit).then_some(FlushReason::AckLimit);
-        self.store.acks[usize::from(place)].said = said;
-        let is_held = self.append(place, slot, 1, close).is_some();
-        let after = slot + 1;
-        Some(if is_held && is_run {
-            match network {
-                ETHERNET => self.run_of_acks::<S, ETHERNET>(batch, place, after, network),
-                RAW_IP => self.run_of_acks::<S, RAW_IP>(batch, place, after, network),
-                _ => self.run_of_acks::<S, ANYWHERE>(batch, place, after, network),
-            }
-        } else {
-            after
-        })
-    }
-
-    /// Appends the pure ACKs from `slot` on that may follow those held at `place`. Returns the slot after the last. A
-    /// call, so that ACKs of many flows in turn spare no registers for it.
-    #[inline(never)]
-    fn run_of_acks<S: Shape, const NETWORK: usize>(
-        &mut self,
-        batch: Batch<'_, B>,
-        place: u16,
-        slot: u32,
-        network: usize,
-    ) -> u32 {
-        let network = if NETWORK == ANYWHERE { network } else { NETWORK };
-        let held = &self.store.held[usize::from(place)];
-        // The frame before `slot` is taken but not yet counted.
-        let most = (self.ack_limit - held.segments).min(self.packets_left - 1);
-        let frames = batch.upcoming(slot);
-        let frames = frames.get(..most as usize).unwrap_or(frames);
-        let last = batch.frame(held.chain.tail);
-        let following = follow::<S, B>(last, frames, network, |frame, rest| {
-            rest.get(HEADER_FRAMES as usize - 1).into_iter().for_each(prefetch_header);
-            self.is_trusted(frame) || self.verifies(held, frame)
-        });
-        let Some(Following { count, said }) = following else { return slot };
-        let held = &mut self.store.held[usize::from(place)];
-        held.segments += count;
-        let close = (held.segments >= self.ack_limit).then_some(FlushReason::AckLimit);
-        self.store.acks[usize::from(place)].said = said;
-        self.append(place, slot, count, close);
-        slot + count
-    }
-
-    /// Whether the checksum of `frame`, which is like the last of `held`, is right. A call, so that a loop over
-    /// frames that need none has the registers.
-    #[inline(never)]
-    fn verifies(&self, held: &Held, frame: &Frame<B>) -> bool {
-        Verification::of(held).holds(frame, self.config.summer)
-    }
-
     /// Compares and verifies one frame after the other; `SHORT` is that of [`Expected::after`].
     #[inline(always)]
-    fn run_over<S: Shape, const SHORT: bool>(
-        &self,
-        batch: Batch<'_, B>,
-        place: u16,
-        slot: u32,
-        network: usize,
-    ) -> Option<Ran> {
+    fn run_over<S: Shape, const SHORT: bool>(&self, at: Cursor<'_, B>, place: u16) -> Option<Ran> {
         let held = &self.store.held[usize::from(place)];
-        let last = batch.frame(held.chain.tail);
-        let frames = batch.upcoming(slot);
+        let (last, frames) = (at.held(held.chain.tail), at.upcoming());
         let mut room = S::ZEROS;
         let next = frames.first()?.bytes();
-        let expected = Expected::<S>::after::<B, SHORT>(held, last, next, network, &mut room)?;
+        let expected = Expected::<S>::after::<B, SHORT>(held, last, next, at.network(), &mut room)?;
         let id_step = expected.id_step();
-        // The frame before `slot` may be taken but not yet counted.
+        // The frame before may be taken but not yet counted.
         let most = (self.packets_left - 1).min(expected.steps()).min(frames.len() as u32);
         let most = self.config.policy.room(held, most);
         let frames = frames.get(..most as usize).unwrap_or(frames);
@@ -281,12 +237,9 @@ impl<B: FrameBuffer> Engine<B> {
                 count_run::<S, B, SHORT, false>(expected, frames, |_, _| true)
             }
         } else {
-            let verification = Verification::of(held);
-            let summer = self.config.summer;
+            let (verification, summer) = (Verification::of(held), self.config.summer);
             count_run::<S, B, SHORT, false>(expected, frames, |frame, rest| {
-                if let Some(ahead) = rest.get(PAYLOAD_FRAMES as usize - 1) {
-                    arch::prefetch_all(ahead.bytes());
-                }
+                prefetch_payload_in(rest);
                 verification.holds(frame, summer)
             })
         };
@@ -307,37 +260,9 @@ fn count_run<S: Shape, B: AsRef<[u8]>, const SHORT: bool, const BARE: bool>(
         && expected.is_met_by::<B, SHORT, BARE>(frame)
         && is_verified(frame, rest)
     {
-        rest.get(HEADER_FRAMES as usize - 1).into_iter().for_each(prefetch_header);
+        prefetch_header_in(rest);
         expected.advance();
         frames = rest;
     }
     (all - frames.len()) as u32
-}
-
-impl Verification {
-    /// For segments like the last of `held`.
-    pub(super) fn of(held: &Held) -> Self {
-        Self::of_protocol(held, PROTOCOL_TCP)
-    }
-
-    /// For datagrams like the last of `held`.
-    pub(super) fn of_datagrams(held: &Held) -> Self {
-        Self::of_protocol(held, PROTOCOL_UDP)
-    }
-
-    #[inline(always)]
-    fn of_protocol(held: &Held, protocol: u8) -> Self {
-        Self {
-            pseudo_header: held.pseudo_header(protocol, held.last_payload_bytes),
-            from: held.at.transport().into(),
-            to: usize::from(held.header_bytes) + held.last_payload_bytes as usize,
-        }
-    }
-
-    /// Whether the TCP or UDP checksum of `frame` is right.
-    #[inline(always)]
-    pub(super) fn holds<B: AsRef<[u8]>>(self, frame: &Frame<B>, summer: Summer) -> bool {
-        let segment = frame.bytes().get(self.from..self.to).unwrap_or_default();
-        (summer.sum(segment) + self.pseudo_header).is_valid()
-    }
 }

@@ -1,43 +1,27 @@
-//! What leaves, and why: at the end of a poll, when time is up, or all of it.
+//! What leaves: one flow, those that are due, or all.
 //!
 //! Separate from the engine's interface because the tiers flush, too, whenever a segment does not join what its flow
 //! holds.
 
-use rxo_frame::{FrameBuffer, Instant, Load};
+use rxo_frame::{FrameBuffer, Instant};
 
 use super::Engine;
 use crate::counters::Tally;
 use crate::held::Held;
-use crate::{FlushReason, Hold, Kind};
+use crate::{Deliveries, FlushReason, Kind};
 
 impl<B: FrameBuffer> Engine<B> {
-    pub(super) fn hold_or_flush(&mut self, now: Instant, load: Option<Load>) {
-        match self.config.policy.hold {
-            Hold::EndOfPoll if self.table.is_empty() => return,
-            Hold::EndOfPoll => {
-                return self.flush_all(self.store.end(), FlushReason::EndOfPoll, now);
-            }
-            Hold::EveryNthPoll(polls) => {
-                self.polls += 1;
-                if self.polls >= polls {
-                    self.polls = 0;
-                    self.flush_all(self.store.end(), FlushReason::PollLimit, now);
-                } else {
-                    self.flush_lone(now);
-                    self.flush_overdue(now);
-                }
-            }
-            Hold::EveryNPackets(_) | Hold::Within(_) => self.flush_overdue(now),
-            Hold::Auto { .. } => self.hold_or_flush_by_load(now, load),
+    /// Shows the sink what is ready, and forgets it.
+    pub(super) fn deliver(&mut self, sink: &mut impl FnMut(Deliveries<'_, B>)) {
+        if !self.store.ready.is_empty() {
+            self.store.write_headers(self.config.form);
+            sink(Deliveries::new(&mut self.store));
         }
-        self.store.marks.poll = self.store.end();
-    }
-
-    /// Flushes every flow that holds one segment, which came in this poll: one of an earlier poll was flushed then.
-    fn flush_lone(&mut self, now: Instant) {
-        self.flush_for(self.store.marks.poll, now, |_, held| {
-            (held.segments == 1).then_some(FlushReason::LoneSegment)
-        });
+        if self.table.is_empty() {
+            self.store.clear();
+        } else {
+            self.store.forget_ready();
+        }
     }
 
     /// Delivers everything held, the least recently used flow first; nothing is held of the frames
@@ -72,10 +56,16 @@ impl<B: FrameBuffer> Engine<B> {
         self.counters.add(reason, tally);
     }
 
+    /// When the flow that has been held longest is due; `None` if nothing is held, or no time bounds it.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let limit = self.config.policy.time_limit()?;
+        (!self.table.is_empty()).then(|| self.oldest_arrival + limit)
+    }
+
     /// Flushes the flows that have been held as long as the policy allows. Examines those only, and flows that are
     /// new since the last time.
     pub(super) fn flush_overdue(&mut self, now: Instant) {
-        if self.poll_at().is_none_or(|deadline| now < deadline) {
+        if self.deadline().is_none_or(|deadline| now < deadline) {
             return;
         }
         let Some(limit) = self.config.policy.time_limit() else { return };

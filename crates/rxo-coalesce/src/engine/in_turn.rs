@@ -5,56 +5,56 @@
 //! from runs because these are side by side: no link is written and no frame of them is read but by the compare.
 
 use rxo_frame::{Frame, FrameBuffer};
-use rxo_wire::{Plain, ethertype};
+use rxo_wire::ethertype;
 
 use super::Engine;
-use super::apply::flow_key;
-use super::batch::Batch;
-use super::expected::Verification;
-use super::take::{HEADER_FRAMES, prefetch_header};
+use super::checksums::Verification;
+use super::cursor::{Cursor, flow_key};
+use super::plain::plain_ack;
+use super::prefetch::prefetch_header_in;
 use crate::expected::{Expected, Shape};
 use crate::single::Starts;
 use crate::{BypassReason, FlushReason};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Takes the frames behind the pure ACK in `slot`, as long as each continues the flow of the frame before
-    /// that ACK, or is a pure ACK of a flow that holds nothing. Returns the slot after the last.
+    /// Takes a plain pure ACK where the policy aggregates none: it is delivered after what its flow holds. Then takes
+    /// the frames behind it, as long as each continues the flow of the frame before the ACK, or is a pure ACK of a flow
+    /// that holds nothing. Returns the slot after the last.
     #[inline(always)]
-    pub(super) fn take_in_turn<S: Shape>(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-        network: usize,
-    ) -> u32 {
-        let Some(place) = self.store.slots.links.held_at(slot.wrapping_sub(1)) else {
-            return slot + 1;
+    pub(super) fn take_ack_alone<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
+        let frame = at.frame()?;
+        let plain = plain_ack::<S, B>(frame, at.network())?;
+        let (starts, after) = (Starts::after(at.network(), S::IP_BYTES), at.slot() + 1);
+        if self.table.is_empty() {
+            self.deliver_untouched(at.slot(), starts, BypassReason::PureAck);
+            return Some(after);
+        }
+        self.flush_flow(&flow_key(plain.key, frame));
+        self.deliver_untouched(at.slot(), starts, BypassReason::PureAck);
+        let Some(place) = self.store.slots.links.held_at(at.slot().wrapping_sub(1)) else {
+            return Some(after);
         };
         let next_seq = self.store.held[usize::from(place)].next_seq;
-        if !batch.has_at(slot + 1, network + S::IP_BYTES, next_seq) {
-            return slot + 1;
+        if !at.next().has_seq(at.network() + S::IP_BYTES, next_seq) {
+            return Some(after);
         }
-        self.in_turn::<S>(batch, place, slot + 1, network).unwrap_or(slot + 1)
+        Some(self.take_in_turn::<S>(at.next(), place).unwrap_or(after))
     }
 
-    /// Takes frames from `slot` on for what is held at `place`. Returns the slot after the last; `None` if it
+    /// Takes frames from this one on for what is held at `place`. Returns the slot after the last; `None` if it
     /// took none. A call, so that others spare no registers for it.
     #[inline(never)]
-    fn in_turn<S: Shape>(
-        &mut self,
-        batch: Batch<'_, B>,
-        place: u16,
-        slot: u32,
-        network: usize,
-    ) -> Option<u32> {
+    fn take_in_turn<S: Shape>(&mut self, first: Cursor<'_, B>, place: u16) -> Option<u32> {
+        let network = first.network();
         let held = &self.store.held[usize::from(place)];
         let mut tail = held.chain.tail;
-        let (last, next) = (batch.get(tail)?, batch.get(slot)?);
+        let (last, next) = (first.moved_to(tail).frame()?, first.frame()?);
         let mut room = S::ZEROS;
         let mut expected =
             Expected::<S>::after::<B, false>(held, last, next.bytes(), network, &mut room)?;
         let id_step = expected.id_step();
-        // The ACK before `slot` is taken but not yet counted.
-        let mut frames = batch.upcoming(slot);
+        // The ACK before is taken but not yet counted.
+        let mut frames = first.upcoming();
         let most = (self.packets_left - 1).min(frames.len() as u32);
         frames = frames.get(..most as usize).unwrap_or(frames);
         let room = self.config.policy.room(held, expected.steps().min(most));
@@ -62,7 +62,7 @@ impl<B: FrameBuffer> Engine<B> {
         let summer = self.config.summer;
         let is_intact = |frame| verification.is_none_or(|sum| sum.holds(frame, summer));
         let starts = Starts::after(network, S::IP_BYTES);
-        let (mut at, mut count) = (slot, 0);
+        let (mut at, mut count) = (first.slot(), 0);
         while count < room
             && let [frame, rest @ ..] = frames
         {
@@ -76,7 +76,7 @@ impl<B: FrameBuffer> Engine<B> {
             } else {
                 break;
             }
-            rest.get(HEADER_FRAMES as usize - 1).into_iter().for_each(prefetch_header);
+            prefetch_header_in(rest);
             frames = rest;
             at += 1;
         }
@@ -107,16 +107,4 @@ impl<B: FrameBuffer> Engine<B> {
         let Some(plain) = plain_ack::<S, B>(frame, network) else { return false };
         self.table.guess(self.hasher.hash(&flow_key(plain.key, frame))).is_none()
     }
-}
-
-/// Reads a plain pure ACK that can be delivered as it came.
-#[inline(always)]
-pub(super) fn plain_ack<S: Shape, B: FrameBuffer>(
-    frame: &Frame<B>,
-    network: usize,
-) -> Option<Plain> {
-    let packet = frame.bytes().get(network..)?;
-    let plain = S::plain(packet)?;
-    let is_pure = plain.payload_bytes == 0 && frame.gso.is_none();
-    (is_pure && S::is_checksum_right(packet)).then_some(plain)
 }

@@ -1,41 +1,48 @@
-//! The engine: three tiers that give verdicts, one place that acts on them.
+//! The engine: tiers that give verdicts, one place that acts on them.
 //!
-//! * `take`: the batch, and which tier takes which frame.
-//! * `expected`, `plain`, `rules`: the tiers, the fastest first.
-//! * `in_turn`: data and pure ACKs in turn, by the first two tiers at once.
-//! * `datagrams`: UDP, by all three tiers.
-//! * `tunnels`: TCP inside tunnels, by the rules.
-//! * `apply`: what a verdict does.
+//! * `take`: the batch, and the list of the tiers.
+//! * `expected`, `expected_acks`, `in_turn`, `plain`, `ordinary`, `rules`: the tiers, the fastest first.
+//! * `datagrams`: UDP, by all tiers; `tunnels`: TCP inside tunnels, by the rules.
+//! * `judge`: the verdict, for the slower tiers; `apply`: what a verdict does.
 //! * `acks`: what is remembered of what flows acknowledged.
-//! * `flush`: what leaves at the end of a poll, and when time is up.
-//! * `auto`: what adaptive hold decides at the end of a poll.
+//! * `hosts`: the flows that a packet flushes that may belong to any flow between its hosts.
+//! * `end_of_poll`, `auto`: what leaves at the end of a poll, `auto` under adaptive hold; `flush`: how it leaves.
+//! * `cursor`, `checksums`, `prefetch`, `limits`: what all of them use.
 
 mod acks;
 mod apply;
 mod auto;
-mod batch;
+mod checksums;
+mod cursor;
 mod datagrams;
+mod end_of_poll;
 mod exits;
 mod expected;
+mod expected_acks;
 mod flush;
+mod hosts;
 mod in_turn;
+mod judge;
+mod limits;
+mod ordinary;
 mod plain;
+mod prefetch;
 mod rules;
 mod take;
 mod tunnels;
 
 use alloc::vec::Vec;
 
-use rxo_frame::{Frame, FrameBuffer, Instant, LinkKind, Load};
-use rxo_wire::{FlowHasher, FlowKey, Parsed, Unparsed, parse, parse_ip};
+use rxo_frame::{Frame, FrameBuffer, Instant, Load};
+use rxo_wire::{FlowHasher, FlowKey};
 
 use auto::Pace;
+use limits::{memory, packet_window, plain_payload};
 
 use crate::acks::{Memory, Recent};
-use crate::merge::MAX_HEADER_BYTES;
 use crate::store::Store;
 use crate::table::Table;
-use crate::{Config, ConfigError, Counters, Deliveries, FlushReason, Hold, Policy, PureAckRule};
+use crate::{Config, ConfigError, Counters, Deliveries, FlushReason, Policy};
 
 /// The receive engine of one worker: frames in, deliveries out. See the crate's documentation.
 ///
@@ -298,8 +305,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// ```
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
-        let limit = self.config.policy.time_limit()?;
-        (!self.table.is_empty()).then(|| self.oldest_arrival + limit)
+        self.deadline()
     }
 
     /// Delivers what has been held as long as the policy allows.
@@ -352,53 +358,5 @@ impl<B: FrameBuffer> Engine<B> {
     pub fn flush(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
         self.flush_all(self.store.end(), FlushReason::Shutdown, now);
         self.deliver(&mut sink);
-    }
-
-    fn deliver(&mut self, sink: &mut impl FnMut(Deliveries<'_, B>)) {
-        if !self.store.ready.is_empty() {
-            self.store.write_headers(self.config.form);
-            sink(Deliveries::new(&mut self.store));
-        }
-        if self.table.is_empty() {
-            self.store.clear();
-        } else {
-            self.store.forget_ready();
-        }
-    }
-
-    #[inline]
-    fn read(&self, bytes: &[u8]) -> Result<Parsed, Unparsed> {
-        match self.config.link {
-            LinkKind::Ethernet => parse(bytes),
-            LinkKind::RawIp => parse_ip(bytes),
-        }
-    }
-}
-
-/// Where the last of several ACKs speaks for all, duplicates must be known.
-fn memory(policy: &Policy) -> Memory {
-    match policy.pure_acks {
-        PureAckRule::Single if policy.ack_limit() >= 2 => Memory::new(policy.flows),
-        _ => Memory::off(),
-    }
-}
-
-/// Plain segments with payloads up to this, in bytes, break no rule of the policy by themselves.
-fn plain_payload(policy: &Policy) -> u32 {
-    if policy.refuses_plain() { 0 } else { most_payload(policy) }
-}
-
-/// Payloads up to this meet no limit of the policy; 0 where it coalesces no data.
-fn most_payload(policy: &Policy) -> u32 {
-    if !policy.coalesce || policy.max_segments < 2 {
-        return 0;
-    }
-    policy.max_bytes.saturating_sub(MAX_HEADER_BYTES as u32).min(policy.buffer_bytes)
-}
-
-const fn packet_window(hold: Hold) -> u32 {
-    match hold {
-        Hold::EveryNPackets(packets) => packets,
-        Hold::EndOfPoll | Hold::EveryNthPoll(_) | Hold::Within(_) | Hold::Auto { .. } => u32::MAX,
     }
 }

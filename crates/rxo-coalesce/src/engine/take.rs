@@ -1,33 +1,30 @@
-//! Taking a batch: which tier takes which frame.
+//! Taking a batch, and the list of the tiers that take its frames.
 //!
-//! Three tiers, each slower than the one before and each deciding what that left: *Expected*
-//! ([`super::expected`]), one compare with what a flow would send next; *Plain* ([`super::plain`]), an
-//! ordinary segment or a refused packet, read from fixed offsets; *Rules* ([`super::rules`]), all headers
-//! and all rules. What they decide is done in one place ([`super::apply`]).
+//! Each tier is slower than the one before it and takes what that left. A tier calls only slower ones, and none of them
+//! calls back: a slower tier says where it held a frame, and the first tier goes on behind it.
 //!
-//! The first two exist once for each version of IP, chosen before anything else is read: what
-//! is known at compile time need not be kept, and neither version pays for the other.
+//! 1. *Expected* ([`super::expected`], [`super::expected_acks`], [`super::in_turn`]): one compare with what a flow would
+//!    send next. The first segment of a run comes from *Plain* ([`super::plain`]), read from fixed offsets.
+//! 2. *Ordinary* ([`super::ordinary`]): an ordinary segment, or a refused packet, from fixed offsets, by the rules. UDP
+//!    has both tiers in [`super::datagrams`].
+//! 3. *Rules* ([`super::rules`], [`super::tunnels`]): all headers and all rules.
+//!
+//! Their verdicts are acted on in one place ([`super::apply`]). The first two exist once for each version of IP, chosen
+//! before anything else is read: neither version pays for the other.
 
 use alloc::vec::Vec;
 
 use rxo_frame::{Frame, FrameBuffer, Instant, LinkKind};
 use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, arch, ethertype};
 
-use super::apply::flow_key;
-use super::batch::Batch;
-use super::{Engine, packet_window};
-use crate::expected::{Shape, V4, V6};
+use super::Engine;
+use super::apply::Taken;
+use super::cursor::Cursor;
+use super::limits::packet_window;
+use super::prefetch::{HEADER_FRAMES, PAYLOAD_FRAMES, prefetch_header};
+use crate::datagrams::DatagramShape;
+use crate::expected::{V4, V6, by_ip_version};
 use crate::{Deliveries, FlushReason, Hold};
-
-/// Headers are asked for this many frames ahead: enough to hide a miss, few enough for the processor's
-/// queue of outstanding lines.
-pub(super) const HEADER_FRAMES: u32 = 8;
-/// Payloads, where they will be summed, are asked for this many frames ahead.
-pub(super) const PAYLOAD_FRAMES: u32 = 2;
-/// A header of 66 bytes (Ethernet, IPv4, TCP with timestamp) spans two lines wherever it starts.
-const SECOND_LINE: usize = 64;
-/// The longest TCP header that is plain.
-pub(super) const MOST_TCP_BYTES: usize = 32;
 
 impl<B: FrameBuffer> Engine<B> {
     /// Takes all frames out of `batch`, delivering in between when there is no room.
@@ -71,7 +68,7 @@ impl<B: FrameBuffer> Engine<B> {
     #[inline(always)]
     fn take_from(&mut self, from: u32) {
         let frames = self.store.lend_frames();
-        self.take_all(Batch::new(&frames), from);
+        self.take_all(&frames, from);
         self.store.take_back(frames);
     }
 
@@ -87,19 +84,19 @@ impl<B: FrameBuffer> Engine<B> {
         self.deliver(sink);
     }
 
-    /// Takes the frames from the slot `from` on. Whoever takes a frame asks for the header of one
-    /// further on.
-    fn take_all(&mut self, batch: Batch<'_, B>, from: u32) {
+    /// Takes the frames from the slot `from` on. Whoever takes a frame asks for the header of one further on.
+    fn take_all(&mut self, frames: &Vec<Frame<B>>, from: u32) {
         let sums = !self.config.trust_checksums;
-        let soon = batch.upcoming(from).iter().take(HEADER_FRAMES as usize);
+        let soon = frames.iter().skip(from as usize).take(HEADER_FRAMES as usize);
         soon.for_each(prefetch_header);
         let mut slot = from;
-        while let Some(frame) = batch.get(slot) {
-            batch.get(slot + HEADER_FRAMES).into_iter().for_each(prefetch_header);
-            if sums && let Some(frame) = batch.get(slot + PAYLOAD_FRAMES) {
+        while let Some(frame) = frames.get(slot as usize) {
+            let at = Cursor::new(frames, slot);
+            at.ahead(HEADER_FRAMES).into_iter().for_each(prefetch_header);
+            if sums && let Some(frame) = at.ahead(PAYLOAD_FRAMES) {
                 prefetch_payload(frame);
             }
-            let after = self.take_one(batch, slot, frame);
+            let after = self.take_one(at, frame);
             self.packets_left = self.packets_left.wrapping_sub(after - slot);
             if self.packets_left == 0 {
                 self.packets_left = packet_window(self.config.policy.hold);
@@ -111,84 +108,69 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Takes the frame in `slot` and those after it that continue it. Returns the slot after the
-    /// last.
+    /// Takes a frame by the first tier, or by those after it, and the frames behind it that continue it. Returns the
+    /// slot after the last.
     #[inline(always)]
-    fn take_one(&mut self, batch: Batch<'_, B>, slot: u32, frame: &Frame<B>) -> u32 {
+    fn take_one(&mut self, at: Cursor<'_, B>, frame: &Frame<B>) -> u32 {
         let taken = match self.config.link {
             LinkKind::Ethernet => match ethertype(frame.bytes()) {
-                Some(ETHERTYPE_IPV4) => self.take_fast::<V4>(batch, slot, ETHERNET_HEADER_BYTES),
-                Some(ETHERTYPE_IPV6) => self.take_fast::<V6>(batch, slot, ETHERNET_HEADER_BYTES),
+                Some(ETHERTYPE_IPV4) => {
+                    self.take_expected::<V4>(at.with_network(ETHERNET_HEADER_BYTES))
+                }
+                Some(ETHERTYPE_IPV6) => {
+                    self.take_expected::<V6>(at.with_network(ETHERNET_HEADER_BYTES))
+                }
                 _ => None,
             },
-            LinkKind::RawIp => self.take_fast_ip(batch, slot),
+            LinkKind::RawIp => self.take_expected_ip(at),
         };
         match taken {
             Some(after) => after,
-            None => self.take_odd(batch, slot),
+            None => self.take_unexpected(at),
         }
     }
 
+    /// Does the same for raw IP. A call, so that the loop over Ethernet frames holds its own code only.
     #[inline(never)]
-    fn take_fast_ip(&mut self, batch: Batch<'_, B>, slot: u32) -> Option<u32> {
-        match batch.get(slot)?.bytes().first()? >> 4 {
-            4 => self.take_fast::<V4>(batch, slot, 0),
-            6 => self.take_fast::<V6>(batch, slot, 0),
+    fn take_expected_ip(&mut self, at: Cursor<'_, B>) -> Option<u32> {
+        match at.frame()?.bytes().first()? >> 4 {
+            4 => self.take_expected::<V4>(at),
+            6 => self.take_expected::<V6>(at),
             _ => None,
         }
     }
 
-    /// Takes a frame whose IP header begins at `network` by the first tiers. `None` if only the rules can
-    /// tell.
-    #[inline(always)]
-    fn take_fast<S: Shape>(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-        network: usize,
-    ) -> Option<u32> {
-        let packet = batch.get(slot)?.bytes().get(network..)?;
-        if packet.len() > S::IP_BYTES + MOST_TCP_BYTES {
-            return self.take_data::<S>(batch, slot, network);
-        }
-        if self.ack_limit < 2 {
-            return self.take_ack_alone::<S>(batch, slot, network);
-        }
-        match self.take_next_ack::<S>(batch, slot, network) {
-            None => self.take_first_ack::<S>(batch, slot, network),
-            after => after,
-        }
+    /// Takes a frame by the tiers after the first. A cold call, so that the loop over expected frames spares no
+    /// registers for it.
+    #[cold]
+    #[inline(never)]
+    fn take_unexpected(&mut self, at: Cursor<'_, B>) -> u32 {
+        let bytes = at.held(at.slot()).bytes();
+        let taken = by_ip_version!((self.config.link, bytes), S, network => {
+            self.take_by_offsets::<S>(at.with_network(network))
+        });
+        taken.unwrap_or_else(|| match self.take_by_rules(at) {
+            Taken::Held(place) => self.go_on(at, place),
+            Taken::Left => at.slot() + 1,
+        })
     }
 
-    /// Takes a frame that is longer than a pure ACK.
-    ///
-    /// Most frames continue what their flow holds. So before such a frame is read it is compared with
-    /// what that would be: the hash of its flow says where to look.
+    /// Takes a frame of one version of IP from fixed offsets. `None` if only the rules can tell.
     #[inline(always)]
-    fn take_data<S: Shape>(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-        network: usize,
-    ) -> Option<u32> {
-        let frame = batch.get(slot)?;
-        let key = flow_key(S::key(frame.bytes().get(network..)?)?, frame);
-        let flow = self.hasher.hash(&key);
-        let Some(place) = self.table.guess(flow) else {
-            return self.take_first::<S>(batch, slot, network, flow);
-        };
-        match self.take_next::<S>(batch, place, slot, network) {
-            None => self.take_other::<S>(batch, slot, network, flow),
-            after => after,
+    fn take_by_offsets<S: DatagramShape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
+        if self.takes_datagrams
+            && let Some(after) = self.take_datagram::<S>(at)
+        {
+            return Some(after);
         }
+        if let Some(after) = self.take_short::<S>(at) {
+            return Some(after);
+        }
+        Some(match self.take_ordinary::<S>(at)? {
+            Taken::Held(place) => self.run_behind::<S>(at, place),
+            Taken::Left => at.slot() + 1,
+        })
     }
-}
-
-/// Asks for the header of a frame.
-#[inline(always)]
-pub(super) fn prefetch_header<B: AsRef<[u8]>>(frame: &Frame<B>) {
-    arch::prefetch(frame.bytes(), 0);
-    arch::prefetch(frame.bytes(), SECOND_LINE);
 }
 
 /// Asks for the payload of a frame whose checksum will have to be summed.

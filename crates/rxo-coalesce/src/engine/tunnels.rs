@@ -7,35 +7,18 @@
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::tunnel::Tunnel;
-use rxo_wire::{
-    FlowHash, FlowHasher, FlowKey, IpVersion, Parsed, TcpSegment, Transport, checksum, tcp,
-};
+use rxo_wire::{Parsed, TcpSegment, Transport, checksum, tcp};
 
 use super::Engine;
-use super::batch::Batch;
-use super::expected::Verification;
-use crate::expected::{Expected, Shape, V4, V6};
+use super::apply::Taken;
+use super::checksums::Verification;
+use super::cursor::Cursor;
+use crate::expected::{Expected, Shape};
 use crate::held::Segment;
 use crate::single::Starts;
 use crate::tunnels::{self, Around, Tunnelled, outer_rules};
 use crate::verdict::apart;
 use crate::{BypassReason, Candidate, FlushReason, Kind, Verdict, candidate, verdict};
-
-/// What all flows inside tunnels have in common where hosts are looked up: a packet that cannot be read may be of any of
-/// them.
-const IN_TUNNELS: FlowKey = FlowKey::NOBODY.in_tunnel(Tunnel::Vxlan, 0);
-
-/// The hash by which a flow is found if a packet may belong to any flow between its hosts.
-#[inline(always)]
-pub(super) fn hash_of_hosts(key: &FlowKey, hasher: FlowHasher) -> FlowHash {
-    if key.is_in_tunnel() { hasher.hash(&IN_TUNNELS) } else { hasher.hash(&key.without_ports()) }
-}
-
-/// Whether a packet of `key` that may belong to any flow between its hosts may belong to the flow `held`.
-#[inline(always)]
-pub(super) fn may_belong(key: &FlowKey, held: &FlowKey) -> bool {
-    held.has_addresses_of(key) || (key.is_in_tunnel() && held.is_in_tunnel())
-}
 
 impl<B: FrameBuffer> Engine<B> {
     /// The tunnel of a packet, if the policy coalesces inside it.
@@ -49,34 +32,15 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Takes the packet of `tunnel` in `slot`, whose own headers are `outer`, and those after it that continue it.
-    /// Returns the slot after the last.
+    /// Takes a packet of `tunnel`, whose own headers are `outer`.
     #[inline(never)]
     pub(super) fn take_tunnelled(
         &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
+        at: Cursor<'_, B>,
         outer: &Parsed,
         tunnel: Tunnel,
-    ) -> u32 {
-        match self.take_first_tunnelled(batch, slot, outer, tunnel) {
-            None => slot + 1,
-            Some(place) => match self.store.held[usize::from(place)].version {
-                IpVersion::V4 => self.run_inside::<V4>(batch, place, slot + 1),
-                IpVersion::V6 => self.run_inside::<V6>(batch, place, slot + 1),
-            },
-        }
-    }
-
-    /// Takes one packet of a tunnel. Returns where the segment inside is held, if it is.
-    fn take_first_tunnelled(
-        &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
-        outer: &Parsed,
-        tunnel: Tunnel,
-    ) -> Option<u16> {
-        let frame = batch.frame(slot);
+    ) -> Taken {
+        let (frame, slot) = (at.held(at.slot()), at.slot());
         let policy = &self.config.policy;
         let read = match frame.gso {
             // It may be several packets of the tunnel.
@@ -88,18 +52,18 @@ impl<B: FrameBuffer> Engine<B> {
             Err(reason) => {
                 self.flush_tunnels(slot);
                 self.bypass(frame, slot, outer, reason);
-                return None;
+                return Taken::Left;
             }
         };
         match self.judge_inside(frame, outer, &found) {
             Ok(tcp) => {
                 let candidate = Candidate::new(&found.inside.parsed, &tcp, frame);
-                self.join_inside(batch, slot, (&found, &candidate))
+                Taken::of(self.join_inside(at, (&found, &candidate)))
             }
             Err(reason) => {
                 self.make_way(reason, &found.inside.parsed.key, slot);
                 self.deliver_untouched(slot, Starts::UNKNOWN, reason);
-                None
+                Taken::Left
             }
         }
     }
@@ -135,21 +99,20 @@ impl<B: FrameBuffer> Engine<B> {
     /// Judges a candidate inside a tunnel against what its flow holds, and acts. Returns where it is held, if it is.
     fn join_inside(
         &mut self,
-        batch: Batch<'_, B>,
-        slot: u32,
+        at: Cursor<'_, B>,
         (found, candidate): (&Tunnelled, &Candidate<'_>),
     ) -> Option<u16> {
         let key = found.inside.parsed.key;
         let flow = self.hasher.hash(&key);
-        let mut segment = Segment::of(candidate, (key, flow), batch.frame(slot), slot);
+        let mut segment = Segment::of(candidate, (key, flow), at.held(at.slot()), at.slot());
         let place = self.find_alike(&key, flow, Kind::Data);
         let policy = &self.config.policy;
         let held = place.map(|place| &self.store.held[usize::from(place)]);
-        let last = held.and_then(|held| self.last_inside(batch.frame(held.chain.tail)));
+        let last = held.and_then(|held| self.last_inside(at.held(held.chain.tail)));
         let mut verdict = verdict(held.zip(last.as_ref()), candidate, policy);
         if let (Verdict::Append(_), Some(held), Some(last)) = (verdict, held, &last) {
             segment.id_step = candidate.ip.id.wrapping_sub(last.ip.id);
-            let first = batch.frame(held.chain.head).bytes();
+            let first = at.held(held.chain.head).bytes();
             if let Some(flush) = found.mismatch((held, first, last.bytes), candidate, policy) {
                 verdict = apart(flush, candidate, policy);
             }
@@ -163,33 +126,33 @@ impl<B: FrameBuffer> Engine<B> {
         Some(place)
     }
 
-    /// Appends the packets from `slot` on that only continue what is held inside a tunnel at `place`, which one compare
+    /// Appends the packets from this one on that only continue what is held inside a tunnel at `place`, which one compare
     /// tells of each. Returns the slot after the last.
-    fn run_inside<S: Shape>(&mut self, batch: Batch<'_, B>, place: u16, slot: u32) -> u32 {
-        // The frame before `slot` is taken but not yet counted.
-        let last =
-            slot + self.packets_left.saturating_sub(1).min(batch.upcoming(slot).len() as u32);
-        let mut slot = slot;
-        while slot < last
-            && let Some(id_step) = self.next_inside::<S>(batch, place, slot)
+    pub(super) fn run_inside<S: Shape>(&mut self, mut at: Cursor<'_, B>, place: u16) -> u32 {
+        // The frame before is taken but not yet counted.
+        let most = self.packets_left.saturating_sub(1).min(at.upcoming().len() as u32);
+        let last = at.slot() + most;
+        while at.slot() < last
+            && let Some(id_step) = self.next_inside::<S>(at, place)
         {
             self.counters.tunnelled += 1;
             let held = &mut self.store.held[usize::from(place)];
             held.append_run(1, id_step);
             let is_full = held.segments >= u32::from(self.config.policy.max_segments);
             let close = is_full.then_some(FlushReason::SegmentLimit);
-            slot += 1;
-            if self.append(place, slot - 1, 1, close).is_none() {
+            let is_held = self.append(place, at.slot(), 1, close).is_some();
+            at = at.next();
+            if !is_held {
                 break;
             }
         }
-        slot
+        at.slot()
     }
 
-    /// How much the inner IPv4 ID counts to the packet in `slot`, if that only continues what is held at `place`.
-    fn next_inside<S: Shape>(&self, batch: Batch<'_, B>, place: u16, slot: u32) -> Option<u16> {
+    /// How much the inner IPv4 ID counts to this packet, if that only continues what is held at `place`.
+    fn next_inside<S: Shape>(&self, at: Cursor<'_, B>, place: u16) -> Option<u16> {
         let held = &self.store.held[usize::from(place)];
-        let (last, next) = (batch.frame(held.chain.tail), batch.get(slot)?);
+        let (last, next) = (at.held(held.chain.tail), at.frame()?);
         let (mut room, network) = (S::ZEROS, usize::from(held.at.network()));
         let expected =
             Expected::<S>::after::<B, false>(held, last, next.bytes(), network, &mut room)?;
@@ -200,7 +163,7 @@ impl<B: FrameBuffer> Engine<B> {
         {
             return None;
         }
-        let (first, around) = (batch.frame(held.chain.head), Around::of(held.around)?);
+        let (first, around) = (at.held(held.chain.head), Around::of(held.around)?);
         let frames = [first, last, next].map(Frame::bytes);
         if !around.is_continued(held, frames, policy) {
             return None;
@@ -214,16 +177,9 @@ impl<B: FrameBuffer> Engine<B> {
 
     /// The segment inside the frame, which is held, read again.
     fn last_inside<'a>(&self, frame: &'a Frame<B>) -> Option<Candidate<'a>> {
-        let outer = self.read(frame.bytes()).ok()?;
+        let outer = self.config.read(frame.bytes()).ok()?;
         let inside = self.tunnel_of(&outer)?.inside(frame.bytes(), &outer)?;
         let Transport::Tcp(tcp) = &inside.parsed.transport else { return None };
         Some(Candidate::new(&inside.parsed, tcp, frame))
-    }
-
-    /// Flushes every flow inside a tunnel, for the frame in `slot`, which may hide a segment of any of them.
-    pub(super) fn flush_tunnels(&mut self, slot: u32) {
-        if self.takes_tunnels {
-            self.flush_addresses(&IN_TUNNELS, slot);
-        }
     }
 }

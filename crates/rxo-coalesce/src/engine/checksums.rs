@@ -1,0 +1,98 @@
+//! Transport checksums: which are trusted, and whether the others are right.
+
+use rxo_frame::{ChecksumStatus, Frame, FrameBuffer};
+use rxo_wire::checksum::{self, Sum, Summer};
+use rxo_wire::{PROTOCOL_TCP, PROTOCOL_UDP, Parsed, Plain};
+
+use super::Engine;
+use crate::expected::Shape;
+use crate::held::Held;
+
+/// The checksum of frames that are like the last one held.
+#[derive(Clone, Copy)]
+pub(super) struct Verification {
+    pseudo_header: Sum,
+    /// Where the segment stands in its frame.
+    from: usize,
+    to: usize,
+}
+
+impl Verification {
+    /// For segments like the last of `held`.
+    pub(super) fn of(held: &Held) -> Self {
+        Self::of_protocol(held, PROTOCOL_TCP)
+    }
+
+    /// For datagrams like the last of `held`.
+    pub(super) fn of_datagrams(held: &Held) -> Self {
+        Self::of_protocol(held, PROTOCOL_UDP)
+    }
+
+    #[inline(always)]
+    fn of_protocol(held: &Held, protocol: u8) -> Self {
+        Self {
+            pseudo_header: held.pseudo_header(protocol, held.last_payload_bytes),
+            from: held.at.transport().into(),
+            to: usize::from(held.header_bytes) + held.last_payload_bytes as usize,
+        }
+    }
+
+    /// Returns `true` if the TCP or UDP checksum of `frame` is right.
+    #[inline(always)]
+    pub(super) fn holds<B: AsRef<[u8]>>(self, frame: &Frame<B>, summer: Summer) -> bool {
+        let segment = frame.bytes().get(self.from..self.to).unwrap_or_default();
+        (summer.sum(segment) + self.pseudo_header).is_valid()
+    }
+}
+
+impl<B: FrameBuffer> Engine<B> {
+    /// Returns `true` if the checksum need not be summed. One that is partial must be the packet's own: a tier that does
+    /// not compare frames with those held asks [`is_described_oddly`] first.
+    #[inline]
+    pub(super) fn is_trusted(&self, frame: &Frame<B>) -> bool {
+        self.config.trust_checksums || frame.checksum.is_trusted()
+    }
+
+    /// Returns `true` if the checksum of a segment or datagram is right, or trusted. Reads the payload if it is not
+    /// trusted.
+    pub(super) fn is_intact(&self, frame: &Frame<B>, parsed: &Parsed) -> bool {
+        self.is_trusted(frame)
+            || checksum::verify_transport(parsed, frame.bytes(), self.config.summer)
+    }
+
+    /// Returns `true` if the checksum of a plain segment is right, or trusted. A partial one is left to slower tiers:
+    /// to compare where it is takes instructions of every segment, and few frames here have one.
+    #[inline(always)]
+    pub(super) fn is_plainly_right<S: Shape>(
+        &self,
+        frame: &Frame<B>,
+        plain: Plain,
+        packet: &[u8],
+    ) -> bool {
+        frame.checksum == ChecksumStatus::Verified
+            || !frame.checksum.is_partial()
+                && (self.config.trust_checksums || self.is_sum_right::<S>(plain, packet))
+    }
+
+    /// Returns `true` if the TCP checksum of a segment is right, whose IP header has neither options nor extension
+    /// headers. Reads its payload.
+    #[inline(always)]
+    pub(super) fn is_sum_right<S: Shape>(&self, plain: Plain, packet: &[u8]) -> bool {
+        // By value, so that what was read need not be in memory.
+        let end = (plain.header_bytes + plain.payload_bytes) as usize;
+        let segment = packet.get(S::IP_BYTES..end).unwrap_or_default();
+        let pseudo_header = checksum::pseudo_header(&plain.key, PROTOCOL_TCP, segment.len() as u32);
+        (self.config.summer.sum(segment) + pseudo_header).is_valid()
+    }
+}
+
+/// Returns `true` if a frame says more of itself than the fast tiers know: it is a GSO frame, or its partial checksum is
+/// not the one in the `field`-th byte of the transport header at `transport`.
+#[inline(always)]
+pub(super) const fn is_described_oddly<B>(
+    frame: &Frame<B>,
+    transport: usize,
+    field: usize,
+) -> bool {
+    frame.gso.is_some() || frame.checksum.is_elsewhere(transport, field as u16)
+}

@@ -1,0 +1,83 @@
+//! The *Expected* tier for pure ACKs, where the policy aggregates them.
+
+use rxo_frame::{Frame, FrameBuffer};
+
+use super::Engine;
+use super::checksums::Verification;
+use super::cursor::{ANYWHERE, Cursor, ETHERNET, RAW_IP};
+use super::prefetch::prefetch_header_in;
+use crate::acks::{Following, follow, follows};
+use crate::expected::Shape;
+use crate::held::Held;
+use crate::{FlushReason, Kind};
+
+impl<B: FrameBuffer> Engine<B> {
+    /// Appends a pure ACK to those of its flow, if it is guessed where they are held and it may follow them, and those
+    /// behind it. Returns the slot after the last; `None` when more has to be known.
+    #[inline(always)]
+    pub(super) fn take_next_ack<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
+        let frame = at.frame()?;
+        let place = self.recent.guess::<S>(at.packet()?)?;
+        let held = self.store.held.get_mut(usize::from(place))?;
+        let tail = held.chain.tail;
+        // The guess may be of an earlier poll, and links of slots beyond this batch too: `frame` refuses those.
+        if held.kind() != Kind::PureAck || !self.store.slots.links.is_last_of(tail, place) {
+            return None;
+        }
+        let is_run = tail + 1 == at.slot();
+        let said = follows::<S, B>(at.moved_to(tail).frame()?, frame, at.network())?;
+        let is_trusted = self.config.trust_checksums || frame.checksum.is_trusted();
+        if !is_trusted && !Verification::of(held).holds(frame, self.config.summer) {
+            return None;
+        }
+        let is_held = self.append_acks(place, at.slot(), Following { count: 1, said });
+        let at = at.next();
+        Some(match (is_held && is_run, at.network()) {
+            (false, _) => at.slot(),
+            (true, ETHERNET) => self.run_of_acks::<S, ETHERNET>(at, place),
+            (true, RAW_IP) => self.run_of_acks::<S, RAW_IP>(at, place),
+            (true, _) => self.run_of_acks::<S, ANYWHERE>(at, place),
+        })
+    }
+
+    /// Appends the pure ACKs from this frame on that may follow those held at `place`. Returns the slot after the last.
+    /// A call, so that ACKs of many flows in turn spare no registers for it.
+    #[inline(never)]
+    fn run_of_acks<S: Shape, const NETWORK: usize>(
+        &mut self,
+        at: Cursor<'_, B>,
+        place: u16,
+    ) -> u32 {
+        let network = if NETWORK == ANYWHERE { at.network() } else { NETWORK };
+        let held = &self.store.held[usize::from(place)];
+        // The frame before is taken but not yet counted.
+        let most = (self.ack_limit - held.segments).min(self.packets_left - 1);
+        let frames = at.upcoming();
+        let frames = frames.get(..most as usize).unwrap_or(frames);
+        let last = at.held(held.chain.tail);
+        let following = follow::<S, B>(last, frames, network, |frame, rest| {
+            prefetch_header_in(rest);
+            self.is_trusted(frame) || self.verifies(held, frame)
+        });
+        let Some(following) = following else { return at.slot() };
+        self.append_acks(place, at.slot(), following);
+        at.slot() + following.count
+    }
+
+    /// Appends the pure ACKs from `slot` on to those held at `place`. Returns `false` if all were flushed.
+    #[inline(always)]
+    fn append_acks(&mut self, place: u16, slot: u32, Following { count, said }: Following) -> bool {
+        let held = &mut self.store.held[usize::from(place)];
+        held.segments += count;
+        let close = (held.segments >= self.ack_limit).then_some(FlushReason::AckLimit);
+        self.store.acks[usize::from(place)].said = said;
+        self.append(place, slot, count, close).is_some()
+    }
+
+    /// Whether the checksum of `frame`, which is like the last of `held`, is right. A call, so that a loop over
+    /// frames that need none has the registers.
+    #[inline(never)]
+    fn verifies(&self, held: &Held, frame: &Frame<B>) -> bool {
+        Verification::of(held).holds(frame, self.config.summer)
+    }
+}

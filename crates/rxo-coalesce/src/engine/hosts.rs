@@ -1,0 +1,76 @@
+//! Flows between two hosts, for packets that may belong to any of them.
+
+use rxo_frame::FrameBuffer;
+use rxo_wire::tunnel::Tunnel;
+use rxo_wire::{FlowHash, FlowHasher, FlowKey};
+
+use super::Engine;
+use crate::FlushReason;
+use crate::pairs::Met;
+use crate::store::{Slots, Store};
+
+/// What all flows inside tunnels have in common where hosts are looked up: a packet that cannot be read may be of any of
+/// them.
+const IN_TUNNELS: FlowKey = FlowKey::NOBODY.in_tunnel(Tunnel::Vxlan, 0);
+
+/// The hash by which a flow is found if a packet may belong to any flow between its hosts.
+fn hash_of_hosts(key: &FlowKey, hasher: FlowHasher) -> FlowHash {
+    if key.is_in_tunnel() { hasher.hash(&IN_TUNNELS) } else { hasher.hash(&key.without_ports()) }
+}
+
+/// Returns `true` if a packet of `key` that may belong to any flow between its hosts may belong to the flow `held`.
+fn may_belong(key: &FlowKey, held: &FlowKey) -> bool {
+    held.has_addresses_of(key) || (key.is_in_tunnel() && held.is_in_tunnel())
+}
+
+impl<B: FrameBuffer> Engine<B> {
+    /// The hash that names the two hosts of a flow, on its VLANs.
+    pub(super) fn pair(&self, key: &FlowKey) -> FlowHash {
+        self.hasher.hash(&key.without_ports())
+    }
+
+    /// Flushes every flow between the hosts of `key`, and every flow inside a tunnel, for the frame in `slot`, which may
+    /// hide a segment of any of them.
+    pub(super) fn flush_hosts(&mut self, key: &FlowKey, slot: u32) {
+        self.flush_tunnels(slot);
+        self.flush_addresses(key, slot);
+    }
+
+    /// Flushes every flow inside a tunnel, for the frame in `slot`, which may hide a segment of any of them.
+    pub(super) fn flush_tunnels(&mut self, slot: u32) {
+        if self.takes_tunnels {
+            self.flush_addresses(&IN_TUNNELS, slot);
+        }
+    }
+
+    /// Flushes every flow between these addresses, for the frame in `slot`, which may belong to any of them; of a flow
+    /// inside a tunnel, every flow inside one. Looks at no other flow but those that are new since the last time.
+    fn flush_addresses(&mut self, key: &FlowKey, slot: u32) {
+        if self.table.is_empty() {
+            return;
+        }
+        let hasher = self.hasher;
+        let pair = hash_of_hosts(key, hasher);
+        let Store { pairs, slots: Slots { links, .. }, held, marks, .. } = &mut self.store;
+        let from = core::mem::replace(&mut marks.pairs, slot);
+        for place in links.all_used_between(from, slot) {
+            pairs.note(place, hash_of_hosts(&held[usize::from(place)].key, hasher));
+        }
+        pairs.search(pair, |place| {
+            let held = &held[usize::from(place)];
+            let tail = held.chain.tail;
+            if tail >= slot || !links.is_last_of(tail, place) {
+                Met::Gone
+            } else if may_belong(key, &held.key) {
+                Met::Meant(tail)
+            } else {
+                Met::Other(tail)
+            }
+        });
+        while let Some(place) = self.store.pairs.next_found() {
+            let is_meant = may_belong(key, &self.store.held[usize::from(place)].key);
+            let reason = if is_meant { FlushReason::Order } else { FlushReason::Collision };
+            self.flush_held(place, reason, self.now);
+        }
+    }
+}

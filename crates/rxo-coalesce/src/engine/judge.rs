@@ -1,0 +1,47 @@
+//! The verdict on a candidate, for the tiers that read whole headers.
+
+use rxo_frame::FrameBuffer;
+
+use super::Engine;
+use crate::acks::ack_verdict;
+use crate::held::Segment;
+use crate::{Candidate, FlushReason, Kind, Verdict, verdict};
+
+impl<B: FrameBuffer> Engine<B> {
+    /// Judges a candidate whose flow holds segments of its kind at `found`, `last` being the last of them,
+    /// and acts. Returns where it is held, if it is.
+    #[inline(always)]
+    pub(super) fn judge_and_apply(
+        &mut self,
+        (candidate, mut segment): (&Candidate<'_>, Segment),
+        found: Option<u16>,
+        last: Option<&Candidate<'_>>,
+    ) -> Option<u16> {
+        segment.id_step = last.map_or(0, |last| candidate.ip.id.wrapping_sub(last.ip.id));
+        let verdict = self.verdict(found.zip(last), candidate, &segment);
+        self.apply(verdict, found, &segment)
+    }
+
+    /// The verdict on a candidate whose flow holds segments of its kind, given where and the last of them.
+    fn verdict(
+        &self,
+        last: Option<(u16, &Candidate<'_>)>,
+        candidate: &Candidate<'_>,
+        segment: &Segment,
+    ) -> Verdict {
+        let policy = &self.config.policy;
+        let of = |place| &self.store.held[usize::from(place)];
+        match (segment.kind(), last) {
+            (Kind::PureAck, None) => self.ack_alone(segment),
+            (Kind::PureAck, Some((place, last))) => {
+                match ack_verdict((of(place), last), candidate, policy) {
+                    Verdict::Append(_) if !self.says_on(place, segment) => {
+                        Verdict::FlushThenStart(FlushReason::Window, None)
+                    }
+                    verdict => verdict,
+                }
+            }
+            (_, last) => verdict(last.map(|(place, last)| (of(place), last)), candidate, policy),
+        }
+    }
+}

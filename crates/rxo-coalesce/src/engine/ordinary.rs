@@ -1,0 +1,90 @@
+//! The *Ordinary* tier: packets refused by themselves, and ordinary segments that are neither expected nor plain.
+//!
+//! Both are read from fixed offsets. A segment with PSH, or with less payload than the last, gets its verdict from the
+//! rules. Where only all headers can tell, each function here returns `None` and has changed nothing but what the rules
+//! would flush as well.
+
+use rxo_frame::{Frame, FrameBuffer};
+use rxo_wire::tcp::CHECKSUM_AT;
+use rxo_wire::{FlowKey, Plain};
+
+use super::Engine;
+use super::apply::Taken;
+use super::checksums::is_described_oddly;
+use super::cursor::{Cursor, flow_key};
+use crate::candidate::with_payload;
+use crate::expected::Shape;
+use crate::held::Segment;
+use crate::refused::{Shown, flow, shown};
+use crate::single::Starts;
+use crate::{Candidate, Kind};
+
+impl<B: FrameBuffer> Engine<B> {
+    /// Takes an ordinary segment, or a packet that is refused by itself.
+    #[inline(always)]
+    pub(super) fn take_ordinary<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<Taken> {
+        let packet = at.packet()?;
+        match shown::<S>(packet, &self.config.policy) {
+            Shown::Ordinary => self.judge_ordinary::<S>(at),
+            // What is remembered of a flow changes with segments that are refused.
+            Shown::Refused { reason, ip_bytes } if self.memory.is_off() => {
+                if !self.table.is_empty() {
+                    self.make_way(reason, &flow_key(flow::<S>(packet), at.frame()?), at.slot());
+                }
+                let starts = Starts::after(at.network(), ip_bytes);
+                self.deliver_untouched(at.slot(), starts, reason);
+                Some(Taken::Left)
+            }
+            Shown::Refused { .. } | Shown::Nothing => None,
+        }
+    }
+
+    /// Judges an ordinary segment against what its flow holds, and acts.
+    #[inline(never)]
+    fn judge_ordinary<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<Taken> {
+        let frame = at.frame()?;
+        let (candidate, key) = self.ordinary::<S>(frame, at.network())?;
+        let hash = self.hasher.hash(&key);
+        let found = self.find_alike(&key, hash, Kind::Data);
+        let last = match found {
+            Some(place) => Some(self.last_ordinary::<S>(at, place)?),
+            None => None,
+        };
+        let segment = Segment::of(&candidate, (key, hash), frame, at.slot());
+        let place = self.judge_and_apply((&candidate, segment), found, last.as_ref());
+        Some(Taken::of(place))
+    }
+
+    /// Reads an ordinary segment that can be held, and its flow.
+    #[inline(always)]
+    fn ordinary<'f, S: Shape>(
+        &self,
+        frame: &'f Frame<B>,
+        network: usize,
+    ) -> Option<(Candidate<'f>, FlowKey)> {
+        let packet = frame.bytes().get(network..)?;
+        let candidate = Candidate::ordinary::<S, B>(frame, network)?;
+        let Candidate { ip, tcp, at, .. } = &candidate;
+        let plain = Plain {
+            key: flow_key(flow::<S>(packet), frame),
+            seq: tcp.seq,
+            header_bytes: at.payload - at.network,
+            payload_bytes: at.payload_bytes(),
+        };
+        let is_refused = is_described_oddly(frame, network + S::IP_BYTES, CHECKSUM_AT)
+            || with_payload((ip, tcp, *at), &self.config.policy).is_err();
+        if is_refused || !(self.is_trusted(frame) || self.is_sum_right::<S>(plain, packet)) {
+            return None;
+        }
+        Some((candidate, plain.key))
+    }
+
+    /// The last segment that is held at `place`, if its headers are as those of an ordinary segment.
+    #[inline(always)]
+    fn last_ordinary<'a, S: Shape>(&self, at: Cursor<'a, B>, place: u16) -> Option<Candidate<'a>> {
+        let held = &self.store.held[usize::from(place)];
+        let is_ordinary = held.at == Starts::after(at.network(), S::IP_BYTES);
+        let frame = at.held(held.chain.tail);
+        if is_ordinary { Candidate::ordinary::<S, B>(frame, at.network()) } else { None }
+    }
+}
