@@ -8,6 +8,7 @@ mod api;
 mod apt;
 mod bench;
 mod capi;
+mod comments;
 mod deny;
 mod dist;
 mod door;
@@ -49,6 +50,7 @@ usage: cargo xtask <command>
   bench tunnel [--json]           WireGuard tunnels: rxo's example beside those of others, which it installs
   dist [--architecture NAME]      what users get: a static program, a Debian package, an archive, a list of parts
   soak [--minutes N] [--json]     rxo under everything at once: bytes, counters, memory, descriptors (20 minutes)
+  comments --seed N [--count 40]  doc comments of crates/ drawn at random, to be rated; `--openings` counts first words
   capi --prefix DIR               builds librxo and installs it for programs in C
   quotes                          writes the code that README.md quotes anew from its files
   semver --since REV              what breaks programs written for that revision's libraries (cargo-semver-checks)
@@ -78,6 +80,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "api" => api::write()?,
         "package" => package::run(true)?,
         "capi" => capi::run(rest)?,
+        "comments" => comments::run(rest)?,
         "rfc" => rfc::run(rest)?,
         "deny" => deny::run()?,
         "dist" => dist::run(rest)?,
