@@ -2,7 +2,7 @@
 
 use rxo_frame::Instant;
 
-use super::{LinkType, Options, SharedBytes};
+use super::{Direction, LinkType, Options, SharedBytes};
 
 /// One packet of a capture.
 ///
@@ -48,15 +48,6 @@ impl Record {
     pub fn direction(&self, link: LinkType) -> Option<Direction> {
         self.options.direction().or_else(|| link.direction(self.bytes.as_ref()))
     }
-}
-
-/// The direction of a packet, seen from the capturing machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// Received.
-    In,
-    /// Sent.
-    Out,
 }
 
 /// An interface of a capture.

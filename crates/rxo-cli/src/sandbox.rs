@@ -11,9 +11,8 @@ use rxo_confine::{Confinement, InForce, User};
 use rxo_console::log::{self, Level};
 use rxo_driver::{DeviceName, guard, lock_folder, remove_stale};
 
-use crate::control::Doors;
 use crate::exit::usage;
-use crate::flags::{HostFlags, SandboxFlags, UserFlags};
+use crate::flags::{SandboxFlags, UserFlags};
 
 /// What the flags say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,24 +67,11 @@ pub(crate) fn folders_of<'a>(sockets: impl IntoIterator<Item = &'a Path>) -> Vec
     sockets.into_iter().map(folder).collect()
 }
 
-/// Runs `command`, and beside it a process that removes the files of its sockets when it has ended, however it ends: a
+/// Runs `command`, and beside it a process that removes the files `sockets` when it has ended, however it ends: a
 /// confined process cannot, and one of another user may not.
 ///
 /// # Errors
 /// Those of `command`, and if the system gives no process.
-pub(crate) fn with_sockets_removed(
-    flags: &HostFlags,
-    doors: &Doors,
-    command: impl FnOnce() -> Result<()>,
-) -> Result<()> {
-    let guest = flags.nic.strip_prefix("vhost:").map(Path::new);
-    with_files_removed(&flags.user, doors.paths().chain(guest).collect(), command)
-}
-
-/// [`with_sockets_removed`], with the files by name.
-///
-/// # Errors
-/// As there.
 pub(crate) fn with_files_removed(
     flags: &UserFlags,
     sockets: Vec<&Path>,

@@ -1,13 +1,10 @@
-//! What a process still needs, as data, and how everything else is given up.
+//! Everything that a process still needs, as data.
 
-use std::io;
 use std::path::PathBuf;
 
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-use rustix::thread::{CapabilitySet, set_no_new_privs};
-use thiserror::Error;
+use rustix::thread::CapabilitySet;
 
-use crate::{InForce, User, calls, capabilities, files};
+use crate::User;
 
 /// What a process still needs. The default needs nothing but what is open already.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,61 +73,4 @@ pub enum Kill {
     Process(u32),
     /// That of processes for which a descriptor is open (`pidfd`).
     Given,
-}
-
-/// Why nothing, or not everything, is given up.
-#[derive(Debug, Error)]
-pub enum ConfineError {
-    /// The process cannot become the user.
-    #[error(
-        "cannot become user {user}: {why}; start as root, or with CAP_SETUID and CAP_SETGID, and outside of containers that have no such user"
-    )]
-    User {
-        /// The user as it was named.
-        user: String,
-        /// The reason.
-        why: io::Error,
-    },
-    /// The system refuses to take something away.
-    #[error("cannot give up {what}: {why}; --no-sandbox does without")]
-    Refused {
-        /// What could not be given up.
-        what: &'static str,
-        /// The reason.
-        why: io::Error,
-    },
-}
-
-impl ConfineError {
-    pub(crate) fn refused(what: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |why| Self::Refused { what, why }
-    }
-}
-
-impl Confinement {
-    /// Gives up everything else, for good, in this thread and in those that it starts later. Returns what the kernel has
-    /// taken on.
-    ///
-    /// # Errors
-    /// If the user cannot be changed, or the system refuses to take something away that it knows.
-    pub fn apply(&self) -> Result<InForce, ConfineError> {
-        let user = self.user.as_ref();
-        if self.is_open {
-            user.map_or(Ok(()), User::assume)?;
-            return Ok(InForce::open(user));
-        }
-        // Paths are looked up as the user that the process still is.
-        let files = files::Files::prepare(self)?;
-        capabilities::empty_bounding_set();
-        user.map_or(Ok(()), User::assume)?;
-        let capabilities = capabilities::keep(self.capabilities)?;
-        let no_new_privs = set_no_new_privs(true);
-        no_new_privs.map_err(|why| ConfineError::refused("gaining privileges")(why.into()))?;
-        let landlock_abi = files.restrict()?;
-        // Nobody of the same user reads its memory, which may be that of guests, and no core file has it.
-        let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-        hidden.map_err(|why| ConfineError::refused("being looked into")(why.into()))?;
-        let calls = calls::restrict(self)?;
-        Ok(InForce::new(user, capabilities, landlock_abi, calls))
-    }
 }

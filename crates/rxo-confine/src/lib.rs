@@ -19,15 +19,18 @@
 //! # Ok::<(), rxo_confine::ConfineError>(())
 //! ```
 
+mod apply;
 mod calls;
 mod capabilities;
 mod confinement;
+mod error;
 mod files;
 mod in_force;
 mod roles;
 mod user;
 
-pub use confinement::{Access, ConfineError, Confinement, Kill, Sockets};
+pub use confinement::{Access, Confinement, Kill, Sockets};
+pub use error::ConfineError;
 pub use in_force::InForce;
 pub use rustix::thread::CapabilitySet;
 pub use user::{NoUser, User};

@@ -20,10 +20,9 @@ use rxo_console::log;
 use rxo_console::printer::Printer;
 
 use self::plan::Plan;
-use crate::control::{Doors, Interval, Refusal, Stats, host_process};
+use crate::control::{Doors, Interval, Refusal, Stats, host_process, with_sockets_removed};
 use crate::endpoint::Endpoint;
 use crate::flags::{SinkFlags, SourceFlags};
-use crate::sandbox::with_sockets_removed;
 
 /// Receives until all connections have come and gone.
 ///

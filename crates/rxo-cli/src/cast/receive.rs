@@ -23,12 +23,12 @@ use serde::Serialize;
 
 use super::addresses;
 use super::stream::{self, Head, StreamError};
-use crate::control::{Doors, host_counters, serve_metrics};
+use crate::control::{Doors, host_counters, serve_metrics, with_sockets_removed};
 use crate::exit::{partial, usage};
 use crate::flags::CastReceiveFlags;
 use crate::hosting::{FastTotals, HostPlan, finish};
 use crate::numbers::{gbit_per_s, grouped, parse_time, ratio, rounded};
-use crate::sandbox::{folders_of, with_sockets_removed};
+use crate::sandbox::folders_of;
 use crate::stop;
 
 /// Receives one file.

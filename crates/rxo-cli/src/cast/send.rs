@@ -15,11 +15,10 @@ use serde::Serialize;
 use super::outgoing::Outgoing;
 use super::plan::Plan;
 use super::tally::Tally;
-use crate::control::{Doors, host_counters, serve_metrics};
+use crate::control::{Doors, host_counters, serve_metrics, with_sockets_removed};
 use crate::flags::CastSendFlags;
 use crate::hosting::{FastTotals, finish};
 use crate::numbers::{gbit_per_s, grouped, ratio, rounded};
-use crate::sandbox::with_sockets_removed;
 use crate::{output, stop};
 
 /// Sends one file.

@@ -14,13 +14,12 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result};
 use rxo_host::TcpStream;
 
-use crate::control::Doors;
+use crate::control::{Doors, with_sockets_removed};
 use crate::endpoint::{Endpoint, EndpointPlan, incomplete, is_wait, settle};
 use crate::exit::partial;
 use crate::flags::CatFlags;
 use crate::hosting::FastTotals;
 use crate::output;
-use crate::sandbox::with_sockets_removed;
 
 /// Pipes until both halves are closed.
 ///

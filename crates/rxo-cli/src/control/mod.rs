@@ -17,10 +17,12 @@ use rxo_driver::{Access, Listener, SocketFile};
 
 pub(crate) use self::interval::Interval;
 pub(crate) use self::process::{
-    Counters, EngineState, Engines, NEXT_TURN, Process, Reload, Stats, host_counters, host_process,
+    EngineState, Engines, NEXT_TURN, Process, Reload, Stats, host_counters, host_process,
 };
-use crate::flags::{ControlFlags, MetricsFlags};
+use crate::flags::{ControlFlags, HostFlags, MetricsFlags};
+pub(crate) use crate::metrics::Counters;
 use crate::metrics::{self, Address, Door, Metrics};
+use crate::sandbox::with_files_removed;
 pub(crate) use rxo_control::Refusal;
 
 /// The sockets that `--control` and `--metrics` name.
@@ -119,6 +121,19 @@ impl Sockets {
         };
         Ok(Served { _control: self.control.map(serve).transpose()?, _metrics: metrics })
     }
+}
+
+/// Runs `command` of a host, and removes the files of its sockets when it has ended, however it ends.
+///
+/// # Errors
+/// As [`with_files_removed`].
+pub(crate) fn with_sockets_removed(
+    flags: &HostFlags,
+    doors: &Doors,
+    command: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let guest = flags.nic.strip_prefix("vhost:").map(Path::new);
+    with_files_removed(&flags.user, doors.paths().chain(guest).collect(), command)
 }
 
 /// Gives the counters of a command that is only read.

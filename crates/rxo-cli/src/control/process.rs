@@ -12,9 +12,7 @@ use rxo_driver::custody::Confirmer;
 use serde_json::{Value, to_value};
 
 use crate::hosting::Running;
-
-/// Reads everything that is counted.
-pub(crate) type Counters = Arc<dyn Fn() -> Result<Value, Refusal> + Send + Sync>;
+use crate::metrics::Counters;
 
 /// What a command has. A request about a part that is `None` is not known there.
 pub(crate) struct Process {

@@ -12,11 +12,16 @@ mod series;
 mod table;
 mod text;
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result};
-use rxo_control::{Page, Server};
+use rxo_control::{Page, Refusal, Server};
+use serde_json::Value;
 
 pub(crate) use self::address::{Address, Door};
-use crate::control::Counters;
+
+/// Reads everything that a command counts.
+pub(crate) type Counters = Arc<dyn Fn() -> Result<Value, Refusal> + Send + Sync>;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

@@ -26,11 +26,10 @@ use serde::Serialize;
 use self::access::Access;
 use self::plan::Plan;
 use self::server::Loop;
-use crate::control::{Doors, host_process};
+use crate::control::{Doors, host_process, with_sockets_removed};
 use crate::exit::usage;
 use crate::flags::ServeFlags;
 use crate::hosting::{FastTotals, Listeners};
-use crate::sandbox::with_sockets_removed;
 use crate::{output, stop};
 
 /// Serves until a signal.
