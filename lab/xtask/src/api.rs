@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use public_api::Builder;
 
-use crate::sh::Program;
-use crate::test::CHECKED;
+use crate::sh::{CHECKED, Program};
 use crate::workspace::{Package, Workspace};
 
 /// `cargo xtask api`: writes the listings anew.

@@ -15,6 +15,10 @@ use anyhow::{Context, Result, bail};
 /// Seconds a single program may run under `CI=true`.
 const CI_LIMIT_S: u32 = 1_500;
 
+/// The profile of lints, documentation and tests; Cargo.toml says what it is. Cargo is always asked for
+/// the whole workspace: for a part of it the dependencies would have other features, and be built again.
+pub(crate) const CHECKED: &str = "--profile ci";
+
 /// The seed of everything random under `CI=true`, so that no change is refused for a fault that another
 /// brought. On a terminal seeds are random: new cases are found there, and by the long runs of CONTRIBUTING.md.
 pub(crate) const CI_SEED: u32 = 1;

@@ -15,6 +15,12 @@ pub(crate) fn lines_with_word(source: &str, word: &str) -> Vec<usize> {
     lines
 }
 
+/// The words of the code, and its signs one by one.
+pub(crate) fn tokens(source: &str) -> Vec<&str> {
+    let mut scanner = Scanner { rest: source, line: 1 };
+    std::iter::from_fn(|| scanner.next_token()).map(|(token, _)| token).collect()
+}
+
 struct Scanner<'a> {
     rest: &'a str,
     line: usize,
@@ -23,6 +29,11 @@ struct Scanner<'a> {
 impl<'a> Scanner<'a> {
     /// The next word in code and its line.
     fn next_word(&mut self) -> Option<(&'a str, usize)> {
+        std::iter::from_fn(|| self.next_token()).find(|(token, _)| token.starts_with(is_word))
+    }
+
+    /// The next word or sign in code and its line.
+    fn next_token(&mut self) -> Option<(&'a str, usize)> {
         while let Some(first) = self.rest.chars().next() {
             if is_word(first) {
                 let word = self.word();
@@ -39,7 +50,11 @@ impl<'a> Scanner<'a> {
             } else if first == '\'' {
                 self.pass_character_or_lifetime();
             } else {
-                self.pass(first.len_utf8());
+                let sign = &self.rest[..first.len_utf8()];
+                self.pass(sign.len());
+                if !first.is_whitespace() {
+                    return Some((sign, self.line));
+                }
             }
         }
         None
@@ -122,13 +137,18 @@ fn is_word(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::lines_with_word;
+    use super::{lines_with_word, tokens};
 
     #[test]
     fn code_has_the_word() {
         assert_eq!(lines_with_word("fn a() {\n    unsafe { b() }\n}\n", "unsafe"), [2]);
         assert_eq!(lines_with_word("#[unsafe(no_mangle)]", "unsafe"), [1]);
         assert_eq!(lines_with_word("unsafe impl A {} unsafe fn b() {}", "unsafe"), [1, 1]);
+    }
+
+    #[test]
+    fn tokens_are_words_and_signs() {
+        assert_eq!(tokens("a::b /* c */ {\"d\"}"), ["a", ":", ":", "b", "{", "}"]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! `cargo xtask layers`: the workspace's graph and its `unsafe`, against the table.
 //!
 //! `table` is the law as data, `rules` judges a graph (pure, so that made-up graphs can be tried),
-//! `lean` judges what a crate brings without features, `unsafety` judges source text, `tracked` what git keeps. This file
-//! only gathers what they need and prints what they say.
+//! `lean` judges what a crate brings without features, `unsafety` judges source text, `tracked` what git keeps,
+//! `circles` the modules of a crate. This file only gathers what they need and prints what they say.
 
+mod circles;
 mod lean;
 mod lexer;
 mod rules;
@@ -17,7 +18,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::files;
-use crate::workspace::Workspace;
+use crate::workspace::{Package, Workspace};
 
 /// Checks every crate of the workspace.
 ///
@@ -35,6 +36,7 @@ pub(crate) fn run() -> Result<()> {
     for package in &workspace.packages {
         let manifest = read(&package.folder.join("Cargo.toml"))?;
         violations.extend(rules::lints_violation(&package.name, &manifest));
+        violations.extend(circles_of(package)?);
         for path in files::below(&package.folder, "rs")? {
             files += 1;
             let inside = path.strip_prefix(&package.folder).unwrap_or(&path);
@@ -51,6 +53,20 @@ pub(crate) fn run() -> Result<()> {
         println!("layers: {violation}");
     }
     bail!("{} violations; lab/xtask/src/layers/table.rs has who may import whom", violations.len())
+}
+
+/// Judges the circles between the top-level modules of `package`.
+fn circles_of(package: &Package) -> Result<Vec<String>> {
+    let folder = package.folder.join("src");
+    // A fuzz target or an example may have no `src`.
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let paths = files::below(&folder, "rs")?;
+    let sources: Vec<String> = paths.iter().map(|path| read(path)).collect::<Result<_>>()?;
+    let inside = paths.iter().map(|path| path.strip_prefix(&folder).unwrap_or(path));
+    let files: Vec<_> = inside.zip(sources.iter().map(String::as_str)).collect();
+    Ok(circles::violations(&package.name, &circles::imports(&files), table::CIRCLES))
 }
 
 fn read(path: &Path) -> Result<String> {

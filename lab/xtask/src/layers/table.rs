@@ -363,3 +363,25 @@ pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
     ("rxo-bench", "src/contender/dpdk", "a rival written in C"),
     ("rxo-bench", "src/arch.rs", "flushes cache lines, so that packets are cold"),
 ];
+
+/// Circles between the top-level modules of a crate that are still there: crate, modules. None is added.
+pub(crate) const CIRCLES: &[(&str, &str)] = &[
+    ("rxo-frame", "frame gather"),
+    ("rxo-wire", "arch checksum ethernet flow ipv4 ipv6 offsets parse tcp tunnel udp"),
+    ("rxo-testkit", "oracle script"),
+    (
+        "rxo-coalesce",
+        "acks candidate datagrams expected held links merge policy store tunnels verdict",
+    ),
+    ("rxo-coalesce", "delivery owned"),
+    ("rxo-device", "middleware source"),
+    (
+        "rxo-driver",
+        "buffer device fault finding interface link_watch listener lock packet statistics tap vhost virtio virtio_net",
+    ),
+    ("rxo-testbed", "link namespace"),
+    ("rxo-host", "cast cell config fast ports post seats settings shards socket worker"),
+    ("rxo-tcp", "arrives config congestion connection receive recovery transmit"),
+    ("rxo-trace", "advice projection report study sweep"),
+    ("rxo-lab", "flags limits menon paro"),
+];

@@ -15,9 +15,9 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 
 use super::report::Report;
-use super::steps::{CHECKED, Scene};
+use super::steps::Scene;
 use crate::apt;
-use crate::sh::{self, CI_SEED, Program};
+use crate::sh::{self, CHECKED, CI_SEED, Program};
 use crate::workspace::Workspace;
 
 /// How long each target runs, and with `--all`.

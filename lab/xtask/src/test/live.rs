@@ -13,11 +13,11 @@ use anyhow::{Result, bail};
 
 use self::queue::{Listed, Target, Test};
 use super::report::Report;
-use super::steps::{CHECKED, RELEASED, Scene};
+use super::steps::{RELEASED, Scene};
 use super::tally::Tally;
 use super::times::Times;
 use crate::apt::{self, Package};
-use crate::sh::{self, Program};
+use crate::sh::{self, CHECKED, Program};
 use crate::tunnels;
 
 /// Live tests beside a program that is no part of Rust, by target.

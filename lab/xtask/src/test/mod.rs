@@ -25,7 +25,6 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use self::options::Options;
-pub(crate) use self::steps::CHECKED;
 
 use self::report::Report;
 use self::steps::{STEPS, Scene, When};

@@ -10,7 +10,8 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 
 use super::report::Report;
-use super::steps::{CHECKED, Scene};
+use super::steps::Scene;
+use crate::sh::CHECKED;
 use crate::{apt, target};
 
 /// Targets for every change.

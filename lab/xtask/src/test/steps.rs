@@ -10,7 +10,7 @@ use super::report::Report;
 use super::tally::Tally;
 use super::tools::needs_tool;
 use super::{c, clusters, dist, dpdk, fuzz, live, no_std, python, tools};
-use crate::sh::{self, Program};
+use crate::sh::{self, CHECKED, Program};
 use crate::workspace::Workspace;
 use crate::{api, apt, deny, layers, package, quotes, rfc};
 
@@ -123,9 +123,6 @@ pub(super) struct Scene {
     pub(super) guests: bool,
 }
 
-/// The profile of lints, documentation and tests; Cargo.toml says what it is. Cargo is always asked for
-/// the whole workspace: for a part of it the dependencies would have other features, and be built again.
-pub(crate) const CHECKED: &str = "--profile ci";
 /// The profile of what users run, with the lines of source by which experiments sort instructions.
 pub(super) const RELEASED: &str = "--profile lines";
 
