@@ -76,7 +76,8 @@ impl Request {
         all.iter().fold(self, |request, (kind, value)| request.attribute(*kind, value))
     }
 
-    /// Whether an acknowledgement or the end of a dump follows, with `flags` beside its own.
+    /// Returns true if the kernel answers with an acknowledgement or the end of a dump; `flags` are added to the
+    /// request's own.
     pub(crate) const fn is_answered(&self, flags: u16) -> bool {
         (self.flags | flags) & (libc::NLM_F_ACK | libc::NLM_F_DUMP) as u16 != 0
     }
@@ -93,7 +94,7 @@ impl Request {
     }
 }
 
-/// Writes attributes as the value of another attribute.
+/// Writes attributes as the value of an attribute that contains them.
 #[must_use]
 pub fn nested(inside: &[(u16, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -140,7 +141,7 @@ pub struct Notice {
     pub object: Vec<u8>,
 }
 
-/// The notices of a datagram. Ends at an invalid length.
+/// Reads the notices in a datagram. Ends at an invalid length.
 pub(crate) fn notices(datagram: &[u8]) -> impl Iterator<Item = Notice> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
@@ -151,7 +152,7 @@ pub(crate) fn notices(datagram: &[u8]) -> impl Iterator<Item = Notice> {
     })
 }
 
-/// The messages of a datagram.
+/// Reads the messages in a datagram. Ends at an invalid length.
 pub(crate) fn answers(datagram: &[u8]) -> impl Iterator<Item = io::Result<Answer<'_>>> {
     let mut rest = datagram;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Notices: what the kernel reports about changes, whoever made them.
+//! Notices: changes that the kernel reports, whoever made them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,10 +16,10 @@ pub struct Notices {
     socket: OwnedFd,
 }
 
-/// The kernel's largest notice is far smaller.
+/// Receive buffer, in bytes. The kernel's largest notice is far smaller.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// The groups of `linux/rtnetlink.h`, as bits.
+/// Multicast groups that the socket joins, as bits of `linux/rtnetlink.h`.
 const GROUPS: [u32; 6] = [LINK, NEIGHBOUR, IPV4_ADDRESS, IPV4_ROUTE, IPV6_ADDRESS, IPV6_ROUTE];
 const LINK: u32 = 1;
 const NEIGHBOUR: u32 = 3;

@@ -23,13 +23,13 @@ pub struct Netlink {
     sequence: Mutex<u32>,
 }
 
-/// The kernel's largest datagram of a dump, in bytes.
+/// Receive buffer, in bytes: the kernel's largest datagram of a dump.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// How often a dump is repeated if a change interrupted it.
+/// Most attempts at a dump that changes interrupt.
 const ATTEMPTS: usize = 8;
 
-/// How long to wait for an answer. The kernel answers at once; this bounds a mistake of ours.
+/// Time to wait for an answer. The kernel answers at once; this bounds a mistake of ours.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Netlink {
