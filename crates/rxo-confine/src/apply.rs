@@ -6,8 +6,8 @@ use rustix::thread::set_no_new_privs;
 use crate::{ConfineError, Confinement, InForce, User, calls, capabilities, files};
 
 impl Confinement {
-    /// Gives up everything else, for good, in this thread and in those that it starts later. Returns what the kernel has
-    /// taken on.
+    /// Gives up everything that this confinement does not name, for good, in this thread and in those that it starts
+    /// later. Returns the limits that the kernel has accepted.
     ///
     /// # Errors
     /// If the user cannot be changed, or the system refuses to take something away that it knows.

@@ -7,17 +7,17 @@ use rustix::thread::{
 
 use crate::ConfineError;
 
-/// Empties the bounding set, so that no program that is started later gains anything. Without `CAP_SETPCAP` it stays, and
-/// `no_new_privs` has the same effect.
+/// Empties the bounding set, so that no program that is started later gains a capability. Without `CAP_SETPCAP` the set
+/// stays, and `no_new_privs` has the same effect.
 pub(crate) fn empty_bounding_set() {
     let all = (0..u64::BITS).map(|bit| CapabilitySet::from_bits_retain(1 << bit));
-    // The kernel knows no number above its last one.
+    // The kernel rejects numbers above its last capability.
     for one in all.take_while(|&one| capability_is_in_bounding_set(one).is_ok()) {
         _ = remove_capability_from_bounding_set(one);
     }
 }
 
-/// Gives up every capability but those of `kept`. Returns what is left.
+/// Gives up every capability except those of `kept`. Returns the capabilities that remain.
 pub(crate) fn keep(kept: CapabilitySet) -> Result<CapabilitySet, ConfineError> {
     let refused = |why: rustix::io::Errno| ConfineError::refused("capabilities")(why.into());
     let CapabilitySets { permitted, .. } = capabilities(None).map_err(refused)?;
@@ -25,7 +25,7 @@ pub(crate) fn keep(kept: CapabilitySet) -> Result<CapabilitySet, ConfineError> {
     let inheritable = CapabilitySet::empty();
     let sets = CapabilitySets { effective: left, permitted: left, inheritable };
     set_capabilities(None, sets).map_err(refused)?;
-    // Kernels before 4.3 have none.
+    // Kernels before 4.3 have no ambient capabilities.
     _ = clear_ambient_capability_set();
     Ok(left)
 }

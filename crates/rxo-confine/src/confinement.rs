@@ -6,22 +6,23 @@ use rustix::thread::CapabilitySet;
 
 use crate::User;
 
-/// What a process still needs. The default needs nothing but what is open already.
+/// The needs of a process: paths, sockets, signals, capabilities. The default needs nothing but descriptors that are
+/// already open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
-    /// Folders, with everything below them, and files that may still be opened by their path. Those that do not exist are
+    /// Files and folders (with everything below them) that may still be opened by path. Paths that do not exist are
     /// left out.
     pub paths: Vec<(PathBuf, Access)>,
-    /// The kinds of sockets that may still be made.
+    /// Kinds of sockets that the process may still create.
     pub sockets: Sockets,
-    /// Whose end may be forced.
+    /// Processes that the process may still kill.
     pub kill: Kill,
-    /// What is kept of the capabilities that the process has.
+    /// Capabilities that are kept, as far as the process has them.
     pub capabilities: CapabilitySet,
     /// The user that the process becomes; `None` keeps the one that it has. Needs `CAP_SETUID` and `CAP_SETGID`, and
     /// leaves no capability.
     pub user: Option<User>,
-    /// Whether only the user is changed, and nothing is given up beside.
+    /// True with `--no-sandbox`: only the user is changed, and nothing else is given up.
     pub is_open: bool,
 }
 
@@ -38,7 +39,7 @@ impl Default for Confinement {
     }
 }
 
-/// What may be done below a path.
+/// Allowed operations on the files below a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Read files, and list folders.
@@ -52,25 +53,25 @@ pub enum Access {
 /// Kinds of sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sockets {
-    /// None. Those that are open go on to work.
+    /// No new sockets. Open sockets continue to work.
     #[default]
     None,
     /// Unix sockets.
     Unix,
-    /// What changes network interfaces: netlink and unix sockets, and datagram sockets that ask about interfaces. No TCP.
+    /// Sockets that configure network interfaces: netlink and unix sockets, and datagram sockets for `ioctl`. No TCP.
     Interfaces,
-    /// Also packet sockets, and queues of io_uring.
+    /// The sockets of [`Sockets::Interfaces`], packet sockets, and io_uring queues.
     Devices,
 }
 
-/// Whose end may be forced, beside that of the process itself.
+/// Processes that the process may still kill, beside itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kill {
-    /// Nobody's.
+    /// No other process.
     #[default]
     Nobody,
-    /// That of the process with this number.
+    /// The process with this number.
     Process(u32),
-    /// That of processes for which a descriptor is open (`pidfd`).
+    /// Processes for which the process holds a descriptor (`pidfd`).
     Given,
 }

@@ -1,10 +1,10 @@
-//! Why a process could not give up what it does not need.
+//! Errors of giving up privileges.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Why nothing, or not everything, is given up.
+/// Privileges could not be given up, or only in part.
 #[derive(Debug, Error)]
 pub enum ConfineError {
     /// The process cannot become the user.
@@ -12,15 +12,15 @@ pub enum ConfineError {
         "cannot become user {user}: {why}; start as root, or with CAP_SETUID and CAP_SETGID, and outside of containers that have no such user"
     )]
     User {
-        /// The user as it was named.
+        /// The user, as the caller named it.
         user: String,
         /// The reason.
         why: io::Error,
     },
-    /// The system refuses to take something away.
+    /// The system refuses to give something up.
     #[error("cannot give up {what}: {why}; --no-sandbox does without")]
     Refused {
-        /// What could not be given up.
+        /// The privilege that could not be given up.
         what: &'static str,
         /// The reason.
         why: io::Error,

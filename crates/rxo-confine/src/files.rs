@@ -1,4 +1,4 @@
-//! Files, TCP ports, signals and abstract sockets: what Landlock keeps from a thread.
+//! Files, TCP ports, signals and abstract sockets, which Landlock keeps from a thread.
 
 use std::io;
 
@@ -10,19 +10,19 @@ use landlock::{
 
 use crate::{Access, ConfineError, Confinement, Kill};
 
-/// The newest version of Landlock that this was tested with: what a newer one can take away stays.
+/// The newest Landlock version that this was tested with. Rights that only a newer version knows are not restricted.
 const TESTED: ABI = ABI::V7;
 
-/// Rules that are not in force yet.
+/// A Landlock ruleset that is not yet in force.
 pub(crate) struct Files(RulesetCreated);
 
 impl Files {
-    /// Looks up all paths.
+    /// Opens all paths of `confinement` and makes a ruleset of them.
     pub(crate) fn prepare(confinement: &Confinement) -> Result<Self, ConfineError> {
         rules(confinement).map(Self).map_err(refused)
     }
 
-    /// Puts the rules in force for this thread. Returns the version of Landlock; `None` if the kernel has none.
+    /// Enforces the ruleset for this thread. Returns the Landlock version; `None` if the kernel has none.
     pub(crate) fn restrict(self) -> Result<Option<u32>, ConfineError> {
         let status = self.0.restrict_self().map_err(refused)?;
         Ok(match (status.ruleset, status.landlock) {
@@ -45,7 +45,7 @@ fn rules(confinement: &Confinement) -> Result<RulesetCreated, RulesetError> {
     Ok(created)
 }
 
-/// What ends at this process: signals to others go only to whom it may kill.
+/// Returns the Landlock scopes: abstract sockets always stay inside, and so do signals, unless `kill` allows others.
 fn scopes(kill: Kill) -> BitFlags<Scope> {
     match kill {
         Kill::Nobody => Scope::Signal | Scope::AbstractUnixSocket,

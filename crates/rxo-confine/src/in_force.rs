@@ -1,4 +1,4 @@
-//! What the kernel has taken on.
+//! The limits that the kernel has accepted.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use crate::User;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InForce {
     user: Option<String>,
-    /// `None` if nothing was given up.
+    /// The limits; `None` if nothing was given up.
     limits: Option<Limits>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limits {
     capabilities: CapabilitySet,
-    /// The version of Landlock.
+    /// The Landlock version; `None` if files are not limited.
     landlock_abi: Option<u32>,
-    /// How many system calls are left.
+    /// Number of system calls that stay allowed; `None` if there is no filter.
     calls: Option<usize>,
 }
 
@@ -38,19 +38,19 @@ impl InForce {
         Self { user: user.map(ToString::to_string), limits: None }
     }
 
-    /// Whether files are limited by Landlock.
+    /// Returns true if Landlock limits the files.
     #[must_use]
     pub fn limits_files(&self) -> bool {
         self.limits.is_some_and(|limits| limits.landlock_abi.is_some())
     }
 
-    /// Whether system calls are limited by seccomp.
+    /// Returns true if seccomp limits the system calls.
     #[must_use]
     pub fn limits_calls(&self) -> bool {
         self.limits.is_some_and(|limits| limits.calls.is_some())
     }
 
-    /// A line for each limit that this kernel does not have, with what remains.
+    /// Returns a line for each limit that this kernel does not have, with the consequence.
     #[must_use]
     pub fn gaps(&self) -> Vec<String> {
         let Some(Limits { landlock_abi, calls, .. }) = self.limits else { return Vec::new() };

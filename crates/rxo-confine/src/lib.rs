@@ -1,4 +1,5 @@
-//! What a process gives up before it reads bytes of others, so that one that is taken over can do little.
+//! Confinement: a process gives up privileges before it reads bytes from others, so that an attacker who takes it over
+//! can do little.
 //!
 //! A command states as a [`Confinement`] what it still needs: folders, sockets, capabilities, a user. [`Confinement::apply`]
 //! gives up everything else: first what needs privileges to be given up (the bounding set, the user), then capabilities,

@@ -1,4 +1,4 @@
-//! What each process of rxo needs once it has begun. Data only.
+//! The needs of each process of rxo after its start. Data only.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,15 @@ use rustix::thread::CapabilitySet;
 use crate::{Access, Confinement, Kill, Sockets};
 
 impl Confinement {
-    /// A process that carries frames between devices that are open: `rxo run`, `guest`, `card` and `cast join`.
+    /// Returns the needs of a process that carries frames between open devices: `rxo run`, `guest`, `card` and `cast
+    /// join`.
     #[must_use]
     pub fn worker() -> Self {
         Self::default()
     }
 
-    /// A worker that may have to open an interface again, or to restore one by itself. `folders` are those of locks and
-    /// records.
+    /// Returns the needs of a worker that may have to open an interface again, or restore it alone. `folders` are the
+    /// folders of locks and records.
     #[must_use]
     pub fn worker_that_reopens(folders: Vec<PathBuf>) -> Self {
         let capabilities = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
@@ -23,14 +24,14 @@ impl Confinement {
         Self { paths, sockets: Sockets::Devices, capabilities, ..Self::default() }
     }
 
-    /// A host of rxo's own on a device that is open: `rxo serve`, `sink`, `source`, `cat`, `cast send` and `cast receive`.
-    /// `paths` are what the command opens while it runs.
+    /// Returns the needs of a host on an open device: `rxo serve`, `sink`, `source`, `cat`, `cast send` and `cast
+    /// receive`. `paths` are opened while the command runs.
     #[must_use]
     pub fn host(paths: Vec<(PathBuf, Access)>) -> Self {
         Self { paths, ..Self::default() }
     }
 
-    /// Beside what is needed anyway, unix sockets if a device connects again when its other side has gone: `virtio:PATH`.
+    /// Adds unix sockets if `connects`: a device `virtio:PATH` connects again when its other side has gone.
     #[must_use]
     pub fn with_connections(mut self, connects: bool) -> Self {
         if connects && self.sockets == Sockets::None {
@@ -39,22 +40,22 @@ impl Confinement {
         self
     }
 
-    /// The keeper of a run, which restores interfaces and ends `worker`. `folders` are those of locks and records,
-    /// `sockets` those in which it removes the files of sockets.
+    /// Returns the needs of the keeper of a run, which restores interfaces and kills `worker`. `folders` are the
+    /// folders of locks and records; in `sockets` it removes socket files.
     #[must_use]
     pub fn keeper(worker: u32, folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let kill = Kill::Process(worker);
         Self { kill, ..Self::restorer(folders, sockets) }
     }
 
-    /// Beside what is needed anyway, the files in `folders`, which may be read.
+    /// Adds the right to read the files in `folders`.
     #[must_use]
     pub fn reading(mut self, folders: Vec<PathBuf>) -> Self {
         self.paths.extend(folders.into_iter().map(|folder| (folder, Access::Read)));
         self
     }
 
-    /// The last process of a run, which restores interfaces if the others were ended at once.
+    /// Returns the needs of the last process of a run, which restores interfaces if all others were killed at once.
     #[must_use]
     pub fn restorer(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let mut paths = interfaces(folders);
@@ -70,7 +71,8 @@ impl Confinement {
         }
     }
 
-    /// A process that removes the files of sockets in `sockets` when another has ended. `folders` are those of locks.
+    /// Returns the needs of a process that removes the socket files in `sockets` when another process has ended.
+    /// `folders` are the folders of locks.
     #[must_use]
     pub fn remover(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let locks = folders.into_iter().map(|folder| (folder, Access::Write));
@@ -84,7 +86,7 @@ impl Confinement {
     }
 }
 
-/// What is read and written to change interfaces.
+/// Returns the paths that are read and written to change interfaces.
 fn interfaces(folders: Vec<PathBuf>) -> Vec<(PathBuf, Access)> {
     let settings = ("/proc/sys/net".into(), Access::Write);
     let folders = folders.into_iter().map(|folder| (folder, Access::Write));

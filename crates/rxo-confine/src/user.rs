@@ -1,4 +1,4 @@
-//! Another user, by name or by number.
+//! A user that the process becomes, given by name or by number.
 
 use std::fmt;
 use std::io;
@@ -9,30 +9,30 @@ use thiserror::Error;
 
 use crate::ConfineError;
 
-/// A user, with its groups.
+/// A user with its groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// As it was named.
+    /// The user, as the caller named it.
     name: String,
     uid: u32,
     gid: u32,
     groups: Vec<u32>,
 }
 
-/// Why a text names no user.
+/// A text does not name a user.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum NoUser {
-    /// The system knows none of this name or number.
+    /// The system has no user of this name or number.
     #[error("{0}: the system knows no such user; give a NAME of /etc/passwd, or UID:GID")]
     Unknown(String),
-    /// The system knows no group of this name.
+    /// The system has no group of this name.
     #[error("{0}: the system knows no such group; give a NAME of /etc/group, or a number")]
     NoGroup(String),
 }
 
 impl User {
-    /// The user that `text` names: `NAME` or `UID`, and behind a colon the name or number of a group in place of its own
-    /// groups. A `UID` that the system does not know needs one.
+    /// Finds the user that `text` names: `NAME` or `UID`, optionally followed by a colon and a group, which replaces
+    /// the user's own groups. A `UID` that the system does not know needs a group.
     ///
     /// # Errors
     /// If there is no such user or group.
@@ -61,7 +61,7 @@ impl User {
         Ok(Self { name: text.to_owned(), uid, gid, groups })
     }
 
-    /// Makes this thread one of the user, for good: no capability is left that would lead back.
+    /// Makes this thread run as the user, for good: no capability remains that would lead back.
     pub(crate) fn assume(&self) -> Result<(), ConfineError> {
         self.try_assume().map_err(|why| ConfineError::User { user: self.name.clone(), why })
     }
@@ -87,7 +87,7 @@ fn group_number(text: &str) -> Option<u32> {
     number(text).or_else(known)
 }
 
-/// A number of a user or group. To the kernel the last one says that nothing is to change.
+/// Reads a user or group number. Refuses the largest one, which tells the kernel to change nothing.
 fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&number| number != u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! The filter of the kernel, compiled from the list.
+//! The seccomp filter, compiled from the list of system calls.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,10 +11,12 @@ use seccompiler::{
 use super::list::{ABSENT, Rule};
 use crate::ConfineError;
 
-/// Puts `rules` in force for this thread. Returns how many calls are left; `None` if the kernel has no filters.
+/// Installs `rules` as the seccomp filter of this thread. Returns the number of calls that stay allowed; `None` if the
+/// kernel has no filters.
 pub(super) fn restrict(rules: &[Rule]) -> Result<Option<usize>, ConfineError> {
     let allowed = compiled(rules, SeccompAction::Errno(EPERM), SeccompAction::Allow);
-    // A C library that gets ENOSYS tries an older call instead. Both filters are asked, and a refusal counts.
+    // A C library that gets ENOSYS tries an older call instead. The kernel runs both filters, and the stricter answer
+    // counts.
     let absent: Vec<Rule> = ABSENT.iter().copied().map(Rule::Always).collect();
     let absent = compiled(&absent, SeccompAction::Allow, SeccompAction::Errno(ENOSYS));
     let (allowed, absent) = allowed.and_then(|it| Ok((it, absent?))).map_err(refused)?;
@@ -34,7 +36,7 @@ fn compiled(
     let mut by_call = BTreeMap::<i64, Vec<SeccompRule>>::new();
     for (call, rules) in rules_by_call(rules) {
         let conditions = rules.into_iter().map(conditions).collect::<Result<Vec<_>, _>>()?;
-        // One rule without conditions, and the call is allowed whatever else is said of it.
+        // A rule without conditions allows the call, whatever conditions other rules have.
         let is_always = conditions.iter().any(Vec::is_empty);
         let rules = conditions.into_iter().filter(|_| !is_always).map(SeccompRule::new);
         by_call.insert(call, rules.collect::<Result<_, _>>()?);
@@ -70,7 +72,7 @@ fn conditions(rule: Rule) -> Result<Vec<SeccompCondition>, BackendError> {
     }
 }
 
-/// Whether the kernel has no filters, or what started this process refuses them.
+/// Returns true if the kernel has no seccomp filters, or whatever started this process forbids them.
 fn is_missing(error: &Error) -> bool {
     let code = match error {
         Error::Seccomp(error) | Error::Prctl(error) => error.raw_os_error(),

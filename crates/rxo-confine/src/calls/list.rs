@@ -1,4 +1,4 @@
-//! The system calls that stay, by what they are for. Data only, with the few conditions on their arguments.
+//! The system calls that stay allowed, grouped by purpose. Data only, with the few conditions on their arguments.
 //!
 //! Both C libraries are covered, glibc and musl, on both processors. An argument is compared as 32 bits: a descriptor, a
 //! flag word or a request is no longer.
@@ -7,14 +7,14 @@ use libc::{self as c, c_int};
 
 use crate::{Access, Confinement, Kill, Sockets};
 
-/// A call that stays.
+/// A system call that stays allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     Always(i64),
-    /// If the argument with this index, masked, has this value.
+    /// Allowed if the argument with this index, masked, has this value.
     If(i64, (u8, u32, u32)),
     IfBoth(i64, (u8, u32, u32), (u8, u32, u32)),
-    /// Unless the argument with this index has one of these values.
+    /// Allowed unless the argument with this index has one of these values.
     Unless(i64, u8, [u32; 2]),
 }
 
@@ -29,7 +29,7 @@ impl Rule {
     }
 }
 
-/// What `confinement` needs.
+/// Returns the rules for everything that `confinement` needs.
 pub(super) fn rules(confinement: &Confinement) -> Vec<Rule> {
     let Confinement { paths, sockets, kill, .. } = confinement;
     let writes = paths.iter().any(|(_, access)| *access != Access::Read);
@@ -55,23 +55,23 @@ fn always(lists: &[&[i64]]) -> Vec<Rule> {
     lists.iter().flat_map(|list| list.iter()).copied().map(Rule::Always).collect()
 }
 
-/// Calls that stay only for some of what they can do.
+/// Returns the calls that are allowed only with certain arguments.
 fn with_conditions() -> Vec<Rule> {
     let own = std::process::id();
     let not_executable = (2, c::PROT_EXEC as u32, 0);
     let mut rules = vec![
-        // Memory never becomes code.
+        // No memory may become executable, so injected bytes cannot run.
         Rule::If(c::SYS_mmap, not_executable),
         Rule::If(c::SYS_mprotect, not_executable),
-        // Threads; neither processes nor namespaces.
+        // Starts threads, but neither processes nor namespaces.
         Rule::If(c::SYS_clone, (0, THREAD | NAMESPACES, THREAD)),
-        // `abort`, in glibc and in musl.
+        // `abort` in glibc and in musl sends a signal to its own process.
         Rule::If(c::SYS_tgkill, (0, ALL, own)),
         Rule::If(c::SYS_kill, (0, ALL, own)),
-        // Its own limits.
+        // Process 0 is the caller: only its own limits are read or set.
         Rule::If(c::SYS_prlimit64, (0, ALL, 0)),
         Rule::If(c::SYS_socketpair, (0, ALL, c::AF_UNIX as u32)),
-        // A queue lets go of the device that it writes to.
+        // An io_uring queue is closed by unregistering the file of the device that it writes to.
         Rule::If(c::SYS_io_uring_register, (1, ALL, IORING_UNREGISTER_FILES)),
     ];
     rules.extend(PRCTL.map(|what| Rule::If(c::SYS_prctl, (0, ALL, what as u32))));
@@ -120,11 +120,11 @@ const NAMESPACES: u32 = (c::CLONE_NEWNS
     | c::CLONE_NEWNET) as u32;
 const IORING_UNREGISTER_FILES: u32 = 3;
 
-/// Calls that the C library does without if they are said not to be there, which a second filter does. The flags of
-/// `clone3` are in memory, where no filter sees them.
+/// System calls that answer "not implemented" (ENOSYS), so that the C library uses older ones. The flags of `clone3`
+/// are in memory, where no filter sees them.
 pub(super) const ABSENT: &[i64] = &[c::SYS_clone3];
 
-/// Of descriptors that are open.
+/// System calls on descriptors that are already open.
 const DESCRIPTORS: &[i64] = &[
     c::SYS_read,
     c::SYS_readv,
@@ -200,7 +200,7 @@ const MEMORY: &[i64] = &[
     c::SYS_munlock,
 ];
 
-/// Threads, their signals and their ends.
+/// System calls for threads, their signals and their ends.
 const THREADS: &[i64] = &[
     c::SYS_futex,
     c::SYS_set_robust_list,
@@ -217,7 +217,7 @@ const THREADS: &[i64] = &[
     c::SYS_exit_group,
 ];
 
-/// What a process asks about itself.
+/// System calls by which a process asks about itself.
 const ASKING: &[i64] = &[
     c::SYS_getpid,
     c::SYS_getppid,
@@ -237,7 +237,7 @@ const ASKING: &[i64] = &[
     c::SYS_umask,
 ];
 
-/// The older forms of the above, which x86-64 has beside the newer ones, and musl calls.
+/// Older forms of the calls above. x86-64 has them beside the newer ones, and musl uses them.
 #[cfg(target_arch = "x86_64")]
 const OLD: &[i64] = &[
     c::SYS_stat,
@@ -273,14 +273,15 @@ const CONNECTING: &[i64] = &[c::SYS_connect, c::SYS_bind];
 
 const QUEUES: &[i64] = &[c::SYS_io_uring_setup, c::SYS_io_uring_register];
 
-/// Requests that type into a terminal: what is typed there, a shell executes later. Whoever changes interfaces may make all
-/// others: they are many, and the capabilities that they need are kept with them.
+/// Refused `ioctl` requests: they type into a terminal, and a shell would execute the text. A process that changes
+/// interfaces may make all other requests: they are many, and need capabilities.
 const TYPING: [u32; 2] = [c::TIOCSTI as u32, c::TIOCLINUX as u32];
 
-/// Names of threads, the precision of timers, and names of memory.
+/// Allowed operations of `prctl`: names of threads, the precision of timers, and names of memory.
 const PRCTL: [c_int; 4] = [c::PR_SET_NAME, c::PR_GET_NAME, c::PR_SET_TIMERSLACK, c::PR_SET_VMA];
 
-/// What is asked of sockets, terminals and interfaces. Nothing is changed but how a descriptor waits and is inherited.
+/// Allowed `ioctl` requests on sockets, terminals and interfaces. They change nothing but how a descriptor waits and is
+/// inherited.
 const IOCTL: [u32; 13] = [
     c::FIONBIO as u32,
     c::FIOCLEX as u32,
@@ -294,10 +295,10 @@ const IOCTL: [u32; 13] = [
     c::SIOCGIFINDEX as u32,
     c::SIOCGIFMTU as u32,
     c::SIOCGIFHWADDR as u32,
-    // Reads what the kernel coalesces. To change anything takes a capability.
+    // Reads the coalescing settings of an interface. Changing them takes a capability.
     c::SIOCETHTOOL as u32,
 ];
 
-/// How long a socket waits.
+/// Allowed socket options: the timeouts of a socket.
 const OPTIONS: [(c_int, c_int); 2] =
     [(c::SOL_SOCKET, c::SO_RCVTIMEO), (c::SOL_SOCKET, c::SO_SNDTIMEO)];
