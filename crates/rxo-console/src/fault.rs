@@ -1,4 +1,4 @@
-//! Errors by whose fault they are. The command ends with another exit code for each.
+//! Errors by whose fault they are. Each kind has its own exit code.
 
 use anyhow::Error;
 use thiserror::Error;
@@ -8,7 +8,7 @@ use thiserror::Error;
 #[error("{0}")]
 pub struct UsageError(pub String);
 
-/// The error for what the user should have typed differently.
+/// Makes a usage error with this message.
 pub fn usage(message: impl Into<String>) -> Error {
     UsageError(message.into()).into()
 }
@@ -18,7 +18,7 @@ pub fn usage(message: impl Into<String>) -> Error {
 #[error("{0}")]
 pub struct PartialError(pub String);
 
-/// The error after an incomplete result: a damaged file, a signal.
+/// Makes the error after an incomplete result, such as of a damaged file, or after a signal.
 pub fn partial(why: impl Into<String>) -> Error {
     PartialError(why.into()).into()
 }

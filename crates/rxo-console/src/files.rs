@@ -9,10 +9,10 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// A file under a temporary name. Dropping it removes the file, unless it is complete.
+/// A file that is written under a temporary name. Dropping it removes the file, unless it is complete.
 #[derive(Debug)]
 pub struct Unfinished {
-    /// The temporary name and the final one; `None` if it is written directly, or complete.
+    /// The temporary name and the final one; `None` if the file is written directly, or is complete.
     names: Option<(PathBuf, PathBuf)>,
 }
 
@@ -61,7 +61,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// Whether it is a pipe, or a device other than a disk.
+/// Returns true if the file is a pipe, or a device other than a disk: then it is written directly.
 pub(crate) fn takes_a_stream(found: &Metadata) -> bool {
     found.file_type().is_fifo() || found.file_type().is_char_device()
 }
@@ -76,7 +76,7 @@ pub fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> i
     unfinished.complete(&file)
 }
 
-/// The temporary name: hidden, beside the target, and unique to this process.
+/// Returns a temporary name: hidden, in the target's folder, and unique to this process.
 fn temporary(target: &Path) -> Option<PathBuf> {
     let mut name = std::ffi::OsString::from(".");
     name.push(target.file_name()?);

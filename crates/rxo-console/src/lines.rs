@@ -1,4 +1,4 @@
-//! Lines for one stream of this process, written by a thread of their own.
+//! Lines for one output stream of this process, written by a thread of their own.
 //!
 //! Whoever has a line never waits for its reader (Ctrl-S, a full pipe), and nothing that happens to a line ends the
 //! process. The queue is bounded. A line that finds no room in it, or cannot be written (a full disk, a reader that has
@@ -17,24 +17,24 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
 
-/// The stream that lines go to.
+/// The stream that the lines go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Output,
     Error,
 }
 
-/// What is written, and how.
+/// The stream of a queue, and its limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
     pub(crate) stream: Stream,
-    /// A line that comes while so many wait is left out, if it may be.
+    /// Most optional lines that wait; a further one is left out.
     pub(crate) most_waiting: usize,
-    /// The line that says how many lines were left out.
+    /// Makes the line that reports the number of lines that were left out.
     pub(crate) skipped_line: fn(u64) -> String,
 }
 
-/// A queue of lines, and the thread that writes them.
+/// A queue of lines and the thread that writes them.
 #[derive(Debug)]
 pub(crate) struct Lines {
     shared: Arc<Shared>,
@@ -50,22 +50,22 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Line>,
-    /// Lines left out since a line last said how many.
+    /// Lines left out since a line last reported them.
     skipped: u64,
-    /// How many lines the line stands for that is being written now; 0 if none is.
+    /// Number of lines that the line being written stands for; 0 if none is being written.
     writing: u64,
-    /// Why the last line could not be written.
+    /// The reason why the last line could not be written.
     failure: Option<io::Error>,
 }
 
 #[derive(Debug)]
 enum Line {
     Text(String),
-    /// Says how many lines were left out.
+    /// The number of lines that were left out.
     Skipped(u64),
 }
 
-/// What is left when nobody waits any longer.
+/// The lines that were not written when waiting ended.
 #[derive(Debug)]
 pub(crate) enum Rest {
     Nothing,
@@ -74,13 +74,13 @@ pub(crate) enum Rest {
         lines: u64,
         why: io::Error,
     },
-    /// Nobody has read these lines.
+    /// These lines were not read by anybody.
     Unread {
         lines: u64,
     },
 }
 
-/// The most lines that wait whatever they are: a reader that never comes back must not cost all memory.
+/// Most lines that wait, optional or not: a reader that never comes back must not use all memory.
 const MOST_OF_ALL: usize = 4_096;
 
 impl Lines {
@@ -104,22 +104,22 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Writes a line that is wanted in any case.
+    /// Queues a line that must not be left out while there is any room.
     pub(crate) fn push(&self, text: String) {
         self.queue(text, MOST_OF_ALL);
     }
 
-    /// Writes one of the lines that come again and again.
+    /// Queues an optional line, one of those that come again and again.
     pub(crate) fn offer(&self, text: String) {
         self.queue(text, self.shared.manner.most_waiting);
     }
 
-    /// Counts a line that is not written.
+    /// Counts a line as left out.
     pub(crate) fn leave_out(&self) {
         self.shared.lock().skipped += 1;
     }
 
-    /// Waits until everything is written that can be, at most for `patience`.
+    /// Waits until all lines are written that can be, at most for `patience`.
     pub(crate) fn finish(&self, patience: Duration) -> Rest {
         let state = self.shared.lock();
         let is_busy = |state: &mut State| state.is_busy();
@@ -146,7 +146,7 @@ impl Lines {
 }
 
 impl State {
-    /// How many lines are not printed yet, with those left out.
+    /// Returns the number of lines that are not printed yet, those left out included.
     fn unprinted(&self) -> u64 {
         self.waiting.iter().map(Line::lines).sum::<u64>() + self.skipped + self.writing
     }
@@ -157,7 +157,7 @@ impl State {
         }
     }
 
-    /// Whether the thread has something to do without a further line.
+    /// Returns true if the thread can work without a further line.
     fn is_busy(&self) -> bool {
         let says_more = self.failure.is_none() && self.skipped > 0;
         !self.waiting.is_empty() || self.writing > 0 || says_more
@@ -165,7 +165,7 @@ impl State {
 }
 
 impl Line {
-    /// How many lines it stands for: those left out, too.
+    /// Returns the number of lines that this entry stands for, those left out included.
     const fn lines(&self) -> u64 {
         match self {
             Self::Text(_) => 1,
@@ -176,16 +176,16 @@ impl Line {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The queue is whole between any two statements.
+        // No statement between two locks leaves the queue half changed, so a panic elsewhere does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self, failed: fn(&io::Error), closed: Option<&AtomicBool>) {
-        // Part of a line stands at the end of the stream.
+        // True while the stream ends within a line, because a write was cut short.
         let mut is_cut = false;
         let mut state = self.lock();
         loop {
-            // What cannot be written is not tried without a further line: the thread would do nothing else.
+            // After a failure the thread waits for a further line: trying again at once would only burn time.
             if state.waiting.is_empty() && state.failure.is_none() {
                 state.say_skipped();
             }
@@ -230,7 +230,7 @@ fn with<T>(stream: Stream, act: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
     }
 }
 
-/// Writes a whole line. `is_cut` says whether the stream ends within a line, before and afterwards.
+/// Writes a whole line. `is_cut` is true if the stream ends within a line, on entry and on return.
 fn write_line(to: BorrowedFd<'_>, text: &str, is_cut: &mut bool) -> io::Result<()> {
     let ended = if *is_cut { format!("\n{text}") } else { text.to_owned() };
     let mut left = ended.as_bytes();
@@ -239,7 +239,7 @@ fn write_line(to: BorrowedFd<'_>, text: &str, is_cut: &mut bool) -> io::Result<(
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(written) => left = &left[written..],
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // Somebody who shares the stream has made it so.
+            // Another process that shares the stream has made it non-blocking.
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 poll(&mut [PollFd::new(&to, PollFlags::OUT)], None)?;
             }
@@ -254,12 +254,12 @@ fn write_line(to: BorrowedFd<'_>, text: &str, is_cut: &mut bool) -> io::Result<(
     Ok(())
 }
 
-/// Whether `stream` is a terminal in whose foreground this process stands.
+/// Returns true if `stream` is a terminal and this process is in its foreground.
 fn is_foreground(stream: Stream) -> bool {
     with(stream, |stream| stream.is_terminal() && tcgetpgrp(stream) == Ok(getpgrp()))
 }
 
-/// Whether the error is that of a terminal that was closed.
+/// Returns true if the error is that of a closed terminal.
 fn is_hung_up(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
 }

@@ -20,22 +20,22 @@ use serde::Serialize;
 
 use crate::lines::{Lines, Manner, Stream};
 
-/// How much a line matters. The numbers are those of syslog.
+/// The severity of a line. The numbers are those of syslog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// The command ends because of it.
+    /// An error that ends the command.
     Error = 3,
-    /// Something is lost, or not as it was asked for.
+    /// Data or a feature is missing.
     Warning = 4,
-    /// The user should know.
+    /// News that the user should know.
     Notice = 5,
     /// Figures.
     Info = 6,
 }
 
 impl Level {
-    /// Its name.
+    /// Returns the level's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Level {
     }
 }
 
-/// How lines are written.
+/// The form of lines on standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// `TIME LEVEL NIC: TEXT`; in the journal of systemd, `<LEVEL>NIC: TEXT`.
@@ -59,7 +59,7 @@ pub enum Form {
     Json,
 }
 
-/// The log of a command that runs for long.
+/// The log of a long-running command.
 #[derive(Debug)]
 struct Log {
     form: Form,
@@ -84,11 +84,11 @@ pub fn begin(form: Form, nic: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes one line. Never waits if the log has begun; otherwise for a reader that pauses, but only for some seconds.
+/// Writes one line. After [`begin`] it never waits; before, it waits some seconds for a reader that pauses.
 pub fn say(level: Level, text: &str) {
     let Some(log) = LOG.get() else { return write_now(level, text) };
     let mut limit = log.limit.lock().unwrap_or_else(PoisonError::into_inner);
-    // The last word of a command is never left out.
+    // The error that ends a command must not fall to the rate limit.
     if level != Level::Error && !limit.admits(Instant::now()) {
         return log.lines.leave_out();
     }
@@ -96,14 +96,14 @@ pub fn say(level: Level, text: &str) {
     log.lines.offer(log.rendered(level, text));
 }
 
-/// Waits until the lines are written, at most for some seconds: the process must be able to end.
+/// Waits some seconds at most until all lines are written, so that the process can end.
 pub fn finish() {
     if let Some(log) = LOG.get() {
         _ = log.lines.finish(Duration::from_secs(PATIENCE_S.unsigned_abs()));
     }
 }
 
-/// Text for standard output, with the level before it if the journal of systemd reads there.
+/// Returns `text` for standard output; if the journal of systemd reads there, with the level before it.
 #[must_use]
 pub fn for_output(text: String) -> String {
     match is_journal(io::stdout()) {
@@ -118,7 +118,7 @@ fn write_now(level: Level, text: &str) {
     let ready = poll(&mut [PollFd::new(&stderr, PollFlags::OUT)], Some(&timeout));
     let mark = if is_journal(&stderr) { format!("<{}>", level as u8) } else { "rxo: ".to_owned() };
     if ready != Ok(0) {
-        // Standard error is closed: the result is valid all the same.
+        // A failure is ignored: the result of the command is valid although standard error is closed.
         _ = writeln!(stderr.lock(), "{mark}{text}");
     }
 }
@@ -138,14 +138,14 @@ fn rendered(form: Form, nic: &str, (level, text): (Level, &str), since_1970: Dur
     match form {
         Form::Plain => format!("rxo: {text}"),
         Form::Text => format!("{time} {} {nic}: {text}", level.name()),
-        // It has texts: it is JSON.
+        // The value has only texts, so it always has a JSON form.
         Form::Json => {
             serde_json::to_string(&Line { time: &time, level, nic, text }).unwrap_or_default()
         }
     }
 }
 
-/// The line for so many lines that were left out.
+/// Makes the line that reports the number of lines that were left out.
 fn skipped(lines: u64) -> String {
     let text = format!("{lines} lines left out: there were too many, or they could not be written");
     LOG.get().map_or_else(String::new, |log| log.rendered(Level::Warning, &text))
@@ -158,14 +158,14 @@ impl Log {
     }
 }
 
-/// Whether `stream` leads to the journal: systemd says which file that is.
+/// Returns true if `stream` leads to the journal, by the file that systemd names in the environment.
 fn is_journal(stream: impl AsFd) -> bool {
     let Ok(journal) = std::env::var("JOURNAL_STREAM") else { return false };
     let Ok(found) = fstat(stream.as_fd()) else { return false };
     journal == format!("{}:{}", found.st_dev, found.st_ino)
 }
 
-/// The time as RFC 3339 has it, in UTC and to the millisecond.
+/// Formats the time as RFC 3339, in UTC and to the millisecond.
 #[must_use]
 pub fn timestamp(since_1970: Duration) -> String {
     let (days, second) = (since_1970.as_secs() / 86_400, since_1970.as_secs() % 86_400);
@@ -175,13 +175,14 @@ pub fn timestamp(since_1970: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-/// The date so many days after 1 January 1970. A year begins in March here, so that a leap day is its last.
+/// Returns year, month and day of the date so many days after 1 January 1970. A year begins in March here, so that a
+/// leap day is its last.
 const fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + DAYS_TO_1970;
     let (era, day) = (days / DAYS_400_YEARS, days % DAYS_400_YEARS);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
-    // 153 days are five months, wherever they begin.
+    // Five months from March on have 153 days, and so have the next five.
     let month = (5 * day + 2) / 153;
     let of_month = day - (153 * month + 2) / 5 + 1;
     let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
@@ -192,7 +193,7 @@ const fn civil(days: u64) -> (u64, u64, u64) {
 const DAYS_TO_1970: u64 = 719_468;
 const DAYS_400_YEARS: u64 = 146_097;
 
-/// How many lines may come: some at once, and then some a second.
+/// A rate limit for lines: a burst at first, then a constant rate.
 #[derive(Debug)]
 struct Limit {
     left: f64,
@@ -204,7 +205,7 @@ impl Limit {
         Self { left: MOST_AT_ONCE, at }
     }
 
-    /// Whether a line may come at `now`.
+    /// Returns true if a line may be written at `now`, and counts it.
     fn admits(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         (self.left, self.at) = ((self.left + passed * A_SECOND).min(MOST_AT_ONCE), now);
@@ -217,7 +218,7 @@ impl Limit {
 const MOST_AT_ONCE: f64 = 100.0;
 const A_SECOND: f64 = 10.0;
 const MOST_WAITING: usize = 256;
-/// How long a line waits for its reader, in seconds.
+/// Seconds that a line waits for its reader.
 const PATIENCE_S: i64 = 5;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// `1234567` as `1,234,567`.
+/// Formats a number with commas: `1234567` as `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -15,17 +15,17 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// Bits a second, in units of 10^9.
+/// Returns a rate in Gbit/s, from bytes and their time.
 pub fn gbit_per_s(bytes: u64, time: Duration) -> f64 {
     ratio(bytes as f64 * 8.0 / 1e9, time.as_secs_f64())
 }
 
-/// `part / whole`, and 0 of nothing.
+/// Returns `part / whole`; 0 if `whole` is 0.
 pub fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// Rounds to `digits` after the point, so that JSON does not pretend to more.
+/// Rounds to `digits` after the point, so that JSON shows no more digits than were measured.
 pub fn rounded(value: f64, digits: i32) -> f64 {
     let scale = 10_f64.powi(digits);
     (value * scale).round() / scale
@@ -33,7 +33,7 @@ pub fn rounded(value: f64, digits: i32) -> f64 {
 
 /// Reads `50us`, `250ms`, `1s`, `1.5s`, `2` (seconds), `10m` or `10min`.
 pub fn parse_time(text: &str) -> Option<Duration> {
-    // A unit that ends like another stands before it.
+    // Endings are tried in this order, because "ms" and "us" also end in "s".
     let units = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0), ("min", 60.0), ("m", 60.0)];
     let with_unit = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
     let (number, unit_s) = with_unit.unwrap_or((text, 1.0));

@@ -37,13 +37,13 @@ pub fn json_document(value: &impl Serialize) -> Result<()> {
     text(&serde_json::to_string_pretty(value)?)
 }
 
-/// Prints text on standard error, where the result itself takes standard output.
+/// Prints text on standard error, for commands whose result goes to standard output.
 pub fn aside(text: &str) {
-    // Standard error is closed: the result is valid all the same.
+    // A failure is ignored: the result is valid although standard error is closed.
     _ = writeln!(io::stderr(), "{text}");
 }
 
-/// `value` as JSON on one line.
+/// Formats `value` as JSON on one line.
 ///
 /// # Errors
 /// If the value has no JSON form, such as a map whose keys are not text.
@@ -51,7 +51,7 @@ pub fn json(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string(value)?)
 }
 
-/// Named values as a JSON object: those that are numbers as numbers.
+/// Makes a JSON object of named values. Values that read as numbers become numbers.
 pub fn fields<'a>(values: impl Iterator<Item = (&'a str, String)>) -> Map<String, Value> {
     let value = |text: String| text.parse::<u64>().map_or(Value::String(text), Value::from);
     values.map(|(name, text)| (name.to_owned(), value(text))).collect()

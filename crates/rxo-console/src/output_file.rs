@@ -16,13 +16,13 @@ use crate::fault::usage;
 use crate::files::{Unfinished, takes_a_stream};
 use crate::output;
 
-/// The output while it is written.
+/// An output that is being written.
 #[derive(Debug)]
 pub struct OutputFile {
     name: String,
-    /// What is to be completed; nothing of standard output.
+    /// The unfinished file; `None` for standard output.
     unfinished: Option<Unfinished>,
-    /// Whether it is standard output, so that nothing else may be printed there.
+    /// True if the output is standard output, so that nothing else may be printed there.
     is_standard: bool,
 }
 
@@ -72,7 +72,7 @@ impl OutputFile {
         Ok((Self { name, unfinished: Some(unfinished), is_standard }, file))
     }
 
-    /// Its name, for messages.
+    /// Returns the output's name, for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -90,7 +90,7 @@ impl OutputFile {
     }
 }
 
-/// Where the summary is printed: standard output, or standard error if the result went there.
+/// The place for a command's summary: standard output, or standard error if the result went there.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
     is_aside: bool,
@@ -118,14 +118,14 @@ impl Report {
     }
 }
 
-/// Whether `path` is the plain file that `input` is read from, under any name.
+/// Returns true if `path` is the plain file that `input` is read from, under any name.
 fn is_same(path: &Path, input: &Path) -> bool {
     let input = if input == Path::new("-") { Path::new(STANDARD_INPUT) } else { input };
     let found = [path, input].map(|path| fs::metadata(path).ok().filter(Metadata::is_file));
     matches!(found, [Some(a), Some(b)] if identity(&a) == identity(&b))
 }
 
-/// Whether `file` is the pipe that is also standard output.
+/// Returns true if `file` is the pipe that is also standard output.
 fn is_standard(file: &File) -> bool {
     let output = io::stdout().as_fd().try_clone_to_owned().map(File::from);
     let found = [Some(file), output.as_ref().ok()].map(|file| file?.metadata().ok());

@@ -17,7 +17,7 @@ pub fn for_file(option: &str, path: &Path) -> Result<PathBuf> {
     if path.is_dir() || path.file_name().is_none() {
         return Err(usage(format!("{option} {}: that is a folder; name a file", path.display())));
     }
-    // It would be replaced: a device such as /dev/null would become a plain file.
+    // Completing the file would replace a device such as /dev/null by a plain file.
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         let text = format!("{option} {}: that is no plain file; name one", path.display());
         return Err(usage(text));

@@ -1,4 +1,4 @@
-//! Standard output of what must never wait for its reader, and never end because of it.
+//! Standard output for commands that must not wait for its reader, nor end because of it.
 //!
 //! Lines that come again and again, such as intervals, are left out while too many wait; all others are few, and are
 //! kept longer.
@@ -14,13 +14,13 @@ use crate::fault::partial;
 use crate::lines::{Lines, Manner, Rest, Stream};
 use crate::log::{self, Level};
 
-/// Prints from another thread.
+/// A queue of lines for standard output, printed by a thread.
 #[derive(Debug)]
 pub struct Printer {
     lines: Lines,
 }
 
-/// How long a slow reader is waited for at the end.
+/// Longest wait for a slow reader at the end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Printer {

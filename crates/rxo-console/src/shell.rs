@@ -1,15 +1,15 @@
-//! Command lines, to be repeated in a shell.
+//! Command lines, quoted so that a shell can repeat them.
 
 use std::borrow::Cow;
 
-/// The command line of this process, quoted for a shell. The program is called `rxo`.
+/// Returns the command line of this process, quoted for a shell, with `rxo` as the program.
 pub fn command() -> String {
     let arguments = std::env::args_os().skip(1);
     let words = arguments.map(|word| quoted(&word.to_string_lossy()).into_owned());
     std::iter::once("rxo".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// A word for a shell, in quotes if it needs them.
+/// Returns a word, in quotes if a shell needs them.
 pub fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

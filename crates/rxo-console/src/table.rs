@@ -1,25 +1,25 @@
-//! Plain text tables: a head, rows, columns as wide as what is in them.
+//! Plain text tables: a head, rows, and columns as wide as their longest cell.
 
 use std::fmt::Write;
 
-/// A table that rows are added to. The first column is left-aligned, numbers stand right.
+/// A table. The first column is left-aligned; columns of numbers are right-aligned.
 #[derive(Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these column heads.
+    /// Makes a table with these column heads.
     pub fn new(head: &[&str]) -> Self {
         Self { rows: vec![head.iter().map(|&text| text.to_owned()).collect()] }
     }
 
-    /// Adds a row; a column that is missing stays empty.
+    /// Adds a row. Missing cells stay empty.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The text, without a line end after the last row.
+    /// Returns the table as text, without a line end after the last row.
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(|column| self.width(column)).collect();
@@ -30,7 +30,7 @@ impl Table {
             for (column, cell) in row.iter().enumerate() {
                 let gap = if column == 0 { "" } else { "  " };
                 let width = widths[column];
-                // Writing to a string cannot fail.
+                // Writing to a `String` cannot fail.
                 _ = if right[column] {
                     write!(line, "{gap}{cell:>width$}")
                 } else {
@@ -48,8 +48,8 @@ impl Table {
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     }
 
-    /// Whether every cell under the head is a number, or `-` for a missing one. The first column names
-    /// its rows, also where the names begin with digits.
+    /// Returns true if every cell below the head is a number, or `-` for a missing one. The first column names its rows
+    /// and never counts as numeric.
     fn is_numeric(&self, column: usize) -> bool {
         if column == 0 {
             return false;
