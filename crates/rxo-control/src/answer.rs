@@ -1,26 +1,26 @@
-//! An answer: what was asked, and the result or why there is none.
+//! An answer: the request's name, and its result or the reason why there is none.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::VERSION;
 
-/// The answer to a request.
+/// The answer to a request, one line of JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// The name of the request; empty if the line was none.
+    /// The name of the request; empty if the line was no request.
     pub request: String,
-    /// The result; or why there is none, in one line with the remedy.
+    /// The result, or the reason why there is none, in one line with the remedy.
     pub result: Result<Value, String>,
 }
 
-/// A line that is no answer.
+/// A line that is not an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("what listens there does not answer as rxo does; give the socket of --control")]
 pub struct BadAnswer;
 
 impl Answer {
-    /// The line, without its end: `{"version":1,"request":"hold","ok":...}`, or `"error"` instead of `"ok"`.
+    /// Returns the line, without its end: `{"version":1,"request":"hold","ok":...}`, or `"error"` instead of `"ok"`.
     #[must_use]
     pub fn line(&self) -> String {
         let mut fields = Map::new();
@@ -34,7 +34,7 @@ impl Answer {
         Value::Object(fields).to_string()
     }
 
-    /// Reads a line.
+    /// Parses a line.
     ///
     /// # Errors
     /// If it is no answer of this version.

@@ -1,4 +1,4 @@
-//! The asking end.
+//! The client's end of a control socket.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,38 +8,38 @@ use thiserror::Error;
 
 use crate::{Answer, BadAnswer, PATIENCE, Request};
 
-/// A connection to a process.
+/// A client's connection to a running process.
 #[derive(Debug)]
 pub struct Session {
     stream: BufReader<UnixStream>,
     path: PathBuf,
 }
 
-/// Why there is no answer. Each is one line with the remedy.
+/// The error of a client that gets no answer. Each is one line with the remedy.
 #[derive(Debug, Error)]
 pub enum AskError {
-    /// There is no such file.
+    /// The socket's file does not exist.
     #[error("there is no socket {0}; start a process with --control {0}")]
     NotThere(String),
-    /// Nobody listens.
+    /// No process listens at the socket.
     #[error("nobody listens on {0}: its process has ended; start one with --control {0}")]
     Ended(String),
-    /// The mode of the file does not let this user in.
+    /// The mode of the socket's file forbids this user to connect.
     #[error("this user may not use {0}; ask as its owner, or as root")]
     Denied(String),
-    /// No answer in time.
+    /// The process did not answer in time.
     #[error("the process at {path} does not answer within {} s; is it stopped?", PATIENCE.as_secs())]
     Silent {
-        /// The socket.
+        /// The socket's path.
         path: String,
     },
     /// The process closed the connection first.
     #[error("the process at {0} closed the connection without an answer; it may have ended")]
     Closed(String),
-    /// What listens there is something else.
+    /// Another program listens there: its line is not an answer.
     #[error("{0}: {1}")]
     Bad(String, BadAnswer),
-    /// The system refuses.
+    /// The system refuses to connect, read or write.
     #[error("cannot use {0}: {1}; give the socket of --control")]
     System(String, io::Error),
 }
@@ -53,7 +53,7 @@ impl Session {
         Ok(Self { stream: connect(path)?, path: path.to_owned() })
     }
 
-    /// Asks, and waits for the answer. A session that the process has dropped, because nothing was asked for
+    /// Sends a request and waits for the answer. If the process has dropped this session, because nothing was asked for
     /// [`PATIENCE`], connects again first.
     ///
     /// # Errors
@@ -65,21 +65,21 @@ impl Session {
         self.ask_once(request)
     }
 
-    /// Whether the process has closed the connection, and left nothing to read.
+    /// Returns true if the process has closed the connection and nothing is left to read.
     fn is_dropped(&mut self) -> bool {
         let set = |is_nonblocking| self.stream.get_ref().set_nonblocking(is_nonblocking);
         if set(true).is_err() {
             return false;
         }
         let is_at_end = self.stream.fill_buf().is_ok_and(<[u8]>::is_empty);
-        // It was set a moment ago. If it stays so, asking fails with the reason.
+        // If the socket stays non-blocking, the next read fails with that reason.
         _ = self.stream.get_ref().set_nonblocking(false);
         is_at_end
     }
 
     fn ask_once(&mut self, request: &Request) -> Result<Answer, AskError> {
         let line = format!("{}\n", request.line());
-        // A process that has too many clients says so and does not read.
+        // A process with too many clients answers without reading, so a failed write is not the end.
         let sent = self.stream.get_mut().write_all(line.as_bytes());
         let mut line = String::new();
         let read = self.stream.by_ref().take(MOST_ANSWER_BYTES).read_line(&mut line);
@@ -118,5 +118,5 @@ fn connect(path: &Path) -> Result<BufReader<UnixStream>, AskError> {
     Ok(BufReader::new(stream))
 }
 
-/// No answer is longer.
+/// Longest answer that is read, in bytes.
 const MOST_ANSWER_BYTES: u64 = 16 << 20;

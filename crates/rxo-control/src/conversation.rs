@@ -1,4 +1,4 @@
-//! One client: requests in, answers out, and when it must be dropped.
+//! The conversation with one client: requests in, answers out, and a time after which the client is dropped.
 //!
 //! A request ends with its line or, for HTTP, with the empty line behind its head. Sans-IO: its owner reads, writes and has the clock. A client has one request at a time; what it sends beyond that
 //! waits in its socket. So it holds one request and one answer at most.
@@ -7,17 +7,17 @@ use std::time::Instant;
 
 use crate::{MOST_REQUEST_BYTES, PATIENCE};
 
-/// How the bytes of a client are divided into requests.
+/// The rule that divides a client's bytes into requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// A line each, one after the other. The last needs no end.
+    /// Each request is a line. The last line needs no end.
     Lines,
-    /// One head of HTTP, which ends with an empty line. Whatever follows is not read.
+    /// The request is one HTTP head, which ends with an empty line. Bytes behind it are not read.
     Head,
 }
 
 impl Framing {
-    /// How many bytes of `input` are the request, and how many its end.
+    /// Finds the first request in `input`. Returns its length and the length of its terminator, in bytes.
     fn find(self, input: &[u8]) -> Option<(usize, usize)> {
         let line_end =
             |from: usize| input[from..].iter().position(|b| *b == b'\n').map(|n| from + n);
@@ -36,26 +36,26 @@ impl Framing {
     }
 }
 
-/// A client.
+/// The state of one client.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     framing: Framing,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// How much of the output is written.
+    /// Bytes of the output that are already written.
     written: usize,
-    /// When it is dropped, unless it has sent or taken what is due.
+    /// The time at which the client is dropped, unless it has sent or taken enough before.
     due: Instant,
-    /// Whether it will send no more.
+    /// True if the client sends no more.
     has_ended: bool,
 }
 
-/// What a client has sent.
+/// A request as a client sent it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// A whole request; a line without its end.
+    /// A complete request, without its line end.
     Whole(Vec<u8>),
-    /// More than a request may have. Nothing more is read.
+    /// A request longer than the limit. Nothing more is read.
     TooLong,
 }
 
@@ -65,24 +65,25 @@ impl Conversation {
         Self { framing, input: Vec::new(), output: Vec::new(), written: 0, due, has_ended: false }
     }
 
-    /// How many bytes may be read now; 0 while an answer is to be written.
+    /// Returns the number of bytes that may be read now; 0 while an answer is being written.
     pub(crate) fn room(&self) -> usize {
         let is_open = self.output.is_empty() && !self.has_ended;
         if is_open { MOST_REQUEST_BYTES - self.input.len() } else { 0 }
     }
 
-    /// Whether it is the client's turn to send. Otherwise there is something to answer or to write.
+    /// Returns true if the client must send next; otherwise there is something to answer or to write.
     pub(crate) fn is_to_send(&self) -> bool {
         self.output.is_empty() && !self.has_ended && self.framing.find(&self.input).is_none()
     }
 
-    /// Takes what was read, at most [`Conversation::room`] bytes. None say that the client sends no more.
+    /// Stores bytes that were read, at most [`Conversation::room`] of them. An empty slice means that the client sends
+    /// no more.
     pub(crate) fn on_read(&mut self, bytes: &[u8]) {
         self.has_ended |= bytes.is_empty();
         self.input.extend_from_slice(bytes);
     }
 
-    /// The next request, if it is there and the last one is answered.
+    /// Returns the next request, if it is complete and the last one is answered.
     pub(crate) fn next_request(&mut self) -> Option<Asked> {
         if !self.output.is_empty() {
             return None;
@@ -107,17 +108,17 @@ impl Conversation {
         (self.framing == Framing::Lines).then_some(Asked::Whole(last))
     }
 
-    /// Sets the answer. The client has its time to take it from now on.
+    /// Stores the answer. The client's time to take it begins at `now`.
     pub(crate) fn answer(&mut self, bytes: Vec<u8>, now: Instant) {
         (self.output, self.written, self.due) = (bytes, 0, deadline(now));
     }
 
-    /// What is to be written.
+    /// Returns the bytes that are still to write.
     pub(crate) fn to_write(&self) -> &[u8] {
         &self.output[self.written..]
     }
 
-    /// Takes note that `bytes` of it were written. After all of it the client has its time for another request.
+    /// Records that `bytes` were written. When the answer is complete, the client's time for another request begins.
     pub(crate) fn on_written(&mut self, bytes: usize, now: Instant) {
         self.written += bytes;
         if self.written == self.output.len() {
@@ -125,13 +126,13 @@ impl Conversation {
         }
     }
 
-    /// Whether the client is done, or was too slow.
+    /// Returns true if the client is done, or was too slow.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         let is_done = self.has_ended && self.output.is_empty() && self.input.is_empty();
         is_done || now >= self.due
     }
 
-    /// When it was too slow.
+    /// Returns the time at which the client is too slow.
     pub(crate) const fn due(&self) -> Instant {
         self.due
     }

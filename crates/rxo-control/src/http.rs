@@ -7,14 +7,14 @@
 use crate::conversation::Framing;
 use crate::service::Service;
 
-/// A page: its path, its type, and the function that makes its text. An error of that is one line, which the client gets
-/// with status 503.
+/// A page: its path, its type, and the function that makes its text. If that function fails, the client gets status 503
+/// and the error in one line.
 pub struct Page<T> {
-    /// The path, such as `/metrics`.
+    /// The page's path, such as `/metrics`.
     pub path: &'static str,
-    /// The `Content-Type`.
+    /// The value of the header `Content-Type`.
     pub content_type: &'static str,
-    /// Makes the text.
+    /// Makes the page's text.
     pub text: T,
 }
 
@@ -53,13 +53,13 @@ impl<T: FnMut() -> Result<String, String>> Service for Page<T> {
     }
 }
 
-/// The method and the path of a request; `None` if it is none.
+/// Parses the method and the path of a request; `None` if it is invalid.
 fn asked(request: &[u8]) -> Option<(&str, &str)> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     let is_whole = parsed.parse(request).is_ok_and(|status| status.is_complete());
     let target = parsed.path.filter(|_| is_whole)?;
-    // A query changes nothing here.
+    // The page does not depend on a query, so it is ignored.
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     Some((parsed.method?, path))
 }
@@ -79,7 +79,7 @@ fn response(status: &str, content_type: &str, header: &str, text: &str) -> Vec<u
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const MOST_HEADERS: usize = 64;
-/// The most clients of a page at a time: a few that read it, and one who looks.
+/// Most clients of a page at a time: a few programs that poll it, and a person who looks.
 pub const MOST_READERS: usize = 8;
 
 #[cfg(test)]

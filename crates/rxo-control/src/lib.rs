@@ -60,14 +60,14 @@ pub use menu::{Entry, Menu, Refusal};
 pub use request::{BadRequest, Request};
 pub use server::{Door, Server};
 
-/// The version of the lines. It changes when a line that was valid would mean something else.
+/// The version of the protocol. It changes when a line that was valid would mean something else.
 pub const VERSION: u64 = 1;
 
-/// The longest line of a client, its end included.
+/// The longest request, in bytes, with its line end.
 pub const MOST_REQUEST_BYTES: usize = 4_096;
 
-/// The most clients at a time. Another one is told so, and dropped.
+/// The most clients at a time. A further one is told so, and dropped.
 pub const MOST_CLIENTS: usize = 16;
 
-/// How long a client may take to send a request, or to take an answer.
+/// The time that a client has to send a request, or to take an answer.
 pub const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,10 +1,10 @@
-//! The requests that a process knows.
+//! The requests that a process answers.
 
 use serde_json::{Value, json};
 
 use crate::{Answer, Request};
 
-/// Why a request has no result: one line with the remedy.
+/// A refused request: the reason and the remedy in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal(pub String);
 
@@ -14,17 +14,17 @@ impl<T: std::fmt::Display> From<T> for Refusal {
     }
 }
 
-/// A request that a process knows. `P` is what it is asked of.
+/// A request that a process answers. `P` is the type that holds the process's parts.
 pub struct Entry<P: ?Sized> {
-    /// Its name, in small letters and hyphens.
+    /// The request's name, in small letters and hyphens.
     pub name: &'static str,
-    /// How it is written after `rxo ctl SOCKET`, such as `hold[=TIME]`.
+    /// The request as it is typed after `rxo ctl SOCKET`, such as `hold[=TIME]`.
     pub usage: &'static str,
-    /// What it shows or changes: a line.
+    /// One line about the request: the value that it shows or changes.
     pub help: &'static str,
-    /// Whether this process knows it.
+    /// Returns true if this process answers the request.
     pub applies: fn(&P) -> bool,
-    /// Answers it.
+    /// Answers the request.
     pub answer: fn(&P, &Request) -> Result<Value, Refusal>,
 }
 
@@ -39,7 +39,7 @@ impl<P: ?Sized> std::fmt::Debug for Entry<P> {
 }
 
 impl<P: ?Sized> Menu<P> {
-    /// Answers `line` for `process`.
+    /// Answers `line` with the parts of `process`.
     pub fn answer(&self, process: &P, line: &[u8]) -> Answer {
         let request = match Request::parse(line) {
             Ok(request) => request,
@@ -66,7 +66,7 @@ impl<P: ?Sized> Menu<P> {
     }
 }
 
-/// Lists the requests.
+/// The request that lists all requests.
 const HELP: &str = "help";
 
 #[cfg(test)]

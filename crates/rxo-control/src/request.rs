@@ -1,4 +1,4 @@
-//! A request: what is asked, for what value, and with which fields.
+//! A request: its name, an optional new value, and fields.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use crate::VERSION;
 /// `{"version":1,"request":"policy","value":"menon-2008","with":{"max_segments":"8"}}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Its name.
+    /// The request's name.
     pub name: String,
-    /// The new value of what it names; `None` to be shown the present one.
+    /// The new value; `None` to show the present one.
     pub value: Option<String>,
-    /// Fields by name. Numbers and booleans of the line become text.
+    /// Fields by name. Numbers and booleans in the line become text.
     pub with: BTreeMap<String, String>,
 }
 
-/// Why a line is no request.
+/// A line is not a request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadRequest {
-    /// It is no JSON object.
+    /// The line is no JSON object.
     #[error("no JSON object on one line; write one such as {{\"request\":\"help\"}}")]
     NoObject,
-    /// It is of another version.
+    /// The line has another version.
     #[error("version {0} is not known; write \"version\":{VERSION}, or leave it out")]
     Version(String),
-    /// It names no request.
+    /// The line names no request.
     #[error("\"request\" is missing; write one such as {{\"request\":\"help\"}}")]
     NoName,
-    /// A field that requests do not have.
+    /// The line has a field that requests do not have.
     #[error("\"{0}\" is no field of a request; there are version, request, value and with")]
     Field(String),
     /// A field has a value of the wrong kind.
@@ -62,7 +62,7 @@ impl Request {
         }
     }
 
-    /// The line, without its end.
+    /// Returns the line, without its end.
     #[must_use]
     pub fn line(&self) -> String {
         let mut fields = Map::new();

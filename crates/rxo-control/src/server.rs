@@ -1,4 +1,4 @@
-//! The loop over the clients of a socket, on a thread of its own.
+//! The server: a loop over the clients of a socket, on a thread of its own.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,17 +13,17 @@ use crate::conversation::{Asked, Conversation};
 use crate::service::{Lines, Service};
 use crate::{Answer, MOST_REQUEST_BYTES, Page};
 
-/// Answers the clients of a socket until it is dropped, which waits for the request that is being answered.
+/// A server that answers the clients of a socket. Dropping it waits for the request that is being answered.
 #[derive(Debug)]
 pub struct Server {
-    /// Closed to end the thread.
+    /// The thread ends when this end of a socket pair is closed.
     end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Starts a thread that answers lines. `listener` must not wait. `answer` gets each line of a client, without its end; while it
-    /// works, the other clients wait, and nothing else does.
+    /// Starts a thread that answers lines. `listener` must be non-blocking. `answer` gets each line of a client,
+    /// without its end; while it works, the other clients wait, and nothing else does.
     ///
     /// # Errors
     /// If the system gives no thread or no descriptors.
@@ -34,8 +34,8 @@ impl Server {
         Self::of("rxo-ctl", Door::Unix(listener), Lines(answer))
     }
 
-    /// Starts a thread that gives a page over HTTP. `door` must not wait. While the page is made, the other clients wait,
-    /// and nothing else does.
+    /// Starts a thread that serves a page over HTTP. `door` must be non-blocking. While the page is made, the other
+    /// clients wait, and nothing else does.
     ///
     /// # Errors
     /// As [`Server::start`].
@@ -55,17 +55,17 @@ impl Server {
     }
 }
 
-/// Where clients come in.
+/// A listening socket of either kind.
 #[derive(Debug)]
 pub enum Door {
-    /// By a unix socket.
+    /// A unix socket.
     Unix(UnixListener),
-    /// By TCP.
+    /// A TCP socket.
     Tcp(TcpListener),
 }
 
 impl Door {
-    /// The next client, which does not wait either.
+    /// Accepts the next client and makes its connection non-blocking.
     fn accept(&self) -> io::Result<Box<dyn Stream>> {
         Ok(match self {
             Self::Unix(listener) => {
@@ -101,7 +101,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // It has panicked, which printed the reason.
+            // If the thread has panicked, the reason is printed already.
             _ = thread.join();
         }
     }
@@ -112,7 +112,7 @@ struct Clients<S> {
     ended: UnixStream,
     clients: Vec<Client>,
     service: S,
-    /// Until then nobody is accepted, for want of descriptors.
+    /// Until this time nobody is accepted, because descriptors are short.
     rests_until: Option<Instant>,
 }
 
@@ -121,7 +121,7 @@ struct Client {
     talk: Conversation,
 }
 
-/// Whether a client may stay.
+/// The decision whether a client stays connected.
 #[derive(PartialEq, Eq)]
 enum Fate {
     Stays,
@@ -142,8 +142,7 @@ impl<S: Service> Clients<S> {
         }
     }
 
-    /// Waits until something can be done. Returns for each descriptor whether it is ready: the end, the listener,
-    /// and the clients.
+    /// Waits until a descriptor is ready. Returns for each whether it is: the end, the listener, then the clients.
     fn wait(&self) -> io::Result<Vec<bool>> {
         let now = Instant::now();
         let accepts = self.rests_until.is_none_or(|until| now >= until);
@@ -172,19 +171,19 @@ impl<S: Service> Clients<S> {
         self.clients.retain_mut(|client| {
             let is_ready = ready.next().is_some_and(|is_ready| *is_ready);
             let fate = if is_ready { client.turn(service) } else { Ok(Fate::Stays) };
-            // A client that is gone is no failure.
+            // An error means that the client has gone, which is no failure of the server.
             fate.is_ok_and(|fate| fate == Fate::Stays) && !client.talk.is_over(Instant::now())
         });
     }
 
-    /// Takes in who waits, as far as there is room.
+    /// Accepts the clients that wait, as far as there is room.
     fn accept(&mut self) {
         loop {
             match self.door.accept() {
                 Ok(stream) => self.admit(stream),
                 Err(error) if has_gone(&error) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // It stays there. To ask again at once would only cost time.
+                // The client stays in the queue. Trying again at once would only burn time.
                 Err(_) => {
                     self.rests_until = Some(Instant::now() + REST);
                     return;
@@ -199,7 +198,7 @@ impl<S: Service> Clients<S> {
             self.clients.push(Client { stream, talk });
             return;
         }
-        // A new socket has room for a line. If not, it is closed all the same.
+        // A new socket has room for a line. If it does not, the client sees the connection close.
         _ = stream.write(&self.service.too_many());
     }
 }
@@ -209,7 +208,7 @@ impl Client {
         if self.talk.is_to_send() { PollFlags::IN } else { PollFlags::OUT }
     }
 
-    /// Reads, answers at most one request, and writes.
+    /// Reads from the client, answers at most one request, and writes.
     ///
     /// # Errors
     /// If the client is gone.
@@ -246,7 +245,7 @@ impl Client {
     }
 }
 
-/// Whether a client that waited has gone, or nothing but a signal came.
+/// Returns true if the client has gone, and false if the call would only have waited or was interrupted by a signal.
 fn has_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
 }
@@ -256,7 +255,7 @@ fn is_later(error: &io::Error) -> bool {
 }
 
 fn timespec(time: Duration) -> Timespec {
-    // Rounded up, so that the time has come when the wait ends.
+    // Rounded up, so that the deadline has passed when the wait ends.
     let time = time + Duration::from_millis(1);
     let tv_sec = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     Timespec { tv_sec, tv_nsec: time.subsec_nanos().into() }

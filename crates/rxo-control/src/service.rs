@@ -1,22 +1,22 @@
-//! What the clients of a server get: the way in which they ask, and their answers.
+//! A service: the framing of requests, and their answers.
 
 use crate::conversation::Framing;
 use crate::{Answer, MOST_CLIENTS, MOST_REQUEST_BYTES};
 
-/// Answers requests. One at a time, on the server's thread.
+/// Answers the requests of a server's clients, one at a time, on the server's thread.
 pub(crate) trait Service {
-    /// How a client asks.
+    /// The rule that divides bytes into requests.
     const FRAMING: Framing;
     /// The most clients at a time.
     const MOST_CLIENTS: usize;
 
-    /// The answer to a whole request.
+    /// Answers a complete request.
     fn answer(&mut self, request: &[u8]) -> Vec<u8>;
 
-    /// The answer to a request that is longer than [`MOST_REQUEST_BYTES`].
+    /// Answers a request that is longer than [`MOST_REQUEST_BYTES`].
     fn too_long(&self) -> Vec<u8>;
 
-    /// What a client gets for whom there is no room.
+    /// Makes the last words to a client for whom there is no room.
     fn too_many(&self) -> Vec<u8>;
 }
 
