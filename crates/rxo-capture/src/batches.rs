@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{Capture, CaptureError, Record};
 
-/// Most records and bytes of a batch, options included; a record may be a long aggregate.
+/// Most records of a batch.
 const BATCH_RECORDS: usize = 1_024;
+/// Most bytes of a batch, options included: a record may be a long aggregate.
 const BATCH_BYTES: usize = 1 << 20;
-/// Records that are read between two looks at the bytes.
+/// Records that are read between two checks of the batch's bytes.
 const STEP_RECORDS: usize = 16;
 
 /// A capture that is being read in batches.
@@ -35,7 +36,7 @@ pub struct Batches {
     pub records: Vec<Record>,
     stop: Arc<AtomicBool>,
     packets: u64,
-    /// How the capture ended after the last batch.
+    /// The result that ends the capture, reported after the last batch.
     ended: Option<Step>,
 }
 

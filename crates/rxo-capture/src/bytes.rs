@@ -9,7 +9,7 @@ use rxo_frame::FrameBuffer;
 /// freed (or reused) when its last part is dropped.
 #[derive(Clone, Default)]
 pub struct SharedBytes {
-    /// `None` if there are no bytes, so that empty values cost nothing.
+    /// The chunk; `None` if there are no bytes, so that empty values allocate nothing.
     chunk: Option<Rc<Vec<u8>>>,
     start: u32,
     len: u32,
@@ -25,8 +25,8 @@ impl SharedBytes {
         Self { chunk: Some(Rc::clone(chunk)), start: start as u32, len: (end - start) as u32 }
     }
 
-    /// The length of its chunk in bytes, and whether this is the only part. Callers that keep many
-    /// parts can thus count the memory.
+    /// Returns the length of the chunk in bytes, and true if this is its only part. Callers that keep many parts can
+    /// thus count the memory.
     #[must_use]
     pub fn chunk(&self) -> (usize, bool) {
         self.chunk.as_ref().map_or((0, true), |chunk| (chunk.len(), Rc::strong_count(chunk) == 1))
@@ -39,7 +39,7 @@ impl SharedBytes {
         Self::from(self.as_ref().to_vec())
     }
 
-    /// The bytes from `at` on; empty if there are fewer. Shares the chunk.
+    /// Returns the bytes from `at` on; empty if there are fewer. Shares the chunk.
     #[must_use]
     pub fn from_offset(&self, at: usize) -> Self {
         let skipped = u32::try_from(at).unwrap_or(u32::MAX).min(self.len);

@@ -1,4 +1,4 @@
-//! Cuts a capture file into parts that are read independently, without reading what is before them.
+//! Cuts a capture file into parts that are read independently, without reading the records before them.
 //!
 //! A file has no index. So a cut is looked for where the file is cut in equal lengths: from there on the
 //! first position whose bytes can be records for a mebibyte, and then the record after the longest pause
@@ -15,17 +15,17 @@ use super::pcap::{FILE_HEADER_BYTES, Shape};
 use super::pcapng::{self, block};
 use super::{Capture, CaptureError, Compression, Fault};
 
-/// Bytes that must look like records.
+/// Bytes that must form a chain of records before a position counts as a record.
 const CHAIN_BYTES: usize = 1 << 20;
-/// No packet is longer, so one of them contains no chain.
+/// Bytes that are searched for a chain. No packet is longer, so one packet alone cannot hide all records.
 const SEARCHED_BYTES: usize = PACKET_BYTES as usize + 64;
 /// Bytes in which the longest pause is looked for.
 const PAUSE_BYTES: u64 = 8 << 20;
 
 impl Capture {
-    /// The position at or after byte `near` where the file at `path` is best cut: before a record that follows
-    /// the longest pause in `within` bytes, at most 8 MiB. The file's length if there is no record; `None` if the
-    /// file is compressed and cannot be cut.
+    /// Finds the best position to cut the file at `path`, at or after byte `near`: before the record that follows the
+    /// longest pause in `within` bytes, at most 8 MiB. The file's length if there is no record; `None` if the file is
+    /// compressed and cannot be cut.
     ///
     /// # Errors
     /// If it cannot be read, or is not a capture.
@@ -83,7 +83,7 @@ impl Capture {
         Ok(capture)
     }
 
-    /// The first record after the longest pause from `start` on.
+    /// Returns the position of the first record after the longest pause from `start` on.
     fn pause(path: &Path, start: u64, within: u64) -> Result<u64, CaptureError> {
         let mut capture = Self::open_between(path, start, u64::MAX)?;
         let mut records = Vec::with_capacity(1);
@@ -104,21 +104,21 @@ impl Capture {
         Ok(best)
     }
 
-    /// Whether this part of a file describes an interface or a section after its first packet, which the parts
-    /// after it do not see.
+    /// Returns true if this part of a file describes an interface or a section after its first packet. Later parts do
+    /// not know of these.
     #[must_use]
     pub fn describes_later(&self) -> bool {
         self.ends_early && self.described().iter().any(|described| described.records_before > 0)
     }
 }
 
-/// What stands before the first record.
+/// The bytes before the first record.
 struct Head {
     bytes: Vec<u8>,
     form: Form,
 }
 
-/// How records look.
+/// The form of records.
 enum Form {
     Pcap(Shape),
     PcapNg { is_big_endian: bool },
@@ -129,7 +129,7 @@ fn head(file: &mut File) -> io::Result<Option<Head>> {
     let mut bytes = vec![0; FILE_HEADER_BYTES];
     let magic = match file.read_exact(&mut bytes) {
         Ok(()) => bytes.first_chunk().copied().unwrap_or_default(),
-        // Too short for any capture; opening it will say so.
+        // The file is too short for any capture. Opening it reports the error.
         Err(_) => return Ok(None),
     };
     if Compression::of(&bytes).is_some() {
@@ -163,7 +163,7 @@ fn head(file: &mut File) -> io::Result<Option<Head>> {
 }
 
 impl Form {
-    /// Positions of records are multiples of this.
+    /// Returns the alignment of records in bytes.
     const fn step(&self) -> usize {
         match self {
             Self::Pcap(_) => 1,
@@ -171,7 +171,7 @@ impl Form {
         }
     }
 
-    /// The first position from `from` on where records begin that look like such for long.
+    /// Returns the first position from `from` on at which a long chain of records begins.
     fn find(&self, file: &mut File, from: u64) -> io::Result<Option<u64>> {
         file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
@@ -183,7 +183,7 @@ impl Form {
         Ok(found.map(|start| from + start as u64))
     }
 
-    /// Whether all of `bytes`, or enough, look like records.
+    /// Returns true if all of `bytes`, or the first mebibyte, form a chain of records.
     fn is_chain(&self, bytes: &[u8], is_at_end: bool) -> bool {
         let mut at = 0;
         while at < CHAIN_BYTES {
@@ -199,7 +199,7 @@ impl Form {
         true
     }
 
-    /// The length of the record that `bytes` begin like.
+    /// Returns the length of the record at the start of `bytes`; `None` if they cannot be one.
     fn length(&self, bytes: &[u8]) -> Option<usize> {
         match self {
             Self::Pcap(shape) => shape.record_bytes(bytes),

@@ -4,8 +4,8 @@ use std::{fmt, io};
 
 use super::Compression;
 
-/// Why a capture cannot be opened or read further. One line that names the file, the position, the
-/// problem and the remedy.
+/// The error of opening a capture or reading further. One line that names the file, the position, the problem and the
+/// remedy.
 ///
 /// Everything before the position has been delivered.
 #[derive(Debug)]
@@ -26,13 +26,13 @@ pub enum Fault {
     Open(io::Error),
     /// The system cannot read the file.
     Read(io::Error),
-    /// The file is not a capture. Says what it looks like, and what to do.
+    /// The file is not a capture. The text names the format that it looks like, and the remedy.
     Foreign(String),
     /// The file ends too early.
     Truncated(String),
     /// The file has invalid contents.
     Damaged(String),
-    /// The file is valid but needs something unsupported. Says what to do.
+    /// The file is valid but needs an unsupported feature. The text names the remedy.
     Unsupported(String),
 }
 
@@ -46,26 +46,26 @@ impl CaptureError {
         Self(Box::new(Inner { file: file.to_owned(), offset, compression, fault }))
     }
 
-    /// Name of the file, as given.
+    /// Returns the file's name, as given.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.0.file
     }
 
-    /// Position in bytes from the start of the capture; in a compressed file, from the start of the
+    /// Returns the position in bytes from the start of the capture; in a compressed file, from the start of the
     /// unpacked data.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.0.offset
     }
 
-    /// What is wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn fault(&self) -> &Fault {
         &self.0.fault
     }
 
-    /// Whether it was a capture up to this position, so that the part before is worth reporting.
+    /// Returns true if the file was a valid capture up to this position, so that the part before is worth reporting.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         !matches!(self.0.fault, Fault::Open(_) | Fault::Foreign(_)) && self.0.offset > 0

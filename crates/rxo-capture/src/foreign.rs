@@ -3,7 +3,7 @@
 //! Without this, a user who reads "unknown magic" would have to find out that the file is an
 //! archive, a program or the capture of another tool. Recognizing a kind takes one row.
 
-/// Says what the file that begins with `head` looks like, and what to do.
+/// Returns the format that the file beginning with `head` seems to have, and the remedy.
 pub(super) fn name(head: &[u8]) -> String {
     if head.is_empty() {
         return "it is empty; look whether the capturing program was still to write it".to_owned();
@@ -19,7 +19,7 @@ const GIVE_A_CAPTURE: &str = "give a pcap or pcapng file, plain or in gzip or zs
 const UNPACK: &str = "unpack it first (gzip and zstd are unpacked while reading)";
 const CONVERT: &str = "convert it: editcap -F pcapng IN OUT";
 
-/// The first bytes of a file, what they mean, and what to do.
+/// The first bytes of foreign files, their formats, and the remedies.
 const KNOWN: &[(&[u8], &str, &str)] = &[
     (b"\xfd7zXZ\0", "an xz archive", UNPACK),
     (b"BZh", "a bzip2 archive", UNPACK),

@@ -35,7 +35,7 @@ impl Input {
     pub(super) fn new(name: &str, reader: Box<dyn Read + Send>) -> Result<Self, CaptureError> {
         let file_bytes_read = Arc::new(AtomicU64::new(0));
         let mut counted = Counted { reader, count: Arc::clone(&file_bytes_read) };
-        // A directory can be opened but not read.
+        // On a directory opening succeeds and the first read fails, so this counts as a failure to open.
         let failed = |error| CaptureError::new(name, 0, None, Fault::Open(error));
         let head = first_bytes(&mut counted).map_err(failed)?;
         let compression = Compression::of(&head);

@@ -21,9 +21,9 @@ impl LinkType {
     pub const LOOP: Self = Self(108);
     /// Linux cooked v1: 16 bytes.
     pub const LINUX_SLL: Self = Self(113);
-    /// IPv4 only.
+    /// IPv4 packets only.
     pub const IPV4: Self = Self(228);
-    /// IPv6 only.
+    /// IPv6 packets only.
     pub const IPV6: Self = Self(229);
     /// Linux cooked v2: 20 bytes.
     pub const LINUX_SLL2: Self = Self(276);
@@ -31,8 +31,8 @@ impl LinkType {
     /// [`Self::RAW`] under the numbers of BSD and OpenBSD in memory, which some programs write.
     const RAW_IN_MEMORY: [Self; 2] = [Self(12), Self(14)];
 
-    /// The frame or packet for the engine. `None` if there is no IP packet, or the type is unknown.
-    /// Copies nothing.
+    /// Locates the frame or IP packet for the engine. `None` if there is no IP packet, or the type is unknown. Copies
+    /// nothing.
     ///
     /// * An Ethernet frame is returned unchanged.
     /// * In a cooked frame, the protocol field decides. A VLAN tag before the packet is moved to
@@ -65,7 +65,7 @@ impl LinkType {
         Some(Network { link, packet, vlan: before.vlan, header_bytes })
     }
 
-    /// Whether [`Self::network`] knows this type.
+    /// Returns true if [`Self::network`] supports this type.
     #[must_use]
     pub fn is_known(self) -> bool {
         matches!(
@@ -95,7 +95,7 @@ impl LinkType {
         }
     }
 
-    /// The direction of the packet, if its link header says so.
+    /// Returns the direction of the packet, if its link header has it.
     pub(super) fn direction(self, bytes: &[u8]) -> Option<Direction> {
         /// The packet type of sent packets in cooked headers.
         const OUTGOING: u8 = 4;
@@ -117,12 +117,12 @@ pub struct Network {
     pub packet: SharedBytes,
     /// The VLAN tag before the packet in a cooked frame.
     pub vlan: Option<VlanTag>,
-    /// Length of the record before `packet`, in bytes. Writing an aggregate as a packet of the same
-    /// link type begins with these bytes of the record.
+    /// Length of the record before `packet`, in bytes. An aggregate that is written with the same link type begins with
+    /// these bytes of the record.
     pub header_bytes: usize,
 }
 
-/// What a link header says about its IP packet.
+/// The link header before an IP packet: its length, and the VLAN tag in it.
 struct Before {
     bytes: usize,
     vlan: Option<VlanTag>,

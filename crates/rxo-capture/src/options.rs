@@ -5,12 +5,11 @@ use super::{Direction, SharedBytes};
 const END: u16 = 0;
 const COMMENT: u16 = 1;
 const FLAGS: u16 = 2;
-/// Packet options that are one number: flags, drops before it, the packet's identifier, its queue.
+/// Packet options that are numbers: flags, drops before the packet, the packet's identifier, its queue.
 const NUMBERS: [u16; 4] = [FLAGS, 4, 5, 6];
-/// Interface options that are one number: speed, zone, clock offset, speed in each direction.
+/// Interface options that are numbers: speed, zone, clock offset, speed in each direction.
 pub(super) const INTERFACE_NUMBERS: [u16; 5] = [8, 10, 14, 16, 17];
-/// Custom options: with text and with bytes, and of each those that may be copied into a new file
-/// and those that may not.
+/// Custom options, with text and with bytes; of each, one that may be copied into a new file and one that may not.
 const CUSTOM: [u16; 4] = [2988, 2989, 19372, 19373];
 
 /// The options of one packet, as in the file; none in a pcap file. Copies and allocates nothing.
@@ -25,18 +24,18 @@ impl Options {
         Self { bytes, is_big_endian }
     }
 
-    /// Their length in the file, in bytes.
+    /// Returns the options' length in the file, in bytes.
     pub(super) fn byte_len(&self) -> usize {
         self.bytes.as_ref().len()
     }
 
-    /// Whether there are no options.
+    /// Returns true if there are no options.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// All options, in the order of the file.
+    /// Iterates over all options, in the order of the file.
     #[must_use]
     pub fn iter(&self) -> OptionIter<'_> {
         OptionIter { rest: self.bytes.as_ref(), is_big_endian: self.is_big_endian }
@@ -48,13 +47,13 @@ impl Options {
         self.iter().each_little_endian(&NUMBERS, show);
     }
 
-    /// All comments, in the order of the file; UTF-8 if the writer followed the format.
+    /// Iterates over all comments, in the order of the file; UTF-8 if the writer followed the format.
     pub fn comments(&self) -> impl Iterator<Item = &[u8]> {
         self.iter().filter(|(code, _)| *code == COMMENT).map(|(_, value)| value)
     }
 
-    /// The values of the enterprise's custom options in the order of the file. `enterprise` is one
-    /// of IANA's private enterprise numbers.
+    /// Iterates over the values of the enterprise's custom options, in the order of the file. `enterprise` is one of
+    /// IANA's private enterprise numbers.
     pub fn custom(&self, enterprise: u32) -> impl Iterator<Item = &[u8]> {
         self.iter().filter(|(code, _)| CUSTOM.contains(code)).filter_map(move |(_, value)| {
             let (number, value) = value.split_first_chunk()?;
@@ -62,7 +61,7 @@ impl Options {
         })
     }
 
-    /// The direction of the packet, if the file has it.
+    /// Returns the direction of the packet, if the file has it.
     #[must_use]
     pub fn direction(&self) -> Option<Direction> {
         let (_, flags) = self.iter().find(|(code, _)| *code == FLAGS)?;
@@ -112,21 +111,21 @@ impl<'a> OptionIter<'a> {
         }
     }
 
-    /// All options as bytes of a little-endian file, without the one that ends the list.
+    /// Writes all options as bytes of a little-endian file, without the option that ends the list.
     pub(super) fn little_endian(self, numbers: &[u16]) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.each_little_endian(numbers, |code, value| put_option(&mut bytes, code, &value));
         bytes
     }
 
-    /// The length of the list without what ends it, in bytes; `None` if an option does not lie inside.
+    /// Returns the length of the list without its end mark, in bytes; `None` if an option does not lie inside.
     pub(super) fn sound_bytes(&self) -> Option<usize> {
         let mut left = self.clone();
         while left.next().is_some() {}
         left.is_at_end().then(|| self.rest.len() - left.rest.len())
     }
 
-    /// Whether the list ends here, with or without an option that says so.
+    /// Returns true if the list ends here, with or without an end mark.
     fn is_at_end(&self) -> bool {
         self.rest.is_empty() || self.rest.starts_with(&END.to_be_bytes())
     }

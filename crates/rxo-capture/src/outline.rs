@@ -9,7 +9,7 @@ use super::limits::{DESCRIBED, DESCRIBED_BYTES};
 /// A section or an interface, and its position in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
-    /// Number of records before it.
+    /// Number of records before this part.
     pub records_before: u64,
     /// The section or interface.
     pub part: Part,
@@ -21,7 +21,7 @@ pub struct Described {
 pub enum Part {
     /// A section of a pcapng file. The interfaces after it belong to it.
     Section {
-        /// Its options.
+        /// The section's options.
         options: Vec<u8>,
     },
     /// An interface. A pcap file has one.
@@ -30,7 +30,7 @@ pub enum Part {
         link: LinkType,
         /// The snap length in the file; 0 means no limit.
         snap_bytes: u32,
-        /// Its options: name, resolution of time and all others.
+        /// The interface's options: name, resolution of time and all others.
         options: Vec<u8>,
     },
 }
@@ -39,13 +39,13 @@ pub enum Part {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outline {
     pub(super) parts: Vec<Described>,
-    /// Whether some descriptions were dropped because of the limits.
+    /// True if some descriptions were dropped because of the limits.
     pub(super) is_cut: bool,
     option_bytes: usize,
 }
 
 impl Outline {
-    /// The outline of a file with a single part.
+    /// Makes the outline of a file with a single part.
     pub(super) fn of_one(part: Part) -> Self {
         Self { parts: vec![Described { records_before: 0, part }], ..Self::default() }
     }

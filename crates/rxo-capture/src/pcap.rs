@@ -18,7 +18,7 @@ const MODIFIED_RECORD_HEADER_BYTES: usize = 24;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pcap {
     shape: Shape,
-    /// The minor version, which says whether lengths are swapped.
+    /// The minor version, which tells whether the lengths of records are swapped.
     minor: u16,
     longest: u32,
     clock: Clock,
@@ -28,7 +28,7 @@ pub(super) struct Pcap {
     pub(super) header: [u8; FILE_HEADER_BYTES],
 }
 
-/// The format that the magic number announces.
+/// The format of a pcap file, determined by its magic number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     is_big_endian: bool,
@@ -37,7 +37,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The format for `magic`; `None` if it is not one of pcap's.
+    /// Returns the format for `magic`; `None` if it is no magic number of pcap.
     pub(super) fn of(magic: [u8; 4]) -> Option<Self> {
         let little = u32::from_le_bytes(magic);
         let big = u32::from_be_bytes(magic);
@@ -54,8 +54,8 @@ impl Shape {
         Some(Self { is_big_endian, nanos_each, header_bytes })
     }
 
-    /// The length of the record that `bytes` begin with, if they can be one. Records without bytes, which
-    /// zeros look like, cannot.
+    /// Returns the length of the record at the start of `bytes`; `None` if they cannot be one. Zeros would look like
+    /// records without bytes, so such records do not count.
     pub(super) fn record_bytes(self, bytes: &[u8]) -> Option<usize> {
         let header = bytes.get(..self.header_bytes)?;
         let (fraction, kept) = (self.number(header, 4), self.number(header, 8));
@@ -72,7 +72,7 @@ impl Shape {
         if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
     }
 
-    /// Two 16-bit numbers, in the order of the file.
+    /// Reads two 16-bit numbers in the file's byte order.
     fn shorts(self, bytes: &[u8], at: usize) -> (u16, u16) {
         let both = self.number(bytes, at);
         let (high, low) = ((both >> 16) as u16, both as u16);
@@ -94,8 +94,8 @@ impl Pcap {
             )));
         }
         let snap_bytes = shape.number(header, 16);
-        // The upper half says whether frames end with a check sequence. The engine ignores bytes
-        // after the IP packet anyway.
+        // The upper half tells whether frames end with a check sequence. The engine ignores bytes behind the IP packet
+        // anyway.
         let link = LinkType(shape.number(header, 20) as u16);
         let whole = header.first_chunk().copied().unwrap_or_default();
         stream.consume(FILE_HEADER_BYTES);
@@ -112,7 +112,7 @@ impl Pcap {
         })
     }
 
-    /// The next record; `None` at the end.
+    /// Reads the next record; `None` at the end.
     #[inline]
     pub(super) fn next(&self, stream: &mut Stream) -> Result<Option<Record>, Fault> {
         let header_bytes = self.shape.header_bytes;
@@ -152,8 +152,8 @@ impl Pcap {
         RecordHeader { ticks, kept_bytes, original_bytes }
     }
 
-    /// Whether a record's header has more than time and lengths: swapped lengths, or the fields of
-    /// the patched libpcap.
+    /// Returns true if a record's header has more than time and lengths: swapped lengths, or the fields of the patched
+    /// libpcap.
     #[inline]
     fn is_odd(&self) -> bool {
         self.minor == 3 || self.shape.header_bytes == MODIFIED_RECORD_HEADER_BYTES

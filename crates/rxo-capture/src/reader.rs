@@ -38,9 +38,9 @@ pub struct Capture {
     compression: Option<Compression>,
     file_bytes_read: Arc<AtomicU64>,
     file_bytes: Option<u64>,
-    /// Bytes of the file that were not read, between its head and where reading began.
+    /// Bytes of the file that were not read: those between its head and the first record of this part.
     skipped: u64,
-    /// Whether it is a part of a file that goes on.
+    /// True if this is a part of a file that continues behind it.
     pub(super) ends_early: bool,
     /// The error after the records of the last batch.
     failed: Option<CaptureError>,
@@ -79,8 +79,8 @@ impl Capture {
         Self::start(name.to_owned(), Input::new(name, reader)?, 0)
     }
 
-    /// Reads a capture from standard input, which ends when `stop` is set. A thread reads it, which ends with the
-    /// input.
+    /// Reads a capture from standard input until the input ends or `stop` is set. A thread does the reading, and ends
+    /// with the input.
     ///
     /// # Errors
     /// As [`from_reader`](Self::from_reader).
@@ -152,19 +152,19 @@ impl Capture {
         self.failed = Some(CaptureError::new(&self.name, offset, self.compression, fault));
     }
 
-    /// Position in the file of the next record, in bytes, if it is not compressed.
+    /// Returns the position of the next record in the file, in bytes, if the file is not compressed.
     pub(super) fn offset(&self) -> u64 {
         self.stream.offset() + self.skipped
     }
 
-    /// Name of the file, as given.
+    /// Returns the file's name, as given.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The interfaces described so far. Records refer to them by index. The list grows while a
-    /// pcapng file is read, at most to [`limits::INTERFACES`](super::limits::INTERFACES).
+    /// Returns the interfaces described so far. Records refer to them by index. The list grows while a pcapng file is
+    /// read, at most to [`limits::INTERFACES`](super::limits::INTERFACES).
     #[must_use]
     pub fn interfaces(&self) -> &[Interface] {
         match &self.file {
@@ -173,14 +173,14 @@ impl Capture {
         }
     }
 
-    /// The descriptions of sections and interfaces so far, at most
+    /// Returns the descriptions of sections and interfaces so far, at most
     /// [`limits::DESCRIBED`](super::limits::DESCRIBED).
     #[must_use]
     pub fn described(&self) -> &[Described] {
         &self.outline().parts
     }
 
-    /// Whether the file has more descriptions than are kept.
+    /// Returns true if the file has more descriptions than are kept.
     #[must_use]
     pub fn describes_too_much(&self) -> bool {
         self.outline().is_cut
@@ -193,14 +193,14 @@ impl Capture {
         }
     }
 
-    /// Format and compression of the file.
+    /// Returns the format and compression of the file.
     #[must_use]
     pub fn format(&self) -> Format {
         let is_pcapng = matches!(self.file, File::PcapNg(_));
         Format { is_pcapng, compression: self.compression }
     }
 
-    /// The bytes of a pcap file's header; `None` for pcapng.
+    /// Returns the bytes of a pcap file's header; `None` for pcapng.
     #[must_use]
     pub fn pcap_header(&self) -> Option<[u8; 24]> {
         match &self.file {
@@ -209,15 +209,14 @@ impl Capture {
         }
     }
 
-    /// The bytes of a truncated last record in a pcap file, so that the file can be written again
-    /// unchanged. Known at the end; otherwise empty.
+    /// Returns the bytes of a truncated last record in a pcap file, so that the file can be written again unchanged.
+    /// Known at the end; otherwise empty.
     #[must_use]
     pub fn cut_record(&self) -> &[u8] {
         &self.cut_record
     }
 
-    /// The options of the first section header, known once the first batch was read; `None` for
-    /// pcap.
+    /// Returns the options of the first section header, known once the first batch was read; `None` for pcap.
     #[must_use]
     pub fn section(&self) -> Option<&Options> {
         match &self.file {
@@ -226,7 +225,7 @@ impl Capture {
         }
     }
 
-    /// How far the capture has been read.
+    /// Returns the progress of reading.
     #[must_use]
     pub fn position(&self) -> Position {
         Position {
@@ -248,7 +247,7 @@ impl File {
 
 /// Recognizes the format and reads the header of a pcap file.
 fn begin(stream: &mut Stream) -> Result<File, Fault> {
-    // Recognizing a foreign file may need more than four bytes.
+    // More than pcap's four bytes of magic number: some foreign files are recognized only by later bytes.
     stream.has(16).map_err(Fault::Read)?;
     let head = stream.bytes();
     let Some(magic) = head.first_chunk().copied() else {
@@ -289,7 +288,7 @@ impl fmt::Debug for Capture {
 /// Format and compression, printed as `pcap`, `pcapng`, or for example `pcapng in zstd`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// Whether it is pcapng rather than pcap.
+    /// True for pcapng, false for pcap.
     pub is_pcapng: bool,
     /// The compression, if any.
     pub compression: Option<Compression>,
@@ -302,10 +301,10 @@ impl fmt::Display for Format {
     }
 }
 
-/// How far a capture has been read, for a progress bar.
+/// The progress of reading a capture, for a progress bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Bytes read from the file, before unpacking. Ahead of the records by what is buffered.
+    /// Bytes read from the file, before unpacking. Buffered bytes are included, so this is ahead of the records.
     pub file_bytes_read: u64,
     /// Size of the file in bytes; `None` if unknown, as for a pipe.
     pub file_bytes: Option<u64>,

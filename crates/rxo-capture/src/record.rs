@@ -14,7 +14,7 @@ pub struct Record {
     pub bytes: SharedBytes,
     /// Length on the wire, in bytes; more than `bytes` if the capture truncated it.
     pub original_bytes: u32,
-    /// Index of its interface in the reader's list.
+    /// Index of the packet's interface in the reader's list.
     pub interface: u32,
     /// Time in nanoseconds since 1970 UTC: the instant nearest to the time in the file. A simple
     /// packet block of pcapng has no time, and gets that of the record before it.
@@ -26,24 +26,24 @@ pub struct Record {
     /// The record's header as in the file, if it has more than the other fields here: in pcap files
     /// of version 2.3 and of the patched libpcap. Otherwise empty.
     pub head: SharedBytes,
-    /// Its options in the file.
+    /// The packet's options in the file.
     pub options: Options,
 }
 
 impl Record {
-    /// Whether the capture truncated it.
+    /// Returns true if the capture truncated the packet.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         (self.bytes.as_ref().len() as u64) < u64::from(self.original_bytes)
     }
 
-    /// The bytes that it keeps of the file.
+    /// Returns the number of the file's bytes that this record keeps.
     pub(super) fn kept_bytes(&self) -> usize {
         self.bytes.as_ref().len() + self.head.as_ref().len() + self.options.byte_len()
     }
 
-    /// Whether the capturing machine received or sent it, if the file says so: in an option of
-    /// pcapng, or in a cooked header. `link` is the link type of its interface.
+    /// Returns the direction, received or sent by the capturing machine, if the file has it: in an option of pcapng, or
+    /// in a cooked header. `link` is the link type of the packet's interface.
     #[must_use]
     pub fn direction(&self, link: LinkType) -> Option<Direction> {
         self.options.direction().or_else(|| link.direction(self.bytes.as_ref()))
@@ -57,6 +57,6 @@ pub struct Interface {
     pub link: LinkType,
     /// Most bytes kept of a packet; `None` for no limit.
     pub snap_bytes: Option<u32>,
-    /// Its name on the capturing machine, if the file has it.
+    /// The interface's name on the capturing machine, if the file has it.
     pub name: Option<String>,
 }

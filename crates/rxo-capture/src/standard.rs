@@ -1,4 +1,4 @@
-//! Standard input that can be given up.
+//! Standard input that a command can stop reading at any time.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Stoppable {
     }
 }
 
-/// Ends with the input, or when the consumer is gone.
+/// Sends all of standard input in chunks; ends with the input, or when the consumer is gone.
 fn send_all(sender: &SyncSender<io::Result<Vec<u8>>>) {
     let mut input = io::stdin().lock();
     loop {

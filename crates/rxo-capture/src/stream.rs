@@ -14,10 +14,10 @@ use super::limits::CHUNK_BYTES;
 /// Most chunks that are kept for reuse. More may be in use; those are freed.
 const MOST_KEPT: usize = 16;
 
-/// Less than one byte in so many is little.
+/// A chunk counts as little shared if less than one of so many bytes is.
 const LITTLE: u64 = 4;
 
-/// The rest of a capture's bytes.
+/// The bytes of a capture that are not yet consumed.
 pub(super) struct Stream {
     source: Box<dyn Read>,
     chunk: Rc<Vec<u8>>,
@@ -25,10 +25,10 @@ pub(super) struct Stream {
     unread: Range<usize>,
     /// Position of `unread`, in bytes from the start of the stream.
     offset: u64,
-    /// Position at which `is_sparse` was decided last, and the bytes that were shared since.
+    /// Position at which `is_sparse` was decided last.
     decided_at: u64,
     shared_bytes: usize,
-    /// Set if most of the last bytes were skipped, so that the next chunk is probably shared little as well.
+    /// True if most of the last bytes were skipped, so that the next chunk is probably shared little as well.
     is_sparse: bool,
     /// Chunks that records may still share.
     lent: Vec<Rc<Vec<u8>>>,
@@ -42,13 +42,13 @@ impl Stream {
         Self { source, chunk, unread, offset, decided_at, shared_bytes, is_sparse, lent }
     }
 
-    /// Position of the next byte, from the start of the stream.
+    /// Returns the position of the next byte, from the start of the stream.
     #[inline]
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The available bytes.
+    /// Returns the available bytes.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         self.chunk.get(self.unread.clone()).unwrap_or_default()
@@ -94,7 +94,7 @@ impl Stream {
     #[cold]
     fn read_until(&mut self, wanted: usize) -> io::Result<bool> {
         self.make_room(wanted);
-        // Behind a long record nothing else is read into its chunk, all of which it would keep alive.
+        // A long record gets a chunk of its own: a short record behind it would keep all of it alive.
         let end = if wanted > CHUNK_BYTES { wanted } else { CHUNK_BYTES };
         while self.unread.len() < wanted {
             // The chunk is not shared: `make_room` ensured it, and nothing was shared since.
@@ -133,7 +133,7 @@ impl Stream {
         self.unread = 0..unread.len();
     }
 
-    /// Decides, about once a chunk, whether what is shared is copied.
+    /// Decides, about once a chunk, whether shared bytes are copied.
     fn decide(&mut self) {
         let passed = self.offset - self.decided_at;
         if passed >= CHUNK_BYTES as u64 / 2 {

@@ -4,8 +4,9 @@ use rxo_frame::Instant;
 
 use super::options::OptionIter;
 
-/// The interface options that define its clock.
+/// The interface option for the length of a tick (`if_tsresol`).
 const RESOLUTION: u16 = 9;
+/// The interface option for the clock's zero (`if_tsoffset`).
 const OFFSET: u16 = 14;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -48,14 +49,13 @@ impl Clock {
     /// Microseconds since 1970: the default of pcapng.
     pub(super) const MICROS: Self = Self { length: Length::Nanos(1_000), offset_s: 0 };
 
-    /// The clock of a pcap file: seconds, and a fraction in units of `nanos_each` nanoseconds.
+    /// Returns the clock of a pcap file: seconds, and a fraction in units of `nanos_each` nanoseconds.
     #[must_use]
     pub const fn pcap(nanos_each: u64) -> Self {
         Self { length: Length::SecondsAnd(nanos_each), offset_s: 0 }
     }
 
-    /// The clock of a pcapng interface with these options, in the form of
-    /// [`Described`](super::Described).
+    /// Returns the clock of a pcapng interface with these options, in the form of [`Described`](super::Described).
     #[must_use]
     pub fn of_interface(options: &[u8]) -> Self {
         Self::described(&OptionIter::new(options, false))
@@ -71,12 +71,12 @@ impl Clock {
         Self::new(resolution, offset_s)
     }
 
-    /// The clock of pcapng's options `if_tsresol` and `if_tsoffset`. With the high bit set, the
-    /// resolution is a power of two, otherwise of ten (draft-ietf-opsawg-pcapng 4.2).
+    /// Makes the clock of pcapng's options `if_tsresol` and `if_tsoffset`. With the high bit set, the resolution is a
+    /// power of two, otherwise of ten (draft-ietf-opsawg-pcapng 4.2).
     pub(super) fn new(resolution: u8, offset_s: i64) -> Self {
         let length = match resolution {
             0..=9 => Length::Nanos(10u64.pow(9 - u32::from(resolution))),
-            // So fine that 64 bits of ticks are less than a nanosecond.
+            // With so fine a resolution all 64 bits of ticks are less than a nanosecond.
             10..=0x7f => 10u64
                 .checked_pow(u32::from(resolution) - 9)
                 .map_or(Length::Nanos(0), Length::PerNano),
@@ -85,8 +85,8 @@ impl Clock {
         Self { length, offset_s }
     }
 
-    /// The instant of `ticks`. A time that does not fit into 64 bits of nanoseconds since 1970
-    /// becomes the nearest that does. An invalid fraction of a second or more is added.
+    /// Returns the instant of `ticks`. A time that does not fit into 64 bits of nanoseconds since 1970 becomes the
+    /// nearest one that does. An invalid fraction of a second or more is added.
     #[inline]
     #[must_use]
     pub fn instant(self, ticks: u64) -> Instant {
@@ -104,9 +104,9 @@ impl Clock {
         Instant::from_nanos(self.shifted(nanos))
     }
 
-    /// The ticks that a writer with this clock gives for `at`; `None` if no tick has this instant.
-    /// For nearly every time these are the ticks that were read, except for an invalid fraction, a
-    /// time finer than a nanosecond, or one that an instant cannot represent.
+    /// Returns the ticks that a writer with this clock gives for `at`; `None` if no tick has this instant. For nearly
+    /// every time these are the ticks that were read, except for an invalid fraction, a time finer than a nanosecond,
+    /// or one that an instant cannot represent.
     #[inline]
     #[must_use]
     pub fn ticks(self, at: Instant) -> Option<u64> {
@@ -125,8 +125,8 @@ impl Clock {
         (self.instant(ticks) == at).then_some(ticks)
     }
 
-    /// Whether converting `ticks` to an instant and back gives `ticks`. The result is that of
-    /// [`ticks`](Self::ticks), but mostly without a division.
+    /// Returns true if converting `ticks` to an instant and back gives `ticks`. Mostly without a division, other than
+    /// [`ticks`](Self::ticks).
     #[inline]
     #[must_use]
     pub fn comes_back(self, ticks: u64) -> bool {
@@ -143,7 +143,7 @@ impl Clock {
         if self.offset_s < 0 { nanos.saturating_sub(shift) } else { nanos.saturating_add(shift) }
     }
 
-    /// Time since the clock's zero, in nanoseconds.
+    /// Returns the time since the clock's zero, in nanoseconds.
     #[inline]
     fn unshifted(self, nanos: u64) -> Option<u64> {
         let shift = self.offset_s.unsigned_abs().saturating_mul(NANOS_PER_SECOND);
@@ -151,7 +151,7 @@ impl Clock {
     }
 }
 
-/// The first tick at or after `nanos`, where a tick is a second halved `halvings` times.
+/// Returns the first tick at or after `nanos`, for ticks that are a second halved `halvings` times.
 fn halved(nanos: u64, halvings: u8) -> Option<u64> {
     let scaled = u128::from(nanos).checked_mul(1_u128.checked_shl(halvings.into())?)?;
     u64::try_from(scaled.div_ceil(NANOS_PER_SECOND.into())).ok()

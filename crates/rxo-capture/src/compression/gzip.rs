@@ -57,7 +57,7 @@ fn check_trailer(packed: &mut impl Read, checksum: u32, bytes: u32) -> io::Resul
     Err(damaged("gzip: the checksum or the length of a member is wrong"))
 }
 
-/// Whether another member follows. Skips padding.
+/// Returns true if another member follows. Skips padding.
 fn is_next_member(packed: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let ready = packed.fill_buf()?;
@@ -108,7 +108,7 @@ impl<'a, R: BufRead> Member<'a, R> {
             Err(_) => self.state = State::Damaged,
             Ok(_) if read + written > 0 => {}
             Ok(_) if is_cut => return Err(io::ErrorKind::UnexpectedEof.into()),
-            // Makes no progress, although there is input and room for output.
+            // No progress in spite of input and room: without this the loop would never end.
             Ok(_) => self.state = State::Damaged,
         }
         Ok(written)

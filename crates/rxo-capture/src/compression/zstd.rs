@@ -59,7 +59,7 @@ fn give_up_window(decoder: &mut FrameDecoder) {
     let _ = decoder.decode_blocks(&EMPTY_LAST_BLOCK_AND_CHECKSUM[..], BlockDecodingStrategy::All);
 }
 
-/// Remembers the error of its reader, because the decoder wraps it in an error of its own.
+/// A reader that remembers its error, because the decoder wraps it in an error of its own.
 struct Watched<R> {
     reader: BufReader<R>,
     failed: Option<io::Error>,

@@ -49,13 +49,13 @@ impl<'a> Block<'a> {
         if self.body.len() >= bytes { Ok(()) } else { Err(too_short(what, self.body.len(), bytes)) }
     }
 
-    /// The 32-bit number at `at` in the body.
+    /// Reads the 32-bit number at `at` in the body.
     #[inline]
     pub(crate) fn number(&self, at: usize) -> u32 {
         number(self.body, at, self.is_big_endian)
     }
 
-    /// The 16-bit number at `at` in the body.
+    /// Reads the 16-bit number at `at` in the body.
     #[inline]
     pub(crate) fn short(&self, at: usize) -> u16 {
         let bytes = self.body.get(at..).and_then(|rest| rest.first_chunk());
@@ -63,8 +63,8 @@ impl<'a> Block<'a> {
         if self.is_big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
     }
 
-    /// The ranges in the block of the packet, which begins at `packet_at` in the body and has
-    /// `kept_bytes`, and of its options.
+    /// Returns the ranges in the block of the packet, which begins at `packet_at` in the body and has `kept_bytes`, and
+    /// of its options.
     #[inline]
     pub(crate) fn packet(
         &self,
@@ -77,20 +77,19 @@ impl<'a> Block<'a> {
             return Err(too_short("a packet", room, kept_bytes));
         }
         let start = BODY_AT + packet_at;
-        // Bodies are multiples of four bytes, so there is room for the padding if there is for the
-        // packet.
+        // Bodies are multiples of four bytes, so where the packet fits, its padding fits too.
         let options_at = start + kept_bytes.next_multiple_of(4);
         Ok((start..start + kept_bytes, options_at..BODY_AT + self.body.len()))
     }
 }
 
-/// The type and length of the block at the start of `bytes`.
+/// Reads type and length of the block at the start of `bytes`.
 #[inline]
 pub(crate) fn head(bytes: &[u8], is_big_endian: bool) -> (u32, u32) {
     (number(bytes, 0, is_big_endian), number(bytes, 4, is_big_endian))
 }
 
-/// Whether the section at the start of `bytes` is big-endian.
+/// Returns true if the section at the start of `bytes` is big-endian.
 pub(crate) fn section_order(bytes: &[u8]) -> Result<bool, Fault> {
     match number(bytes, 8, false) {
         0x1a2b_3c4d => Ok(false),
@@ -116,7 +115,7 @@ pub(crate) fn skip(stream: &mut Stream, length: u32, is_big_endian: bool) -> Res
     Ok(())
 }
 
-/// The result if there are too few bytes for a block: the end, or a truncated block.
+/// Returns the result if there are too few bytes for a block: the end, or a truncated block.
 #[cold]
 pub(crate) fn end<T>(stream: &Stream) -> Result<Option<T>, Fault> {
     match stream.bytes().len() {

@@ -27,12 +27,12 @@ const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Whether blocks of this type have packets.
+/// Returns true if blocks of this type hold packets.
 pub(super) const fn is_packet(kind: u32) -> bool {
     matches!(kind, OBSOLETE_PACKET | SIMPLE_PACKET | ENHANCED_PACKET)
 }
 
-/// Whether this is a type that capture programs write: packets, descriptions, names, statistics, the journal,
+/// Returns true if capture programs write blocks of this type: packets, descriptions, names, statistics, the journal,
 /// secrets, custom blocks.
 pub(super) const fn is_known(kind: u32) -> bool {
     matches!(kind, SECTION | 1..=10 | 0x0bad | 0x4000_0bad)
@@ -41,15 +41,15 @@ pub(super) const fn is_known(kind: u32) -> bool {
 /// The state of reading a pcapng file.
 #[derive(Debug)]
 pub(super) struct PcapNg {
-    /// Whether the current section is big-endian.
+    /// True if the current section is big-endian.
     is_big_endian: bool,
-    /// Index in `interfaces` of the current section's first interface.
+    /// Index in `interfaces` of the first interface of the current section.
     first_interface: usize,
-    /// Snap length of that interface. Simple packet blocks do not have it.
+    /// Snap length of that interface. Simple packet blocks do not state it.
     first_snap_bytes: u32,
     /// The interfaces of all sections.
     pub(super) interfaces: Vec<Interface>,
-    /// Each interface's clock.
+    /// The clock of each interface.
     clocks: Vec<Clock>,
     /// The descriptions of sections and interfaces.
     pub(super) outline: Outline,
@@ -76,7 +76,7 @@ impl PcapNg {
         }
     }
 
-    /// The next packet; `None` at the end.
+    /// Reads the next packet; `None` at the end.
     #[inline]
     pub(super) fn next(&mut self, stream: &mut Stream) -> Result<Option<Record>, Fault> {
         while let Some((kind, length)) = self.peek(stream)? {
@@ -92,7 +92,7 @@ impl PcapNg {
         Ok(None)
     }
 
-    /// The type and length of the next block, if there is one.
+    /// Reads type and length of the next block without consuming it; `None` at the end.
     #[inline]
     fn peek(&self, stream: &mut Stream) -> Result<Option<(u32, u32)>, Fault> {
         if !stream.has(block::LEAST_BYTES as usize).map_err(Fault::Read)? {

@@ -16,8 +16,8 @@ const PACKET_AT: usize = 20;
 /// Offset of the packet in the body of a simple packet block.
 const SIMPLE_PACKET_AT: usize = 4;
 
-/// The fields of a packet's block. Positions are in bytes from its start.
-struct Found {
+/// The fields of a packet block. Positions are in bytes from the block's start.
+struct PacketFields {
     packet: Range<usize>,
     options: Range<usize>,
     original_bytes: u32,
@@ -53,7 +53,7 @@ impl PcapNg {
         let (packet, end) = block.packet(SIMPLE_PACKET_AT, kept_bytes)?;
         let options = end.end..end.end;
         let at = self.last_at;
-        let found = Found { packet, options, original_bytes, interface, at, ticks: None };
+        let found = PacketFields { packet, options, original_bytes, interface, at, ticks: None };
         self.take(stream, length, found)
     }
 
@@ -62,7 +62,7 @@ impl PcapNg {
         &self,
         block: &Block<'_>,
         interface: impl Fn(&Block<'_>) -> u32,
-    ) -> Result<Found, Fault> {
+    ) -> Result<PacketFields, Fault> {
         block.require(PACKET_AT, "a packet block")?;
         let interface = self.place(interface(block))?;
         let ticks = u64::from(block.number(4)) << 32 | u64::from(block.number(8));
@@ -73,10 +73,10 @@ impl PcapNg {
         }
         let original_bytes = block.number(16);
         let (at, ticks) = (clock.instant(ticks), Some(ticks));
-        Ok(Found { packet, options, original_bytes, interface, at, ticks })
+        Ok(PacketFields { packet, options, original_bytes, interface, at, ticks })
     }
 
-    /// The range of the options in `place` up to their end, behind which there may be anything.
+    /// Returns the range of the options in `place` up to their end mark. Behind it there may be any bytes.
     fn sound_options(&self, block: &Block<'_>, place: Range<usize>) -> Result<Range<usize>, Fault> {
         let bytes = block.body.get(place.start - BODY_AT..).unwrap_or_default();
         match OptionIter::new(bytes, self.is_big_endian).sound_bytes() {
@@ -85,7 +85,7 @@ impl PcapNg {
         }
     }
 
-    /// Index among all interfaces of the section's interface `number`.
+    /// Returns the index among all interfaces of the section's interface `number`.
     #[inline]
     fn place(&self, number: u32) -> Result<u32, Fault> {
         let place = self.first_interface + number as usize;
@@ -101,7 +101,12 @@ impl PcapNg {
     }
 
     #[inline]
-    fn take(&mut self, stream: &mut Stream, length: u32, found: Found) -> Result<Record, Fault> {
+    fn take(
+        &mut self,
+        stream: &mut Stream,
+        length: u32,
+        found: PacketFields,
+    ) -> Result<Record, Fault> {
         let options = if found.options.is_empty() {
             Options::default()
         } else {

@@ -36,9 +36,9 @@ pub struct Packet<'a> {
     pub at: Instant,
     /// Length on the wire, in bytes.
     pub original_bytes: u32,
-    /// Its bytes from the first link-layer byte, in pieces.
+    /// The packet's bytes from the first link-layer byte, in pieces.
     pub pieces: &'a [&'a [u8]],
-    /// Its direction, if known.
+    /// The packet's direction, if known.
     pub direction: Option<Direction>,
     /// Comments, which Wireshark shows.
     pub comments: &'a [&'a str],
@@ -62,7 +62,7 @@ impl Custom<'_> {
     pub const MOST_BYTES: usize = MOST_OPTION_BYTES - 4;
 }
 
-/// Why a capture cannot be written.
+/// The error of writing a capture.
 #[derive(Debug, Error)]
 pub enum WriteError {
     /// The system refused.
@@ -239,7 +239,7 @@ impl<W: Write> CaptureWriter<W> {
     fn write_section(&mut self) -> Result<(), WriteError> {
         self.head.extend(0x1a2b_3c4d_u32.to_le_bytes());
         self.head.extend([1, 0, 0, 0]);
-        // The section's length is unknown while it is written.
+        // -1 means that the section's length is unknown.
         self.head.extend((-1_i64).to_le_bytes());
         self.interfaces = 0;
         self.write_block(0x0a0d_0d0a, &[])

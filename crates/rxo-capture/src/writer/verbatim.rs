@@ -10,19 +10,19 @@ use super::{BUFFER_BYTES, CaptureWriter, WriteError};
 use crate::LinkType;
 use crate::limits::INTERFACES;
 
-/// A packet as in another file.
+/// A packet with the fields that it has in another file.
 #[derive(Clone, Copy, Debug)]
 pub struct Verbatim<'a> {
-    /// Number of its interface within the section.
+    /// Number of the packet's interface within the section.
     pub interface: u32,
-    /// Time in ticks of that interface. `None` makes a simple packet block, which has neither time
-    /// nor options, and belongs to the section's first interface.
+    /// Time in ticks of the packet's interface. `None` makes a simple packet block, which has neither time nor options,
+    /// and belongs to the section's first interface.
     pub ticks: Option<u64>,
     /// Length on the wire, in bytes.
     pub original_bytes: u32,
     /// The captured bytes.
     pub bytes: &'a [u8],
-    /// Its options, encoded as by [`put_option`](crate::put_option).
+    /// The packet's options, encoded as by [`put_option`](crate::put_option).
     pub options: &'a [u8],
 }
 
