@@ -1,4 +1,4 @@
-//! Slots that a template is expanded into, and the resulting batch of ACKs.
+//! The memory that a template is expanded into, and the resulting batch of ACKs.
 
 use rxo_frame::{ChecksumStatus, Frame, Instant, VlanTag};
 
@@ -15,7 +15,7 @@ pub struct AckSlot {
 }
 
 impl AckSlot {
-    /// An empty slot, for initializing an array of slots.
+    /// An empty slot, to initialize an array of slots.
     pub const EMPTY: Self = Self { bytes: [0; SLOT_BYTES] };
 
     /// Returns the ACK that was last expanded into this slot, with the metadata of `like`. `like`
@@ -58,7 +58,7 @@ impl<'m> Expanded<'m> {
         self.slots.len()
     }
 
-    /// Whether the batch is empty. It never is: a template has at least one ACK.
+    /// Returns true if the batch is empty. It never is: a template has at least one ACK.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.slots.is_empty()

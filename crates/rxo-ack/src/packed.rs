@@ -22,7 +22,8 @@ pub const PACKED_NUMBERS_BYTES: usize = 14;
 pub const MOST_PACKED_NUMBERS: usize = 1_024;
 
 impl AckNumbers {
-    /// The numbers in a packed template. If the template has no timestamp, its bytes mean nothing.
+    /// Writes the numbers as they stand in a packed template. The bytes of the timestamp mean nothing if the template
+    /// has none.
     #[inline]
     #[must_use]
     pub fn to_packed(self) -> [u8; PACKED_NUMBERS_BYTES] {
@@ -34,7 +35,7 @@ impl AckNumbers {
         bytes
     }
 
-    /// The numbers that these bytes of a packed template are.
+    /// Reads the numbers of an ACK from a packed template.
     #[inline]
     #[must_use]
     pub const fn from_packed(bytes: &[u8; PACKED_NUMBERS_BYTES]) -> Self {

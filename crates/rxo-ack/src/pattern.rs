@@ -15,17 +15,17 @@ use rxo_wire::{IpVersion, Offsets, Parsed, TcpFlags, TcpSegment, Transport, pars
 use crate::AckNumbers;
 use crate::expanded::{AckSlot, SLOT_BYTES, Shape};
 
-/// Why a frame cannot be the first frame of a template.
+/// A frame cannot be the first frame of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotATemplate {
-    /// It is not a pure ACK: unreadable, a fragment, not TCP, a segment with payload, a GSO frame,
-    /// or a segment with a flag other than ACK, ECE, CWR and AE.
+    /// The frame is not a pure ACK: unreadable, a fragment, not TCP, a segment with payload, a GSO frame, or a segment
+    /// with a flag other than ACK, ECE, CWR and AE.
     NotAPureAck,
-    /// It has options besides the timestamp, or the timestamp is not at its usual offset.
+    /// The frame has options besides the timestamp, or the timestamp is not at its usual offset.
     Options,
-    /// Its headers or its padding do not fit into an [`AckSlot`].
+    /// The frame's headers or padding do not fit into an [`AckSlot`].
     TooLong,
-    /// Its checksum is partial, and the metadata places it outside the TCP header.
+    /// The frame's checksum is partial, and the metadata places it outside the TCP header.
     Checksum,
 }
 
@@ -132,7 +132,8 @@ impl<'a> Pattern<'a> {
         self.change_at(at, copy, numbers, id_step);
     }
 
-    /// As [`Pattern::change`], for a slot, in which the compiler sees that each header lies.
+    /// Writes `numbers` as [`Pattern::change`] does, into a slot. The slot's fixed length lets the compiler leave out
+    /// bounds checks.
     #[inline(always)]
     pub(crate) fn change_slot(&self, slot: &mut AckSlot, numbers: &AckNumbers, id_step: u16) {
         let (network, transport) = (self.at.network as usize, self.at.transport as usize);
@@ -180,7 +181,7 @@ impl<'a> Pattern<'a> {
             put_long(options, TSVAL_AT - FIXED_BYTES, numbers.timestamp.value);
             put_long(options, TSECR_AT - FIXED_BYTES, numbers.timestamp.echo);
         }
-        // The seed covers addresses, protocol and length, which do not change.
+        // The seed of a partial checksum covers addresses, protocol and length, which are the same in every ACK.
         if !self.is_seed {
             let sum = Sum::word(self.tcp_sum) + sum_of(numbers, self.has_timestamp);
             put_word(fixed, TCP_CHECKSUM_AT, sum.checksum());
@@ -205,7 +206,7 @@ fn is_seed(checksum: ChecksumStatus, transport: usize) -> Result<bool, NotATempl
     }
 }
 
-/// The one's complement sum of two words, which takes less than folding a [`Sum`].
+/// Adds two words in one's complement, with fewer instructions than folding a [`Sum`].
 #[inline(always)]
 fn add(one: u16, other: u16) -> u16 {
     let (sum, carry) = one.overflowing_add(other);

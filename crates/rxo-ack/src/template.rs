@@ -39,25 +39,25 @@ use crate::pattern::{NotATemplate, Pattern};
 #[derive(Clone, Copy, Debug)]
 pub struct AckTemplate<'a> {
     pattern: Pattern<'a>,
-    /// The numbers of the first ACK, if they differ from those of the pattern.
+    /// The numbers of the first ACK, if they differ from those in the pattern's frame.
     first: Option<&'a AckNumbers>,
     later: &'a [AckNumbers],
     ids: IdRule,
 }
 
-/// How the IPv4 identification changes from one ACK to the next.
+/// The rule by which the IPv4 identification changes from one ACK to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdRule {
-    /// It increases by one.
+    /// The identification increases by one.
     #[default]
     Increment,
-    /// It stays equal. Right for senders that do not change it for packets that cannot be
-    /// fragmented (RFC 6864, section 4.1).
+    /// The identification stays equal. Right for senders that do not change it for packets that cannot be fragmented
+    /// (RFC 6864, section 4.1).
     Keep,
 }
 
 impl IdRule {
-    /// How much the identification of an ACK is ahead of that of the one before.
+    /// Returns the difference between the identification of an ACK and that of the ACK before it.
     pub(crate) const fn step(self) -> u16 {
         match self {
             Self::Increment => 1,
@@ -100,20 +100,20 @@ impl<'a> AckTemplate<'a> {
         Some(Self { pattern, first: Some(first), later, ids: IdRule::Keep })
     }
 
-    /// Number of ACKs, at least one.
+    /// Returns the number of ACKs, at least one.
     #[inline]
     #[must_use]
     pub const fn count(&self) -> usize {
         1 + self.later.len()
     }
 
-    /// The numbers of all its ACKs, in order.
+    /// Returns the numbers of all ACKs, in order.
     pub fn numbers(&self) -> impl Iterator<Item = AckNumbers> + use<'a> {
         let first = self.first.copied().unwrap_or(self.pattern.numbers());
         core::iter::once(first).chain(self.later.iter().copied())
     }
 
-    /// Whether its ACKs carry a timestamp.
+    /// Returns true if the ACKs carry a timestamp.
     #[must_use]
     pub const fn has_timestamp(&self) -> bool {
         self.pattern.has_timestamp
@@ -140,7 +140,7 @@ impl<'a> AckTemplate<'a> {
         Ok(Expanded { slots: &memory[..needed], shape: self.pattern.shape() })
     }
 
-    /// The inner loop of expansion.
+    /// Writes the ACKs behind the first: the inner loop of expansion.
     #[inline(always)]
     fn write_later(&self, like: &AckSlot, slots: &mut [AckSlot]) {
         let (step, mut id_step) = (self.ids.step(), 0_u16);

@@ -1,4 +1,4 @@
-//! Later ACKs written where they are to stand, without a template.
+//! A writer that places later ACKs where the caller wants them, without a template.
 //!
 //! Separate from the template because it needs no numbers in memory and no slots: a stack that writes its own
 //! packets has the numbers at hand one by one, and knows where each ACK is to stand.
@@ -8,8 +8,7 @@ use rxo_frame::{Frame, LinkKind};
 use crate::pattern::{NotATemplate, Pattern};
 use crate::{AckNumbers, IdRule};
 
-/// Writes the ACKs that follow a first one. They are those that an [`AckTemplate`](crate::AckTemplate) of
-/// the same ACK expands to.
+/// Writes the ACKs that follow a first one, the same bytes as the expansion of an [`AckTemplate`](crate::AckTemplate).
 ///
 /// # Examples
 /// ```
@@ -36,13 +35,14 @@ use crate::{AckNumbers, IdRule};
 #[derive(Clone, Debug)]
 pub struct AckWriter<'a> {
     pattern: Pattern<'a>,
-    /// How far the identification of the last ACK is ahead of that of the first, and of the one before.
+    /// The difference between the identification of the last ACK and that of the first; and between an ACK and the one
+    /// before.
     id_ahead: u16,
     id_step: u16,
 }
 
 impl<'a> AckWriter<'a> {
-    /// A writer of ACKs like the frame `first`, whose first header `link` names. Parses the headers once. The
+    /// Makes a writer of ACKs like the frame `first`, whose first header `link` names. Parses the headers once. The
     /// checksums of `first` are assumed to be right.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl<'a> AckWriter<'a> {
     }
 }
 
-/// Copies an ACK. Most have 40 to 64 bytes, for which two copies of fixed length take less than a call.
+/// Copies an ACK. Most have 40 to 64 bytes, for which two copies of fixed length are cheaper than a call of `memcpy`.
 #[inline(always)]
 fn copy(from: &[u8], to: &mut [u8]) {
     assert!(from.len() == to.len(), "an ACK of {} bytes in {}", from.len(), to.len());

@@ -40,25 +40,25 @@ impl SplitCounters {
         }
     }
 
-    /// Frames of the host that were sent with nothing inserted, for `reason`.
+    /// Returns the number of frames of the host that were sent with nothing inserted, for `reason`.
     #[must_use]
     pub const fn passed(&self, reason: PassReason) -> u64 {
         self.passed[reason as usize]
     }
 
-    /// Frames of the host that were sent with nothing inserted, for any reason.
+    /// Returns the number of frames of the host that were sent with nothing inserted, for any reason.
     #[must_use]
     pub fn passed_total(&self) -> u64 {
         self.passed.iter().sum()
     }
 
-    /// ACKs sent for the stretch ACKs that were split, including the host's own.
+    /// Returns the number of ACKs sent for split stretch ACKs, including the host's own.
     #[must_use]
     pub const fn expanded(&self) -> u64 {
         self.templates + self.inserted
     }
 
-    /// Pure ACKs sent: the host's and the inserted ones.
+    /// Returns the number of pure ACKs sent: the host's and the inserted ones.
     #[must_use]
     pub const fn acks_out(&self) -> u64 {
         self.acks + self.inserted

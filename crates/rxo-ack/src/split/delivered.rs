@@ -1,4 +1,4 @@
-//! What the receive side reports about one delivery.
+//! The report of the receive side about one delivery.
 
 use rxo_frame::Frame;
 use rxo_wire::tcp::OptionLayout;
@@ -16,7 +16,7 @@ pub struct Delivered {
     pub segment_bytes: u16,
     /// TSval of all segments; `None` if they have no timestamp at its usual offset.
     pub tsval: Option<u32>,
-    /// Whether the last segment carries FIN.
+    /// True if the last segment carries FIN.
     pub fin: bool,
 }
 
@@ -24,7 +24,7 @@ impl Delivered {
     /// Describes `frame`, whose headers are `parsed` and `tcp`.
     pub(super) fn of(frame: Frame<&[u8]>, parsed: &Parsed, tcp: &TcpSegment) -> Self {
         let payload_bytes = parsed.payload_bytes();
-        // A GSO frame states its segment size.
+        // A GSO frame states its segment size; any other frame is one segment.
         let one = payload_bytes.min(u32::from(u16::MAX)) as u16;
         let has_timestamp = tcp.options == OptionLayout::AlignedTimestamp;
         Self {

@@ -1,4 +1,4 @@
-//! Which ACKs were due before the one that the host sent. Pure functions.
+//! Computes which ACKs a host without coalescing would have sent before its stretch ACK. Pure functions.
 
 use rxo_wire::SeqNumber;
 
@@ -23,7 +23,7 @@ pub(super) struct Due {
 /// Calls `show` for each ACK that was due, in order: one for every `every` full-sized segments from
 /// the first segment of `runs` up to, but not at, `ack`. At most [`MAX_INSERTED`].
 pub(super) fn due(runs: &Runs, every: u16, ack: SeqNumber, mut show: impl FnMut(Due)) {
-    // Full-sized segments that end before `ack`. At `ack` itself stands the host's own ACK.
+    // Counts full-sized segments that end before `ack`. At `ack` itself stands the host's own ACK.
     let (mut full, mut last) = (0, 0);
     for run in parts(runs, ack) {
         last = u32::from(run.is_full);
@@ -38,17 +38,17 @@ pub(super) fn due(runs: &Runs, every: u16, ack: SeqNumber, mut show: impl FnMut(
     }
 }
 
-/// The runs, cut off at `ack`.
+/// Returns the runs, cut off at `ack`.
 fn parts(runs: &Runs, ack: SeqNumber) -> impl Iterator<Item = Run> {
     runs.iter().map(move |run| run.before(ack)).take_while(|run| run.count > 0)
 }
 
-/// The state of a receiver that does not coalesce.
+/// A receiver that does not coalesce, as it walks over the segments.
 struct Walk {
     every: u32,
     /// Full-sized segments since its last ACK.
     since: u32,
-    /// What its next ACK echoes; `None` if no segment arrived since the last ACK.
+    /// The value that the next ACK echoes; `None` if no segment arrived since the last ACK.
     echo: Option<Option<u32>>,
 }
 

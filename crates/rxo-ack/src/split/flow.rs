@@ -18,23 +18,23 @@ pub(super) struct Flow {
     pub(super) peer: Offer,
     /// Payload of a full-sized segment, in bytes; 0 before the first segment.
     full_bytes: u16,
-    /// Whether a FIN follows the last run.
+    /// True if a FIN follows the last run.
     fin: bool,
 }
 
-/// The numbers of an ACK from the host.
+/// The number and the window of an ACK from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) ack: SeqNumber,
     pub(super) window: u16,
-    /// The right edge of the window that it promised; `None` while the scale is unknown.
+    /// The right edge of the window that the ACK promised; `None` while the scale is unknown.
     edge: Option<SeqNumber>,
 }
 
 /// An ACK that advances and may be split, with its position in the runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Advance {
-    /// The boundary that it acknowledges: its ACK number, or one less if it covers a FIN.
+    /// The boundary that the ACK acknowledges: its ACK number, or one less if it covers a FIN.
     pub(super) until: SeqNumber,
     pub(super) edges: Option<Edges>,
 }
@@ -53,7 +53,7 @@ impl Flow {
             return 0;
         };
         let Ok(whole) = u16::try_from(count) else {
-            // No packet has so many segments, so the report is wrong.
+            // No packet has so many segments, so the report is wrong and nothing is known any more.
             self.runs.clear();
             return 0;
         };
@@ -101,7 +101,7 @@ impl Flow {
         Ok(Advance { until, edges })
     }
 
-    /// Whether an ACK with number `ack` advances by more than `every` full-sized segments.
+    /// Returns true if an ACK with number `ack` advances by more than `every` full-sized segments.
     pub(super) fn is_stretch(&self, ack: SeqNumber, every: u16) -> bool {
         let most = u32::from(every) * u32::from(self.full_bytes);
         let advance = self.last.map_or(0, |last| ack - last.ack);

@@ -9,12 +9,12 @@ use rxo_wire::SeqNumber;
 /// Consecutive segments of equal size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Where the first segment begins.
+    /// The sequence number at which the first segment begins.
     pub(super) seq: SeqNumber,
     pub(super) segment_bytes: u16,
     /// Number of segments; never 0 in a ring.
     pub(super) count: u16,
-    /// Whether the segments are full-sized.
+    /// True if the segments are full-sized.
     pub(super) is_full: bool,
     pub(super) tsval: Option<u32>,
 }
@@ -28,7 +28,7 @@ impl Run {
         self.seq + self.bytes()
     }
 
-    /// Counts its segments that end at or before `seq`, and says whether one ends exactly there.
+    /// Returns the number of its segments that end at or before `seq`, and true if one ends exactly there.
     fn until(&self, seq: SeqNumber) -> (u16, bool) {
         let bytes = seq - self.seq;
         if bytes <= 0 {
@@ -67,12 +67,12 @@ impl Runs {
         (0..self.len).map(|index| &self.ring[(self.first + index) % MAX_RUNS])
     }
 
-    /// Where the first segment begins.
+    /// Returns the sequence number at which the first segment begins.
     pub(super) fn start(&self) -> Option<SeqNumber> {
         self.iter().next().map(|run| run.seq)
     }
 
-    /// Where the last segment ends.
+    /// Returns the sequence number at which the last segment ends.
     pub(super) fn end(&self) -> Option<SeqNumber> {
         let last = self.len.checked_sub(1)?;
         Some(self.ring[(self.first + last) % MAX_RUNS].end())
@@ -127,7 +127,7 @@ impl Runs {
         }
     }
 
-    /// Whether a segment ends at `seq`, or the first segment begins there.
+    /// Returns true if a segment ends at `seq`, or the first segment begins there.
     pub(super) fn has_boundary(&self, seq: SeqNumber) -> bool {
         self.iter()
             .any(|run| !seq.is_before(run.seq) && !run.end().is_before(seq) && run.until(seq).1)

@@ -1,4 +1,4 @@
-//! The splitter: learns what the host received, and decides what to insert before each of its
+//! The splitter: learns which segments the host received, and decides which ACKs to insert before each of the host's
 //! frames.
 
 use core::fmt;
@@ -32,8 +32,9 @@ pub struct SplitConfig {
 }
 
 impl SplitConfig {
-    /// One ACK for every second segment, Ethernet, 1,024 flows. `seed` must be random, and another each time: the splitter
-    /// has no randomness of its own. A fixed one serves only those who trust every sender, such as tests.
+    /// Makes a configuration: one ACK for every second segment, Ethernet, 1,024 flows. `seed` must be random and
+    /// different each time, because the splitter has no randomness of its own; a fixed seed is safe only if every
+    /// sender is trusted, such as in tests.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { every: 2, link: LinkKind::Ethernet, flows: 1_024, seed }
@@ -68,7 +69,7 @@ pub struct Splitter {
     config: SplitConfig,
     table: Table,
     counters: SplitCounters,
-    /// The ACKs that were inserted last.
+    /// The numbers of the ACKs that were inserted last.
     numbers: [AckNumbers; MAX_INSERTED],
 }
 
@@ -77,7 +78,7 @@ pub struct Splitter {
 pub struct SplitConfigError {
     /// Name of the field.
     pub name: &'static str,
-    /// Its value.
+    /// The value of the field.
     pub value: u16,
     /// The largest valid value; the smallest is 1.
     pub to: u16,
@@ -104,13 +105,13 @@ impl Splitter {
         Ok(Self { config, table, counters: SplitCounters::default(), numbers })
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     #[must_use]
     pub const fn config(&self) -> SplitConfig {
         self.config
     }
 
-    /// The counters since the splitter was made.
+    /// Returns the counters since the splitter was made.
     #[must_use]
     pub fn counters(&self) -> SplitCounters {
         let mut counters = self.counters.clone();
@@ -172,7 +173,7 @@ impl Splitter {
         }
     }
 
-    /// Writes the missing ACKs into `numbers` and returns how many they are.
+    /// Writes the missing ACKs into `numbers` and returns their number.
     fn insert<'f>(&mut self, frame: Frame<&'f [u8]>) -> Result<(Pattern<'f>, usize), PassReason> {
         let (parsed, tcp) = self.read(frame).ok_or(PassReason::NotTcp)?;
         let refused = refusal(frame, &parsed, &tcp);
@@ -252,7 +253,7 @@ fn refusal(frame: Frame<&[u8]>, parsed: &Parsed, tcp: &TcpSegment) -> Option<Pas
     may_be_fragmented.then_some(PassReason::MayBeFragmented)
 }
 
-/// Makes the pattern of the frame. Called last, because most ACKs do not need one.
+/// Makes the pattern of the frame. Called last, because most frames do not need one.
 fn pattern<'f>(frame: Frame<&'f [u8]>, parsed: &Parsed) -> Result<Pattern<'f>, PassReason> {
     Pattern::of(parsed, frame).map_err(|refused| match refused {
         NotATemplate::NotAPureAck => PassReason::Flags,
@@ -261,7 +262,7 @@ fn pattern<'f>(frame: Frame<&'f [u8]>, parsed: &Parsed) -> Result<Pattern<'f>, P
     })
 }
 
-/// Writes the ACKs that are missing before `tcp` and returns how many they are; never 0.
+/// Writes the ACKs that are missing before `tcp` and returns their number, which is never 0.
 fn missing(
     numbers: &mut [AckNumbers; MAX_INSERTED],
     flow: &Flow,
@@ -275,7 +276,7 @@ fn missing(
     }
 }
 
-/// Writes the ACKs that were due before `tcp` and returns how many they are.
+/// Writes the ACKs that were due before `tcp` and returns their number.
 fn fill(
     numbers: &mut [AckNumbers; MAX_INSERTED],
     flow: &Flow,
@@ -298,7 +299,7 @@ fn fill(
     count
 }
 
-/// The frame's flow key. The VLAN tag counts whether it is in the bytes or in the metadata.
+/// Returns the frame's flow key. The VLAN tag is part of it, in the bytes or in the metadata.
 fn key_of(parsed: &Parsed, frame: Frame<&[u8]>) -> FlowKey {
     frame.vlan.map_or(parsed.key, |tag| parsed.key.on_device_vlan(tag.tci).with_tag_in_bytes())
 }

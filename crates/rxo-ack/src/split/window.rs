@@ -1,4 +1,4 @@
-//! Which window an inserted ACK promises. Pure functions.
+//! Computes the window that an inserted ACK promises. Pure functions.
 //!
 //! The right edge of the window (ACK number plus scaled window) is a promise. Between two ACKs of
 //! the host it must not exceed the second ACK's edge, and should not go back behind the first's.
@@ -6,7 +6,7 @@
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::{OptionKind, Options};
 
-/// What the SYN of one side says about window scaling (RFC 7323, section 2.2).
+/// The offer of window scaling in the SYN of one side (RFC 7323, section 2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Offer {
     /// No SYN was seen.
@@ -14,7 +14,7 @@ pub(super) enum Offer {
     Unknown,
     /// The SYN has no window scale option.
     No,
-    /// Its sender shifts its windows by this many bits.
+    /// The sender shifts its windows by this many bits.
     Shift(u8),
 }
 
@@ -33,8 +33,7 @@ impl Offer {
         offer
     }
 
-    /// The shift that the sender of this offer uses, given the offer of the other side; `None` if
-    /// unknown.
+    /// Returns the shift that the sender of this offer uses, given the other side's offer; `None` if unknown.
     pub(super) const fn shift(self, other: Self) -> Option<u8> {
         match (self, other) {
             (Self::No, _) | (_, Self::No) => Some(0),
@@ -52,7 +51,7 @@ pub(super) struct Edges {
     pub(super) shift: u8,
 }
 
-/// The right edge of an ACK.
+/// Returns the right edge of an ACK.
 pub(super) fn edge(ack: SeqNumber, window: u16, shift: u8) -> SeqNumber {
     ack + (u32::from(window) << shift)
 }
