@@ -1,4 +1,4 @@
-//! Where a queue lies in guest memory and what was negotiated for it.
+//! The configuration of a queue: its place in guest memory and the negotiated features.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub enum Layout {
     Packed,
 }
 
-/// One queue. Addresses are guest addresses.
+/// The configuration of one queue. Addresses are guest addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
     /// The form of the ring.
@@ -33,17 +33,17 @@ pub struct QueueConfig {
     pub indirect: bool,
 }
 
-/// Where a driver keeps its indirect tables: `entries` descriptors for each descriptor of the queue.
+/// The place of a driver's indirect tables: `entries` descriptors for each descriptor of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndirectTables {
-    /// The guest address, aligned to 16. [`IndirectTables::bytes`] are needed there.
+    /// The guest address of the tables, aligned to 16. They take [`IndirectTables::bytes`].
     pub address: u64,
     /// The most segments of one chain that uses a table.
     pub entries: u16,
 }
 
 impl IndirectTables {
-    /// How many bytes the tables of a queue of `size` descriptors take.
+    /// Returns the length of the tables of a queue of `size` descriptors, in bytes.
     #[must_use]
     pub const fn bytes(self, size: u16) -> usize {
         size as usize * self.entries as usize * DESCRIPTOR_BYTES
@@ -55,8 +55,8 @@ pub(crate) const MOST_DESCRIPTORS: u16 = 32_768;
 pub(crate) const DESCRIPTOR_BYTES: usize = 16;
 
 impl QueueConfig {
-    /// A queue of `size` descriptors whose three areas follow each other from `start` on, which is
-    /// aligned to 16. [`QueueConfig::bytes`] says how many bytes that takes.
+    /// Makes the configuration of a queue of `size` descriptors whose three areas follow each other from `start` on,
+    /// which must be aligned to 16. The areas take [`QueueConfig::bytes`].
     #[must_use]
     pub const fn contiguous(layout: Layout, size: u16, start: u64) -> Self {
         let driver = start + (size as usize * DESCRIPTOR_BYTES) as u64;
@@ -72,14 +72,14 @@ impl QueueConfig {
         }
     }
 
-    /// How many bytes a queue takes whose areas follow each other.
+    /// Returns the length of a queue whose areas follow each other, in bytes.
     #[must_use]
     pub const fn bytes(layout: Layout, size: u16) -> usize {
         let first = size as usize * DESCRIPTOR_BYTES + driver_bytes(layout, size);
         first.next_multiple_of(4) + device_bytes(layout, size)
     }
 
-    /// Finds the three areas.
+    /// Finds the three areas of the queue in `memory`.
     pub(crate) fn areas(&self, memory: &Memory) -> Result<Areas, ConfigError> {
         let (layout, size) = (self.layout, self.size);
         let is_size = match layout {
@@ -107,7 +107,7 @@ impl QueueConfig {
     }
 }
 
-/// With the field for the event index, which is there whether negotiated or not.
+/// Returns the length of the driver area, with the event index's field, which is there whether negotiated or not.
 const fn driver_bytes(layout: Layout, size: u16) -> usize {
     match layout {
         Layout::Split => 6 + 2 * size as usize,
@@ -122,7 +122,7 @@ const fn device_bytes(layout: Layout, size: u16) -> usize {
     }
 }
 
-/// The areas of a queue, found.
+/// The areas of a queue, found in memory.
 #[derive(Debug)]
 pub(crate) struct Areas {
     pub(crate) descriptors: Words,
@@ -143,28 +143,28 @@ pub enum Area {
     Tables,
 }
 
-/// Why a queue cannot be made. The fault of the side that chose its place.
+/// A queue cannot be made, through the fault of the side that chose its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    /// The size is zero, too large, or no power of two in a split ring.
+    /// The size is zero, too large, or in a split ring no power of two.
     Size {
         /// The form of the ring.
         layout: Layout,
-        /// The size asked for.
+        /// The requested size.
         size: u16,
     },
-    /// An area is not inside one region, or not aligned.
+    /// An area is not inside one region, or is not aligned.
     Area {
-        /// Which.
+        /// The area.
         area: Area,
-        /// Its guest address.
+        /// The area's guest address.
         address: u64,
-        /// Its length, in bytes.
+        /// The area's length, in bytes.
         bytes: usize,
     },
-    /// The base of the ring is no position in it.
+    /// The base is not a position in the ring.
     Base {
-        /// The base given.
+        /// The given base.
         base: u32,
     },
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with what a driver made available, and how often it was.
+//! The rules that a chain can break, and counters for them.
 
 /// A rule of VIRTIO 1.2 that an available chain breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -9,9 +9,9 @@ pub enum InvalidChain {
     AvailableIndex,
     /// The available ring or a `next` field names a descriptor outside the table.
     DescriptorIndex,
-    /// There are more descriptors than the queue size; so it is with every loop (section 2.7.5.3.1). Or the
-    /// chains of one packet have more than 4,096 together, which no driver needs. A
-    /// packed queue is broken after it, because the next chain cannot be found.
+    /// The chain has more descriptors than the queue, as every loop has (section 2.7.5.3.1). Or the chains of one
+    /// packet have more than 4,096 together, which no driver needs. A packed queue is broken after it, because the next
+    /// chain cannot be found.
     TooLong,
     /// A descriptor has no bytes (section 2.7.5).
     ZeroLength,
@@ -21,20 +21,20 @@ pub enum InvalidChain {
     TooManyBytes,
     /// A buffer for the device to read follows one for it to write (section 2.7.4.2).
     ReadableAfterWritable,
-    /// There is an indirect table, but `VIRTIO_F_INDIRECT_DESC` was not negotiated.
+    /// The chain has an indirect table, but `VIRTIO_F_INDIRECT_DESC` was not negotiated.
     IndirectNotNegotiated,
-    /// The table's length is not a multiple of 16 (section 2.7.5.3).
+    /// The indirect table's length is not a multiple of 16 (section 2.7.5.3).
     IndirectLength,
-    /// The table is not inside regions.
+    /// The indirect table is not inside regions.
     IndirectOutside,
-    /// A table inside a table (section 2.7.5.3.1).
+    /// An indirect table is inside another one (section 2.7.5.3.1).
     IndirectNested,
     /// A descriptor with a table also has a `next` (section 2.7.5.3.1), or in a packed ring belongs to
     /// a list.
     IndirectChained,
-    /// A frame was to be read, but the chain has nothing to read.
+    /// The device reads a frame, but the chain has nothing to read.
     NothingReadable,
-    /// A buffer was to be filled, but the chain has nothing to write.
+    /// The device fills a buffer, but the chain has nothing to write.
     NothingWritable,
     /// The frame is larger than the buffer that the caller gave for it.
     FrameTooLarge,
@@ -60,7 +60,7 @@ impl InvalidChain {
         Self::FrameTooLarge,
     ];
 
-    /// A name for counters, in lower case.
+    /// Returns the kind's name for counters, in lower case.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,18 +83,18 @@ impl InvalidChain {
     }
 }
 
-/// How many invalid chains of each kind a queue has met.
+/// The number of invalid chains of each kind in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InvalidCounts([u64; InvalidChain::ALL.len()]);
 
 impl InvalidCounts {
-    /// How many of `kind`.
+    /// Returns the number of invalid chains of `kind`.
     #[must_use]
     pub const fn of(&self, kind: InvalidChain) -> u64 {
         self.0[kind as usize]
     }
 
-    /// How many of all kinds together.
+    /// Returns the number of invalid chains of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()

@@ -1,12 +1,12 @@
-//! When a side may leave out a notification: the event index (sections 2.7.7, 2.7.10 and 2.8.10).
+//! The rule by which a side may leave out a notification: the event index (sections 2.7.7, 2.7.10 and 2.8.10).
 //!
 //! Pure functions, separate from the rings so that a naive oracle can be held against them alone.
 
 use crate::ring::Position;
 
-/// Whether a split ring's index, on its way from `old` to `new`, left the entry `event`: the other
-/// side asked to be notified of it (section 2.7.10.1). `passed` entries lie between; from 65536 on
-/// every entry was left.
+/// Returns true if a split ring's index, on its way from `old` to `new`, left the entry `event`: the other side asked
+/// to be notified of it (section 2.7.10.1). `passed` is the number of entries between; from 65536 on every entry was
+/// left.
 #[inline]
 #[must_use]
 pub const fn split_passes(event: u16, new: u16, passed: u32) -> bool {
@@ -14,8 +14,8 @@ pub const fn split_passes(event: u16, new: u16, passed: u32) -> bool {
     (behind as u32) < passed
 }
 
-/// Whether a packed ring's position left the descriptor that the other side asked for (section
-/// 2.8.10), where `passed` descriptors were left on the way to `now`.
+/// Returns true if a packed ring's position left the descriptor that the other side asked for (section 2.8.10), where
+/// `passed` descriptors were left on the way to `now`.
 ///
 /// `event` is the event suppression structure: offset and wrap counter in the low half, flags in the
 /// high half. Flags and offsets that do not exist count as "always", because a spurious notification
@@ -40,7 +40,7 @@ pub(crate) const fn packed_passes(
     let Some(asked) = Position::from_off_wrap(event & 0xffff, size) else { return true };
     let lap = 2 * size as u32;
     let behind = (now.linear(size) + lap - asked.linear(size)) % lap;
-    // Zero is the descriptor that comes next, or the one a whole lap ago.
+    // A distance of zero means the next descriptor, or the one a whole lap ago; only the latter was passed.
     let behind = if behind == 0 { lap } else { behind };
     behind <= passed
 }

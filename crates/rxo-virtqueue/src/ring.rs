@@ -1,26 +1,26 @@
-//! What both sides of a ring share: descriptors, positions in a packed ring, offsets of fields.
+//! Parts that both sides of a ring share: descriptors, positions in a packed ring, offsets of fields.
 
 use std::sync::atomic::Ordering;
 
 use crate::config::DESCRIPTOR_BYTES;
 use crate::memory::Words;
 
-/// The descriptor continues with another one.
+/// Descriptor flag: the chain continues with another descriptor.
 pub(crate) const NEXT: u16 = 1;
-/// The device writes the buffer; otherwise it reads it.
+/// Descriptor flag: the device writes the buffer; otherwise it reads it.
 pub(crate) const WRITE: u16 = 2;
-/// The buffer is a table of descriptors.
+/// Descriptor flag: the buffer is a table of descriptors.
 pub(crate) const INDIRECT: u16 = 4;
 /// Packed ring: equals the driver's wrap counter if the descriptor is available.
 pub(crate) const AVAILABLE: u16 = 1 << 7;
 /// Packed ring: equals the device's wrap counter if the descriptor is used.
 pub(crate) const USED: u16 = 1 << 15;
 
-/// Split ring, `flags` of either ring: do not notify.
+/// Flag of a split ring's `flags`, in either of its rings: do not notify.
 pub(crate) const NO_NOTIFICATION: u16 = 1;
-/// Split ring: where `idx` stands in either ring.
+/// Offset of `idx` in either ring of a split ring.
 pub(crate) const INDEX_AT: usize = 2;
-/// Split ring: where the entries of either ring begin.
+/// Offset of the entries in either ring of a split ring.
 pub(crate) const ENTRIES_AT: usize = 4;
 
 /// A copy of one descriptor, of either ring.
@@ -48,26 +48,26 @@ impl Descriptor {
         Self { address, bytes: rest as u32, flags, link }
     }
 
-    /// The second half of a descriptor of a split ring.
+    /// Returns the second half of a descriptor of a split ring.
     #[inline]
     pub(crate) const fn to_split(self) -> u64 {
         self.bytes as u64 | (self.flags as u64) << 32 | (self.link as u64) << 48
     }
 
-    /// A descriptor of a packed ring from its two halves.
+    /// Makes a descriptor of a packed ring of its two halves.
     #[inline]
     pub(crate) const fn packed(address: u64, rest: u64) -> Self {
         let (link, flags) = ((rest >> 32) as u16, (rest >> 48) as u16);
         Self { address, bytes: rest as u32, flags, link }
     }
 
-    /// The second half of a descriptor of a packed ring.
+    /// Returns the second half of a descriptor of a packed ring.
     #[inline]
     pub(crate) const fn to_packed(self) -> u64 {
         self.bytes as u64 | (self.link as u64) << 32 | (self.flags as u64) << 48
     }
 
-    /// A descriptor of an indirect table from its bytes.
+    /// Reads a descriptor of an indirect table.
     #[inline]
     pub(crate) fn from_bytes(bytes: [u8; DESCRIPTOR_BYTES], is_packed: bool) -> Self {
         let both = u128::from_le_bytes(bytes);
@@ -84,7 +84,7 @@ pub(crate) fn write_descriptor(table: &Words, index: usize, address: u64, rest: 
     table.word64(at + 8).store(rest.to_le(), Ordering::Relaxed);
 }
 
-/// A place in a packed ring and the lap, odd or even (the wrap counter, section 2.8.1).
+/// A position in a packed ring: the index, and the lap, odd or even (the wrap counter, section 2.8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) index: u16,
@@ -92,11 +92,11 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// Where both sides start.
+    /// The position at which both sides start.
     pub(crate) const START: Self = Self { index: 0, wrap: true };
 
-    /// From a field with the offset in 15 bits and the wrap counter above; `None` if the offset is not in
-    /// the ring.
+    /// Reads a position from a field with the offset in 15 bits and the wrap counter above; `None` if the offset is not
+    /// in the ring.
     #[inline]
     pub(crate) const fn from_off_wrap(field: u32, size: u16) -> Option<Self> {
         let (index, wrap) = (field & 0x7fff, field & 0x8000 != 0);
@@ -106,13 +106,13 @@ impl Position {
         Some(Self { index: index as u16, wrap })
     }
 
-    /// Such a field.
+    /// Returns the position as such a field: the offset in 15 bits and the wrap counter above.
     #[inline]
     pub(crate) const fn off_wrap(self) -> u32 {
         self.index as u32 | (self.wrap as u32) << 15
     }
 
-    /// `by` places further, at most the ring's size.
+    /// Returns the position `by` descriptors ahead; `by` is at most the ring's size.
     #[inline]
     pub(crate) const fn ahead(self, by: u16, size: u16) -> Self {
         let index = self.index as u32 + by as u32;
@@ -122,19 +122,19 @@ impl Position {
         Self { index: (index - size as u32) as u16, wrap: !self.wrap }
     }
 
-    /// A number that grows by one with each place over two laps.
+    /// Returns the position as a number that grows by one with each descriptor over two laps.
     #[inline]
     pub(crate) const fn linear(self, size: u16) -> u32 {
         self.index as u32 + if self.wrap { 0 } else { size as u32 }
     }
 
-    /// The two bits of `flags` that this lap has, both set or both clear.
+    /// Returns the two bits of `flags` for this lap, both set or both clear.
     #[inline]
     pub(crate) const fn both_bits(self) -> u16 {
         if self.wrap { AVAILABLE | USED } else { 0 }
     }
 
-    /// The bits that make a descriptor available in this lap.
+    /// Returns the bits that make a descriptor available in this lap.
     #[inline]
     pub(crate) const fn available_bits(self) -> u16 {
         if self.wrap { AVAILABLE } else { USED }

@@ -20,61 +20,60 @@ use crate::invalid::{InvalidChain, InvalidCounts};
 use crate::memory::Memory;
 use crate::ring::Position;
 
-/// Where a device begins in a ring.
+/// The position in a ring at which a device begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// At the beginning of a ring that nobody has used.
+    /// The beginning of a ring that nobody has used.
     Start,
-    /// Where another device stopped: the value of `VHOST_USER_SET_VRING_BASE`. A split ring's used
-    /// index is read from its memory. In a packed ring used descriptors follow from the available
-    /// position (low 16 bits), as nothing is in flight.
+    /// The position at which another device stopped: the value of `VHOST_USER_SET_VRING_BASE`. A split ring's used
+    /// index is read from its memory. In a packed ring used descriptors follow from the available position (low 16
+    /// bits), as nothing is in flight.
     Vring(u32),
 }
 
-/// What [`DeviceQueue::take`] found.
+/// The result of [`DeviceQueue::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// No chain is available.
     Empty,
-    /// A frame with so many bytes was copied, including the header before it.
+    /// A frame of this length was copied, including the header before it.
     Frame(usize),
     /// A chain broke a rule. It was counted and returned to the driver, if it could be.
     Invalid(InvalidChain),
 }
 
-/// How a packet may be laid out in the driver's buffers.
+/// The permitted layout of a packet in the driver's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// In one chain (without `VIRTIO_NET_F_MRG_RXBUF`).
+    /// The packet must fit in one chain (without `VIRTIO_NET_F_MRG_RXBUF`).
     OneChain,
-    /// In as many chains as it takes (`VIRTIO_NET_F_MRG_RXBUF`, section 5.1.6.3.2).
+    /// The packet may take several chains (`VIRTIO_NET_F_MRG_RXBUF`, section 5.1.6.3.2).
     Merged {
-        /// Where the packet's `num_buffers` stands, in bytes from its start. Two bytes there are
-        /// written at the end, little-endian.
+        /// The offset of the packet's `num_buffers`, in bytes. Two bytes there are written at the end, little-endian.
         count_at: u32,
     },
 }
 
-/// Why [`DeviceQueue::reserve`] cannot place a packet. Nothing valid was consumed.
+/// The reason why [`DeviceQueue::reserve`] cannot place a packet. Nothing valid was consumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The driver has posted no buffers. More may come.
     NoBuffers,
-    /// The driver has posted buffers, but not enough. They are still there, and more may come.
+    /// The posted buffers are too small together. They are still there, and more may come.
     TooFew {
-        /// How many bytes they hold.
+        /// The capacity of the posted buffers, in bytes.
         capacity: u32,
-        /// Whether nothing suggests that more come by themselves: the driver has consumed all that
-        /// was returned to it and waits, or each descriptor of the queue is posted.
+        /// True if more buffers are unlikely to come by themselves: the driver has consumed everything that was
+        /// returned and waits, or each descriptor of the queue is posted.
         is_all: bool,
     },
     /// The next chain is too small for the packet, and only one may be used. It is still there.
     DoesNotFit {
-        /// The chain's writable bytes.
+        /// The chain's capacity, in bytes.
         capacity: u32,
     },
-    /// A chain broke a rule. It was counted, and returned to the driver empty, with those gathered
-    /// before it. Another attempt may succeed.
+    /// A chain broke a rule. It was counted, and returned to the driver empty, together with the chains gathered before
+    /// it. Another attempt may succeed.
     Invalid(InvalidChain),
 }
 
@@ -85,7 +84,7 @@ pub struct DeviceQueue {
     size: u16,
     walk: Walk,
     chains: Vec<Chain>,
-    /// Where the last [`DeviceQueue::reserve`] found no more chains.
+    /// The position at which the last [`DeviceQueue::reserve`] found no more chains.
     looked_to: Position,
     is_broken: bool,
     invalid: InvalidCounts,
@@ -96,30 +95,30 @@ pub struct DeviceQueue {
 struct Chain {
     head: Head,
     writable_bytes: u32,
-    /// Where the chain after it begins.
+    /// The position of the next chain.
     after: Position,
 }
 
-/// What returns a chain to the driver.
+/// The values that return a chain to the driver.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     id: u16,
-    /// Descriptors of the ring that it takes; 1 in a split ring.
+    /// The number of descriptors that the chain takes in the ring; 1 in a split ring.
     descriptors: u16,
 }
 
-/// What a ring has at a cursor, which is then behind it.
+/// The entry of a ring at a cursor, which then moves behind it.
 enum Next {
     Empty,
     Chain(Head),
     Invalid(InvalidChain, Option<Head>),
-    /// Nothing that follows can be found.
+    /// The ring is so invalid that no further chain can be found.
     Broken(InvalidChain),
 }
 
 impl DeviceQueue {
-    /// A queue whose rings are where `config` says. Allocates. Notifications of the driver are as the
-    /// ring's memory has them; call [`DeviceQueue::enable_notifications`] before waiting for one.
+    /// Makes a queue whose rings are where `config` says. Allocates. Notifications of the driver are as the ring's
+    /// memory has them; call [`DeviceQueue::enable_notifications`] before waiting for one.
     ///
     /// # Errors
     /// If the size is invalid, if an area is not inside one region, or if `base` is not a position in
@@ -153,7 +152,7 @@ impl DeviceQueue {
             Ok(None) => return Taken::Empty,
             Err(kind) => return Taken::Invalid(kind),
         };
-        // Copied first: rings and buffers of a hostile driver may overlap.
+        // Copied before the ring is written: rings and buffers of a hostile driver may overlap.
         let copied = self.copy_to(memory, into);
         self.ring.consume(chain.after);
         self.ring.put_used(chain.head, 0);
@@ -208,7 +207,7 @@ impl DeviceQueue {
         })
     }
 
-    /// [`DeviceQueue::reserve`] with the chains that `next` finds.
+    /// Reserves as [`DeviceQueue::reserve`] does, with the chains that `next` finds.
     #[inline(always)]
     fn reserve_with<'q>(
         &'q mut self,
@@ -239,7 +238,7 @@ impl DeviceQueue {
         }
     }
 
-    /// The next valid chain at `cursor` if it has room to write. Out of line, since nearly all chains are single
+    /// Finds the next valid chain at `cursor` if it is writable. Not inlined, since nearly all chains are single
     /// buffers ([`Ring::next_single`]).
     #[inline(never)]
     fn next_writable(
@@ -256,7 +255,7 @@ impl DeviceQueue {
         Ok(chain)
     }
 
-    /// The chains up to `cursor`, which hold `capacity` bytes, do not suffice.
+    /// Returns the refusal for chains up to `cursor` whose `capacity` is too small.
     #[cold]
     fn too_few(&mut self, capacity: u32, cursor: Position) -> Refused {
         self.looked_to = cursor;
@@ -268,7 +267,8 @@ impl DeviceQueue {
         Refused::TooFew { capacity, is_all }
     }
 
-    /// The next valid chain at `cursor`, or which rule it broke; it is then dealt with.
+    /// Finds the next valid chain at `cursor`. An invalid chain is counted and returned to the driver, and its fault is
+    /// the error.
     #[inline(always)]
     fn next_chain(
         &mut self,
@@ -324,8 +324,8 @@ impl DeviceQueue {
         self.ring.publish();
     }
 
-    /// Whether the driver must be notified of what was published since the last call (section 2.7.7,
-    /// 2.8.10). Exact with the event index; otherwise as the driver's flag says.
+    /// Returns true if the driver must be notified of the entries published since the last call (section 2.7.7,
+    /// 2.8.10). Exact with the event index; otherwise the driver's flag decides.
     #[inline]
     pub fn needs_notify(&mut self) -> bool {
         self.ring.needs_notify()
@@ -352,30 +352,30 @@ impl DeviceQueue {
         self.ring.enable_notifications(self.looked_to) && !self.is_broken
     }
 
-    /// How many published entries the driver has not consumed, at most the queue size: published ones
-    /// behind the entry that the driver asked to be notified of. 0 means that the driver has consumed all
-    /// and waits. A driver that is at work updates this late, so the number may be too large. `None`
-    /// if the event index was not negotiated, or the driver does not use it.
+    /// Returns the number of published entries that the driver has not consumed, at most the queue size. It is derived
+    /// from the entry that the driver asked to be notified of. 0 means that the driver has consumed all and waits. A
+    /// driver at work updates this late, so the number may be too large. `None` if the event index was not negotiated,
+    /// or the driver does not use it.
     #[must_use]
     pub fn backlog(&self) -> Option<u16> {
         self.ring.backlog()
     }
 
-    /// Where the next device would continue: the value for `VHOST_USER_GET_VRING_BASE`. Call
+    /// Returns the position at which the next device would continue: the value for `VHOST_USER_GET_VRING_BASE`. Call
     /// [`DeviceQueue::publish`] before.
     #[must_use]
     pub fn base(&self) -> u32 {
         self.ring.base()
     }
 
-    /// Whether the ring is so invalid that its next chain cannot be found. It stays empty until the
-    /// queue is made anew.
+    /// Returns true if the ring is so invalid that its next chain cannot be found. It stays empty until the queue is
+    /// made anew.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// Invalid chains by kind.
+    /// Returns the number of invalid chains of each kind.
     #[must_use]
     pub const fn invalid(&self) -> &InvalidCounts {
         &self.invalid

@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::notify::{FLAG_DESCRIPTOR, FLAG_DISABLE, FLAG_ENABLE, packed_passes};
 use crate::ring::{AVAILABLE, Descriptor, INDIRECT, NEXT, Position, USED, WRITE};
 
-/// State of the device's side.
+/// The device's state of a packed ring.
 #[derive(Debug)]
 pub(super) struct PackedDevice {
     areas: Areas,
@@ -21,12 +21,12 @@ pub(super) struct PackedDevice {
     used: Position,
     /// The position after the last used descriptor that the driver can see.
     published: Position,
-    /// The first used descriptor that is not published. Those after it are in the ring already, but the
-    /// driver reads them in order, so it does not see them yet.
+    /// The first used descriptor that is not published. Later ones are in the ring already, but the driver reads in
+    /// order, so it does not see them yet.
     first: Option<(u16, u64)>,
-    /// Descriptors passed by used ones that are not published.
+    /// The number of descriptors behind unpublished used ones.
     unpublished: u32,
-    /// Descriptors passed and published since the last `needs_notify`.
+    /// The number of descriptors published since the last `needs_notify`.
     unnotified: u32,
 }
 
@@ -69,7 +69,7 @@ impl PackedDevice {
             if outcome.is_ok() {
                 outcome = self.add(memory, descriptor, descriptors, walk);
             }
-            // The list is followed to its end even if it is invalid: the next chain begins there.
+            // An invalid list is followed to its end too: the next chain begins there.
             if descriptor.flags & NEXT == 0 {
                 break;
             }
@@ -119,7 +119,7 @@ impl PackedDevice {
         walk.add_table(memory, descriptor, self.rules.size, self.rules)
     }
 
-    /// The descriptor at `at` if it is available. The rest of its chain then is, too.
+    /// Reads the descriptor at `at` if it is available. Then the rest of its chain is available too.
     #[inline]
     fn available_at(&self, at: Position) -> Option<Descriptor> {
         let descriptor = self.rest(at, Ordering::Acquire);
@@ -182,8 +182,8 @@ impl PackedDevice {
         if passed == 0 {
             return false;
         }
-        // The used descriptors must be visible before what the driver wants is read: the driver writes
-        // and reads in the opposite order.
+        // The used descriptors must be visible before the driver's wish is read: the driver writes and reads in the
+        // opposite order, so one of both sees the other's write.
         fence(Ordering::SeqCst);
         packed_passes(self.event(), self.published, passed, self.rules.size, self.event_index)
     }
@@ -201,7 +201,7 @@ impl PackedDevice {
         let asked = (event >> 16 == FLAG_DESCRIPTOR)
             .then(|| Position::from_off_wrap(event & 0xffff, size))
             .flatten();
-        // A driver that wants no notification is at work; how far it is cannot be seen.
+        // A driver that wants no notification is at work. Its position cannot be seen.
         let Some(asked) = asked else { return Some(size) };
         let lap = 2 * u32::from(size);
         let behind = (self.published.linear(size) + lap - asked.linear(size)) % lap;
@@ -216,7 +216,8 @@ impl PackedDevice {
         self.first.is_some()
     }
 
-    /// Asks to be notified of the descriptor at `of`.
+    /// Asks the driver to notify when it makes the descriptor at `of` available. Returns true if it is available
+    /// already.
     pub(super) fn enable_notifications(&mut self, of: Position) -> bool {
         let event = if self.event_index {
             FLAG_DESCRIPTOR << 16 | of.off_wrap()

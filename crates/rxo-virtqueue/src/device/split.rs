@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::notify::split_passes;
 use crate::ring::{Descriptor, ENTRIES_AT, INDEX_AT, INDIRECT, NEXT, NO_NOTIFICATION, Position};
 
-/// State of the device's side. Indices run freely over 16 bits.
+/// The device's state of a split ring. Indices run freely over 16 bits.
 #[derive(Debug)]
 pub(super) struct SplitDevice {
     areas: Areas,
@@ -23,7 +23,7 @@ pub(super) struct SplitDevice {
     next_used: u16,
     /// The used index that the driver can see.
     published: u16,
-    /// Used entries published since the last `needs_notify`.
+    /// The number of used entries published since the last `needs_notify`.
     unnotified: u32,
 }
 
@@ -61,7 +61,7 @@ impl SplitDevice {
         if cursor.index == self.known_available {
             let available = self.available_index();
             let pending = available.wrapping_sub(self.next_available);
-            // The cursor may be ahead of what is consumed; the index must not go back behind it.
+            // The cursor may be ahead of the consumed entries. The index must not fall behind the cursor.
             let seen = cursor.index.wrapping_sub(self.next_available);
             if pending > self.rules.size || pending < seen {
                 return Next::Broken(InvalidChain::AvailableIndex);
@@ -165,8 +165,8 @@ impl SplitDevice {
         if passed == 0 {
             return false;
         }
-        // The index must be visible before what the driver wants is read: the driver writes and reads
-        // in the opposite order.
+        // The index must be visible before the driver's wish is read: the driver writes and reads in the opposite
+        // order, so one of both sees the other's write.
         fence(Ordering::SeqCst);
         if self.event_index {
             split_passes(self.used_event(), self.published, passed)
@@ -188,7 +188,7 @@ impl SplitDevice {
     }
 
     pub(super) fn disable_notifications(&mut self) {
-        // With the event index the driver notifies only when it passes an entry that was asked for.
+        // Without the event index the flag in the ring decides.
         if !self.event_index {
             self.areas.device.half(0).store(NO_NOTIFICATION.to_le(), Ordering::Relaxed);
         }
@@ -198,7 +198,7 @@ impl SplitDevice {
         self.next_used != self.published
     }
 
-    /// Asks to be notified of the entry at `of`.
+    /// Asks the driver to notify when it makes the entry at `of` available. Returns true if it is available already.
     pub(super) fn enable_notifications(&mut self, of: Position) -> bool {
         let used = &self.areas.device;
         if self.event_index {

@@ -7,36 +7,35 @@ use crate::config::DESCRIPTOR_BYTES;
 use crate::memory::{MOST_REGIONS, Memory, Place};
 use crate::ring::{Descriptor, INDIRECT, NEXT, WRITE};
 
-/// What the device is going to do with the buffers it asks for.
+/// The use that the device makes of the buffers of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
     Write,
 }
 
-/// The places collected. They are numbers, valid for the memory that they were found in.
+/// The places of the buffers that were collected. They are numbers, valid for the memory that they were found in.
 #[derive(Debug)]
 pub(super) struct Walk {
-    /// Buffers of the access asked for, of one or several chains.
+    /// The buffers for the requested access, of one or several chains.
     pub(super) places: Vec<Place>,
     access: Access,
-    /// The most places of one chain: descriptors may continue into the next region.
+    /// Most places of one chain: a buffer that continues in the next region takes several.
     most_places: usize,
     first_place: usize,
-    /// How many more buffers the chains may have together.
+    /// The number of buffers that the chains may still have together.
     left: u32,
-    /// Bytes of this chain that the device may read.
+    /// The bytes of this chain that the device may read.
     pub(super) readable_bytes: u32,
-    /// Bytes of this chain that the device may write.
+    /// The bytes of this chain that the device may write.
     pub(super) writable_bytes: u32,
 }
 
-/// The most buffers that the chains of one packet may have together. Without this limit, a driver with a queue
-/// of 32,768 descriptors could make the device read 2^30 of them for one packet. The largest packet takes 1,025
-/// buffers of 64 bytes.
+/// Most buffers of the chains of one packet together. Without this limit, a driver with a queue of 32,768 descriptors
+/// could make the device read 2^30 of them for one packet. The largest packet takes 1,025 buffers of 64 bytes.
 pub(super) const MOST_BUFFERS: u32 = 4_096;
 
-/// The limits of a chain.
+/// The limits that a chain must keep.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub(super) size: u16,
@@ -65,13 +64,13 @@ impl Walk {
         self.access = access;
     }
 
-    /// Whether the places are for writing.
+    /// Returns true if the collected places are for writing.
     #[inline]
     pub(super) fn is_writing(&self) -> bool {
         self.access == Access::Write
     }
 
-    /// Begins a chain; the places of those before stay.
+    /// Begins a chain. The places of earlier chains stay.
     #[inline]
     pub(super) fn begin_chain(&mut self) {
         self.first_place = self.places.len();
@@ -105,8 +104,9 @@ impl Walk {
         if access == self.access { self.locate(memory, address, bytes) } else { Ok(()) }
     }
 
-    /// Adds the buffer of a chain that has no other, to be written. Returns its bytes. `None`, and adds nothing,
-    /// if it breaks a rule or continues in another region: then [`Walk::add`] says what is wrong, if anything is.
+    /// Adds the buffer of a chain that has no other buffer, for writing. Returns its length in bytes. `None`, and adds
+    /// nothing, if the buffer breaks a rule or continues in another region: then [`Walk::add`] finds the fault, if
+    /// there is one.
     #[inline(always)]
     pub(super) fn add_single(&mut self, memory: &Memory, descriptor: Descriptor) -> Option<u32> {
         let Descriptor { address, bytes, flags, .. } = descriptor;
@@ -184,7 +184,7 @@ impl Walk {
     }
 }
 
-/// A copy of one entry of an indirect table.
+/// Copies one entry of an indirect table.
 fn entry(
     memory: &Memory,
     table: u64,

@@ -13,9 +13,9 @@ pub struct Writer<'q> {
     queue: &'q mut DeviceQueue,
     memory: &'q Memory,
     fit: Fit,
-    /// What is left of the place that is written to.
+    /// The unwritten part of the current place.
     room: Room<'q>,
-    /// The place after it.
+    /// The index of the next place.
     next_place: usize,
     written_bytes: u32,
     has_overrun: bool,
@@ -43,21 +43,21 @@ impl<'q> Writer<'q> {
         self.written_bytes = self.written_bytes.saturating_add(piece.len() as u32);
     }
 
-    /// Where these bytes of the packet will be written: for each place the address, modulo the size of a page, and
-    /// how many.
+    /// Returns the places at which these bytes of the packet will be written: for each its address modulo the size of a
+    /// page, and its length in bytes.
     pub fn places(&self, bytes: Range<u32>) -> impl Iterator<Item = (usize, u32)> {
         let mut start = 0_u32;
         self.queue.walk.places.iter().filter_map(move |place| {
             let end = start.saturating_add(place.bytes);
             let (from, to) = (bytes.start.max(start), bytes.end.min(end));
-            // Regions begin on pages, in the file and at the guest.
+            // In the file and at the guest, regions begin on pages, so the offset gives the address within a page.
             let address = (place.offset + (from - start) as usize) % PAGE_BYTES;
             start = end;
             (from < to).then(|| (address, to - from))
         })
     }
 
-    /// Goes on to the next place. Returns `false` if there is none.
+    /// Moves to the next place. Returns `false` if there is none.
     #[inline]
     fn take_place(&mut self) -> bool {
         let place = self.queue.walk.places.get(self.next_place);
@@ -67,9 +67,8 @@ impl<'q> Writer<'q> {
         true
     }
 
-    /// Writes the number of buffers, if they are merged, and returns the buffers that were written to
-    /// the driver (visible after [`DeviceQueue::publish`]). The others are left. Returns how many
-    /// were used.
+    /// Writes the number of buffers, if they are merged, and returns the written buffers to the driver (visible after
+    /// [`DeviceQueue::publish`]). The other reserved buffers stay posted. Returns the number of buffers used.
     ///
     /// # Errors
     /// If more was written than was reserved. Nothing is consumed then.
@@ -100,7 +99,7 @@ impl<'q> Writer<'q> {
             if at - start < place.bytes {
                 let room = (place.bytes - (at - start)) as usize;
                 let (now, later) = todo.split_at(todo.len().min(room));
-                // Written before, so it is inside.
+                // These bytes were written before, so the place is inside the memory.
                 let _ = self.memory.write_place(place, at - start, now);
                 todo = later;
                 if todo.is_empty() {
@@ -115,7 +114,7 @@ impl<'q> Writer<'q> {
 
 const PAGE_BYTES: usize = 4_096;
 
-/// More was written than was reserved: a mistake of the caller.
+/// More was written than was reserved, a mistake of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overrun;
 

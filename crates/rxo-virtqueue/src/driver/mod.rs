@@ -26,36 +26,37 @@ pub struct Segment {
     pub address: u64,
     /// The length, not zero.
     pub bytes: u32,
-    /// Whether the device writes it. All that it writes follow all that it reads (section 2.7.4.2).
+    /// True if the device writes this part. In a chain all parts that it writes follow those that it reads (section
+    /// 2.7.4.2).
     pub is_writable: bool,
 }
 
 /// A chain that the device has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Used {
-    /// What the caller posted it with.
+    /// The token with which the caller posted the chain.
     pub token: u32,
-    /// How many bytes the device says it wrote, never more than it may.
+    /// The number of bytes that the device wrote, by its own report, limited to the chain's capacity.
     pub written_bytes: u32,
 }
 
-/// What a device did wrong.
+/// A rule that the device broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidUsed {
-    /// The used index is ahead of what was posted. The queue is broken until it is made anew.
+    /// The used index is ahead of the posted chains. The queue is broken until it is made anew.
     UsedIndex,
     /// A chain was returned that the device does not have. The queue is broken until it is made
     /// anew.
     UnknownId {
-        /// Its id.
+        /// The id of the chain.
         id: u32,
     },
-    /// The device claims to have written more than there was room for. The chain is back, and its
-    /// contents are not to be used.
+    /// The device claims to have written more than there was room for. The chain is back; its contents must not be
+    /// used.
     TooLong {
-        /// What the caller posted it with.
+        /// The token with which the caller posted the chain.
         token: u32,
-        /// How many bytes the device says it wrote.
+        /// The number of bytes that the device claims to have written.
         claimed_bytes: u32,
     },
 }
@@ -82,8 +83,8 @@ pub struct DriverQueue {
 }
 
 impl DriverQueue {
-    /// A queue at the beginning of its rings, whose memory must be zero. `tables` are used for chains of
-    /// more than one segment if `config.indirect`. Allocates.
+    /// Makes a queue at the beginning of its rings, whose memory must be zero. `tables` are used for chains of more
+    /// than one segment if `config.indirect`. Allocates.
     ///
     /// # Errors
     /// If the size is invalid, or an area is not inside one region.
@@ -102,7 +103,7 @@ impl DriverQueue {
         Ok(Self { ring, tables, is_broken: false, invalid: 0 })
     }
 
-    /// How many descriptors are free. A chain takes one for each segment, or only one with a table.
+    /// Returns the number of free descriptors. A chain takes one for each segment, or only one with a table.
     #[must_use]
     pub fn free(&self) -> usize {
         match &self.ring {
@@ -140,8 +141,8 @@ impl DriverQueue {
         }
     }
 
-    /// Whether the device must be notified of what was published since the last call (section 2.7.7,
-    /// 2.8.10). Exact with the event index; otherwise as the device's flag says.
+    /// Returns true if the device must be notified of the chains published since the last call (section 2.7.7, 2.8.10).
+    /// Exact with the event index; otherwise the device's flag decides.
     #[inline]
     pub fn needs_notify(&mut self) -> bool {
         match &mut self.ring {
@@ -191,13 +192,13 @@ impl DriverQueue {
         has_used && !self.is_broken
     }
 
-    /// Whether the device broke the ring's rules so that nothing after it makes sense.
+    /// Returns true if the device broke the ring so badly that nothing after it makes sense.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// How often the device broke a rule.
+    /// Returns how many times the device broke a rule.
     #[must_use]
     pub const fn invalid(&self) -> u64 {
         self.invalid
@@ -210,10 +211,10 @@ enum Ring {
     Packed(PackedDriver),
 }
 
-/// What the caller learns of a chain that came back.
+/// Makes the caller's view of a returned chain; the device's byte count is checked.
 #[inline]
 fn written(slot: Slot, bytes: u32) -> Result<Used, InvalidUsed> {
-    // For a chain that the device only reads the length says nothing (section 2.7.8).
+    // The device does not write to this chain, so its length means nothing (section 2.7.8).
     let bytes = if slot.writable_bytes == 0 { 0 } else { bytes };
     if bytes > slot.writable_bytes {
         return Err(InvalidUsed::TooLong { token: slot.token, claimed_bytes: bytes });

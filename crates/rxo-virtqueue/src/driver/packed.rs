@@ -9,21 +9,21 @@ use crate::config::{Areas, DESCRIPTOR_BYTES, QueueConfig};
 use crate::notify::{FLAG_DESCRIPTOR, FLAG_DISABLE, FLAG_ENABLE, packed_passes};
 use crate::ring::{AVAILABLE, Descriptor, Position, USED};
 
-/// State of the driver's side.
+/// The driver's state of a packed ring.
 #[derive(Debug)]
 pub(super) struct PackedDriver {
     areas: Areas,
     size: u16,
     event_index: bool,
     slots: Slots,
-    /// Descriptors of the ring that no chain takes.
+    /// The number of descriptors in the ring that no chain takes.
     free: u16,
     /// The next descriptor to make available.
     available: Position,
     /// The next descriptor that will be used.
     used: Position,
-    /// The first available descriptor that is not published: second half of it. Those after it are in
-    /// the ring already, but the device reads them in order, so it does not see them yet.
+    /// The second half of the first available descriptor that is not published. Later ones are in the ring already, but
+    /// the device reads in order, so it does not see them yet.
     first: Option<(u16, u64)>,
     /// The position behind the last descriptor that the device can see.
     published: Position,
@@ -79,8 +79,8 @@ impl PackedDriver {
         Ok(())
     }
 
-    /// Writes the next descriptor; the first of a batch without its second half, so that it does not
-    /// become available yet.
+    /// Writes the next descriptor. The first of a batch is written without its second half, so that it does not become
+    /// available yet.
     #[inline]
     fn put(&mut self, address: u64, rest: u64) {
         let at = usize::from(self.available.index) * DESCRIPTOR_BYTES;
@@ -112,14 +112,14 @@ impl PackedDriver {
         if passed == 0 {
             return false;
         }
-        // The descriptors must be visible before what the device wants is read: the device writes and
-        // reads in the opposite order.
+        // The descriptors must be visible before the device's wish is read: the device writes and reads in the opposite
+        // order, so one of both sees the other's write.
         fence(Ordering::SeqCst);
         let event = u32::from_le(self.areas.device.word32(0).load(Ordering::Relaxed));
         packed_passes(event, self.published, passed, self.size, self.event_index)
     }
 
-    /// The descriptor that comes next, if it is used.
+    /// Reads the next descriptor, if it is used.
     #[inline]
     fn next_used(&self) -> Option<Descriptor> {
         let at = usize::from(self.used.index) * DESCRIPTOR_BYTES + 8;
@@ -131,7 +131,7 @@ impl PackedDriver {
 
     #[inline]
     pub(super) fn take_used(&mut self) -> Result<Option<Used>, InvalidUsed> {
-        // In memory that was never written the bits may look used.
+        // Without a chain in flight nothing can be used, though in fresh memory the bits may look so.
         if self.free == self.size {
             return Ok(None);
         }

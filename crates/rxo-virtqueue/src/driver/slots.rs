@@ -1,10 +1,10 @@
-//! What a driver keeps to itself of the chains that a device has: a device cannot change it.
+//! A driver's own record of the chains that the device has. The device cannot change it.
 
 /// The chains in flight, by their id.
 #[derive(Debug)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
-    /// Ids that are free, the next one last.
+    /// The free ids. The next one to be used is last.
     free: Vec<u16>,
 }
 
@@ -14,7 +14,7 @@ pub(super) struct Slot {
     pub(super) token: u32,
     /// Bytes that the device may write.
     pub(super) writable_bytes: u32,
-    /// Descriptors of the ring that it takes; 0 if the id is free.
+    /// The number of descriptors that the chain takes in the ring; 0 if the id is free.
     pub(super) descriptors: u16,
 }
 
@@ -24,13 +24,13 @@ impl Slots {
         Self { slots, free: (0..size).rev().collect() }
     }
 
-    /// How many ids are free.
+    /// Returns the number of free ids.
     #[inline]
     pub(super) fn free(&self) -> usize {
         self.free.len()
     }
 
-    /// Gives `slot` a free id.
+    /// Stores `slot` under a free id.
     #[inline]
     pub(super) fn put(&mut self, slot: Slot) -> Option<u16> {
         let id = self.free.pop()?;
@@ -38,19 +38,19 @@ impl Slots {
         Some(id)
     }
 
-    /// An id for a descriptor that is not the first of its chain.
+    /// Takes a free id for a descriptor that is not the first of its chain.
     #[inline]
     pub(super) fn take_id(&mut self) -> Option<u16> {
         self.free.pop()
     }
 
-    /// Gives back such an id.
+    /// Frees an id that [`Slots::take_id`] returned.
     #[inline]
     pub(super) fn free_id(&mut self, id: u16) {
         self.free.push(id);
     }
 
-    /// Takes the chain `id` out; `None` if none is in flight under this id.
+    /// Removes the chain `id`; `None` if none is in flight under this id.
     #[inline]
     pub(super) fn remove(&mut self, id: u32) -> Option<Slot> {
         let slot = self.slots.get_mut(id as usize)?;
@@ -58,7 +58,7 @@ impl Slots {
         if taken.descriptors == 0 {
             return None;
         }
-        // Below the number of slots, which 16 bits hold.
+        // The id is below the number of slots, which fits into 16 bits.
         self.free.push(u16::try_from(id).ok()?);
         Some(taken)
     }

@@ -9,17 +9,17 @@ use crate::config::{Areas, QueueConfig};
 use crate::notify::split_passes;
 use crate::ring::{ENTRIES_AT, INDEX_AT, NO_NOTIFICATION, write_descriptor};
 
-/// State of the driver's side. Indices run freely over 16 bits.
+/// The driver's state of a split ring. Indices run freely over 16 bits.
 #[derive(Debug)]
 pub(super) struct SplitDriver {
     areas: Areas,
     size: u16,
     event_index: bool,
-    /// A descriptor's number is its id. The first of a chain is the chain's id.
+    /// The chains in flight. A descriptor's number is its id, and the first one's is the chain's.
     slots: Slots,
-    /// For each descriptor of a chain the next one.
+    /// For each descriptor of a chain, the next descriptor.
     links: Vec<u16>,
-    /// Chains that the device has.
+    /// The number of chains that the device has.
     in_flight: u16,
     /// The next entry of the available ring to write.
     next_available: u16,
@@ -88,7 +88,7 @@ impl SplitDriver {
     fn write_chain(&mut self, head: u16, segments: &[Segment]) {
         let mut index = head;
         for_each_descriptor(segments, |segment, flags, is_last| {
-            // `post` checked that there are enough.
+            // `post` has checked that there are enough free ids.
             let next = if is_last { 0 } else { self.slots.take_id().unwrap_or_default() };
             let rest = segment.rest(flags, Link::Split(next));
             write_descriptor(&self.areas.descriptors, usize::from(index), segment.address, rest);
@@ -114,8 +114,8 @@ impl SplitDriver {
         if passed == 0 {
             return false;
         }
-        // The index must be visible before what the device wants is read: the device writes and reads
-        // in the opposite order.
+        // The index must be visible before the device's wish is read: the device writes and reads in the opposite
+        // order, so one of both sees the other's write.
         fence(Ordering::SeqCst);
         let used = &self.areas.device;
         if self.event_index {
@@ -149,7 +149,7 @@ impl SplitDriver {
         written(slot, bytes).map(Some)
     }
 
-    /// Frees the descriptors behind the first. `id` was in flight.
+    /// Frees the descriptors behind the first one of the chain `id`, which was in flight.
     #[inline]
     fn free_links(&mut self, id: u32, descriptors: u16) {
         let mut index = id as usize;
@@ -166,7 +166,7 @@ impl SplitDriver {
     }
 
     pub(super) fn disable_notifications(&mut self) {
-        // With the event index the device notifies only when it passes an entry that was asked for.
+        // Without the event index the flag in the ring decides.
         if !self.event_index {
             self.areas.driver.half(0).store(NO_NOTIFICATION.to_le(), Ordering::Relaxed);
         }

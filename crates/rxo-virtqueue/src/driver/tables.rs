@@ -5,8 +5,7 @@ use crate::config::{Area, ConfigError, DESCRIPTOR_BYTES, IndirectTables, QueueCo
 use crate::memory::{Memory, Words};
 use crate::ring::{Descriptor, INDIRECT, NEXT, WRITE, write_descriptor};
 
-/// The indirect tables, one for each id. The device reads them; it may also write them, and then
-/// harms only itself.
+/// The indirect tables, one for each id. The device reads them. It may also write them, which harms only itself.
 #[derive(Debug)]
 pub(super) struct Tables {
     words: Words,
@@ -23,7 +22,7 @@ pub(super) enum Link {
 }
 
 impl Segment {
-    /// The second half of its descriptor.
+    /// Returns the second half of a descriptor.
     #[inline]
     pub(super) const fn rest(&self, flags: u16, link: Link) -> u64 {
         let (address, bytes) = (self.address, self.bytes);
@@ -61,13 +60,13 @@ impl Tables {
         Ok(Self { words, place, most_segments })
     }
 
-    /// Whether a table holds so many segments.
+    /// Returns true if a table has room for so many segments.
     #[inline]
     pub(super) fn hold(&self, segments: usize) -> bool {
         segments <= self.most_segments
     }
 
-    /// The guest address of the table of `id`.
+    /// Returns the guest address of the table of `id`.
     #[inline]
     pub(super) fn address(&self, id: u16) -> u64 {
         self.place.address + (self.first(id) * DESCRIPTOR_BYTES) as u64
@@ -105,7 +104,7 @@ impl Tables {
     }
 }
 
-/// The descriptor of a table of `segments`.
+/// Makes the ring's descriptor for a table of `segments`.
 #[inline]
 fn table(segments: &[Segment], flags: u16, link: u16) -> Descriptor {
     let bytes = (segments.len() * DESCRIPTOR_BYTES) as u32;

@@ -19,13 +19,12 @@ const PAGE_BYTES: usize = 4_096;
 pub struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
-    /// Unmaps when dropped.
+    /// The owner of the memory, which unmaps it when dropped.
     _owner: Box<dyn Send + Sync>,
 }
 
 impl Mapping {
-    /// A mapping of the `bytes` at `start`. Dropping the mapping drops `owner`, which may then
-    /// unmap the memory.
+    /// Makes a mapping of the `bytes` at `start`. Dropping the mapping drops `owner`, which may then unmap the memory.
     ///
     /// # Safety
     /// Until `owner` is dropped, all `bytes` at `start` must stay readable and writable, and this
@@ -37,20 +36,20 @@ impl Mapping {
         Self { start, bytes, _owner: owner }
     }
 
-    /// A mapping of `bytes` zeros in this process's own memory, aligned to 4 KiB. Allocates.
+    /// Makes a mapping of `bytes` zeros in this process's own memory, aligned to 4 KiB. Allocates.
     #[must_use]
     pub fn zeroed(bytes: usize) -> Self {
         let heap = Heap::zeroed(bytes);
         Self { start: heap.start, bytes, _owner: Box::new(heap) }
     }
 
-    /// Its length, in bytes.
+    /// Returns the mapping's length, in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if the mapping has no bytes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes == 0
@@ -79,13 +78,13 @@ impl Mapping {
         true
     }
 
-    /// The `bytes` at `offset`, to be filled; `None` if they are not all inside.
+    /// Returns the `bytes` at `offset` for writing; `None` if they are not all inside.
     #[inline]
     pub(super) fn room(&self, offset: usize, bytes: usize) -> Option<Room<'_>> {
         Some(Room { start: self.at(offset, bytes)?, bytes, mapping: PhantomData })
     }
 
-    /// The address of `bytes` at `offset`; `None` if they are not all inside.
+    /// Returns the address of `bytes` at `offset`; `None` if they are not all inside.
     #[inline]
     fn at(&self, offset: usize, bytes: usize) -> Option<NonNull<u8>> {
         if offset > self.bytes || bytes > self.bytes - offset {
@@ -108,28 +107,28 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above; the owner is `Sync` and never used.
 unsafe impl Sync for Mapping {}
 
-/// Part of a mapping that is filled from its start on. Its range was checked once, so that filling it piece by
-/// piece checks only what is left.
+/// Part of a mapping that is filled from its start on. Its range was checked once, so filling it piece by piece checks
+/// only the remaining length.
 #[derive(Debug)]
 pub(crate) struct Room<'m> {
     start: NonNull<u8>,
-    /// How much is left.
+    /// The remaining length, in bytes.
     bytes: usize,
     mapping: PhantomData<&'m Mapping>,
 }
 
 impl Room<'_> {
-    /// No room.
+    /// A room without bytes.
     pub(crate) const NONE: Self =
         Self { start: NonNull::dangling(), bytes: 0, mapping: PhantomData };
 
-    /// Whether nothing is left.
+    /// Returns true if no bytes remain.
     #[inline(always)]
     pub(crate) const fn is_full(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Copies as much of `from` as there is room for behind what was copied before. Returns the rest.
+    /// Copies as much of `from` as fits behind the bytes copied before. Returns the rest.
     #[inline(always)]
     pub(crate) const fn fill<'f>(&mut self, from: &'f [u8]) -> &'f [u8] {
         let bytes = if from.len() < self.bytes { from.len() } else { self.bytes };
@@ -184,7 +183,7 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// The `bytes` at `offset`; `None` if they are not all inside, or do not start at a multiple of
+    /// Takes the `bytes` at `offset` as words; `None` if they are not all inside, or do not start at a multiple of
     /// `alignment` in this process.
     pub(super) fn new(
         mapping: &Arc<Mapping>,
@@ -197,7 +196,7 @@ impl Words {
         is_aligned.then(|| Self { start, bytes, _mapping: Arc::clone(mapping) })
     }
 
-    /// The 16 bits at `offset`.
+    /// Returns the 16-bit word at `offset`.
     ///
     /// # Panics
     /// If they are not inside, or not aligned: a mistake of this crate, never of the other side.
@@ -207,14 +206,14 @@ impl Words {
         unsafe { self.word::<AtomicU16>(offset).as_ref() }
     }
 
-    /// The 32 bits at `offset`. Panics as [`Words::half`] does.
+    /// Returns the 32-bit word at `offset`. Panics as [`Words::half`] does.
     #[inline]
     pub(crate) fn word32(&self, offset: usize) -> &AtomicU32 {
         // SAFETY: `word` checked range and alignment; only atomics access rings.
         unsafe { self.word::<AtomicU32>(offset).as_ref() }
     }
 
-    /// The 64 bits at `offset`. Panics as [`Words::half`] does.
+    /// Returns the 64-bit word at `offset`. Panics as [`Words::half`] does.
     #[inline]
     pub(crate) fn word64(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: `word` checked range and alignment; only atomics access rings.

@@ -16,8 +16,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// The region of `bytes` at guest address `guest_start`, which the front end has at `user_start`
-    /// and this process at `offset` in `mapping`.
+    /// Makes the region of `bytes` at guest address `guest_start`, which the front end has at `user_start` and this
+    /// process at `offset` in `mapping`.
     ///
     /// # Errors
     /// If it has no bytes, if an end would wrap around, or if it is longer than the mapping.
@@ -39,34 +39,34 @@ impl Region {
         Ok(Self { guest_start, user_start, bytes, mapping, offset })
     }
 
-    /// The first guest address.
+    /// Returns the first guest address.
     #[inline]
     #[must_use]
     pub const fn guest_start(&self) -> u64 {
         self.guest_start
     }
 
-    /// The first address in the front end's own memory.
+    /// Returns the first address in the front end's own memory.
     #[must_use]
     pub const fn user_start(&self) -> u64 {
         self.user_start
     }
 
-    /// Its length, in bytes.
+    /// Returns the region's length, in bytes.
     #[inline]
     #[must_use]
     pub const fn byte_len(&self) -> u64 {
         self.bytes
     }
 
-    /// The mapping behind it.
+    /// Returns the mapping behind the region.
     #[inline]
     #[must_use]
     pub const fn mapping(&self) -> &Arc<Mapping> {
         &self.mapping
     }
 
-    /// Where it starts in the mapping.
+    /// Returns the region's offset in the mapping.
     #[inline]
     pub(super) const fn offset(&self) -> usize {
         self.offset
@@ -78,36 +78,36 @@ impl Region {
     }
 
     pub(super) const fn overlaps(&self, other: &Self) -> bool {
-        meet(self.guest_start, self.bytes, other.guest_start, other.bytes)
-            || meet(self.user_start, self.bytes, other.user_start, other.bytes)
+        ranges_overlap(self.guest_start, self.bytes, other.guest_start, other.bytes)
+            || ranges_overlap(self.user_start, self.bytes, other.user_start, other.bytes)
     }
 }
 
-/// Whether two ranges have an address in common. Neither range may wrap around.
-const fn meet(a: u64, a_bytes: u64, b: u64, b_bytes: u64) -> bool {
+/// Returns true if two ranges have an address in common. Neither range may wrap around.
+const fn ranges_overlap(a: u64, a_bytes: u64, b: u64, b_bytes: u64) -> bool {
     a < b + b_bytes && b < a + a_bytes
 }
 
-/// Why a region is refused. The front end's fault.
+/// The reason why a region is refused, a fault of the front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionError {
-    /// It has no bytes, or its end wraps around.
+    /// The region has no bytes, or its end wraps around.
     Range {
-        /// Its first guest address.
+        /// The region's first guest address.
         guest_start: u64,
-        /// Its length.
+        /// The region's length, in bytes.
         bytes: u64,
     },
-    /// It ends beyond its mapping.
+    /// The region ends beyond its mapping.
     Beyond {
-        /// Its first guest address.
+        /// The region's first guest address.
         guest_start: u64,
         /// The length of the mapping, in bytes.
         mapped: u64,
     },
-    /// It overlaps another region.
+    /// The region overlaps another one.
     Overlaps {
-        /// Its first guest address.
+        /// The region's first guest address.
         guest_start: u64,
     },
     /// There are [`super::MOST_REGIONS`] already.
