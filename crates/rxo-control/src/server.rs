@@ -245,7 +245,7 @@ impl Client {
     }
 }
 
-/// Returns true if the client has gone, and false if the call would only have waited or was interrupted by a signal.
+/// Returns true for errors of `accept` that need no pause: the client has gone, or a signal came.
 fn has_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
 }
