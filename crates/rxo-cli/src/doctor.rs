@@ -1,4 +1,4 @@
-//! `rxo doctor`: what this machine offers to a run, and what a run would break, before anything is changed.
+//! `rxo doctor`: examines what this machine offers to a run and what a run would break, and changes nothing.
 
 use anyhow::{Context, Result};
 use rxo_driver::custody::{self, Claim};
@@ -10,7 +10,7 @@ use crate::findings::Findings;
 use crate::flags::DoctorFlags;
 use crate::output;
 
-/// Looks at the machine and at the nic, and prints what was found.
+/// Examines the machine and the nic, and prints the findings.
 ///
 /// # Errors
 /// If there is no such nic, something would break a run, or was not looked at.
@@ -31,7 +31,7 @@ pub(crate) fn command(flags: &DoctorFlags) -> Result<()> {
     findings.verdict(&run)
 }
 
-/// `eth1`, or `packet:eth1` as `rxo run` has it.
+/// Parses the nic: `eth1`, or `packet:eth1` as `rxo run` has it.
 fn nic(text: &str) -> Result<DeviceName> {
     let full = if text.contains(':') { text.to_owned() } else { format!("packet:{text}") };
     let device: DeviceName = full.parse().context("--nic")?;
@@ -45,7 +45,7 @@ fn nic(text: &str) -> Result<DeviceName> {
 
 fn of_nic(nic: &DeviceName) -> Result<Findings> {
     if let Some(left) = custody::left(nic) {
-        // There is no nic of this name, and everything else about it will be known when it has its name.
+        // Without the nic's name nothing about it can be examined. The next run restores the name first.
         let mut findings = Findings::of_machine(Some(LOOPBACK));
         findings.push(left);
         return Ok(findings);
@@ -66,10 +66,10 @@ fn of_nic(nic: &DeviceName) -> Result<Findings> {
 #[derive(Serialize)]
 struct Report<'a> {
     kind: &'static str,
-    /// Null without `--nic`.
+    /// The nic; null without `--nic`.
     nic: Option<&'a str>,
     findings: &'a Findings,
 }
 
-/// Every network has it.
+/// An interface that exists in every network.
 const LOOPBACK: &str = "lo";

@@ -20,31 +20,31 @@ const USAGE: u8 = 2;
 const PARTIAL: u8 = 3;
 const BREAKS: u8 = 4;
 
-/// Nothing has failed, but a run would. The text says why.
+/// The error of a check that found something that a run would break. The text names it.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct BreaksError(String);
 
-/// The error for what would break a run.
+/// Makes the error for something that would break a run.
 pub(crate) fn breaks(why: impl Into<String>) -> Error {
     BreaksError(why.into()).into()
 }
 
-/// Another process of ours has ended with this code and has printed the reason.
+/// The error of another process of ours, which has printed the reason and ended with this code.
 #[derive(Debug, Error)]
 #[error("another process of rxo ended with code {0}")]
-pub(crate) struct SaidError(u8);
+pub(crate) struct ReportedError(u8);
 
-/// The result of this process after another of ours has ended: the same code, silently. `None` means that
-/// a signal ended the other.
+/// Returns the result of this process after another of ours has ended: the same code, silently. `None` means that a
+/// signal ended the other.
 pub(crate) fn as_ended(code: Option<i32>) -> Result<()> {
     match code.and_then(|code| u8::try_from(code).ok()) {
         Some(0) => Ok(()),
-        code => Err(SaidError(code.unwrap_or(FAILURE)).into()),
+        code => Err(ReportedError(code.unwrap_or(FAILURE)).into()),
     }
 }
 
-/// Ends the process after a command.
+/// Returns the exit code of a command, and prints its error.
 pub fn of_result(result: Result<()>) -> ExitCode {
     let code = report(result);
     log::finish();
@@ -53,10 +53,10 @@ pub fn of_result(result: Result<()>) -> ExitCode {
 
 fn report(result: Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
-    if let Some(SaidError(code)) = error.downcast_ref() {
+    if let Some(ReportedError(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
     }
-    // The reader of our output has closed it (`rxo policies | head`): that is no failure.
+    // A closed reader of our output (`rxo policies | head`) is no failure.
     if error.chain().any(is_broken_pipe) {
         return ExitCode::SUCCESS;
     }
@@ -64,11 +64,11 @@ fn report(result: Result<()>) -> ExitCode {
     ExitCode::from(code(&error))
 }
 
-/// Ends the process when the flags of `program` were not understood, or asked for help or the version.
+/// Returns the exit code for flags of `program` that were not understood, or that asked for help or the version.
 pub fn of_flags(program: &str, error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // If standard output is closed, nothing can be done.
+            // If standard output is closed, there is nobody to tell.
             _ = error.print();
             ExitCode::SUCCESS
         }
@@ -105,7 +105,7 @@ fn is_broken_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
     cause.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The error and its causes, as one line; a cause that its effect already quotes is left out.
+/// Formats the error and its causes as one line. A cause that its effect already quotes is left out.
 pub(crate) fn one_line(error: &Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
@@ -119,7 +119,7 @@ pub(crate) fn one_line(error: &Error) -> String {
     line
 }
 
-/// The line for a missing subcommand. The usage in the rendered help names the command before it.
+/// Makes the line for a missing subcommand. The usage in the rendered help names the command before it.
 fn missing_line(program: &str, rendered: &str) -> String {
     let usage = rendered.lines().find_map(|line| line.strip_prefix("Usage: "));
     let before =
@@ -127,8 +127,7 @@ fn missing_line(program: &str, rendered: &str) -> String {
     format!("a command is missing after `{before}`; `{before} --help` lists them")
 }
 
-/// The paragraphs of clap as one line: what is wrong, what would be accepted, and where the rest is
-/// explained.
+/// Joins the paragraphs of clap into one line: the fault, the accepted values, and the place of the help.
 pub(crate) fn flags_line(program: &str, rendered: &str) -> String {
     let told = rendered.split("\n\nUsage:").next().unwrap_or(rendered);
     let told = told.split("\n\nFor more").next().unwrap_or(told);

@@ -1,4 +1,4 @@
-//! Findings as people and programs read them: of `rxo doctor` and of `--dry-run`.
+//! Findings of `rxo doctor` and `--dry-run`, for people and for programs.
 
 use anyhow::Result;
 use rxo_driver::custody::{Claim, Custody};
@@ -8,17 +8,17 @@ use serde::{Serialize, Serializer};
 use crate::exit::{breaks, partial};
 use crate::table::Table;
 
-/// Everything that was found.
+/// The findings of an examination.
 #[derive(Debug)]
 pub(crate) struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Looks at the machine alone. Isolation is tried on `interface`.
+    /// Examines the machine alone. Isolation is tried on `interface`.
     pub(crate) fn of_machine(interface: Option<&str>) -> Self {
         Self(machine::offers(interface))
     }
 
-    /// Looks at the machine, at the interfaces of a run with `claim`, and at everything that the run would break.
+    /// Examines the machine, the interfaces of a run with `claim`, and everything that the run would break.
     ///
     /// # Errors
     /// If an interface does not exist, or the system does not say what it has.
@@ -38,7 +38,7 @@ impl Findings {
         self.0.push(finding);
     }
 
-    /// A table with a row for each.
+    /// Formats the findings as a table.
     pub(crate) fn text(&self) -> String {
         let mut table = Table::new(&["check", "of", "state", "found"]);
         for one in &self.0 {
@@ -49,7 +49,7 @@ impl Findings {
         table.render()
     }
 
-    /// Turns the findings into an exit code. `run` is the run that was looked at.
+    /// Turns the findings into an exit code. `run` names the run that was examined.
     ///
     /// # Errors
     /// If something breaks the run, or was not looked at.
@@ -77,22 +77,22 @@ impl Findings {
 /// A list of objects.
 impl Serialize for Findings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(Row::of))
+        serializer.collect_seq(self.0.iter().map(FindingRow::of))
     }
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct FindingRow<'a> {
     name: &'a str,
-    /// Null for the machine.
+    /// The device; null for the machine.
     device: Option<&'a str>,
     state: &'a str,
     found: &'a str,
-    /// Null if there is nothing to do.
+    /// The remedy; null if there is nothing to do.
     remedy: Option<&'a str>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> FindingRow<'a> {
     fn of(finding: &'a Finding) -> Self {
         let Finding { name, device, state, found, remedy } = finding;
         Self {

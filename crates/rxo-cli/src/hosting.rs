@@ -1,4 +1,4 @@
-//! rxo's own host for the commands that need one: what its flags mean, and how it is started.
+//! rxo's own host, for the commands that need one: its plan from the flags, and its start.
 
 mod fast_path;
 mod running;
@@ -47,7 +47,7 @@ struct Limits {
     memory_bytes: u64,
     orphans: usize,
     time_waits: usize,
-    /// The largest buffers of a connection; `None` for the host's own.
+    /// The largest buffers of a connection; `None` for the host's default.
     largest_buffers: Option<Buffers>,
     congestion: Algorithm,
     initial_window: InitialWindow,
@@ -70,7 +70,7 @@ impl Limits {
         let memory_bytes = parse_bytes(&flags.memory).filter(|bytes| MEMORY.contains(bytes));
         let memory_bytes = memory_bytes
             .ok_or_else(|| usage(format!("--memory {}: choose 1M to 1000G", flags.memory)))?;
-        // The least that the host takes is 1 MiB.
+        // The host refuses less than 1 MiB.
         let memory_bytes = memory_bytes.max(1 << 20);
         let largest_buffers = flags.max_buffer.as_deref().map(largest_buffers).transpose()?;
         let congestion = congestion(&flags.congestion)?;
@@ -114,24 +114,24 @@ impl HostPlan {
         Ok(Self { nic, addresses, gateways, limits, fast_path, tap, sandbox })
     }
 
-    /// How many connections `--memory` has room for, if none of them holds text.
+    /// Returns the number of connections that `--memory` has room for, if none of them holds data.
     pub(crate) fn most_connections(&self) -> u64 {
         self.limits.memory_bytes / IDLE_CONNECTION_BYTES
     }
 
-    /// The device.
+    /// Returns the device.
     pub(crate) const fn nic(&self) -> &DeviceName {
         &self.nic
     }
 
-    /// The host's addresses.
+    /// Returns the host's addresses.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.addresses.iter().map(IpCidr::address)
     }
 
-    /// Opens the device and starts the host, on a thread of its own, with settings that `change` makes. Afterwards the
-    /// process has given up everything but `files`, which are opened while it runs: whatever else needs a privilege comes
-    /// before, and so does no other thread.
+    /// Opens the device and starts the host on a thread of its own, with settings that `change` makes. Afterwards the
+    /// process has given up everything but `files`, which may be opened while it runs. So anything else that needs a
+    /// privilege must come before, and so must no other thread.
     ///
     /// # Errors
     /// If an address is the system's, the device cannot be opened, or the host cannot be on it.
@@ -156,7 +156,7 @@ impl HostPlan {
         let host = started.map_err(|error| whose_fault(error, &self.nic))?;
         let link = self.link_notices()?;
         let in_force = self.sandbox.confine(needs)?;
-        sandbox::say_gaps(&in_force);
+        sandbox::warn_of_gaps(&in_force);
         let has_rules = !self.fast_path.filter.is_empty();
         Ok(Running { host, capture, has_rules, link, in_force })
     }
@@ -179,7 +179,7 @@ impl HostPlan {
     }
 }
 
-/// Tells the user when the link of a host's device goes down, and when it is up again.
+/// Notices for the user when the link of a host's device goes down, and when it is up again.
 #[derive(Debug)]
 pub(crate) struct LinkNotices {
     label: String,
@@ -189,7 +189,7 @@ pub(crate) struct LinkNotices {
 }
 
 impl LinkNotices {
-    /// What to tell if the link has changed. Asks the system at most once a second.
+    /// Returns a notice if the link has changed. Asks the system at most once a second.
     pub(crate) fn next(&mut self) -> Option<String> {
         let now = Instant::now();
         let interface = self.interface.as_ref().filter(|_| now >= self.due)?;
@@ -198,7 +198,7 @@ impl LinkNotices {
     }
 }
 
-/// The time between two looks at the link.
+/// Time between two checks of the link.
 const LINK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Stops the host, as [`Running::finish`], at the end of a command that shows none of its counters.
@@ -252,16 +252,17 @@ fn initial_window(text: &str) -> Result<InitialWindow> {
     segments.map(InitialWindow::Segments).ok_or_else(refused)
 }
 
-/// The least leaves room beside one gateway of each version.
+/// Permitted sizes of the neighbour table. The smallest leaves room beside one gateway of each version.
 const NEIGHBOURS: RangeInclusive<usize> = 16..=1 << 20;
 const INITIAL_SEGMENTS: RangeInclusive<u8> = 1..=64;
 const BUFFER: RangeInclusive<u64> = 64 << 10..=1_000_000_000;
 const MEMORY: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 
-/// An error of the device names it; other errors get its name. Usage, if other flags would help.
+/// Adds the device's name to an error, unless the error names it. A fault that other flags would avoid becomes a usage
+/// error.
 fn whose_fault(error: StartError, nic: &DeviceName) -> Error {
     let error = match error {
-        // It names what was not given up.
+        // The error names what could not be given up.
         StartError::Confine(error) => return error.into(),
         StartError::Device(error) => return Error::from(error).context("--nic"),
         StartError::Host(HostError::NoDescriptor(_)) | StartError::Thread(_) => error.into(),

@@ -81,13 +81,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     })
 }
 
-/// The definition of all commands and flags, from which completions and manual pages are made.
+/// Returns the definition of all commands and flags, from which completions and manual pages are made.
 #[must_use]
 pub fn definition() -> clap::Command {
     Cli::command()
 }
 
-/// Runs an experiment, which looks at the flag that a signal sets.
+/// Runs an experiment, which checks the flag that a signal sets.
 ///
 /// # Errors
 /// Those of `experiment`, and if signals cannot be caught.

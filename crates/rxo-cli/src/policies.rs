@@ -1,4 +1,4 @@
-//! `rxo policies`: the profiles, their rules, and where they come from.
+//! `rxo policies`: lists the profiles, their rules and their sources.
 
 use anyhow::Result;
 use rxo_coalesce::Policy;
@@ -28,9 +28,9 @@ struct Listed {
     name: &'static str,
     paper: &'static str,
     default: bool,
-    /// Whether the receiver must be able to read each segment's record.
+    /// True if the receiver must be able to read each segment's record.
     needs_records: bool,
-    /// Whether a kernel can cut its aggregates into the original packets again.
+    /// True if a kernel can cut its aggregates into the original packets again.
     resegmentable: bool,
     settings: Map<String, Value>,
 }
@@ -48,7 +48,7 @@ impl Listed {
     }
 }
 
-/// Every field by name; numbers as numbers.
+/// Returns every field by name. Values that read as numbers become numbers.
 pub(crate) fn settings(policy: &Policy) -> Map<String, Value> {
     output::fields(policy.settings())
 }
@@ -103,7 +103,7 @@ fn limits_of(policy: &Policy) -> Vec<String> {
     ]
 }
 
-/// The policy's name and these fields of it.
+/// Formats the policy's name and these fields of it.
 fn named(policy: &Policy, keys: &[&str]) -> Vec<String> {
     let settings: Vec<_> = policy.settings().collect();
     let of = |name| settings.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());

@@ -1,5 +1,5 @@
-//! The policy that was asked for: a profile by name, then its fields one by one; and what goes
-//! with it.
+//! The policy that the flags ask for: a profile by name, then its fields one by one; and the rules for polls and
+//! checksums.
 
 use anyhow::Result;
 use rxo_coalesce::{Hold, Policy};
@@ -9,7 +9,7 @@ use crate::defaults;
 use crate::exit::usage;
 use crate::flags::{PolicyFlags, ReplayFlags};
 
-/// The profile of this name with the settings (`key=value`) and then `hold` applied, in this order.
+/// Makes the policy: the profile of this name with the settings (`key=value`) and then `hold` applied, in this order.
 ///
 /// # Errors
 /// If there is no such profile, or a field or a value is invalid.
@@ -30,7 +30,7 @@ pub(crate) fn policy(flags: &PolicyFlags) -> Result<Policy> {
     Ok(policy)
 }
 
-/// How long segments are held, as typed after `--hold`.
+/// Parses `--hold`.
 ///
 /// # Errors
 /// If `text` is invalid.
@@ -41,7 +41,7 @@ pub(crate) fn hold(text: &str) -> Result<Hold> {
     Ok(policy.hold)
 }
 
-/// The policy, and the rule for the end of a poll; without `--poll` the rule is `default_poll`.
+/// Makes the policy, and the rule for the end of a poll; without `--poll` the rule is `default_poll`.
 ///
 /// # Errors
 /// If one of them is invalid.
@@ -50,7 +50,7 @@ pub(crate) fn point(flags: &ReplayFlags, default_poll: &str) -> Result<Point> {
     Ok(Point { policy: policy(&flags.policy)?, poll })
 }
 
-/// The rule for the end of a poll, as typed after `--poll`.
+/// Parses `--poll`, the rule for the end of a poll.
 ///
 /// # Errors
 /// If `text` is invalid.
@@ -60,7 +60,7 @@ fn poll(text: &str) -> Result<PollRule> {
     })
 }
 
-/// Which checksums are verified, as typed after `--checksum`.
+/// Parses `--checksum`.
 ///
 /// # Errors
 /// If `text` is invalid.
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(free, Policy::linux_gro());
     }
 
-    /// What `--help` says of limits is what is accepted: the ends are taken, what is beyond is not.
+    /// The limits in `--help` are those that are enforced: the ends are accepted, values beyond are not.
     #[test]
     fn the_help_names_the_limits() {
         use clap::CommandFactory;

@@ -1,4 +1,4 @@
-//! `--user` and `--no-sandbox`: what they mean, and how a process confines itself.
+//! `--user` and `--no-sandbox`: the user and the confinement of a process.
 //!
 //! [`rxo_confine`] has what each process needs, as data, and gives up the rest; here is when: after devices, captures and
 //! sockets are open, and before the first byte of the network is read.
@@ -14,7 +14,7 @@ use rxo_driver::{DeviceName, guard, lock_folder, remove_stale};
 use crate::exit::usage;
 use crate::flags::{SandboxFlags, UserFlags};
 
-/// What the flags say.
+/// The settings of `--user` and `--no-sandbox`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sandbox {
     is_off: bool,
@@ -22,12 +22,12 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// With `--no-sandbox` alone.
+    /// Reads `--no-sandbox` alone.
     pub(crate) const fn from_flags(flags: &SandboxFlags) -> Self {
         Self { is_off: flags.no_sandbox, user: None }
     }
 
-    /// With `--user`.
+    /// Reads `--user` and `--no-sandbox`.
     ///
     /// # Errors
     /// If there is no such user.
@@ -37,7 +37,7 @@ impl Sandbox {
         Ok(Self { user, ..Self::from_flags(&flags.sandbox) })
     }
 
-    /// Gives up what is not in `needs`, in this thread and in those that it starts later.
+    /// Gives up everything that is not in `needs`, in this thread and in those that it starts later.
     ///
     /// # Errors
     /// If the user cannot be changed, or the system refuses.
@@ -48,17 +48,17 @@ impl Sandbox {
     }
 }
 
-/// Tells the user what this kernel cannot limit.
-pub(crate) fn say_gaps(in_force: &InForce) {
+/// Warns the user of limits that this kernel does not have.
+pub(crate) fn warn_of_gaps(in_force: &InForce) {
     in_force.gaps().iter().for_each(|gap| log::say(Level::Warning, gap));
 }
 
-/// Whether `device` connects to a socket again when its other side has gone.
+/// Returns true if `device` connects to a socket again when its other side has gone.
 pub(crate) fn connects(device: &DeviceName) -> bool {
     device.kind().prefix == "virtio"
 }
 
-/// The folders of `sockets`.
+/// Returns the folders of `sockets`.
 pub(crate) fn folders_of<'a>(sockets: impl IntoIterator<Item = &'a Path>) -> Vec<PathBuf> {
     let folder = |socket: &Path| match socket.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -100,7 +100,7 @@ pub(crate) fn with_files_removed(
     }
 }
 
-/// How long the removal is waited for.
+/// Longest wait for the removal of socket files.
 const REMOVING: std::time::Duration = std::time::Duration::from_secs(1);
 
 #[cfg(test)]

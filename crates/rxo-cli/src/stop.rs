@@ -16,7 +16,7 @@ use signal_hook::{flag, low_level};
 pub(crate) fn on_request() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signals() {
-        // In this order: the first time finds the flag not set yet.
+        // The shutdown is registered first: at the first signal it finds the flag not set yet.
         flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
             .and_then(|_| flag::register(signal, Arc::clone(&stop)))
             .with_context(|| format!("cannot wait for signal {signal}"))?;
@@ -42,7 +42,7 @@ pub(crate) fn on_any_request(reloads: bool) -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Returns a stream that yields a byte for each request from now on. If `reloads`, SIGHUP is none.
+/// Returns a stream that yields a byte for each request from now on. If `reloads`, SIGHUP is no such request.
 ///
 /// # Errors
 /// If the signals cannot be caught.
@@ -75,15 +75,15 @@ fn signals() -> impl Iterator<Item = i32> {
     SIGNALS.into_iter().filter(move |&signal| signal != SIGHUP || !ignores_hangup)
 }
 
-/// Whether a process with this status ignores `signal`.
+/// Returns true if a process with this status ignores `signal`.
 fn ignores(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// A terminal sends some of them to all its processes. If Ctrl-\ were not among them, it would end both
-/// processes of a run, and neither could restore the interfaces.
+/// Signals that ask for an end. A terminal sends some of them to all its processes: if Ctrl-\ were missing here, it
+/// would end both processes of a run, and neither could restore the interfaces.
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 #[cfg(test)]

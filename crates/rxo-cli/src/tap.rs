@@ -1,4 +1,4 @@
-//! `--tap FILE`: all traffic, in a capture.
+//! `--tap FILE`: writes all traffic to a capture.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use rxo_frame::LinkKind;
 pub(crate) struct Capture {
     path: PathBuf,
     tracer: Tracer<File>,
-    /// Where the nic is traced, and then each host.
+    /// The trace points: of the nic, and then of each host.
     pub(crate) points: Vec<TracePoint<File>>,
 }
 
@@ -37,7 +37,7 @@ impl Capture {
         Ok(Self { path: path.to_owned(), tracer, points })
     }
 
-    /// Writes what is still buffered.
+    /// Writes the buffered packets.
     ///
     /// # Errors
     /// If packets are missing in it. The message says how many.

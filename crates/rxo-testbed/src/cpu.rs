@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use crate::error::{Context, Result};
 use crate::sys;
 
-/// Selects what to count: threads of this process by name, other processes, and always `ksoftirqd`
-/// and the rest of this process.
+/// A selection of processor time to count: threads of this process by name, other processes, and always `ksoftirqd` and
+/// the rest of this process.
 #[derive(Clone, Debug)]
 pub struct CpuMeter {
     parts: Vec<(String, Part)>,
@@ -55,9 +55,8 @@ pub struct CoreUse {
     pub core: usize,
     /// Time of the core's `ksoftirqd` thread, which does deferred work.
     pub ksoftirqd: Duration,
-    /// Time in which the core was not idle, whoever used it, in steps of 10 ms. It includes
-    /// interrupts while nothing else ran, which belong to no thread. On a quiet machine it is the
-    /// total cost of everything bound to this core.
+    /// Time in which the core was not idle, in steps of 10 ms, whatever it ran. It includes interrupts while nothing
+    /// else ran, which belong to no thread. On a quiet machine it is the total cost of everything bound to this core.
     pub busy: Duration,
 }
 
@@ -126,7 +125,7 @@ impl CpuMeter {
         }
         let ksoftirqd = self.ksoftirqd.iter().filter_map(|&thread| run_time(thread)).sum();
         let cores = self.read_cores()?;
-        // The threads continued to run while they were read one by one.
+        // The threads continued to run while they were read one by one, so their sum may exceed the total.
         Ok(CpuReading { parts, ksoftirqd, rest: whole.saturating_sub(own), cores })
     }
 
@@ -170,7 +169,7 @@ impl Part {
 }
 
 impl CpuReading {
-    /// The time used since `earlier`, a reading of the same meter.
+    /// Returns the time used since `earlier`, a reading of the same meter.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> CpuUse {
         let parts = self.parts.iter().zip(&earlier.parts);
@@ -202,20 +201,20 @@ impl CoreReading {
 }
 
 impl CpuUse {
-    /// The sum of all parts, `ksoftirqd` and the rest of this process.
+    /// Returns the sum of all parts, `ksoftirqd` and the rest of this process.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.parts.iter().map(|(_, time)| *time).sum::<Duration>() + self.ksoftirqd + self.rest
     }
 
-    /// The time of one part; `None` if the meter has no part of this name.
+    /// Returns the time of one part; `None` if the meter has no part of this name.
     #[must_use]
     pub fn part(&self, name: &str) -> Option<Duration> {
         self.parts.iter().find(|(part, _)| part == name).map(|(_, time)| *time)
     }
 }
 
-/// The run time of a thread as the scheduler counts it; `None` if the thread has ended.
+/// Returns the run time of a thread as the scheduler counts it; `None` if the thread has ended.
 fn run_time(thread: u32) -> Option<Duration> {
     let text = fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?;
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
@@ -233,8 +232,8 @@ fn comm(process: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{process}/comm")).ok()
 }
 
-/// The idle time of a core, including waiting for devices. Not sampled: the kernel records when
-/// idling begins and ends, without interrupts, and shows it in hundredths of a second.
+/// Returns the idle time of a core, including waiting for devices. Not sampled: the kernel records when idling begins
+/// and ends, without interrupts, and shows it in hundredths of a second.
 fn idle(stat: &str, core: usize) -> Option<Duration> {
     let name = format!("cpu{core}");
     let mut columns = stat

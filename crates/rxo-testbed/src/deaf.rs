@@ -1,16 +1,16 @@
-//! A socket that loses what comes for it: segments are lost at one known moment, not at random ones.
+//! A socket that loses all arriving segments from one known moment on, not at random ones.
 
 use std::io;
 use std::net::TcpStream;
 
 use crate::sys;
 
-/// Makes a socket lose every segment that arrives for it, until this is dropped. What it sends leaves.
+/// Makes a socket lose every segment that arrives for it, until this value is dropped. The socket can still send.
 #[derive(Debug)]
 pub struct Deaf<'a>(&'a TcpStream);
 
 impl<'a> Deaf<'a> {
-    /// From now on `socket` hears nothing.
+    /// Makes `socket` lose every segment from now on.
     ///
     /// # Errors
     /// If the kernel takes no filter.
@@ -22,7 +22,7 @@ impl<'a> Deaf<'a> {
 
 impl Drop for Deaf<'_> {
     fn drop(&mut self) {
-        // It was attached, so it can be detached.
+        // The filter was attached, so detaching it cannot fail.
         _ = sys::take_arrivals(self.0);
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-/// Why a lab could not be built, or a transfer failed.
+/// The error of building a lab, or of a transfer.
 #[derive(Debug, Error)]
 pub enum LabError {
     /// An invalid argument. The message names the value and what would be accepted.
@@ -34,12 +34,12 @@ pub(crate) fn usage(message: impl Into<String>) -> LabError {
     LabError::Usage(message.into())
 }
 
-/// Makes the error for something that did not answer as it should.
+/// Makes the error for a guest or a connection that did not answer as it should.
 pub fn failed(message: String) -> LabError {
     LabError::Transfer(message)
 }
 
-/// Adds to a system error what was tried.
+/// Adds to a system error the operation that failed.
 pub trait Context<T> {
     /// Adds `message`, which names the object, the value and the remedy.
     ///

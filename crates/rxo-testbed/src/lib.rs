@@ -62,7 +62,7 @@ pub use median::median_bounds;
 pub use namespace::{Namespace, until};
 pub use shared_link::{SharedLink, SharedLinkOptions};
 pub use stack::{StackCounters, socket_memory_bytes};
-pub use tap::{Monitor, Seen, Tap};
+pub use tap::{Monitor, MonitoredPacket, Tap};
 pub use topology::{AckRate, KernelGro, Lab, LabOptions};
 pub use tunnel_end::{Below, Encapsulation, TunnelCounters, TunnelEnd, TunnelOptions};
 pub use user_namespace::{Privilege, become_root_in_user_namespace};

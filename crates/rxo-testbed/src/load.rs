@@ -1,5 +1,4 @@
-//! What the machine does beside this process: the time that other processes use, and the time that a
-//! hypervisor takes.
+//! The machine's other load: the processor time of other processes, and the time that a hypervisor takes.
 //!
 //! Separate from the [meter](crate::CpuMeter), which counts what an experiment costs: this counts
 //! what disturbs it. The processes that this one has started, such as emulated machines and programs
@@ -26,11 +25,11 @@ use crate::sys;
 pub struct MachineReading {
     at: Instant,
     totals: Totals,
-    /// Time of this process and of those below it.
+    /// Time of this process and of its descendants.
     own: Duration,
     /// Time of the kernel's threads, which work for everybody.
     kernel: Duration,
-    /// Time of the processes that can be seen and are neither.
+    /// Time of all other visible processes.
     others: Duration,
 }
 
@@ -42,21 +41,21 @@ pub struct MachineUse {
     pub cores: u32,
     /// Time between the readings.
     pub elapsed: Duration,
-    /// Processor time of other processes, on these cores together.
+    /// Processor time of other processes, on all these cores together.
     pub others: Duration,
-    /// Time in which a core had work and the hypervisor ran something else, on these cores together.
+    /// Time in which a core had work but the hypervisor ran something else, on all these cores together.
     pub stolen: Duration,
 }
 
-/// `/proc/stat`: the cores that this process may use, together.
+/// The sums of `/proc/stat` over the cores that this process may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Totals {
     cores: u32,
-    /// Whether the machine has more.
+    /// True if the machine has more cores than this process may use.
     is_part: bool,
-    /// As many cores as the quota has time for; at most `cores`.
+    /// Number of cores that the quota has time for; at most `cores`.
     quota: u32,
-    /// Waiting for devices included.
+    /// Idle time, including waiting for devices.
     idle: Duration,
     interrupts: Duration,
     stolen: Duration,
@@ -110,7 +109,7 @@ impl MachineReading {
         Self { at, totals, own, kernel, others }
     }
 
-    /// The use since `earlier`.
+    /// Returns the use since `earlier`. Interrupts count as this process's, because nobody can tell whose they were.
     ///
     /// Interrupts are taken for this process's: nobody can tell whose they were.
     #[must_use]
@@ -125,8 +124,8 @@ impl MachineReading {
             .saturating_sub(now.interrupts.saturating_sub(then.interrupts))
             .saturating_sub(self.own.saturating_sub(earlier.own))
             .saturating_sub(self.kernel.saturating_sub(earlier.kernel));
-        // A process that ends between the reading of its parent and its own is counted twice, or not
-        // at all. There cannot be more than what is left.
+        // A process that ends between the reading of its parent and its own is counted twice, or not at all. The sum is
+        // limited to what the machine has left.
         let left = busy.saturating_sub(self.own.saturating_sub(earlier.own));
         let seen = self.others.saturating_sub(earlier.others).min(left);
         let seen = if now.is_part { Duration::ZERO } else { seen };
@@ -137,8 +136,8 @@ impl MachineReading {
 }
 
 impl Totals {
-    /// The sum over those lines of `stat` that are of cores in `allowed`; of all if that is `None`.
-    /// `quota` is how many cores the process has time for.
+    /// Sums the lines of `stat` for the cores in `allowed`, or for all cores if that is `None`. `quota` is the number
+    /// of cores that the process has time for.
     fn of(stat: &str, allowed: Option<&str>, quota: usize) -> Option<Self> {
         let mut totals = Self::default();
         for line in stat.lines() {
@@ -158,7 +157,7 @@ impl Totals {
         (totals.quota > 0).then_some(totals)
     }
 
-    /// Adds one core.
+    /// Adds the times of one core.
     fn add(&mut self, columns: &str) -> Option<()> {
         let columns = columns.split_whitespace().map(|column| column.parse::<u64>().ok());
         let columns: Vec<u64> = columns.collect::<Option<_>>()?;
@@ -173,12 +172,12 @@ impl Totals {
     }
 }
 
-/// The cores that a process may use, as `/proc/<process>/status` lists them: `0-3,8`.
+/// Returns the cores that a process may use, as `/proc/<process>/status` lists them: `0-3,8`.
 fn allowed(status: &str) -> Option<&str> {
     status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(str::trim)
 }
 
-/// Whether `list` has `core`.
+/// Returns true if `list` contains `core`.
 fn is_in(list: &str, core: u32) -> bool {
     list.split(',').any(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -191,16 +190,16 @@ struct Process {
     id: u32,
     parent: u32,
     is_kernel: bool,
-    /// Its own time.
+    /// The process's own time.
     time: Duration,
-    /// The time of its children that have ended: so nothing is lost when a process ends.
+    /// The time of its children that have ended, so that no time is lost when a process ends.
     ended: Duration,
 }
 
-/// Whether `process` was started by `this`, or by one that was.
+/// Returns true if `process` is a descendant of `this`.
 fn is_below(this: u32, process: &Process, processes: &HashMap<u32, Process>) -> bool {
     let parent = |below: &&Process| processes.get(&below.parent);
-    // Numbers are read one after another, so a chain may seem to have no end.
+    // Processes are read one after another, so reused numbers may form a loop: the length is limited.
     let chain = iter::successors(Some(process), |below| parent(below)).take(processes.len() + 1);
     chain.into_iter().any(|above| above.parent == this)
 }
@@ -211,7 +210,7 @@ fn is_number(name: &str) -> bool {
 
 impl Process {
     fn of(line: &str) -> Option<Self> {
-        // The name between may contain anything, also parentheses.
+        // The name in parentheses may contain anything, parentheses too.
         let id = line.split_once(' ')?.0.parse().ok()?;
         let columns: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |place: usize| columns.get(place)?.parse::<u64>().ok();
@@ -227,7 +226,7 @@ impl Process {
     }
 }
 
-/// The kernel shows times in hundredths of a second, whatever its own clock.
+/// Converts hundredths of a second, in which the kernel shows times whatever its own clock.
 fn ticks(count: u64) -> Duration {
     Duration::from_millis(count.saturating_mul(10))
 }

@@ -1,7 +1,7 @@
-//! Where the median of what is measured lies.
+//! The confidence interval of a median.
 
-/// Between which two of `values` the median of their distribution lies, at 95 % (sign test). `None` for fewer than six:
-/// of these not even the least and the most are far enough apart.
+/// Returns the two of `values` between which the median of their distribution lies, at 95 % (sign test). `None` for
+/// fewer than six values: then not even the smallest and the largest are far enough apart.
 #[must_use]
 pub fn median_bounds(values: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = values.to_vec();

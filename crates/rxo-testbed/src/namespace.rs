@@ -22,7 +22,7 @@ use crate::sys;
 pub struct Namespace {
     label: String,
     handle: File,
-    /// Opened inside, so that it acts on this namespace from any thread.
+    /// A netlink socket that was opened inside, so that it acts on this namespace from any thread.
     netlink: Netlink,
     /// Any socket of the namespace. Offloads are set through it.
     control: UdpSocket,
@@ -62,13 +62,13 @@ impl Namespace {
         Ok(Self { label: label.to_owned(), handle, netlink, control })
     }
 
-    /// The label that it was made with.
+    /// Returns the label that it was made with.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// A handle of the interface `name`, which need not exist yet.
+    /// Returns a handle of the interface `name`, which need not exist yet.
     #[must_use]
     pub fn interface(&self, name: &str) -> Interface<'_> {
         Interface::new(self, name)
@@ -129,7 +129,7 @@ impl Namespace {
             .context(|| format!("cannot read {name} in namespace \"{}\"", self.label))
     }
 
-    /// Whether the kernel has IPv6, which can be disabled at boot.
+    /// Returns true if the kernel has IPv6, which can be disabled at boot.
     #[must_use]
     pub fn has_ipv6(&self) -> bool {
         self.sysctl("net.ipv6.conf.default.accept_ra").is_ok()
@@ -174,8 +174,8 @@ impl Namespace {
     }
 }
 
-/// Whether a line of `/proc/net/if_inet6` is a usable (not tentative) address of `interface`. The
-/// columns are address, index, prefix length, scope, flags, name.
+/// Returns true if a line of `/proc/net/if_inet6` is a usable (not tentative) address of `interface`. The columns are
+/// address, index, prefix length, scope, flags, name.
 fn is_usable(line: &str, interface: &str) -> bool {
     const TENTATIVE: u32 = 0x40;
     let columns: Vec<&str> = line.split_whitespace().collect();
@@ -184,7 +184,8 @@ fn is_usable(line: &str, interface: &str) -> bool {
     *name == interface && flags.is_ok_and(|flags| flags & TENTATIVE == 0)
 }
 
-/// Looks until `is_so`. The inner error is that it was not within a minute, which no machine takes.
+/// Calls `is_so` every 10 ms until it returns true. The inner error says that a minute has passed, more than any
+/// machine takes.
 ///
 /// # Errors
 /// The first of `is_so`.
@@ -198,12 +199,12 @@ pub fn until(is_so: impl Fn() -> Result<bool>) -> Result<io::Result<()>> {
     Ok(Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// Router solicitations and the like would disturb the measured traffic. A link-local address would become usable
-/// only after the delay, which is random and up to a second.
+/// IPv6 settings to switch off: router solicitations and the like would disturb the measured traffic, and a link-local
+/// address would become usable only after a random delay of up to a second.
 const IPV6_SWITCHED_OFF: [&str; 4] =
     ["dad_transmits", "accept_ra", "router_solicitations", "router_solicitation_delay"];
 
-/// A minute, with the pause below.
+/// Number of calls in a minute, with the pause below.
 const LOOKS: u32 = 6_000;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 

@@ -41,7 +41,7 @@ pub struct SharedLinkOptions {
     /// Full frames that a sender's link sends back to back, 1 to 64. The higher, the better a burst
     /// stays together; with 1, the frames of all active senders take turns.
     pub burst_frames: u32,
-    /// Whether TCP segments carry the timestamp option.
+    /// True if TCP segments carry the timestamp option.
     pub timestamps: bool,
     /// The core on which the kernel processes all received frames (0 to 31), so that nothing is
     /// reordered between cores. No effect on kernels before 6.3.
@@ -81,18 +81,18 @@ impl SharedLink {
         Ok(Self { senders, _switch: switch, receiver })
     }
 
-    /// The sending hosts.
+    /// Returns the sending hosts.
     pub fn senders(&self) -> impl Iterator<Item = &Namespace> {
         self.senders.iter()
     }
 
-    /// The receiving host.
+    /// Returns the receiving host.
     #[must_use]
     pub fn receiver(&self) -> &Namespace {
         &self.receiver
     }
 
-    /// The receiver's address, for transfers.
+    /// Returns the receiver's address, for transfers.
     #[must_use]
     pub fn receiver_address(&self) -> IpAddr {
         RECEIVER_ADDRESS.into()
@@ -150,13 +150,13 @@ fn attach(
 const INTERFACE: &str = "eth0";
 const LINK: &str = "link0";
 const RECEIVER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
-/// Queue of the shared link: a payload of 64 KB from each of 120 connections.
+/// Queue of the shared link, in bytes: room for a payload of 64 KB from each of 120 connections.
 const QUEUE_BYTES: u32 = 8 * 1024 * 1024;
-/// Bytes of a frame besides the IP packet, and a margin.
+/// Bytes of a frame besides the IP packet, with a margin.
 const FRAME_BYTES: u32 = 64;
-/// More than the segments of one large send.
+/// Most full frames that leave back to back: more than the segments of one large send.
 const MOST_BURST_FRAMES: u32 = 64;
-/// Queue of a sender's own link.
+/// Queue of a sender's own link, in bytes.
 const OWN_QUEUE_BYTES: u32 = 2 * 1024 * 1024;
-/// Number of available addresses; the kernel's bridge takes 1,023 ports.
+/// Most senders: the number of available addresses. The kernel's bridge takes 1,023 ports.
 const MOST_SENDERS: usize = 250;

@@ -25,12 +25,12 @@ pub struct StackCounters {
     /// Packets marked CE that reached IP. In packets that the kernel coalesced itself, each segment
     /// counts.
     pub ce_marks: u64,
-    /// Datagrams that found the buffer of their IPv4 socket full: the application was too slow.
+    /// Datagrams that found the receive buffer of their IPv4 socket full: the application was too slow.
     pub datagrams_not_taken: u64,
 }
 
-/// What the kernel has allocated for the queues of a TCP socket or set aside for them, in bytes, without the socket
-/// itself.
+/// Reads the memory that the kernel has allocated for the queues of a TCP socket or set aside for them, in bytes,
+/// without the socket itself.
 ///
 /// # Errors
 /// If the kernel does not say.
@@ -62,7 +62,7 @@ impl Namespace {
     }
 }
 
-/// The empty text if the file does not exist: a kernel without IPv6 does not have it.
+/// Returns the empty text if the file does not exist: a kernel without IPv6 does not have it.
 fn or_empty(text: io::Result<String>) -> io::Result<String> {
     match text {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),

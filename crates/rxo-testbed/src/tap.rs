@@ -1,4 +1,4 @@
-//! A TAP and a monitor: what the kernel makes of frames that this process writes.
+//! A TAP and a monitor: they show how the kernel treats frames that this process writes.
 //!
 //! Both speak in a `virtio_net_hdr` of ten bytes (virtio 1.2, section 5.1.6) and a frame, as bytes: this crate does
 //! not read them.
@@ -11,13 +11,13 @@ use crate::error::{Context, Result};
 use crate::link::Interface;
 use crate::sys::{self, MonitorSocket};
 
-/// A TAP: an interface whose other side is this process. It has no offloads, so what leaves it is segmented and has
-/// complete checksums. It vanishes with this value.
+/// A TAP: an interface whose other side is this process. It has no offloads, so the kernel segments the frames that it
+/// sends and completes their checksums. It vanishes with this value.
 #[derive(Debug)]
 pub struct Tap(pub(crate) File);
 
 impl Interface<'_> {
-    /// Creates this interface as a TAP. What is written to it is processed inside the system call.
+    /// Creates this interface as a TAP. A written frame is processed inside the system call.
     ///
     /// # Errors
     /// If the name is taken, or `/dev/net/tun` or privilege is missing.
@@ -25,8 +25,8 @@ impl Interface<'_> {
         self.open_tap(false)
     }
 
-    /// Creates this interface as a TAP that receives by polls (NAPI), so that the kernel coalesces what is written to
-    /// it. Each write is a poll of its own; [`Interface::coalescing_hold`] makes several one.
+    /// Creates this interface as a TAP that receives by polls (NAPI), so that the kernel coalesces written frames. Each
+    /// write is a poll of its own; [`Interface::coalescing_hold`] joins several.
     ///
     /// # Errors
     /// As [`Interface::create_tap`].
@@ -39,7 +39,7 @@ impl Interface<'_> {
         opened.map(Tap).context(|| self.cannot("make the TAP"))
     }
 
-    /// Begins to copy everything that arrives at this interface, after it was coalesced.
+    /// Begins to copy everything that arrives at this interface, after the kernel has coalesced it.
     ///
     /// # Errors
     /// If the interface does not exist, or privilege is missing.
@@ -59,8 +59,8 @@ impl Tap {
         (&self.0).write_vectored(&[IoSlice::new(header), IoSlice::new(frame)]).map(|_| ())
     }
 
-    /// Reads what the interface sends next, header and frame, and returns its length in bytes. `None` if there is
-    /// nothing.
+    /// Reads the next frame that the interface sends, header and frame, and returns its length in bytes. `None` if
+    /// there is none.
     ///
     /// # Errors
     /// If the interface is gone.
@@ -81,13 +81,13 @@ impl Tap {
     }
 }
 
-/// Copies what an interface receives.
+/// Copies of everything that an interface receives.
 #[derive(Debug)]
 pub struct Monitor(MonitorSocket);
 
-/// What a [`Monitor`] has read.
+/// A packet that a [`Monitor`] has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct MonitoredPacket {
     /// Length of header and packet, in bytes.
     pub bytes: usize,
     /// The outer VLAN tag, which the kernel removes: its protocol and its control information, as on the wire.
@@ -99,8 +99,8 @@ impl Monitor {
     ///
     /// # Errors
     /// If the interface is gone.
-    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<Seen>> {
-        Ok(self.0.receive(buffer)?.map(|(bytes, tag)| Seen { bytes, tag }))
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<MonitoredPacket>> {
+        Ok(self.0.receive(buffer)?.map(|(bytes, tag)| MonitoredPacket { bytes, tag }))
     }
 
     /// Waits until there is a packet, or `time` has passed.

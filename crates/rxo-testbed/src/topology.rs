@@ -30,8 +30,8 @@ pub struct Lab {
 pub struct LabOptions {
     /// MTU of the wire and of the host's interface, in bytes.
     pub mtu: u32,
-    /// Whether the peer leaves TCP checksums partial, as a veth does by default. If not, every
-    /// frame has a complete one.
+    /// True if the peer leaves TCP checksums partial, as a veth does by default; false if every frame has a complete
+    /// one.
     pub partial_checksums: bool,
     /// A limit for the peer's sending rate; `None` for no limit.
     pub limit_bytes_per_s: Option<u64>,
@@ -44,11 +44,11 @@ pub struct LabOptions {
     /// by a TAP is processed where it is written. Only useful for measuring the host's cost of
     /// sending.
     pub host_core: Option<usize>,
-    /// How often the peer acknowledges data from the host.
+    /// The rate at which the peer acknowledges data from the host.
     pub acks: AckRate,
 }
 
-/// How often the peer's kernel acknowledges.
+/// The rate at which the peer's kernel acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRate {
     /// Linux's own choice: on such a wire one ACK for 10 to 100 segments, because windows seldom
@@ -76,12 +76,12 @@ impl Default for LabOptions {
     }
 }
 
-/// Whether the host's kernel coalesces what it receives.
+/// The state of the host kernel's GRO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelGro {
-    /// It coalesces.
+    /// The kernel coalesces received frames.
     On,
-    /// It delivers every frame separately.
+    /// The kernel delivers every frame separately.
     Off,
 }
 
@@ -139,8 +139,8 @@ impl Lab {
     pub fn through_with(options: LabOptions) -> Result<Self> {
         let lab = Self::new(options, Self::WIRE_INTERFACE)?;
         let wire = lab.host.interface(Self::WIRE_INTERFACE);
-        // Otherwise the host would answer ARP for its address on any interface, and the peer would
-        // learn the wrong MAC address.
+        // Otherwise the host would answer ARP for its address on any interface, and the peer would learn the wrong MAC
+        // address.
         wire.set_arp(false)?;
         if lab.host.has_ipv6() && options.mtu >= LEAST_MTU_V6 {
             lab.host.set_sysctl("net.ipv6.conf.wire0.disable_ipv6", "1")?;
@@ -204,25 +204,25 @@ impl Lab {
         address(&interface, Self::HOST_ADDRESSES, self.options.mtu)
     }
 
-    /// The namespace of the peer, which sends.
+    /// Returns the namespace of the peer, which sends.
     #[must_use]
     pub fn peer(&self) -> &Namespace {
         &self.peer
     }
 
-    /// The namespace of the host, which receives.
+    /// Returns the namespace of the host, which receives.
     #[must_use]
     pub fn host(&self) -> &Namespace {
         &self.host
     }
 
-    /// The host's IPv4 address, for transfers.
+    /// Returns the host's IPv4 address, for transfers.
     #[must_use]
     pub fn host_address(&self) -> IpAddr {
         Self::HOST_ADDRESSES.0.into()
     }
 
-    /// The peer's IPv4 address, for transfers in the other direction.
+    /// Returns the peer's IPv4 address, for transfers in the other direction.
     #[must_use]
     pub fn peer_address(&self) -> IpAddr {
         Self::PEER_ADDRESSES.0.into()
@@ -241,7 +241,7 @@ impl Lab {
             core.map_or(Ok(()), |core| namespace.receive_on(Some(core)))?;
         }
         create_veth(&near, &far)?;
-        // What arrives by a TAP created from here on is processed where it is written.
+        // A TAP that is created from here on processes frames where they are written.
         options.host_core.map_or(Ok(()), |_| lab.host.receive_on(None))?;
         far.set_mtu(options.mtu)?;
         near.set_mtu(options.mtu)?;
@@ -259,12 +259,12 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Waits until the peer's end sends, which was up before the host's.
+    /// Waits until the peer's end can send: it was up before the host's.
     fn await_wire(&self) -> Result<()> {
         self.peer.interface(Self::PEER_INTERFACE).await_wire()
     }
 
-    /// Makes the peer acknowledge as often as the options say.
+    /// Sets the rate at which the peer acknowledges, as the options say.
     fn set_ack_rate(&self) -> Result<()> {
         let near = self.peer.interface(Self::PEER_INTERFACE);
         let segments = match self.options.acks {
@@ -274,7 +274,7 @@ impl Lab {
         };
         if segments > 1 {
             near.set_offload(Offload::GenericReceive, true)?;
-            // Headers, the full segments, and half of one more, which must not fit.
+            // Room for headers and the full segments, but not for one more.
             let bytes = u32::from(segments) * self.options.mtu + self.options.mtu / 2;
             near.set_coalesced_bytes(bytes)?;
         }
@@ -294,5 +294,5 @@ fn address(interface: &Interface<'_>, addresses: (Ipv4Addr, Ipv6Addr), mtu: u32)
     interface.up()
 }
 
-/// An IPv6 link has at least this MTU (RFC 8200, section 5).
+/// The smallest MTU of an IPv6 link (RFC 8200, section 5).
 const LEAST_MTU_V6: u32 = 1280;

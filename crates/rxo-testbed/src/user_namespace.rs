@@ -10,7 +10,7 @@ use std::io;
 use crate::error::{Context, LabError, Result};
 use crate::sys;
 
-/// Where the privilege to build private networks comes from.
+/// The source of the privilege to build private networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
     /// The process already had it.
@@ -40,7 +40,7 @@ pub fn become_root_in_user_namespace() -> Result<Privilege> {
     Ok(Privilege::UserNamespace)
 }
 
-/// Whether this process may administer networks and enter namespaces.
+/// Returns true if this process may administer networks and enter namespaces.
 fn has_privilege() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status
@@ -67,10 +67,10 @@ fn refused(source: io::Error) -> LabError {
     LabError::System { message, source }
 }
 
-/// CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN.
+/// The needed capabilities: CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN.
 const NEEDED_CAPABILITIES: [u32; 3] = [12, 13, 21];
 
-/// The settings that forbid user namespaces: file, value that forbids, remedy.
+/// Kernel settings that forbid user namespaces: file, value that forbids, remedy.
 const SWITCHES: [(&str, &str, &str); 3] = [
     (
         "/proc/sys/user/max_user_namespaces",

@@ -38,7 +38,7 @@ impl<T: Send + 'static> Worker<T> {
         Ok(Self { thread, thread_id })
     }
 
-    /// The system's id of the thread.
+    /// Returns the system's id of the thread.
     pub(crate) fn thread_id(&self) -> u32 {
         self.thread_id
     }
@@ -58,7 +58,7 @@ pub fn pin_to_core(core: usize) -> Result<()> {
     sys::pin_to_core(core).context(|| cannot_pin(&name, Some(core)))
 }
 
-/// The system's id of the calling thread, for [`CpuMeter::threads`](crate::CpuMeter::threads).
+/// Returns the system's id of the calling thread, for [`CpuMeter::threads`](crate::CpuMeter::threads).
 #[must_use]
 pub fn thread_id() -> u32 {
     sys::thread_id()

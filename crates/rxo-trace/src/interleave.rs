@@ -1,6 +1,4 @@
-//! How the flows of a capture interleave, which matters for a card that can hold only a few of them
-//! at
-//! a time.
+//! Measures how the flows of a capture interleave, which matters for a card that can hold only a few of them at a time.
 //!
 //! Counts data segments only, whatever the policy. Separate from the study, because it describes
 //! the traffic, not the result of an engine.
@@ -10,7 +8,7 @@ use rxo_frame::LinkKind;
 use rxo_wire::{FlowKey, Parsed, TcpFlags, Transport, parse, parse_ip};
 use serde::Serialize;
 
-/// The result. Means are 0 if there are no data segments.
+/// The result of measuring how flows interleave. Means are 0 if there are no data segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Interleaving {
     /// Packets per window. Windows follow each other like interrupts.
@@ -126,7 +124,7 @@ impl Interleave {
     }
 }
 
-/// The flow and the flags of a TCP packet with payload; `None` for other packets.
+/// Returns the flow and the flags of a TCP packet with payload; `None` for other packets.
 fn data_segment(link: LinkType, record: &Record) -> Option<(FlowKey, TcpFlags)> {
     let Network { link, packet, .. } = link.network(&record.bytes)?;
     let parsed: Parsed = match link {

@@ -1,4 +1,4 @@
-//! Predicts what coalescing would do to captured traffic, without touching a machine.
+//! Predicts the effect of coalescing on captured traffic, without touching a machine.
 //!
 //! ```text
 //!  captures ── Study ──▶ Report ── text, html, parquet, tables, figure

@@ -40,7 +40,7 @@ const PART_ROWS: usize = 65_536;
 /// ```
 pub fn write(report: &Report, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
-    // Without flows, there is still a table with all columns.
+    // Without flows, the first part is empty, so that the table exists and has all columns.
     let first = report.flows.chunks(PART_ROWS).next().unwrap_or_default();
     let later = report.flows.chunks(PART_ROWS).skip(1);
     let part = |flows: &[FlowReport]| tables::part(report, flows);
@@ -91,7 +91,7 @@ fn fill(
     Ok(())
 }
 
-/// Metadata: where the rows come from, and whether they are complete.
+/// Makes the metadata: the origin of the rows, and whether they are complete.
 fn origin(report: &Report) -> Vec<KeyValue> {
     let sources = report.sources.iter().map(|source| source.name.as_str());
     vec![

@@ -32,7 +32,7 @@ fn tables(report: &Report, folder: &Path) -> Result<()> {
     rxo_trace::parquet::write(report, folder).context("the Parquet tables were not written")
 }
 
-/// The plan has refused it.
+/// Never called: the plan refuses `--parquet` in this build.
 #[cfg(not(feature = "parquet"))]
 fn tables(_: &Report, folder: &Path) -> Result<()> {
     super::plan::can_write_parquet(folder)

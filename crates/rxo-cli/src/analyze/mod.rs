@@ -1,4 +1,4 @@
-//! `rxo analyze`: what coalescing would do to the traffic in captures.
+//! `rxo analyze`: predicts the effect of coalescing on the traffic in captures.
 //!
 //! The flags become a [`plan`]; the study of `rxo-trace` reads what it names, or [`saved`] parts of studies are
 //! merged; [`files`] adds the projection and writes what goes into files. A capture that is
@@ -37,11 +37,11 @@ pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
     let Settings { costs, costs_from, top, .. } = plan.settings.clone();
     let mut report = part.report(&Terms { costs, costs_from, top });
     if matches!(plan.work, Work::Part { .. }) {
-        // It is meant to be one of several.
+        // A part that was cut on purpose is not partial; only damage makes it so.
         report.partial = part.damage();
     }
     report.command = Some(shell::command());
-    // Before anything is printed: the files must be written even if the reader of the text goes away.
+    // Written before anything is printed: a reader that goes away must not prevent the files.
     let written = files::write(&plan, &mut report);
     if plan.json {
         output::json_document(&report)?;
@@ -52,7 +52,7 @@ pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
     report.partial.map_or(Ok(()), |why| Err(partial(why)))
 }
 
-/// Counts what the plan names.
+/// Counts the traffic of the plan's captures or parts.
 fn count(plan: &Plan) -> Result<Part> {
     let stop = stop::on_request()?;
     let study = || {
@@ -68,14 +68,14 @@ fn count(plan: &Plan) -> Result<Part> {
             let study = study()?;
             let (span, slices) = slices(files, *number, *parts)?;
             let opened: Vec<Opened<'_>> = slices.iter().map(Opened::Slice).collect();
-            // A part may have nothing to read.
+            // A part of a small capture may contain no record at all.
             let (study, interrupted) = read(study, &opened, &stop)?;
             Ok(study.into_part(Some(span), interrupted))
         }
     }
 }
 
-/// Something to open.
+/// An opened capture, or a part of one.
 enum Opened<'a> {
     Whole(&'a Input),
     Slice(&'a Slice),
@@ -101,7 +101,7 @@ impl Opened<'_> {
     }
 }
 
-/// Reads all captures, until a signal, which is the text.
+/// Reads all captures until they end or a signal comes. Returns the signal's text, if one came.
 fn read(
     mut study: Study,
     captures: &[Opened<'_>],

@@ -14,15 +14,15 @@ use crate::exit::usage;
 use crate::flags::{AnalyzeFlags, ReplayFlags};
 use crate::{defaults, paths, rules};
 
-/// A study, and where its results go.
+/// The study and the outputs.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) work: Work,
     pub(super) settings: Settings,
-    /// Path of the counts, for merging.
+    /// The file to save the counts in, for merging.
     pub(super) save: Option<PathBuf>,
     pub(super) json: bool,
-    /// How many flows are listed; the Parquet tables have all.
+    /// Number of flows that are listed; the Parquet tables have all.
     pub(super) listed_flows: usize,
     /// Cost of receiving, for a projection.
     pub(super) costs: Option<Given>,
@@ -32,14 +32,14 @@ pub(super) struct Plan {
     pub(super) parquet: Option<PathBuf>,
 }
 
-/// What is read.
+/// The inputs of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Captures, whole.
+    /// Whole captures.
     Captures(Vec<Input>),
-    /// One part of so many of all captures, in bytes.
+    /// One of `parts` equal parts of all captures, in bytes.
     Part { files: Vec<PathBuf>, number: u32, parts: u32 },
-    /// Parts that were saved.
+    /// Saved parts, which are merged.
     Merge(Vec<PathBuf>),
 }
 
@@ -99,7 +99,7 @@ fn work(flags: &AnalyzeFlags) -> Result<Work> {
     Ok(Work::Part { files, number, parts })
 }
 
-/// The plan to merge saved parts, whose settings are theirs.
+/// Makes the plan to merge saved parts, whose settings are those with which they were saved.
 fn merge(flags: &AnalyzeFlags, inputs: &[Input], saved: usize) -> Result<Work> {
     if saved < inputs.len() {
         return Err(usage("parts and captures together: analyze the captures with --save first"));
@@ -130,10 +130,10 @@ fn part(text: &str) -> Result<(u32, u32)> {
     numbers.ok_or_else(|| usage(format!("--part {text} is invalid: N/M, such as 3/8")))
 }
 
-/// Whether the file is a saved part.
+/// Returns true if the file is a saved part.
 fn is_part(path: &Path) -> bool {
     let mut head = [0; Part::MAGIC.len()];
-    // A pipe would lose what is read of it.
+    // Looking into a pipe would consume what the study must read.
     path.is_file()
         && std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
         && Part::is_at(&head)
@@ -159,7 +159,7 @@ fn inputs(files: &[PathBuf]) -> Result<Vec<Input>> {
     Ok(inputs)
 }
 
-/// The files in a directory, by name, but for hidden ones.
+/// Returns the files in a directory, by name, without hidden ones.
 fn inside(folder: &Path) -> Result<Vec<PathBuf>> {
     let refused = |error| usage(format!("{}: {error}", folder.display()));
     let mut files = Vec::new();

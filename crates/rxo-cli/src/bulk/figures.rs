@@ -28,12 +28,12 @@ pub(super) struct Figures {
     /// Requests that were answered; at a sink, echoes that were sent.
     pub(super) exchanges: u64,
     pub(super) exchanges_per_s: f64,
-    /// Connections that ended. This and the following fields are in totals only.
+    /// Connections that ended. This field and the following ones are in totals only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) connections: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) frames: Option<Frames>,
-    /// What the fast path did, if it was on.
+    /// The totals of the fast path, if it was on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fast_path: Option<FastTotals>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub(super) struct Frames {
     pub(super) lost: u64,
 }
 
-/// From a request to its response, in microseconds.
+/// Times from a request to its response, in microseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct RoundTrips {
     pub(super) p50_us: f64,
@@ -72,12 +72,12 @@ pub(super) struct RoundTrips {
 pub(super) struct Ends {
     pub(super) peer: String,
     pub(super) bytes: u64,
-    /// As eight hexadecimal digits.
+    /// The CRC-32 as eight hexadecimal digits.
     pub(super) crc32: String,
 }
 
 impl Figures {
-    /// The figures of the time from `from` to `to`.
+    /// Computes the figures of the time from `from` to `to`.
     pub(super) fn between(
         kind: &'static str,
         begun: &Reading,
@@ -130,7 +130,7 @@ impl RoundTrips {
 }
 
 impl Ends {
-    /// `None` unless the hash was asked for.
+    /// Returns the figures of a connection; `None` without `--hash`.
     pub(super) fn of(done: &Done) -> Option<Self> {
         let crc32 = format!("{:08x}", done.crc32?);
         Some(Self { peer: done.peer.to_string(), bytes: done.bytes, crc32 })

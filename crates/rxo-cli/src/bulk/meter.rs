@@ -30,7 +30,7 @@ impl Meter {
         self.begun.get_or_init(|| self.read());
     }
 
-    /// When the first connection was open.
+    /// Returns the reading at which the first connection was open.
     pub(super) fn begun(&self) -> Option<Reading> {
         self.begun.get().copied()
     }
@@ -58,7 +58,7 @@ impl Meter {
 
 fn process_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
-    // The kernel counts up from zero.
+    // `getrusage` has signed numbers, but never negative ones.
     let part = |value: i64| u64::try_from(value).unwrap_or(0);
     Duration::from_secs(part(time.tv_sec)) + Duration::from_nanos(part(time.tv_nsec))
 }

@@ -24,7 +24,7 @@ use crate::control::{Doors, Interval, Refusal, Stats, host_process, with_sockets
 use crate::endpoint::Endpoint;
 use crate::flags::{SinkFlags, SourceFlags};
 
-/// Receives until all connections have come and gone.
+/// Receives until all connections have ended.
 ///
 /// # Errors
 /// If the plan is invalid, the device cannot be opened, or a connection fails.
@@ -59,10 +59,10 @@ fn run(command: &'static str, plan: &Plan) -> Result<()> {
     printed
 }
 
-/// The most lines that wait for their reader.
+/// Most lines that wait for their reader.
 const MOST_WAITING: usize = 32;
 
-/// The lines of figures, which read the interval for each.
+/// Prints lines of figures at an interval that may change.
 struct Lines(Arc<Interval>);
 
 impl Stats for Lines {

@@ -37,11 +37,11 @@ pub(super) enum Work {
     Answer,
     /// Sends.
     Send(Amount),
-    /// Sends requests of so many bytes, and waits for a response of the same size after each.
+    /// Sends requests of so many bytes, and waits after each for a response of the same size.
     Ask { bytes: usize, amount: Amount },
 }
 
-/// When sending ends.
+/// The end of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
     /// After a time.

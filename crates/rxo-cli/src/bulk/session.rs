@@ -25,7 +25,7 @@ pub(super) struct Done {
     pub(super) crc32: Option<u32>,
     /// Time from a request to the end of its response, in nanoseconds.
     pub(super) round_trips: Option<Histogram<u64>>,
-    /// Whether a signal came before the work was done.
+    /// True if a signal came before the work was done.
     pub(super) was_interrupted: bool,
 }
 
@@ -101,7 +101,7 @@ impl Session<'_> {
         self.close()
     }
 
-    /// Without a timeout, because hundreds of threads that look for a signal now and then take a core's time.
+    /// Waits for the end without a timeout, because hundreds of threads that poll for a signal take a core's time.
     fn await_end(&self) -> Result<()> {
         self.stream.set_nonblocking(true)?;
         while !self.endpoint.is_over() {
@@ -241,12 +241,12 @@ impl Amount {
     }
 }
 
-/// Nobody panics while counting.
+/// Locks the counters. A panic while counting cannot leave them half changed.
 fn lock(counted: &Mutex<Counted>) -> MutexGuard<'_, Counted> {
     counted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The peer may have closed completely after everything it sent was received.
+/// Ignores the error of a peer that closed completely after everything it sent was received.
 fn closed_is_fine(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotConnected { Ok(()) } else { Err(error) }
 }
@@ -261,7 +261,7 @@ fn nanos(time: Duration) -> u64 {
 const BUFFER_BYTES: usize = 256 * 1024;
 const WRITE_BYTES: usize = 64 * 1024;
 const PATTERN_BYTES: usize = 257 * 1_021;
-/// The range of the histogram; times beyond count as its ends.
+/// The range of the histogram. Times outside count as its ends.
 const LEAST_NS: u64 = 100;
 const MOST_NS: u64 = 100_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;

@@ -8,7 +8,7 @@ use super::plan::Plan;
 use crate::numbers::grouped;
 use crate::output;
 
-/// The figures of one interval.
+/// Formats the figures of one interval.
 ///
 /// # Errors
 /// If they have no form as JSON.
@@ -16,17 +16,17 @@ pub(super) fn interval(plan: &Plan, figures: &Figures) -> Result<String> {
     if plan.json { output::json(figures) } else { Ok(log::for_output(line(figures))) }
 }
 
-/// The line for so many lines that were left out.
+/// Makes the JSON line that reports the number of lines left out.
 pub(super) fn skipped_json(lines: u64) -> String {
     format!("{{\"kind\":\"skipped\",\"intervals\":{lines}}}")
 }
 
-/// A line that says how many lines are missing.
+/// Makes the text line that reports the number of lines left out.
 pub(super) fn skipped_text(lines: u64) -> String {
     format!("{lines} lines left out: nobody read them, or they could not be written")
 }
 
-/// The totals.
+/// Formats the totals.
 ///
 /// # Errors
 /// If they have no form as JSON.

@@ -57,7 +57,7 @@ pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint, printer: &Printer) ->
                         if let Err(error) =
                             start(scope, (plan, endpoint, meter), open, tell.clone())
                         {
-                            // The receiver is gone if everything is over.
+                            // If everything is over, nobody receives this, and nobody needs to.
                             _ = tell.send(Err(error));
                             return;
                         }
@@ -79,7 +79,7 @@ fn start<'scope, 'env: 'scope>(
     let builder = thread::Builder::new().stack_size(STACK_BYTES);
     builder.spawn_scoped(scope, move || {
         let done = open().and_then(|stream| session::run(plan, endpoint, meter, &stream));
-        // The receiver is gone if printing has failed.
+        // If printing has failed, nobody receives this, and nobody needs to.
         _ = tell.send(done);
     })?;
     Ok(())
@@ -131,7 +131,7 @@ fn tick(
 }
 
 impl Watched {
-    /// The figures of the whole run.
+    /// Computes the figures of the whole run.
     pub(super) fn totals(&self, outcome: &Outcome) -> Figures {
         let mut figures = Figures::between("totals", &self.begun, &self.begun, &self.ended);
         figures.connections = Some(self.done.len());
@@ -154,7 +154,7 @@ impl Watched {
         all.as_ref().map(RoundTrips::of)
     }
 
-    /// The result of the command.
+    /// Returns the result of the command.
     ///
     /// # Errors
     /// The first failure of a session, or the interruption.
@@ -167,7 +167,7 @@ impl Watched {
     }
 }
 
-/// The time between two checks whether a line is due.
+/// Pause between two checks whether a line is due.
 const LOOK: Duration = Duration::from_millis(10);
-/// A session's buffers are on the heap.
+/// Stack of a session's thread. Its buffers are on the heap.
 const STACK_BYTES: usize = 128 * 1024;

@@ -22,7 +22,7 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// The input that the user named.
+    /// Makes an input of the typed name.
     pub(crate) fn new(typed: impl AsRef<OsStr>) -> Self {
         let path = Path::new(typed.as_ref());
         if path == Path::new("-") {
@@ -31,7 +31,7 @@ impl Input {
         Self::File { path: path.to_owned(), name: path.display().to_string() }
     }
 
-    /// Its name, for messages.
+    /// Returns the input's name, for messages.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::File { name, .. } => name,
@@ -39,7 +39,7 @@ impl Input {
         }
     }
 
-    /// Its path; `-` for standard input.
+    /// Returns the input's path; `-` for standard input.
     pub(crate) fn path(&self) -> &Path {
         match self {
             Self::File { path, .. } => path,
@@ -58,7 +58,7 @@ impl Input {
         }
     }
 
-    /// Its length in bytes; `None` if it has none beforehand.
+    /// Returns the input's length in bytes; `None` for a pipe.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let Self::File { path, .. } = self else { return None };
         let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;

@@ -25,7 +25,7 @@ pub(crate) fn open(input: &Input, stop: &Arc<AtomicBool>) -> Result<(Batches, St
     Ok((batches, step))
 }
 
-/// Why a capture was not read to its end, after its last step.
+/// Returns the reason why a capture was not read to its end, after its last step.
 pub(crate) fn why_partial(step: &Step) -> Option<String> {
     match step {
         Step::More | Step::Over => None,

@@ -20,7 +20,7 @@ const KNOWN: &str = "{msg} {bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec}
 const UNKNOWN: &str = "{msg} {spinner} {bytes} {binary_bytes_per_sec}";
 
 impl Progress {
-    /// A bar for these captures.
+    /// Makes a bar for these captures.
     pub(crate) fn over(inputs: &[Input]) -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let total: Option<u64> = inputs.iter().map(Input::bytes).sum();
@@ -28,7 +28,7 @@ impl Progress {
                 Some(bytes) => (ProgressBar::new(bytes), KNOWN),
                 None => (ProgressBar::new_spinner(), UNKNOWN),
             };
-            // The templates are constants; an invalid one leaves the plain bar.
+            // The templates are constants. If one were invalid, the plain bar would stay.
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
@@ -37,26 +37,26 @@ impl Progress {
         Self { bar, before: Cell::new(0) }
     }
 
-    /// Begins a capture.
+    /// Starts the part of the bar for a capture.
     pub(crate) fn begin(&self, input: &Input) {
         if let Some(bar) = &self.bar {
             bar.set_message(input.name().to_owned());
         }
     }
 
-    /// Shows how far the capture was read, in bytes.
+    /// Shows the progress in the current capture, in bytes.
     pub(crate) fn at(&self, position: Position) {
         if let Some(bar) = &self.bar {
             bar.set_position(self.before.get() + position.file_bytes_read);
         }
     }
 
-    /// Ends a capture.
+    /// Completes the part of the bar for a capture.
     pub(crate) fn end(&self, input: &Input) {
         self.before.set(self.before.get() + input.bytes().unwrap_or_default());
     }
 
-    /// Removes the bar: all captures were read.
+    /// Removes the bar after all captures.
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! A file made of a capture, as `rxo coalesce` and `rxo expand` make it.
+//! A capture that `rxo coalesce` or `rxo expand` rewrites into another file.
 
 use std::fs::File;
 use std::path::Path;
@@ -46,17 +46,17 @@ impl<'i> Rewriting<'i> {
         &self.batches.capture
     }
 
-    /// The file's name, for messages.
+    /// Returns the file's name, for messages.
     pub(crate) fn output(&self) -> String {
         self.target.name().to_owned()
     }
 
-    /// Why the capture was not read to its end.
+    /// Returns the reason why the capture was not read to its end, if it was not.
     pub(crate) fn missing(&self) -> Option<String> {
         why_partial(&self.step)
     }
 
-    /// The error at which reading ended.
+    /// Returns the error at which reading ended.
     pub(crate) const fn damage(&self) -> Option<&CaptureError> {
         match &self.step {
             Step::Damaged(error) => Some(error),
@@ -64,7 +64,7 @@ impl<'i> Rewriting<'i> {
         }
     }
 
-    /// Gives `take` all batches.
+    /// Calls `take` with all batches.
     ///
     /// # Errors
     /// Those of `take`.
@@ -87,7 +87,7 @@ impl<'i> Rewriting<'i> {
         }
     }
 
-    /// Gives the file its name. Returns where the summary may be printed.
+    /// Renames the file to its final name. Returns where the summary may be printed.
     ///
     /// # Errors
     /// If the system refuses.
@@ -95,7 +95,7 @@ impl<'i> Rewriting<'i> {
         self.target.complete(file)
     }
 
-    /// The error with the name of the file or flag that it is about.
+    /// Adds the name of the file or flag to an error.
     pub(crate) fn blame(&self, error: RewriteError) -> Error {
         let about = match error {
             RewriteError::Config(error) => return usage(format!("--set, --hold: {error}")),

@@ -1,4 +1,4 @@
-//! The sender's address and the group's, as they are typed.
+//! The addresses of a cast, the sender's and the group's, as they are typed.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use rxo_host::link::Channel;
 
 use crate::exit::usage;
 
-/// The sender and the group of a cast, which fit together.
+/// Parses the addresses of the sender and the group of a cast, and checks that they fit together.
 ///
 /// # Errors
 /// If one is no address with a port, or nobody could join that group of that sender.

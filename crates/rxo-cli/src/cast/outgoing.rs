@@ -13,24 +13,24 @@ use sha2::{Digest, Sha256};
 
 use crate::exit::usage;
 
-/// The stream of one file.
+/// The stream of a cast that is being sent.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     file: File,
     head: Vec<u8>,
     /// The length of the file, in bytes.
     pub(super) bytes: u64,
-    /// How much of the file has been read in order.
+    /// The number of bytes of the file that were read in order.
     read: u64,
     hasher: Sha256,
-    /// What follows the file, once all of it is read; empty without a head.
+    /// The hash that follows the file, once all of it is read; empty without a head.
     hash: Option<Vec<u8>>,
     has_begun: bool,
     is_raw: bool,
 }
 
 impl Outgoing {
-    /// The stream of the file at `path`; the file alone if it `is_raw`.
+    /// Opens the file at `path` as a stream; as the file alone if `is_raw`.
     ///
     /// # Errors
     /// If it cannot be opened, is no regular file, or has a name that no receiver takes.
@@ -63,7 +63,7 @@ impl Outgoing {
         })
     }
 
-    /// The next piece of the stream; `None` at its end.
+    /// Reads the next piece of the stream; `None` at its end.
     ///
     /// # Errors
     /// If the file cannot be read, or has become shorter.
@@ -95,7 +95,7 @@ impl Outgoing {
         piece
     }
 
-    /// Text from the position `from` on that has been a piece before, at most `bytes`.
+    /// Reads data again that has been part of a piece, from the position `from` on, at most `bytes`.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -119,7 +119,7 @@ impl Outgoing {
         Ok(hash.first(wanted))
     }
 
-    /// The SHA-256 of the file as text; `None` before all of it is read.
+    /// Returns the SHA-256 of the file as text; `None` before all of it is read.
     pub(super) fn sha256(&self) -> Option<String> {
         Some(self.hash.as_ref()?.iter().map(|byte| format!("{byte:02x}")).collect())
     }
@@ -130,7 +130,7 @@ fn head(name: &str, bytes: u64) -> Vec<u8> {
     [&b"RXOCAST1"[..], &bytes.to_be_bytes(), &length, name.as_bytes()].concat()
 }
 
-/// Reads until `to` is full or the file ends. Returns how many bytes.
+/// Reads until `to` is full or the file ends. Returns the number of bytes.
 fn fill(file: &mut File, to: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < to.len() {
@@ -144,7 +144,7 @@ fn fill(file: &mut File, to: &mut [u8]) -> io::Result<usize> {
     Ok(got)
 }
 
-/// Large enough that pieces cost little, small enough that many receivers share few.
+/// Length of a piece: large enough that a piece costs little, small enough that late receivers read little twice.
 const PIECE_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
     use super::super::stream::{self, Head};
     use super::*;
 
-    /// What the receiver's half reads is the file, and what late receivers are sent is the same.
+    /// The receiver's half reads the file, and late receivers get the same bytes.
     #[test]
     fn a_receiver_reads_what_was_written() {
         let path = std::env::temp_dir().join(format!("rxo-cast-{}.img", std::process::id()));

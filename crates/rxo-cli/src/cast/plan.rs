@@ -1,4 +1,4 @@
-//! What `rxo cast send` is to do: its flags, read and checked.
+//! The plan of `rxo cast send`, from its flags.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::flags::CastSendFlags;
 use crate::hosting::HostPlan;
 use crate::numbers::{parse_bytes, parse_time};
 
-/// What the flags say.
+/// The work of `rxo cast send`, as its flags say.
 pub(super) struct Plan {
     pub(super) host: HostPlan,
     pub(super) config: CastConfig,
-    /// How many receivers to wait for.
+    /// Number of receivers to wait for.
     pub(super) receivers: usize,
     pub(super) wait: Duration,
     pub(super) json: bool,
@@ -36,7 +36,7 @@ impl Plan {
             .ok_or_else(|| usage(format!("--wait {}: give a time such as 30s", flags.wait)))?;
         let receivers = receivers(flags.receivers)?;
         let (late, late_time) = late(&flags.late, flags.raw)?;
-        // One that restarts comes again before it is known that it has gone.
+        // A receiver that restarts joins again before its old connection has failed, so it takes two places.
         let at_a_time = if late == Late::Refuse { receivers } else { 2 * receivers };
         let config = CastConfig {
             local,
@@ -51,12 +51,12 @@ impl Plan {
         Ok(Self { host, config, receivers, wait, json: flags.json })
     }
 
-    /// The file has so many bytes.
+    /// Sets the time of late receivers by the length of the file, unless the flags set it.
     pub(super) fn is_for(&mut self, bytes: u64) {
         self.config.late_time.get_or_insert(late_time(bytes));
     }
 
-    /// Changes the settings of the host: those of a cast, and a connection for each receiver.
+    /// Changes the settings of the host to those of a cast, with a socket for each receiver.
     pub(super) fn configure(&self, config: &mut HostConfig) {
         cast_sender(config);
         config.sockets = config.sockets.max(self.config.receivers + MORE_SOCKETS);
@@ -86,7 +86,7 @@ fn slow(text: &str) -> Result<Slow> {
     }
 }
 
-/// What happens to late receivers, and how much time they have together, if that is said.
+/// Parses `--late`: the treatment of late receivers, and the time that they have together, if given.
 fn late(text: &str, is_raw: bool) -> Result<(Late, Option<Duration>)> {
     let (how, time) =
         text.split_once(':').map_or((text, None), |(how, time)| (how, Some(parse_time(time))));
@@ -105,8 +105,8 @@ fn late(text: &str, is_raw: bool) -> Result<(Late, Option<Duration>)> {
     }
 }
 
-/// How much time late receivers have together if nothing else is said: enough for one to get a file of so many bytes by
-/// itself, over a link that is not the fastest.
+/// Returns the default time that late receivers have together: enough for one to get a file of so many bytes by itself,
+/// over a slow link.
 fn late_time(bytes: u64) -> Duration {
     Duration::from_secs(60 + bytes / LATE_BYTES_A_SECOND)
 }
@@ -121,9 +121,9 @@ fn repairs(text: &str) -> Result<Repairs> {
 }
 
 const MOST_RECEIVERS: usize = 65_536;
-/// For receivers that are opening, refused, or ended a moment ago.
+/// Sockets for connections that are opening, refused, or ended a moment ago.
 const MORE_SOCKETS: usize = 1_024;
-/// What late receivers get at least if there is one at a time.
+/// Assumed rate of a late receiver, in bytes a second.
 const LATE_BYTES_A_SECOND: u64 = 10_000_000;
 
 #[cfg(test)]

@@ -81,8 +81,8 @@ impl Plan {
         Ok(Self { host, source, group, out: flags.out.clone(), wait, json: flags.json })
     }
 
-    /// The paths that are opened for the file: its folder, because it gets its name when it is complete; or the pipe or
-    /// device itself.
+    /// Returns the paths that are opened for the file: its folder, because the file is renamed there when it is
+    /// complete; or the pipe or device itself.
     fn files(&self) -> Vec<(PathBuf, Access)> {
         let is_stream = |out: &Path| out.metadata().is_ok_and(|found| !found.is_file());
         let paths = match self.out.as_deref() {
@@ -102,12 +102,12 @@ struct Receiver<'a> {
 }
 
 impl Receiver<'_> {
-    /// Whether a signal has come, or the host has ended.
+    /// Returns true if a signal has come, or the host has ended.
     fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || !self.host.is_running()
     }
 
-    /// Joins the group and connects, again and again while nobody listens.
+    /// Joins the group and connects, repeatedly while nobody listens.
     fn connect(&self) -> Result<TcpStream> {
         let begun = Instant::now();
         let to = || format!("cannot join the cast of {}", self.plan.source);
@@ -156,7 +156,7 @@ impl Receiver<'_> {
         let mut come = 0;
         let hash = stream::copy(&mut incoming, &mut file, head.bytes, |bytes| come = bytes)
             .map_err(|error| match error {
-                // The sender and the others have done nothing wrong.
+                // The file cannot be written here: the input is not to blame, so the exit code is 1.
                 StreamError::Write(error) => anyhow!(
                     "{} cannot be written: {error}; no file was written, and the others go on",
                     path.display()
@@ -175,7 +175,7 @@ impl Receiver<'_> {
         }
     }
 
-    /// The error of a file that did not come whole.
+    /// Makes the error of a file that arrived incomplete.
     fn failed(&self, error: StreamError, come: u64, all: Option<u64>) -> Error {
         let all = all.map_or(String::new(), |all| format!(" of {}", grouped(all)));
         let source = self.plan.source;
@@ -205,7 +205,7 @@ impl Receiver<'_> {
     }
 }
 
-/// A file that has come.
+/// The figures of a received file.
 #[derive(Debug, Serialize)]
 struct Figures {
     name: String,
@@ -213,17 +213,18 @@ struct Figures {
     seconds: f64,
     gbit_per_s: f64,
     sha256: String,
-    /// Segments that came to the group and were taken, in 2^32.
+    /// Segments to the group that were taken, modulo 2^32.
     group_segments: u32,
-    /// Those that this receiver had already.
+    /// Segments to the group that this receiver had already.
     group_repeated: u32,
-    /// Those that cannot be the sender's.
+    /// Segments to the group that cannot be the sender's.
     group_refused: u32,
     frames_received: u64,
     frames_sent: u64,
-    /// Frames sent for each segment of the file (the last may be short); handshake and reports count as well.
+    /// Frames sent for each segment of the file (the last may be short). The handshake and membership reports count as
+    /// well.
     acks_a_segment: f64,
-    /// What the fast path did, if it was on.
+    /// The totals of the fast path, if it was on.
     #[serde(skip_serializing_if = "Option::is_none")]
     fast_path: Option<FastTotals>,
 }
@@ -245,14 +246,14 @@ impl Figures {
     }
 }
 
-/// Frames sent for each segment of a file. Frames that came may be GSO frames, so the stream tells how many segments
-/// there were.
+/// Returns the frames sent for each segment of a file. Received frames may be GSO frames, so the number of segments is
+/// computed from the file's length.
 fn acks_a_segment(sent: u64, file_bytes: u64, segment_bytes: u32) -> f64 {
     let segments = file_bytes.div_ceil(segment_bytes.max(1).into());
     rounded(ratio(sent as f64, segments as f64), 3)
 }
 
-/// Reads from the connection, however long the sender pauses.
+/// A reader of the connection that survives timeouts, however long the sender pauses.
 struct Incoming<'a> {
     receiver: &'a Receiver<'a>,
     stream: &'a TcpStream,
@@ -262,7 +263,7 @@ impl Read for Incoming<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let mut stream = self.stream;
         loop {
-            // Also while text keeps coming.
+            // Checked before each read: a steady stream of data must not delay the end.
             if self.receiver.is_over() {
                 return Err(io::Error::other("interrupted"));
             }
@@ -277,7 +278,8 @@ impl Read for Incoming<'_> {
 const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 const SHORT: Duration = Duration::from_millis(20);
 
-/// The file of a name that the sender has chosen, whoever that is: it replaces nothing, and hides nothing.
+/// Returns the path for a file whose name the sender has chosen. Nobody can be sure who the sender is, so it replaces
+/// nothing and hides nothing.
 fn named_by_sender(name: &str) -> Result<PathBuf> {
     let path = Path::new(".").join(name);
     if name.starts_with('.') || path.symlink_metadata().is_ok() {

@@ -1,4 +1,4 @@
-//! `rxo cast send`: waits for receivers, sends the file to their group, and says how it ended with each.
+//! `rxo cast send`: waits for receivers, sends the file to their group, and reports the result of each.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -65,13 +65,13 @@ struct Sender<'a> {
     cast: Cast,
     outgoing: Outgoing,
     stop: Arc<AtomicBool>,
-    /// Of the last piece, what there was no room for.
+    /// The rest of the last piece, for which there was no room.
     rest: SharedBytes,
     tally: Tally,
     printer: Printer,
 }
 
-/// A receiver that has ended.
+/// The line of a receiver that has ended.
 #[derive(Debug, Serialize)]
 struct Line {
     receiver: String,
@@ -81,27 +81,27 @@ struct Line {
     seconds: f64,
 }
 
-/// The whole cast.
+/// The figures of the whole cast.
 #[derive(Debug, Serialize)]
 struct Total {
     bytes: u64,
     seconds: f64,
     gbit_per_s: f64,
-    /// How many receivers were waited for, and how many have come.
+    /// Number of receivers to wait for; below, the number that have come.
     expected: usize,
     receivers: usize,
     done: usize,
     failed: usize,
     refused: usize,
-    /// Segments that were repaired for all at once, and for one receiver.
+    /// Segments that were repaired for the group; below, for one receiver.
     group_repairs: u64,
     own_repairs: u64,
-    /// What the return link carried while the file was sent, in bytes of frames for each byte of the file.
+    /// Bytes of all frames that came in while the file was sent, for each byte of the file.
     return_share: f64,
-    /// Frames that came meanwhile, nearly all of them ACKs, for each segment that left.
+    /// Frames that came in meanwhile, nearly all of them ACKs, for each segment sent.
     acks_a_segment: f64,
     sha256: String,
-    /// What the fast path did, if it was on.
+    /// The totals of the fast path, if it was on.
     #[serde(skip_serializing_if = "Option::is_none")]
     fast_path: Option<FastTotals>,
 }
@@ -132,7 +132,7 @@ impl Sender<'_> {
         self.total(begun.elapsed(), self.carried().since(before))
     }
 
-    /// What the link has carried so far.
+    /// Reads the totals of the link.
     fn carried(&self) -> Carried {
         self.host.counters().map_or_else(Carried::default, |seen| Carried {
             received_bytes: seen.source.bytes,
@@ -171,7 +171,7 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Writes as much of the file as there is room for. Returns whether all of it is written.
+    /// Writes as much of the file as there is room for. Returns true when all of it is written.
     fn feed(&mut self) -> Result<bool> {
         while self.cast.room() > 0 {
             if self.rest.is_empty() {
@@ -228,7 +228,7 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// All receivers in one line of a terminal.
+    /// Shows all receivers in one line of a terminal.
     fn show(&self) {
         let mut err = std::io::stderr();
         if self.plan.json || !err.is_terminal() {
@@ -237,7 +237,7 @@ impl Sender<'_> {
         let CastProgress { group, slowest, group_repairs, own_repairs, .. } = self.tally.progress;
         let percent = |bytes: u64| 100 * bytes / self.outgoing.bytes.max(1);
         let slowest = slowest.map_or_else(|| "nobody".to_owned(), |peer| peer.to_string());
-        // A closed terminal is no reason to stop.
+        // A closed terminal is no reason to stop the cast.
         _ = write!(
             err,
             "\r\x1b[Ksent {} %, median {} %, slowest {} % ({slowest}); {} receivers, {} done, {} failed; \
@@ -261,7 +261,7 @@ impl Sender<'_> {
         }
     }
 
-    /// A signal has come: says how far it was.
+    /// Ends the cast after a signal: prints the total so far.
     fn interrupted(&self, time: Duration, carried: Carried) -> Result<()> {
         self.clear();
         let sent = self.tally.progress.group.sent.min(self.outgoing.bytes);
@@ -283,7 +283,7 @@ impl Sender<'_> {
         }
     }
 
-    /// The figures of a cast of so many bytes.
+    /// Computes the figures of a cast of so many bytes.
     fn figures(&self, bytes: u64, time: Duration, carried: Carried) -> Total {
         let Tally { joined, done, failed, progress, .. } = self.tally;
         Total {
@@ -305,13 +305,13 @@ impl Sender<'_> {
     }
 }
 
-/// What the link carried, both ways.
+/// The totals of the link in both directions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Carried {
     received_bytes: u64,
-    /// Frames.
+    /// Frames received.
     received: u64,
-    /// Frames; a GSO frame is as many as it becomes.
+    /// Frames sent; a GSO frame counts as its segments.
     sent: u64,
 }
 
@@ -354,10 +354,10 @@ impl Total {
     }
 }
 
-/// Each receiver has one line: enough for many that end at once.
+/// Most lines that wait for their reader. Each receiver has one, and many may end at once.
 const MOST_WAITING: usize = 4_096;
 const PAUSE: Duration = Duration::from_millis(50);
-/// While there is more to send than there is room for.
+/// Pause while there is no room for more data.
 const SHORT: Duration = Duration::from_millis(1);
 
 #[cfg(test)]

@@ -7,34 +7,34 @@ use std::io::{self, Read, Write};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// What stands before the file.
+/// The head of the stream, before the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     /// The length of the file, in bytes.
     pub(super) bytes: u64,
-    /// Its name; no path.
+    /// The file's name, not a path.
     pub(super) name: String,
 }
 
-/// Why a stream is not the file.
+/// The reason why a stream is not a complete file.
 #[derive(Debug, Error)]
 pub(super) enum StreamError {
     /// The connection or the reader failed.
     #[error("{0}")]
     Broken(io::Error),
-    /// It ended too early.
+    /// The stream ended too early.
     #[error("the sender ended early")]
     Short,
-    /// It does not begin as a stream of a cast.
+    /// The stream does not begin like a cast.
     #[error("this is no stream of rxo cast send, or one that it sends with --raw")]
     Magic,
-    /// The name cannot be that of a file here.
+    /// The name cannot be used for a file here.
     #[error("the sender names the file {0:?}, which is no file's name")]
     Name(String),
-    /// Something follows the hash.
+    /// The stream continues behind the hash.
     #[error("the stream goes on behind its end")]
     Long,
-    /// What came is not what was sent.
+    /// The hash differs, so the received bytes are not those of the file.
     #[error("the hash differs from the sender's: what came is not the file")]
     Hash,
     /// The file cannot be written.
@@ -64,7 +64,7 @@ impl Head {
 }
 
 /// Copies `bytes` of the file from the stream to `to`, checks the hash behind them, and that nothing follows. Calls
-/// `progress` with how many bytes have come. Returns the hash.
+/// `progress` with the number of bytes received. Returns the hash.
 ///
 /// # Errors
 /// If the stream is not the file, or the file cannot be written.
@@ -109,7 +109,7 @@ fn fill(from: &mut impl Read, to: &mut [u8]) -> Result<(), StreamError> {
     })
 }
 
-/// Whether `name` names a file of a directory, and nothing outside of it.
+/// Returns true if `name` names a file of a directory, and nothing outside of it.
 fn is_name(name: &str) -> bool {
     let is_plain = |letter: char| letter != '/' && !letter.is_control();
     name != "." && name != ".." && name.chars().all(is_plain)

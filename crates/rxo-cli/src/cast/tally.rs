@@ -1,4 +1,4 @@
-//! The receivers of a cast: who has come, and what became of each. They decide whether the command has failed.
+//! The receivers of a cast and their results. They decide whether the command has failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -7,32 +7,32 @@ use std::time::Duration;
 use rxo::tcp::Outcome;
 use rxo_host::CastProgress;
 
-/// How many receivers have come, and how many ended in which way.
+/// Numbers of receivers that joined, completed and failed.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) joined: usize,
     pub(super) done: usize,
     pub(super) failed: usize,
-    /// Whether the first byte has left, so that whoever comes now comes late.
+    /// True once the first byte has left: receivers that join now are late.
     has_begun: bool,
-    /// Receivers that came late and have not ended.
+    /// Late receivers that have not ended.
     late: BTreeSet<SocketAddr>,
-    /// How many receivers of a host failed that had come in time.
+    /// For each host, the receivers that came in time and failed.
     lost: BTreeMap<IpAddr, usize>,
-    /// How many of a host came late and have the file.
+    /// For each host, the receivers that came late and have the file.
     caught_up: BTreeMap<IpAddr, usize>,
-    /// Why hosts were refused that have not joined since.
+    /// The reasons for which hosts were refused that have not joined since.
     refused: BTreeMap<IpAddr, String>,
     pub(super) progress: CastProgress,
 }
 
 impl Tally {
-    /// The first byte leaves.
+    /// Records that the first byte leaves.
     pub(super) fn begin(&mut self) {
         self.has_begun = true;
     }
 
-    /// `peer` is a receiver.
+    /// Records that `peer` is a receiver.
     pub(super) fn join(&mut self, peer: SocketAddr) {
         self.joined += 1;
         if self.has_begun {
@@ -41,14 +41,14 @@ impl Tally {
         self.refused.remove(&peer.ip());
     }
 
-    /// `peer` was refused. What others do is remembered of so many hosts only.
+    /// Records that `peer` was refused. The number of remembered hosts is limited, because anybody can ask.
     pub(super) fn refuse(&mut self, peer: SocketAddr, why: String) {
         if self.refused.len() < MOST_REFUSED {
             self.refused.insert(peer.ip(), why);
         }
     }
 
-    /// The receiver `peer` has ended.
+    /// Records that the receiver `peer` has ended.
     pub(super) fn end(&mut self, peer: SocketAddr, outcome: Outcome) {
         let (is_done, is_late) = (outcome == Outcome::Done, self.late.remove(&peer));
         self.done += usize::from(is_done);
@@ -60,8 +60,9 @@ impl Tally {
         }
     }
 
-    /// How many receivers lack the file: those that came in time and failed, unless their host came again and has it. If
-    /// that many were not expected, a late one that failed is a stranger.
+    /// Returns the number of receivers without the file: those that came in time and failed, unless their host came
+    /// again and has it. If fewer than expected are done, all failures count; otherwise a late one that failed is a
+    /// stranger.
     fn lacking(&self, expected: usize) -> usize {
         if self.done < expected {
             return self.failed;
@@ -74,18 +75,19 @@ impl Tally {
         self.done + self.failed
     }
 
-    /// Those that are there.
+    /// Returns the number of receivers that are still connected.
     pub(super) fn present(&self) -> usize {
         self.joined - self.ended()
     }
 
-    /// How many hosts were refused, and have not joined since.
+    /// Returns the number of hosts that were refused and have not joined since.
     pub(super) fn refused(&self) -> usize {
         self.refused.len()
     }
 
-    /// Why the cast has not reached the `expected` receivers, in one line; `None` if it has. A refused host only explains
-    /// that one is missing: anybody can ask to join. A receiver that restarted and has the file is not missing.
+    /// Returns the reason why the cast has not reached the `expected` receivers, in one line; `None` if it has. A
+    /// refused host only explains that one is missing: anybody can ask to join. A receiver that restarted and has the
+    /// file is not missing.
     pub(super) fn shortfall(&self, expected: usize, wait: Duration) -> Option<String> {
         let (joined, lacking) = (self.joined, self.lacking(expected));
         let absent = (joined < expected)
@@ -113,7 +115,7 @@ mod tests {
         ([10, 0, 0, number], 50_000).into()
     }
 
-    /// What is said of a cast that waited for three, if this happened.
+    /// The reason for which a cast that waited for three has failed, after these events.
     fn said(happens: impl FnOnce(&mut Tally)) -> Option<String> {
         let mut tally = Tally::default();
         happens(&mut tally);

@@ -1,4 +1,4 @@
-//! `rxo cat`: standard input goes to the peer, what the peer sends goes to standard output.
+//! `rxo cat`: sends standard input to the peer, and writes the peer's data to standard output.
 //!
 //! The end of standard input closes that half of the connection, as `nc -N` does; the command ends when
 //! the peer has closed the other half. A thread reads standard input, because a read there cannot be
@@ -46,7 +46,7 @@ fn cat(flags: &CatFlags) -> Result<()> {
 fn pipe(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
     let sending = send_input(stream.try_clone()?)?;
     receive(endpoint, stream)?;
-    // The peer has closed its half; it may still want the rest of standard input.
+    // The peer has closed its half, but may still want the rest of standard input.
     loop {
         match sending.recv_timeout(LOOK) {
             Ok(outcome) => {
@@ -59,13 +59,13 @@ fn pipe(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
     }
 }
 
-/// Sends standard input from a thread of its own; the channel gets the result.
+/// Sends standard input from a thread of its own. The channel gets the result.
 fn send_input(mut stream: TcpStream) -> Result<Receiver<Result<()>>> {
     let (results, result) = channel();
     thread::Builder::new().name("rxo-cat input".to_owned()).spawn(move || {
         let sent = copy(&mut io::stdin().lock(), &mut stream);
         let ended = sent.and_then(|()| stream.shutdown(Shutdown::Write).map_err(not_taken));
-        // The receiver is gone if the process ends.
+        // At the end of the process nobody receives this.
         _ = results.send(ended);
     })?;
     Ok(result)
@@ -100,7 +100,7 @@ fn send_all(to: &mut impl Write, mut rest: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies what the peer sends to standard output, until it closes its half.
+/// Copies the peer's data to standard output, until the peer closes its half.
 fn receive(endpoint: &Endpoint, mut stream: &TcpStream) -> Result<()> {
     let mut out = io::stdout().lock();
     let mut buffer = vec![0; BUFFER_BYTES];
@@ -120,7 +120,7 @@ fn receive(endpoint: &Endpoint, mut stream: &TcpStream) -> Result<()> {
     }
 }
 
-/// How often the request to stop is checked.
+/// Pause between two checks for the request to stop.
 const LOOK: Duration = Duration::from_millis(50);
 const BUFFER_BYTES: usize = 64 * 1024;
 

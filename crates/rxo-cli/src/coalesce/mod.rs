@@ -22,7 +22,7 @@ struct Done<'a> {
     poll: String,
     #[serde(flatten)]
     figures: Coalesced,
-    /// Why part of the capture was not read.
+    /// The reason why part of the capture was not read, if it was not.
     partial: Option<String>,
 }
 

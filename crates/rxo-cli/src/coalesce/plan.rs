@@ -10,7 +10,7 @@ use crate::captures::Input;
 use crate::flags::CoalesceFlags;
 use crate::{defaults, rules};
 
-/// A capture to coalesce, and how.
+/// The capture to coalesce, and the settings.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) input: Input,

@@ -13,16 +13,16 @@ pub(super) struct Entry {
     /// The long name of its flag.
     pub(super) key: String,
     pub(super) given: Given,
-    /// The begin of its value.
+    /// The place at which its value begins.
     pub(super) place: Place,
 }
 
 /// The value of an entry.
 #[derive(Clone, Debug)]
 pub(super) enum Given {
-    /// Of a flag without a value.
+    /// The value of a flag that takes none: true or false.
     Switch(bool),
-    /// Of a flag with a value, or with several.
+    /// The values of a flag that takes one or several.
     Texts(Vec<(String, Place)>),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Place {
 pub(super) struct Fault(Place, String);
 
 impl Entry {
-    /// The arguments that say the same.
+    /// Returns the arguments of a command line with the same meaning.
     pub(super) fn arguments(&self) -> Vec<String> {
         let Self { key, given, .. } = self;
         match given {
@@ -50,7 +50,7 @@ impl Entry {
         }
     }
 
-    /// The place of the part of the value that `message` is about.
+    /// Returns the place of the part of the value that `message` is about.
     pub(super) fn place_in(&self, message: &str) -> Place {
         match &self.given {
             Given::Texts(texts) => {
@@ -108,7 +108,7 @@ pub(super) fn parse(text: &str, command: &clap::Command) -> Result<Vec<Entry>, F
     table.iter().map(entry).collect()
 }
 
-/// The flag of this long name.
+/// Returns the flag with this long name.
 fn flag<'a>(command: &'a clap::Command, key: &str) -> Result<&'a Arg, String> {
     if NOT_IN_FILES.contains(&key) {
         return Err(format!("{key}: cannot stand in a file; leave it out"));
@@ -120,7 +120,7 @@ fn flag<'a>(command: &'a clap::Command, key: &str) -> Result<&'a Arg, String> {
     })
 }
 
-/// The flag with the most similar name, as clap suggests it.
+/// Returns the flag with the most similar name, as clap suggests it.
 fn nearest(command: &clap::Command, key: &str) -> Option<String> {
     let wrong = ["run".to_owned(), format!("--{key}")];
     let error = command.clone().try_get_matches_from(wrong).err()?;
@@ -130,7 +130,7 @@ fn nearest(command: &clap::Command, key: &str) -> Option<String> {
     }
 }
 
-/// The value of a flag, if it has the type of the flag.
+/// Reads the value of a flag, and checks that it has the flag's type.
 fn given(
     arg: &Arg,
     value: &Value<'_>,
@@ -152,12 +152,12 @@ fn given(
     }
 }
 
-/// A text or a number as it is typed.
+/// Returns a text or a number as it would be typed.
 fn text(value: &Value<'_>) -> Option<String> {
     let number = || value.as_integer().map(|it| it.to_string());
     let fraction = || value.as_float().map(|it| it.to_string());
     value.as_str().map(str::to_owned).or_else(number).or_else(fraction)
 }
 
-/// A file names no other file, and asks for no help.
+/// Flags that a file cannot contain: it names no other file, and asks for no help.
 pub(super) const NOT_IN_FILES: [&str; 2] = ["config", "help"];

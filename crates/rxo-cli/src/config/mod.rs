@@ -22,15 +22,15 @@ use self::places::Places;
 use crate::exit::{self, usage};
 use crate::flags::{Cli, RunFlags};
 
-/// The arguments of a run that has a file.
+/// The arguments of a run whose flags stand partly in a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// With the program's name and the command.
+    /// The typed arguments, with the program's name and the command.
     typed: Vec<OsString>,
     path: PathBuf,
 }
 
-/// The flags of a run with those of its file, as they were at one time.
+/// The flags of a run, those of its file included, as they were when it was read.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) flags: RunFlags,
@@ -42,7 +42,7 @@ pub(crate) struct Loaded {
 pub(crate) type Settings = BTreeMap<String, Vec<OsString>>;
 
 impl Source {
-    /// The source of a run, if `arguments` are of `rxo run` with `--config`.
+    /// Returns the source of a run, if `arguments` are `rxo run` with `--config`.
     pub(crate) fn of(arguments: &[OsString]) -> Option<Self> {
         if arguments.get(1)? != RUN {
             return None;
@@ -52,12 +52,12 @@ impl Source {
         Some(Self { typed: arguments.to_vec(), path })
     }
 
-    /// The path of the file, as it was typed.
+    /// Returns the path of the file, as it was typed.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads the file, and parses it with what was typed.
+    /// Reads the file, and parses it together with the typed arguments.
     ///
     /// # Errors
     /// If the file cannot be read, or a flag is invalid. The line names the place in the file.
@@ -65,7 +65,7 @@ impl Source {
         self.read(File::open(&self.path))
     }
 
-    /// Reads `file`, which is the file as it is now, as [`load`](Self::load) does.
+    /// Reads the opened `file` as [`load`](Self::load) does.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -123,24 +123,24 @@ impl Loaded {
 #[derive(Debug, Default)]
 struct TypedFlags {
     given: BTreeSet<String>,
-    /// Flags that cannot stand beside those, such as `host` beside `--restore`.
+    /// Flags that cannot stand beside the typed ones, such as `host` beside `--restore`.
     excluded: BTreeSet<String>,
 }
 
 impl TypedFlags {
-    /// Returns `true` if the entry `key` of the file counts for nothing.
+    /// Returns `true` if the typed flags override the entry `key` of the file.
     fn shadows(&self, key: &str) -> bool {
         self.given.contains(key) || self.excluded.contains(key)
     }
 }
 
-/// The flags that were typed, as far as they are understood: one that is missing may stand in the file.
+/// Parses the typed flags alone. A missing flag is no error, because it may stand in the file.
 fn typed(arguments: &[OsString]) -> Option<ArgMatches> {
     let matches = Cli::command().ignore_errors(true).try_get_matches_from(arguments).ok()?;
     matches.subcommand_matches(RUN).cloned()
 }
 
-/// The definition of `rxo run`.
+/// Returns the definition of `rxo run`.
 fn run() -> clap::Command {
     let mut cli = Cli::command();
     cli.build();

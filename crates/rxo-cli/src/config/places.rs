@@ -1,4 +1,4 @@
-//! The places in the file of the flags that errors are about.
+//! Finds the place in the file that an error is about.
 //!
 //! By convention an error of a flag names the flag before anything else, so the first flag of the line is what it is about.
 
@@ -22,8 +22,7 @@ impl Places {
         Self { file, entries, typed }
     }
 
-    /// An error of usage with the place in the file: file, line and column. One about a flag that was typed, and any
-    /// other error, stays as it is.
+    /// Adds file, line and column to a usage error about a flag in the file. Any other error stays as it is.
     pub(super) fn locate(&self, error: Error) -> Error {
         if is_usage(&error) { usage(self.located(&one_line(&error))) } else { error }
     }
@@ -33,7 +32,7 @@ impl Places {
         let Some(flag) = first_flag(line) else { return line.to_owned() };
         if let Some(entry) = entries.iter().find(|entry| entry.key == flag) {
             let place = entry.place_in(line);
-            // In the file it has no dashes.
+            // A key in the file has no dashes.
             let line = match line.strip_prefix("--").and_then(|line| line.strip_prefix(flag)) {
                 Some(rest) => format!("{flag}: {}", rest.trim_start()),
                 None => line.to_owned(),
@@ -44,7 +43,7 @@ impl Places {
     }
 }
 
-/// The name of the first flag of a line.
+/// Returns the name of the first flag in a line.
 fn first_flag(line: &str) -> Option<&str> {
     let rest = line.split_once("--")?.1;
     let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(rest.len());

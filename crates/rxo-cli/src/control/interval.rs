@@ -1,4 +1,4 @@
-//! A time between two lines that may change while others read it.
+//! The time between two lines. It may change while other threads read it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `--control SOCKET`: what a running command can be asked, and its answers. Its counters are also the [`metrics`].
+//! `--control SOCKET`: the requests that a running command answers. Its counters are also the [`metrics`].
 //!
 //! A command makes a [`Process`] of what it has: counters, engines, connections, an interval. The [`requests`] are a
 //! file each, and answer from those parts; they know no command. [`rxo_control`] has the lines, the clients and their
@@ -48,13 +48,13 @@ pub(crate) struct Served {
 
 #[derive(Debug)]
 struct Control {
-    /// Before the listener: while its file is there, somebody answers.
+    /// Declared before the listener and so dropped first: while the socket's file is there, somebody answers.
     _server: Server,
     _listener: Listener,
 }
 
 impl Doors {
-    /// The doors of `flags`.
+    /// Reads the sockets from `flags`.
     ///
     /// # Errors
     /// If an address is invalid; the message says what would be accepted.
@@ -63,7 +63,7 @@ impl Doors {
         Ok(Self { control: flags.control.clone(), ..of_metrics })
     }
 
-    /// The doors of a command that is only read.
+    /// Reads the socket of a command that has metrics only.
     ///
     /// # Errors
     /// As above.
@@ -82,13 +82,13 @@ impl Doors {
         Ok(Sockets { control, metrics: self.metrics.as_ref().map(Address::bind).transpose()? })
     }
 
-    /// The files of the sockets.
+    /// Returns the files of the sockets.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         let metrics = self.metrics.as_ref().and_then(Address::path);
         self.control.as_deref().into_iter().chain(metrics)
     }
 
-    /// Looks whether the sockets could be bound.
+    /// Checks whether the sockets could be bound.
     ///
     /// # Errors
     /// As [`Doors::bind`].
@@ -106,7 +106,7 @@ impl Sockets {
         control.into_iter().chain(self.metrics.and_then(Door::leave)).collect()
     }
 
-    /// Answers the clients about `process`.
+    /// Serves the clients with `process`.
     ///
     /// # Errors
     /// If the system gives no thread.
@@ -136,7 +136,7 @@ pub(crate) fn with_sockets_removed(
     with_files_removed(&flags.user, doors.paths().chain(guest).collect(), command)
 }
 
-/// Gives the counters of a command that is only read.
+/// Serves the counters of a command that has metrics only.
 ///
 /// # Errors
 /// As [`Sockets::serve`].

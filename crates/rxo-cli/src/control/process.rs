@@ -14,25 +14,25 @@ use serde_json::{Value, to_value};
 use crate::hosting::Running;
 use crate::metrics::Counters;
 
-/// What a command has. A request about a part that is `None` is not known there.
+/// The parts of a command that requests use. If a part is `None`, its requests are unknown to the command.
 pub(crate) struct Process {
     /// The command, such as `rxo serve`.
     pub(crate) command: &'static str,
-    /// Everything that is counted, since the start.
+    /// Reads all counters, since the start.
     pub(crate) counters: Counters,
-    /// Its engines.
+    /// The command's engines.
     pub(crate) engines: Option<Box<dyn Engines>>,
     /// Confirms the run; `None` if it runs without `--confirm`.
     pub(crate) confirmer: Option<Confirmer>,
     /// Reads the file of its flags again; `None` if it has none.
     pub(crate) reload: Option<Reload>,
-    /// Its engines can be switched off.
+    /// True if the engines can be switched off.
     pub(crate) can_pass: bool,
-    /// The connections of its host.
+    /// The connections of the command's host.
     pub(crate) connections: Option<HostAsker>,
-    /// Whether the filter of its fast path has a rule.
+    /// True if the filter of the fast path has a rule.
     pub(crate) has_rules: bool,
-    /// Its lines of figures.
+    /// The lines of figures.
     pub(crate) stats: Option<Box<dyn Stats>>,
 }
 
@@ -41,54 +41,55 @@ pub(crate) type Reload = Box<dyn Fn() -> Result<Value, Refusal> + Send>;
 
 /// The engines of a command. All follow one policy, as far as their sinks carry it.
 pub(crate) trait Engines: Send {
-    /// Each engine.
+    /// Returns the state of each engine.
     ///
     /// # Errors
     /// If the worker does not answer.
     fn states(&self) -> Result<Vec<EngineState>, Refusal>;
 
-    /// A profile as this command begins with it. `is_hold_said` says that the user has chosen how to hold.
+    /// Returns a profile as this command would start with it. `is_hold_said` means that the user has chosen how to
+    /// hold.
     fn profile(&self, policy: Policy, is_hold_said: bool) -> Policy;
 
-    /// Changes the policy of all. Returns when it takes effect.
+    /// Changes the policy of all engines. Returns the time at which that takes effect.
     ///
     /// # Errors
     /// If one engine cannot follow it; then none does.
     fn change(&self, policy: Policy) -> Result<String, Refusal>;
 
-    /// Changes when they are used. Returns when it takes effect.
+    /// Sets when the engines are used. Returns the time at which that takes effect.
     ///
     /// # Errors
     /// If they always are, or the worker does not answer.
     fn coalesce(&self, when: Coalesce) -> Result<String, Refusal>;
 }
 
-/// An engine.
+/// The state of an engine.
 #[derive(Clone, Debug)]
 pub(crate) struct EngineState {
-    /// Whose it is: `host`, or a guest's name.
+    /// The engine's owner: `host`, or a guest's name.
     pub(crate) of: String,
-    /// What it follows.
+    /// The policy that it follows.
     pub(crate) policy: Policy,
-    /// What it will follow, if that is not yet possible.
+    /// The policy that it will follow as soon as possible; `None` if it follows it already.
     pub(crate) next: Option<Policy>,
-    /// The state of switching it off and on; `None` if it is always used.
+    /// The state of switching the engine off and on; `None` if it is always used.
     pub(crate) coalescing: Option<Coalescing>,
 }
 
-/// Lines of figures.
+/// The lines of figures of a command.
 pub(crate) trait Stats: Send {
-    /// The time between two; `None` for none.
+    /// Returns the time between two lines; `None` for none.
     fn every(&self) -> Option<Duration>;
 
-    /// Changes it, from now on.
+    /// Changes the time between two lines.
     ///
     /// # Errors
     /// If the worker does not answer.
     fn change(&self, every: Option<Duration>) -> Result<(), Refusal>;
 }
 
-/// What a command on a host of rxo's own has.
+/// Makes the process of a command on rxo's own host.
 pub(crate) fn host_process(
     command: &'static str,
     host: &Running,
@@ -108,7 +109,7 @@ pub(crate) fn host_process(
     }
 }
 
-/// Reads what a host has counted.
+/// Returns a function that reads the counters of a host.
 pub(crate) fn host_counters(asker: HostAsker) -> Counters {
     Arc::new(move || {
         let counters = asker.counters().ok_or(HAS_ENDED)?;
@@ -139,7 +140,7 @@ impl Engines for HostEngine {
     }
 }
 
-/// When a change of a policy takes effect.
+/// The time at which a change of a policy takes effect.
 pub(crate) const NEXT_TURN: &str = "with the next batch; what was held is delivered first";
 
 const HAS_ENDED: &str = "the host does not answer; it is ending";

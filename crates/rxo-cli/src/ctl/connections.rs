@@ -1,11 +1,10 @@
-//! Connections as `ss -ti` shows those of the system: a line for the state and the addresses, and an indented one for
-//! the rest.
+//! Connections in the form of `ss -ti`: a line with state and addresses, and an indented line with the rest.
 
 use serde_json::Value;
 
 use crate::numbers::ratio;
 
-/// A page of connections; the first has the head.
+/// Formats a page of connections. The first page has the head.
 pub(super) fn text(answer: &Value, is_first: bool) -> String {
     let rows = answer["connections"].as_array().map(Vec::as_slice).unwrap_or_default();
     let head = is_first.then(|| line("State", "Recv-Q", "Send-Q", "Local", "Peer"));
@@ -23,7 +22,7 @@ fn first(row: &Value) -> String {
     line(&text("state"), &number("recv_q"), &number("send_q"), &text("local"), &text("peer"))
 }
 
-/// The words of `ss`, each with its value; what is zero or unknown is left out, as there.
+/// Formats the second line with the words of `ss`. Values that are zero or unknown are left out, as there.
 fn rest(row: &Value) -> String {
     let mut words = Words { row, said: Vec::new() };
     for field in ["congestion", "options"] {
@@ -104,18 +103,18 @@ fn above_zero(value: &Value) -> Option<String> {
     value.as_u64().filter(|number| *number > 0).map(|number| number.to_string())
 }
 
-/// Microseconds as milliseconds.
+/// Formats microseconds as milliseconds.
 fn millis(value: &Value) -> Option<String> {
     value.as_f64().map(|us| ((us).round() / 1e3).to_string())
 }
 
-/// A window in segments, as the system counts it.
+/// Formats a window in segments, as the system counts it.
 fn segments(row: &Value, field: &str) -> Option<String> {
     let (bytes, mss) = (row[field].as_u64()?, row["mss"].as_u64().filter(|mss| *mss > 0)?);
     Some((bytes / mss).to_string())
 }
 
-/// The rate that the window allows: a window each round trip.
+/// Formats the rate that the window allows: a window for each round trip.
 fn send(row: &Value) -> Option<String> {
     let (cwnd, rtt_us) = (row["cwnd"].as_f64()?, row["rtt_us"].as_f64()?);
     Some(bits_a_second(ratio(cwnd * 8e6, rtt_us)))

@@ -1,17 +1,17 @@
-//! Answers as text: a value a line, indented by what it belongs to.
+//! Answers as text: one value a line, indented below its parent.
 
 use serde_json::Value;
 
 use crate::numbers::grouped;
 
-/// Any answer.
+/// Formats any answer.
 pub(super) fn of(answer: &Value) -> String {
     let mut lines = Vec::new();
     add(&mut lines, 0, answer);
     lines.join("\n")
 }
 
-/// The answer to `help`: how each request is written, and what it does.
+/// Formats the answer to `help`: each request's usage and purpose.
 pub(super) fn help(answer: &Value) -> String {
     let rows = answer["requests"].as_array().map(Vec::as_slice).unwrap_or_default();
     let text = |row: &Value, field: &str| row[field].as_str().unwrap_or_default().to_owned();
@@ -40,7 +40,7 @@ fn add(lines: &mut Vec<String>, depth: usize, value: &Value) {
     }
 }
 
-/// Whether it takes lines of its own.
+/// Returns true if the value takes lines of its own.
 fn is_nested(value: &Value) -> bool {
     match value {
         Value::Object(fields) => !fields.is_empty(),

@@ -1,14 +1,14 @@
-//! What was typed after the socket, as a request.
+//! Parses the words behind the socket into a request.
 
 use anyhow::Result;
 use rxo_control::Request;
 
 use crate::exit::usage;
 
-/// Asks what can be asked.
+/// The request that lists all requests.
 pub(super) const HELP: &str = "help";
 
-/// `NAME`, or `NAME=VALUE`, and `KEY=VALUE` any number of times. Without words it is `help`.
+/// Parses `NAME` or `NAME=VALUE`, and any number of `KEY=VALUE`. Without words the request is `help`.
 ///
 /// # Errors
 /// If a word is neither.

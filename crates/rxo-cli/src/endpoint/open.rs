@@ -39,22 +39,22 @@ impl Endpoint {
         Ok(Self { host, other: plan.other.clone(), stop, requests })
     }
 
-    /// The host while it runs.
+    /// Returns the running host.
     pub(crate) const fn host(&self) -> &Running {
         &self.host
     }
 
-    /// Whether a signal has come, or the host has ended.
+    /// Returns true if a signal has come, or the host has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.was_asked() || !self.host.is_running()
     }
 
-    /// The flag that asks for an end.
+    /// Returns the flag that asks for an end.
     pub(crate) fn stop(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
 
-    /// Whether a signal has come.
+    /// Returns true if a signal has come.
     pub(crate) fn was_asked(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -148,18 +148,18 @@ pub(crate) fn settle(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
     host::settle(stream, || endpoint.is_over()).map_err(|error| partial(error.to_string()))
 }
 
-/// The error of a connection that failed half way, so that one end misses a part. The cause becomes
-/// text: a peer that closed must not be taken for a closed reader of our own output.
+/// Makes the error of a connection that failed half way, so that one end misses data. The cause becomes text: otherwise
+/// a peer that closed would be taken for a closed reader of our own output.
 pub(crate) fn incomplete(what: &str, error: &io::Error) -> Error {
     partial(format!("{what}: {error}"))
 }
 
-/// Whether a call only timed out.
+/// Returns true if a call only timed out.
 pub(crate) fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// Timeout of calls on a stream, short enough to notice a request to stop.
+/// Sets a timeout for calls on a stream, short enough to notice a request to stop.
 fn limit_waits(stream: &TcpStream) -> Result<()> {
     stream.set_read_timeout(Some(SHORT))?;
     stream.set_write_timeout(Some(SHORT))?;

@@ -1,4 +1,4 @@
-//! The meaning of an endpoint's flags.
+//! The plan of an endpoint, from its flags.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -23,7 +23,7 @@ pub(crate) struct EndpointPlan {
     acks: AcksFlag,
 }
 
-/// Which side opens the connection.
+/// The side that opens the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
     /// This side connects to this address.

@@ -1,4 +1,4 @@
-//! `rxo expand`: the capture that `rxo coalesce` was given, byte for byte.
+//! `rxo expand`: restores the capture that `rxo coalesce` was given, byte for byte.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ struct Done<'a> {
     output: &'a str,
     #[serde(flatten)]
     figures: Expanded,
-    /// Why part of the coalesced capture was not read.
+    /// The reason why part of the coalesced capture was not read, if it was not.
     partial: Option<String>,
 }
 
@@ -71,7 +71,7 @@ fn print(report: Report, json: bool, done: &Done<'_>) -> Result<()> {
     report.text(&text)
 }
 
-/// The format that the extension of the name asks for; `None` if it names none.
+/// Returns the format that the extension of the name asks for; `None` if it names none.
 fn format(name: &Path) -> Option<FileFormat> {
     let extension = name.extension()?.to_str()?.to_ascii_lowercase();
     match extension.as_str() {

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{ControlFlags, EndpointFlags, LogFlags};
 
-/// What both commands measure and show.
+/// Flags for the measurement and output of both commands.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MeterFlags {
     /// Number of connections at a time, 1 to 1000. A sink ends after so many connections have ended.
@@ -51,11 +51,11 @@ pub(crate) struct SourceFlags {
     #[command(flatten)]
     pub(crate) meter: MeterFlags,
 
-    /// How long to send, such as 10s.
+    /// Time to send for, such as 10s.
     #[arg(long, value_name = "TIME", default_value = "10s", conflicts_with = "bytes")]
     pub(crate) time: String,
 
-    /// How much to send on each connection instead of --time, such as 1000000, 64k, 10M or 1G.
+    /// Bytes to send on each connection instead of --time, such as 1000000, 64k, 10M or 1G.
     #[arg(long, value_name = "BYTES")]
     pub(crate) bytes: Option<String>,
 

@@ -40,29 +40,29 @@ pub(crate) struct CastSendFlags {
     #[arg(long, value_name = "PORT", default_value_t = 7_000)]
     pub(crate) port: u16,
 
-    /// How many receivers to wait for, and at most to have, 1 to 65536. The exit code is 1 if fewer come.
+    /// Number of receivers to wait for, and the most at a time, 1 to 65536. The exit code is 1 if fewer come.
     #[arg(long, value_name = "N")]
     pub(crate) receivers: usize,
 
-    /// How long to wait for them; then it begins with those who have come.
+    /// Time to wait for them; then the cast begins with those that have come.
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) wait: String,
 
-    /// What happens to a receiver that holds the others up: wait; or eject:TIME if it takes less than a segment in this
+    /// Treatment of a receiver that holds the others up: wait; or eject:TIME if it takes less than a segment in this
     /// time while data waits for it; or eject:TIME,least:RATE, which also ejects the slowest if all get less than RATE
     /// bytes a second over this time because of it.
     #[arg(long, value_name = "HOW", default_value = "eject:10s")]
     pub(crate) slow: String,
 
-    /// What happens to a receiver that comes after the first byte: refuse; catch-up, which sends it what it missed by
+    /// Treatment of a receiver that comes after the first byte: refuse; catch-up, which sends it what it missed by
     /// unicast; or, with --raw, from-now. With catch-up:TIME or from-now:TIME all late receivers together make the cast
     /// at most TIME longer; without TIME, a minute and a second for each 10 MB of the file. Then they are reset, and
-    /// whoever comes later is refused.
+    /// later ones are refused.
     #[arg(long, value_name = "HOW", default_value = "refuse")]
     pub(crate) late: String,
 
-    /// How lost data is repaired: each, by unicast to each receiver; or group:N, to the group if N receivers at least
-    /// miss it within a round trip.
+    /// Repair of lost data: each, by unicast to each receiver; or group:N, to the group if N receivers at least miss it
+    /// within a round trip.
     #[arg(long, value_name = "HOW", default_value = "group:2")]
     pub(crate) repair: String,
 
@@ -88,11 +88,11 @@ pub(crate) struct CastReceiveFlags {
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) group: String,
 
-    /// Where to write the file; - is standard output. Default: under its own name, in this directory.
+    /// File to write; - is standard output. Default: under its own name, in this directory.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
-    /// How long to wait for a sender that does not run yet.
+    /// Time to wait for a sender that does not run yet.
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) wait: String,
 

@@ -1,18 +1,18 @@
-//! Flags of every command that has guests: how packets get into their memory.
+//! Flags of every command that has guests, for measurements of copies. The help does not show them: a guest gets the same
+//! packets whatever they say. The benchmark of the Xen paper uses them (docs/repro/xen.md).
 
 use clap::{Args, ValueEnum};
 
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct CopyingFlags {
-    /// How packets are copied into the memory of a guest (vhost:PATH): gather copies each piece straight
-    /// there; linear copies all pieces into one region first, so each byte twice. For measurements: the
-    /// packets are the same.
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = PathFlag::Gather)]
+    /// Copies into the memory of a guest (vhost:PATH): gather copies each piece straight there; linear copies all
+    /// pieces into one region first, so each byte twice. For measurements: the packets are the same.
+    #[arg(long, hide = true, value_name = "HOW", value_enum, default_value_t = PathFlag::Gather)]
     pub(crate) path: PathFlag,
 
-    /// How the frames of a packet for a guest lie before that: whole (frames), or headers and payload
-    /// apart (pages), which is one piece more. For measurements: the packets are the same.
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = LayoutFlag::Frames)]
+    /// Layout of the frames of a packet before the copy: whole (frames), or headers and payload apart (pages), which is
+    /// one piece more. For measurements: the packets are the same.
+    #[arg(long, hide = true, value_name = "HOW", value_enum, default_value_t = LayoutFlag::Frames)]
     pub(crate) layout: LayoutFlag,
 }
 

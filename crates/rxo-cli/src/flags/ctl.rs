@@ -6,16 +6,16 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct CtlFlags {
-    /// Socket of the process: what it was given as --control.
+    /// Socket of the process, which was started with --control SOCKET.
     #[arg(value_name = "SOCKET")]
     pub(crate) socket: PathBuf,
 
-    /// What to ask: NAME shows something, NAME=VALUE changes it, and KEY=VALUE after it are fields, such as policies;
-    /// hold=auto; policy=linux-gro max_segments=16. Without it: lists what this process can be asked.
+    /// Request: NAME shows something, NAME=VALUE changes it, and KEY=VALUE after it are fields, such as policies;
+    /// hold=auto; policy=linux-gro max_segments=16. Without it: lists the requests that this process answers.
     #[arg(value_name = "REQUEST")]
     pub(crate) words: Vec<String>,
 
-    /// Print the answer as it comes: JSON on one line. Of many connections each page is a line.
+    /// Print the answer as JSON on one line. A long list of connections comes in pages, a line each.
     #[arg(long)]
     pub(crate) json: bool,
 }

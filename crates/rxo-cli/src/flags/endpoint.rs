@@ -29,14 +29,14 @@ pub(crate) struct EndpointFlags {
     #[arg(long, value_name = "KEY=VALUE", num_args = 1)]
     pub(crate) set: Vec<String>,
 
-    /// How the host acknowledges what arrives in order.
+    /// Acknowledgement of data that arrives in order.
     #[arg(long, value_name = "HOW", value_enum, default_value_t = AcksFlag::Stretch)]
     pub(crate) acks: AcksFlag,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AcksFlag {
-    /// One ACK for all that has arrived at once, as Linux sends one for an aggregate.
+    /// One ACK for all data that has arrived at once, as Linux sends one for an aggregate.
     Stretch,
     /// One ACK for every second segment, sent as a template and expanded: for a peer that counts ACKs, and not
     /// bytes, to grow its window.

@@ -4,11 +4,11 @@ use clap::{Args, ValueEnum};
 
 use super::{ControlFlags, CopyingFlags, LogFlags, SandboxFlags};
 
-/// What happens to frames on their way, beside coalescing: of `rxo run` and `rxo guest`.
+/// Flags for the treatment of frames beside coalescing, of `rxo run` and `rxo guest`.
 #[derive(Args, Debug)]
 pub(crate) struct WayFlags {
-    /// When frames are coalesced: on, off, or auto, which switches coalescing off while it does not pay (fewer than 1.02
-    /// frames a delivery for 10 s), and tries it again after pauses that grow from 10 s to 10 min.
+    /// Coalescing: on, off, or auto, which switches coalescing off while it does not pay (fewer than 1.02 frames a
+    /// delivery for 10 s), and tries it again after pauses that grow from 10 s to 10 min.
     #[arg(long, value_name = "auto|on|off", default_value = "on")]
     pub(crate) coalesce: String,
 
@@ -17,7 +17,7 @@ pub(crate) struct WayFlags {
     #[arg(long, value_name = "2|N|off", default_value = "off")]
     pub(crate) ack_split: String,
 
-    /// TCP checksums that the nic has not verified.
+    /// Treatment of TCP checksums that the nic has not verified.
     #[arg(long, value_name = "HOW", value_enum, default_value_t = ChecksumFlag::Verify)]
     pub(crate) checksum: ChecksumFlag,
 
@@ -25,7 +25,7 @@ pub(crate) struct WayFlags {
     pub(crate) copying: CopyingFlags,
 }
 
-/// What the command says, and who may ask it.
+/// Flags for the output of a command, and for the requests that it answers.
 #[derive(Args, Debug)]
 pub(crate) struct LiveFlags {
     /// Time between two lines of figures, 100ms to 3600s; 0s prints only the totals.
@@ -62,8 +62,8 @@ pub(crate) struct LiveFlags {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ChecksumFlag {
-    /// Take them as correct.
+    /// Take the checksums as correct.
     Trust,
-    /// Verify them before coalescing.
+    /// Verify the checksums before coalescing.
     Verify,
 }

@@ -1,4 +1,4 @@
-//! The flags as they were typed.
+//! The flags of all commands, as they are typed.
 //!
 //! Separate from their meaning: help and parsing come from these definitions alone. Each command makes
 //! its plan from them and refuses an invalid value there, naming what would be accepted. The
@@ -53,7 +53,7 @@ pub(crate) use sandbox::{SandboxFlags, UserFlags};
 pub(crate) use serve::ServeFlags;
 pub(crate) use verify::VerifyFlags;
 
-/// The version, and the features that this build has.
+/// The version, and the features of this build.
 const VERSION: &str = if cfg!(feature = "parquet") {
     concat!(env!("CARGO_PKG_VERSION"), " (features: parquet)")
 } else {

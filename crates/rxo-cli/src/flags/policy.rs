@@ -16,23 +16,22 @@ pub(crate) struct PolicyFlags {
     #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
     pub(crate) set: Vec<String>,
 
-    /// How long segments are held: end-of-poll, polls:N (1 to 1000), packets:N (1 to 65536), or a time
-    /// such as 100us (1us to 100ms). auto holds while the receiver is busy and more is expected, for at
-    /// most 50us and 8 polls; auto:TIME or auto:TIME,POLLS sets other bounds.
+    /// Time for which segments are held: end-of-poll, polls:N (1 to 1000), packets:N (1 to 65536), or a time such as
+    /// 100us (1us to 100ms). auto holds while the receiver is busy and more is expected, for at most 50us and 8 polls;
+    /// auto:TIME or auto:TIME,POLLS sets other bounds.
     #[arg(long, value_name = "HOLD")]
     pub(crate) hold: Option<String>,
 }
 
-/// The policy, and what a capture does not reveal about the host that received it.
+/// Flags for the policy, and for what a capture does not reveal about the host that received it.
 #[derive(Args, Debug)]
 pub(crate) struct ReplayFlags {
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,
 
-    /// When a poll ends: time:T after its first packet (1ns to 1s), as with rx-usecs; host:T for a host
-    /// that is busy for T (1ns to 1s) with each packet and then polls what has arrived; packets:N (1 to
-    /// 32768) for the most that polls can achieve. Default: time:50us for analyze and packets:64 for
-    /// coalesce.
+    /// End of a poll: time:T after its first packet (1ns to 1s), as with rx-usecs; host:T for a host that is busy for T
+    /// (1ns to 1s) with each packet and then polls what has arrived; packets:N (1 to 32768) for the most that polls can
+    /// achieve. Default: time:50us for analyze and packets:64 for coalesce.
     #[arg(long, value_name = "RULE")]
     pub(crate) poll: Option<String>,
 

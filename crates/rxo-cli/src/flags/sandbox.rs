@@ -1,8 +1,8 @@
-//! What a process gives up, and which user it becomes.
+//! Flags for the privileges and the user of a process.
 
 use clap::Args;
 
-/// The flag of every command that reads what comes from the network.
+/// The flag of every command that reads bytes from the network.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct SandboxFlags {
     /// Keep all capabilities, files and system calls while frames are carried, for debuggers and profilers. Without this

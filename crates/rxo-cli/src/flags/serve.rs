@@ -34,7 +34,7 @@ pub(crate) struct ServeFlags {
     #[arg(long, value_name = "BYTES", default_value = "4k")]
     pub(crate) least_rate: String,
 
-    /// How long an idle connection is kept, 1s to 1000s.
+    /// Time for which an idle connection is kept, 1s to 1000s.
     #[arg(long, value_name = "TIME", default_value = "15s")]
     pub(crate) idle: String,
 

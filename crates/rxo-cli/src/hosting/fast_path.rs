@@ -1,4 +1,4 @@
-//! `--fast-path`, `--filter` and `--account-by`: what they mean, and what the totals say.
+//! `--fast-path`, `--filter` and `--account-by`: their meaning, and the lines of the totals.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::exit::usage;
 use crate::flags::{AccountFlag, HostFlags};
 
-/// The fast path that the flags ask for. Rules turn the filter on.
+/// Makes the fast path that the flags ask for. Rules turn the filter on.
 ///
 /// # Errors
 /// If a module or a rule is invalid, or a flag would be without effect.
@@ -47,14 +47,14 @@ pub(super) fn from_flags(flags: &HostFlags) -> Result<FastPath> {
     Ok(FastPath { modules, filter, account_by, one_by_one: false })
 }
 
-/// What the fast path did, as it is written in JSON: in totals, and in answers of `rxo ctl`.
+/// The totals of the fast path, as JSON: in the totals of a command, and in answers of `rxo ctl`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FastTotals {
     /// The modules that are on.
     modules: String,
     consumed: u64,
     duplicates: u64,
-    /// Calls of connections for the consumed ACKs.
+    /// Calls of connections for consumed ACKs.
     calls: u64,
     /// Slots of the device that were given back without a buffer for the ACK.
     unseen: u64,
@@ -81,7 +81,7 @@ struct SynFlood {
     syns: u64,
     half_open: u64,
     alarms: u64,
-    /// The network with the most half-open connections now.
+    /// The network with the most half-open connections at present.
     worst: Option<Worst>,
 }
 
@@ -93,7 +93,7 @@ struct Worst {
 
 #[derive(Clone, Debug, Serialize)]
 struct OneAccount {
-    /// "others" for the sum of those for which there was no room.
+    /// The account's network or flow; "others" for the sum of those for which there was no room.
     of: String,
     frames: u64,
     bytes: u64,
@@ -101,13 +101,13 @@ struct OneAccount {
 }
 
 impl FastTotals {
-    /// `None` if no module was ever on.
+    /// Returns the totals; `None` if no module was ever on.
     pub(crate) fn of(counters: &FastCounters) -> Option<Self> {
         let looked = counters.consumed + counters.filtered + counters.fallbacks();
         (!counters.modules.is_off() || looked > 0).then(|| Self::shown(counters))
     }
 
-    /// Also if no module was ever on.
+    /// Returns the totals, also if no module was ever on.
     pub(crate) fn shown(counters: &FastCounters) -> Self {
         let FastCounters { modules, consumed, duplicates, calls, unseen, filtered, .. } = *counters;
         let reason =
@@ -132,7 +132,7 @@ impl FastTotals {
         }
     }
 
-    /// As lines of text.
+    /// Formats the totals as lines of text.
     pub(crate) fn text(&self) -> String {
         let Self { modules, consumed, duplicates, calls, unseen, fallback, ring, .. } = self;
         let reasons: Vec<_> = fallback
@@ -204,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    /// What these flags are refused for.
+    /// The reason why these flags are refused.
     fn refused(flags: HostFlags) -> String {
         let fast_path = if flags.fast_path.is_empty() { "off" } else { &flags.fast_path };
         let flags = HostFlags { fast_path: fast_path.to_owned(), ..flags };

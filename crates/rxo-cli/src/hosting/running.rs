@@ -16,24 +16,24 @@ use crate::tap::Capture;
 pub(crate) struct Running {
     pub(super) host: RunningHost,
     pub(super) capture: Option<Capture>,
-    /// Whether the fast path's filter has a rule. Without one, turning it on would have no effect.
+    /// True if the fast path's filter has a rule. Without one, turning it on would have no effect.
     pub(super) has_rules: bool,
     pub(super) link: LinkNotices,
     pub(super) in_force: InForce,
 }
 
 impl Running {
-    /// Whether the fast path's filter has a rule.
+    /// Returns true if the fast path's filter has a rule.
     pub(crate) const fn has_rules(&self) -> bool {
         self.has_rules
     }
 
-    /// What tells the user when the link of the device goes down and comes up.
+    /// Returns the notices about the link of the device.
     pub(crate) const fn link_notices(&mut self) -> &mut LinkNotices {
         &mut self.link
     }
 
-    /// The limits of this process.
+    /// Returns the limits of this process.
     pub(crate) const fn in_force(&self) -> &InForce {
         &self.in_force
     }
@@ -43,7 +43,7 @@ impl Running {
     /// # Errors
     /// The failure of its device, if that ended it before; or packets are missing in the capture.
     pub(crate) fn finish(self, stop: &AtomicBool) -> Result<Outcome> {
-        linger(&self.host.asker(), || stop.load(Ordering::Relaxed), still_there);
+        linger(&self.host.asker(), || stop.load(Ordering::Relaxed), announce_waiting);
         let mut outcome = self.host.stop();
         if let Some(conflict) = outcome.counters.conflict {
             output::note(&conflict.to_string());
@@ -62,8 +62,8 @@ impl Deref for Running {
     }
 }
 
-/// Says why the command has not ended yet.
-fn still_there(why: Lingering) {
+/// Prints the reason why the command has not ended yet.
+fn announce_waiting(why: Lingering) {
     output::note(&match why.closing {
         0 => "staying a moment for peers that may have missed the last ACK; Ctrl-C ends at once"
             .to_owned(),

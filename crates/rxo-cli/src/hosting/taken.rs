@@ -1,4 +1,4 @@
-//! Whether an address is the system's own.
+//! A check whether an address is the system's own.
 //!
 //! On `packet:IF` both see every frame: for an address that is its own, the system answers with a
 //! reset whatever rxo answers.
@@ -23,8 +23,8 @@ pub(super) fn refuse(address: IpAddr) -> Result<()> {
     Ok(())
 }
 
-/// Asks for the addresses of this namespace's interfaces: in one that has none at all, a socket can
-/// be bound to any. Whoever may not ask is not refused.
+/// Returns true if the system has the address on an interface of this namespace. Asks for the addresses, because in a
+/// namespace without any a socket can be bound to every address. If this process may not ask, nothing is refused.
 fn is_the_systems(address: IpAddr) -> bool {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     address.is_loopback() || interfaces.iter().any(|interface| interface.ip() == address)

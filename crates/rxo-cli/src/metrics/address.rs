@@ -1,4 +1,4 @@
-//! Where metrics are read: an address and a port, or a unix socket.
+//! The address of `--metrics`: an address and a port, or a unix socket.
 
 use std::fmt;
 use std::io;
@@ -55,7 +55,7 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Binds it. A socket file has mode 0600 from its first moment.
+    /// Binds the socket. A socket file has mode 0600 from its first moment.
     ///
     /// # Errors
     /// If another process listens there, or it cannot be bound.
@@ -72,7 +72,7 @@ impl Address {
         }
     }
 
-    /// Looks whether it could be bound, and changes nothing that lasts.
+    /// Checks whether the socket could be bound, and changes nothing that lasts.
     ///
     /// # Errors
     /// As [`Address::bind`].
@@ -83,7 +83,7 @@ impl Address {
         }
     }
 
-    /// The file of the socket, if it has one.
+    /// Returns the file of the socket, if it has one.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::Unix(path) => Some(path),
@@ -109,7 +109,7 @@ impl Address {
 }
 
 impl Door {
-    /// The socket itself, to be served by another thread.
+    /// Returns a copy of the socket, which another thread serves.
     ///
     /// # Errors
     /// If the system gives no descriptor.
@@ -120,7 +120,7 @@ impl Door {
         })
     }
 
-    /// Closes the socket here and leaves its file, if it has one, which another process of this run serves.
+    /// Closes the socket here and leaves its file, if it has one: another process of this run serves it.
     pub(crate) fn leave(self) -> Option<SocketFile> {
         match self {
             Self::Tcp(_) => None,

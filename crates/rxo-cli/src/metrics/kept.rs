@@ -1,5 +1,5 @@
-//! What is kept of the series, held against the JSON of all commands: the table itself, the listing in `docs/metrics.md`,
-//! an example of a page, and the names in the dashboard and in the rules.
+//! Tests that compare the series with the JSON of all commands: the table itself, the listing in `docs/metrics.md`, an
+//! example of a page, and the names in the dashboard and in the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::series::{self, Kind};
 use super::table::ROWS;
 use super::text;
 
-/// The totals of a worker with everything that a worker can have.
+/// Returns the totals of a worker with every part that a worker can have.
 fn of_worker() -> Value {
     let impaired = ImpairmentCounters { lost: 1, ..ImpairmentCounters::default() };
     let wire = WireCounters { valid: 2, ..WireCounters::default() };
@@ -33,7 +33,7 @@ fn of_worker() -> Value {
     let switch = Some(rxo::switch::SwitchCounters::default());
     let readings = Readings { all, guests: vec![guest], switch };
     let mut json = to_value(Figures::totals(&readings, &["web".to_owned()])).unwrap();
-    // Reasons come when they have occurred.
+    // A reason appears in the JSON only once it has occurred.
     json["bypass"]["pure_ack"] = 3.into();
     json["flush"]["end_of_poll"] = 4.into();
     json["switch"]["dropped"]["bad_source"] = 5.into();
@@ -41,19 +41,19 @@ fn of_worker() -> Value {
     json
 }
 
-/// The counters of a host.
+/// Returns the counters of a host.
 fn of_host() -> Value {
     let mut json = to_value(HostFigures::new(&HostCounters::default())).unwrap();
     json["bypass"]["pure_ack"] = 3.into();
     json["flush"]["end_of_poll"] = 4.into();
-    // The only ones that are not zero in a process that does nothing.
+    // These are the only counters that are not zero in an idle process.
     for name in ["resident_bytes", "pooled_bytes"] {
         json["now"][name] = 0.into();
     }
     json
 }
 
-/// Those of a join, which tests/live reads from one.
+/// Returns the counters of a join, as tests/live reads them.
 fn of_join() -> Value {
     let of_worker = of_worker();
     let same = ["nic_in", "host_out", "host_in", "nic_out"];
@@ -66,7 +66,7 @@ fn all() -> [(&'static str, Value); 3] {
     [("worker", of_worker()), ("host", of_host()), ("join", of_join())]
 }
 
-/// The ways to all numbers.
+/// Collects the paths to all numbers.
 fn numbers(json: &Value, at: &str, to: &mut Vec<String>) {
     match json {
         Value::Number(_) | Value::Bool(_) => to.push(at.to_owned()),
@@ -81,7 +81,7 @@ fn numbers(json: &Value, at: &str, to: &mut Vec<String>) {
     }
 }
 
-/// The ways to which `ROWS` lead, each as often as one does.
+/// Returns the paths that `ROWS` cover, with the number of rows for each.
 fn rows_of(json: &Value) -> BTreeMap<String, usize> {
     let mut ways = BTreeMap::new();
     for found in ROWS.iter().flat_map(|row| series::found(row.path, json)) {
@@ -123,7 +123,7 @@ fn names_are_those_of_prometheus_and_differ() {
     }
 }
 
-/// Everything that a counter's help refers to, and each name of a left out row, is a series.
+/// Every name in the help of a counter, and each name in a row that is left out, is the name of a series.
 #[test]
 fn what_is_left_out_comes_from_series_that_there_are() {
     let names = names();
@@ -140,7 +140,7 @@ fn names() -> BTreeSet<String> {
     rows.map(|row| row.full_name().0).chain([text::BUILD.0.to_owned()]).collect()
 }
 
-/// The names of series in `text`.
+/// Returns the names of series in `text`.
 fn mentioned(text: &str) -> BTreeSet<String> {
     let is_word = |byte: char| byte.is_ascii_alphanumeric() || byte == '_';
     let words = text.split(|byte| !is_word(byte));
@@ -151,7 +151,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Compares `text` with what is kept in `path`, or writes it there.
+/// Compares `text` with the kept file at `path`, or writes that file.
 fn is_kept(path: &str, text: &str) {
     let path = root().join(path);
     if std::env::var_os("RXO_SNAPSHOT").is_some_and(|value| value == "write") {
@@ -185,7 +185,7 @@ fn listing() -> String {
     lines
 }
 
-/// `tests/promtool` lets promtool read them.
+/// The kept pages are what rxo writes. `tests/promtool` checks them with promtool.
 #[test]
 fn the_example_pages_are_as_rxo_writes_them() {
     let pages = [("worker", "rxo guest", of_worker()), ("host", "rxo serve", of_host())];

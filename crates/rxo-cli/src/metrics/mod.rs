@@ -1,4 +1,4 @@
-//! `--metrics ADDR:PORT|unix:PATH`: what a running command counts, for Prometheus.
+//! `--metrics ADDR:PORT|unix:PATH`: gives the counters of a running command to Prometheus.
 //!
 //! The counters have their names already, in the JSON of `rxo ctl SOCKET counters` and of the totals. A [`table`] says which
 //! of them become which series; [`series`] takes their values out of that JSON, and [`text`] writes them. Nothing is
@@ -28,7 +28,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// A socket that is served until this is dropped; then its file is removed.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    /// Before the door: while its file is there, somebody answers.
+    /// Declared before the door and so dropped first: while the socket's file is there, somebody answers.
     _server: Server,
     _door: Door,
 }

@@ -1,35 +1,35 @@
-//! Series out of JSON: which values a row of the table means, and what they are called.
+//! Series from JSON: finds the values of a row of the table, and gives them names and labels.
 //!
 //! It is separate from the table, because it knows no counter. Pure.
 
 use serde_json::Value;
 
-/// A row of the table: where values are in the JSON, and what they become.
+/// A row of the table: the path of values in the JSON, and the series that they become.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct SeriesRow {
     /// The way to a value: names of fields with dots between them. `{label}` is any field of an object, whose name becomes
     /// a label; `[label=field]` is any element of a list, named by that field of it.
     pub(super) path: &'static str,
     pub(super) kind: Kind,
-    /// What it is, in a sentence without its end.
+    /// The help text, a sentence without its full stop.
     pub(super) help: &'static str,
 }
 
-/// What values become.
+/// The kind of series that values become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A series that only grows while the process lives.
     Counter,
     /// A series that goes up and down.
     Gauge,
-    /// Nothing: Prometheus computes it from others. The help says from what.
+    /// No series: Prometheus computes the value from others. The help names them.
     LeftOut,
 }
 
 /// All series of one name.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Family {
-    /// Without `_total`, which every counter gets.
+    /// The family's name, without `_total`, which every counter gets.
     pub(super) name: String,
     pub(super) is_counter: bool,
     pub(super) help: &'static str,
@@ -50,17 +50,17 @@ pub(super) enum Number {
     Real(f64),
 }
 
-/// The families that `rows` find in `json`, in the order of the rows. Allocates.
-pub(super) fn of(rows: &[Row], json: &Value) -> Vec<Family> {
+/// Makes the families of the values that `rows` find in `json`, in the order of the rows. Allocates.
+pub(super) fn of(rows: &[SeriesRow], json: &Value) -> Vec<Family> {
     let exported = rows.iter().filter(|row| row.kind != Kind::LeftOut);
     exported.filter_map(|row| family(row, json)).collect()
 }
 
-fn family(row: &Row, json: &Value) -> Option<Family> {
+fn family(row: &SeriesRow, json: &Value) -> Option<Family> {
     let (name, scale) = row.name();
     let samples: Vec<Sample> = found(row.path, json)
         .into_iter()
-        .filter_map(|Found { labels, value, .. }| {
+        .filter_map(|FoundValue { labels, value, .. }| {
             Some(Sample { labels, value: number(value)?.scaled(scale) })
         })
         .collect();
@@ -68,8 +68,8 @@ fn family(row: &Row, json: &Value) -> Option<Family> {
     (!samples.is_empty()).then_some(Family { name, is_counter, help: row.help, samples })
 }
 
-impl Row {
-    /// The name of the series, without `_total`, and what a value is multiplied by: Prometheus has seconds.
+impl SeriesRow {
+    /// Returns the name of the series, without `_total`, and the factor to Prometheus's unit: seconds.
     pub(super) fn name(&self) -> (String, f64) {
         let words: Vec<String> = self.path.split('.').filter_map(word).collect();
         let name = format!("rxo_{}", words.join("_"));
@@ -82,7 +82,7 @@ impl Row {
         (name, 1.0)
     }
 
-    /// The whole name, and the labels.
+    /// Returns the whole name, and the labels.
     #[cfg(test)]
     pub(super) fn full_name(&self) -> (String, Vec<&'static str>) {
         let suffix = if self.kind == Kind::Counter { "_total" } else { "" };
@@ -95,7 +95,7 @@ impl Row {
     }
 }
 
-/// What a part of a path gives to the name: of a list the name of an element, of what is there `now` nothing.
+/// Returns the part of the name that a part of a path gives: for a list the name of an element, for `now` nothing.
 fn word(part: &str) -> Option<String> {
     match part {
         "now" | "guests" => None,
@@ -107,18 +107,18 @@ fn word(part: &str) -> Option<String> {
     }
 }
 
-/// A value at the end of a path.
-pub(super) struct Found<'a> {
+/// A value, and the path on which it was found.
+pub(super) struct FoundValue<'a> {
     pub(super) labels: Vec<(String, String)>,
     pub(super) value: &'a Value,
-    /// The fields on the way.
+    /// The fields on the path.
     #[cfg(test)]
     pub(super) at: String,
 }
 
-/// All values to which `path` leads in `json`.
-pub(super) fn found<'a>(path: &str, json: &'a Value) -> Vec<Found<'a>> {
-    let start = Found {
+/// Returns all values to which `path` leads in `json`.
+pub(super) fn found<'a>(path: &str, json: &'a Value) -> Vec<FoundValue<'a>> {
+    let start = FoundValue {
         labels: Vec::new(),
         value: json,
         #[cfg(test)]
@@ -129,8 +129,8 @@ pub(super) fn found<'a>(path: &str, json: &'a Value) -> Vec<Found<'a>> {
     })
 }
 
-impl<'a> Found<'a> {
-    /// The values behind the next part of a path.
+impl<'a> FoundValue<'a> {
+    /// Returns the values behind the next part of a path.
     fn step(self, part: &str) -> Vec<Self> {
         let label = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
         let list = part.strip_prefix('[').and_then(|part| part.strip_suffix(']')?.split_once('='));
@@ -192,11 +192,11 @@ mod tests {
 
     use super::*;
 
-    const fn row(path: &'static str, kind: Kind) -> Row {
-        Row { path, kind, help: "Something" }
+    const fn row(path: &'static str, kind: Kind) -> SeriesRow {
+        SeriesRow { path, kind, help: "Something" }
     }
 
-    fn samples(row: &Row, json: &Value) -> Vec<(String, Number)> {
+    fn samples(row: &SeriesRow, json: &Value) -> Vec<(String, Number)> {
         let families = of(std::slice::from_ref(row), json);
         let labelled = |sample: Sample| {
             let labels: Vec<_> =

@@ -1,13 +1,13 @@
-//! The table of all series: what each counter is called in the JSON, what it becomes, and what it is.
+//! The table of all series: each counter's name in the JSON, the series that it becomes, and its help.
 //!
 //! A counter without a row has no series, and a row without a counter is never seen: a test holds the table against the
 //! JSON of all commands in both directions. `docs/metrics.md` is made from it.
 
-use super::series::{Kind, Row};
+use super::series::{Kind, SeriesRow};
 
-/// Every value of the JSON.
+/// The rows: one for every value of the JSON.
 #[rustfmt::skip]
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[SeriesRow] = &[
     gauge("elapsed_s", "Time since the start, in seconds"),
     left_out("interval_s", "rxo_elapsed_seconds"),
     counter("cpu_s", "Processor time of the worker, in seconds"),
@@ -150,14 +150,14 @@ pub(super) const ROWS: &[Row] = &[
     counter("group.refused", "Segments to the group that were refused (cast join)"),
 ];
 
-const fn counter(path: &'static str, help: &'static str) -> Row {
-    Row { path, kind: Kind::Counter, help }
+const fn counter(path: &'static str, help: &'static str) -> SeriesRow {
+    SeriesRow { path, kind: Kind::Counter, help }
 }
 
-const fn gauge(path: &'static str, help: &'static str) -> Row {
-    Row { path, kind: Kind::Gauge, help }
+const fn gauge(path: &'static str, help: &'static str) -> SeriesRow {
+    SeriesRow { path, kind: Kind::Gauge, help }
 }
 
-const fn left_out(path: &'static str, from: &'static str) -> Row {
-    Row { path, kind: Kind::LeftOut, help: from }
+const fn left_out(path: &'static str, from: &'static str) -> SeriesRow {
+    SeriesRow { path, kind: Kind::LeftOut, help: from }
 }

@@ -16,7 +16,7 @@ use super::series::{Family, Number, Sample};
 /// Version 0.0.4 of the text format, which each version of Prometheus reads.
 pub(super) const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 
-/// The text of `families`, and which build and command they are of.
+/// Writes `families` as text, with a series for the build and the command.
 ///
 /// # Errors
 /// None: a text takes everything.
@@ -26,14 +26,14 @@ pub(super) fn written(
     families: Vec<Family>,
 ) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Seen(vec![build(version, command)])));
-    registry.register_collector(Box::new(Seen(families)));
+    registry.register_collector(Box::new(Snapshot(vec![build(version, command)])));
+    registry.register_collector(Box::new(Snapshot(families)));
     let mut text = String::new();
     prometheus_text::encode(&mut text, &registry)?;
     Ok(text)
 }
 
-/// The series that says what runs.
+/// The series that names the build and the command.
 pub(super) const BUILD: (&str, [&str; 2], &str) =
     ("rxo_build_info", ["version", "command"], "The version of rxo and the command; always 1");
 
@@ -45,11 +45,11 @@ fn build(version: &str, command: &str) -> Family {
     Family { name: name.to_owned(), is_counter: false, help, samples }
 }
 
-/// Families as they are at this moment.
+/// A snapshot of all families.
 #[derive(Debug)]
-struct Seen(Vec<Family>);
+struct Snapshot(Vec<Family>);
 
-impl Collector for Seen {
+impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         for Family { name, is_counter, help, samples } in &self.0 {
             let kind = if *is_counter { MetricType::Counter } else { MetricType::Gauge };

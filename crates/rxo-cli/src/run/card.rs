@@ -1,4 +1,4 @@
-//! `rxo card`: a run that coalesces nothing and does what a network card does.
+//! `rxo card`: a run that coalesces nothing and does the work of a network card.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,20 +17,20 @@ use crate::flags::CardFlags;
 use crate::numbers::parse_time;
 use crate::sandbox::Sandbox;
 
-/// What the card does for its host.
+/// The work that the card does for its host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct CardPlan {
-    /// Validates and fills checksums.
+    /// True if the card validates and fills checksums.
     checksum: bool,
-    /// Segments GSO frames.
+    /// True if the card segments GSO frames.
     tso: bool,
-    /// Expands ACK templates.
+    /// True if the card expands ACK templates.
     expand: bool,
     /// Seconds from a frame to the notification of the host.
     moderate_s: f64,
 }
 
-/// The plan of `rxo card`.
+/// Makes the plan of `rxo card`.
 ///
 /// # Errors
 /// If a name, a time or an offload is invalid; the message says what would be accepted.
@@ -72,7 +72,7 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
 }
 
 impl CardPlan {
-    /// What the device offers the host.
+    /// Returns the features that the device offers the host.
     pub(super) fn guest(self) -> GuestOptions {
         GuestOptions {
             checksums: self.checksum,
@@ -84,12 +84,12 @@ impl CardPlan {
         }
     }
 
-    /// Whether it validates the checksums of frames for the host.
+    /// Returns true if the card validates the checksums of frames for the host.
     pub(super) const fn validates(self) -> bool {
         self.checksum
     }
 
-    /// Whether it expands ACK templates of the host.
+    /// Returns true if the card expands ACK templates of the host.
     pub(super) const fn expands(self) -> bool {
         self.expand
     }

@@ -25,26 +25,26 @@ pub(super) struct Configuration {
     carries: &'static str,
     mtu: u32,
     checksum: &'static str,
-    /// When frames are coalesced.
+    /// The setting of `--coalesce`.
     coalesce: &'static str,
-    /// One ACK for every so many segments; `None` does not split the host's ACKs.
+    /// Number of segments for one ACK; `None` does not split the host's ACKs.
     ack_split: Option<u16>,
     /// Seconds between two lines of figures; `None` prints only totals.
     stats_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tap: Option<String>,
-    /// The impairments in force, to the host and back.
+    /// The impairments in force, towards the host and back.
     #[serde(skip_serializing_if = "Option::is_none")]
     impair: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     impair_back: Option<String>,
-    /// What the network card does; left out if none is played.
+    /// The work of the network card; left out if none is played.
     #[serde(skip_serializing_if = "Option::is_none")]
     card: Option<CardPlan>,
     /// The socket of `rxo ctl`; left out without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     control: Option<String>,
-    /// Where metrics are read; left out without.
+    /// The address of the metrics; left out without.
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<String>,
     /// The means that keep the kernel's own stack off packet interfaces.
@@ -55,7 +55,7 @@ pub(super) struct Configuration {
     /// The limits of the process that carries frames; left out of a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<String>,
-    /// How packets get into the memory of guests; left out if not by the default.
+    /// The way in which packets get into the memory of guests; left out if it is the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     copying: Option<Copying>,
     /// The items that move from the nic to the TAP for the run; left out without `--take-over`.
@@ -101,8 +101,8 @@ impl TakeOver {
 }
 
 impl Configuration {
-    /// The configuration of `plan` on this system, with what the nic has if it moves. The plan's policy must be
-    /// one that the sink can carry.
+    /// Makes the configuration of `plan` on this system. If the nic's configuration moves, `custody` has it. The plan's
+    /// policy must be one that the sink can carry.
     pub(super) fn new(plan: &Plan, survey: Survey, custody: Option<&Custody>) -> Self {
         Self {
             kind: "configuration",
@@ -133,17 +133,17 @@ impl Configuration {
         }
     }
 
-    /// Notes that the nice value was refused.
+    /// Drops the nice value, which the system has refused.
     pub(super) fn keeps_nice(&mut self) {
         self.nice = None;
     }
 
-    /// Notes the limits that are in force.
+    /// Adds the limits that are in force.
     pub(super) fn confined(&mut self, in_force: &InForce) {
         self.sandbox = Some(in_force.to_string());
     }
 
-    /// The whole configuration, one setting a line.
+    /// Formats the whole configuration, one setting a line.
     pub(super) fn text(&self) -> String {
         let Self { nic, host, carries, mtu, checksum, policy, paper, .. } = self;
         let stats = self.stats_s.map_or("at the end".to_owned(), |time| format!("every {time} s"));
@@ -183,7 +183,7 @@ impl Configuration {
         lines.join("\n")
     }
 
-    /// The first line of a run.
+    /// Formats the first line of a run.
     pub(super) fn line(&self) -> String {
         let Self { nic, host, mtu, checksum, policy, settings, .. } = self;
         let sandbox = self.sandbox.as_ref().map(|sandbox| format!("sandbox: {sandbox}; "));
@@ -211,7 +211,7 @@ impl Configuration {
     }
 }
 
-/// A setting for people: the largest number of a limit is none.
+/// Formats a setting for people. The largest number of a limit means that there is none.
 fn shown(name: &str, value: &Value) -> String {
     let most = match name {
         "max_segments" | "max_acks" => Some(u16::MAX.into()),

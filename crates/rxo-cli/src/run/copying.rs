@@ -1,4 +1,4 @@
-//! How packets get into the memory of guests, as the plan of a run has it.
+//! The way in which packets get into the memory of guests, in the plan of a run.
 
 use anyhow::Result;
 use rxo_driver::{CopyPath, DeviceName, FrameLayout, GuestOptions};
@@ -17,7 +17,7 @@ pub(super) struct Copying {
 }
 
 impl Copying {
-    /// Of the flags, for the device `host` of `flag`.
+    /// Reads the flags, for the device `host` of `flag`.
     ///
     /// # Errors
     /// If a flag is not the default, and `host` is no guest.
@@ -34,13 +34,13 @@ impl Copying {
         }
     }
 
-    /// What guests are offered, by this path and in this layout.
+    /// Returns the options that are offered to guests, with this path and layout.
     pub(super) const fn options(self, offered: GuestOptions) -> GuestOptions {
         let (path, layout) = self.of;
         GuestOptions { path, layout, ..offered }
     }
 
-    /// Both, if either is not the default.
+    /// Formats both, if either is not the default.
     pub(super) fn text(self) -> Option<String> {
         let Self { path, layout, .. } = self;
         (self != Self::default()).then(|| format!("path {path}, layout {layout}"))

@@ -1,4 +1,4 @@
-//! `--dry-run`: the configuration in force, and everything that was found. Nothing is changed or locked.
+//! `--dry-run`: prints the configuration in force and all findings. Nothing is changed or locked.
 
 use anyhow::Result;
 use rxo_driver::Origin;
@@ -12,7 +12,7 @@ use crate::exit::usage;
 use crate::findings::Findings;
 use crate::output;
 
-/// Examines everything, and prints it.
+/// Examines everything, and prints the result.
 ///
 /// # Errors
 /// Those with which the run would fail at once.
@@ -31,7 +31,7 @@ pub(super) fn run(mut plan: Plan) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a nic that a killed run left under another name: nothing else about it is known.
+/// Refuses a nic that a killed run left under another name, because nothing else about it can be examined.
 fn left(plan: &Plan) -> Result<()> {
     let nic = &plan.nic;
     let is_existing = nic.kind().interface == Some(Origin::Existing);
@@ -41,7 +41,7 @@ fn left(plan: &Plan) -> Result<()> {
     }
 }
 
-/// Prints both. There is no configuration of a run that would be refused.
+/// Prints configuration and findings. A run that would be refused has no configuration.
 fn show(configuration: Option<&Configuration>, findings: &Findings, json: bool) -> Result<()> {
     if json {
         let kind = configuration.is_none().then_some("refused");
@@ -52,10 +52,10 @@ fn show(configuration: Option<&Configuration>, findings: &Findings, json: bool) 
     output::text(&parts.join("\n\n"))
 }
 
-/// Both as JSON.
+/// The configuration and the findings as JSON.
 #[derive(Serialize)]
 struct Report<'a> {
-    /// That of the configuration, if there is one.
+    /// The `kind` of the configuration, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     #[serde(flatten)]

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::exit::usage;
 
-/// The most guests: what one wait of the system takes, beside the nic.
+/// Most guests: one wait of the system takes so many descriptors, beside that of the nic.
 const MOST_GUESTS: usize = 24;
 
 /// A guest and its port of the switch.
@@ -26,14 +26,14 @@ pub(super) struct GuestConfiguration {
     socket: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     mac: Option<String>,
-    /// Its VLAN; 0 for frames without a tag, and `None` for all.
+    /// The guest's VLAN; 0 for frames without a tag, and `None` for all.
     vlan: Option<u16>,
-    /// What QEMU needs for this guest.
+    /// The part of QEMU's command line for this guest.
     qemu: String,
 }
 
 impl Guest {
-    /// All guests.
+    /// Parses all guests.
     ///
     /// # Errors
     /// If a text is invalid, or two guests share what each needs for itself.
@@ -84,7 +84,7 @@ impl Guest {
         Ok(Self { name: name.to_owned(), device, port })
     }
 
-    /// What the configuration shows.
+    /// Returns the guest as the configuration shows it.
     pub(super) fn configuration(&self) -> GuestConfiguration {
         let Self { name, device, port } = self;
         GuestConfiguration {
@@ -99,12 +99,12 @@ impl Guest {
         }
     }
 
-    /// The part of QEMU's command line for this guest's device and the memory that it shares, as a shell reads it.
+    /// Returns the part of QEMU's command line for this guest's device and the shared memory, quoted for a shell.
     fn qemu(&self) -> String {
         let Self { name, device, port } = self;
         let mac = port.fixed.map_or(String::new(), |mac| format!(",mac={mac}"));
         let id = qemu_id(name);
-        // A comma in a value is written twice.
+        // QEMU reads a doubled comma in a value as one.
         let path = device.name().replace(',', ",,");
         let socket = format!("socket,id={id},path={path},reconnect=1");
         let socket = shell::quoted(&socket);
@@ -116,10 +116,10 @@ impl Guest {
     }
 }
 
-/// What a guest gets if the user does not write another size.
+/// The memory of a guest, unless the user writes another size into the line.
 const QEMU_MEMORY: &str = "1G";
 
-/// An identifier that QEMU accepts: a letter, then letters, digits, `-`, `.` and `_`.
+/// Makes an identifier that QEMU accepts: a letter, then letters, digits, `-`, `.` and `_`.
 fn qemu_id(name: &str) -> String {
     let is_valid = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     let id: String = name.chars().map(|c| if is_valid(c) { c } else { '-' }).collect();
@@ -127,18 +127,18 @@ fn qemu_id(name: &str) -> String {
     format!("{prefix}{id}")
 }
 
-/// What the lines do not have, because it costs guests with KVM interrupts of their own for each queue.
+/// A note about options that QEMU's lines leave out, because with KVM they cost guests interrupts for each queue.
 const WITHOUT_KVM: &str =
     "without KVM, end each line with ,vectors=0 because QEMU 7.2 crashes otherwise";
 
-/// QEMU's line for each guest, and what to know of them. Nothing if there are no guests.
+/// Returns QEMU's line for each guest, and the note. Nothing if there are no guests.
 pub(super) fn qemu_lines(guests: &[GuestConfiguration]) -> impl Iterator<Item = String> {
     let note = (!guests.is_empty()).then(|| WITHOUT_KVM.to_owned());
     guests.iter().map(GuestConfiguration::qemu_line).chain(note)
 }
 
 impl GuestConfiguration {
-    /// The guest's line of the configuration.
+    /// Formats the guest's line of the configuration.
     pub(super) fn text(&self) -> String {
         let mac = self.mac.as_deref().unwrap_or("learned");
         let vlan = match self.vlan {
@@ -154,7 +154,7 @@ impl GuestConfiguration {
     }
 }
 
-/// The switch between a nic, which carries all VLANs, and guests.
+/// Makes the switch between a nic, which carries all VLANs, and guests.
 ///
 /// # Errors
 /// If the ports do not go together.

@@ -1,4 +1,4 @@
-//! `rxo run`, `rxo card` and `rxo guest`: a worker between devices until it is told to stop.
+//! `rxo run`, `rxo card` and `rxo guest`: a worker between devices until a signal ends it.
 //!
 //! The flags become a [`plan`], those of the [`mod@card`] too; the [`survey`] looks at the devices of the plan and
 //! limits the policy to the sink; [`custody`] examines what the run will change about interfaces; the
@@ -51,7 +51,7 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
     execute(Plan::from_flags(flags)?, None, flags.live.dry_run)
 }
 
-/// Runs as [`command`], with flags in a file. Errors about them name the place there.
+/// Runs as [`command`], with flags in a file. Errors about these name the place in the file.
 ///
 /// # Errors
 /// As [`command`], and if the file cannot be read or is invalid.
@@ -93,7 +93,7 @@ fn execute(plan: Plan, file: Option<FileOfRun>, dry_run: bool) -> Result<()> {
     if existing.is_empty() {
         return carry_out(prepare(plan, file)?, pulse, None);
     }
-    // Before anything is held: the last process must not hold it as well.
+    // Forked before any lock or socket is held, so that the last process does not hold it as well.
     match custody::secure().context("cannot start a third process")? {
         Lives::AsRestorer(restorer) => {
             let sockets = plan.sockets();
@@ -114,7 +114,7 @@ fn execute(plan: Plan, file: Option<FileOfRun>, dry_run: bool) -> Result<()> {
     }
 }
 
-/// A run that can begin.
+/// A run that is examined and can begin.
 struct Prepared {
     plan: Plan,
     file: Option<FileOfRun>,
@@ -124,7 +124,7 @@ struct Prepared {
     sockets: Sockets,
 }
 
-/// Examines everything. Takes locks and sockets; changes nothing yet.
+/// Examines everything. Takes locks and sockets, but changes nothing yet.
 fn prepare(mut plan: Plan, file: Option<FileOfRun>) -> Result<Prepared> {
     recover(&plan.nic)?;
     let survey = Survey::of(&plan)?;
@@ -163,25 +163,25 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
             if let Some(lifeline) = lifeline {
                 keeper = keeper.outlived_by(lifeline);
             }
-            // Before the first thread, so that all are confined.
+            // Confined before the first thread starts, so that all threads are.
             plan.sandbox.confine(needs)?;
             log::begin(plan.log, &nic)?;
             let kept = keeper.keep(output::note);
-            // A confined worker cannot remove them, and one that was killed has left them.
+            // A confined worker cannot remove these files, and a killed one has left them.
             files.into_iter().for_each(remove_stale);
             exit::as_ended(kept?)
         }
         Side::Worker(channel) => {
             let stop = stop::on_any_request(file.is_some())?;
             let mut keeper = Control::new(channel, custody, std::sync::Arc::clone(&stop));
-            // Held to the end: the last process waits for both.
+            // Held to the end: the last process waits until both have closed it.
             let _lifeline = lifeline;
             Session { plan, file, survey, configuration, pulse }.work(&mut keeper, sockets, &stop)
         }
     }
 }
 
-/// Gives the nic its name back that a killed run took, because without it there is no nic of this name.
+/// Gives the nic its name back if a killed run took it. Otherwise there is no nic of this name.
 fn recover(nic: &DeviceName) -> Result<()> {
     let is_existing = nic.kind().interface == Some(Origin::Existing);
     if is_existing && custody::left(nic).is_some() {
@@ -190,7 +190,7 @@ fn recover(nic: &DeviceName) -> Result<()> {
     Ok(())
 }
 
-/// Gives the nic back what a killed run took, and nothing else.
+/// Gives the nic everything back that a killed run took, and does nothing else.
 fn restore(flags: &RunFlags) -> Result<()> {
     let nic: DeviceName = flags.nic.parse().context("--nic")?;
     if nic.kind().interface != Some(Origin::Existing) {

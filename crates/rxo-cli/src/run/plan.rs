@@ -1,4 +1,4 @@
-//! The plan of `rxo run`, from its flags alone: nothing is asked of the system.
+//! The plan of `rxo run`, made from its flags alone: the system is not asked.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,30 +33,30 @@ pub(super) struct Plan {
     pub(super) nic: DeviceName,
     /// The host's device, or that of the first guest.
     pub(super) host: DeviceName,
-    /// What the network card does, if this run plays one.
+    /// The work of the network card, if this run plays one.
     pub(super) card: Option<CardPlan>,
     /// The guests of `rxo guest`; none for `rxo run`.
     pub(super) guests: Vec<Guest>,
-    /// How packets get into the memory of guests.
+    /// The way in which packets get into the memory of guests.
     pub(super) copying: Copying,
     pub(super) policy: Policy,
-    /// When frames are coalesced.
+    /// The setting of `--coalesce`.
     pub(super) coalesce: Coalesce,
-    /// An ACK for every so many segments; `None` leaves the host's ACKs as they are.
+    /// Number of segments for one ACK; `None` leaves the host's ACKs as they are.
     pub(super) ack_split: Option<u16>,
-    /// Whether a checksum that the device has not verified counts as correct.
+    /// True if a checksum that the device has not verified counts as correct.
     pub(super) trust_checksums: bool,
-    /// `None`: only totals.
+    /// Time between two lines of figures; `None` prints only totals.
     pub(super) stats: Option<Duration>,
     /// The capture file for all traffic.
     pub(super) tap: Option<PathBuf>,
-    /// The worse network towards the host, and the one back.
+    /// The impairments towards the host, and back.
     pub(super) impair: [Option<ImpairmentSettings>; 2],
-    /// Whether what the nic has moves to the host's TAP for the run.
+    /// True if the nic's configuration moves to the host's TAP for the run.
     pub(super) take_over: bool,
-    /// Whether a nic that is deleted is waited for.
+    /// True if the run waits for a nic that is deleted.
     pub(super) wait_for_nic: bool,
-    /// Whether the kernel's own stack is kept off packet interfaces.
+    /// True if the kernel's own stack is kept off packet interfaces.
     pub(super) isolates: bool,
     /// The time within which the user must confirm the run; `None` needs no confirmation.
     pub(super) confirm: Option<Duration>,
@@ -65,11 +65,11 @@ pub(super) struct Plan {
     pub(super) json: bool,
     /// The form of the log.
     pub(super) log: Form,
-    /// The longest time for which the worker may do nothing; `None` for ever.
+    /// The longest time for which the worker may do nothing; `None` for no limit.
     pub(super) watchdog: Option<Duration>,
     /// The nice value of the thread that carries frames; `None` keeps that of the process.
     pub(super) nice: Option<i8>,
-    /// What the processes of the run give up.
+    /// The privileges that the processes of the run give up.
     pub(super) sandbox: Sandbox,
 }
 
@@ -114,7 +114,7 @@ impl Plan {
         })
     }
 
-    /// The devices of the host, or of all guests.
+    /// Returns the devices of the host, or of all guests.
     pub(super) fn hosts(&self) -> Vec<&DeviceName> {
         if self.guests.is_empty() {
             return vec![&self.host];
@@ -122,20 +122,20 @@ impl Plan {
         self.guests.iter().map(|guest| &guest.device).collect()
     }
 
-    /// The sockets that the run binds, for guests and for `rxo ctl`.
+    /// Returns the sockets that the run binds, for guests and for `rxo ctl`.
     pub(super) fn sockets(&self) -> Vec<&Path> {
         let guests =
             self.hosts().into_iter().chain([&self.nic]).filter(|it| it.kind().prefix == "vhost");
         guests.map(|device| Path::new(device.name())).chain(self.doors.paths()).collect()
     }
 
-    /// The devices of interfaces that exist without the run: it may change them.
+    /// Returns the interfaces that exist without the run, which may change them.
     pub(super) fn existing(&self) -> Vec<DeviceName> {
         let all = std::iter::once(&self.nic).chain(self.hosts());
         all.filter(|device| device.kind().interface == Some(Origin::Existing)).cloned().collect()
     }
 
-    /// What the run does to interfaces.
+    /// Returns the changes that the run makes to interfaces.
     pub(super) const fn claim(&self, survey: Survey) -> Claim<'_> {
         let Self { nic, host, flags: [nic_flag, host_flag], take_over, isolates, .. } = self;
         Claim {
@@ -197,7 +197,7 @@ impl Plan {
     }
 }
 
-/// Only a nic that exists without rxo comes back by itself.
+/// Checks that the nic can be waited for: only a nic that rxo does not make comes back by itself.
 pub(super) fn can_wait_for(waits: bool, flag: &str, nic: &DeviceName) -> Result<()> {
     if !waits || nic.kind().interface == Some(Origin::Existing) {
         return Ok(());
@@ -213,7 +213,8 @@ fn policy_for_guests(flags: &PolicyFlags) -> Result<Policy> {
     Ok(for_guests(rules::policy(flags)?, is_said))
 }
 
-/// A policy for guests: linux-gro holds adaptively, and every other policy as it says, unless the user has said how.
+/// Returns the policy for guests: linux-gro holds adaptively unless the user has chosen how to hold; every other policy
+/// stays.
 pub(super) fn for_guests(policy: Policy, is_hold_said: bool) -> Policy {
     let hold = if policy.name == POLICY && !is_hold_said { Hold::AUTO } else { policy.hold };
     Policy { hold, ..policy }
@@ -225,7 +226,7 @@ pub(super) fn device(flag: &'static str, text: &str) -> Result<DeviceName> {
     Ok(name)
 }
 
-/// Only a nic has what a TAP can take over.
+/// Checks that the TAP can take over the nic's configuration: only an existing interface has one.
 fn can_take_over(nic: &DeviceName, host: &DeviceName) -> Result<()> {
     let (from, to) = (nic.kind(), host.kind());
     let origins = (from.interface, to.interface);
@@ -291,15 +292,15 @@ fn confirm(text: &str) -> Result<Duration> {
     })
 }
 
-/// A worker that has nothing to do turns ten times a second.
+/// Shortest time of `--watchdog`. An idle worker turns ten times a second.
 const LEAST_SILENCE: Duration = Duration::from_millis(300);
 const MOST_SILENCE: Duration = Duration::from_secs(60);
 /// The nice values of Linux.
 const FIRST: i8 = -20;
 const LAST: i8 = 19;
-/// Nobody confirms sooner.
+/// Shortest time of `--confirm`: nobody confirms sooner.
 const SOONEST: Duration = Duration::from_secs(1);
-/// Beyond that no ACK would be missing.
+/// Largest number of `--ack-split`. Beyond it no ACK would be missing.
 const MOST_SEGMENTS_AN_ACK: u16 = 64;
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(3_600);

@@ -30,13 +30,13 @@ pub(super) struct FileOfRun {
     pub(super) settings: Settings,
 }
 
-/// Follows the file.
+/// Reads the file again on request, and lets the run follow it.
 #[derive(Debug)]
 pub(super) struct Reloader {
     source: Source,
     survey: Survey,
     remote: Remote,
-    /// The flags that the run follows. Locked while it changes.
+    /// The flags that the run follows. Locked while they change.
     follows: Mutex<Settings>,
 }
 
@@ -46,7 +46,8 @@ impl Reloader {
         Self { source: file.source, survey, remote, follows }
     }
 
-    /// Follows each order with a thread. Returns what answers `rxo ctl SOCKET reload`; of a SIGHUP the log has a line.
+    /// Starts a thread that reloads for each order. Returns the function that answers `rxo ctl SOCKET reload`; after a
+    /// SIGHUP the log gets a line.
     ///
     /// # Errors
     /// If the system gives no thread.
@@ -56,7 +57,7 @@ impl Reloader {
             for order in orders {
                 let followed = self.reload(order.file);
                 if order.is_asked {
-                    // A client that has waited too long has its answer already.
+                    // A client that has waited too long has got its answer already.
                     _ = answer.send(followed);
                 } else if let Err(Refusal(line)) = followed {
                     log::say(Level::Warning, &line);
@@ -88,7 +89,7 @@ impl Reloader {
         Ok(json!({ "file": file, "changed": changed, "takes_effect": moment }))
     }
 
-    /// Has the worker follow `plan`. What `rxo ctl` has changed meanwhile is changed back, and named in `changed`.
+    /// Lets the worker follow `plan`. Whatever `rxo ctl` has changed meanwhile is changed back, and named in `changed`.
     fn change(&self, plan: &Plan, changed: &mut Vec<String>) -> Result<String, Refusal> {
         let mut name = |key: &str, is_among: &[&str]| {
             if !changed.iter().any(|one| is_among.contains(&one.as_str())) {
@@ -103,7 +104,8 @@ impl Reloader {
         }
         if self.remote.stats() != plan.stats {
             let followed = Stats::change(&self.remote, plan.stats);
-            // All or nothing: a worker that ends meanwhile has no policy either.
+            // All or nothing: the policy goes back if the interval cannot change. If the worker has ended, neither
+            // matters.
             followed.inspect_err(|_| _ = Engines::change(&self.remote, before))?;
             name("stats", &["stats"]);
         }
@@ -111,7 +113,7 @@ impl Reloader {
     }
 }
 
-/// The flags that have changed, if the run can follow all of them while it goes on.
+/// Returns the flags that have changed, if the run can follow all of them without a restart.
 ///
 /// # Errors
 /// The flags that it cannot follow.
@@ -123,9 +125,9 @@ fn decide(before: &Settings, now: &Settings) -> Result<Vec<String>, Vec<String>>
     if others.is_empty() { Ok(live) } else { Err(others) }
 }
 
-/// Asks the keeper for the file, and waits until it is followed.
+/// Asks the keeper for the file, and waits until the run follows it.
 fn ask(asker: &ReloadAsker, answers: &Receiver<Result<Value, Refusal>>) -> Result<Value, Refusal> {
-    // One that came too late for an earlier client.
+    // Drops an answer that came too late for an earlier client.
     while answers.try_recv().is_ok() {}
     let late = "the file was not read in time; ask again";
     asker.ask().map_err(|_| "the run is ending")?;
@@ -136,9 +138,9 @@ fn refusal(error: Error) -> Refusal {
     Refusal(one_line(&error))
 }
 
-/// Longer than a worker takes to answer.
+/// Timeout of a reload: longer than a worker takes to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The flags that make the policy.
+/// The flags that determine the policy.
 const POLICY: [&str; 4] = ["policy", "set", "hold", "ack-aggregate"];
 
 #[cfg(test)]

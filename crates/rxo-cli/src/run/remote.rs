@@ -16,8 +16,8 @@ use super::plan::{Plan, for_guests};
 use crate::control::{EngineState, Engines, NEXT_TURN, Process, Refusal, Stats};
 use crate::defaults;
 
-/// The worker of a run, as another thread asks it, and what has changed since the plan: a nic that comes again gets a
-/// new worker. A clone is the same.
+/// The worker of a run, as other threads ask it, and the changes since the plan. When a nic comes again, it gets a new
+/// worker. Clones share all of this.
 #[derive(Clone, Debug)]
 pub(super) struct Remote {
     desk: Desk<Question>,
@@ -44,38 +44,39 @@ impl Remote {
         Self { desk: Desk::new(), pulse, guests, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Where the worker answers.
+    /// Returns the desk at which the worker answers.
     pub(super) fn desk(&self) -> Desk<Question> {
         self.desk.clone()
     }
 
-    /// The worker counts its turns here.
+    /// Returns the counter of the worker's turns.
     pub(super) const fn turns(&self) -> &'static AtomicU64 {
         self.pulse.turns()
     }
 
-    /// The policy now.
+    /// Returns the present policy.
     pub(super) fn policy(&self) -> Policy {
         self.state().policy
     }
 
-    /// When frames are coalesced, as it was asked for.
+    /// Returns the requested setting of `--coalesce`.
     pub(super) fn coalesce(&self) -> Coalesce {
         self.state().coalesce
     }
 
-    /// The time between two lines of figures now.
+    /// Returns the present time between two lines of figures.
     pub(super) fn stats(&self) -> Option<Duration> {
         self.state().stats
     }
 
-    /// Adds a worker that has ended to the counters.
+    /// Adds the counters of a worker that has ended.
     pub(super) fn part_ended(&self, part: &Readings) {
         let mut state = self.state();
         state.before = state.before.plus(part);
     }
 
-    /// The answers to `rxo ctl` for the run of `plan`. With `--confirm`, `confirmer` takes the confirmation.
+    /// Makes the process that answers `rxo ctl` for the run of `plan`. With `--confirm`, `confirmer` takes the
+    /// confirmation.
     pub(super) fn process(&self, plan: &Plan, confirmer: Option<Confirmer>) -> Process {
         let counting = self.clone();
         let command = match (plan.card, plan.guests.is_empty()) {
@@ -109,7 +110,7 @@ impl Remote {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Its fields are set one by one, each whole.
+        // Each field is replaced as a whole, so a panic elsewhere leaves no half change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -156,7 +157,7 @@ impl Stats for Remote {
     }
 }
 
-/// When a change takes effect.
+/// Formats the time at which a change takes effect.
 fn said(moment: Moment) -> String {
     match moment {
         Moment::NextTurn => NEXT_TURN.to_owned(),
@@ -166,5 +167,5 @@ fn said(moment: Moment) -> String {
     }
 }
 
-/// A worker turns at least ten times a second.
+/// Timeout of a question. A worker turns at least ten times a second.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -28,14 +28,14 @@ pub(super) struct Sayer {
     guests: Vec<String>,
 }
 
-/// How figures are printed.
+/// The form in which figures are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// JSON, one value a line.
     Json,
-    /// Text, with what coalescing did.
+    /// Text, about coalescing.
     Run,
-    /// Text, with what a network card did.
+    /// Text, about the work of a network card.
     Card,
 }
 
@@ -46,14 +46,14 @@ struct Notice<'a> {
     text: &'a str,
 }
 
-/// What every line has beside what it says.
+/// A JSON line with its time, level and nic.
 #[derive(Serialize)]
 struct Stamped<'a, T> {
     #[serde(flatten)]
     line: &'a T,
     time: String,
     level: Level,
-    /// The configuration has the nic by itself.
+    /// The nic; left out in the configuration, which has it already.
     #[serde(skip_serializing_if = "Option::is_none")]
     nic: Option<&'a str>,
 }
@@ -147,7 +147,7 @@ fn stamped(line: &impl Serialize, level: Level, nic: Option<&str>) -> Result<Str
 }
 
 fn skipped_json(intervals: u64) -> String {
-    // It has a text and a number: it is JSON.
+    // The value has a text and a number, so it always has a JSON form.
     output::json(&Skipped { kind: "skipped", intervals }).unwrap_or_default()
 }
 
@@ -155,7 +155,7 @@ fn skipped_text(intervals: u64) -> String {
     format!("{intervals} lines left out: nobody read them, or they could not be written")
 }
 
-/// The most lines that wait. At the least time between two intervals they are some seconds.
+/// Most lines that wait for their reader: some seconds' worth at the shortest interval.
 const MOST_WAITING: usize = 32;
 
 #[cfg(test)]

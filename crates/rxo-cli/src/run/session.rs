@@ -47,7 +47,7 @@ struct Devices {
     hosts: Vec<Device>,
 }
 
-/// What holds each device: those of hosts outlive a nic that goes and comes.
+/// Handles that hold the devices. Those of hosts survive a nic that goes and comes.
 #[derive(Debug)]
 struct Handles {
     nic: Box<dyn DeviceHandle>,
@@ -65,17 +65,17 @@ impl Session {
         sockets: Sockets,
         stop: &Arc<AtomicBool>,
     ) -> Result<()> {
-        // Held until everything is given back: a persistent TAP that is let go of changes.
+        // Held until everything is given back: a persistent TAP changes when its last handle closes.
         let held = self.hold()?;
         let devices = self.open(&held)?;
         let tap = self.tap()?.zip(held.hosts.first().and_then(|host| host.kept()));
-        // Whatever can be refused is refused before anything is changed.
+        // Everything that may be refused comes before the first change.
         let capture = self.capture(devices.nic.source.capabilities().link)?;
         let worked = match keeper.opened(tap)? {
             Some(Begun { closed_at, is_recorded }) => {
                 self.confine(keeper, is_recorded)?;
                 let remote = Remote::new(&self.plan, self.pulse);
-                // Until this is dropped, the sockets are served.
+                // The sockets are served until this is dropped.
                 let confirmer = self.plan.confirm.map(|_| keeper.confirmer()).transpose()?;
                 let mut process = remote.process(&self.plan, confirmer);
                 if let Some(file) = self.file.clone() {
@@ -95,8 +95,8 @@ impl Session {
         worked?.map_or(Ok(()), |ended| ended.say())
     }
 
-    /// Gives up what carrying frames does not need, before the first thread, so that all have no more. From here on
-    /// there are threads, and the log has one.
+    /// Gives up the privileges that carrying frames does not need. This comes before the first thread, so that no
+    /// thread has more. From here on there are threads, among them that of the log.
     fn confine(&mut self, keeper: &mut Control, is_recorded: bool) -> Result<()> {
         let needs = if self.plan.wait_for_nic || !is_recorded {
             Confinement::worker_that_reopens(custody::folders())
@@ -115,7 +115,7 @@ impl Session {
             log::say(Level::Notice, &format!("--nice {nice} is refused ({error}): {remedy}"));
             self.configuration.keeps_nice();
         }
-        sandbox::say_gaps(&in_force);
+        sandbox::warn_of_gaps(&in_force);
         self.configuration.confined(&in_force);
         Ok(keeper.listen()?)
     }
@@ -130,7 +130,7 @@ impl Session {
         let Self { plan, survey, .. } = self;
         let made = |makes: bool| DeviceOptions {
             mtu: makes.then_some(survey.mtu),
-            // One that takes over is switched on when it has the nic's hardware address.
+            // With `--take-over` the TAP is switched on only when it has the nic's hardware address.
             bring_up: !plan.take_over,
             guest: plan.copying.options(plan.card.map(CardPlan::guest).unwrap_or_default()),
             ..DeviceOptions::default()
@@ -140,7 +140,7 @@ impl Session {
         Ok(Devices { nic, hosts: hosts.collect::<Result<_, _>>()? })
     }
 
-    /// The index of the host's interface, if rxo makes it.
+    /// Returns the index of the host's interface, if rxo makes it.
     fn tap(&self) -> Result<Option<u32>> {
         let host = &self.plan.host;
         let is_made = host.kind().interface == Some(Origin::Made);
@@ -200,14 +200,14 @@ impl Session {
         }
     }
 
-    /// Whether the nic was deleted and must be waited for.
+    /// Returns true if the nic was deleted and must be waited for.
     fn waits_after(&self, result: &Result<(), DeviceError>, control: &Control) -> bool {
         let is_gone = matches!(result, Err(DeviceError::Gone(_)));
         self.plan.wait_for_nic && is_gone && control.has_lost_nic()
     }
 
-    /// Waits for another interface of the nic's name, sets its MTU and brings it up. Meanwhile, answers the
-    /// messages of the guests' machines. Returns the interface's index; `None` after a request to end.
+    /// Waits for another interface of the nic's name, sets its MTU and brings it up. Meanwhile, answers the messages of
+    /// the guests' machines. Returns the interface's index; `None` after a request to end.
     fn nic_again(
         &self,
         hosts: &[Box<dyn DeviceHandle>],
@@ -232,11 +232,11 @@ impl Session {
     }
 }
 
-/// The time between two looks for a nic that was deleted. The machine of a guest that starts sends some forty
-/// messages and waits for the reply to each.
+/// Time between two checks for a nic that was deleted. Short, because the machine of a guest that starts sends some
+/// forty messages and waits for the reply to each.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// The output that is left when the devices are closed.
+/// The output and the counters that remain when the devices are closed.
 #[derive(Debug)]
 struct Ended {
     sayer: Sayer,
@@ -255,7 +255,7 @@ impl Ended {
     }
 }
 
-/// The middleware between the devices and the workers; `None` if the plan has none.
+/// Makes the middleware between the devices and the workers; `None` if the plan has none.
 fn middleware(
     plan: &Plan,
     link: LinkKind,
@@ -273,7 +273,7 @@ fn middleware(
     Ok(is_any.then_some(middleware))
 }
 
-/// The counters of a part of the run, and how it ended.
+/// The counters of a part of the run, and its result.
 type Part = (Readings, Result<(), DeviceError>);
 
 /// Runs the workers between the nic and its hosts, and prints their lines.
@@ -326,7 +326,7 @@ fn station(
     }))
 }
 
-/// The configuration of the next worker, with what was changed since the plan.
+/// Makes the configuration of the next worker, with everything that was changed since the plan.
 fn config(plan: &Plan, remote: &Remote) -> WorkerConfig {
     let policy = remote.policy();
     let mut config = WorkerConfig::new(policy);

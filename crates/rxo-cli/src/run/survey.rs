@@ -12,24 +12,24 @@ use rxo_frame::LinkKind;
 use super::plan::Plan;
 use crate::exit::usage;
 
-/// The MTU of two devices that are both made by us.
+/// The MTU if rxo makes both devices.
 const DEFAULT_MTU: u32 = 1_500;
 
-/// The devices as they are now.
+/// The properties of the devices before the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Survey {
-    /// What frames begin with. Ethernet, if neither device says so before it is open.
+    /// The first header of frames. Ethernet, if neither device tells before it is open.
     pub(super) link: LinkKind,
     /// The MTU of both devices, in bytes.
     pub(super) mtu: u32,
-    /// Whether the nic is a TAP that does not exist yet.
+    /// True if the nic is a TAP that does not exist yet.
     pub(super) makes_nic: bool,
-    /// Whether the host's device is a TAP that does not exist yet.
+    /// True if the host's device is a TAP that does not exist yet.
     pub(super) makes_host: bool,
 }
 
 impl Survey {
-    /// Looks at both devices.
+    /// Examines both devices.
     ///
     /// # Errors
     /// If one does not exist or is down, or the two do not fit together.
@@ -68,8 +68,8 @@ impl Survey {
         })
     }
 
-    /// The policy limited to what the host's device takes. Every kind of device takes GSO frames, and whether also
-    /// of UDP and in tunnels is known when it is open: the capabilities of the open device are checked again before the first
+    /// Returns the policy, limited to what the host's device takes. Every kind of device takes GSO frames. Whether it
+    /// takes those of UDP and in tunnels is known only when it is open, so the policy is checked again before the first
     /// frame.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Survey {
     }
 }
 
-/// The name of what a link carries.
+/// Returns the name of a link's content.
 pub(super) const fn carries(link: LinkKind) -> &'static str {
     match link {
         LinkKind::Ethernet => "Ethernet frames",

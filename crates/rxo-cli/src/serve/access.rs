@@ -11,23 +11,23 @@ use crate::numbers::rounded;
 /// One request and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Access {
-    /// When the answer had been sent, in seconds since 1970.
+    /// Time at which the answer had been sent, in seconds since 1970.
     at_s: f64,
     peer: SocketAddr,
-    /// Empty, as is the target, if no request could be read.
+    /// The request's method. Empty, like the target, if no request could be read.
     method: &'static str,
     target: String,
     status: u16,
     /// Bytes of content sent.
     bytes: u64,
-    /// Whether the whole answer was written.
+    /// True if the whole answer was written.
     complete: bool,
     /// Time from the end of the request until the answer was written, in milliseconds.
     ms: f64,
 }
 
 impl Access {
-    /// An exchange with `peer` that has just ended.
+    /// Makes the entry of an exchange with `peer` that has just ended.
     pub(super) fn new(peer: SocketAddr, exchange: Exchange) -> Self {
         let Exchange { method, target, status, bytes, is_complete: complete, took } = exchange;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -35,7 +35,7 @@ impl Access {
         Self { at_s, peer, method, target, status, bytes, complete, ms }
     }
 
-    /// The entry as one line of text. Bytes from the client are escaped.
+    /// Formats the entry as one line of text. Bytes from the client are escaped.
     pub(super) fn text(&self) -> String {
         let Self { at_s: _, peer, method, target, status, bytes, complete, ms } = self;
         let target = target.escape_debug();
@@ -44,12 +44,12 @@ impl Access {
     }
 }
 
-/// The line of JSON for so many requests whose lines were left out: their reader was slow.
+/// Makes the JSON line that reports the number of requests without a line: the reader was slow.
 pub(super) fn skipped_json(requests: u64) -> String {
     format!("{{\"skipped\":{requests}}}")
 }
 
-/// A line that says how many requests have none.
+/// Makes the text line that reports the number of requests without a line.
 pub(super) fn skipped_text(requests: u64) -> String {
     format!("{requests} requests left out: nobody read their lines, or they could not be written")
 }

@@ -45,7 +45,7 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
 fn serve(flags: &ServeFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let root = open_root(&plan.directory)?;
-    // From here on a signal asks for an end instead of making one.
+    // From here on a signal sets a flag instead of ending the process.
     let stop = stop::on_request()?;
     let sockets = plan.doors.bind()?;
     allow_files(plan.clients);
@@ -64,7 +64,7 @@ fn serve(flags: &ServeFlags) -> Result<()> {
     let log = |peer, exchange| printer.offer(line(&plan, peer, exchange));
     let served = work.run(&stop, log, tick);
     drop(work);
-    // If the host failed, that is the reason for everything else.
+    // If the host failed, that is the reason for all other errors.
     let outcome = host.finish(&stop)?;
     let fast_path = fast_path(&plan, FastTotals::of(&outcome.counters.fast))?;
     fast_path.into_iter().for_each(|line| printer.line(line));
@@ -74,7 +74,7 @@ fn serve(flags: &ServeFlags) -> Result<()> {
     printed
 }
 
-/// Each file that is being sent is open: allows this process as many as clients could need.
+/// Raises the limit of open files as far as `clients` could need, because each file that is being sent is open.
 fn allow_files(clients: usize) {
     let wanted = (clients + OTHER_FILES) as u64;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -91,7 +91,7 @@ fn allow_files(clients: usize) {
     }
 }
 
-/// A line for the user if clients were refused, or slowed down, because there was no memory for them.
+/// Returns a line for the user if clients were refused or slowed down for lack of memory.
 fn short_of_memory(counters: &HostCounters) -> Option<String> {
     let (syns, texts) = (counters.syns_without_memory, counters.texts_without_memory);
     (syns + texts > 0).then(|| {
@@ -101,7 +101,7 @@ fn short_of_memory(counters: &HostCounters) -> Option<String> {
 
 fn line(plan: &Plan, peer: SocketAddr, exchange: Exchange) -> String {
     let access = Access::new(peer, exchange);
-    // It has texts and numbers: it is JSON.
+    // The value has texts and numbers, so it always has a JSON form.
     if plan.json {
         output::json(&access).unwrap_or_default()
     } else {
@@ -119,7 +119,7 @@ fn open_root(directory: &Path) -> Result<Root> {
     })
 }
 
-/// The last line: what the fast path did, if it was on.
+/// Returns the last line, with the totals of the fast path, if it was on.
 fn fast_path(plan: &Plan, totals: Option<FastTotals>) -> Result<Option<String>> {
     #[derive(Serialize)]
     struct Totals {
@@ -132,7 +132,7 @@ fn fast_path(plan: &Plan, totals: Option<FastTotals>) -> Result<Option<String>> 
     totals.map(line).transpose()
 }
 
-/// The first line: the server is at work.
+/// Returns the first line, which says that the server works.
 fn announcement(plan: &Plan, in_force: &InForce) -> Result<String> {
     #[derive(Serialize)]
     struct Serving {
@@ -153,12 +153,12 @@ fn announcement(plan: &Plan, in_force: &InForce) -> Result<String> {
     Ok(log::for_output(format!("serving {directory} at {urls} (sandbox: {in_force})")))
 }
 
-/// The most access lines that wait for their reader. A line is long if its target is, which is part of the head
-/// of a request: 16 KiB, or three times as much if all of it is escaped.
+/// Most access lines that wait for their reader. A line is long if its target is, which is part of the head of a
+/// request: 16 KiB, or three times as much if all of it is escaped.
 const MOST_LINES_WAITING: usize = 1_024;
-/// The most connections that open, or wait for a place. When more open, SYNs are answered by cookies.
+/// Most connections that open, or wait for a place. When more open, SYNs are answered by cookies.
 const MOST_BACKLOG: usize = 4_096;
-/// Open files beside those of answers.
+/// Descriptors beside the files of answers.
 const OTHER_FILES: usize = 64;
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub(super) struct Plan {
     pub(super) host: HostPlan,
     pub(super) port: u16,
     pub(super) clients: usize,
-    /// The most clients from one address.
+    /// Most clients from one address.
     pub(super) per_peer: usize,
     pub(super) limits: Limits,
     /// The sockets for requests and for metrics.
@@ -81,7 +81,7 @@ impl Plan {
         self.host.start_with(files, |config| config.sockets = config.sockets.max(2 * self.clients))
     }
 
-    /// A line for the user if `--memory` has no room for all clients, however idle they are.
+    /// Returns a line for the user if `--memory` has no room for all clients, even if they are idle.
     pub(super) fn memory_note(&self) -> Option<String> {
         let (clients, most) = (self.clients, self.host.most_connections());
         (most < clients as u64).then(|| {
@@ -92,13 +92,13 @@ impl Plan {
         })
     }
 
-    /// The addresses to listen on: every address of the host.
+    /// Returns the addresses to listen on: every address of the host.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.host.addresses().map(|address| SocketAddr::new(address, self.port))
     }
 }
 
-/// An address gets a quarter of the places.
+/// Part of the places that one address gets at most: a quarter.
 const SHARES: usize = 4;
 const CLIENTS: RangeInclusive<usize> = 1..=500_000;
 const IDLE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(1_000);

@@ -1,4 +1,4 @@
-//! The loop: clients from the listeners, their turns, the lines of what they asked for.
+//! The loop of the server: accepts clients, gives them turns, and prints a line for each request.
 //!
 //! One thread. It waits for sockets of the host, for readers of files and for the next deadline at once; what
 //! each client may do is [`rxo_serve::Server`]'s.
@@ -28,7 +28,7 @@ impl Client for Guest {
 
     fn write(&mut self, bytes: &[u8], text: Option<&Text>) -> io::Result<usize> {
         match text {
-            // The connection keeps the page until the client has it.
+            // The connection keeps the page until the client has acknowledged it, so nothing is copied.
             Some(text) if text.is_most_of_its_page() => {
                 self.0.write_both(bytes, &mut SharedBytes::from_owner(text.clone()))
             }
@@ -56,14 +56,14 @@ pub(super) struct Loop {
     listeners: Listeners,
     readiness: Readiness,
     server: Server<'static>,
-    /// Whether a connection may wait to be accepted.
+    /// True if a connection may wait to be accepted.
     may_come: bool,
     ready: Vec<u64>,
     slack: Slack,
 }
 
 impl Loop {
-    /// Serves `root` to whoever comes to `listeners`.
+    /// Makes a server of `root` for the clients of `listeners`.
     pub(super) fn new(plan: &Plan, root: Root, listeners: Listeners) -> io::Result<Self> {
         let readiness = Readiness::new();
         listeners.watch(&readiness, DOOR)?;
@@ -111,7 +111,7 @@ impl Loop {
         Ok(())
     }
 
-    /// Takes some clients in. Further ones wait in the backlog, and cost nothing here.
+    /// Accepts some clients. Further ones wait in the backlog, and cost nothing here.
     fn accept(&mut self) -> io::Result<()> {
         for _ in 0..MOST_ACCEPTED {
             if !self.may_accept() {
@@ -126,7 +126,7 @@ impl Loop {
             stream.set_nodelay(true)?;
             let readiness = &self.readiness;
             self.server.admit(peer, (Instant::now(), SystemTime::now()), |token| {
-                // Fails only if it is watched already.
+                // Fails only if the stream is watched already.
                 _ = readiness.watch(&stream, token);
                 Guest(stream)
             });
@@ -155,19 +155,19 @@ impl Loop {
     }
 }
 
-/// The token of all listeners.
+/// The token of all listeners in the ready set.
 const DOOR: u64 = u64::MAX;
-/// The token of a reader that has done its job; the server knows which.
+/// The token of file readers that have done their work. The server knows which.
 const READER: u64 = u64::MAX - 1;
-/// The most clients that are accepted before those who are there have a turn.
+/// Most clients that are accepted before the present ones have a turn.
 const MOST_ACCEPTED: usize = 256;
-/// The longest time between two looks at the request to end.
+/// Longest time between two checks for the request to end.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long answers that have begun may take at the end.
+/// Time that unfinished answers have at the end.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// The pages of files in memory.
+/// Memory for pages of files.
 const CACHE_BYTES: usize = 64 << 20;
-/// The disk serves few requests at once; more threads would only wait longer.
+/// Threads that read files. The disk serves few requests at once, so more threads would only wait longer.
 const READERS: usize = 4;
-/// How long a client waits for the disk.
+/// Longest time that a client waits for the disk.
 const DISK: Duration = Duration::from_secs(30);

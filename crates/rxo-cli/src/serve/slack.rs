@@ -1,15 +1,15 @@
-//! When the memory of clients that have gone is given back to the system.
+//! Decides when the memory of departed clients is given back to the system.
 //!
 //! Separate because it is only a count and a time. While clients come and go, the memory of one serves the next. Once half of
 //! the most have gone, and have been gone for a while, theirs is given back; so a crowd that dwindles costs a few calls.
 
 use std::time::{Duration, Instant};
 
-/// The most clients since memory was given back.
+/// The largest number of clients since memory was given back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slack {
     most: usize,
-    /// Since when there are half as many at most.
+    /// The time since which at most half as many are there.
     since: Option<Instant>,
 }
 
@@ -30,9 +30,9 @@ impl Slack {
     }
 }
 
-/// Fewer leave too little.
+/// The number of clients below which giving memory back is not worth it.
 const LEAST: usize = 64;
-/// Longer than the host keeps the buffers of connections to which nothing happens.
+/// Time for which clients must be gone: longer than the host keeps the buffers of idle connections.
 const REST: Duration = Duration::from_secs(3);
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::{output, stop};
 
 /// The verdict as JSON.
 #[derive(Debug, Serialize)]
-struct Found<'a> {
+struct ComparisonReport<'a> {
     a: &'a str,
     b: &'a str,
     #[serde(flatten)]
@@ -41,7 +41,7 @@ pub(crate) fn command(flags: &VerifyFlags) -> Result<()> {
     let [a, b] = [inputs[0].name(), inputs[1].name()];
     if flags.json {
         let partial = missing.as_deref();
-        output::json_document(&Found { a, b, verdict: &verdict, partial })?;
+        output::json_document(&ComparisonReport { a, b, verdict: &verdict, partial })?;
     } else {
         output::text(&show::text([a, b], &verdict, missing.is_some()))?;
     }
@@ -62,7 +62,7 @@ fn limits(flags: &VerifyFlags) -> Result<Limits> {
     Ok(Limits { waiting_bytes: flags.window * 1_000_000, ..Limits::default() })
 }
 
-/// Reads both side by side. Returns the verdict, and why part of the captures was not compared.
+/// Reads both side by side. Returns the verdict, and the reason why part of the captures was not compared.
 fn compare(
     limits: Limits,
     mut sides: [(Batches, Step); 2],

@@ -4,7 +4,7 @@ use rxo_trace::verify::{Difference, Verdict};
 
 use crate::numbers::grouped;
 
-/// The whole verdict.
+/// Formats the whole verdict.
 pub(super) fn text([a, b]: [&str; 2], verdict: &Verdict, is_partial: bool) -> String {
     let found = verdict.differences.iter().chain(&verdict.undecided);
     let mut lines: Vec<String> = found.map(difference).collect();
@@ -43,7 +43,7 @@ pub(super) fn text([a, b]: [&str; 2], verdict: &Verdict, is_partial: bool) -> St
     lines.join("\n")
 }
 
-/// Why it cannot be decided whether the captures are equal.
+/// Returns the reason why it cannot be decided whether the captures are equal.
 pub(super) fn undecided([name_a, name_b]: [&str; 2], found: &Difference) -> String {
     let Difference { flow, packet_a, packet_b, .. } = found;
     format!(

@@ -8,7 +8,7 @@ use super::{HEADER_BYTES, Interface, Mac, named};
 use crate::error::{Context, Result};
 use crate::namespace::until;
 
-/// What an interface has carried since it was created.
+/// The totals of an interface since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounters {
     /// Frames received. An aggregate that was written to a TAP counts as one.
@@ -24,7 +24,7 @@ pub struct InterfaceCounters {
 }
 
 impl Interface<'_> {
-    /// The interface index in its namespace.
+    /// Returns the interface index in its namespace.
     ///
     /// # Errors
     /// If the interface does not exist.
@@ -32,7 +32,7 @@ impl Interface<'_> {
         self.query(|header, _| u32_at(header, 4))
     }
 
-    /// Its MAC address; all zeros for an interface without one.
+    /// Returns the MAC address; all zeros for an interface without one.
     ///
     /// # Errors
     /// If the interface does not exist.
@@ -40,7 +40,7 @@ impl Interface<'_> {
         self.query(|_, rest| Mac::try_from(attribute(rest, libc::IFLA_ADDRESS)?).ok())
     }
 
-    /// Its counters.
+    /// Reads the interface's counters.
     ///
     /// # Errors
     /// If the interface does not exist.
@@ -59,14 +59,14 @@ impl Interface<'_> {
         })
     }
 
-    /// Whether the interface exists now.
+    /// Returns true if the interface exists now.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.index().is_ok()
     }
 
-    /// Waits until this end of a wire sends. When its other end is switched on later, the kernel takes a moment to
-    /// notice, and drops without a word what this end sends until then.
+    /// Waits until this end of a wire can send. When its other end is switched on later, the kernel takes a moment to
+    /// notice, and until then silently drops frames sent here.
     ///
     /// # Errors
     /// If the interface does not exist, or one of the ends stays down.
@@ -75,7 +75,8 @@ impl Interface<'_> {
             .context(|| self.cannot("send by"))
     }
 
-    /// Asks for the interface and reads from its header and attributes. `None` is the error `NotFound`.
+    /// Asks for the interface and reads a value from its header and attributes. A `None` of `read` becomes the error
+    /// `NotFound`.
     fn query<T>(&self, read: impl Fn(&[u8], &[u8]) -> Option<T>) -> Result<T> {
         let links = self.namespace.netlink().ask(&named(libc::RTM_GETLINK, &self.name));
         let first = |links: Vec<Vec<u8>>| {

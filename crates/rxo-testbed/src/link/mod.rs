@@ -50,13 +50,13 @@ impl<'n> Interface<'n> {
         Self { namespace, name: name.to_owned() }
     }
 
-    /// The name of the interface.
+    /// Returns the name of the interface.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The namespace it is in.
+    /// Returns the interface's namespace.
     #[must_use]
     pub fn namespace(&self) -> &'n Namespace {
         self.namespace
@@ -70,8 +70,8 @@ impl<'n> Interface<'n> {
         self.create(self.of_kind("bridge", &[]))
     }
 
-    /// Creates this interface as a bridge that asks for memberships of groups and forwards a group to its members only,
-    /// a second after it is up.
+    /// Creates this interface as a bridge that queries group memberships and forwards a group only to its members, a
+    /// second after it is up.
     ///
     /// # Errors
     /// If the name is taken, or the kernel has no bridges.
@@ -80,7 +80,7 @@ impl<'n> Interface<'n> {
         let settings: [(u16, &[u8]); 2] =
             [(BRIDGE_QUERY_RESPONSE_INTERVAL, &response), (BRIDGE_IGMP_VERSION, &[3])];
         self.create(self.of_kind("bridge", &settings))?;
-        // By itself: it forwards by memberships when the interval has passed that holds now.
+        // Set alone first: the bridge forwards by memberships only after the interval that is set at this moment.
         let querier = self.of_kind("bridge", &[(BRIDGE_QUERIER, &[1])]);
         self.change(&querier).context(|| self.cannot("set up"))
     }
@@ -234,7 +234,7 @@ impl<'n> Interface<'n> {
         offload::set(self, which, on)
     }
 
-    /// Whether an offload is on.
+    /// Returns true if an offload is on.
     ///
     /// # Errors
     /// If the interface does not exist.
@@ -242,7 +242,7 @@ impl<'n> Interface<'n> {
         offload::get(self, which)
     }
 
-    /// Lets the kernel hold what it coalesces beyond the end of a poll, for this time at most, and until its clock
+    /// Lets the kernel hold coalesced packets beyond the end of a poll, for this time at most, and until its clock
     /// ticks (1 to 10 ms).
     ///
     /// # Errors
@@ -251,7 +251,7 @@ impl<'n> Interface<'n> {
         self.coalescing_hold()?.set(at_most).context(|| self.cannot("hold what is coalesced on"))
     }
 
-    /// The setting of [`Interface::hold_coalesced`], for a caller that changes it often.
+    /// Opens the setting of [`Interface::hold_coalesced`], for a caller that changes it often.
     ///
     /// # Errors
     /// If the interface does not exist.
@@ -259,8 +259,8 @@ impl<'n> Interface<'n> {
         CoalescingHold::open(self)
     }
 
-    /// Lets a kernel thread process what the interface receives (threaded NAPI, since Linux 5.12). Otherwise the
-    /// kernel does it inside the system call of the thread that sent it, on a veth, and charges that thread.
+    /// Lets a kernel thread process received frames (threaded NAPI, since Linux 5.12). Otherwise the kernel does it on
+    /// a veth inside the sender's system call, and charges the sending thread.
     ///
     /// # Errors
     /// If the interface does not exist, or its kind or the kernel does not allow it.
@@ -323,7 +323,7 @@ fn named(kind: u16, name: &str) -> Request {
     request(kind, [0; 4]).string(libc::IFLA_IFNAME, name)
 }
 
-/// A request about interfaces. Its header is `ifinfomsg` in words: family and type, index, flags, and which
+/// Makes a request about interfaces. Its header is `ifinfomsg` in words: family and type, index, flags, and the mask of
 /// flags to change.
 fn request(kind: u16, header: [u32; 4]) -> Request {
     Request::new(kind, &header.map(u32::to_ne_bytes).concat())

@@ -28,11 +28,11 @@ pub enum Offload {
     UdpForwarding,
 }
 
-/// How ethtool knows an offload.
+/// The way in which ethtool addresses an offload.
 enum Known {
-    /// By the commands that read and set it.
+    /// By a pair of commands: one reads it, one sets it.
     Commands(u32, u32),
-    /// By a name.
+    /// By the name of a feature.
     Name(&'static str),
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn set(interface: &Interface<'_>, which: Offload, on: bool) -> Result
     .context(|| interface.cannot(&format!("switch {which:?} {state} on")))
 }
 
-/// Whether an offload is on.
+/// Returns true if an offload is on.
 pub(crate) fn get(interface: &Interface<'_>, which: Offload) -> Result<bool> {
     let (control, name) = (interface.namespace().control(), interface.name());
     match which.known() {
@@ -69,7 +69,7 @@ pub(crate) fn get(interface: &Interface<'_>, which: Offload) -> Result<bool> {
     .context(|| interface.cannot(&format!("read {which:?} of")))
 }
 
-/// How long the kernel holds what an interface coalesces beyond a poll, as a setting that is changed often.
+/// The time that the kernel holds coalesced packets beyond a poll, kept open as a setting that is changed often.
 #[derive(Debug)]
 pub struct CoalescingHold(File);
 
@@ -92,9 +92,9 @@ impl CoalescingHold {
     }
 }
 
-/// Lets a kernel thread process what the interface receives.
+/// Lets a kernel thread process the interface's received frames.
 pub(crate) fn receive_in_thread(interface: &Interface<'_>) -> Result<()> {
-    // A veth has no NAPI without it.
+    // A veth has no NAPI unless GRO is on.
     set(interface, Offload::GenericReceive, true)?;
     let path = format!("/sys/class/net/{}/threaded", interface.name());
     let switch = || sys::show_own_network().and_then(|()| fs::write(path, "1"));

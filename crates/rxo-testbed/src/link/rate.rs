@@ -52,9 +52,9 @@ pub(crate) fn limit_rate(interface: &Interface<'_>, limit: RateLimit) -> Result<
     }
 }
 
-/// The request for a `tbf` (linux/pkt_sched.h). Its header is `tcmsg` in words: family, index, handle, parent,
-/// and one without a meaning here. The kernel computes the zero fields of the parameter block from the 64-bit
-/// rate and the burst.
+/// Makes the request for a `tbf` (linux/pkt_sched.h). Its header is `tcmsg` in words: family, index, handle, parent,
+/// and one without a meaning here. The kernel computes the zero fields of the parameter block from the 64-bit rate and
+/// the burst.
 fn request(index: u32, limit: RateLimit) -> Request {
     let header = [0, index, 0, TC_H_ROOT, 0].map(u32::to_ne_bytes);
     let options: [(u16, &[u8]); 3] = [

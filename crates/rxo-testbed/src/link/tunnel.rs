@@ -1,20 +1,20 @@
-//! Interfaces whose packets travel in those of others.
+//! Interfaces of tunnels.
 
 use std::net::IpAddr;
 
 use super::Interface;
 use crate::error::Result;
 
-/// A tunnel between two hosts.
+/// The configuration of a VXLAN tunnel between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vxlan {
-    /// This host's address, outside.
+    /// This host's outer address.
     pub local: IpAddr,
-    /// The other host's.
+    /// The other host's outer address.
     pub remote: IpAddr,
-    /// The destination port of its datagrams.
+    /// The UDP destination port of the tunnel.
     pub port: u16,
-    /// Whether its datagrams have a checksum.
+    /// True if the outer UDP headers have a checksum.
     pub has_checksum: bool,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::check;
 
-/// What to wait for on a socket.
+/// The condition to wait for on a socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Interest {
     /// Bytes to read, or the end of the stream.

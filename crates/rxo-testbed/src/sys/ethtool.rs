@@ -11,7 +11,7 @@ pub(crate) fn set_offload(socket: &impl AsRawFd, name: &str, set: u32, on: bool)
     call(socket, name, &mut [set, u32::from(on)])
 }
 
-/// Runs the command `get` (ETHTOOL_G...) and says whether the setting is on.
+/// Runs the command `get` (ETHTOOL_G...) and returns true if the setting is on.
 pub(crate) fn get_offload(socket: &impl AsRawFd, name: &str, get: u32) -> io::Result<bool> {
     let mut value = [get, 0];
     call(socket, name, &mut value)?;
@@ -26,7 +26,7 @@ pub(crate) fn set_feature(
     on: bool,
 ) -> io::Result<()> {
     let (number, blocks) = find_feature(socket, name, feature)?;
-    // Each block: which bits count, and their values.
+    // Each block has two words: a mask of bits to change, and their values.
     let mut request = vec![0; 2 + 2 * blocks];
     request[..2].copy_from_slice(&[SET_FEATURES, blocks as u32]);
     let (block, bit) = (2 + 2 * (number / 32), 1 << (number % 32));
@@ -35,17 +35,17 @@ pub(crate) fn set_feature(
     call(socket, name, &mut request)
 }
 
-/// Whether a feature that has a name is on.
+/// Returns true if a named feature is on.
 pub(crate) fn get_feature(socket: &impl AsRawFd, name: &str, feature: &str) -> io::Result<bool> {
     let (number, blocks) = find_feature(socket, name, feature)?;
-    // Each block: available, requested, active, never changed.
+    // Each block has four words: available, requested, active, never changed.
     let mut answer = vec![0; 2 + 4 * blocks];
     answer[..2].copy_from_slice(&[GET_FEATURES, blocks as u32]);
     call(socket, name, &mut answer)?;
     Ok(answer[2 + 4 * (number / 32) + 2] & 1 << (number % 32) != 0)
 }
 
-/// The number of a feature, and how many blocks of 32 there are.
+/// Returns the number of a feature, and the number of blocks of 32 features.
 fn find_feature(socket: &impl AsRawFd, name: &str, feature: &str) -> io::Result<(usize, usize)> {
     let [low, high]: [u32; 2] = halves(1 << FEATURE_NAMES);
     let mut sizes = [GET_SET_SIZES, 0, low, high, 0];
@@ -60,14 +60,14 @@ fn find_feature(socket: &impl AsRawFd, name: &str, feature: &str) -> io::Result<
     Ok((number.ok_or(io::ErrorKind::Unsupported)?, count.div_ceil(32)))
 }
 
-/// A 64-bit word as it lies in memory.
+/// Splits a 64-bit word as it lies in memory.
 fn halves(word: u64) -> [u32; 2] {
     let bytes = word.to_ne_bytes();
     [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
 }
 
-/// Runs the command in the first of `words`. The kernel reads and writes as many words as that command, and the
-/// counts among them, say: those of the callers above.
+/// Runs the command in the first of `words`. The kernel reads and writes as many words as that command and the counts
+/// among them imply: those of the callers above.
 fn call(socket: &impl AsRawFd, name: &str, words: &mut [u32]) -> io::Result<()> {
     // SAFETY: ifreq consists of bytes and integers, for which all zeros is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

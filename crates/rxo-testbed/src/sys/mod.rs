@@ -27,7 +27,7 @@ pub(crate) use socket::{
 };
 pub(crate) use tap::{open_tap, open_tun};
 
-/// What to separate from the rest of the system; see unshare(2).
+/// The namespaces to separate from the rest of the system; see unshare(2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unshare {
     /// The calling thread gets a new, empty network.
@@ -53,13 +53,13 @@ pub(crate) fn enter_network(namespace: &File) -> io::Result<()> {
     check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })
 }
 
-/// The effective user and group of the process.
+/// Returns the effective user and group of the process.
 pub(crate) fn effective_ids() -> (u32, u32) {
     // SAFETY: neither call takes arguments or can fail.
     unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
-/// The system's id of the calling thread.
+/// Returns the system's id of the calling thread.
 pub(crate) fn thread_id() -> u32 {
     // SAFETY: gettid takes no arguments and cannot fail.
     unsafe { libc::gettid() }.unsigned_abs()
@@ -79,12 +79,12 @@ pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
     check(unsafe { libc::sched_setaffinity(0, size, &raw const set) })
 }
 
-/// Processor time used by this process so far, including threads that have ended.
+/// Returns the processor time used by this process so far, including threads that have ended.
 pub(crate) fn process_cpu_time() -> io::Result<Duration> {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Processor time used by a thread of this process so far.
+/// Returns the processor time used by a thread of this process so far.
 pub(crate) fn thread_cpu_time(thread: u32) -> io::Result<Duration> {
     // Composes the clock id of a thread as Linux does (clock_getcpuclockid(3) does so for
     // processes): bit 2 means "thread", 2 means "scheduler time".

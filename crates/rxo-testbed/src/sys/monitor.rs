@@ -1,4 +1,4 @@
-//! A packet socket that tells what the kernel knows of a packet: of one received, and to the kernel of one sent.
+//! A packet socket that exchanges a `virtio_net_hdr` with the kernel for each packet, received or sent.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -29,7 +29,7 @@ impl MonitorSocket {
             };
             check(set)?;
         }
-        // In a user namespace only the machine's limit may be used.
+        // Setting the buffer by force needs privilege outside of a user namespace; inside, the machine's limit applies.
         force_receive_buffer_bytes(&socket, BUFFER_BYTES)
             .or_else(|_| set_buffer_bytes(&socket, Interest::Read, BUFFER_BYTES))?;
         // SAFETY: sockaddr_ll consists of bytes and integers, for which all zeros is valid.
@@ -85,7 +85,7 @@ impl AsRawFd for MonitorSocket {
     }
 }
 
-/// The tag that a received `message` says was removed.
+/// Returns the VLAN tag that the kernel removed from a received `message`.
 fn removed_tag(message: &libc::msghdr) -> Option<[u8; 4]> {
     // SAFETY: recvmsg has filled `message`, whose control buffer is that of the caller and still lives.
     let first = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;
@@ -105,9 +105,9 @@ fn removed_tag(message: &libc::msghdr) -> Option<[u8; 4]> {
     Some([a, b, c, d])
 }
 
-/// Beside what every socket has: the header, the VLAN tag, and no copy of what leaves.
+/// Socket options: a header before each packet, the VLAN tag, and no copies of sent packets.
 const OPTIONS: [libc::c_int; 3] =
     [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA, libc::PACKET_IGNORE_OUTGOING];
 
-/// More than arrives while the reader does something else.
+/// Receive buffer, in bytes: room for everything that arrives while the reader is busy.
 const BUFFER_BYTES: usize = 8 << 20;

@@ -1,4 +1,4 @@
-//! A view of `/sys` with the interfaces of the calling thread's network.
+//! A private `/sys` that shows the interfaces of the calling thread's network.
 
 use std::ffi::CStr;
 use std::io;
@@ -6,17 +6,17 @@ use std::ptr::null;
 
 use super::check;
 
-/// Moves the calling thread into a mount namespace of its own, whose `/sys` is of the thread's network. What the
-/// rest of the process and the system see does not change.
+/// Moves the calling thread into a mount namespace of its own, whose `/sys` shows the thread's network. The view of
+/// other threads and processes does not change.
 pub(crate) fn show_own_network() -> io::Result<()> {
     // SAFETY: unshare takes no pointers; only the calling thread's view of the system changes.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-    // Otherwise the next mount would reach the namespace that this one is a copy of.
+    // A shared mount would also appear in the namespace that this one was copied from.
     mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE)?;
     mount(c"sysfs", c"/sys", libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC)
 }
 
-/// Mounts the file system `kind` at `at`, or changes what is mounted there.
+/// Mounts the file system `kind` at `at`, or changes the mount that is there.
 fn mount(kind: &CStr, at: &CStr, flags: libc::c_ulong) -> io::Result<()> {
     let name = kind.as_ptr();
     // SAFETY: the strings end with zero and live through the call; neither file system takes data.

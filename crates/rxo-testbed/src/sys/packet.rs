@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::check;
 
-/// Receives frames that carry IPv4, and sends frames.
+/// A socket that receives frames with IPv4, and sends frames.
 #[derive(Debug)]
 pub(crate) struct PacketSocket(OwnedFd);
 

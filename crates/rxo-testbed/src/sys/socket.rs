@@ -37,7 +37,7 @@ pub(crate) fn set_max_pacing_rate(socket: &impl AsRawFd, bytes_per_s: u64) -> io
     set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_s.to_ne_bytes())
 }
 
-/// Bytes in a TCP socket's stream that the peer has not acknowledged, sent or not.
+/// Returns the number of bytes in a TCP socket's stream that the peer has not acknowledged, sent or not.
 pub(crate) fn unacknowledged_bytes(socket: &impl AsRawFd) -> io::Result<usize> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the kernel writes one integer, which lives through the call.
@@ -45,7 +45,7 @@ pub(crate) fn unacknowledged_bytes(socket: &impl AsRawFd) -> io::Result<usize> {
     Ok(usize::try_from(bytes).unwrap_or(0))
 }
 
-/// What the kernel has allocated for a socket's queues or set aside for them, in bytes.
+/// Reads the memory that the kernel has allocated for a socket's queues or set aside for them, in bytes.
 pub(crate) fn memory_bytes(socket: &impl AsRawFd) -> io::Result<u64> {
     let mut values = [0_u32; MEMORY_VALUES];
     let mut length = socklen(size_of_val(&values));
@@ -58,9 +58,9 @@ pub(crate) fn memory_bytes(socket: &impl AsRawFd) -> io::Result<u64> {
     Ok(MEMORY_HELD.iter().map(|&index| u64::from(values[index])).sum())
 }
 
-/// `SK_MEMINFO_VARS` of linux/sock_diag.h...
+/// The number of values of `SO_MEMINFO` (`SK_MEMINFO_VARS` of linux/sock_diag.h).
 const MEMORY_VALUES: usize = 9;
-/// ...and of these: received, set aside, queued to be sent, options, and the backlog.
+/// The values of `SO_MEMINFO` that are memory in use: received, set aside, queued to be sent, options, and the backlog.
 const MEMORY_HELD: [usize; 5] = [0, 4, 5, 6, 7];
 
 /// Sets the congestion control algorithm of a TCP socket.
@@ -68,7 +68,7 @@ pub(crate) fn set_congestion_control(socket: &impl AsRawFd, name: &str) -> io::R
     set(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
 }
 
-/// Number of segments that a TCP socket has retransmitted since it was opened.
+/// Returns the number of segments that a TCP socket has retransmitted since it was opened.
 pub(crate) fn retransmitted_segments(socket: &impl AsRawFd) -> io::Result<u64> {
     Ok(u64::from(tcp_info(socket)?.tcpi_total_retrans))
 }
@@ -82,7 +82,7 @@ pub(crate) struct SenderInfo {
     pub(crate) acknowledged_bytes: u64,
 }
 
-/// The congestion window and what has been acknowledged, now.
+/// Reads the congestion window and the acknowledged bytes.
 pub(crate) fn sender_info(socket: &impl AsRawFd) -> io::Result<SenderInfo> {
     let info = tcp_info(socket)?;
     Ok(SenderInfo {
@@ -107,7 +107,7 @@ fn tcp_info(socket: &impl AsRawFd) -> io::Result<libc::tcp_info> {
 
 /// Makes a socket drop every packet that arrives for it.
 pub(crate) fn drop_arrivals(socket: &impl AsRawFd) -> io::Result<()> {
-    // "Return 0": of each packet the socket gets so many bytes.
+    // A filter that returns 0 lets the socket keep 0 bytes of each packet.
     let mut none =
         libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
     let program = libc::sock_fprog { len: 1, filter: &raw mut none };
@@ -119,7 +119,7 @@ pub(crate) fn drop_arrivals(socket: &impl AsRawFd) -> io::Result<()> {
     })
 }
 
-/// Ends what [`drop_arrivals`] began.
+/// Lets the socket receive again after [`drop_arrivals`].
 pub(crate) fn take_arrivals(socket: &impl AsRawFd) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0_i32.to_ne_bytes())
 }

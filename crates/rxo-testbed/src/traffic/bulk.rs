@@ -30,9 +30,8 @@ pub struct BulkConfig {
     pub bytes_per_connection: Option<u64>,
     /// Bytes that the application writes at once, 1 byte to 128 KiB.
     pub write_bytes: usize,
-    /// Whether each write waits until the one before has been acknowledged. Each write is then one
-    /// large send, whose last segment carries PSH. Otherwise the kernel joins data that waits to be
-    /// sent, and PSH marks where it runs out.
+    /// True if each write waits until the one before has been acknowledged. Each write is then one large send, whose
+    /// last segment carries PSH. Otherwise the kernel joins waiting data, and PSH marks where it runs out.
     pub one_write_at_a_time: bool,
     /// A fixed send buffer; `None` lets the kernel choose.
     pub send_buffer_bytes: Option<usize>,
@@ -147,13 +146,13 @@ impl BulkTransfer {
         Ok(transfer)
     }
 
-    /// Payload bytes received and checked so far.
+    /// Returns the number of payload bytes received and checked so far.
     #[must_use]
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes.load(Ordering::Relaxed)
     }
 
-    /// The sum of all congestion windows, and the bytes delivered, now.
+    /// Reads the sum of all congestion windows, and the bytes delivered so far.
     ///
     /// # Errors
     /// If the kernel does not tell.
@@ -169,19 +168,19 @@ impl BulkTransfer {
         Ok(point)
     }
 
-    /// The sending threads, for [`CpuMeter::threads`].
+    /// Returns the sending threads, for [`CpuMeter::threads`].
     #[must_use]
     pub fn sender_threads(&self) -> Vec<u32> {
         self.senders.iter().map(Worker::thread_id).collect()
     }
 
-    /// The receiving threads, for [`CpuMeter::threads`].
+    /// Returns the receiving threads, for [`CpuMeter::threads`].
     #[must_use]
     pub fn receiver_threads(&self) -> Vec<u32> {
         self.receivers.iter().map(Worker::thread_id).collect()
     }
 
-    /// Waits for `duration`, and returns what was received and what it cost.
+    /// Waits for `duration`. Returns the bytes received meanwhile and their cost.
     ///
     /// # Errors
     /// If a thread of the meter has ended.
@@ -189,9 +188,9 @@ impl BulkTransfer {
         self.measure_at_least(duration, 0, meter)
     }
 
-    /// Waits for `duration`, and longer until `least_bytes` have arrived, and returns what was
-    /// received and what it cost. On a busy machine hardly anything may arrive within `duration`;
-    /// costs for a byte would then be those of nothing.
+    /// Waits for `duration`, and longer until `least_bytes` have arrived. Returns the bytes received meanwhile and
+    /// their cost. On a busy machine hardly anything may arrive within `duration`, and the cost for a byte would mean
+    /// nothing.
     ///
     /// # Errors
     /// If a thread of the meter has ended, or fewer bytes arrive within 10 s more.
@@ -284,7 +283,7 @@ impl BulkConfig {
         Ok(())
     }
 
-    /// The send buffer to fix. A write that must leave as one large send must fit as a whole;
+    /// Returns the fixed size of the send buffer. A write that must leave as one large send must fit as a whole;
     /// otherwise a part of it leaves with a PSH of its own.
     pub(crate) fn send_buffer(&self) -> Option<usize> {
         let whole = self.one_write_at_a_time.then_some(2 * self.write_bytes + 64 * 1024);
@@ -315,7 +314,7 @@ fn split(ends: Vec<Ends>, config: &BulkConfig) -> Result<(Vec<SendingEnd>, Vec<R
     Ok(sides)
 }
 
-/// Distributes `all` in turn. No share is empty.
+/// Distributes `all` in turn over `shares`. No share is empty.
 pub(super) fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>> {
     let mut dealt: Vec<Vec<T>> = (0..shares.min(all.len())).map(|_| Vec::new()).collect();
     let count = dealt.len();
@@ -325,7 +324,7 @@ pub(super) fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>
     dealt.into_iter()
 }
 
-/// With more, a two-core machine measures its scheduler.
+/// Most connections: with more, a two-core machine measures its scheduler.
 const MOST_CONNECTIONS: usize = 400;
-/// Between two looks at what has arrived.
+/// Pause between two checks of the received bytes.
 const PAUSE: Duration = Duration::from_millis(1);

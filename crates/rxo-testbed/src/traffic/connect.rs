@@ -77,15 +77,15 @@ pub(crate) fn configure_sender(client: &TcpStream, config: &BulkConfig) -> Resul
         .context(|| format!("cannot limit a connection to {share} bytes a second"))
 }
 
-/// Sets how many bytes must arrive before the socket's reader is woken.
+/// Sets the number of bytes that must arrive before the socket's reader is woken.
 pub(crate) fn set_low_water(socket: &TcpStream, bytes: Option<usize>) -> Result<()> {
     let Some(bytes) = bytes else { return Ok(()) };
     sys::set_receive_low_water(socket, bytes)
         .context(|| format!("cannot set a low-water mark of {bytes} bytes"))
 }
 
-/// Sets the receive buffer of the sockets that the listener will accept. The handshake needs to
-/// know it.
+/// Sets the receive buffer of the sockets that the listener will accept. It must be known before the handshake, which
+/// announces the window scale.
 pub(crate) fn set_receive_buffer(listener: &TcpListener, bytes: usize) -> Result<()> {
     sys::set_buffer_bytes(listener, Interest::Read, bytes)
         .context(|| format!("cannot set a receive buffer of {bytes} bytes"))
@@ -97,5 +97,5 @@ fn open_one(target: SocketAddr, listener: &TcpListener) -> Result<Ends> {
     Ok(Ends { client, server })
 }
 
-/// Longer than the loss of two handshake segments takes (1 s and 2 s).
+/// Timeout of a handshake: longer than two lost segments take (1 s and 2 s).
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);

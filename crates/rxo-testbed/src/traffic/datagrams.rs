@@ -1,4 +1,4 @@
-//! Numbered datagrams at a rate. The receiver checks every byte, and counts what is missing or came twice.
+//! Numbered datagrams at a constant rate. The receiver checks every byte, and counts missing and repeated ones.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -38,7 +38,7 @@ pub struct DatagramReport {
 /// The state of the receiver.
 #[derive(Debug, Default)]
 struct Received {
-    /// Which numbers arrived.
+    /// For each number, true if its datagram has arrived.
     numbers: Vec<bool>,
     report: DatagramReport,
 }
@@ -69,12 +69,12 @@ impl DatagramFlow {
         Ok(Self { sender, receiver, stop_sending, stop_receiving })
     }
 
-    /// Ends sending, without waiting. What is on its way still arrives.
+    /// Stops sending, without waiting. Datagrams on their way still arrive.
     pub fn stop_sending(&self) {
         self.stop_sending.store(true, Ordering::Relaxed);
     }
 
-    /// Takes what has arrived, and ends.
+    /// Receives the datagrams that have arrived, and ends.
     ///
     /// # Errors
     /// If the receiver's socket fails.
@@ -86,7 +86,7 @@ impl DatagramFlow {
     }
 }
 
-/// The payload of the datagram `number`: each has its own, and every twentieth is shorter.
+/// Returns the payload of the datagram `number`. Each has its own, and every twentieth is shorter.
 #[must_use]
 pub fn datagram(number: u32) -> Vec<u8> {
     let words: u32 = if number % 20 == 19 { 125 } else { 300 };
@@ -99,7 +99,7 @@ fn send(socket: &UdpSocket, target: SocketAddr, per_ms: u32, stop: &AtomicBool) 
     let mut number = 0;
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..per_ms {
-            // What the kernel has no room for was not sent.
+            // A datagram that the kernel had no room for was not sent, so its number is used again.
             number += u32::from(socket.send_to(&datagram(number), target).is_ok());
         }
         thread::sleep(Duration::from_millis(1));
@@ -143,7 +143,7 @@ impl Received {
         self.report.received += 1;
     }
 
-    /// A datagram that was never sent is wrong.
+    /// Makes the report. A datagram that was never sent counts as wrong.
     fn report(self, sent: u32) -> DatagramReport {
         let beyond = self.numbers.iter().skip(sent as usize).filter(|&&came| came).count() as u64;
         DatagramReport {
@@ -155,7 +155,7 @@ impl Received {
     }
 }
 
-/// The time after which the receiver looks whether to stop.
+/// Time between two checks whether to stop.
 const TICK: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

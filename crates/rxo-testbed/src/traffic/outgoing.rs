@@ -52,13 +52,13 @@ impl Outgoing {
         Ok(Self { senders, stop })
     }
 
-    /// The sending threads, for [`CpuMeter::threads`](crate::CpuMeter::threads).
+    /// Returns the sending threads, for [`CpuMeter::threads`](crate::CpuMeter::threads).
     #[must_use]
     pub fn threads(&self) -> Vec<u32> {
         self.senders.iter().map(Worker::thread_id).collect()
     }
 
-    /// Ends every stream, and returns how much each has sent. Data on the way still arrives.
+    /// Ends every stream, and returns the bytes that each has sent. Data on the way still arrives.
     ///
     /// # Errors
     /// If a connection broke or stalled.

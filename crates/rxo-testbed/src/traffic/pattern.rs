@@ -42,27 +42,27 @@ impl Pattern {
     /// Longest slice that [`Pattern::bytes`] returns, in bytes.
     pub const LONGEST: usize = 128 * 1024;
 
-    /// The stream of the connection whose client has `port`.
+    /// Returns the stream of the connection whose client has `port`.
     #[must_use]
     pub fn of_port(port: u16) -> Self {
         Self { start: mix(u64::from(port)) % PERIOD as u64 }
     }
 
-    /// The `length` bytes of the stream at `offset`; at most [`Pattern::LONGEST`].
+    /// Returns the `length` bytes of the stream at `offset`; at most [`Pattern::LONGEST`].
     #[must_use]
     pub fn bytes(self, offset: u64, length: usize) -> &'static [u8] {
         let from = ((self.start + offset % PERIOD as u64) % PERIOD as u64) as usize;
         &block()[from..from + length.min(Self::LONGEST)]
     }
 
-    /// The first `length` bytes of the stream, however many: a file to transfer.
+    /// Returns the first `length` bytes of the stream, however many: a file to transfer.
     #[must_use]
     pub fn file(self, length: usize) -> Vec<u8> {
         let parts = (0..length).step_by(Self::LONGEST);
         parts.flat_map(|at| self.bytes(at as u64, length - at)).copied().collect()
     }
 
-    /// Compares `received`, which arrived at `offset` of the stream, with what was sent.
+    /// Compares `received`, which arrived at `offset` of the stream, with the bytes that were sent.
     ///
     /// # Errors
     /// The index in `received` of the first wrong byte, and the expected byte.
@@ -79,7 +79,7 @@ impl Pattern {
     }
 }
 
-/// One period, and as much of its repetition as the longest slice needs.
+/// Returns one period, followed by as much of its repetition as the longest slice needs.
 fn block() -> &'static [u8] {
     static BLOCK: OnceLock<Box<[u8]>> = OnceLock::new();
     BLOCK.get_or_init(|| {
@@ -96,7 +96,7 @@ fn mix(value: u64) -> u64 {
     value ^ value >> 31
 }
 
-/// A prime just below 64 KiB, so that the block stays in a core's own cache.
+/// Length after which the stream repeats: a prime just below 64 KiB, so that the block stays in a core's own cache.
 const PERIOD: usize = 65_521;
 
 #[cfg(test)]

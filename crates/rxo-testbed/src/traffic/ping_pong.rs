@@ -15,7 +15,7 @@ use crate::worker::Worker;
 /// The parameters of an exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct PingPongConfig {
-    /// How long to exchange bytes.
+    /// The time for which bytes are exchanged.
     pub duration: Duration,
     /// The core of the requesting thread; `None` lets the scheduler choose.
     pub client_core: Option<usize>,
@@ -28,19 +28,19 @@ pub struct PingPongConfig {
 pub struct PingPongReport {
     /// Number of round trips.
     pub exchanges: u64,
-    /// The time that they took.
+    /// The time that all round trips took.
     pub duration: Duration,
     round_trips_ns: Histogram<u64>,
 }
 
 impl PingPongReport {
-    /// Round trips per second.
+    /// Returns the number of round trips per second.
     #[must_use]
     pub fn per_s(&self) -> f64 {
         self.exchanges as f64 / self.duration.as_secs_f64()
     }
 
-    /// The quantile `share` (0 to 1) of the round-trip times, in microseconds.
+    /// Returns the quantile `share` (0 to 1) of the round-trip times, in microseconds.
     #[must_use]
     pub fn quantile_us(&self, share: f64) -> f64 {
         self.round_trips_ns.value_at_quantile(share) as f64 / 1000.0
@@ -103,7 +103,7 @@ fn answer(mut socket: TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// From one nanosecond to [`PATIENCE`], with three digits.
+/// Makes a histogram from one nanosecond to [`PATIENCE`], with three digits.
 fn new_histogram() -> Result<Histogram<u64>> {
     Histogram::new_with_bounds(1, PATIENCE.as_nanos() as u64, 3)
         .map_err(|error| usage(error.to_string()))

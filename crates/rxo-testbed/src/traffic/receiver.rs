@@ -1,4 +1,4 @@
-//! A thread that reads its connections and compares every byte with what was sent.
+//! A thread that reads its connections and checks every byte.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
@@ -80,7 +80,7 @@ impl ReceivingEnd {
         }
     }
 
-    /// Compares every byte, even after a wrong one, so that the cost does not depend on the result.
+    /// Checks every byte, also behind a wrong one, so that the cost does not depend on the result.
     fn check(&mut self, bytes: &[u8]) {
         if let Err((index, expected)) = self.pattern.check(self.received_bytes, bytes) {
             let mismatch = Mismatch {
@@ -103,7 +103,7 @@ fn stalled(open: usize, ends: &[ReceivingEnd]) -> LabError {
     ))
 }
 
-/// Most bytes of one read: enough for what arrives while the other connections have their turn.
+/// Most bytes of one read: enough for the data that arrives while the other connections have their turn.
 const READ_BYTES: usize = 128 * 1024;
-/// How often to check for progress.
+/// Time between two checks for progress.
 const TICK: Duration = Duration::from_millis(100);

@@ -14,7 +14,7 @@ pub struct BulkReport {
     pub sent_bytes: u64,
     /// Bytes that the receivers read and compared with what was sent.
     pub received_bytes: u64,
-    /// From the first byte to the last end of a stream.
+    /// Time from the first byte to the last end of a stream.
     pub duration: Duration,
     /// Segments that the senders' kernels retransmitted.
     pub retransmitted_segments: u64,
@@ -23,14 +23,14 @@ pub struct BulkReport {
 }
 
 impl BulkReport {
-    /// Whether every stream arrived complete and without a wrong byte.
+    /// Returns true if every stream arrived complete and without a wrong byte.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.mismatch.is_none() && self.sent_bytes == self.received_bytes
     }
 }
 
-/// What happened between two instants of a running transfer.
+/// The received data and its cost between two instants of a running transfer.
 #[derive(Clone, Debug)]
 pub struct Window {
     /// Length of the window.
@@ -42,13 +42,13 @@ pub struct Window {
 }
 
 impl Window {
-    /// Payload received, in 10^9 bits per second.
+    /// Returns the rate of received payload in Gbit/s.
     #[must_use]
     pub fn gbit_per_s(&self) -> f64 {
         self.received_bytes as f64 * 8.0 / 1e9 / self.duration.as_secs_f64()
     }
 
-    /// Processor seconds of everything that the meter counts, per 10^9 bytes of payload.
+    /// Returns the processor seconds of everything that the meter counts, per 10^9 bytes of payload.
     #[must_use]
     pub fn cpu_s_per_gb(&self) -> f64 {
         self.cpu.total().as_secs_f64() / (self.received_bytes as f64 / 1e9)

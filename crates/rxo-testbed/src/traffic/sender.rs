@@ -20,7 +20,7 @@ pub(crate) struct SendingEnd {
     pub(crate) limit_bytes: Option<u64>,
     /// Bytes of each write.
     pub(crate) write_bytes: usize,
-    /// Sends this byte wrong, to see whether it is found.
+    /// The position of a byte that is sent wrong, to test that the receiver finds it.
     pub(crate) wrong_byte_at: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ impl SendingEnd {
         usize::try_from(left).unwrap_or(usize::MAX).min(self.write_bytes - self.begun_bytes())
     }
 
-    /// Bytes that were taken of a write that is not complete.
+    /// Returns the number of bytes that were taken of an incomplete write.
     pub(crate) fn begun_bytes(&self) -> usize {
         (self.sent_bytes % self.write_bytes as u64) as usize
     }
@@ -117,5 +117,5 @@ pub(super) fn stalled(ends: &[SendingEnd]) -> LabError {
     ))
 }
 
-/// How often to check whether to stop.
+/// Time between two checks whether to stop.
 const TICK: Duration = Duration::from_millis(20);

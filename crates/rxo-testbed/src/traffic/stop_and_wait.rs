@@ -36,7 +36,7 @@ pub(crate) fn send_one_at_a_time(
 }
 
 impl SendingEnd {
-    /// Whether a write is incomplete, or everything is acknowledged.
+    /// Returns true if a write is incomplete, or if everything is acknowledged.
     fn may_write(&self) -> Result<bool> {
         let waiting = sys::unacknowledged_bytes(&self.socket)
             .context(|| "cannot ask a connection what is not acknowledged yet".into())?;
@@ -44,5 +44,5 @@ impl SendingEnd {
     }
 }
 
-/// Short compared with the time that a payload takes on the link.
+/// Pause between two rounds: short compared with the time that a payload takes on the link.
 const PAUSE: Duration = Duration::from_micros(50);

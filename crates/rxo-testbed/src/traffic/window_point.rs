@@ -7,9 +7,8 @@ use std::time::Duration;
 pub struct WindowPoint {
     /// Time since the start of the connection.
     pub at: Duration,
-    /// Its congestion window, in bytes of payload.
+    /// The congestion window, in bytes of payload.
     pub cwnd_bytes: u64,
-    /// Payload delivered by then as far as the sender knows, in bytes. The application may have
-    /// read less.
+    /// Payload delivered by then as far as the sender knows, in bytes. The application may have read less.
     pub delivered_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! Ends of tunnels that are this process: what a kernel lacks that has no Geneve, GRE or IP in IP.
+//! Tunnel ends in this process, for kernels without Geneve, GRE or IP in IP.
 //!
 //! ```text
 //!  TCP of a namespace --TUN--> [headers are put around]          --> what is below
@@ -35,7 +35,7 @@ use crate::sys::{self, MonitorSocket};
 use crate::tap::Tap;
 use crate::worker::Worker;
 
-/// What stands between the outer IP header and the inner packet.
+/// The headers between the outer IP header and the inner packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encapsulation {
     /// UDP to port 4789, the header of RFC 7348, Ethernet.
@@ -44,35 +44,37 @@ pub enum Encapsulation {
     Geneve,
     /// The header of RFC 2890 with a key.
     Gre,
-    /// UDP to port 5555: FOU of Linux.
+    /// UDP to port 5555, without a header: FOU of Linux.
     Fou,
-    /// Nothing: IP in IP, and with IPv6 inside IPv4 what Linux calls SIT.
+    /// Nothing: IP in IP; IPv6 inside IPv4 is what Linux calls SIT.
     Ip,
 }
 
-/// A tunnel, as one of its ends sees it.
+/// The configuration of a tunnel, as one of its ends sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct TunnelOptions {
-    /// What stands around inner packets.
+    /// The headers around inner packets.
     pub encapsulation: Encapsulation,
-    /// Whether the headers of UDP or GRE have a checksum. IP in IP has none.
+    /// True if the headers of UDP or GRE have a checksum. IP in IP has none.
     pub has_checksum: bool,
     /// This end's outer address, which no kernel has.
     pub local: IpAddr,
-    /// The other end's.
+    /// The other end's outer address.
     pub remote: IpAddr,
     /// Destination and source of Ethernet frames; `None` if the interface below carries IP packets.
     pub macs: Option<[Mac; 2]>,
-    /// Whether segments of large sends are left to what is below; checksums always are.
+    /// True if GSO frames of the TUN are sent on as GSO frames of the tunnel. Checksums are always left to the layer
+    /// below.
     pub sends_large: bool,
 }
 
-/// What carries the tunnel's packets.
+/// The way in which the tunnel's packets travel.
 #[derive(Debug)]
 pub enum Below<'i, 'n> {
-    /// An interface, which they leave and arrive at.
+    /// Through an interface, on which they leave and arrive.
     Interface(&'i Interface<'n>),
-    /// The other side of an interface, as if this end were on the wire behind it: what the end sends arrives there.
+    /// Through the other side of an interface, as if this end were on the wire behind it: sent packets arrive at the
+    /// interface.
     Wire(Tap),
 }
 
@@ -83,18 +85,18 @@ pub struct TunnelEnd {
     threads: Vec<Worker<()>>,
 }
 
-/// What an end has carried.
+/// The totals of a tunnel end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelCounters {
-    /// Packets that it sent; a GSO frame is one.
+    /// Packets sent; a GSO frame counts as one.
     pub sent: u64,
-    /// GSO frames among them.
+    /// GSO frames among the sent packets.
     pub sent_large: u64,
-    /// Packets that it received and passed on.
+    /// Packets received and passed on.
     pub received: u64,
-    /// GSO frames among them.
+    /// GSO frames among the received packets.
     pub received_large: u64,
-    /// Packets of the tunnel with wrong outer headers, or with a description that is wrong.
+    /// Packets of the tunnel with wrong outer headers, or with a wrong description.
     pub wrong: u64,
     /// Packets that the system refused.
     pub refused: u64,
@@ -120,7 +122,8 @@ struct Shared {
 }
 
 impl TunnelEnd {
-    /// Makes `inner` as a TUN, which is down, and carries its packets by what is `below`, maybe in another namespace.
+    /// Makes `inner` as a TUN, which is down, and carries its packets through `below`, which may be in another
+    /// namespace.
     ///
     /// # Errors
     /// If the name is taken, there is no such interface below, or privilege is missing.
@@ -140,7 +143,7 @@ impl TunnelEnd {
         Ok(Self { shared, threads })
     }
 
-    /// What it has carried so far.
+    /// Returns the totals so far.
     #[must_use]
     pub fn counters(&self) -> TunnelCounters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -159,7 +162,7 @@ impl Drop for TunnelEnd {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // What is below it may be gone already.
+            // The interface below may be gone already, so an error of the thread says nothing.
             _ = thread.finish();
         }
     }
@@ -243,7 +246,7 @@ impl Shared {
                     let waited = sys::wait_writable(&self.below, BETWEEN_LOOKS);
                     waited.context(|| "cannot wait for the interface below a tunnel".into())?;
                 }
-                // The queue of the interface is full, or it takes no such packet: lost, as on any network.
+                // The interface's queue is full, or it refuses such a packet: the packet is lost, as on any network.
                 Err(_) => {
                     add(&self.refused);
                     return Ok(());
@@ -309,8 +312,8 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Headers, and the largest packet of IP.
+/// Length of a buffer: headers, and the largest IP packet.
 const LARGEST_BYTES: usize = 128 + (64 << 10);
 
-/// How long a thread waits before it looks whether it should end.
+/// Time after which a waiting thread checks whether to end.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);

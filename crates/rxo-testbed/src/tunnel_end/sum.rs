@@ -7,7 +7,7 @@ use std::net::IpAddr;
 pub(super) struct Sum(u64);
 
 impl Sum {
-    /// This and the words of `bytes`; an odd byte at the end is the high half of a word.
+    /// Adds the words of `bytes`. An odd byte at the end is the high half of a word.
     pub(super) fn bytes(self, bytes: &[u8]) -> Self {
         let words = bytes.chunks_exact(2);
         let odd = words.remainder().first().map_or(0, |&byte| u64::from(byte) << 8);
@@ -15,12 +15,12 @@ impl Sum {
         Self(self.0 + words.map(word).sum::<u64>() + odd)
     }
 
-    /// This and one word.
+    /// Adds one word.
     pub(super) fn word(self, word: u16) -> Self {
         Self(self.0 + u64::from(word))
     }
 
-    /// This and the pseudo-header of RFC 768 and RFC 8200.
+    /// Adds the pseudo-header of RFC 768 and RFC 8200.
     pub(super) fn pseudo(self, ends: [IpAddr; 2], protocol: u8, bytes: usize) -> Self {
         let addresses = ends.into_iter().fold(self, |sum, end| match end {
             IpAddr::V4(end) => sum.bytes(&end.octets()),
@@ -29,7 +29,7 @@ impl Sum {
         Self(addresses.0 + u64::from(protocol) + bytes as u64)
     }
 
-    /// The sum as one word: 0xffff if everything it covers is right.
+    /// Folds the sum into one word: 0xffff if every checksum that it covers is right.
     pub(super) fn fold(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {

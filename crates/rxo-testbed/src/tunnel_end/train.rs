@@ -1,9 +1,9 @@
-//! Divides a GSO frame of UDP, as a kernel does before a socket that takes no such frames.
+//! Divides a UDP GSO frame into datagrams, as a kernel does for a socket that takes no GSO frames.
 
 use super::sum::Sum;
 
-/// The datagrams in `frame`, whose UDP header begins at `udp` and whose IP header is that of IPv6 or not: each with
-/// `size` bytes behind its headers, but the last. Each has a complete checksum.
+/// Returns the datagrams in `frame`, whose UDP header begins at `udp`, behind an IPv6 header if `is_v6`. Each has
+/// `size` bytes of payload, except the last, and a complete checksum.
 pub(super) fn divide(frame: &[u8], udp: usize, is_v6: bool, size: usize) -> Vec<Vec<u8>> {
     let Some((headers, payload)) = frame.split_at_checked(udp + UDP_BYTES) else {
         return Vec::new();

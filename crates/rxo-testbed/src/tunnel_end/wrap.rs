@@ -1,4 +1,4 @@
-//! Puts the headers of a tunnel around packets, and checks and removes them.
+//! Adds the headers of a tunnel to packets, and checks and removes them.
 //!
 //! Pure: bytes and what is said of them go in, bytes and what is said of those come out.
 
@@ -19,7 +19,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// The header at the start of `bytes`, and what follows.
+    /// Splits `bytes` into the header at their start and the rest.
     pub(super) fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (header, rest) = bytes.split_at_checked(SAID_BYTES)?;
         let half = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
@@ -37,12 +37,12 @@ impl Said {
         bytes
     }
 
-    /// Whether it is said of a GSO frame.
+    /// Returns true if the header describes a GSO frame.
     pub(super) fn is_large(self) -> bool {
         self.gso_type != 0
     }
 
-    /// Payload bytes of each datagram, if it is said of a GSO frame of UDP, and where the UDP header is.
+    /// For a UDP GSO frame, returns the payload bytes of each datagram and the offset of the UDP header.
     pub(super) fn train(self) -> Option<(usize, usize)> {
         let is_train = self.gso_type == GSO_UDP && self.is_partial();
         is_train.then_some((self.gso_size.into(), self.start.into()))
@@ -52,7 +52,7 @@ impl Said {
         self.flags & NEEDS_CHECKSUM != 0
     }
 
-    /// This, said of a packet with `bytes` more in front.
+    /// Returns the header for the packet with `bytes` more in front.
     fn behind(self, bytes: usize) -> Self {
         let header_bytes =
             if self.header_bytes == 0 { 0 } else { self.header_bytes + bytes as u16 };
@@ -60,15 +60,15 @@ impl Said {
         Self { header_bytes, start, ..self }
     }
 
-    /// This, said of a packet with `bytes` less in front; `None` if it speaks of those.
+    /// Returns the header for the packet with `bytes` less in front; `None` if it refers to those bytes.
     fn without(self, bytes: usize) -> Option<Self> {
         let start = if self.is_partial() { self.start.checked_sub(bytes as u16)? } else { 0 };
         let header_bytes = self.header_bytes.saturating_sub(bytes as u16);
         Some(Self { header_bytes, start, ..self })
     }
 
-    /// The sum of the described `bytes`, with the checksum that is still to be completed: with it everything
-    /// from its start on adds up to the complement of what stands in its field.
+    /// Returns the sum of the described `bytes`. A partial checksum is completed in the sum: from its start on, the
+    /// bytes add up to the complement of the value in its field.
     fn sum(self, bytes: &[u8]) -> Option<Sum> {
         if !self.is_partial() {
             return Some(Sum::default().bytes(bytes));
@@ -83,20 +83,20 @@ const SAID_BYTES: usize = 10;
 const NEEDS_CHECKSUM: u8 = 1;
 const GSO_UDP: u8 = 5;
 
-/// What is wrong with a packet of the tunnel.
+/// The fault of a packet of the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// The outer IP header: its checksum, or a length.
+    /// The outer IP header has a wrong checksum or length.
     Ip,
-    /// The header of the tunnel.
+    /// The header of the tunnel is wrong.
     Tunnel,
-    /// The checksum of UDP or GRE: it is wrong, missing, or should be missing.
+    /// The checksum of UDP or GRE is wrong, missing, or should be missing.
     Checksum,
-    /// What is said of the packet is about its outer headers.
+    /// The packet's description is about its outer headers.
     Said,
 }
 
-/// Puts headers around and removes them. Has memory for those of one packet.
+/// Adds and removes the headers of a tunnel. Holds the memory for those of one packet.
 pub(super) struct Wrapper {
     options: TunnelOptions,
     head: Vec<u8>,
@@ -108,8 +108,8 @@ impl Wrapper {
         Self { options, head: Vec::new(), next_id: 1 }
     }
 
-    /// The headers before `packet`, and what is said of both together. `None` if it is no IP packet, or too long with
-    /// them.
+    /// Returns the headers for `packet` and the description of both together. `None` if `packet` is no IP packet, or
+    /// too long with its headers.
     pub(super) fn wrap(&mut self, said: Said, packet: &[u8]) -> Option<(Said, &[u8])> {
         let is_v6 = is_v6(packet)?;
         let carrier = self.options.carrier(is_v6);
@@ -132,14 +132,14 @@ impl Wrapper {
         if let Some(field) = self.options.checksum_at() {
             let pseudo = self.options.pseudo(protocol, bytes);
             let sum = pseudo.bytes(header).word(said.sum(packet)?.fold()).fold();
-            // In UDP 0 says that there is no checksum.
+            // In UDP a checksum of 0 means that there is none, so 0 is sent as 0xffff.
             let checksum = if protocol == UDP && sum == u16::MAX { sum } else { !sum };
             header[field..field + 2].copy_from_slice(&checksum.to_be_bytes());
         }
         Some((said.behind(self.head.len()), &self.head))
     }
 
-    /// The packet inside `frame`, and what is said of it. `None` if `frame` is none of this tunnel.
+    /// Returns the packet inside `frame` and its description. `None` if `frame` belongs to another tunnel.
     pub(super) fn unwrap<'f>(
         &self,
         said: Said,
@@ -169,7 +169,7 @@ impl Wrapper {
 }
 
 impl TunnelOptions {
-    /// The protocol number in the outer IP header.
+    /// Returns the protocol number in the outer IP header.
     const fn protocol(self, is_v6: bool) -> u8 {
         match self.encapsulation {
             Encapsulation::Gre => GRE,
@@ -179,7 +179,7 @@ impl TunnelOptions {
         }
     }
 
-    /// What stands between the outer IP header and an inner one, without lengths and checksums.
+    /// Makes the headers between the outer IP header and an inner one, without lengths and checksums.
     fn carrier(self, is_v6: bool) -> Vec<u8> {
         let ethertype = ethertype(is_v6);
         let udp = |port: u16| [SOURCE_PORT, port, 0, 0].map(u16::to_be_bytes).concat();
@@ -189,7 +189,7 @@ impl TunnelOptions {
             Encapsulation::Ip => Vec::new(),
             Encapsulation::Fou => udp(5_555),
             Encapsulation::Vxlan => [udp(4_789), vec![8, 0, 0, 0, 0, 0, 7, 0], ethernet].concat(),
-            // With an option that may be ignored, and one word of data.
+            // Geneve with an option that a receiver may ignore, and one word of data.
             Encapsulation::Geneve => {
                 let header = vec![2, 0, 0x65, 0x58, 0, 0, 7, 0, 0, 9, 1, 1, 0, 0, 0, 5];
                 [udp(6_081), header, ethernet].concat()
@@ -203,7 +203,7 @@ impl TunnelOptions {
         }
     }
 
-    /// Whether `header` is what stands there, lengths among it.
+    /// Returns true if `header` is the tunnel's header for `body`, lengths included.
     fn is_carrier(self, header: &[u8], is_v6: bool, body: &[u8]) -> bool {
         let mut expected = self.carrier(is_v6);
         if self.protocol(is_v6) == UDP {
@@ -217,7 +217,7 @@ impl TunnelOptions {
         expected == header
     }
 
-    /// Where the checksum is in that, if there is one.
+    /// Returns the offset of the checksum in these headers, if they have one.
     fn checksum_at(self) -> Option<usize> {
         match self.encapsulation {
             _ if !self.has_checksum => None,
@@ -227,8 +227,8 @@ impl TunnelOptions {
         }
     }
 
-    /// Whether there is a checksum exactly if there should be one, and it is right. A GSO frame gets it with its
-    /// segments.
+    /// Returns true if a checksum is there exactly if it should be, and is right. A GSO frame gets its checksums only
+    /// when it is segmented.
     fn is_checksum_right(self, said: Said, (header, inner): (&[u8], &[u8]), protocol: u8) -> bool {
         if protocol == UDP && (header[6..8] != [0, 0]) != self.has_checksum {
             return false;
@@ -241,7 +241,7 @@ impl TunnelOptions {
         sum == Some(u16::MAX)
     }
 
-    /// The sum of the pseudo-header, if the checksum covers one.
+    /// Returns the sum of the pseudo-header, if the checksum covers one.
     fn pseudo(self, protocol: u8, bytes: usize) -> Sum {
         match protocol {
             UDP => Sum::default().pseudo([self.local, self.remote], protocol, bytes),
@@ -249,7 +249,7 @@ impl TunnelOptions {
         }
     }
 
-    /// The outer IP header of a packet with `bytes` behind it.
+    /// Makes the outer IP header of a packet with `bytes` behind it.
     fn ip_header(self, protocol: u8, id: u16, bytes: usize) -> Option<Vec<u8>> {
         let addresses = [octets(self.local), octets(self.remote)].concat();
         if self.local.is_ipv6() {
@@ -265,7 +265,8 @@ impl TunnelOptions {
         Some(header)
     }
 
-    /// What is behind the IP header of a packet from the other end; `None` if the packet is from or for others.
+    /// Returns the bytes behind the IP header of a packet from the other end; `None` if the packet is from or for
+    /// others.
     fn body(self, packet: &[u8]) -> Result<Option<Body<'_>>, Wrong> {
         let is_outer_v6 = self.local.is_ipv6();
         let ip_bytes = if is_outer_v6 { 40 } else { 20 };
@@ -286,10 +287,10 @@ impl TunnelOptions {
     }
 }
 
-/// What is behind an IP header.
+/// The bytes behind an IP header.
 struct Body<'f> {
     protocol: u8,
-    /// The length of that header.
+    /// The length of the IP header.
     ip_bytes: usize,
     bytes: &'f [u8],
 }
@@ -321,5 +322,5 @@ const UDP: u8 = 17;
 const IPV6_IN_IP: u8 = 41;
 const GRE: u8 = 47;
 
-/// One flow for the outside.
+/// Source port of the tunnel's datagrams: for the outside they are one flow.
 const SOURCE_PORT: u16 = 50_000;

@@ -3,7 +3,7 @@
 use crate::report::{Choice, Outcome, Sweep, Tried};
 use crate::sweep::size_of;
 
-/// One setting, and the outcome of each of its values, smallest value first.
+/// The values of one setting, smallest first, each with its outcome.
 #[derive(Clone, Debug)]
 pub(super) struct Candidates<'a> {
     key: &'a str,
@@ -28,19 +28,19 @@ impl<'a> Candidates<'a> {
         self.values.iter().map(|(_, outcome)| gain(outcome)).fold(0.0, f64::max)
     }
 
-    /// The share of the best outcome that a value keeps; 1 if the best is 0.
+    /// Returns the share of the best outcome that a value keeps; 1 if the best is 0.
     fn share(&self, index: usize) -> f64 {
         let best = self.best();
         let gain = self.values.get(index).map_or(0.0, |(_, outcome)| gain(outcome));
         if best > 0.0 { gain / best } else { 1.0 }
     }
 
-    /// Index of the smallest value, from `from` on, that keeps at least `share`.
+    /// Returns the index of the smallest value, from `from` on, that keeps at least `share`.
     fn first_with(&self, from: usize, share: f64) -> Option<usize> {
         (from..self.values.len()).find(|index| self.share(*index) >= share)
     }
 
-    /// The outcome of the chosen value.
+    /// Returns the outcome of the chosen value.
     pub(super) fn chosen(&self) -> Option<&'a Outcome> {
         self.values.get(self.chosen).map(|(_, outcome)| *outcome)
     }
@@ -68,7 +68,7 @@ const fn gain(outcome: &Outcome) -> f64 {
     outcome.eliminated_per_10_000
 }
 
-/// The indices of `values`, smallest value first if all can be compared; otherwise in their order.
+/// Returns the indices of `values`: smallest value first if all can be compared, otherwise in their order.
 fn by_size(values: &[&str]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..values.len()).collect();
     if values.iter().all(|value| size_of(value).is_some()) {
@@ -99,8 +99,8 @@ pub(super) fn enough(axes: &mut [Candidates<'_>], wanted: f64) -> f64 {
     }
 }
 
-/// The smallest combination of a grid that keeps `wanted` of its best: the one whose values have
-/// the smallest sum of ranks, and among those the one that keeps most. `None` for an empty grid.
+/// Chooses the smallest combination of a grid that keeps `wanted` of its best: the one whose values have the smallest
+/// sum of ranks, and among those the one that keeps most. `None` for an empty grid.
 pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_>>, f64)> {
     let best = sweep.outcomes.iter().map(gain).fold(0.0, f64::max);
     let share = |place: usize| {
@@ -116,7 +116,7 @@ pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_
     Some((axes, share(chosen)))
 }
 
-/// The sum over all axes of the rank of an outcome's value.
+/// Returns the sum over all axes of the rank of an outcome's value.
 fn ranks(sweep: &Sweep, place: usize) -> usize {
     (0..sweep.axes.len())
         .map(|axis| {
@@ -127,13 +127,13 @@ fn ranks(sweep: &Sweep, place: usize) -> usize {
         .sum()
 }
 
-/// The index on `axis` of the value of the outcome at `place`. The last axis varies fastest.
+/// Returns the index on `axis` of the value of the outcome at `place`. The last axis varies fastest.
 fn index_on(sweep: &Sweep, axis: usize, place: usize) -> usize {
     let after: usize = sweep.axes.iter().skip(axis + 1).map(|axis| axis.values.len()).product();
     place / after.max(1) % sweep.axes[axis].values.len().max(1)
 }
 
-/// The values of one axis, with the other axes fixed as at `place`.
+/// Returns the values of one axis, with the other axes fixed as at `place`.
 fn along(sweep: &Sweep, axis: usize, place: usize) -> Candidates<'_> {
     let is_beside = |other: &usize| {
         (0..sweep.axes.len()).all(|each| {

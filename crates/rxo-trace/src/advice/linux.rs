@@ -16,12 +16,12 @@ use crate::report::{LinuxAdvice, Outcome};
 use crate::study::PollRule;
 
 const MOST_EMPTY_POLLS: u64 = 10;
-/// Index of 75 % in steps of 5 %.
+/// Index of 75 % in a distribution with steps of 5 %.
 const THREE_QUARTERS: usize = 15;
 /// The largest `rx-frames` that every driver accepts.
 const MOST_RX_FRAMES: u64 = 255;
 
-/// The settings for the poll rule of `outcome`; `None` if the rule is not a time.
+/// Returns the settings for the poll rule of `outcome`; `None` if the rule is not a time.
 pub(super) fn advice(outcome: &Outcome) -> Option<LinuxAdvice> {
     let Ok(PollRule::Time(time)) = outcome.poll.parse() else { return None };
     let time_ns = time.as_nanos() as u64;

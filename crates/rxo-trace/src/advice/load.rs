@@ -25,8 +25,8 @@ impl Cores {
 }
 
 impl Load {
-    /// `None` if no time passes between the first packet and the last, because there is no rate
-    /// then.
+    /// Computes the load; `None` if no time passes between the first packet and the last, because then there is no
+    /// rate.
     pub(super) fn of(traffic: &Traffic, costs: Costs) -> Option<Self> {
         let Traffic { packets, bytes, duration_ns, .. } = *traffic;
         (packets > 0 && duration_ns > 0).then(|| Self {
@@ -36,7 +36,7 @@ impl Load {
         })
     }
 
-    /// The load without coalescing and with `outcome`.
+    /// Returns the load without coalescing and with `outcome`.
     pub(super) fn cores(&self, outcome: &Outcome) -> Cores {
         let k = packets_per_delivery(outcome);
         let (without_ns, with_ns) = self.costs.of_packet(self.packet_bytes, k);
@@ -44,12 +44,12 @@ impl Load {
     }
 }
 
-/// Packets per delivery; 1 if there are no packets.
+/// Returns the packets per delivery; 1 if there are no packets.
 pub(super) fn packets_per_delivery(outcome: &Outcome) -> f64 {
     outcome.packets.max(1) as f64 / outcome.deliveries.max(1) as f64
 }
 
-/// The share of packets that never reach the host's stack.
+/// Returns the share of packets that never reach the host's stack.
 pub(super) fn fewer_packets(outcome: &Outcome) -> f64 {
     outcome.eliminated as f64 / outcome.packets.max(1) as f64
 }

@@ -1,6 +1,4 @@
-//! Says whether coalescing is worth it, and which settings are enough: the smallest that come close
-//! to
-//! best.
+//! Advice: decides whether coalescing is worth it, and finds the smallest settings that come close to the best.
 //!
 //! * `decide`: whether it is worth it, from the cost of receiving (`load`).
 //! * `polls`: the results of other poll rules.
@@ -26,8 +24,8 @@ use crate::sweep::SweepAxis;
 /// The share of the best result that is enough.
 pub const WANTED_SHARE: f64 = 0.95;
 
-/// The settings that are tried one at a time around `chosen`: segments per aggregate, and flows
-/// held at once. They include the values of `chosen`.
+/// Returns the settings to try one at a time around `chosen`: segments per aggregate, and flows held at once. They
+/// include the values of `chosen`.
 #[must_use]
 pub(crate) fn axes(chosen: &Point) -> Vec<SweepAxis> {
     let policy = &chosen.policy;
@@ -47,7 +45,7 @@ pub(crate) fn axes(chosen: &Point) -> Vec<SweepAxis> {
     ]
 }
 
-/// The poll rules that are tried around `chosen`, including its own.
+/// Returns the poll rules to try around `chosen`, which is among them.
 #[must_use]
 pub(crate) fn polls(chosen: &Point) -> Vec<PollRule> {
     if chosen.policy.coalesce { polls::rules(chosen.poll) } else { Vec::new() }

@@ -1,17 +1,15 @@
-//! Poll rules besides the chosen one: the result for a host that does not wait, for longer waits,
-//! and
-//! the upper bound of any rule.
+//! Poll rules beside the chosen one: a host that does not wait, longer waits, and the upper bound of any rule.
 
 use super::decide::WORTH_CORES;
 use super::load::{Load, fewer_packets, packets_per_delivery};
 use crate::report::{Outcome, TriedPoll};
 use crate::study::PollRule;
 
-/// From a host that takes packets as soon as it can, to one that always has 64 at once.
+/// Rules from a host that takes packets as soon as it can, to one that always has 64 at once.
 const RULES: [&str; 7] =
     ["host:1us", "time:20us", "time:50us", "time:100us", "time:200us", "time:500us", "packets:64"];
 
-/// The rules to try, including `chosen`, shortest wait first.
+/// Returns the rules to try, including `chosen`, shortest wait first.
 pub(super) fn rules(chosen: PollRule) -> Vec<PollRule> {
     let mut rules: Vec<PollRule> = RULES.iter().filter_map(|rule| rule.parse().ok()).collect();
     rules.push(chosen);
@@ -24,7 +22,7 @@ pub(super) fn rules(chosen: PollRule) -> Vec<PollRule> {
     rules
 }
 
-/// The result of each rule.
+/// Makes the result of each rule.
 pub(super) fn tried(outcomes: &[&Outcome], chosen: &str, load: Option<&Load>) -> Vec<TriedPoll> {
     let tried = outcomes.iter().map(|outcome| TriedPoll {
         poll: outcome.poll.clone(),
@@ -38,14 +36,14 @@ pub(super) fn tried(outcomes: &[&Outcome], chosen: &str, load: Option<&Load>) ->
     tried.collect()
 }
 
-/// Whether a rule gives only an upper bound: polls of a number of packets wait for them for any
-/// time, which no host does.
+/// Returns true if a rule gives only an upper bound: polls of a number of packets wait for them for any time, which no
+/// host does.
 pub(super) fn is_at_most(poll: &str) -> bool {
     matches!(poll.parse(), Ok(PollRule::Packets(_)))
 }
 
-/// The shortest wait such that no longer one saves [`WORTH_CORES`] more. `None` unless `tried` has
-/// the chosen wait, and it is shorter than that.
+/// Returns the shortest wait for which no longer one saves [`WORTH_CORES`] more. `None` unless `tried` has the chosen
+/// wait, and it is shorter than that.
 pub(super) fn better(tried: &[TriedPoll]) -> Option<String> {
     let wait = |poll: &TriedPoll| match poll.poll.parse() {
         Ok(PollRule::Time(_)) => poll.cores_with,

@@ -3,52 +3,52 @@
 /// One axis of a figure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
-    /// What it counts, with its unit.
+    /// The quantity on the axis, with its unit.
     pub label: String,
-    /// How values map to positions.
+    /// The mapping of values to positions.
     pub scale: Scale,
-    /// Its range; `None` derives it from the data (from 0 on the y axis).
+    /// The range of values; `None` derives it from the data (from 0 on the y axis).
     pub range: Option<(f64, f64)>,
     /// The labelled values; `None` chooses round ones.
     pub ticks: Option<Vec<f64>>,
-    /// Whether values are whole numbers; then only whole numbers are labelled.
+    /// True if values are whole numbers; then only whole numbers are labelled.
     pub is_whole: bool,
-    /// Whether values are shares from 0 to 1, shown as percentages.
+    /// True if values are shares from 0 to 1, shown as percentages.
     pub is_share: bool,
 }
 
-/// How values map to positions on an axis.
+/// The mapping of values to positions on an axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Scale {
-    /// Linear.
+    /// Linear mapping.
     #[default]
     Linear,
-    /// Logarithmic. Values that are not above 0 are omitted.
+    /// Logarithmic mapping. Values that are not above 0 are omitted.
     Logarithmic,
     /// One position for each name; a point's value is the index, from 0.
     Categories(Vec<String>),
 }
 
 impl Axis {
-    /// A linear axis.
+    /// Makes a linear axis.
     #[must_use]
     pub fn linear(label: impl Into<String>) -> Self {
         Self { label: label.into(), ..Self::default() }
     }
 
-    /// A linear axis of whole numbers.
+    /// Makes a linear axis of whole numbers.
     #[must_use]
     pub fn whole(label: impl Into<String>) -> Self {
         Self { is_whole: true, ..Self::linear(label) }
     }
 
-    /// A logarithmic axis.
+    /// Makes a logarithmic axis.
     #[must_use]
     pub fn logarithmic(label: impl Into<String>) -> Self {
         Self { scale: Scale::Logarithmic, ..Self::linear(label) }
     }
 
-    /// An axis of names.
+    /// Makes an axis of names.
     #[must_use]
     pub fn categories<T: Into<String>>(
         label: impl Into<String>,
@@ -58,7 +58,7 @@ impl Axis {
         Self { scale: Scale::Categories(names), ..Self::linear(label) }
     }
 
-    /// An axis of shares from 0 to 1, shown as percentages.
+    /// Makes an axis of shares from 0 to 1, shown as percentages.
     #[must_use]
     pub fn share(label: impl Into<String>) -> Self {
         Self { is_share: true, ..Self::linear(label) }
@@ -76,7 +76,7 @@ impl Axis {
         Self { ticks: Some(values.into_iter().collect()), ..self }
     }
 
-    /// Number of names; 0 for an axis of numbers.
+    /// Returns the number of names; 0 for an axis of numbers.
     pub(super) fn category_count(&self) -> usize {
         match &self.scale {
             Scale::Categories(names) => names.len(),

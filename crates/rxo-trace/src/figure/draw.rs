@@ -1,4 +1,4 @@
-//! What all figures share: their size, and the document around the drawing.
+//! The parts that all figures share: their size, and the document around the drawing.
 
 use std::fmt::Write;
 
@@ -7,19 +7,19 @@ use super::svg::{Anchor, Area, Escaped, Svg, at};
 
 /// A figure that can be drawn.
 pub trait Draw {
-    /// Its title, in a few words.
+    /// Returns the figure's title, in a few words.
     fn title(&self) -> &str;
 
-    /// Draws it in this size, for this place. The same data gives the same bytes.
+    /// Draws the figure in this size, for this place. The same data gives the same bytes.
     fn draw(&self, size: Size, place: Place) -> String;
 
-    /// Draws it as a file of its own.
+    /// Draws the figure as a file of its own.
     #[must_use]
     fn to_svg(&self) -> String {
         self.draw(Size::WIDE, Place::Alone)
     }
 
-    /// Draws it as part of a page that has [`STYLE`] and shows the title itself.
+    /// Draws the figure as part of a page that has [`STYLE`] and shows the title itself.
     #[must_use]
     fn to_inline_svg(&self, size: Size) -> String {
         self.draw(size, Place::InPage)
@@ -30,20 +30,20 @@ pub trait Draw {
 /// is readable only if that is not much smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Width.
+    /// The width.
     pub width: u32,
-    /// Height. Rankings and heat maps choose their own.
+    /// The height. Rankings and heat maps choose their own.
     pub height: u32,
 }
 
 impl Size {
-    /// For a desktop page.
+    /// The size for a desktop page.
     pub const WIDE: Self = Self { width: 760, height: 380 };
-    /// For a phone.
+    /// The size for a phone.
     pub const NARROW: Self = Self { width: 360, height: 320 };
 }
 
-/// Where a figure will stand.
+/// The place where a figure will stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In a file of its own, with style, background and visible title.
@@ -70,7 +70,7 @@ impl Canvas {
     pub(super) fn begin(naming: Naming<'_>, place: Place, width: f64) -> Self {
         let (mut svg, mut top) = (Svg::default(), EDGE);
         if place == Place::Alone {
-            // The title's type is larger and bolder than the rest.
+            // The title's type is larger and bolder than other text, so fewer characters fit.
             for line in lines(naming.title, (width - 2.0 * EDGE) / 1.35) {
                 svg.text("fig-title", Anchor::Start, at(EDGE, top + 16.0), &line);
                 top += 20.0;
@@ -87,7 +87,7 @@ pub(super) fn document(svg: Svg, naming: Naming<'_>, size: (f64, f64), place: Pl
     let mut text = String::new();
     let namespace =
         if place == Place::Alone { r#"xmlns="http://www.w3.org/2000/svg" "# } else { "" };
-    // Writing to a string cannot fail.
+    // Writing to a `String` cannot fail.
     _ = write!(
         text,
         r#"<svg {namespace}class="fig" role="img" viewBox="0 0 {width} {height}" width="{width}" height="{height}"><title>{}</title>"#,
@@ -121,7 +121,7 @@ fn lines(text: &str, width: f64) -> Vec<String> {
     lines
 }
 
-/// An upper bound for the width of `text`, for all typefaces of the figures.
+/// Returns an upper bound for the width of `text`, for all typefaces of the figures.
 pub(super) fn text_width(text: &str) -> f64 {
     text.chars().map(character_width).sum()
 }
@@ -131,7 +131,7 @@ fn character_width(c: char) -> f64 {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '|' | '\'' | '!' | ' ' => 4.0,
         'f' | 'r' | 't' | '(' | ')' | '-' | '/' => 5.4,
         'm' | 'w' | 'M' | 'W' | '%' | '@' => 11.5,
-        // Scripts whose characters are as wide as high.
+        // Characters of Chinese, Japanese and Korean are as wide as high.
         c if c >= '\u{2e80}' => 12.5,
         _ => 7.7,
     }

@@ -28,7 +28,7 @@ struct Ruler<'a> {
 impl<'a> Frame<'a> {
     /// Fits a frame for a figure into a drawing of this size, below `top`.
     pub(super) fn fit(figure: &'a Figure, top: f64, (width, height): (f64, f64)) -> Self {
-        // Below the name of the y axis; names of vertical guides have a line of their own.
+        // The plot begins below the name of the y axis, and below the names of vertical guides if there are some.
         let names = figure.guides.iter().any(|guide| matches!(guide, Guide::X(..)));
         let top = top + if names { 22.0 + GUIDE_LINE } else { 22.0 };
         let bottom = height - 46.0;
@@ -41,29 +41,29 @@ impl<'a> Frame<'a> {
         Self { area, x, y }
     }
 
-    /// The position of a point; `None` if it has none on these axes.
+    /// Returns the position of a point; `None` if it has none on these axes.
     pub(super) fn place(&self, x: f64, y: f64) -> Option<Point> {
         let (along, up) = (self.x.share(x)?, self.y.share(y)?);
         Some(at(self.area.x + along * self.area.width, self.area.bottom() - up * self.area.height))
     }
 
-    /// The y coordinate at which bars begin.
+    /// Returns the y coordinate at which bars begin.
     pub(super) fn ground(&self) -> f64 {
         let zero = self.y.share(0.0).unwrap_or(0.0);
         self.area.bottom() - zero * self.area.height
     }
 
-    /// The y coordinate of the upper end.
+    /// Returns the y coordinate of the upper end.
     pub(super) fn top(&self) -> f64 {
         self.area.y
     }
 
-    /// The width available for the bars of one x value.
+    /// Returns the width available for the bars of one x value.
     pub(super) fn slot_width(&self) -> f64 {
         self.area.width / self.x.axis.category_count().max(1) as f64
     }
 
-    /// The text that a mark shows when pointed at.
+    /// Returns the text that a mark shows when pointed at.
     pub(super) fn tip(&self, series: &str, x: f64, y: f64) -> String {
         let y = if self.y.axis.is_share { percent(y) } else { full(y) };
         let x = match &self.x.axis.scale {
@@ -73,7 +73,7 @@ impl<'a> Frame<'a> {
         format!("{series}, {} {x}: {y}", self.x.axis.label)
     }
 
-    /// Whether x has names, so that there is room beside each value.
+    /// Returns true if x has names, so that there is room beside each value.
     pub(super) fn has_slots(&self) -> bool {
         self.x.axis.category_count() > 0
     }
@@ -140,7 +140,7 @@ impl<'a> Frame<'a> {
                 let (anchor, gap) = beside(share);
                 svg.text("fig-label", anchor, at(x + gap, self.area.y - 6.0), name);
             }
-            // The legend has its name.
+            // The name of a horizontal guide is in the legend.
             Guide::Y(value, _) => {
                 let Some(share) = self.y.share(*value).filter(|share| is_inside(*share)) else {
                     return;
@@ -157,7 +157,7 @@ fn is_inside(share: f64) -> bool {
     (-1e-9..=1.0 + 1e-9).contains(&share)
 }
 
-/// The side of a guide on which there is room for its name.
+/// Chooses the side of a guide on which there is room for its name.
 fn beside(share: f64) -> (Anchor, f64) {
     if share > 0.6 { (Anchor::End, 3.0) } else { (Anchor::Start, -3.0) }
 }
@@ -191,19 +191,19 @@ impl<'a> Ruler<'a> {
         Self { axis, low, high, ticks, names }
     }
 
-    /// The position of a value, from 0 to 1; `None` if it has none.
+    /// Returns the position of a value, from 0 to 1; `None` if it has none.
     fn share(&self, value: f64) -> Option<f64> {
         let share = match self.axis.scale {
             Scale::Logarithmic if value <= 0.0 => return None,
             Scale::Logarithmic => (value / self.low).ln() / (self.high / self.low).ln(),
             Scale::Linear | Scale::Categories(_) => (value - self.low) / (self.high - self.low),
         };
-        // A position far outside the frame would only enlarge the drawing.
+        // A position far outside the frame would only enlarge the drawing, so it is clamped.
         share.is_finite().then(|| share.clamp(-0.02, 1.02))
     }
 }
 
-/// The names of the ticks of an axis.
+/// Returns the names of the ticks of an axis.
 fn names(axis: &Axis, ticks: &[f64]) -> Vec<String> {
     match &axis.scale {
         Scale::Categories(_) => ticks.iter().map(|&place| category(axis, place)).collect(),
@@ -216,7 +216,7 @@ fn names(axis: &Axis, ticks: &[f64]) -> Vec<String> {
     }
 }
 
-/// The name at a place of an axis of names; empty if there is none.
+/// Returns the name at a place of an axis of names; empty if there is none.
 fn category(axis: &Axis, place: f64) -> String {
     match &axis.scale {
         Scale::Categories(names) => names.get(place.max(0.0) as usize).cloned().unwrap_or_default(),
@@ -224,7 +224,7 @@ fn category(axis: &Axis, place: f64) -> String {
     }
 }
 
-/// The upper ends of all stacks.
+/// Returns the upper ends of all stacks.
 fn stacks(all: &[Series]) -> impl Iterator<Item = (f64, f64)> {
     let parts = || all.iter().filter(|series| series.mark == Mark::Stack);
     let longest = parts().map(|series| series.points.len()).max().unwrap_or_default();
@@ -235,7 +235,7 @@ fn stacks(all: &[Series]) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-/// The smallest and largest finite value; `otherwise` if there are none.
+/// Returns the smallest and largest finite value; `otherwise` if there are none.
 fn extent(values: impl Iterator<Item = f64>, otherwise: (f64, f64)) -> (f64, f64) {
     let finite = values.filter(|value| value.is_finite());
     let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
@@ -244,8 +244,7 @@ fn extent(values: impl Iterator<Item = f64>, otherwise: (f64, f64)) -> (f64, f64
     if low <= high { (low, high) } else { otherwise }
 }
 
-/// The range of a linear axis. The y axis begins at 0, unless values are below, and ends on a round
-/// value.
+/// Returns the range of a linear axis. The y axis begins at 0, unless values are below, and ends on a round value.
 fn linear_range((low, high): (f64, f64), is_y: bool, bars: bool, wanted: usize) -> (f64, f64) {
     if !is_y {
         return (low, high);
@@ -256,7 +255,7 @@ fn linear_range((low, high): (f64, f64), is_y: bool, bars: bool, wanted: usize) 
     if high > low { (low, ticks::round_end(low, high, wanted)) } else { (low, low + 1.0) }
 }
 
-/// A range around a single value.
+/// Returns a range around a single value.
 fn widened(axis: &Axis, value: f64) -> (f64, f64) {
     match axis.scale {
         Scale::Logarithmic => (value / 2.0, value * 2.0),

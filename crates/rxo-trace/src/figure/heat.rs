@@ -11,13 +11,13 @@ pub struct HeatMap {
     pub title: String,
     /// A sentence that describes the figure for readers who cannot see it.
     pub description: String,
-    /// What the columns are.
+    /// The quantity of the columns.
     pub x_label: String,
-    /// The columns from the left.
+    /// The names of the columns, from the left.
     pub columns: Vec<String>,
-    /// What the rows are.
+    /// The quantity of the rows.
     pub y_label: String,
-    /// The rows from above.
+    /// The names of the rows, from above.
     pub rows: Vec<String>,
     /// The values, row by row. Missing and infinite values leave their cell empty.
     pub values: Vec<f64>,
@@ -120,7 +120,7 @@ impl Grid {
         Area { x, y, width, height }
     }
 
-    /// The strength of a cell's colour, limited so that its text stays readable.
+    /// Returns the strength of a cell's colour, limited so that its text stays readable.
     fn strength(&self, value: f64) -> f64 {
         let range = self.high - self.low;
         if range > 0.0 { 0.06 + 0.64 * (value - self.low) / range } else { 0.4 }

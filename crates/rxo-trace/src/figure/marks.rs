@@ -53,23 +53,23 @@ fn draw_brackets(svg: &mut Svg, frame: &Frame<'_>, stacks: Stacks, all: &[Bracke
     }
 }
 
-/// The class of a line of this series.
+/// Returns the class of a line of this series.
 pub(super) fn line_class(series: &Series) -> String {
     if series.is_reference { "fig-line fig-dashed".to_owned() } else { "fig-line".to_owned() }
 }
 
-/// The class of a bar of this series.
+/// Returns the class of a bar of this series.
 pub(super) const fn bar_class(series: &Series) -> &'static str {
     if series.is_reference { "fig-bar-hollow" } else { "fig-solid" }
 }
 
-/// One point of a series, in the shape that goes with its colour.
+/// Draws one point of a series, in the shape that goes with its colour.
 pub(super) fn point(svg: &mut Svg, series: &Series, colour: usize, at: Point, tip: &str) {
     let class = if series.is_reference { "fig-hollow" } else { "fig-solid" };
     svg.path(class, &outline(colour, at), tip);
 }
 
-/// An invalid point.
+/// Draws an invalid point.
 pub(super) fn cross(svg: &mut Svg, Point { x, y }: Point, tip: &str) {
     let p = |dx: f64, dy: f64| format!("{},{}", Short(x + dx), Short(y + dy));
     let outline = format!("M{}L{}M{}L{}", p(-4.0, -4.0), p(4.0, 4.0), p(4.0, -4.0), p(-4.0, 4.0));
@@ -80,7 +80,7 @@ fn is_line(series: &Series) -> bool {
     matches!(series.mark, Mark::Line | Mark::Step)
 }
 
-/// How far beside its place a series is drawn, so that the ranges of several do not cover each other.
+/// Returns the offset of a series from its place, so that the ranges of several series do not cover each other.
 fn beside(frame: &Frame<'_>, all: &[Series], index: usize) -> f64 {
     let moves = |series: &Series| !series.ranges.is_empty() || series.has_invalid();
     if !frame.has_slots() || !moves(&all[index]) {
@@ -117,9 +117,8 @@ fn stepped(points: &[Point]) -> Vec<Point> {
     corners.chain(points.last().copied()).collect()
 }
 
-/// Draws the points with their ranges. A long series shows only a few of them, so that the line is
-/// told from others as the legend does; the rest shows when pointed at, because it would hide the
-/// line.
+/// Draws the points with their ranges. A long series shows only a few of them, so that the line has the shape that the
+/// legend shows; the other points appear when pointed at, because they would hide the line.
 fn draw_points(svg: &mut Svg, frame: &Frame<'_>, series: &Series, colour: usize, beside: f64) {
     let crowded = is_line(series) && series.points.len() > MOST_POINTS;
     let every = if crowded { series.points.len() / SHOWN_POINTS } else { 1 };
@@ -148,7 +147,7 @@ fn draw_boxes(svg: &mut Svg, frame: &Frame<'_>, series: &Series, beside: f64) {
         draw_range(svg, frame, series, index, (place.x, "fig-range"));
         let (low, high) = series.quartiles.get(index).copied().flatten().unwrap_or((y, y));
         let Some((low, high)) = frame.place(x, low).zip(frame.place(x, high)) else { continue };
-        // Even a box of one value must be large enough to point at.
+        // Even a box of one value is large enough to point at.
         let height = (low.y - high.y).max(3.0);
         let y = f64::midpoint(low.y, high.y) - height / 2.0;
         let area = Area { x: place.x - BOX / 2.0, y, width: BOX, height };
@@ -203,7 +202,7 @@ fn draw_bars(svg: &mut Svg, frame: &Frame<'_>, all: &[Series], index: usize) {
         let Some(top) = frame.place(x, y) else { continue };
         let (before, bars) = (count(&all[..index], place), count(all, place));
         let left = top.x - width * bars as f64 / 2.0 + width * before as f64;
-        // Even a bar of value zero must be large enough to point at.
+        // Even a bar of value zero is large enough to point at.
         let height = (ground - top.y).abs().max(0.8);
         let area =
             Area { x: left + gap / 2.0, y: top.y.min(ground - 0.8), width: width - gap, height };
@@ -228,11 +227,11 @@ fn draw_stack(svg: &mut Svg, frame: &Frame<'_>, stacks: Stacks, (all, index): (&
     }
 }
 
-/// Where stacks stand.
+/// The positions of stacks.
 #[derive(Clone, Copy)]
 struct Stacks {
     width: f64,
-    /// How far left of its place the middle of a stack is. If there are brackets, they need room beside it.
+    /// The distance from a stack's place to its middle, to the left. Brackets need room beside it.
     shift: f64,
 }
 
@@ -248,7 +247,7 @@ impl Stacks {
     }
 }
 
-/// Circle, square, triangle, diamond, and again, so that series differ without colour too.
+/// Draws a circle, square, triangle, diamond, and so on again, so that series differ without colour too.
 fn outline(colour: usize, Point { x, y }: Point) -> String {
     let p = |dx: f64, dy: f64| format!("{},{}", Short(x + dx), Short(y + dy));
     match colour % 4 {
@@ -271,11 +270,11 @@ fn circle(Point { x, y }: Point, radius: f64) -> String {
 }
 
 const MOST_POINTS: usize = 20;
-/// Of a long series.
+/// Points that a long series shows.
 const SHOWN_POINTS: usize = 6;
 const WIDEST_BAR: f64 = 56.0;
 const WIDEST_STACK: f64 = 84.0;
 const FARTHEST_BESIDE: f64 = 11.0;
-/// Width of a box; boxes beside each other have room between them.
+/// Width of a box. Boxes beside each other have room between them.
 const BOX: f64 = 16.0;
 const BOXES_BESIDE: f64 = 22.0;

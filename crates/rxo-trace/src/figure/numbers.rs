@@ -9,8 +9,8 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// Formats the round values of an axis with one unit and equally many digits after the point, which
-/// only 0 does without. `is_logarithmic` values up to ten million have all their digits.
+/// Formats the round values of an axis with one unit and equally many digits after the point; only 0 has none.
+/// `is_logarithmic` values up to ten million have all their digits.
 pub(super) fn ticks(values: &[f64], is_logarithmic: bool) -> Vec<String> {
     let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
     if is_logarithmic {
@@ -33,7 +33,7 @@ pub(super) fn ticks(values: &[f64], is_logarithmic: bool) -> Vec<String> {
     values.iter().map(text).collect()
 }
 
-/// The unit in which a value has few digits. Up to 9,999, all digits are short enough.
+/// Returns the unit in which a value has few digits. Up to 9,999, all digits are short enough.
 fn unit_of(value: f64) -> Option<(f64, &'static str)> {
     const UNITS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     UNITS.into_iter().find(|(unit, _)| value.abs() >= unit.max(1e4))
@@ -65,7 +65,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{} %", digits(share * 100.0))
 }
 
-/// Values of an axis are round, so that more digits are never needed.
+/// Most digits. Values of an axis are round, so more digits are never needed.
 const MOST_DIGITS: usize = 9;
 
 /// Formats three significant digits, without trailing zeros.

@@ -23,7 +23,7 @@ pub struct Figure {
     pub series: Vec<Series>,
     /// Lines across the figure.
     pub guides: Vec<Guide>,
-    /// Parts of stacks that are named.
+    /// Brackets that name parts of stacks.
     pub brackets: Vec<Bracket>,
 }
 
@@ -32,9 +32,9 @@ pub struct Figure {
 pub struct Bracket {
     /// The place of the stack on the x axis.
     pub x: f64,
-    /// The value where it begins.
+    /// The value at which the part begins.
     pub from: f64,
-    /// The value where it ends.
+    /// The value at which the part ends.
     pub to: f64,
     /// The name of the part.
     pub name: String,
@@ -92,8 +92,8 @@ impl Figure {
         Self { description: description.into(), ..self }
     }
 
-    /// The legend. A single series has no entry, because the title names it. Horizontal guides are
-    /// named here, where their names cannot cover data.
+    /// Returns the entries of the legend. A single series has no entry, because the title names it. Horizontal guides
+    /// are named here, where their names cannot cover data.
     fn legend(&self) -> Vec<Entry<'_>> {
         let series = self.series.iter().enumerate();
         let series = series.map(|(index, series)| Entry::Series {

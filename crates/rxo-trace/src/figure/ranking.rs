@@ -18,7 +18,7 @@ pub struct Ranking {
 /// One value of a ranking.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bar {
-    /// Its name.
+    /// The name of the value.
     pub name: String,
     /// The value, which determines the bar's length. Negative and infinite values have no bar.
     pub value: f64,
@@ -48,7 +48,7 @@ impl Draw for Ranking {
 
 /// The positions of names, bars and values.
 struct Columns {
-    /// Whether names are above their bars, because there is no room beside them.
+    /// True if names are above their bars, because there is no room beside them.
     above: bool,
     line: f64,
     left: f64,

@@ -1,6 +1,6 @@
 //! A series: values of one kind under one name.
 
-/// How a series is drawn.
+/// The way in which a series is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mark {
     /// Points joined by a line.
@@ -23,9 +23,9 @@ pub enum Mark {
 /// Values of one kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Its name in the legend.
+    /// The series' name in the legend.
     pub name: String,
-    /// How it is drawn.
+    /// The way in which the series is drawn.
     pub mark: Mark,
     /// The points (x, y). A point without a position on the axes is omitted, and a line has a gap
     /// there.
@@ -33,53 +33,51 @@ pub struct Series {
     /// The colour, 0 to 7; `None` takes the next. Two related series (measured and published) may
     /// have the same.
     pub colour: Option<usize>,
-    /// Whether these are reference values, drawn dashed or hollow.
+    /// True for reference values, which are drawn dashed or hollow.
     pub is_reference: bool,
-    /// The least and most that each point is the middle of, drawn as a line with caps. May be
-    /// shorter than `points`.
+    /// The smallest and largest value around each point, drawn as a line with caps. May be shorter than `points`.
     pub ranges: Vec<Option<(f64, f64)>>,
     /// The quartiles around each point, the edges of its box. May be shorter than `points`.
     pub quartiles: Vec<Option<(f64, f64)>>,
-    /// Which points are invalid: measured, but not what was to be measured. They are drawn as
-    /// crosses, no line goes through them, and the axes make no room for them: beyond the end of
-    /// an axis an arrow stands for them. May be shorter than `points`.
+    /// For each point, true if it is invalid: measured under wrong conditions. Invalid points are drawn as crosses, no
+    /// line goes through them, and the axes make no room for them: beyond the end of an axis an arrow stands for them.
+    /// May be shorter than `points`.
     pub invalid: Vec<bool>,
 }
 
 impl Series {
-    /// A series of points joined by a line.
+    /// Makes a series of points joined by a line.
     #[must_use]
     pub fn line(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { name: name.into(), points: points.into_iter().collect(), ..Self::default() }
     }
 
-    /// A series drawn as steps.
+    /// Makes a series drawn as steps.
     #[must_use]
     pub fn steps(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { mark: Mark::Step, ..Self::line(name, points) }
     }
 
-    /// A series of points without a line.
+    /// Makes a series of points without a line.
     #[must_use]
     pub fn dots(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { mark: Mark::Dot, ..Self::line(name, points) }
     }
 
-    /// A series with one bar for each name of the x axis, in its order; infinite values have no
-    /// bar.
+    /// Makes a series with one bar for each name of the x axis, in its order; infinite values have no bar.
     #[must_use]
     pub fn bars(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
         Self { mark: Mark::Bar, ..Self::over_categories(name, values) }
     }
 
-    /// A series with one part of a bar for each name of the x axis, in its order.
+    /// Makes a series with one part of a bar for each name of the x axis, in its order.
     #[must_use]
     pub fn stack(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
         Self { mark: Mark::Stack, ..Self::over_categories(name, values) }
     }
 
-    /// A series with a box for each name of the x axis, in its order: medians, and the quartiles around them. Give the least
-    /// and most by [`Series::ranges`].
+    /// Makes a series with a box for each name of the x axis, in its order: medians, and the quartiles around them.
+    /// Give the smallest and largest values by [`Series::ranges`].
     #[must_use]
     pub fn boxes(
         name: impl Into<String>,
@@ -89,7 +87,7 @@ impl Series {
         Self { mark: Mark::Box, quartiles, ..Self::over_categories(name, medians) }
     }
 
-    /// A line with one value for each name of the x axis, in its order.
+    /// Makes a line with one value for each name of the x axis, in its order.
     #[must_use]
     pub fn over_categories(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
         Self::line(name, values.into_iter().enumerate().map(|(place, value)| (place as f64, value)))
@@ -107,13 +105,13 @@ impl Series {
         Self { is_reference: true, ..self }
     }
 
-    /// Sets the least and most of each point.
+    /// Sets the smallest and largest value around each point.
     #[must_use]
     pub fn ranges(self, ranges: impl IntoIterator<Item = Option<(f64, f64)>>) -> Self {
         Self { ranges: ranges.into_iter().collect(), ..self }
     }
 
-    /// Sets which points are invalid.
+    /// Sets, for each point, whether it is invalid.
     #[must_use]
     pub fn invalid(self, invalid: impl IntoIterator<Item = bool>) -> Self {
         Self { invalid: invalid.into_iter().collect(), ..self }
@@ -131,7 +129,7 @@ impl Series {
         (0..self.points.len()).any(|place| self.is_invalid(place))
     }
 
-    /// Points and ends of ranges that the axes must have room for.
+    /// Returns the points and ends of ranges that the axes must have room for.
     pub(super) fn extents(&self) -> impl Iterator<Item = (f64, f64)> {
         let valid = self.points.iter().enumerate().filter(|(place, _)| !self.is_invalid(*place));
         valid.flat_map(|(place, &(x, y))| {

@@ -32,7 +32,7 @@ impl Area {
     }
 }
 
-/// Which part of a text is at its point.
+/// The part of a text that is at its point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -136,7 +136,7 @@ impl Svg {
     }
 
     fn write(&mut self, what: std::fmt::Arguments<'_>) {
-        // Writing to a string cannot fail.
+        // Writing to a `String` cannot fail.
         _ = self.text.write_fmt(what);
     }
 }
@@ -147,7 +147,7 @@ pub(super) struct Short(pub(super) f64);
 impl Display for Short {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let tenths = (self.0 * 10.0).round() / 10.0;
-        // Never `-0` or a non-number: a viewer would refuse the whole drawing.
+        // Neither `-0` nor a non-number is written: a viewer would refuse the whole drawing.
         write!(f, "{}", if tenths.is_finite() && tenths != 0.0 { tenths } else { 0.0 })
     }
 }

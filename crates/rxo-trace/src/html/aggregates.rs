@@ -1,11 +1,11 @@
-//! Page sections: the size of aggregates, and how long segments were held.
+//! Page sections: the size of aggregates, and the time for which segments were held.
 
 use super::table::{Cell, Drawing, Section, Table};
 use crate::figure::{Axis, Figure, Guide, Series, number};
 use crate::report::{Distribution, Outcome};
 use crate::words::{count, duration, percent, plural};
 
-/// The section on segments and bytes of aggregates.
+/// Makes the section on segments and bytes of aggregates.
 pub(super) fn section(outcome: &Outcome) -> Section {
     let (segments, bytes) = (&outcome.segments_per_aggregate, &outcome.bytes_per_aggregate);
     Section {
@@ -35,7 +35,7 @@ pub(super) fn section(outcome: &Outcome) -> Section {
     }
 }
 
-/// The section on hold times.
+/// Makes the section on hold times.
 pub(super) fn hold_section(outcome: &Outcome) -> Section {
     let hold = &outcome.hold_ns;
     let (unit, one) = unit_of(hold.max);
@@ -83,12 +83,12 @@ fn sentence(outcome: &Outcome) -> String {
 struct Shown<'a> {
     what: &'a Distribution,
     title: &'static str,
-    /// What the shares are shares of.
+    /// The whole of which the shares are parts.
     whose: &'static str,
     unit: &'static str,
     /// The number of values that make one unit of the axis.
     one: f64,
-    /// Whether only whole numbers of the unit occur.
+    /// True if only whole numbers of the unit occur.
     is_whole: bool,
 }
 
@@ -97,8 +97,7 @@ fn drawings(all: &[Shown<'_>]) -> Vec<Drawing> {
     some.map(|shown| Drawing::of(&figure(shown))).collect()
 }
 
-/// Draws the share of values up to each value. The line is horizontal between two values that
-/// occur.
+/// Draws the share of values up to each value. The line is horizontal between two values that occur.
 fn figure(&Shown { what, title, whose, unit, one, is_whole }: &Shown<'_>) -> Figure {
     let points = risers(what).into_iter().map(|(value, share)| (value as f64 / one, share));
     let (median, most) = (what.p50 as f64 / one, what.max as f64 / one);
@@ -114,11 +113,11 @@ fn figure(&Shown { what, title, whose, unit, one, is_whole }: &Shown<'_>) -> Fig
         ))
 }
 
-/// Values in ascending order, each with the largest share known not to exceed it.
+/// Returns the values in ascending order, each with the largest share known not to exceed it.
 fn risers(what: &Distribution) -> Vec<(u64, f64)> {
     let steps = what.every_5_percent.iter().enumerate();
     let steps = steps.map(|(step, &value)| (value, step as f64 / 20.0));
-    // The longest values matter most between 95 % and 100 %.
+    // The longest values matter most, and the 5 % steps have nothing between 95 % and 100 %.
     let mut points: Vec<(u64, f64)> = steps.chain([(what.p99, 0.99)]).collect();
     points.sort_by(|left, right| left.1.total_cmp(&right.1));
     let first = points.first().copied();
@@ -133,7 +132,7 @@ fn risers(what: &Distribution) -> Vec<(u64, f64)> {
     first.into_iter().chain(points).collect()
 }
 
-/// The unit in which a time of `ns` nanoseconds is easy to read.
+/// Returns the unit in which a time of `ns` nanoseconds is easy to read.
 const fn unit_of(ns: u64) -> (&'static str, f64) {
     match ns {
         0..2_000 => ("ns", 1.0),

@@ -4,7 +4,7 @@ use super::table::Drawing;
 use crate::figure::{Axis, Figure, Series, number};
 use crate::report::{Course, CourseStep};
 
-/// The figure; `None` if the capture has no duration.
+/// Makes the figure; `None` if the capture has no duration.
 pub(super) fn drawing(course: &Course) -> Option<Drawing> {
     if course.steps.len() < 2 {
         return None;
@@ -15,7 +15,7 @@ pub(super) fn drawing(course: &Course) -> Option<Drawing> {
         let rate = move |step: &CourseStep| count(step) as f64 * per_second;
         let steps = course.steps.iter().enumerate();
         let points = steps.map(|(place, step)| (start(course, place, one), rate(step)));
-        // The last step is drawn as long as the others.
+        // The last step is drawn as long as the others, although the capture may end within it.
         let end =
             course.steps.last().map(|last| (start(course, course.steps.len(), one), rate(last)));
         Series::steps(name, points.chain(end).collect::<Vec<_>>())
@@ -36,12 +36,12 @@ pub(super) fn drawing(course: &Course) -> Option<Drawing> {
     Some(Drawing::low(&figure))
 }
 
-/// The start of a step, in the unit of the axis.
+/// Returns the start of a step, in the unit of the axis.
 fn start(course: &Course, place: usize, one: f64) -> f64 {
     course.step_ns as f64 * place as f64 / one
 }
 
-/// The unit for a capture of `ns` nanoseconds.
+/// Returns the unit for a capture of `ns` nanoseconds.
 const fn unit_of(ns: u64) -> (&'static str, f64) {
     match ns {
         0..2_000_000 => ("µs since the first packet", 1e3),

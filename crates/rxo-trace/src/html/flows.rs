@@ -5,7 +5,7 @@ use crate::figure::number;
 use crate::report::{FlowReport, Protocol, Report};
 use crate::words::{bytes, count, duration, plural};
 
-/// A sortable table; `None` if there are no flows.
+/// Makes a sortable table; `None` if there are no flows.
 pub(super) fn section(report: &Report) -> Option<Section> {
     if report.flows.is_empty() {
         return None;

@@ -14,7 +14,7 @@ use crate::figure::{STYLE, number};
 use crate::report::{Decision, Outcome, Report, Source};
 use crate::words::{count, duration, percent};
 
-/// Why a page could not be made.
+/// The error of making a page.
 #[derive(Debug, Error)]
 #[error("cannot make the HTML report: {0}")]
 pub struct HtmlError(String);
@@ -67,7 +67,7 @@ struct Page<'a> {
     footer: String,
 }
 
-/// A capture, and when it was taken.
+/// A capture, and the time at which it was taken.
 struct Origin<'a> {
     name: &'a str,
     when: String,

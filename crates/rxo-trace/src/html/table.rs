@@ -5,10 +5,10 @@ use crate::figure::{Draw, Size};
 
 /// A part of the page.
 pub(super) struct Section {
-    /// Its name in links. A constant of ours, so it is not escaped.
+    /// The section's name in links. A constant of ours, so it is not escaped.
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    /// Its text, in paragraphs of a sentence or two. Commands stand between backticks.
+    /// The section's text, in paragraphs of a sentence or two. Commands stand between backticks.
     pub(super) text: Vec<String>,
     /// Commands to type, one per line.
     pub(super) code: Vec<String>,
@@ -17,7 +17,7 @@ pub(super) struct Section {
 }
 
 impl Section {
-    /// The text, split into text and code.
+    /// Splits the text into plain text and code.
     pub(super) fn prose(&self) -> Vec<Vec<Span>> {
         self.text.iter().map(|sentence| spans(sentence)).collect()
     }
@@ -33,7 +33,7 @@ pub(super) struct Drawing {
 /// A table with its caption.
 pub(super) struct Part {
     pub(super) caption: String,
-    /// Whether it is folded away because a figure shows the same.
+    /// True if the table is folded away because a figure shows the same.
     pub(super) behind_figure: bool,
     pub(super) table: Table,
 }
@@ -49,7 +49,7 @@ pub(super) struct Table {
 pub(super) struct Head {
     pub(super) name: &'static str,
     pub(super) is_number: bool,
-    /// Whether the rows are initially in descending order of this column.
+    /// True if the rows are initially in descending order of this column.
     pub(super) descending: bool,
 }
 
@@ -78,8 +78,8 @@ impl Cell {
 }
 
 impl Table {
-    /// The class that determines its layout in narrow windows: below the width that its columns
-    /// need, each row stands by itself.
+    /// Returns the class for the layout in narrow windows: below the width that its columns need, each row stands by
+    /// itself.
     pub(super) fn class(&self) -> String {
         let cards = match self.head.len() {
             0..=3 => "",
@@ -90,7 +90,7 @@ impl Table {
         format!("{sortable}{cards}")
     }
 
-    /// The name of a column.
+    /// Returns the name of a column.
     pub(super) fn head_of(&self, column: &usize) -> &'static str {
         self.head.get(*column).map_or("", |head| head.name)
     }
@@ -131,7 +131,7 @@ impl Drawing {
         Self::sized(figure, WIDE, Size::NARROW)
     }
 
-    /// A low figure, which fits on the first screen beside the headline figures.
+    /// Draws a low figure, which fits on the first screen beside the headline figures.
     pub(super) fn low(figure: &impl Draw) -> Self {
         Self::sized(figure, LOW, LOW_NARROW)
     }

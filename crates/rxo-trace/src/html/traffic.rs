@@ -4,7 +4,7 @@ use super::table::{Cell, Part, Section, Table};
 use crate::report::{Outcome, Report, Source, Traffic};
 use crate::words::{bytes, count, duration, percent, utc};
 
-/// The section.
+/// Makes the section.
 pub(super) fn section(report: &Report) -> Section {
     let mut tables = vec![facts(&report.traffic).shown("")];
     tables.extend(tunnels(&report.outcome).map(|table| table.shown("")));
@@ -56,7 +56,7 @@ fn facts(traffic: &Traffic) -> Table {
     Table::new(&["traffic", ""], rows.collect())
 }
 
-/// TCP inside tunnels, if there is any.
+/// Makes the table of TCP inside tunnels, if there is any.
 fn tunnels(outcome: &Outcome) -> Option<Table> {
     let rows =
         [("TCP segments", outcome.tunnelled), ("deliveries of them", outcome.tunnelled_deliveries)];
@@ -92,7 +92,7 @@ fn sources(sources: &[Source]) -> Part {
     Table::new(&heads, rows.collect()).shown("Files")
 }
 
-/// When a capture began; empty if it has no packet.
+/// Formats the time at which a capture began; empty if it has no packet.
 pub(super) fn started(source: &Source) -> String {
     if source.packets == 0 { "-".to_owned() } else { utc(source.started_at_ns) }
 }
@@ -109,7 +109,7 @@ fn offload(report: &Report) -> Part {
         .shown("Senders whose cards were to fill checksums in")
 }
 
-/// The largest number of a setting, which means no limit.
+/// The largest number of a setting, which stands for no limit.
 const NONE: &str = "4294967295";
 
 fn settings(report: &Report) -> Part {

@@ -8,13 +8,13 @@ use thiserror::Error;
 /// Processor time for receiving, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
-    /// For each packet that the stack handles, whatever its size. An aggregate counts as one.
+    /// Cost of each packet that the stack handles, whatever its size. An aggregate counts as one.
     pub packet_ns: f64,
-    /// For each byte on the wire.
+    /// Cost of each byte on the wire.
     pub byte_ns: f64,
-    /// For each packet that coalescing examines; 0 if a card does it.
+    /// Cost of each packet that coalescing examines; 0 if a card does it.
     pub coalesce_ns: f64,
-    /// For each packet from the device, coalesced or not. Menon's figures call it the driver.
+    /// Cost of each packet from the device, coalesced or not. Menon's figures call it the driver.
     #[serde(default)]
     pub device_ns: f64,
 }
@@ -33,8 +33,8 @@ impl Costs {
     pub const ASSUMED: Self =
         Self { packet_ns: 800.0, byte_ns: 0.3, coalesce_ns: 30.0, device_ns: 100.0 };
 
-    /// Processor time of a packet with `packet_bytes` bytes in nanoseconds, without coalescing and
-    /// with `k` packets per delivery.
+    /// Returns the processor time of a packet with `packet_bytes` bytes in nanoseconds, without coalescing and with `k`
+    /// packets per delivery.
     #[must_use]
     pub fn of_packet(&self, packet_bytes: f64, k: f64) -> (f64, f64) {
         let plain_ns = self.byte_ns * packet_bytes + self.device_ns;

@@ -16,11 +16,11 @@ pub struct Observation {
 /// The costs that explain the measurements best.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
-    /// For each delivery to the stack.
+    /// Cost of each delivery to the stack, in nanoseconds.
     pub packet_ns: f64,
-    /// For each byte on the wire.
+    /// Cost of each byte on the wire, in nanoseconds.
     pub byte_ns: f64,
-    /// For each packet on the wire: device, coalescing, gathering.
+    /// Cost of each packet on the wire, in nanoseconds: device, coalescing, gathering.
     pub fixed_ns: f64,
     /// The largest difference between a measurement and its prediction, as a share of the
     /// measurement.
@@ -89,8 +89,8 @@ const fn row(one: &Observation) -> [f64; 3] {
     [one.deliveries, one.wire_bytes, 1.0]
 }
 
-/// Three equations with their right sides. Relative errors count; otherwise large packets would
-/// decide alone. Unused costs are held at 0.
+/// Makes three equations with their right sides. Relative errors count; otherwise large packets would decide alone.
+/// Unused costs are held at 0.
 fn normal_equations(observations: &[Observation], is_used: [bool; 3]) -> [[f64; 4]; 3] {
     let mut equations = [[0.0; 4]; 3];
     for one in observations {
@@ -111,8 +111,7 @@ fn normal_equations(observations: &[Observation], is_used: [bool; 3]) -> [[f64; 
 /// Solves by Gauss-Jordan elimination with the largest pivot first. `None` if the equations are
 /// dependent.
 fn solve(equations: &[[f64; 4]; 3]) -> Option<[f64; 3]> {
-    // Bytes are thousands and deliveries are fractions. Equal scales make a small pivot
-    // recognizable.
+    // Bytes are thousands and deliveries are fractions: with equal scales a small pivot shows dependent equations.
     let scale: [f64; 3] = std::array::from_fn(|i| equations[i][i].sqrt());
     let mut m = *equations;
     for (i, line) in m.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! What coalescing would save at other rates: a model, not a measurement.
+//! Projects the savings of coalescing to other rates: a model, not a measurement.
 //!
 //! Receiving costs a host something for every packet that its stack handles, for every byte, and
 //! for taking each packet from the device. Coalescing leaves the cost of bytes and device, divides

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::costs::Costs;
 use crate::report::{Outcome, Traffic};
 
-/// What coalescing, as studied, would save at other rates.
+/// The savings of coalescing, as studied, at other rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Projection {
     /// Processor time for each packet that the stack handles, in nanoseconds.
@@ -90,7 +90,7 @@ impl Projection {
         if without_ns <= 0.0 {
             return None;
         }
-        // Bits per nanosecond are 10^9 bits per second.
+        // Bits per nanosecond equal 10^9 bits per second.
         let bits = packet_bytes * 8.0;
         let point = |rate: f64| Point {
             rate_gbit_per_s: rate,
@@ -126,7 +126,7 @@ fn ratio(whole: u64, parts: u64) -> Option<f64> {
 /// The rates of Ethernet.
 const RATES_GBIT_PER_S: [f64; 10] = [1.0, 2.5, 5.0, 10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0];
 
-/// Menon's figure 11 goes to 35; a Linux aggregate of full-size segments has up to 45.
+/// Values of `k` for the curve. Menon's figure 11 goes to 35; a Linux aggregate of full-size segments has up to 45.
 const STEPS: [f64; 14] =
     [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 45.0];
 

@@ -1,4 +1,4 @@
-//! Advice: which settings are enough.
+//! Advice: the smallest settings that are enough.
 
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub struct Advice {
     /// The share of the best that all choices together keep. Exact for the user's sweep; the
     /// product of the shares if each setting was tried by itself.
     pub expected_share: f64,
-    /// Whether `expected_share` was measured rather than estimated.
+    /// True if `expected_share` was measured rather than estimated.
     pub is_exact: bool,
     /// The settings of a Linux host; `None` if the poll rule is not a time, or coalescing is not
     /// worth it.
@@ -31,7 +31,7 @@ pub struct Advice {
 pub struct TriedPoll {
     /// The rule, as the user would type it.
     pub poll: String,
-    /// The share of packets that never reach the host's stack, from 0 to 1.
+    /// The share of packets that never reach the host's stack under this rule, from 0 to 1.
     pub fewer_packets: f64,
     /// Packets per delivery.
     pub packets_per_delivery: f64,
@@ -39,9 +39,9 @@ pub struct TriedPoll {
     pub cores_with: Option<f64>,
     /// 99 % of the first segments of aggregates wait at most this long, in nanoseconds.
     pub hold_p99_ns: u64,
-    /// Whether it is the rule of the report.
+    /// True for the rule of the report.
     pub is_chosen: bool,
-    /// Whether it is an upper bound that no host reaches.
+    /// True if the result is an upper bound that no host reaches.
     pub is_at_most: bool,
 }
 
@@ -52,9 +52,9 @@ pub struct Choice {
     pub key: String,
     /// The value.
     pub value: String,
-    /// Packets eliminated per 10,000 with it.
+    /// Packets eliminated per 10,000 with this value.
     pub eliminated_per_10_000: f64,
-    /// The same as a share of the best value of this setting.
+    /// These packets as a share of those with the best value of this setting.
     pub share_of_best: f64,
     /// All values tried, smallest first.
     pub tried: Vec<Tried>,
@@ -65,7 +65,7 @@ pub struct Choice {
 pub struct Tried {
     /// The value, as the user would type it.
     pub value: String,
-    /// Packets eliminated per 10,000 with it; the best of those if other settings varied too.
+    /// Packets eliminated per 10,000 with this value; if other settings varied too, with the best of them.
     pub eliminated_per_10_000: f64,
 }
 
@@ -82,7 +82,7 @@ pub struct LinuxAdvice {
     pub gro_flush_timeout_ns: u64,
     /// `/sys/class/net/IF/napi_defer_hard_irqs`: a number of empty polls.
     pub napi_defer_hard_irqs: u64,
-    /// How each value was derived from the capture, one sentence each.
+    /// The derivation of each value from the capture, one sentence each.
     pub derivation: Vec<String>,
     /// The commands, with `IF` for the interface.
     pub commands: Vec<String>,

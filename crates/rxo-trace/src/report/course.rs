@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Packets and deliveries in steps of equal length. They begin at multiples of it, the first with the first
-/// packet.
+/// Packets and deliveries in steps of equal length. Steps begin at multiples of that length; the first contains the
+/// first packet.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Course {
     /// Length of a step, in nanoseconds.
@@ -24,7 +24,7 @@ pub struct CourseStep {
 }
 
 impl CourseStep {
-    /// Adds what another step counted.
+    /// Adds the counts of another step.
     pub(crate) const fn add(&mut self, other: &Self) {
         self.packets = self.packets.saturating_add(other.packets);
         self.bytes = self.bytes.saturating_add(other.bytes);

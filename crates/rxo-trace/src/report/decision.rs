@@ -1,30 +1,29 @@
-//! The decision: headline figures on what coalescing would be worth.
+//! The decision: headline figures on the benefit of coalescing.
 
 use serde::Serialize;
 
 use crate::projection::Costs;
 
-/// The answer for the chosen policy and poll rule.
+/// The decision for the chosen policy and poll rule.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Decision {
-    /// Whether it is worth it, and why, in a sentence or two.
+    /// The decision and its reason, in a sentence or two.
     pub sentence: String,
-    /// Whether coalescing saves 1 % of a core or more at the capture's mean rate; `None` if the
-    /// capture has no rate, or the figures are only an upper bound.
+    /// True if coalescing saves 1 % of a core or more at the capture's mean rate; `None` if the capture has no rate, or
+    /// the figures are only an upper bound.
     pub is_worth_it: Option<bool>,
     /// The share of packets that never reach the host's stack, from 0 to 1.
     pub fewer_packets: f64,
-    /// Whether that is an upper bound: polls of a number of packets wait longer than any host
-    /// would.
+    /// True if that is an upper bound: polls of a number of packets wait longer than any host would.
     pub is_at_most: bool,
     /// Cores busy with receiving at the capture's mean rate without coalescing; 0.5 is half a core.
     /// `None` if no time passes between the first packet and the last.
     pub cores_without: Option<f64>,
-    /// Cores busy with receiving at the capture's mean rate with coalescing; `None` as above.
+    /// Cores busy with receiving at the capture's mean rate with coalescing; `None` like `cores_without`.
     pub cores_with: Option<f64>,
     /// 99 % of the first segments of aggregates wait at most this long, in nanoseconds.
     pub hold_p99_ns: u64,
-    /// When the host polls, as the user would type it.
+    /// The poll rule, as the user would type it.
     pub poll: String,
     /// The costs of receiving that were assumed or given.
     pub costs: Costs,

@@ -1,13 +1,13 @@
-//! Explains each reason, and what would change it.
+//! Explains each reason, and names a change that would remove it.
 //!
 //! The names are the engine's; a test compares this list with all of them.
 
-/// Packets of an unknown link type.
+/// The name of the reason for packets of an unknown link type.
 pub const UNKNOWN_LINK: &str = "unknown_link_type";
-/// Packets of interfaces that had no engine for lack of memory.
+/// The name of the reason for packets of interfaces that had no engine for lack of memory.
 pub const UNSERVED: &str = "interface_unserved";
 
-/// Explains a reason in a sentence, and says what would change it, if anything can.
+/// Explains a reason in a sentence, and returns the remedy, if there is one.
 ///
 /// # Examples
 /// ```

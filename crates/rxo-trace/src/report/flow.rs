@@ -16,7 +16,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The name in tables.
+    /// Returns the name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,9 +35,9 @@ pub struct FlowReport {
     pub destination: String,
     /// The transport protocol.
     pub protocol: Protocol,
-    /// The VLAN identifier of its innermost tag, if any.
+    /// The VLAN identifier of the flow's innermost tag, if any.
     pub vlan: Option<u16>,
-    /// Packets.
+    /// Packets of the flow.
     pub packets: u64,
     /// Bytes on the wire, link-layer headers included.
     pub bytes: u64,
@@ -65,7 +65,7 @@ pub struct FlowReport {
     pub last_file: Arc<str>,
 }
 
-/// Serde shares texts only with a feature that concerns every crate.
+/// Serializes a shared text. Serde does so itself only with a feature that would concern every crate.
 fn text<S: Serializer>(text: &Arc<str>, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(text)
 }

@@ -25,7 +25,7 @@ pub use flow::{FlowReport, Protocol};
 pub use outcome::{Distribution, Outcome, ReasonCount};
 pub use traffic::{Checksums, SenderOffload, Source, Traffic};
 
-/// Everything that one run over captures found.
+/// Everything that one study of captures found.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// The headline figures.
@@ -51,9 +51,9 @@ pub struct Report {
     pub sweep: Option<Sweep>,
     /// The smallest settings that come close to the best; `None` if none were tried.
     pub advice: Option<Advice>,
-    /// What coalescing would save at other rates; `None` if no costs were given.
+    /// The savings of coalescing at other rates; `None` if no costs were given.
     pub projection: Option<Projection>,
-    /// Why the report is incomplete (a damaged file, a signal); `None` if it is complete.
+    /// The reason why the report is incomplete (a damaged file, a signal); `None` if it is complete.
     pub partial: Option<String>,
     /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
@@ -73,7 +73,7 @@ pub struct Sweep {
 pub struct Axis {
     /// The setting's name, such as `flows`.
     pub key: String,
-    /// Its values in the given order.
+    /// The values in the given order.
     pub values: Vec<String>,
 }
 

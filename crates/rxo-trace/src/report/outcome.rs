@@ -20,9 +20,9 @@ pub struct Outcome {
     pub aggregates: u64,
     /// Segments in these aggregates.
     pub aggregated_segments: u64,
-    /// TCP segments inside tunnels that were coalesced or could have been; they are among the packets.
+    /// TCP segments inside tunnels that were coalesced or could have been. They are among `packets`.
     pub tunnelled: u64,
-    /// The deliveries of these.
+    /// Deliveries of TCP inside tunnels.
     pub tunnelled_deliveries: u64,
     /// Segments per delivery of data that could be coalesced, including deliveries of a single
     /// segment. `rxo run` prints the same figure.
@@ -31,7 +31,7 @@ pub struct Outcome {
     pub eliminated: u64,
     /// Packets eliminated per 10,000 packets, as the RSC paper counts (2006, section 4).
     pub eliminated_per_10_000: f64,
-    /// By how many packets `eliminated` may be wrong, because the capture was cut into parts where the pause
+    /// The number of packets by which `eliminated` may be wrong, because the capture was cut into parts where the pause
     /// was short, or polls count packets. 0 if it is exact.
     pub eliminated_error: u64,
     /// Segments per aggregate, for aggregates of two or more.
@@ -43,8 +43,8 @@ pub struct Outcome {
     /// Packets that were not candidates, by reason, most frequent first. Reasons that never
     /// occurred are omitted.
     pub bypassed: Vec<ReasonCount>,
-    /// What ended aggregates and lone candidates, by reason, most frequent first. Reasons that
-    /// never occurred are omitted.
+    /// The reasons that ended aggregates and lone candidates, most frequent first. Reasons that never occurred are
+    /// omitted.
     pub flushed: Vec<ReasonCount>,
     /// Packets per poll.
     pub packets_per_poll: Distribution,
@@ -59,7 +59,7 @@ pub struct Outcome {
 pub struct Distribution {
     /// Number of values.
     pub count: u64,
-    /// Their mean; 0 if there are none.
+    /// The mean of the values; 0 if there are none.
     pub mean: f64,
     /// The median, at most 12 % too high.
     pub p50: u64,
@@ -89,7 +89,7 @@ impl From<&Histogram> for Distribution {
     }
 }
 
-/// How often a reason occurred.
+/// A reason and its frequency.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ReasonCount {
     /// The engine's stable name of the reason.
@@ -100,7 +100,7 @@ pub struct ReasonCount {
     pub share: f64,
     /// Its meaning, as a sentence.
     pub meaning: String,
-    /// What would change it; `None` if nothing can.
+    /// A change that would remove the reason; `None` if nothing can.
     pub remedy: Option<String>,
 }
 

@@ -9,18 +9,18 @@ pub struct Source {
     pub name: String,
     /// `pcap` or `pcapng`, and the compression, as text.
     pub format: String,
-    /// Packets read from it.
+    /// Packets read from the capture.
     pub packets: u64,
-    /// Time of its first packet, in nanoseconds since 1970 UTC.
+    /// Time of the capture's first packet, in nanoseconds since 1970 UTC.
     pub started_at_ns: u64,
-    /// Time from its first packet to its last, in nanoseconds.
+    /// Time from the capture's first packet to its last, in nanoseconds.
     pub duration_ns: u64,
-    /// Why it was not read to its end, with the byte offset; `None` if it was.
+    /// The reason why the capture was not read to its end, with the byte offset; `None` if it was.
     pub damage: Option<String>,
 }
 
 impl Source {
-    /// Adds what another part of the capture says.
+    /// Adds the totals of another part of the capture.
     pub(crate) fn add(&mut self, other: Self) {
         if self.packets == 0 || other.packets == 0 {
             let (started_at_ns, duration_ns) = match self.packets {
@@ -35,7 +35,7 @@ impl Source {
             self.duration_ns = end_ns - self.started_at_ns;
         }
         self.packets = self.packets.saturating_add(other.packets);
-        // The first in the alphabet, so that the order of parts does not matter.
+        // The first in alphabetical order, so that the order of parts does not matter.
         self.damage = [self.damage.take(), other.damage].into_iter().flatten().min();
     }
 }
@@ -81,7 +81,7 @@ pub struct Traffic {
     pub untracked_packets: u64,
     /// Packets that the filter excluded. No other number here counts them.
     pub filtered_packets: u64,
-    /// How often a packet's time was before that of the previous packet in the file.
+    /// Number of packets whose time is before that of the previous packet in the file.
     pub steps_back: u64,
     /// The status of the TCP and UDP checksums. UDP packets without one are not counted there.
     pub checksums: Checksums,
@@ -90,15 +90,15 @@ pub struct Traffic {
 /// The status of the traffic's TCP and UDP checksums.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Checksums {
-    /// How they were checked: `verify`, `partial` or `trust`.
+    /// The way in which checksums were checked: `verify`, `partial` or `trust`.
     pub mode: String,
-    /// Right checksums.
+    /// Number of right checksums.
     pub right: u64,
-    /// Wrong checksums, except unfinished ones.
+    /// Number of wrong checksums, except unfinished ones.
     pub wrong: u64,
-    /// Checksums with only the pseudo-header's sum: the sender's card was to complete them.
+    /// Number of checksums with only the pseudo-header's sum: the sender's card was to complete them.
     pub unfinished: u64,
-    /// Checksums of packets that the capture truncated, which cannot be verified.
+    /// Number of checksums in truncated packets, which cannot be verified.
     pub cut: u64,
     /// Senders of unfinished checksums, in descending order of packets.
     pub sender_offload: Vec<SenderOffload>,
@@ -107,10 +107,10 @@ pub struct Checksums {
 /// A sender that was captured before its card completed checksums.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SenderOffload {
-    /// The host's address.
+    /// The sender's address.
     pub address: String,
-    /// Its packets with unfinished checksums.
+    /// The sender's packets with unfinished checksums.
     pub unfinished: u64,
-    /// All its TCP and UDP packets.
+    /// All TCP and UDP packets of the sender.
     pub packets: u64,
 }

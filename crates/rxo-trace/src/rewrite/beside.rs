@@ -1,4 +1,4 @@
-//! What a record contains that neither its bytes nor the fields of the coalesced file express.
+//! The parts of a record that neither its bytes nor the fields of the coalesced file express.
 //!
 //! The coalesced file counts nanoseconds, which represent nearly every time of nearly every file.
 //! Other times are kept in their original ticks.
@@ -35,12 +35,12 @@ pub(super) enum Time {
 }
 
 impl Time {
-    /// Whether the record's instant determines its time.
+    /// Returns true if the record's instant determines its time.
     pub(super) fn is_exact(self) -> bool {
         self == Self::AsClock
     }
 
-    /// The time of a record on an interface with this clock.
+    /// Returns the time of a record on an interface with this clock.
     pub(super) fn of(record: &Record, clock: Clock) -> Self {
         match record.ticks {
             None => Self::Absent,
@@ -49,7 +49,7 @@ impl Time {
         }
     }
 
-    /// The ticks of a record at the instant `at`. An error if the clock has none.
+    /// Returns the ticks of a record at the instant `at`. An error if the clock has none.
     pub(super) fn ticks(self, at: Instant, clock: Clock) -> Result<Option<u64>, BadNote> {
         match self {
             Self::Absent => Ok(None),
@@ -68,17 +68,17 @@ const OPTIONS: u8 = 8;
 const ALL: u8 = NO_TIME | TICKS | HEAD | OPTIONS;
 
 impl Beside {
-    /// The parts of `record` that would be lost, with its `options`.
+    /// Returns the parts of `record` that would be lost, with its `options`.
     pub(super) fn of(record: &Record, clock: Clock, options: PacketOptions) -> Self {
         Self { time: Time::of(record, clock), head: record.head.as_ref().to_vec(), options }
     }
 
-    /// Whether nothing would be lost.
+    /// Returns true if nothing would be lost.
     pub(super) fn is_empty(&self) -> bool {
         self.time == Time::AsClock && self.head.is_empty() && self.options.is_empty()
     }
 
-    /// Appends it: flags for the parts that exist, then the parts.
+    /// Appends the parts: flags for those that exist, then the parts themselves.
     pub(super) fn put(&self, to: &mut Vec<u8>) {
         let time = match self.time {
             Time::AsClock => 0,
@@ -144,13 +144,13 @@ pub(super) fn apart(options: &Options) -> (PacketOptions, Vec<u8>) {
     (before, ours)
 }
 
-/// Whether any version of rxo may have written these bytes.
+/// Returns true if any version of rxo may have written these bytes.
 fn begins_as_ours(bytes: &[u8]) -> bool {
     let version = bytes.strip_prefix(NAME).and_then(<[u8]>::first);
     version.is_some_and(|version| VERSIONS.contains(version))
 }
 
-/// Whether the options contain one of rxo's.
+/// Returns true if the options contain one of rxo's.
 pub(super) fn is_ours(options: &Options) -> bool {
     !options.is_empty() && !apart(options).1.is_empty()
 }

@@ -16,13 +16,12 @@ use super::sink::Sink;
 use crate::numbered::Numbered;
 use crate::study::{ChecksumMode, Clock, Point, checksum_status};
 
-/// How to coalesce a capture.
+/// The settings for coalescing a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The policy and the poll rule.
     pub point: Point,
-    /// How to treat TCP checksums. Truncated packets are never coalesced, because their bytes are
-    /// missing.
+    /// The treatment of TCP checksums. Truncated packets are never coalesced, because their bytes are missing.
     pub checksums: ChecksumMode,
     /// Seed of the engines' hashes. The result does not depend on it.
     pub seed: u64,
@@ -41,9 +40,9 @@ pub struct Coalesced {
     pub aggregated_packets: u64,
     /// Captured bytes of the packets read.
     pub captured_bytes: u64,
-    /// Bytes of notes about what aggregates cannot express.
+    /// Bytes of notes about properties that aggregates cannot express.
     pub remembered_bytes: u64,
-    /// How often everything was flushed early because a packet had waited for too many others.
+    /// Number of early flushes of everything, because a packet had waited for too many others.
     pub early_flushes: u64,
     /// Packets of interfaces beyond the maximum number of engines, which passed unchanged.
     pub unserved_packets: u64,
@@ -112,7 +111,7 @@ impl<'w> Coalescer<'w> {
         settings: Settings,
     ) -> Result<Self, RewriteError> {
         let origin = Origin::of(capture)?;
-        // Rejects an invalid policy before anything is written.
+        // An invalid policy is rejected before anything is written.
         Lane::new(&settings, rxo_frame::LinkKind::Ethernet)?;
         let point = &settings.point;
         let comment =
@@ -147,7 +146,7 @@ impl<'w> Coalescer<'w> {
         self.sink.check()
     }
 
-    /// The result so far.
+    /// Returns the figures so far.
     #[must_use]
     pub const fn figures(&self) -> &Coalesced {
         &self.sink.figures
@@ -214,7 +213,7 @@ impl<'w> Coalescer<'w> {
     }
 }
 
-/// The lane of the record's interface, made if necessary; `None` if there are too many.
+/// Returns the lane of the record's interface, made if necessary; `None` if there are too many.
 fn lane<'a>(
     lanes: &'a mut Vec<Option<Lane>>,
     count: &mut usize,

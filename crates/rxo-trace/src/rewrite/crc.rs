@@ -29,7 +29,7 @@ impl Crc {
         }
     }
 
-    /// The checksum of all bytes.
+    /// Returns the checksum of all bytes.
     pub(super) fn sum(mut self) -> u32 {
         self.hasher.update(&self.gathered);
         self.hasher.finalize()

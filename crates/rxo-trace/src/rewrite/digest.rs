@@ -1,4 +1,4 @@
-//! A checksum over everything that is restored, in order. Any change of it changes the checksum.
+//! A checksum over all restored data, in order. Any change of the data changes the checksum.
 
 use rxo_capture::Described;
 use rxo_frame::Instant;
@@ -52,7 +52,7 @@ impl Digest {
         }
     }
 
-    /// The checksum of the records and of what is `around` them.
+    /// Returns the checksum of the records and of the parts `around` them.
     pub(super) fn sum(&self, around: &Around<'_>) -> u32 {
         let mut bytes = Vec::new();
         put_bytes(&mut bytes, around.pcap_header.map_or(&[][..], |header| header));

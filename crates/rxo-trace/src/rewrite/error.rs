@@ -1,4 +1,4 @@
-//! Why a capture cannot be coalesced or expanded.
+//! Errors of coalescing or expanding a capture.
 
 use rxo_capture::{WriteError, limits};
 use rxo_coalesce::ConfigError;
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::note::BadNote;
 
-/// Why a capture cannot be coalesced or expanded. Packet numbers count from 1 over the whole file.
+/// The error of coalescing or expanding a capture. Packet numbers count from 1 over the whole file.
 #[derive(Debug, Error)]
 pub enum RewriteError {
     /// A field of the policy is out of range.
@@ -38,21 +38,21 @@ pub enum RewriteError {
         limits::DESCRIBED_BYTES
     )]
     DescribesTooMuch,
-    /// The note of a packet is not what was written.
+    /// The note of a packet was changed after it was written.
     #[error("packet {packet}: {why}; it was changed since `rxo coalesce` wrote it, coalesce anew")]
     Packet {
         /// Number of the packet.
         packet: u64,
-        /// What is wrong.
+        /// The fault of the note.
         why: BadNote,
     },
-    /// A compressed capture is damaged. A decompressor notices it late, so that nothing can be trusted.
+    /// A compressed capture is damaged. A decompressor notices damage late, so nothing can be trusted.
     #[error(
         "it is damaged at byte {offset} of what is unpacked, and what stands before may be wrong too; \
          nothing of it is given back, get the file again"
     )]
     DamagedPacked {
-        /// Where the damage was noticed, in bytes from the start of the unpacked capture.
+        /// The position at which the damage was noticed, in bytes from the start of the unpacked capture.
         offset: u64,
     },
     /// Packets are missing, were added, or were changed.

@@ -26,7 +26,7 @@ pub struct Expanded {
     pub originals: u64,
     /// Original packets that were read and not written, because one before them is missing.
     pub left_out: u64,
-    /// Whether the original capture had not been read to its end.
+    /// True if the original capture had not been read to its end.
     pub original_was_partial: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct Expanded {
 #[derive(Debug)]
 pub struct Expander<'w> {
     file: Original<'w>,
-    /// Whether the coalesced capture is compressed.
+    /// True if the coalesced capture is compressed.
     is_packed: bool,
     pcap_header: Option<[u8; 24]>,
     /// The sections and interfaces of the original, as far as known.
@@ -110,7 +110,7 @@ impl<'w> Expander<'w> {
         Ok(())
     }
 
-    /// The result so far.
+    /// Returns the figures so far.
     #[must_use]
     pub const fn figures(&self) -> &Expanded {
         &self.figures
@@ -140,9 +140,9 @@ impl<'w> Expander<'w> {
         Ok(self.figures)
     }
 
-    /// Ends the file before the first original packet that is missing, for a capture that was not read to its end,
-    /// `damage` is the error that ended reading; `None` if the caller stopped. The
-    /// checksum of everything is at that end, so what is written is not verified.
+    /// Ends the file before the first missing packet, for a capture that was not read to its end. `damage` is the error
+    /// that ended reading; `None` if the caller stopped. The checksum of all data is at the unread end, so the written
+    /// packets are not verified.
     ///
     /// # Errors
     /// If the output cannot be written, or a compressed capture is damaged: what was unpacked before may be wrong.

@@ -1,5 +1,5 @@
-//! One interface: its engine and its polls. The rules are those of
-//! [`study`](crate::study), but every delivery is examined packet by packet.
+//! One interface: its engine and its polls. The rules are those of [`study`](crate::study), but every delivery is
+//! examined packet by packet.
 
 use rxo_coalesce::{ConfigError, Deliveries, Engine};
 use rxo_frame::{Frame, Instant, LinkKind};
@@ -8,7 +8,7 @@ use super::Settings;
 use crate::numbered::Numbered;
 use crate::study::{ASSUMED_LOAD, ChecksumMode, Poll, Polls};
 
-/// Where deliveries go. Not a type parameter, so that the engine is compiled here, once, and not in each crate that
+/// A consumer of deliveries. Not a type parameter, so that the engine is compiled here once, and not in each crate that
 /// chooses an output.
 type Take<'a> = &'a mut dyn FnMut(Deliveries<'_, Numbered>);
 
@@ -48,7 +48,7 @@ impl Lane {
         }
     }
 
-    /// Delivers everything, as if no more packets came.
+    /// Delivers everything that is held, as if no more packets came.
     pub(super) fn empty(&mut self, now: Instant, sink: Take<'_>) {
         let mut end = now;
         while let Some(poll) = self.polls.rest() {
@@ -77,7 +77,7 @@ impl Lane {
         while let Some(deadline) = self.engine.poll_at().filter(|deadline| *deadline <= until) {
             self.engine.on_timeout(deadline, &mut *sink);
             if self.engine.poll_at().is_some_and(|next| next <= deadline) {
-                // At the end of time deadlines no longer advance. The rest is delivered by `empty`.
+                // At the end of time deadlines no longer advance. `empty` delivers the rest.
                 return;
             }
         }

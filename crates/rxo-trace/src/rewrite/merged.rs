@@ -11,9 +11,8 @@ use rxo_wire::build::{write_tcp_checksum, write_udp_checksum};
 use rxo_wire::checksum::{Sum, Summer, pseudo_header};
 use rxo_wire::{Offsets, PROTOCOL_TCP, PROTOCOL_UDP};
 
-/// Replaces the contents of `packet` by `link` and the bytes of `aggregate`, and returns the
-/// offsets of the headers, and of those of a tunnel around them. `link` is the link header that the engine did not see; empty if it saw
-/// everything.
+/// Replaces the contents of `packet` by `link` and the bytes of `aggregate`. Returns the offsets of the headers, and
+/// those of a tunnel around them. `link` is the link header that the engine did not see; empty if it saw everything.
 pub(crate) fn write<B: AsRef<[u8]>>(
     aggregate: &Aggregate<'_, B>,
     link: &[u8],
@@ -36,7 +35,7 @@ pub(crate) fn write<B: AsRef<[u8]>>(
     let protocol = if is_udp { PROTOCOL_UDP } else { PROTOCOL_TCP };
     let pseudo = pseudo_header(&aggregate.flow_key(), protocol, at.segment_bytes());
     let segment = packet.get_mut(at.segment()).unwrap_or_default();
-    // A segment that is cut short has no checksum.
+    // A truncated segment is too short for its checksum field, and stays without.
     let _is_whole = match is_udp {
         true => write_udp_checksum(segment, pseudo, summer),
         false => write_tcp_checksum(segment, pseudo, summer),
@@ -67,7 +66,8 @@ fn write_outer_checksum(packet: &mut [u8], link_bytes: usize, tunnel: UdpTunnel,
     let _is_whole = write_udp_checksum(datagram, pseudo, summer);
 }
 
-/// Whether the checksums of a merged packet are right, outside a tunnel and inside. A datagram of a tunnel may have none.
+/// Returns true if the checksums of a merged packet are right, outside a tunnel and inside. A datagram of a tunnel may
+/// have none.
 #[cfg(test)]
 pub(crate) fn has_right_checksums(packet: &[u8], parsed: &rxo_wire::Parsed) -> bool {
     use rxo_wire::checksum::verify_transport;

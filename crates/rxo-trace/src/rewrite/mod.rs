@@ -69,7 +69,7 @@ pub use self::expand::{Expanded, Expander};
 pub use self::original::FileFormat;
 pub(crate) use self::remark::restored;
 
-/// The output. One type for all, so that what writes is compiled once. Its writes are buffered in front of it.
+/// The output. One type for all outputs, so that the code that writes is compiled once. Its writes are buffered.
 struct To<'w>(&'w mut dyn Write);
 
 impl Write for To<'_> {
@@ -99,9 +99,9 @@ const VERSION: u8 = 2;
 /// All possible versions. Printable characters are excluded.
 const VERSIONS: core::ops::Range<u8> = 1..b' ';
 
-/// Most records that may arrive after the oldest undelivered one. Then everything held is
-/// delivered, because the expanding side must wait for that record.
+/// Most records that may arrive after the oldest undelivered one. At this limit everything held is delivered, because
+/// the expanding side must wait for that record.
 pub const MOST_RECORDS: usize = 1 << 17;
 
-/// Most bytes that these records may have together.
+/// Most bytes of the records that arrive after the oldest undelivered one.
 pub const MOST_BYTES: usize = 64 << 20;

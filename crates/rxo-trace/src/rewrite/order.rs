@@ -16,14 +16,14 @@ pub(super) struct Given {
     pub(super) at: Instant,
     pub(super) time: Time,
     pub(super) original_bytes: u32,
-    /// All records of an aggregate share one chunk.
+    /// The record's bytes. All records of an aggregate share one chunk.
     pub(super) bytes: SharedBytes,
     pub(super) head: SharedBytes,
     pub(super) options: PacketOptions,
 }
 
 impl Given {
-    /// The memory that it takes, not counting the chunk of its bytes.
+    /// Returns the memory of the record, not counting the chunk of its bytes.
     fn cost(&self) -> usize {
         self.head.as_ref().len() + self.options.len()
     }
@@ -35,14 +35,12 @@ pub(super) struct Order {
     /// The position of the first of `waiting`, which is returned next.
     next: u64,
     waiting: VecDeque<Option<Given>>,
-    /// Memory of the waiting records, in bytes. A shared chunk counts fully until its last record
-    /// is returned.
+    /// Memory of the waiting records, in bytes. A shared chunk counts fully until its last record is returned.
     bytes: usize,
 }
 
 impl Order {
-    /// The position of the next record to return. If no record waits, it is the first that has not
-    /// arrived.
+    /// Returns the position of the next record to return. If no record waits, it is the first that has not arrived.
     pub(super) const fn next_place(&self) -> u64 {
         self.next
     }
@@ -85,7 +83,7 @@ impl Order {
         }
     }
 
-    /// The next record, if it is there.
+    /// Returns the next record, if it has arrived.
     pub(super) fn next(&mut self) -> Option<Given> {
         self.waiting.front().and_then(Option::as_ref)?;
         let record = self.waiting.pop_front().flatten()?;
@@ -95,12 +93,12 @@ impl Order {
         Some(record)
     }
 
-    /// Number of records that wait for earlier ones.
+    /// Returns the number of records that wait for earlier ones.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting.iter().flatten().count() as u64
     }
 
-    /// Whether no record waits.
+    /// Returns true if no record waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

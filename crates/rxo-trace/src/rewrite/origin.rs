@@ -1,4 +1,4 @@
-//! The custom option of the section header: which kind of file was coalesced.
+//! The custom option of the section header: the kind of file that was coalesced.
 
 use rxo_capture::{Capture, Described};
 

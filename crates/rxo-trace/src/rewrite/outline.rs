@@ -8,7 +8,7 @@ use super::note::{BadNote, Reader, put_number};
 const SECTION: u8 = 0;
 const INTERFACE: u8 = 1;
 
-/// Appends their number, then each.
+/// Appends the number of descriptions, then each.
 pub(super) fn put(to: &mut Vec<u8>, described: &[Described]) {
     put_number(to, described.len() as u64);
     for Described { records_before, part } in described {

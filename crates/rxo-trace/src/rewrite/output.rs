@@ -32,9 +32,9 @@ pub(super) struct Output<'w> {
     file: File<'w>,
     /// The sections and interfaces of the capture.
     described: Vec<Described>,
-    /// How many of these the file describes already.
+    /// Number of these descriptions that the file has already.
     told: usize,
-    /// How many of the capture's interfaces the file has.
+    /// Number of the capture's interfaces that the file has.
     interfaces: usize,
     last: Option<Written>,
     /// Bytes of custom options, in total.
@@ -65,15 +65,15 @@ impl<'w> Output<'w> {
         }
     }
 
-    /// Records the sections and interfaces of the capture, of which some may be known. Returns the
-    /// clocks of the new interfaces.
+    /// Records the sections and interfaces of the capture, some of which may be known. Returns the clocks of the new
+    /// interfaces.
     pub(super) fn learn(&mut self, described: &[Described]) -> Vec<Clock> {
         let new = described.get(self.described.len()..).unwrap_or_default();
         self.described.extend_from_slice(new);
         clocks(new, self.origin.pcap_header.as_ref()).collect()
     }
 
-    /// What the file contains besides packets: the pcap header, if any, and its description.
+    /// Returns the contents of the file besides packets: the pcap header, if any, and the descriptions.
     pub(super) fn around(&self) -> (Option<&[u8; 24]>, &[Described]) {
         (self.origin.pcap_header.as_ref(), &self.described)
     }
@@ -115,7 +115,7 @@ impl<'w> Output<'w> {
         }
     }
 
-    /// The descriptions since the last call.
+    /// Returns the descriptions since the last call.
     fn take_new_descriptions(&mut self) -> Vec<Described> {
         let told = std::mem::replace(&mut self.told, self.described.len());
         self.described.get(told..).unwrap_or_default().to_vec()

@@ -18,8 +18,7 @@ pub(super) struct Remark {
     pub(super) described: Vec<Described>,
     /// The note of an aggregate.
     pub(super) note: Option<Vec<u8>>,
-    /// What would be lost of its records, by number in the aggregate. Only records that would lose
-    /// something.
+    /// The parts of its records that would be lost, by number in the aggregate. Only records with such parts.
     pub(super) beside: Vec<(usize, Beside)>,
     /// The totals, in the last packet.
     pub(super) end: Option<End>,
@@ -30,14 +29,14 @@ pub(super) struct Remark {
 pub(super) struct End {
     pub(super) records: u64,
     pub(super) digest: u32,
-    /// Whether the capture could not be read to its end.
+    /// True if the capture could not be read to its end.
     pub(super) is_partial: bool,
     /// The bytes of a truncated last record in a pcap file.
     pub(super) cut_record: Vec<u8>,
 }
 
 impl End {
-    /// Appends it.
+    /// Appends the totals.
     pub(super) fn put(&self, to: &mut Vec<u8>) {
         put_number(to, self.records);
         to.extend_from_slice(&self.digest.to_le_bytes());
@@ -61,7 +60,7 @@ const NOTE: u8 = 2;
 const BESIDE: u8 = 3;
 const END: u8 = 4;
 
-/// More records than any aggregate has.
+/// Most segments of a note: more records than any aggregate has.
 const MOST_SEGMENTS: usize = 1 << 16;
 
 impl Remark {
@@ -125,8 +124,8 @@ impl Remark {
     }
 }
 
-/// The records that a packet was made of, restored from its note; `None` for a packet without a
-/// note. Positions are relative to the packet's.
+/// Restores the records that a packet was made of from its note; `None` for a packet without a note. Positions are
+/// relative to the packet's.
 pub(crate) fn restored(record: &Record) -> Option<Result<Vec<Restored>, BadNote>> {
     if record.options.is_empty() {
         return None;

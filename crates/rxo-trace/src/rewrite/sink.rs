@@ -31,7 +31,7 @@ pub(super) struct Sink<'w> {
     pub(super) held: Held,
     /// Deliveries that wait for an older record, by the position of their first record.
     ready: BTreeMap<u64, Written>,
-    /// Whether deliveries are currently forced.
+    /// True while deliveries are forced.
     is_early: bool,
     pub(super) figures: Coalesced,
     failed: Option<RewriteError>,
@@ -67,7 +67,7 @@ impl<'w> Sink<'w> {
         Ok(())
     }
 
-    /// The link type of an interface's packets.
+    /// Returns the link type of an interface's packets.
     pub(super) fn link(&self, interface: u32) -> Option<LinkType> {
         self.interfaces.get(interface as usize).map(|interface| interface.link)
     }
@@ -76,7 +76,7 @@ impl<'w> Sink<'w> {
         self.summer
     }
 
-    /// Records an arriving record and returns its position.
+    /// Records the arrival of a record and returns its position.
     pub(super) fn enter(&mut self, record: &Record) -> u64 {
         let bytes = record.bytes.as_ref();
         self.figures.packets += 1;
@@ -94,7 +94,7 @@ impl<'w> Sink<'w> {
         self.span.enter(bytes.len() + options.len() + record.head.as_ref().len())
     }
 
-    /// Whether everything held must be delivered now.
+    /// Returns true if everything held must be delivered now.
     pub(super) fn is_full(&self) -> bool {
         self.span.is_full()
     }
@@ -110,7 +110,7 @@ impl<'w> Sink<'w> {
         self.is_early = false;
     }
 
-    /// The first error since the last call.
+    /// Returns the first error since the last call.
     pub(super) fn check(&mut self) -> Result<(), RewriteError> {
         self.failed.take().map_or(Ok(()), Err)
     }
@@ -135,8 +135,7 @@ impl<'w> Sink<'w> {
             match delivery {
                 Delivery::Frame(single) => self.alone(single.frame().bytes.number),
                 Delivery::Aggregate(aggregate) => self.aggregate(&aggregate),
-                // A capture keeps every pure ACK unchanged, because merging them would save no
-                // payload.
+                // Every pure ACK stays unchanged in the capture: merging them would save no payload.
                 Delivery::Acks(acks) => {
                     for frame in acks.frames() {
                         self.alone(frame.bytes.number);
@@ -203,15 +202,15 @@ impl<'w> Sink<'w> {
         }
     }
 
-    /// The comment of an aggregate, which Wireshark shows.
+    /// Makes the comment of an aggregate, which Wireshark shows.
     fn comment(&self, aggregate: &Aggregate<'_, Numbered>) -> String {
         let (segments, bytes) = (aggregate.segment_count(), aggregate.payload_bytes());
         let reason = if self.is_early { EARLY } else { aggregate.flush_reason().name() };
         format!("rxo: {segments} segments, {bytes} bytes of payload, flushed: {reason}")
     }
 
-    /// Makes the remark of an aggregate of `all`. `network_at` is the offset of their IP headers in
-    /// what the engine saw.
+    /// Makes the remark of an aggregate of `all`. `network_at` is the offset of their IP headers in the bytes that the
+    /// engine saw.
     fn remark(
         &self,
         merged: Merged<'_>,
@@ -229,7 +228,7 @@ impl<'w> Sink<'w> {
                 place: carried.place,
             })
             .collect();
-        // Room for the head, and for the segments of a steady stream.
+        // Room for the head of the note, and for the segments of a steady stream.
         let mut note = Vec::with_capacity(48 + 4 * originals.len());
         note::write(merged, headers, &originals, &mut note)?;
         let beside = all.iter().enumerate().filter_map(|(number, carried)| {
@@ -239,7 +238,7 @@ impl<'w> Sink<'w> {
         Ok(Remark { note: Some(note), beside: beside.collect(), ..Remark::default() })
     }
 
-    /// The parts of a record that would be lost; `None` if there are none.
+    /// Returns the parts of a record that would be lost; `None` if there are none.
     fn beside(&self, record: &Record, options: PacketOptions) -> Option<Beside> {
         let clock = *self.clocks.get(record.interface as usize)?;
         let beside = Beside::of(record, clock, options);
@@ -254,7 +253,7 @@ impl<'w> Sink<'w> {
         if self.ready.is_empty() && first_place < oldest {
             return self.put(written);
         }
-        // A waiting packet must not keep the chunk that it was read in.
+        // A waiting packet is copied, because it would keep the whole chunk that it was read in.
         let bytes = if first_place < oldest { written.bytes } else { detached(&written) };
         self.ready.insert(first_place, Written { bytes, ..written });
         while let Some(next) = self.ready.first_entry().filter(|entry| *entry.key() < oldest) {
@@ -280,7 +279,7 @@ fn detached(written: &Written) -> SharedBytes {
     if written.remark.note.is_some() { written.bytes.clone() } else { written.bytes.detached() }
 }
 
-/// The options that the file keeps with a record. None of them is ours.
+/// Returns the options that the file keeps with a record. None of them is ours.
 fn options_of(record: &Record) -> PacketOptions {
     if record.options.is_empty() { PacketOptions::new() } else { apart(&record.options).0 }
 }

@@ -12,7 +12,7 @@ use super::{MOST_BYTES, MOST_RECORDS};
 pub(super) struct Span {
     /// The position of the first of `records`.
     first: u64,
-    /// Length of each record, and whether it was delivered.
+    /// Length of each record, and true if it was delivered.
     records: VecDeque<(usize, bool)>,
     bytes: usize,
 }
@@ -38,13 +38,12 @@ impl Span {
         }
     }
 
-    /// The position of the oldest undelivered record, or of the next to arrive if all are
-    /// delivered.
+    /// Returns the position of the oldest undelivered record, or of the next to arrive if all are delivered.
     pub(super) const fn oldest(&self) -> u64 {
         self.first
     }
 
-    /// Whether everything held must be delivered now.
+    /// Returns true if everything held must be delivered now.
     pub(super) fn is_full(&self) -> bool {
         self.records.len() >= MOST_RECORDS || self.bytes >= MOST_BYTES
     }

@@ -15,20 +15,20 @@ use rxo_wire::{PROTOCOL_TCP, PROTOCOL_UDP};
 use super::seen::{Seen, Segment};
 use crate::report::Protocol;
 
-/// How to treat TCP and UDP checksums.
+/// The treatment of TCP and UDP checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChecksumMode {
     /// Verify them. Segments with a wrong one are not coalesced.
     #[default]
     Verify,
-    /// Verify them, but accept one that the sender's card was to complete.
+    /// Verify them, but accept those that the sender's card was to complete.
     Partial,
     /// Accept all, also those of truncated packets.
     Trust,
 }
 
 impl ChecksumMode {
-    /// The name that the user types.
+    /// Returns the name that the user types.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl FromStr for ChecksumMode {
 pub(super) enum Finding {
     Right,
     Wrong,
-    /// Only the sum of the pseudo-header.
+    /// The checksum is only the sum of the pseudo-header.
     Unfinished,
 }
 
@@ -74,8 +74,8 @@ pub(super) fn check(segment: &Segment, bytes: &[u8], summer: Summer) -> Option<F
     Some(if is_right { Finding::Right } else { unfinished(segment, bytes) })
 }
 
-/// Whether the field holds the folded sum of the pseudo-header, as the sender's system leaves it.
-/// For a GSO packet some systems (NDIS) count the length as 0, because each segment has its own.
+/// Decides whether the field holds the folded sum of the pseudo-header, as the sender's system leaves it. For a GSO
+/// packet some systems (NDIS) count the length as 0, because each segment has its own.
 #[cold]
 fn unfinished(segment: &Segment, bytes: &[u8]) -> Finding {
     let field = segment.checksum(bytes);
@@ -87,7 +87,7 @@ fn unfinished(segment: &Segment, bytes: &[u8]) -> Finding {
     }
 }
 
-/// The sum of the pseudo-header of a segment with this length.
+/// Returns the sum of the pseudo-header of a segment with this length.
 #[inline]
 fn pseudo(segment: &Segment, length: u32) -> Sum {
     let protocol = match segment.protocol {
@@ -97,7 +97,7 @@ fn pseudo(segment: &Segment, length: u32) -> Sum {
     pseudo_header(&segment.key, protocol, length)
 }
 
-/// The checksum status for the engine.
+/// Returns the checksum status for the engine.
 #[inline]
 pub(super) const fn status(
     mode: ChecksumMode,
@@ -110,12 +110,12 @@ pub(super) const fn status(
             start: segment.at.transport as u16,
             offset: segment.checksum_at() as u16,
         },
-        // The engine verifies it again and counts the result.
+        // The engine verifies the checksum again and counts the result.
         (Finding::Unfinished | Finding::Wrong, _) => ChecksumStatus::Unknown,
     }
 }
 
-/// The checksum status of a captured packet of any kind, for the engine.
+/// Returns the checksum status of a captured packet of any kind, for the engine.
 pub(crate) fn checksum_status(
     network: &Network,
     mode: ChecksumMode,

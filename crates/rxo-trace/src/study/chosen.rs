@@ -1,4 +1,4 @@
-//! What is counted only for the chosen point: its flows, and its course over time.
+//! The counts of the chosen point alone: its flows, and its course over time.
 
 use rxo_frame::Instant;
 
@@ -10,7 +10,7 @@ use super::flows::Flows;
 pub(super) struct Chosen {
     pub(super) flows: Flows,
     pub(super) course: Steps,
-    /// The clock of the packets, which says where on the course they are.
+    /// The clock of the packets, which gives their position on the course.
     pub(super) clock: Clock,
 }
 

@@ -19,7 +19,7 @@ const LATE_NS: u64 = 1_000_000_000;
 /// see [`Clock::rejoin`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Clock {
-    /// Added to a record's time since the last restart.
+    /// The shift of record times since the last restart, in nanoseconds.
     shift_ns: i64,
     now_ns: u64,
     steps_back: u64,
@@ -52,18 +52,18 @@ impl Clock {
         at.as_nanos().saturating_add_signed(self.shift_ns)
     }
 
-    /// The time that the records have for what is at `at` on this clock.
+    /// Returns the time that records have at the instant `at` of this clock.
     #[inline]
     pub(super) const fn of_records(&self, at: Instant) -> Instant {
         Instant::from_nanos(at.as_nanos().saturating_add_signed(self.shift_ns.saturating_neg()))
     }
 
-    /// How long after the last record one with the time `at` is, in nanoseconds; `None` if it is before it.
+    /// Returns the time from the last record to one with the time `at`, in nanoseconds; `None` if that is earlier.
     pub(super) const fn gap_ns(&self, at: Instant) -> Option<u64> {
         self.shifted(at).checked_sub(self.now_ns)
     }
 
-    /// Whether a capture that begins at `at` does not continue the last record: it begins before it, or more
+    /// Returns true if a capture that begins at `at` does not continue the last record: it begins before it, or more
     /// than a second later.
     pub(super) fn is_far(&self, at: Instant) -> bool {
         self.gap_ns(at).is_none_or(|gap_ns| gap_ns > LATE_NS)
@@ -76,13 +76,13 @@ impl Clock {
         self.shift_ns = self.shift_ns.saturating_sub_unsigned(at_ns.saturating_sub(now_ns));
     }
 
-    /// The time of the last record.
+    /// Returns the time of the last record.
     #[inline]
     pub(crate) const fn now(&self) -> Instant {
         Instant::from_nanos(self.now_ns)
     }
 
-    /// How often a record was older than the previous one.
+    /// Returns the number of records that were older than the previous one.
     pub(super) const fn steps_back(&self) -> u64 {
         self.steps_back
     }

@@ -24,7 +24,7 @@ macro_rules! counts {
             /// The names of the counts, which are part of the form of saved parts.
             pub(super) const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
 
-            /// The largest of them.
+            /// Returns the largest count.
             pub(super) fn most(&self) -> u64 {
                 [$(self.$field),*].into_iter().fold(0, u64::max)
             }
@@ -71,7 +71,7 @@ impl Count {
         self.short_packets += u64::from(taken.is_short);
     }
 
-    /// Counts its TCP segment or UDP datagram. `finding` is the result for its checksum, if it was checked.
+    /// Counts the TCP segment or UDP datagram of a packet. `finding` is the result for its checksum, if it was checked.
     #[inline]
     pub(super) fn segment(&mut self, segment: &Segment, finding: Option<Finding>, taken: &Taken) {
         match segment.protocol {

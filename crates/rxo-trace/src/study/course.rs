@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::{Course, CourseStep};
 
-/// As many steps as a figure can show.
+/// Most steps: as many as a figure can show.
 const MOST_STEPS: usize = 128;
-/// The first steps have a length of 2^10 ns.
+/// The length of the first steps, as a power of two: 2^10 ns.
 const FIRST_SHIFT: u32 = 10;
 
 /// The steps so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Steps {
-    /// A step has a length of 2^shift ns.
+    /// The length of a step, as a power of two in nanoseconds.
     shift: u32,
     /// The number of the first step, counted from 1970.
     first: u64,
@@ -60,7 +60,7 @@ impl Steps {
         }
     }
 
-    /// Whether they are as steps can be. Others, read from a file, could make it panic.
+    /// Returns true if the steps are valid. Invalid ones, read from a file, could cause a panic.
     pub(super) fn are_valid(&self) -> bool {
         let last = self.first.checked_add(self.steps.len() as u64);
         (FIRST_SHIFT..64).contains(&self.shift)

@@ -56,7 +56,7 @@ enum What {
 }
 
 impl Filter {
-    /// Whether a packet of this flow matches; `None` stands for a packet that is not IP.
+    /// Returns true if a packet of this flow matches; `None` stands for a packet that is not IP.
     #[must_use]
     pub fn matches(&self, key: Option<&FlowKey>) -> bool {
         key.is_some_and(|key| {
@@ -96,15 +96,14 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// A mask of the upper `length` bits of an address.
+/// Returns a mask of the upper `length` bits of an address.
 const fn mask(length: u8, is_v6: bool) -> u128 {
     let width = if is_v6 { 128 } else { 32 };
     let below = width - length as u32;
     if below == 128 { 0 } else { u128::MAX << below }
 }
 
-/// Why a filter cannot be parsed: the first word that is not understood, and what would be accepted
-/// there.
+/// The error of parsing a filter: the first word that is not understood, and the words that would be accepted there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
     word: String,
@@ -164,7 +163,7 @@ impl<'a> Words<'a> {
         word
     }
 
-    /// Removes the next word if it is `word`, and returns whether it was.
+    /// Removes the next word if it is `word`. Returns true if it was.
     fn take(&mut self, word: &str) -> bool {
         let is_next = self.rest.get(self.at) == Some(&word);
         self.at += usize::from(is_next);

@@ -16,7 +16,7 @@ use crate::report::{FlowReport, Protocol};
 
 /// Most flows with figures of their own; they take about 220 MB.
 pub const MAX_FLOWS: usize = 1_500_000;
-/// The number of a packet without such a flow.
+/// The number for packets whose flow has no figures.
 pub(super) const NO_FLOW: u32 = u32::MAX;
 
 const SLAB: usize = 4_096;
@@ -29,7 +29,7 @@ pub(super) struct Flow {
     #[serde(with = "wire_key")]
     pub(super) key: FlowKey,
     pub(super) protocol: Protocol,
-    /// Numbers of the captures with its earliest and its latest packet. A saved part has them beside the flow.
+    /// Numbers of the captures with the flow's earliest and latest packet. In a saved part they stand beside the flow.
     #[serde(skip)]
     pub(super) files: [u32; 2],
     pub(super) packets: u64,
@@ -40,34 +40,34 @@ pub(super) struct Flow {
     /// Number of packets minus number of deliveries.
     eliminated: u64,
     aggregates: u64,
-    /// Times of its earliest and latest packet, as the records have them.
+    /// Times of the flow's earliest and latest packet, as the records have them.
     first_ns: u64,
     last_ns: u64,
     first_ack: u32,
-    /// SEG.ACK of its last pure ACK.
+    /// SEG.ACK of the flow's last pure ACK.
     ack: u32,
     first_window: u16,
     window: u16,
     vlan: u16,
     /// Packets whose checksum the sender's card was to complete. Saturates.
     unfinished: u32,
-    /// Whether its last packet was a pure ACK that differs from its neighbours only in number and
+    /// True if the flow's last packet was a plain ACK: a pure ACK that differs from its neighbours only in number and
     /// window.
     after_plain_ack: bool,
-    /// Whether its first packet was one.
+    /// True if the flow's first packet was a plain ACK.
     begins_with_plain_ack: bool,
 }
 
-/// When a packet was seen, and in which capture.
+/// The time and the capture of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sighting {
-    /// As the record has it.
+    /// The packet's time, as the record has it.
     pub(super) at_ns: u64,
     /// The number of the capture.
     pub(super) file: u32,
 }
 
-/// The fields of a flow's first and last packet that say whether ACKs on both sides of a cut could be aggregated.
+/// The fields of a flow's first and last packet that decide whether ACKs on both sides of a cut could be aggregated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PlainAck {
     ack: u32,
@@ -75,7 +75,7 @@ pub(super) struct PlainAck {
 }
 
 impl PlainAck {
-    /// Whether a pure ACK that is alike but for number and window could be aggregated with this one.
+    /// Returns true if a pure ACK that differs only in number and window could be aggregated with this one.
     pub(super) const fn is_followed_by(self, next: Self) -> bool {
         let advances =
             next.ack != self.ack && SeqNumber(next.ack).is_at_or_after(SeqNumber(self.ack));
@@ -110,19 +110,19 @@ impl Flow {
         }
     }
 
-    /// A key is of one protocol, which it does not say.
+    /// Compares the key and the protocol. A key does not tell its protocol.
     #[inline]
     fn is(&self, key: &FlowKey, protocol: Protocol) -> bool {
         self.key == *key && self.protocol == protocol
     }
 
-    /// What tells it from others, in an order that does not depend on the capture's.
+    /// Returns the identity of the flow, for an order that does not depend on the capture's.
     pub(super) fn identity(&self) -> ([u8; 40], Protocol) {
         (self.key.to_bytes(), self.protocol)
     }
 
-    /// Counts a packet with `wire_bytes` bytes on the wire. Returns whether it is a pure ACK that
-    /// could be aggregated with the previous one.
+    /// Counts a packet with `wire_bytes` bytes on the wire. Returns true if it is a pure ACK that could be aggregated
+    /// with the previous one.
     #[inline]
     pub(super) fn count(
         &mut self,
@@ -145,7 +145,8 @@ impl Flow {
         follows
     }
 
-    /// Captures come in order, so that of equal times the first and the last one count.
+    /// Records the time of a packet. Captures come in order, so of packets with equal times the first and the last one
+    /// count.
     #[inline]
     fn see(&mut self, Sighting { at_ns, file }: Sighting) {
         if at_ns < self.first_ns {
@@ -164,19 +165,19 @@ impl Flow {
         self.after_plain_ack && segment.is_bare && follows
     }
 
-    /// Its first packet, if that was a plain ACK.
+    /// Returns the flow's first packet, if that was a plain ACK.
     pub(super) fn first_ack(&self) -> Option<PlainAck> {
         let ack = PlainAck { ack: self.first_ack, window: self.first_window };
         self.begins_with_plain_ack.then_some(ack)
     }
 
-    /// Its last packet, if that was a plain ACK.
+    /// Returns the flow's last packet, if that was a plain ACK.
     pub(super) fn last_ack(&self) -> Option<PlainAck> {
         let ack = PlainAck { ack: self.ack, window: self.window };
         self.after_plain_ack.then_some(ack)
     }
 
-    /// Adds the figures of other packets of the flow, whose captures have the same numbers.
+    /// Adds the figures of other packets of the flow, whose captures are numbered by `numbering`.
     fn add(&mut self, other: &Self, numbering: &Numbering<'_>) {
         let Self { packets, bytes, payload_bytes, data_segments, pure_acks, .. } = other;
         for (mine, theirs) in [
@@ -198,24 +199,24 @@ impl Flow {
         if at(other.last_ns, other.files[1]) > at(self.last_ns, self.files[1]) {
             (self.last_ns, self.files[1]) = (other.last_ns, other.files[1]);
         }
-        // One flow may be on two VLANs that its key does not tell apart.
+        // One flow may be on two VLANs that its key does not tell apart. The smaller one does not depend on the order.
         self.vlan = self.vlan.min(other.vlan);
     }
 
-    /// The flow with other numbers of its captures.
+    /// Returns the flow with other numbers of its captures.
     pub(super) const fn in_files(mut self, files: [u32; 2]) -> Self {
         self.files = files;
         self
     }
 
-    /// The largest of its counts.
+    /// Returns the largest of its counts.
     pub(super) fn most(&self) -> u64 {
         let traffic = [self.packets, self.bytes, self.payload_bytes, self.data_segments];
         let others = [self.pure_acks, self.eliminated, self.aggregates];
         traffic.into_iter().chain(others).fold(0, u64::max)
     }
 
-    /// Forgets its first and last packet, which say nothing once it is added to others.
+    /// Forgets the flow's first and last packet, which mean nothing once its figures are added to others.
     pub(super) const fn forget_ends(&mut self) {
         (self.first_ack, self.first_window, self.ack, self.window) = (0, 0, 0, 0);
         (self.begins_with_plain_ack, self.after_plain_ack) = (false, false);
@@ -225,7 +226,7 @@ impl Flow {
         self.unfinished = self.unfinished.saturating_add(1);
     }
 
-    /// Counts an aggregate of `segments` of its segments.
+    /// Counts an aggregate of `segments` segments of the flow.
     #[inline]
     pub(super) const fn coalesced(&mut self, segments: u64) {
         self.aggregates += 1;
@@ -236,7 +237,7 @@ impl Flow {
         self.unfinished.into()
     }
 
-    /// The figures for a report that begins at `start_ns`. `names` are those of the captures, by number.
+    /// Returns the figures for a report that begins at `start_ns`. `names` are those of the captures, by number.
     pub(super) fn report(&self, start_ns: u64, names: &[Arc<str>]) -> FlowReport {
         let side = |address: core::net::IpAddr, port| {
             core::net::SocketAddr::new(address, port).to_string()
@@ -281,9 +282,9 @@ pub(super) struct Flows {
 const EMPTY: u64 = u64::MAX;
 
 impl Flows {
-    /// Makes a table for `limit` flows. Its hashes have a seed of their own, which nobody chooses: who knows it could write a
-    /// capture whose flows all begin at one place, and each would be looked for behind all before it. What a study reports
-    /// does not depend on it.
+    /// Makes a table for `limit` flows. Its hashes have a random seed of their own: whoever knew the seed could write a
+    /// capture whose flows all begin at one place of the index, and each look-up would pass all of them. The report
+    /// does not depend on the seed.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             hasher: FlowHasher::new(RandomState::new().hash_one(0)),
@@ -377,30 +378,30 @@ impl Flows {
         self.slabs.get(number / SLAB)?.get(number % SLAB)
     }
 
-    /// The flow with this number; `None` for [`NO_FLOW`].
+    /// Returns the flow with this number; `None` for [`NO_FLOW`].
     #[inline]
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Flow> {
         let number = number as usize;
         self.slabs.get_mut(number / SLAB)?.get_mut(number % SLAB)
     }
 
-    /// Number of flows.
+    /// Returns the number of flows.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// All flows, to be changed.
+    /// Iterates over all flows, to change them.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
         self.slabs.iter_mut().flatten()
     }
 
-    /// All flows, in the order in which they were first seen.
+    /// Iterates over all flows, in the order in which they were first seen.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Flow> {
         self.slabs.iter().flatten()
     }
 
-    /// The `most` flows with most packets in descending order; equal ones in the order in which
-    /// they began, and of those that began at once, by key.
+    /// Returns the `most` flows with most packets in descending order; equal ones in the order in which they began, and
+    /// if they began at once, by key.
     pub(super) fn top(&self, most: usize) -> Vec<&Flow> {
         let mut heap = std::collections::BinaryHeap::with_capacity(most.min(self.len) + 1);
         for (number, flow) in self.iter().enumerate() {
@@ -415,7 +416,7 @@ impl Flows {
     }
 }
 
-/// A flow's key in a saved part.
+/// Serializes a flow's key for a saved part.
 pub(super) mod wire_key {
     use rxo_wire::FlowKey;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -21,13 +21,13 @@ pub(super) struct Taken {
     /// The packet for the engines; `None` if it is not IP, or its link type is unknown.
     pub(super) network: Option<Network>,
     pub(super) seen: Seen,
-    /// Its length on the wire, in bytes, with the link-layer header.
+    /// The packet's length on the wire, in bytes, with the link-layer header.
     pub(super) wire_bytes: u64,
-    /// Whether the capture truncated it.
+    /// True if the capture truncated the packet.
     pub(super) is_cut: bool,
-    /// Whether it ends before its IP header says, although the record claims to be whole.
+    /// True if the packet ends before its IP header says, although the record claims to be whole.
     pub(super) is_short: bool,
-    /// Whether its whole IP packet is there, so that its checksum can be verified.
+    /// True if the whole IP packet is there, so that its checksum can be verified.
     pub(super) is_whole: bool,
 }
 
@@ -59,15 +59,15 @@ fn read(bytes: &SharedBytes, link: LinkType) -> Taken {
 
 #[cold]
 fn cut(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
-    // The missing end may be padding after the packet.
+    // The missing end may be only padding behind the packet.
     if matches!(taken.seen, Seen::Segment(_)) || record.original_bytes > LONGEST {
         return Taken { is_cut: true, ..taken };
     }
     whole(taken, padded(record, record.original_bytes, link), mode)
 }
 
-/// Takes the length from the IP header of a record that ends too early. What the header does not
-/// tell stays unchanged.
+/// Takes the length from the IP header of a record that ends too early. Fields that the header does not tell stay
+/// unchanged.
 #[cold]
 fn short(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
     let taken = Taken { is_cut: true, is_short: true, ..taken };

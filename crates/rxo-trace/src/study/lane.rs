@@ -39,13 +39,13 @@ pub(super) struct Group {
     first: Option<Instant>,
     last: Instant,
     ended: Option<Instant>,
-    /// Whether nothing depends any more on what came before the first packet.
+    /// True if nothing depends any more on packets before the first one.
     is_settled: bool,
     figures: PollFigures,
     pub(super) runners: Vec<Runner>,
-    /// How many of the oldest waiting packets have memory of their own.
+    /// Number of the oldest waiting packets that have memory of their own.
     owned: usize,
-    /// How many packets waited at the last call of [`Group::detach`].
+    /// Number of packets that waited at the last call of [`Group::detach`].
     waited: usize,
 }
 
@@ -99,7 +99,7 @@ impl Lane {
         }
     }
 
-    /// Begins anew with what was seen at another time. Nothing may be held.
+    /// Begins anew with packets of another time. Nothing may be held.
     pub(super) fn rejoin(&mut self) {
         self.groups.iter_mut().for_each(Group::rejoin);
     }
@@ -171,7 +171,7 @@ impl Group {
         }
     }
 
-    /// Notes from when on nothing depends on what came before the first packet.
+    /// Finds out when nothing depends any more on packets before the first one.
     #[cold]
     fn settle(&mut self, at: Instant, chosen: &mut Chosen) {
         let pause = Duration::from_nanos(at.nanos_since(self.last));
@@ -188,14 +188,14 @@ impl Group {
         self.is_settled = is_settled;
     }
 
-    /// When its first packet arrived, and when its last poll ended.
+    /// Returns the arrival time of its first packet, and the time of its last poll.
     pub(super) const fn ends(&self) -> (Option<Instant>, Option<Instant>) {
         (self.first, self.ended)
     }
 
     fn advance(&mut self, now: Instant, chosen: &mut Chosen) {
         self.run_due(now, chosen);
-        // Under any rule, the waiting packets are polled later than now.
+        // Under any rule, the waiting packets are polled later than now, so only deadlines are due.
         self.runners.iter_mut().for_each(|runner| runner.catch_up(now, chosen));
     }
 
@@ -210,14 +210,14 @@ impl Group {
         }
     }
 
-    /// Begins anew with what was seen at another time.
+    /// Begins anew with packets of another time.
     fn rejoin(&mut self) {
         self.polls.rejoin();
         self.runners.iter_mut().for_each(Runner::restart);
     }
 
-    /// Moves frames that have waited since the last call into memory of their own, once, so that a
-    /// quiet interface does not keep the chunks that its packets were read in.
+    /// Moves frames that have waited since the last call into memory of their own, once, so that a quiet interface does
+    /// not keep the chunks that its packets were read in.
     fn detach(&mut self) {
         for frame in self.waiting.iter_mut().take(self.waited).skip(self.owned) {
             frame.bytes.bytes = frame.bytes.bytes.detached();

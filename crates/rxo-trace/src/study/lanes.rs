@@ -39,7 +39,7 @@ struct Named {
 enum Place {
     Unknown,
     Lane(u32),
-    /// There is no memory for it.
+    /// The interface has no lane, for lack of memory.
     Nowhere,
 }
 
@@ -51,7 +51,7 @@ impl Lanes {
         for point in points {
             let config = point.config(LinkKind::Ethernet, trust_checksums, settings.seed);
             needed_bytes += memory_bytes(point);
-            // Only this can be wrong with a lane, so later errors are impossible.
+            // Only the configuration can be invalid, and it is checked here, so later errors are impossible.
             Runner::new(0, point, config).map_err(StudyError::Config)?;
         }
         if needed_bytes > BUDGET_BYTES {
@@ -133,25 +133,25 @@ impl Lanes {
         self.all.iter_mut().for_each(|named| named.lane.finish(now, chosen));
     }
 
-    /// Finishes all interfaces at `now`. What comes next was seen at another time.
+    /// Finishes all interfaces at `now`, because the next packets are of another time.
     pub(super) fn rejoin(&mut self, now: Instant, chosen: &mut Chosen) {
         self.finish(now, chosen);
         self.all.iter_mut().for_each(|named| named.lane.rejoin());
     }
 
-    /// All lanes.
+    /// Returns all lanes.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Lane> {
         self.all.iter().map(|named| &named.lane)
     }
 
-    /// All lanes, each with what names its interface in parts of the capture.
+    /// Returns all lanes, each with the number that identifies its interface in all parts of the capture.
     pub(super) fn named(&self) -> impl Iterator<Item = (u64, &Lane)> {
         self.all.iter().map(|named| (named.mark(), &named.lane))
     }
 }
 
 impl Named {
-    /// A number that stands for the interface's number and description.
+    /// Returns a number that stands for the interface's number and description.
     fn mark(&self) -> u64 {
         let mut mark = Mark::default();
         mark.add(&self.number.to_le_bytes());
@@ -164,7 +164,7 @@ impl Named {
     }
 }
 
-/// The approximate memory of `point`'s engine and its counters, in bytes.
+/// Returns the approximate memory of `point`'s engine and its counters, in bytes.
 fn memory_bytes(point: &Point) -> usize {
     use rxo_coalesce::Hold;
     /// Bytes for a frame, its chain, and its place in the sink's queue.

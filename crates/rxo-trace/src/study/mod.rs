@@ -1,4 +1,4 @@
-//! A study: what one policy, and any number of others, would do to captured packets.
+//! A study: the effect of one policy, and of any number of others, on captured packets.
 //!
 //! Batches of records go in, from one capture after the other; a [`Report`] comes out. The path of
 //! a record, in the order of the modules:
@@ -83,9 +83,9 @@ pub struct Settings {
     pub chosen: Point,
     /// Other settings to try in the same pass.
     pub sweep: Option<Grid>,
-    /// Whether to try the important settings, one at a time, for advice. A sweep replaces this.
+    /// True to try the important settings, one at a time, for advice. A sweep replaces this.
     pub advise: bool,
-    /// How to treat TCP and UDP checksums.
+    /// The treatment of TCP and UDP checksums.
     pub checksums: ChecksumMode,
     /// The packets to include; `None` for all.
     pub filter: Option<Filter>,
@@ -119,7 +119,7 @@ impl Settings {
     }
 }
 
-/// Why a study cannot begin.
+/// The reason why a study cannot begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StudyError {
     /// A field of a policy is out of range.
@@ -162,13 +162,13 @@ pub struct Study {
     lanes: Lanes,
     sources: Vec<Source>,
     recipe: Recipe,
-    /// Time of the first packet in its record.
+    /// Time of the first packet, as its record has it.
     first_at: Option<Instant>,
     /// Times of the first and last packet that the filter accepted, on the clock.
     accepted: Option<(Instant, Instant)>,
-    /// Time of the earliest of them, as the records have it.
+    /// Time of the earliest accepted packet, as its record has it.
     started_at_ns: u64,
-    /// Whether the next record is the first of a second or later capture.
+    /// True if the next record is the first of a second or later capture.
     is_between: bool,
 }
 
@@ -220,7 +220,7 @@ impl Study {
         self.sources.push(Source { name: name.to_owned(), ..Source::default() });
     }
 
-    /// Ends the current capture. `damage` says why it was not read completely.
+    /// Ends the current capture. `damage` is the reason why it was not read completely.
     pub fn end_source(&mut self, format: &str, damage: Option<String>) {
         if let Some(source) = self.sources.last_mut() {
             format.clone_into(&mut source.format);
@@ -228,7 +228,7 @@ impl Study {
         }
     }
 
-    /// Processes `records` of the current capture. `interfaces` are the capture's, as far as known.
+    /// Processes `records` of the current capture. `interfaces` are those that the capture has described so far.
     pub fn take(&mut self, interfaces: &[Interface], records: &mut Vec<Record>) {
         if let Some(source) = self.sources.last_mut() {
             note_times(source, records);
@@ -256,7 +256,7 @@ impl Study {
         }
     }
 
-    /// Packets so far, including those that the filter excluded.
+    /// Returns the number of packets so far, including those that the filter excluded.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.count.packets + self.count.filtered_packets
@@ -301,7 +301,7 @@ impl Study {
     fn segment(&mut self, segment: &Segment, taken: &Taken, at: Instant) -> (u32, ChecksumStatus) {
         let bytes = taken.network.as_ref().map(|network| network.packet.as_ref());
         let bytes = bytes.unwrap_or_default();
-        // Without a capture the number is that of none.
+        // Without a capture the number wraps to one that no capture has.
         let file = self.sources.len().wrapping_sub(1) as u32;
         let seen = Sighting { at_ns: at.as_nanos(), file };
         let number = self.chosen.flows.find_or_add(segment, seen);
@@ -325,10 +325,10 @@ impl Study {
         (number, status)
     }
 
-    /// Returns the report. `partial` says why reading stopped early for a reason other than damage.
+    /// Returns the report. `partial` is the reason why reading stopped early, other than damage.
     #[must_use]
     pub fn finish(self, partial: Option<String>) -> Report {
-        // A sweep of points that no axes give is not in a part's recipe.
+        // A part's recipe cannot express a sweep of points without axes, so the study's own settings are used.
         let settings = self.settings.clone();
         let Settings { costs, ref costs_from, top, .. } = settings;
         let terms = Terms { costs, costs_from: costs_from.clone(), top };

@@ -1,12 +1,13 @@
-//! Notes of a report: what the user should know and do, one sentence each.
+//! Notes of a report: facts and remedies for the user, one sentence each.
 
 use crate::report::{Checksums, Report, Traffic};
 use crate::words::count;
 
-/// Fewer unfinished checksums may be chance, because one in 32,768 wrong ones looks unfinished.
+/// Smallest number of unfinished checksums that is noted. Fewer may be chance, because one in 32,768 wrong ones looks
+/// unfinished.
 const MANY: u64 = 3;
 
-/// The notes for a report that is otherwise complete.
+/// Returns the notes for a report that is otherwise complete.
 pub(super) fn of(report: &Report) -> Vec<String> {
     let traffic = &report.traffic;
     [
@@ -99,7 +100,7 @@ fn super_packets(traffic: &Traffic) -> Option<String> {
     })
 }
 
-/// The note on who takes coalesced datagrams, which is not every host.
+/// Returns the note on receivers of coalesced datagrams: not every host takes them.
 fn udp(report: &Report) -> Option<String> {
     let setting = report.outcome.settings.iter().find(|(name, _)| name == "udp");
     let is_on = setting.is_some_and(|(_, value)| value == "equal");
@@ -111,7 +112,7 @@ fn udp(report: &Report) -> Option<String> {
     })
 }
 
-/// The note on who takes TCP coalesced inside tunnels, which is not every host.
+/// Returns the note on receivers of TCP coalesced inside tunnels: not every host takes it.
 fn tunnels(report: &Report) -> Option<String> {
     let outcome = &report.outcome;
     (outcome.tunnelled > outcome.tunnelled_deliveries).then(|| {
@@ -165,7 +166,7 @@ fn steps_back(traffic: &Traffic) -> Option<String> {
     })
 }
 
-/// The note on polls of a number of packets, which wait for them however long that takes.
+/// Returns the note on polls of a number of packets, which wait for them however long that takes.
 fn waiting(report: &Report) -> Option<String> {
     const LONG_NS: u64 = 1_000_000;
     let outcome = &report.outcome;
@@ -192,7 +193,7 @@ fn overruns(report: &Report) -> Option<String> {
     })
 }
 
-/// The note on parts that were cut where it matters what came before.
+/// Returns the note on parts that were cut at places where earlier packets matter.
 fn cuts(report: &Report) -> Option<String> {
     let outcome = &report.outcome;
     (outcome.eliminated_error > 0).then(|| {

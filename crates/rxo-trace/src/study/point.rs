@@ -26,28 +26,27 @@ pub struct Point {
 /// The batch size of a live worker. Batches are larger only if the poll rule makes larger polls.
 const LIVE_BATCH_FRAMES: usize = 256;
 
-/// A capture does not show how busy the receiver was. For adaptive hold it is assumed to be busy always:
+/// The assumed load of the receiver, because a capture does not show it. For adaptive hold the receiver is always busy:
 /// the result is the most that such a hold can gain.
 pub(crate) const ASSUMED_LOAD: Option<Load> = Some(Load { unread: 1 });
 
 impl Point {
-    /// The point with the host's sink, a device of Linux 6.17 or later, which takes UDP datagrams and TCP inside tunnels
-    /// that are to be segmented.
+    /// Returns the point on the host's sink, a device of Linux 6.17 or later, which takes UDP datagrams and TCP inside
+    /// tunnels that are to be segmented.
     #[must_use]
     pub(super) fn on_host(self) -> Self {
         Self { policy: self.policy.with_udp_if(true).with_tunnels_if(true), ..self }
     }
 
-    /// The configuration of its engine.
+    /// Returns the configuration of its engine.
     #[must_use]
     pub fn config(&self, link: LinkKind, trust_checksums: bool, seed: u64) -> Config {
         let batch_frames = LIVE_BATCH_FRAMES.max(self.poll.most_packets() as usize);
         Config { link, trust_checksums, batch_frames, ..Config::new(self.policy_as_seen(), seed) }
     }
 
-    /// How long after a packet nothing of it waits or is held, whatever came before it; `None` if that may take
-    /// any time, or if the engine remembers more than it holds. What comes after a longer pause does not depend
-    /// on what came before.
+    /// Returns the pause after which results do not depend on earlier packets, because nothing waits or is held any
+    /// more. `None` if that may take any time, or if the engine remembers more than it holds.
     #[must_use]
     pub fn reach(&self) -> Option<Duration> {
         let polled = self.poll.reach()?;
@@ -61,9 +60,9 @@ impl Point {
         }
     }
 
-    /// The policy, adjusted for the wait of the card. A card that gathers packets passes them on
-    /// when it interrupts, and live they get that time, from which holds count. In the capture they
-    /// have the time on the wire, which is earlier by the card's wait.
+    /// Returns the policy, adjusted for the wait of the card. A card that gathers packets passes them on when it
+    /// interrupts. Live they get that time, from which holds count; in the capture they have the time on the wire,
+    /// which is earlier by the card's wait.
     fn policy_as_seen(&self) -> Policy {
         let PollRule::Time(wait) = self.poll else { return self.policy };
         let hold = match self.policy.hold {
@@ -121,12 +120,12 @@ pub(super) struct Runner {
     config: Config,
     /// Its packets have the numbers of their flows.
     engine: Engine<Numbered>,
-    /// What the engines counted that this one replaced.
+    /// The counters of earlier engines that this one replaced.
     past: Counters,
     pub(super) aggregates: Aggregates,
-    /// After a longer pause nothing depends on what came before.
+    /// A pause after which nothing depends on earlier packets.
     reach: Option<Duration>,
-    /// By how much its figures may be wrong if something came before, once that is known.
+    /// The number of packets by which its figures may be wrong because of unknown earlier packets, once that is known.
     doubt: Option<u64>,
     is_by_boundaries: bool,
     /// Most packets in one poll.
@@ -153,22 +152,22 @@ impl Runner {
         })
     }
 
-    /// Everything counted so far.
+    /// Returns everything counted so far.
     pub(super) fn counters(&self) -> Counters {
         self.past.zip_with(self.engine.counters(), u64::saturating_add)
     }
 
-    /// Begins anew with an engine that knows nothing of what came before. Nothing may be held.
+    /// Begins anew with an engine that knows no earlier packets. Nothing may be held.
     pub(super) fn restart(&mut self) {
-        // A configuration that was valid is valid.
+        // The configuration was valid before, so this cannot fail.
         if let Ok(engine) = Engine::new(self.config.clone()) {
             self.past = self.counters();
             self.engine = engine;
         }
     }
 
-    /// A packet arrives `pause` after the last one, and everything due before is done. Returns whether what
-    /// comes from now on is independent of what was before the first packet.
+    /// Handles a packet that arrives `pause` after the last one, when everything due before is done. Returns true if
+    /// later results are independent of packets before the first one.
     pub(super) fn settle(&mut self, pause: Duration) -> bool {
         if self.doubt.is_none() && self.reach.is_some_and(|reach| pause > reach) {
             self.doubt = Some(self.bound());
@@ -176,27 +175,28 @@ impl Runner {
         self.doubt.is_some()
     }
 
-    /// By how many packets the number of eliminated ones can differ because something came before that is not
-    /// known.
+    /// Returns the number of packets by which the number of eliminated ones may be wrong because of unknown earlier
+    /// packets.
     pub(super) fn doubt(&self) -> u64 {
         self.doubt.unwrap_or_else(|| self.bound())
     }
 
-    /// The bound for everything so far.
+    /// Returns the bound for everything so far.
     fn bound(&self) -> u64 {
         let counters = self.counters();
-        // An engine that remembers ACKs delivers the first of a flow that it does not know alone.
+        // An engine that remembers ACKs delivers the first ACK of an unknown flow alone, so each may be one more.
         let unknown = counters.bypassed(BypassReason::FirstAck);
         let early = [FlushReason::Evicted, FlushReason::Collision];
         if self.is_by_boundaries && early.iter().all(|reason| counters.flushed(*reason) == 0) {
             return self.bound_by_boundaries(&counters) + unknown;
         }
-        // At worst everything could be coalesced, or nothing; and what was held before continued, for each flow.
+        // At worst everything could be coalesced, or nothing; and for each flow the held aggregate could have
+        // continued.
         let most = counters.flushed_total().max(counters.frames - counters.deliveries);
         most + u64::from(self.config.policy.flows) + unknown
     }
 
-    /// The bound if only the ends of polls can differ: from the first packet on they may all lie elsewhere, but
+    /// Returns the bound if only the ends of polls can differ: from the first packet on they may all be elsewhere, but
     /// between two of them there is never less than a poll.
     ///
     /// * So at most one of theirs lies in a poll of ours, and splits each of its aggregates once.
@@ -239,14 +239,13 @@ impl Runner {
                 engine.on_timeout(deadline, note);
             });
             if self.engine.poll_at().is_some_and(|next| next <= deadline) {
-                // At the end of time deadlines no longer advance. The rest is delivered by
-                // `finish`.
+                // At the end of time deadlines no longer advance. `finish` delivers the rest.
                 return;
             }
         }
     }
 
-    /// Delivers everything held, because no more packets come: at its deadlines, and what has none at `now`.
+    /// Delivers everything held, because no more packets come: at its deadlines, or without a deadline at `now`.
     pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
         self.catch_up(Instant::from_nanos(u64::MAX), chosen);
         self.deliver(now, chosen, |engine, note| {

@@ -7,7 +7,7 @@ use crate::advice::{self, Attempts};
 
 #[derive(Clone, Debug)]
 pub(super) struct Points {
-    /// Each point once, the chosen one first.
+    /// Each point once, with the chosen one first.
     pub(super) all: Vec<Point>,
     /// The sweep's points as indices into `all`, in the order of its grid.
     pub(super) sweep: Vec<usize>,
@@ -46,7 +46,7 @@ impl Points {
         }
     }
 
-    /// The index of the point, as it is on the host: engines know what their sink can do.
+    /// Returns the index of the point, as it is on the host: engines know what their sink can do.
     fn place(&mut self, point: Point) -> usize {
         let point = point.on_host();
         self.all.iter().position(|known| *known == point).unwrap_or_else(|| {

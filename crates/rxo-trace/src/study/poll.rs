@@ -1,4 +1,4 @@
-//! Poll rules: when a poll ends.
+//! Poll rules: the assumption about when a host takes packets.
 //!
 //! A capture says when packets arrived, not when the host took them. A [`PollRule`] is the
 //! assumption about that, as the user types it. [`Polls`] applies it, as a pure function of the
@@ -14,7 +14,7 @@ use super::time::{parse_time, show_time};
 
 /// Most packets that a host takes in one poll: NAPI's weight.
 pub const HOST_BUDGET: u32 = 64;
-/// Most packets that wait for a poll: a large receive ring.
+/// Most packets that wait for a poll: those of a large receive ring.
 pub const RING_PACKETS: u32 = 4_096;
 
 const MAX_PACKETS: u32 = 32_768;
@@ -83,19 +83,19 @@ impl fmt::Display for PollRule {
 }
 
 impl PollRule {
-    /// How long after a packet its poll has ended whatever came before, and the host is idle; `None` if that
-    /// may take any time.
+    /// Returns the time after a packet at which its poll has ended whatever came before, and the host is idle; `None`
+    /// if that may take any time.
     #[must_use]
     pub const fn reach(self) -> Option<Duration> {
         match self {
             Self::Packets(_) => None,
             Self::Time(time) => Some(time),
-            // A full ring, and the packets in the host's hands.
+            // At worst the ring is full, and the host still works on a budget of packets.
             Self::Host(cost) => Some(cost.saturating_mul(RING_PACKETS + HOST_BUDGET)),
         }
     }
 
-    /// Most packets in one poll.
+    /// Returns the most packets in one poll.
     #[must_use]
     pub const fn most_packets(self) -> u32 {
         match self {
@@ -111,7 +111,7 @@ impl PollRule {
 pub struct Poll {
     /// Number of packets, at least 1.
     pub packets: u32,
-    /// When it takes them.
+    /// The time at which the host takes them.
     pub at: Instant,
 }
 
@@ -127,7 +127,7 @@ pub struct Polls {
     first: Instant,
     /// Arrival of the last packet.
     last: Instant,
-    /// When the host has finished the packets that it took.
+    /// The time at which the host has finished the packets that it took.
     free_at: Instant,
     overruns: u64,
 }
@@ -146,19 +146,20 @@ impl Polls {
         }
     }
 
-    /// Number of waiting packets.
+    /// Returns the number of waiting packets.
     #[must_use]
     pub const fn waiting(&self) -> u32 {
         self.waiting
     }
 
-    /// Polls that began early because [`RING_PACKETS`] waited; a real ring would have lost packets.
+    /// Returns the number of polls that began early because [`RING_PACKETS`] waited; a real ring would have lost
+    /// packets.
     #[must_use]
     pub const fn overruns(&self) -> u64 {
         self.overruns
     }
 
-    /// The next poll that takes place before a packet that arrives at `at`, if any.
+    /// Returns the next poll that takes place before a packet that arrives at `at`, if any.
     #[inline]
     pub fn before(&mut self, at: Instant) -> Option<Poll> {
         if self.waiting == 0 {
@@ -202,12 +203,12 @@ impl Polls {
         }
     }
 
-    /// Forgets how long the host is busy, because what comes next was seen at another time. Nothing may wait.
+    /// Makes the host idle, because the next packets are of another time. Nothing may wait.
     pub(super) const fn rejoin(&mut self) {
         self.free_at = Instant::ZERO;
     }
 
-    /// The next poll when no more packets arrive.
+    /// Returns the next poll when no more packets arrive.
     pub fn rest(&mut self) -> Option<Poll> {
         if self.waiting == 0 {
             return None;

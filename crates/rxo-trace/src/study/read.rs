@@ -8,18 +8,18 @@ use crate::report::Source;
 /// Records per batch: enough to share the work of a batch, and few enough to stay in cache.
 const BATCH_RECORDS: usize = 1_024;
 
-/// Why reading a capture ended.
+/// The reason why reading a capture ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It was read to its end.
+    /// The capture was read to its end.
     Over,
-    /// It is damaged. The report says where and how.
+    /// The capture is damaged. The report has the position and the fault.
     Damaged,
     /// The caller stopped.
     Stopped,
 }
 
-/// Why a part of a file may be wrong, as damage.
+/// The text of the damage for a part of a file that may be wrong.
 const DESCRIBED_LATE: &str = "it describes an interface after its first packet, which later parts of \
                               it do not see: analyze it as a whole";
 
@@ -51,7 +51,7 @@ impl Study {
         ended
     }
 
-    /// Records a capture that cannot be read at all, and why.
+    /// Records a capture that cannot be read at all, and the reason.
     pub fn refuse_source(&mut self, name: &str, why: &str) {
         self.sources.push(Source {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! What the accounting needs to know about a packet, parsed once.
+//! The facts about a packet that are counted, parsed once.
 //!
 //! Separate from the engine's own parsing, because it needs other fields, and is done once for all
 //! engines of a study.
@@ -13,7 +13,7 @@ use rxo_wire::{
 
 use crate::report::Protocol;
 
-/// What a packet is.
+/// A parsed packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// A TCP segment or a UDP datagram.
@@ -22,24 +22,24 @@ pub(super) enum Seen {
     Ip(FlowKey),
     /// A packet that ends before its IP header says. Of its flow, only the addresses are known.
     Short(FlowKey),
-    /// Not IP, or unreadable.
+    /// A packet that is not IP, or unreadable.
     Other,
 }
 
-/// What the accounting knows about a TCP segment, or about a UDP datagram.
+/// A TCP segment or a UDP datagram, as far as it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) key: FlowKey,
     pub(super) protocol: Protocol,
     /// The innermost VLAN identifier in the bytes.
     pub(super) vlan: Option<u16>,
-    /// Where its headers and its payload are.
+    /// The offsets of its headers and its payload.
     pub(super) at: Offsets,
-    /// Whether it is a pure ACK: no payload, ACK set, and no SYN, FIN or RST. Like in other
-    /// analysers, PSH and the congestion flags do not matter.
+    /// True for a pure ACK: no payload, ACK set, and no SYN, FIN or RST. Like in other analysers, PSH and the
+    /// congestion flags do not matter.
     pub(super) is_pure_ack: bool,
-    /// Whether it has no flag but ACK and no TCP option but the timestamp. Two such pure ACKs
-    /// differ only in number and window.
+    /// True if it has no flag but ACK and no TCP option but the timestamp. Two such pure ACKs differ only in number and
+    /// window.
     pub(super) is_bare: bool,
 }
 
@@ -53,7 +53,7 @@ impl Seen {
         }
     }
 
-    /// The flow key, or at least its addresses.
+    /// Returns the flow key, or at least its addresses.
     pub(super) const fn key(&self) -> Option<&FlowKey> {
         match self {
             Self::Segment(segment) => Some(&segment.key),
@@ -161,26 +161,26 @@ const fn is_acknowledgement(flags: TcpFlags) -> bool {
 }
 
 impl Segment {
-    /// The 16-bit field at offset `at` of the TCP or UDP header.
+    /// Returns the 16-bit field at offset `at` of the TCP or UDP header.
     #[inline]
     fn word(&self, bytes: &[u8], at: usize) -> u16 {
         let field = bytes.get(self.at.transport as usize + at..);
         field.and_then(|rest| rest.first_chunk()).map_or(0, |word| u16::from_be_bytes(*word))
     }
 
-    /// SEG.ACK.
+    /// Returns SEG.ACK.
     #[inline]
     pub(super) fn ack(&self, bytes: &[u8]) -> u32 {
         u32::from(self.word(bytes, 8)) << 16 | u32::from(self.word(bytes, 10))
     }
 
-    /// SEG.WND, unscaled.
+    /// Returns SEG.WND, unscaled.
     #[inline]
     pub(super) fn window(&self, bytes: &[u8]) -> u16 {
         self.word(bytes, 14)
     }
 
-    /// Offset of the checksum in its header.
+    /// Returns the offset of the checksum in its header.
     pub(super) const fn checksum_at(&self) -> usize {
         match self.protocol {
             Protocol::Tcp => CHECKSUM_AT,
@@ -188,7 +188,7 @@ impl Segment {
         }
     }
 
-    /// The checksum field of the header.
+    /// Returns the checksum field of the header.
     #[inline]
     pub(super) fn checksum(&self, bytes: &[u8]) -> u16 {
         self.word(bytes, self.checksum_at())

@@ -22,7 +22,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// Opens the capture there.
+    /// Opens the capture at this slice.
     ///
     /// # Errors
     /// If it cannot be opened, or is not a capture.
@@ -34,8 +34,8 @@ impl Slice {
     }
 }
 
-/// What part `number`, from 1 on, of `parts` of these files reads, and where it lies. Reads a few megabytes at
-/// both of its ends.
+/// Returns the slices that part `number`, from 1 on, of `parts` of these files reads, and the part's place. Reads a few
+/// megabytes at both of its ends.
 ///
 /// # Errors
 /// If a file cannot be read, or is not a capture.
@@ -61,7 +61,7 @@ pub fn slices(
     number: u32,
     parts: u32,
 ) -> Result<(Span, Vec<Slice>), CaptureError> {
-    // A file that is missing has no bytes; opening it says so.
+    // A missing file counts as empty here. Opening it reports the error.
     let lengths: Vec<u64> =
         files.iter().map(|path| std::fs::metadata(path).map_or(0, |data| data.len())).collect();
     let series = series(files, &lengths, parts);
@@ -80,7 +80,7 @@ pub fn slices(
     Ok((span, slices.collect()))
 }
 
-/// A number for these files, cut into so many parts.
+/// Returns a number for these files, cut into so many parts.
 fn series(files: &[PathBuf], lengths: &[u64], parts: u32) -> u64 {
     let mut mark = Mark::default();
     mark.add(&parts.to_le_bytes());
@@ -91,7 +91,7 @@ fn series(files: &[PathBuf], lengths: &[u64], parts: u32) -> u64 {
     mark.0
 }
 
-/// Where part `number` ends and the next begins: the number of a file, and a byte in it.
+/// Returns the place where part `number` ends and the next begins: the number of a file, and a byte in it.
 fn boundary(
     files: &[PathBuf],
     lengths: &[u64],

@@ -5,7 +5,7 @@ use core::str::FromStr;
 use super::{SweepError, values};
 use crate::study::{BadPollRule, Point};
 
-/// The name for sweeping the poll rule.
+/// The name of the poll rule in sweeps.
 pub(crate) const POLL: &str = "poll";
 
 /// A setting and the values to try, in the given order.
@@ -13,7 +13,7 @@ pub(crate) const POLL: &str = "poll";
 pub struct SweepAxis {
     /// A field of the policy, or `poll`.
     pub key: String,
-    /// Its values, as the user would type them.
+    /// The values, as the user would type them.
     pub values: Vec<String>,
 }
 

@@ -74,7 +74,7 @@ impl Grid {
     }
 }
 
-/// Why a sweep is invalid.
+/// The reason why a sweep is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SweepError {
     /// The text is not `key=values`.
@@ -88,7 +88,7 @@ pub enum SweepError {
         key: String,
         /// The value as typed.
         value: String,
-        /// What would be accepted.
+        /// The forms that would be accepted.
         accepted: String,
     },
     /// More than two axes.

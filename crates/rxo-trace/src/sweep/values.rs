@@ -1,15 +1,15 @@
 //! Expands ranges of values.
 
-/// More values than any sweep may have. Ranges are not expanded further.
+/// Number of values at which a range is not expanded further: more than any sweep may have.
 const TOO_MANY: usize = 1_000;
 
-/// The values of `item`: itself, or those of a range.
+/// Returns the values of `item`: itself, or those of a range.
 pub(super) fn expand(item: &str) -> Result<Vec<String>, &'static str> {
     let Some((from, rest)) = item.split_once("..") else { return Ok(vec![item.to_owned()]) };
     let (to, step) = split_step(rest)?;
     let from = Numbered::read(from).ok_or(FORM)?;
     let to = Numbered::read(to).ok_or(FORM)?;
-    // Text around the number may be omitted in one end, but must not differ.
+    // Text around the number may be omitted at one end, but must not differ.
     let repeats = |part: &str, first: &str| part.is_empty() || part == first;
     if !(repeats(to.before, from.before)
         && (repeats(from.after, to.after) || from.after == to.after))
@@ -73,7 +73,7 @@ impl<'a> Numbered<'a> {
     }
 }
 
-/// The number in `value` in the smallest unit, for ordering values; `None` for words.
+/// Returns the number in `value` in the smallest unit, for ordering values; `None` for words.
 pub(crate) fn size_of(value: &str) -> Option<u64> {
     let Numbered { number, after, .. } = Numbered::read(value)?;
     let unit = match after {

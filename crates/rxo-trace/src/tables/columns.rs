@@ -1,4 +1,4 @@
-//! An unfinished table.
+//! A table that is being made, column by column.
 
 use std::sync::Arc;
 

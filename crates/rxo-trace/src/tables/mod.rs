@@ -25,7 +25,7 @@ pub(crate) use self::flows::part;
 /// A table, or a mistake in this crate: columns of different lengths.
 pub type Table = Result<RecordBatch, ArrowError>;
 
-/// A row for each flow, in the report's order.
+/// Makes a table with a row for each flow, in the report's order.
 ///
 /// # Errors
 /// Never, but for a mistake in this crate.
@@ -43,7 +43,7 @@ pub fn flows(report: &Report) -> Table {
     flows::part(report, &report.flows)
 }
 
-/// A row for the chosen settings, and for all others that were tried.
+/// Makes a table with a row for the chosen settings, and for all others that were tried.
 ///
 /// # Errors
 /// As [`flows()`].
@@ -51,7 +51,7 @@ pub fn settings(report: &Report) -> Table {
     outcomes::settings(report)
 }
 
-/// A row for each reason of each row of [`settings`].
+/// Makes a table with a row for each reason of each row of [`settings`].
 ///
 /// # Errors
 /// As [`flows()`].
@@ -59,7 +59,7 @@ pub fn reasons(report: &Report) -> Table {
     outcomes::reasons(report)
 }
 
-/// A row for each bucket, which is not empty, of each histogram of each row of [`settings`].
+/// Makes a table with a row for each bucket, which is not empty, of each histogram of each row of [`settings`].
 ///
 /// # Errors
 /// As [`flows()`].
@@ -67,7 +67,7 @@ pub fn histograms(report: &Report) -> Table {
     outcomes::histograms(report)
 }
 
-/// A row for each capture.
+/// Makes a table with a row for each capture.
 ///
 /// # Errors
 /// As [`flows()`].

@@ -1,4 +1,4 @@
-//! Rows for the settings that were tried, their reasons and their histograms.
+//! The tables of the settings that were tried, of their reasons and of their histograms.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::columns::Columns;
 use crate::report::{Distribution, Outcome, ReasonCount, Report};
 use crate::study::{PollRule, parse_time};
 
-/// One of the distributions of an outcome.
+/// A function that selects one of the distributions of an outcome.
 type Of = fn(&Outcome) -> &Distribution;
 
 const DISTRIBUTIONS: [(&str, Of); 5] = [
@@ -20,7 +20,7 @@ const DISTRIBUTIONS: [(&str, Of); 5] = [
     ("pause_ns", |outcome| &outcome.pause_ns),
 ];
 
-/// All outcomes, the chosen one first.
+/// Returns all outcomes, the chosen one first.
 fn all(report: &Report) -> Vec<&Outcome> {
     if report.tried.is_empty() {
         let swept = report.sweep.iter().flat_map(|sweep| &sweep.outcomes);
@@ -29,7 +29,7 @@ fn all(report: &Report) -> Vec<&Outcome> {
     report.tried.iter().collect()
 }
 
-/// All outcomes with their settings.
+/// Makes the table of all outcomes with their settings.
 pub(super) fn settings(report: &Report) -> Table {
     let outcomes = all(report);
     let count = |value: fn(&Outcome) -> u64| outcomes.iter().map(move |outcome| value(outcome));
@@ -82,7 +82,7 @@ fn with_poll(columns: Columns, outcomes: &[&Outcome]) -> Columns {
         .some_count("poll_packets", packets)
 }
 
-/// What all values of a setting are.
+/// The type that all values of a setting have.
 enum Kind {
     Number,
     Flag,
@@ -91,7 +91,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// The kind of the setting at this place in the list of settings, from the values of all profiles.
+    /// Returns the type of the setting at this place in the list of settings, from the values of all profiles.
     fn of(place: usize) -> Self {
         let all = Policy::all();
         let values = || all.iter().filter_map(|policy| policy.settings().nth(place)).map(|it| it.1);
@@ -142,7 +142,7 @@ fn with_settings(columns: Columns, outcomes: &[&Outcome]) -> Columns {
     })
 }
 
-/// Bypasses and flushes, with the number of their row in the settings.
+/// Makes the table of bypasses and flushes, with the number of their row in the settings.
 pub(super) fn reasons(report: &Report) -> Table {
     let mut rows: Vec<(u64, &str, &ReasonCount)> = Vec::new();
     for (row, outcome) in (0..).zip(all(report)) {
@@ -158,7 +158,7 @@ pub(super) fn reasons(report: &Report) -> Table {
         .finish()
 }
 
-/// The buckets of all histograms.
+/// Makes the table of the buckets of all histograms.
 pub(super) fn histograms(report: &Report) -> Table {
     let mut rows: Vec<(u64, &str, u64, u64)> = Vec::new();
     for (row, outcome) in (0..).zip(all(report)) {

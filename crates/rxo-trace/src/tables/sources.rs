@@ -1,10 +1,10 @@
-//! A row for each capture.
+//! The table of captures: a row for each.
 
 use super::Table;
 use super::columns::Columns;
 use crate::report::Report;
 
-/// The captures of the report, in its order.
+/// Makes the table of the report's captures, in its order.
 pub(super) fn table(report: &Report) -> Table {
     let sources = &report.sources;
     Columns::default()

@@ -1,4 +1,4 @@
-//! The smallest settings that are enough.
+//! The advice as text: the smallest settings that are enough.
 
 use rxo_console::table::Table;
 
@@ -6,7 +6,7 @@ use super::decision::three_digits;
 use super::units::time;
 use crate::report::{Advice, Choice, LinuxAdvice, TriedPoll};
 
-/// `None` if coalescing gains nothing, so that there is nothing to advise.
+/// Formats the advice; `None` if coalescing gains nothing, so that there is nothing to advise.
 pub(super) fn text(advice: &Advice) -> Option<String> {
     if advice.choices.iter().all(|choice| choice.eliminated_per_10_000 <= 0.0) {
         return None;
@@ -35,7 +35,7 @@ pub(super) fn text(advice: &Advice) -> Option<String> {
     Some(text)
 }
 
-/// What a host would see that gathers packets for so long. Empty if the user's sweep shows it.
+/// Formats the results of other poll rules. Empty if the user's sweep shows them.
 fn polls(polls: &[TriedPoll]) -> String {
     if polls.is_empty() {
         return String::new();

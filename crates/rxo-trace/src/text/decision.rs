@@ -1,5 +1,4 @@
-//! The headline: packets saved, cores before and after, how long packets wait, and whether coalescing
-//! is worth it.
+//! The headline: packets saved, cores before and after, waiting times, and whether coalescing is worth it.
 
 use rxo_console::numbers::grouped;
 
@@ -50,7 +49,7 @@ fn costs(decision: &Decision) -> String {
     )
 }
 
-/// A number of cores with three significant digits, from thousands to small fractions.
+/// Formats a number of cores with three significant digits, from thousands to small fractions.
 pub(super) fn three_digits(cores: f64) -> String {
     match cores {
         _ if cores >= 100.0 => format!("{cores:.0}"),

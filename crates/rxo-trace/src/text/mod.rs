@@ -1,5 +1,4 @@
-//! The report as text: what is passed on first. Every number is the report's; here it only gets its
-//! place and its unit.
+//! The report as text. Every number is the report's; here it only gets its place and its unit.
 
 mod advice;
 mod decision;
@@ -12,7 +11,7 @@ mod units;
 
 use crate::report::Report;
 
-/// The whole report as text, with tables and without a line end after the last line. Allocates.
+/// Formats the whole report as text, with tables and without a line end after the last line. Allocates.
 ///
 /// # Examples
 /// ```

@@ -1,10 +1,10 @@
-//! What coalescing would save at other rates.
+//! The savings of coalescing at other rates, as text.
 
 use rxo_console::table::Table;
 
 use crate::projection::Projection;
 
-/// A sentence, the costs, and cores over the rate.
+/// Formats a sentence, the costs, and cores over the rate.
 pub(super) fn text(projection: &Projection) -> String {
     let mut table = Table::new(&["Gbit/s", "cores without coalescing", "cores with it"]);
     for point in &projection.points {

@@ -1,11 +1,12 @@
-//! What ended aggregates, and what bypassed, by reason.
+//! The reasons of flushes and of bypasses, as text.
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
 
 use crate::report::{Outcome, ReasonCount};
 
-/// Rarer reasons than this are listed without their meaning, which keeps the table readable.
+/// Smallest share of a reason whose meaning is listed. Rarer reasons have only their names, which keeps the table
+/// readable.
 const MAIN_SHARE: f64 = 0.01;
 
 pub(super) fn text(outcome: &Outcome) -> Vec<String> {

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The result of comparing two captures.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Verdict {
-    /// Whether no difference was found in what was compared, and nothing was undecided.
+    /// True if the compared parts are equal, and nothing was undecided.
     pub equal: bool,
     /// Packets of the first capture.
     pub packets_a: u64,
@@ -16,18 +16,16 @@ pub struct Verdict {
     pub flows: u64,
     /// TCP payload bytes that are equal.
     pub equal_payload_bytes: u64,
-    /// Segments whose ACK number, window, options, PSH and FIN could not be compared, because they
-    /// end inside an aggregate of the other capture that has no note. The header of an aggregate
-    /// has only the fields of its last segment. Also UDP datagrams inside such an aggregate, whose lengths only
-    /// the other capture says.
+    /// Segments whose ACK number, window, options, PSH and FIN could not be compared, because they end inside an
+    /// aggregate of the other capture that has no note. The header of an aggregate has only the fields of its last
+    /// segment. UDP datagrams inside such an aggregate count as well: only the other capture tells their lengths.
     pub forgotten_segments: u64,
     /// The first difference of each flow, in the order of finding.
     pub differences: Vec<Difference>,
-    /// For each flow of UDP, the first place where the captures have the same bytes but end datagrams in
-    /// different places, and no note says how many datagrams either packet is. As many flows as differences
-    /// at most.
+    /// For each flow of UDP, the first place at which the captures have the same bytes but end datagrams in different
+    /// places, and no note tells how many datagrams either packet is. As many flows as differences at most.
     pub undecided: Vec<Difference>,
-    /// Whether the comparison stopped because enough flows differ.
+    /// True if the comparison stopped because enough flows differ.
     pub stopped: bool,
     /// Flows that were forgotten while equal, because there were too many. Later offsets of such a
     /// flow count from that point.
@@ -41,7 +39,7 @@ pub struct Difference {
     pub flow: String,
     /// The capture interface, from 0.
     pub interface: u32,
-    /// What differs.
+    /// The kind of the difference.
     pub kind: Kind,
     /// Payload bytes of the flow before the difference.
     pub stream_offset: u64,
@@ -50,9 +48,9 @@ pub struct Difference {
     pub packet_a: Option<u64>,
     /// The packet in the second capture, numbered in the same way.
     pub packet_b: Option<u64>,
-    /// What the first capture has there, as text.
+    /// The text for the first capture.
     pub a: String,
-    /// What the second capture has there, as text.
+    /// The text for the second capture.
     pub b: String,
 }
 
@@ -60,27 +58,27 @@ pub struct Difference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A byte of the stream.
+    /// A byte of the stream differs.
     Payload,
-    /// The sequence number: other data follows.
+    /// The sequence number differs: other data follows.
     Sequence,
-    /// A packet without payload in one capture where the other has payload.
+    /// One capture has a packet without payload where the other has payload.
     Order,
-    /// The acknowledgement number.
+    /// The acknowledgement number differs.
     Acknowledgement,
-    /// The advertised window.
+    /// The advertised window differs.
     Window,
-    /// The TCP options.
+    /// The TCP options differ.
     Options,
-    /// The ECN bits, or ECE, CWR, AE.
+    /// The ECN bits differ, or ECE, CWR, AE.
     Ecn,
-    /// The other bits of the TOS or traffic class byte.
+    /// The other bits of the TOS or traffic class byte differ.
     TrafficClass,
-    /// Other flags, or the urgent pointer.
+    /// Other flags differ, or the urgent pointer.
     Flags,
-    /// The lengths of the datagrams that a packet consists of.
+    /// The lengths of the datagrams that a packet consists of differ.
     Datagrams,
-    /// A packet that is not a TCP segment.
+    /// A packet that is not a TCP segment differs.
     Packet,
     /// The note of an aggregate does not fit it.
     Note,
@@ -89,7 +87,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name for readers.
+    /// Returns the name for readers.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -39,8 +39,8 @@ pub(super) enum Facts {
 }
 
 impl Facts {
-    /// Whether an aggregate with these properties may hold `inner` at this offset of its payload, and what only
-    /// the inner segment says.
+    /// Decides whether an aggregate with these properties may hold `inner` at this offset of its payload, and returns
+    /// the properties that only the inner segment has.
     fn hold(&self, offset: usize, inner: &Self) -> (bool, Option<(Last, TcpFlags)>) {
         match (self, inner) {
             (Self::Tcp(merged), Self::Tcp(says)) => {
@@ -61,7 +61,7 @@ impl Facts {
 pub(super) struct Whole {
     pub(super) traffic_class: u8,
     pub(super) original_bytes: u32,
-    /// Whether it is a UDP datagram, or several that were coalesced.
+    /// True for a UDP datagram, or several that were coalesced.
     pub(super) is_datagram: bool,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Segment {
     pub(super) seq: u32,
     pub(super) steady: Steady,
     pub(super) last: Last,
-    /// PSH and FIN.
+    /// The flags PSH and FIN.
     pub(super) ending: TcpFlags,
 }
 
@@ -99,7 +99,7 @@ const MAX_OPTION_BYTES: usize = 40;
 /// The flags that an aggregate collects from its segments.
 pub(super) const ENDING: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
 
-/// The flags for congestion.
+/// The flags that signal congestion.
 pub(super) const CONGESTION: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
 
 /// The end of an aggregate's inner segment or datagram, and its properties.
@@ -107,7 +107,7 @@ pub(super) const CONGESTION: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union
 pub(super) struct Inner {
     /// Offset of that end in the aggregate's payload.
     pub(super) end: usize,
-    /// Its properties, with PSH and FIN; `None` for a datagram.
+    /// The properties of the segment that ends there, with PSH and FIN; `None` for a datagram.
     pub(super) says: Option<(Last, TcpFlags)>,
 }
 
@@ -116,8 +116,8 @@ pub(super) struct Inner {
 pub(super) struct Seen {
     pub(super) name: Name,
     pub(super) facts: Facts,
-    /// The segments or datagrams that its note restores; empty for a packet without a note. An error says what
-    /// is wrong with the note.
+    /// The segments or datagrams that its note restores; empty for a packet without a note. An error has the fault of
+    /// the note.
     pub(super) inner: Result<Vec<Inner>, BadNote>,
     packet: SharedBytes,
     compared: Range<usize>,
@@ -146,8 +146,8 @@ impl Seen {
         seen
     }
 
-    /// Restores the segments or datagrams from the note. They must be consecutive ones of this flow, as the
-    /// aggregate says.
+    /// Restores the segments or datagrams from the note. They must be consecutive ones of this flow, and match the
+    /// aggregate.
     fn segments(
         &self,
         record: &Record,
@@ -171,13 +171,13 @@ impl Seen {
         restored.iter().map(one).collect()
     }
 
-    /// The bytes to compare.
+    /// Returns the bytes to compare.
     pub(super) fn bytes(&self) -> &[u8] {
         self.packet.as_ref().get(self.compared.clone()).unwrap_or_default()
     }
 
     fn parsed(interface: u32, packet: SharedBytes, parsed: &Parsed) -> Self {
-        // A segment is one of its own flow also inside a tunnel, where it may have been coalesced.
+        // TCP inside a tunnel has a flow of its own, because it may have been coalesced there.
         let inside = segment_inside(packet.as_ref(), parsed);
         let parsed = inside.as_ref().unwrap_or(parsed);
         let (payload, end) = (parsed.at.payload as usize, parsed.at.end as usize);
@@ -202,7 +202,7 @@ impl Seen {
         Self { name, facts, inner: Ok(Vec::new()), packet, compared: from..end }
     }
 
-    /// A packet that cannot be parsed, such as a truncated one: all its bytes are compared.
+    /// Makes a packet that cannot be parsed, such as a truncated one: all its bytes are compared.
     fn unread(record: &Record, addresses: Option<FlowKey>) -> Self {
         let class = if addresses.is_some() { Class::Ip } else { Class::Link };
         let key = addresses.unwrap_or(FlowKey::NOBODY);
@@ -218,7 +218,7 @@ impl Seen {
     }
 }
 
-/// The TCP segment inside a tunnel's packet, if that carries one and nothing behind it.
+/// Returns the TCP segment inside a tunnel's packet, if the packet carries one and nothing behind it.
 fn segment_inside(packet: &[u8], outer: &Parsed) -> Option<Parsed> {
     let Transport::Udp(udp) = outer.transport else { return None };
     let inside = Tunnel::of_port(outer.key.destination_port())?.inside(packet, outer)?.parsed;
@@ -246,7 +246,7 @@ impl Segment {
 }
 
 impl Last {
-    /// The options in the header.
+    /// Returns the options in the header.
     pub(super) fn options(&self) -> &[u8] {
         self.options.get(..usize::from(self.option_bytes)).unwrap_or_default()
     }

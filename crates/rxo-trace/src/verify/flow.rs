@@ -15,17 +15,17 @@ use crate::rewrite::note::BadNote;
 /// A packet that is not completely compared yet.
 #[derive(Debug)]
 pub(super) struct Unit<B> {
-    /// Its number in its capture, from 1.
+    /// The number of the packet in its capture, from 1.
     pub(super) packet: u64,
     pub(super) facts: Facts,
     pub(super) bytes: B,
     /// Number of bytes compared.
     done: usize,
-    /// The segments or datagrams that it is known to consist of, in reverse order. The last one is compared
+    /// The segments or datagrams that the packet is known to consist of, in reverse order. The last one is compared
     /// next.
     inner: Vec<Inner>,
-    /// Payload of the datagrams that it was found to consist of, although it has no note; 0 as long as it may be
-    /// one.
+    /// Payload of each datagram that the packet was found to consist of, although it has no note; 0 as long as it may
+    /// be a single one.
     datagram_bytes: usize,
 }
 
@@ -43,15 +43,15 @@ impl<B: AsRef<[u8]>> Unit<B> {
         self.bytes.as_ref().get(self.done..).unwrap_or_default()
     }
 
-    /// The rest of the current segment, as far as is known.
+    /// Returns the rest of the current segment, as far as is known.
     fn segment(&self) -> &[u8] {
         let end = self.inner.last().map_or(usize::MAX, |inner| inner.end);
         let rest = self.rest();
         rest.get(..end.saturating_sub(self.done)).unwrap_or(rest)
     }
 
-    /// Whether one of its datagrams may end after the next `bytes`. Without a note, all datagrams of an aggregate
-    /// are as long as the first, and only the last may be shorter.
+    /// Returns true if one of its datagrams may end after the next `bytes`. Without a note, all datagrams of an
+    /// aggregate are as long as the first, and only the last may be shorter.
     fn may_end_after(&self, bytes: usize) -> bool {
         let most = if self.datagram_bytes == 0 { usize::MAX } else { self.datagram_bytes };
         if bytes == self.segment().len() {
@@ -61,13 +61,13 @@ impl<B: AsRef<[u8]>> Unit<B> {
         self.is_unnoted_datagram() && (is_first || bytes == most)
     }
 
-    /// Whether it is a UDP datagram or several, and nothing but the other capture says which.
+    /// Returns true for UDP datagrams without a note: only the other capture tells whether it is one or several.
     fn is_unnoted_datagram(&self) -> bool {
         let is_datagram = matches!(self.facts, Facts::Whole(says) if says.is_datagram);
         is_datagram && self.inner.is_empty()
     }
 
-    /// Notes that a datagram of `bytes` is the next of it. Returns whether only its length says so.
+    /// Records that a datagram of `bytes` is the next one of the packet. Returns true if only its length shows that.
     fn split(&mut self, bytes: usize) -> bool {
         let is_inside = matches!(self.facts, Facts::Whole(_)) && bytes < self.segment().len();
         if is_inside {
@@ -89,13 +89,13 @@ impl<B: AsRef<[u8]>> Unit<B> {
         }
     }
 
-    /// Copies what is not compared yet into memory of its own.
+    /// Copies the part that is not compared yet into memory of its own.
     fn kept(self) -> Unit<Box<[u8]>> {
         let Self { packet, facts, bytes, done, inner, datagram_bytes } = self;
         Unit { packet, facts, bytes: bytes.as_ref().into(), done, inner, datagram_bytes }
     }
 
-    /// The memory that it takes.
+    /// Returns the memory of the packet.
     fn cost(&self) -> usize {
         UNIT_BYTES + self.bytes.as_ref().len() + self.inner.capacity() * size_of::<Inner>()
     }
@@ -115,7 +115,7 @@ pub(super) struct Flow {
     segment_ending: [TcpFlags; 2],
 }
 
-/// What one capture has shown and the other has not.
+/// The packets that one capture has shown and the other has not.
 #[derive(Debug)]
 struct Waiting {
     ahead: Side,
@@ -129,7 +129,7 @@ pub(super) struct Tally {
     pub(super) waiting: [usize; 2],
     /// Segments that end where the properties of the other capture's segment are unknown.
     pub(super) forgotten_segments: u64,
-    /// The last place where datagrams end differently, but may be equal; the caller takes it.
+    /// The last place where datagrams end differently, but may be equal. The caller takes it.
     pub(super) undecided: Option<Mismatch>,
 }
 
@@ -143,23 +143,23 @@ pub(super) struct Mismatch {
 }
 
 impl Flow {
-    /// Whether nothing waits, so that forgetting the flow loses only the offset.
+    /// Returns true if nothing waits, so that forgetting the flow loses only the offset.
     pub(super) const fn is_level(&self) -> bool {
         self.waiting.is_none()
     }
 
-    /// The side that is ahead, and the number of its oldest waiting packet.
+    /// Returns the side that is ahead, and the number of its oldest waiting packet.
     pub(super) fn oldest(&self) -> Option<(Side, u64)> {
         let waiting = self.waiting.as_deref()?;
         waiting.units.front().map(|unit| (waiting.ahead, unit.packet))
     }
 
-    /// Number of equal payload bytes so far.
+    /// Returns the number of equal payload bytes so far.
     pub(super) const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Compares a packet of `side`. What has no counterpart yet waits.
+    /// Compares a packet of `side`. The part without a counterpart waits.
     pub(super) fn push<B: AsRef<[u8]>>(
         &mut self,
         side: Side,
@@ -258,7 +258,7 @@ impl Flow {
         last(there.last, here.last).or_else(|| ending(endings, side))
     }
 
-    /// The mismatch for a waiting packet that has no counterpart.
+    /// Returns the mismatch for a waiting packet that has no counterpart.
     pub(super) fn missing(&self) -> Option<Mismatch> {
         let waiting = self.waiting.as_deref()?;
         let front = waiting.units.front()?;
@@ -275,14 +275,14 @@ impl Flow {
         Some(found.seen_from(waiting.ahead.other()))
     }
 
-    /// Forgets what waits if it belongs to `side`.
+    /// Drops waiting packets if they belong to `side`.
     pub(super) fn clear_of(&mut self, side: Side, tally: &mut Tally) {
         if self.waiting.as_ref().is_some_and(|waiting| waiting.ahead == side) {
             self.clear(tally);
         }
     }
 
-    /// Forgets what waits.
+    /// Drops waiting packets.
     pub(super) fn clear(&mut self, tally: &mut Tally) {
         if let Some(waiting) = self.waiting.take() {
             let bytes: usize = waiting.units.iter().map(Unit::cost).sum();
@@ -292,7 +292,7 @@ impl Flow {
 }
 
 impl Mismatch {
-    /// The mismatch for a note that does not fit its packet of `side`.
+    /// Makes the mismatch for a note that does not fit its packet of `side`.
     pub(super) fn bad_note(side: Side, packet: u64, stream_offset: u64, why: BadNote) -> Self {
         let texts = ["a packet".to_owned(), why.to_string()];
         let packets = [None, Some(packet)];
@@ -329,7 +329,7 @@ fn compare<A: AsRef<[u8]>, B: AsRef<[u8]>>(
         (Facts::Whole(a_says), Facts::Whole(b_says)) => {
             wholes(a, a_says, b, b_says).map_err(|found| mismatch(a, b, offset, found))
         }
-        // Unreachable, because a flow has one class.
+        // Unreachable: the class is part of a flow's name, so both packets have the same one.
         _ => Err(mismatch(a, b, offset, (Kind::Packet, String::new(), String::new()))),
     }
 }
@@ -439,7 +439,7 @@ fn wholes<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     Err((Kind::Packet, text(a_rest, a_says), text(b_rest, b_says)))
 }
 
-/// Whether datagrams of both may end after the next `bytes`.
+/// Returns true if datagrams of both may end after the next `bytes`.
 fn end_together<A: AsRef<[u8]>, B: AsRef<[u8]>>(a: &Unit<A>, b: &Unit<B>, bytes: usize) -> bool {
     a.may_end_after(bytes) && b.may_end_after(bytes)
 }

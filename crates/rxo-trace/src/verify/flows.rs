@@ -26,7 +26,7 @@ pub(super) struct Flows {
 struct Entry {
     name: Name,
     flow: Option<Flow>,
-    /// Whether it is listed as undecided.
+    /// True if the flow is listed as undecided.
     is_undecided: bool,
 }
 
@@ -46,7 +46,7 @@ impl Flows {
         self.tally.waiting[side.index()]
     }
 
-    /// Whether the maximum number of differences was found.
+    /// Returns true if the maximum number of differences was found.
     pub(super) fn has_enough(&self) -> bool {
         self.verdict.differences.len() >= self.limits.differences
     }
@@ -78,7 +78,7 @@ impl Flows {
         }
     }
 
-    /// The index of the flow with this name. Adds it if it is new.
+    /// Returns the index of the flow with this name. Adds the flow if it is new.
     fn place(&mut self, name: Name) -> usize {
         let Self { places, hasher, flows, .. } = self;
         let hash = hasher.hash_one(name);
@@ -94,7 +94,7 @@ impl Flows {
         place
     }
 
-    /// Forgets flows without waiting packets, because there are too many.
+    /// Drops flows without waiting packets, because there are too many flows.
     fn make_room(&mut self) {
         if self.flows.len() < self.limits.flows {
             return;
@@ -118,8 +118,7 @@ impl Flows {
         }
     }
 
-    /// All flows with waiting packets: the index, the side that is ahead, and the oldest waiting
-    /// packet.
+    /// Returns all flows with waiting packets: the index, the side that is ahead, and the oldest waiting packet.
     fn waiting(&self) -> impl Iterator<Item = (usize, Side, u64)> {
         self.flows.iter().enumerate().filter_map(|(place, entry)| {
             let (side, packet) = entry.flow.as_ref()?.oldest()?;
@@ -134,14 +133,14 @@ impl Flows {
         let ahead = if a >= b { Side::A } else { Side::B };
         let oldest = self.waiting().filter(|(_, side, _)| *side == ahead);
         let Some((place, ..)) = oldest.min_by_key(|(.., packet)| *packet) else {
-            // Nothing waits, so the counts must be 0.
+            // No flow has a waiting packet, so the counts must be 0.
             self.tally.waiting = [0; 2];
             return;
         };
         self.report_missing(place);
     }
 
-    /// Reports what waits of a flow as missing in the other capture.
+    /// Reports the waiting packets of a flow as missing in the other capture.
     fn report_missing(&mut self, place: usize) {
         let flow = self.flows.get(place).and_then(|entry| entry.flow.as_ref());
         if let Some(found) = flow.and_then(Flow::missing) {
@@ -149,7 +148,7 @@ impl Flows {
         }
     }
 
-    /// Reports a difference of the flow, once, and forgets what waits of it.
+    /// Reports a difference of the flow, once, and drops its waiting packets.
     fn report_difference(&mut self, place: usize, found: Mismatch) {
         let Some(entry) = self.flows.get_mut(place) else { return };
         if let Some(mut flow) = entry.flow.take() {
@@ -172,14 +171,14 @@ impl Flows {
         }
     }
 
-    /// Forgets what waits of one capture, because the other may or may not have it.
+    /// Drops the waiting packets of one capture, because the other may or may not have them.
     pub(super) fn forget_waiting(&mut self, side: Side) {
         for flow in self.flows.iter_mut().filter_map(|entry| entry.flow.as_mut()) {
             flow.clear_of(side, &mut self.tally);
         }
     }
 
-    /// Returns the result. What still waits is missing in the other capture.
+    /// Returns the result. Packets that still wait are missing in the other capture.
     pub(super) fn finish(mut self, packets_a: u64, packets_b: u64) -> Verdict {
         self.report_rest_missing();
         let offsets = self.flows.iter().filter_map(|entry| entry.flow.as_ref()).map(Flow::offset);
@@ -215,7 +214,7 @@ fn difference(name: &Name, found: Mismatch) -> Difference {
     Difference { flow, interface, kind, stream_offset, packet_a, packet_b, a, b }
 }
 
-/// The flow as text.
+/// Formats the flow as text.
 fn text(name: &Name) -> String {
     let key = name.key;
     match name.class {

@@ -49,7 +49,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The other capture.
+    /// Returns the other capture.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -90,7 +90,7 @@ pub struct Comparison {
     ended: [Option<End>; 2],
 }
 
-/// How a capture ended.
+/// The end of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// It was read completely.
@@ -122,8 +122,8 @@ impl Comparison {
         Self { flows: Flows::new(limits), packets: [0; 2], ended: [None; 2] }
     }
 
-    /// The capture to read next, which is the one that is behind. `None` if both have ended, or
-    /// enough differences were found.
+    /// Returns the capture to read next, which is the one that is behind. `None` if both have ended, or enough
+    /// differences were found.
     #[must_use]
     pub fn next_side(&self) -> Option<Side> {
         if self.flows.has_enough() {
@@ -142,7 +142,7 @@ impl Comparison {
     pub fn push(&mut self, side: Side, record: &Record, link: LinkType) {
         let number = &mut self.packets[side.index()];
         *number += 1;
-        // Packets cannot wait for what a truncated capture does not show.
+        // After a truncated capture nothing can wait: the missing part may contain the counterpart.
         let may_wait = self.ended[side.other().index()] != Some(End::Cut);
         self.flows.push((side, may_wait), *number, Seen::read(record, link));
     }
@@ -152,15 +152,14 @@ impl Comparison {
         self.ended[side.index()] = Some(End::Whole);
     }
 
-    /// Ends one capture, whose rest could not be read. Packets that it may have had do not count as
-    /// missing; packets that it had do.
+    /// Ends one capture, whose rest could not be read. Packets that its unread part may contain do not count as
+    /// missing in it; packets that were read of it still count as missing in the other capture.
     pub fn cut(&mut self, side: Side) {
         self.ended[side.index()] = Some(End::Cut);
         self.flows.forget_waiting(side.other());
     }
 
-    /// Returns the result. What still waits is missing in the other capture, if that was read
-    /// completely.
+    /// Returns the result. Packets that still wait are missing in the other capture, if that was read completely.
     #[must_use]
     pub fn finish(mut self) -> Verdict {
         for side in [Side::A, Side::B] {

@@ -20,10 +20,10 @@ pub use mapping::Mapping;
 pub(crate) use mapping::{Room, Words};
 pub use region::{Region, RegionError};
 
-/// The most regions there may be: more than any kernel or QEMU uses.
+/// Most regions: more than any kernel or QEMU uses.
 pub const MOST_REGIONS: usize = 512;
 
-/// With so few regions a linear search takes fewer instructions than a binary search.
+/// Up to so many regions a linear search takes fewer instructions than a binary search.
 const FEW_REGIONS: usize = 4;
 
 /// The regions of a guest's memory, ordered by guest address.
@@ -32,7 +32,7 @@ pub struct Memory {
     regions: Vec<Region>,
 }
 
-/// Bytes inside one region. Only numbers: [`Memory`] checks them again at each access.
+/// Bytes inside one region, as numbers only: [`Memory`] checks them again at each access.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     region: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Place {
 }
 
 impl Memory {
-    /// No memory: every address is outside.
+    /// Makes a memory without regions: every address is outside.
     #[must_use]
     pub const fn new() -> Self {
         Self { regions: Vec::new() }
@@ -73,14 +73,14 @@ impl Memory {
         Some(self.regions.remove(at))
     }
 
-    /// All regions, ordered by guest address.
+    /// Returns all regions, ordered by guest address.
     #[must_use]
     pub fn regions(&self) -> &[Region] {
         &self.regions
     }
 
-    /// The guest address of what the front end has at `user`, its own virtual address. vhost-user
-    /// gives the addresses of rings in this form. `None` if no region holds it.
+    /// Returns the guest address of the byte at `user` in the front end's own virtual memory. vhost-user gives the
+    /// addresses of rings in this form. `None` if no region holds it.
     #[must_use]
     pub fn guest_address(&self, user: u64) -> Option<u64> {
         self.regions.iter().find_map(|region| region.guest_address(user))
@@ -92,7 +92,7 @@ impl Memory {
     #[inline]
     #[must_use]
     pub fn read(&self, address: u64, to: &mut [u8]) -> bool {
-        // Nearly always one region holds all of them.
+        // Nearly always one region holds all of the bytes.
         match u32::try_from(to.len()).ok().and_then(|bytes| self.locate(address, bytes)) {
             Some(place) if place.bytes as usize == to.len() => self.read_place(place, to),
             _ => self.read_across(address, to),
@@ -142,8 +142,8 @@ impl Memory {
         true
     }
 
-    /// Where `address` lies, with as many of the `bytes` there as the region holds. `None` if it is
-    /// outside all regions, or if `bytes` is zero.
+    /// Locates `address`, with as many of the `bytes` there as the region holds. `None` if it is outside all regions,
+    /// or if `bytes` is zero.
     #[inline]
     pub(crate) fn locate(&self, address: u64, bytes: u32) -> Option<Place> {
         let index = self.region_of(address)?;
@@ -151,7 +151,7 @@ impl Memory {
         let inside = address - region.guest_start();
         let left = region.byte_len() - inside;
         let bytes = if u64::from(bytes) <= left { bytes } else { low_half(left) };
-        // Both fit: there are at most `MOST_REGIONS`, and a mapping is no longer than a `usize`.
+        // Both casts fit: there are at most `MOST_REGIONS`, and a mapping is no longer than a `usize`.
         (bytes > 0).then(|| Place {
             region: low_half(index as u64),
             offset: region.offset() + usize_of(inside),
@@ -189,14 +189,14 @@ impl Memory {
         fits && region.mapping().write(place.offset + skip as usize, from)
     }
 
-    /// All of `place`, to be filled. `None` if there is no such place.
+    /// Returns all of `place` for writing. `None` if there is no such place.
     #[inline(always)]
     pub(crate) fn room(&self, place: Place) -> Option<Room<'_>> {
         let region = self.regions.get(place.region as usize)?;
         region.mapping().room(place.offset, place.bytes as usize)
     }
 
-    /// The `bytes` at `address` as words, if one region holds them all and they are aligned.
+    /// Returns the `bytes` at `address` as words, if one region holds them all and they are aligned.
     pub(crate) fn words(&self, address: u64, bytes: usize, alignment: usize) -> Option<Words> {
         let region = &self.regions[self.region_of(address)?];
         let inside = address - region.guest_start();
@@ -207,8 +207,8 @@ impl Memory {
         Words::new(region.mapping(), offset, bytes, alignment)
     }
 
-    /// A memory of one region of `bytes` zeros in this process, at guest and front-end address
-    /// `start`. Allocates.
+    /// Makes a memory of one region of `bytes` zeros in this process, at guest and front-end address `start`.
+    /// Allocates.
     ///
     /// # Errors
     /// If the region would wrap around.

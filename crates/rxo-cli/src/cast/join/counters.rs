@@ -12,7 +12,7 @@ use serde_json::{Value, json, to_value};
 use super::Bridge;
 use crate::control::Counters;
 
-/// Reads the counters of the bridge that answers at `desk`.
+/// Returns a function that reads the counters of the bridge that answers at `desk`.
 pub(super) fn asked_at(desk: Desk<Reply<Value>>) -> Counters {
     Arc::new(move || {
         let answer = desk.ask(|reply| reply, || {}, PATIENCE);
@@ -21,7 +21,7 @@ pub(super) fn asked_at(desk: Desk<Reply<Value>>) -> Counters {
 }
 
 impl Bridge {
-    /// Everything that is counted. There is no engine between the devices.
+    /// Returns all counters. There is no engine between the devices.
     pub(super) fn counters(&mut self) -> Value {
         let reading = Reading {
             nic_in: self.nic.counters(),
@@ -43,10 +43,10 @@ impl Bridge {
             ("nic_out", to_value(nic_out)),
             ("group", Ok(group)),
         ];
-        // Numbers are JSON.
+        // Counters are numbers, which always have a JSON form.
         parts.into_iter().map(|(name, part)| (name.to_owned(), part.unwrap_or_default())).collect()
     }
 }
 
-/// The bridge turns at least twenty times a second.
+/// Timeout of a request. The bridge turns at least twenty times a second.
 const PATIENCE: Duration = Duration::from_secs(1);

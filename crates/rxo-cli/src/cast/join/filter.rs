@@ -1,4 +1,5 @@
-//! Which frames are changed, and into what: the connection of one receiver, as seen from beside it.
+//! The filter of `rxo cast join`: decides which frames are rewritten for the receiver's connection, as seen from beside
+//! it.
 //!
 //! Pure: frames and times go in, verdicts come out. The receiver's stack knows nothing of groups, so what guards rxo's own
 //! receivers stands here: source, window and timestamp of a group's segment must be the sender's.
@@ -20,75 +21,75 @@ pub(super) struct Filter {
     pub(super) counts: Counts,
 }
 
-/// What became of segments to the group.
+/// The results for segments to the group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Changed, and passed on.
+    /// Segments that were rewritten and passed on.
     pub(super) rewritten: u64,
-    /// Outside the receiver's window. Ten of them in five seconds are passed on.
+    /// Segments outside the receiver's window. Ten of them in five seconds are passed on.
     pub(super) outside: u64,
-    /// No connection is open, or the segment cannot be the sender's.
+    /// Segments that came while no connection was open, or that cannot be the sender's.
     pub(super) refused: u64,
 }
 
-/// What the receiver's own segment says of its connection.
+/// The effect of a segment of the receiver on its membership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
-    /// Nothing that matters here.
+pub(super) enum MembershipChange {
+    /// The segment changes nothing.
     Nothing,
-    /// It opens the connection: the group is to be joined for this host.
+    /// The segment opens the connection: join the group for this host.
     Opens { receiver: SocketAddr, mac: [u8; 6] },
-    /// It acknowledges the sender's FIN, or resets the connection: the group is to be left.
+    /// The segment acknowledges the sender's FIN, or resets the connection: leave the group.
     Ends,
 }
 
-/// What is to be done with a frame from the network.
+/// The decision about a frame from the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It passes as it is.
+pub(super) enum FrameDecision {
+    /// The frame passes unchanged.
     Pass,
-    /// This passes in its place.
+    /// This frame passes in its place.
     Rewritten(Vec<u8>),
-    /// It is dropped.
+    /// The frame is dropped.
     Drop,
 }
 
-/// What both sides of the connection have said.
+/// The state of the connection, learnt from the segments of both sides.
 #[derive(Clone, Copy, Debug)]
 struct Connection {
     receiver: SocketAddr,
     mac: [u8; 6],
-    /// The sequence number after all that the receiver has sent.
+    /// The sequence number after everything that the receiver has sent.
     sent: SeqNumber,
-    /// How much of it the sender has acknowledged; `None` before its SYN has come.
+    /// The ACK number of the sender's last segment; `None` before its SYN has come.
     acked: Option<SeqNumber>,
     /// The sender's window, as it stands in its header.
     window: u16,
-    /// What the receiver expects, how much it takes, and how its windows are shifted.
+    /// The next sequence number that the receiver expects; below, its window and the shift of its windows.
     expects: SeqNumber,
     takes: u32,
     scale: u8,
-    /// The sequence number after the sender's FIN, once that has come.
+    /// The sequence number after the sender's FIN; `None` before the FIN has come.
     end: Option<SeqNumber>,
     /// The receiver's last TSval.
     clock: u32,
-    /// The sender's last TSval, and when it came.
+    /// The sender's last TSval, and its arrival time.
     recent: (u32, Instant),
-    /// When those outside the window began to be counted, and how many have passed.
+    /// Start of the current period for segments outside the window, and the number passed on since.
     outside: (Instant, u32),
 }
 
 impl Filter {
-    /// The filter of a receiver of what `sender` sends to `group`.
+    /// Makes the filter for a receiver of the cast that `sender` sends to `group`.
     pub(super) fn new(sender: SocketAddr, group: SocketAddr) -> Self {
         Self { sender, group, connection: None, counts: Counts::default() }
     }
 
     /// Learns from the Ethernet frame `bytes`, which the receiver's host sends.
-    pub(super) fn hear_host(&mut self, bytes: &[u8], now: Instant) -> News {
-        let Some((key, tcp, options)) = segment_in(bytes) else { return News::Nothing };
+    pub(super) fn on_host_frame(&mut self, bytes: &[u8], now: Instant) -> MembershipChange {
+        let Some((key, tcp, options)) = segment_in(bytes) else { return MembershipChange::Nothing };
         if destination(&key) != self.sender {
-            return News::Nothing;
+            return MembershipChange::Nothing;
         }
         let clock = options.timestamp.map(|timestamp| timestamp.value);
         if tcp.segment.flags.contains(TcpFlags::SYN) {
@@ -108,57 +109,57 @@ impl Filter {
                 recent: (0, now),
                 outside: (now, 0),
             });
-            return News::Opens { receiver, mac };
+            return MembershipChange::Opens { receiver, mac };
         }
         let Some(connection) = self.connection.as_mut().filter(|it| it.receiver == source(&key))
         else {
-            return News::Nothing;
+            return MembershipChange::Nothing;
         };
-        connection.hear_receiver(&tcp, clock);
-        // A receiver that has closed its side, such as nc -N, still gets text.
+        connection.on_receiver_segment(&tcp, clock);
+        // A receiver that has closed its side, such as `nc -N`, still receives.
         if connection.has_all() || tcp.segment.flags.contains(TcpFlags::RST) {
             self.connection = None;
-            return News::Ends;
+            return MembershipChange::Ends;
         }
-        News::Nothing
+        MembershipChange::Nothing
     }
 
-    /// Judges the Ethernet frame `bytes`, which comes from the network. Its transport checksum is complete.
-    pub(super) fn judge(&mut self, bytes: &[u8], now: Instant) -> Verdict {
-        let Some((key, tcp, options)) = segment_in(bytes) else { return Verdict::Pass };
+    /// Decides about the Ethernet frame `bytes` from the network. Its transport checksum is complete.
+    pub(super) fn decide(&mut self, bytes: &[u8], now: Instant) -> FrameDecision {
+        let Some((key, tcp, options)) = segment_in(bytes) else { return FrameDecision::Pass };
         if key.destination() == self.group.ip() {
             return self.judge_for_group(bytes, &key, &tcp, now);
         }
         if let Some(connection) = &mut self.connection
             && (source(&key), destination(&key)) == (self.sender, connection.receiver)
         {
-            connection.hear_sender(&tcp, &options, now);
+            connection.on_sender_segment(&tcp, &options, now);
         }
-        Verdict::Pass
+        FrameDecision::Pass
     }
 
     fn judge_for_group(
         &mut self,
         bytes: &[u8],
         key: &FlowKey,
-        tcp: &Found,
+        tcp: &FrameSegment,
         now: Instant,
-    ) -> Verdict {
+    ) -> FrameDecision {
         let is_ours = (source(key), destination(key)) == (self.sender, self.group);
         let value = value_of(bytes, tcp);
         let connection = self.connection.as_mut().filter(|_| is_ours);
         let Some((connection, value)) = connection.zip(value) else {
             self.counts.refused += 1;
-            return Verdict::Drop;
+            return FrameDecision::Drop;
         };
         let Some(target) = connection.target(tcp, value, now) else {
             self.counts.refused += 1;
-            return Verdict::Drop;
+            return FrameDecision::Drop;
         };
         if !connection.is_in_window(tcp) {
             self.counts.outside += 1;
             if !connection.may_pass_outside(now) {
-                return Verdict::Drop;
+                return FrameDecision::Drop;
             }
         } else {
             connection.recent = (value, now);
@@ -166,15 +167,15 @@ impl Filter {
         }
         let mut rewritten = bytes.to_vec();
         if rewrite(&mut rewritten, tcp.parsed.at, &target).is_none() {
-            return Verdict::Drop;
+            return FrameDecision::Drop;
         }
         self.counts.rewritten += 1;
-        Verdict::Rewritten(rewritten)
+        FrameDecision::Rewritten(rewritten)
     }
 }
 
 impl Connection {
-    fn hear_receiver(&mut self, tcp: &Found, clock: Option<u32>) {
+    fn on_receiver_segment(&mut self, tcp: &FrameSegment, clock: Option<u32>) {
         let TcpSegment { seq, ack, window, flags, .. } = tcp.segment;
         let end = seq + tcp.len();
         self.sent = if self.sent.is_before(end) { end } else { self.sent };
@@ -185,9 +186,9 @@ impl Connection {
         }
     }
 
-    /// Learns from a segment of the sender's to this receiver. One that acknowledges what was not sent is a forgery, or
-    /// of another connection.
-    fn hear_sender(&mut self, tcp: &Found, options: &SegmentOptions, now: Instant) {
+    /// Learns from a segment of the sender to this receiver. A segment that acknowledges data that was not sent is a
+    /// forgery, or of another connection.
+    fn on_sender_segment(&mut self, tcp: &FrameSegment, options: &SegmentOptions, now: Instant) {
         let TcpSegment { seq, ack, window, flags, .. } = tcp.segment;
         let from = self.acked.unwrap_or(self.sent);
         let is_possible = !ack.is_before(from) && !self.sent.is_before(ack);
@@ -205,20 +206,20 @@ impl Connection {
         }
     }
 
-    /// Takes note of the sender's FIN, if that is in a segment that lies in the window.
-    fn note_end(&mut self, tcp: &Found) {
+    /// Records the sender's FIN, if it is in a segment that lies in the window.
+    fn note_end(&mut self, tcp: &FrameSegment) {
         if tcp.segment.flags.contains(TcpFlags::FIN) {
             self.end = Some(tcp.segment.seq + tcp.len());
         }
     }
 
-    /// Whether the receiver has acknowledged the sender's FIN.
+    /// Returns true if the receiver has acknowledged the sender's FIN.
     fn has_all(&self) -> bool {
         self.end.is_some_and(|end| !self.expects.is_before(end))
     }
 
-    /// What a segment to the group becomes, if it can be the sender's.
-    fn target(&self, tcp: &Found, value: u32, now: Instant) -> Option<Target> {
+    /// Returns the fields for the rewritten segment, if a segment to the group can be the sender's.
+    fn target(&self, tcp: &FrameSegment, value: u32, now: Instant) -> Option<Target> {
         let flags = tcp.segment.flags;
         let says_something = tcp.len() > 0 && !flags.intersects(TcpFlags::SYN | TcpFlags::RST);
         let ack = self.acked.filter(|_| says_something && self.is_timely(value, now))?;
@@ -226,7 +227,8 @@ impl Connection {
         Some(Target { mac, receiver, ack, window, echo: clock })
     }
 
-    /// As [`Connection::on_group_arrival`](rxo::tcp::Connection::on_group_arrival) judges it.
+    /// Returns true if TSval `value` can be the sender's, by the rule of
+    /// [`Connection::on_group_arrival`](rxo::tcp::Connection::on_group_arrival).
     fn is_timely(&self, value: u32, now: Instant) -> bool {
         let (recent, at) = self.recent;
         let elapsed_ms = u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX);
@@ -234,7 +236,7 @@ impl Connection {
         u64::from(value.wrapping_sub(recent).wrapping_add(TICKS_BEHIND)) <= most
     }
 
-    fn is_in_window(&self, tcp: &Found) -> bool {
+    fn is_in_window(&self, tcp: &FrameSegment) -> bool {
         let end = self.expects + self.takes;
         let is_inside = |seq: SeqNumber| !seq.is_before(self.expects) && seq.is_before(end);
         is_inside(tcp.segment.seq) || is_inside(tcp.segment.seq + (tcp.len() - 1))
@@ -250,27 +252,27 @@ impl Connection {
 }
 
 /// A TCP segment in a frame.
-struct Found {
+struct FrameSegment {
     parsed: Parsed,
     segment: TcpSegment,
 }
 
-impl Found {
-    /// SEG.LEN without a SYN.
+impl FrameSegment {
+    /// Returns SEG.LEN, for a segment without SYN.
     fn len(&self) -> u32 {
         self.parsed.payload_bytes() + u32::from(self.segment.flags.contains(TcpFlags::FIN))
     }
 }
 
-fn segment_in(bytes: &[u8]) -> Option<(FlowKey, Found, SegmentOptions)> {
+fn segment_in(bytes: &[u8]) -> Option<(FlowKey, FrameSegment, SegmentOptions)> {
     let parsed = parse(bytes).ok()?;
     let Transport::Tcp(segment) = parsed.transport else { return None };
     let options = SegmentOptions::read(bytes.get(parsed.at.tcp_options())?);
-    Some((parsed.key, Found { parsed, segment }, options))
+    Some((parsed.key, FrameSegment { parsed, segment }, options))
 }
 
-/// TSval of a segment whose only option is the timestamp, at its usual place.
-fn value_of(bytes: &[u8], tcp: &Found) -> Option<u32> {
+/// Returns TSval, if the timestamp is the segment's only option and at its usual place.
+fn value_of(bytes: &[u8], tcp: &FrameSegment) -> Option<u32> {
     let at = tcp.parsed.at;
     let options = bytes.get(at.tcp_options()).filter(|_| has_plain_options(bytes, at))?;
     SegmentOptions::read(options).timestamp.map(|timestamp| timestamp.value)
@@ -284,9 +286,9 @@ fn destination(key: &FlowKey) -> SocketAddr {
     SocketAddr::new(key.destination(), key.destination_port())
 }
 
-/// RFC 7323, section 2.3.
+/// Largest window shift (RFC 7323, section 2.3).
 const MOST_SCALE: u8 = 14;
-/// A clock may show so much more than has passed here, and segments may overtake each other by so much.
+/// Most ticks by which a clock may be ahead of the time that passed here, and by which segments may be reordered.
 const TICKS_AHEAD: u64 = 10_000;
 const TICKS_BEHIND: u32 = 1_000;
 const MOST_OUTSIDE: u32 = 10;

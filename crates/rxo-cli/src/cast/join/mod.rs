@@ -1,4 +1,4 @@
-//! `rxo cast join`: makes a receiver of any host beside it, such as a namespace or this system on a TAP.
+//! `rxo cast join`: joins a cast in the name of another host, such as a namespace or this system on a TAP.
 //!
 //! Carries frames between an interface and a device on whose other side the host is. When that host opens a connection
 //! to the sender, its group is joined; what comes to the group is given to the host as segments of
@@ -28,13 +28,13 @@ use rxo_host::IpCidr;
 use rxo_host::link::{Channel, Link, LinkConfig};
 use serde_json::Value;
 
-use self::filter::{Filter, News, Verdict};
+use self::filter::{Filter, FrameDecision, MembershipChange};
 use super::addresses;
 use crate::control::{Doors, serve_metrics};
 use crate::exit::usage;
 use crate::flags::CastJoinFlags;
 use crate::numbers::grouped;
-use crate::sandbox::{Sandbox, say_gaps, with_files_removed};
+use crate::sandbox::{Sandbox, warn_of_gaps, with_files_removed};
 use crate::stop;
 
 /// Carries frames until a signal comes.
@@ -60,7 +60,7 @@ fn join(flags: &CastJoinFlags, doors: &Doors) -> Result<()> {
     let mut bridge = Bridge::new(nic, host, Filter::new(sender, group), channel);
     let _read = serve_metrics(sockets, "rxo cast join", &counters::asked_at(bridge.desk.clone()))?;
     log::begin(Form::Plain, &flags.nic)?;
-    say_gaps(&in_force);
+    warn_of_gaps(&in_force);
     let printer = Printer::start(1, |_| String::new(), Arc::clone(&stop))?;
     printer.line(format!("joining {channel} for connections to {sender}"));
     bridge.run(&stop)?;
@@ -96,9 +96,9 @@ struct Bridge {
     host_sink: DeviceSink,
     filter: Filter,
     channel: Channel,
-    /// The receiver's end of the link, while it belongs to the group: it only reports.
+    /// The link that reports the membership in the receiver's name; `None` while it is in no group.
     member: Option<Link>,
-    /// Answers requests for its counters.
+    /// The desk at which requests for the counters are answered.
     desk: Desk<Reply<Value>>,
 }
 
@@ -147,17 +147,17 @@ impl Bridge {
     fn carry_in<B: AsRef<[u8]>>(&mut self, frames: &[Frame<B>], now: Instant) -> Result<()> {
         let mut verdicts = Vec::with_capacity(frames.len());
         for frame in frames {
-            self.hear_query(frame, now);
-            verdicts.push(self.filter.judge(frame.bytes(), now));
+            self.on_query(frame, now);
+            verdicts.push(self.filter.decide(frame.bytes(), now));
         }
         let pairs = frames.iter().zip(&verdicts);
         let passed: Vec<Frame<&[u8]>> = pairs
             .filter_map(|(frame, verdict)| match verdict {
-                Verdict::Pass => Some(frame.borrowed()),
-                Verdict::Rewritten(bytes) => {
+                FrameDecision::Pass => Some(frame.borrowed()),
+                FrameDecision::Rewritten(bytes) => {
                     Some(Frame { bytes: bytes.as_slice(), ..frame.borrowed() })
                 }
-                Verdict::Drop => None,
+                FrameDecision::Drop => None,
             })
             .collect();
         Ok(self.host_sink.send(&passed)?)
@@ -165,10 +165,10 @@ impl Bridge {
 
     fn carry_out<B: AsRef<[u8]>>(&mut self, frames: &[Frame<B>], now: Instant) -> Result<()> {
         for frame in frames {
-            match self.filter.hear_host(frame.bytes(), now) {
-                News::Nothing => {}
-                News::Opens { receiver, mac } => self.join(receiver, mac, now)?,
-                News::Ends => {
+            match self.filter.on_host_frame(frame.bytes(), now) {
+                MembershipChange::Nothing => {}
+                MembershipChange::Opens { receiver, mac } => self.join(receiver, mac, now)?,
+                MembershipChange::Ends => {
                     if let Some(member) = &mut self.member {
                         member.leave(self.channel, now);
                     }
@@ -179,7 +179,7 @@ impl Bridge {
         Ok(self.nic_sink.send(&frames)?)
     }
 
-    /// Belongs to the group in the name of the receiver from now on.
+    /// Joins the group in the name of the receiver.
     fn join(&mut self, receiver: SocketAddr, mac: [u8; 6], now: Instant) -> Result<()> {
         let bits = if receiver.is_ipv4() { 32 } else { 128 };
         let address = IpCidr::new(receiver.ip(), bits).map_err(Error::new)?;
@@ -189,8 +189,8 @@ impl Bridge {
         Ok(())
     }
 
-    /// Takes a query about groups. Everything else that a link answers is the receiver's to answer.
-    fn hear_query<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) {
+    /// Answers a query about groups. All other frames are for the receiver's own link.
+    fn on_query<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) {
         let bytes = frame.bytes();
         let is_query = parse(bytes).is_ok_and(|parsed| match parsed.transport {
             Transport::Other(PROTOCOL_IGMP) => true,
@@ -204,7 +204,7 @@ impl Bridge {
         }
     }
 
-    /// Sends the reports that are due.
+    /// Sends the membership reports that are due.
     fn report(&mut self, now: Instant) -> Result<(), DeviceError> {
         let Some(member) = &mut self.member else { return Ok(()) };
         member.on_timeout(now);
@@ -226,10 +226,10 @@ impl Bridge {
     }
 }
 
-/// Frames taken from a device at once.
+/// Most frames taken from a device at once.
 const BUDGET: usize = 256;
 const MLD_QUERY: u8 = 130;
-/// How often the request to stop is checked.
+/// Pause between two checks for the request to stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// How soon a device without room is tried again.
+/// Pause before a device without room is tried again.
 const SHORT: Duration = Duration::from_millis(1);

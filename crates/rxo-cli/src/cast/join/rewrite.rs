@@ -1,25 +1,25 @@
-//! A segment to the group becomes one of a single connection: addresses, port, and the three fields that a group's
-//! segment cannot have right. Checksums are updated, not computed, so a frame that was damaged stays so.
+//! Rewrites a segment to the group into a segment of a single connection: addresses, port, and the three fields that a
+//! group's segment cannot have right. Checksums are updated, not computed, so a damaged frame stays damaged.
 
 use std::net::{IpAddr, SocketAddr};
 
 use rxo::wire::checksum::{update_long, update_word};
 use rxo::wire::{Offsets, SeqNumber};
 
-/// What the segment says then.
+/// The fields of the rewritten segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) mac: [u8; 6],
-    /// Of the same IP version as the group.
+    /// The receiver's address, of the same IP version as the group.
     pub(super) receiver: SocketAddr,
     pub(super) ack: SeqNumber,
     pub(super) window: u16,
-    /// TSecr.
+    /// The value for TSecr.
     pub(super) echo: u32,
 }
 
-/// Changes the Ethernet frame in `bytes`, whose headers are at `at` and end with the timestamp option alone. `None`,
-/// and the frame is of no use, if it is too short for that.
+/// Rewrites the Ethernet frame in `bytes`, whose headers are at `at` and end with the timestamp option alone. `None`,
+/// and the frame is useless, if it is too short for that.
 pub(super) fn rewrite(bytes: &mut [u8], at: Offsets, target: &Target) -> Option<()> {
     let (network, tcp) = (at.network as usize, at.transport as usize);
     bytes.get_mut(..6)?.copy_from_slice(&target.mac);
@@ -57,7 +57,7 @@ pub(super) fn rewrite(bytes: &mut [u8], at: Offsets, target: &Target) -> Option<
     Some(())
 }
 
-/// Writes `value` at `place`. Returns what was there, and `value`.
+/// Writes `value` at `place`. Returns the value that was there, and `value`.
 fn put_long(bytes: &mut [u8], place: usize, value: u32) -> Option<(u32, u32)> {
     let field = bytes.get_mut(place..)?.first_chunk_mut()?;
     let old = u32::from_be_bytes(*field);
@@ -72,5 +72,5 @@ const PORT_AT: usize = 2;
 const ACK_AT: usize = 8;
 const WINDOW_AT: usize = 14;
 const CHECKSUM_AT: usize = 16;
-/// Behind two no-operations, type, length and TSval.
+/// Offset of TSecr: behind two no-operations, type, length and TSval.
 const ECHO_AT: usize = 28;

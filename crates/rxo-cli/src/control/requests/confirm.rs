@@ -1,4 +1,4 @@
-//! `confirm`: the user still reaches the machine, and the run goes on.
+//! `confirm`: keeps the run, because the user still reaches the machine.
 
 use rxo_control::{Entry, Refusal, Request};
 use serde_json::{Value, json};

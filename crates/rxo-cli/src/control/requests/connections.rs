@@ -34,5 +34,5 @@ fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     Ok(answer)
 }
 
-/// Connections of an answer. It has less than 300 KB then.
+/// Most connections in one answer, which then has less than 300 KB.
 const PAGE: usize = 256;

@@ -1,4 +1,4 @@
-//! `counters`: everything that is counted.
+//! `counters`: shows all counters.
 
 use rxo_control::Entry;
 

@@ -39,7 +39,7 @@ fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     Ok(answer)
 }
 
-/// The modules that are to be on. Refuses all of a request that has something wrong.
+/// Computes the modules that are to be on. If any part of the request is wrong, refuses all of it.
 fn wanted(now: FastModules, request: &Request) -> Result<FastModules, Refusal> {
     let mut wanted = match &request.value {
         None => now,
@@ -56,7 +56,7 @@ fn wanted(now: FastModules, request: &Request) -> Result<FastModules, Refusal> {
     Ok(wanted)
 }
 
-/// Why the filter cannot be turned on: rules come with the start.
+/// Makes the refusal to turn on a filter without rules: rules are given at the start.
 fn without_rule(command: &str) -> Refusal {
     Refusal(format!(
         "the filter has no rule; start {command} with one, such as --filter \"drop from 10.0.0.0/8\""

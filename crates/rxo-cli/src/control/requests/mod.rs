@@ -29,13 +29,13 @@ pub(super) const MENU: Menu<Process> = Menu(&[
     confirm::ENTRY,
 ]);
 
-/// The engines, which the entry has seen to be there.
+/// Returns the engines. The entry has checked that there are some.
 fn engines(process: &Process) -> Result<&dyn Engines, Refusal> {
     let none = || Refusal(format!("{} coalesces nothing", process.command));
     process.engines.as_deref().ok_or_else(none)
 }
 
-/// Refuses a value where there is none, and fields other than `known`.
+/// Refuses a value for a request that takes none, and fields other than `known`.
 fn takes_only(request: &Request, takes_value: bool, known: &[&str]) -> Result<(), Refusal> {
     let name = &request.name;
     if let Some(value) = request.value.as_ref().filter(|_| !takes_value) {

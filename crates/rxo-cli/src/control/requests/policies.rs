@@ -1,4 +1,4 @@
-//! `policies`: what the engines follow, and what there is.
+//! `policies`: lists all policies, and shows those that the engines follow.
 
 use rxo::worker::Coalescing;
 use rxo_coalesce::Policy;
@@ -21,7 +21,7 @@ pub(super) const ENTRY: Entry<Process> = Entry {
     },
 };
 
-/// What each engine follows.
+/// Returns the policy of each engine.
 pub(super) fn in_force(engines: &dyn Engines) -> Result<Value, Refusal> {
     Ok(engines.states()?.iter().map(row).collect())
 }
@@ -37,7 +37,7 @@ fn row(EngineState { of, policy, next, coalescing }: &EngineState) -> Value {
     row
 }
 
-/// The state of an engine that may be switched off: what was asked for, and what is in force.
+/// Returns the state of an engine that may be switched off: as requested, and in force.
 pub(super) fn state(of: &Coalescing) -> Value {
     json!({ "asked": of.asked.name(), "on": of.is_on, "probe": of.is_probe })
 }

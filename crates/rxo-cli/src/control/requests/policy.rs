@@ -35,14 +35,14 @@ fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     change(engines, policy)
 }
 
-/// The policy that engines follow, or will as soon as they can.
+/// Returns the policy that the engines follow, or will follow as soon as they can.
 pub(super) fn present(engines: &dyn Engines) -> Result<Policy, Refusal> {
     let states = engines.states()?;
     let first = states.first().ok_or("there is no engine")?;
     Ok(first.next.unwrap_or(first.policy))
 }
 
-/// Changes the policy, and says when.
+/// Changes the policy, and returns when it takes effect.
 pub(super) fn change(engines: &dyn Engines, policy: Policy) -> Result<Value, Refusal> {
     let moment = engines.change(policy)?;
     Ok(json!({

@@ -32,7 +32,7 @@ fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     Ok(shown(every))
 }
 
-/// Seconds; null for no lines.
+/// Returns the interval in seconds; null for no lines.
 fn shown(every: Option<Duration>) -> Value {
     json!({ "stats_s": every.map(|time| time.as_secs_f64()) })
 }

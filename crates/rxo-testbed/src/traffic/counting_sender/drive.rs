@@ -41,8 +41,7 @@ pub(super) fn drive(
             }
         }
         model.on_timeout(begin.elapsed());
-        // Sends as much as the window allows, in short trains, so that received segments do not
-        // wait.
+        // Sends in short trains, so that received segments need not wait for the whole window.
         for _ in 0..TRAIN_SEGMENTS {
             let Some(next) = model.poll_transmit(begin.elapsed()) else { break };
             segment::write(&mut frame, ends, &next.header, pattern.bytes(next.at, next.bytes));
@@ -69,8 +68,8 @@ fn check(model: &Model, last_ack: Instant) -> Result<()> {
     Err(LabError::Transfer(format!("the counting sender {what}, after {sent} bytes were sent")))
 }
 
-/// More than any frame of a lab.
+/// Receive buffer, in bytes: more than any frame of a lab.
 const RECEIVE_BYTES: usize = 66_000;
 const TRAIN_SEGMENTS: usize = 64;
-/// How often to check whether to stop.
+/// Pause between two checks whether to stop.
 const TICK: Duration = Duration::from_millis(20);

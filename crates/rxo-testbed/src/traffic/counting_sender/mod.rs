@@ -90,12 +90,12 @@ pub struct CountingReport {
     pub mismatch: Option<Mismatch>,
     /// Counters of the sender.
     pub counters: ModelCounters,
-    /// How the window grew.
+    /// The growth of the window.
     pub record: Vec<WindowPoint>,
 }
 
 impl CountingReport {
-    /// Whether the stream arrived complete and without a wrong byte.
+    /// Returns true if the stream arrived complete and without a wrong byte.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.mismatch.is_none() && self.sent_bytes == self.received_bytes

@@ -33,15 +33,15 @@ pub(super) struct Setup {
 pub(super) struct Model {
     setup: Setup,
     phase: Phase,
-    /// First byte not acknowledged.
+    /// The first byte that is not acknowledged.
     una: u64,
-    /// Next byte to send.
+    /// The next byte to send.
     nxt: u64,
     /// The byte after the last byte ever sent.
     max: u64,
     mss: u64,
     window: CongestionWindow,
-    /// The peer's window: bytes that it accepts from `una` on.
+    /// The peer's window: the bytes that it accepts from `una` on.
     peer_window: u64,
     peer_scale: u8,
     /// The next byte expected from the peer, and its last timestamp.
@@ -51,9 +51,9 @@ pub(super) struct Model {
     /// window grow.
     held_back_at: u64,
     duplicates: u32,
-    /// During recovery: the end of the sent data when the first loss was detected.
+    /// The end of the sent data when the first loss was detected; `None` outside of recovery.
     recover: Option<u64>,
-    /// Duplicate ACKs for data before this are ignored (RFC 6582, section 4).
+    /// Duplicate ACKs for data before this position are ignored (RFC 6582, section 4).
     heeded: u64,
     resend: bool,
     probe: bool,
@@ -139,12 +139,12 @@ impl Model {
         self.phase == Phase::Done
     }
 
-    /// Whether the peer has reset the connection.
+    /// Returns true if the peer has reset the connection.
     pub(super) fn is_reset(&self) -> bool {
         self.phase == Phase::Reset
     }
 
-    /// The end of the stream, or of the data sent so far if the stream has no end yet.
+    /// Returns the end of the stream, or of the data sent so far if the stream has no end yet.
     pub(super) fn sent_bytes(&self) -> u64 {
         self.end.unwrap_or(self.max).min(self.max)
     }
@@ -153,12 +153,12 @@ impl Model {
         self.counters
     }
 
-    /// How the window grew: a point for each change, at most one per millisecond.
+    /// Returns the growth of the window: a point for each change, at most one per millisecond.
     pub(super) fn into_record(self) -> Vec<WindowPoint> {
         self.record
     }
 
-    /// When [`Self::on_timeout`] is due.
+    /// Returns the time at which [`Self::on_timeout`] is due.
     pub(super) const fn poll_at(&self) -> Option<Duration> {
         self.deadline
     }
@@ -181,7 +181,7 @@ impl Model {
         }
     }
 
-    /// Whether [`Self::poll_transmit`] would return a segment.
+    /// Returns true if [`Self::poll_transmit`] would return a segment.
     pub(super) fn has_to_send(&self) -> bool {
         match self.phase {
             Phase::Begin | Phase::Answer => true,
@@ -190,7 +190,7 @@ impl Model {
         }
     }
 
-    /// The next segment to send; `None` if there is none.
+    /// Returns the next segment to send; `None` if there is none.
     pub(super) fn poll_transmit(&mut self, now: Duration) -> Option<ToSend> {
         match self.phase {
             Phase::Begin => Some(self.syn(now)),
@@ -303,7 +303,7 @@ impl Model {
                 self.window.leave_recovery(self.flight());
             }
             None if was_held_back => self.window.on_advancing_ack(),
-            // Something else limited us: the window does not grow beyond what is used.
+            // The receiver or the application limits the sender, so a larger window would never be used.
             None => {}
         }
         if self.recover.is_none() {
@@ -336,7 +336,7 @@ impl Model {
         }
     }
 
-    /// Records whether the congestion window limits us. Called when nothing more can be sent.
+    /// Records whether the congestion window limits the sender. Called when nothing more can be sent.
     fn note_what_holds_back(&mut self) {
         let is_congestion = self.window.bytes() <= self.peer_window;
         if is_congestion && self.length_at(self.nxt) > 0 {
@@ -348,8 +348,8 @@ impl Model {
         self.nxt - self.una
     }
 
-    /// Whether both windows have room for a whole segment or the rest of the stream, or a window
-    /// probe is due.
+    /// Returns true if both windows have room for a whole segment or the rest of the stream, or if a window probe is
+    /// due.
     fn may_send(&self) -> bool {
         let bytes = self.length_at(self.nxt);
         if bytes == 0 {
@@ -360,7 +360,7 @@ impl Model {
         self.probe || self.flight() + bytes <= room
     }
 
-    /// The length of the segment at `at`: full, unless the stream ends before.
+    /// Returns the length of the segment at `at`: full, unless the stream ends before.
     fn length_at(&self, at: u64) -> u64 {
         self.end.map_or(self.mss, |end| end.saturating_sub(at).min(self.mss))
     }
@@ -417,18 +417,18 @@ impl Model {
     }
 }
 
-/// The clock of our timestamps: milliseconds from 1, because 0 looks like none.
+/// Returns the clock of our timestamps: milliseconds from 1, because 0 looks like none.
 fn stamp(now: Duration) -> u32 {
     (now.as_millis() as u32).wrapping_add(1)
 }
 
-/// The largest segment for an MTU of `mtu` bytes.
+/// Returns the largest segment for an MTU of `mtu` bytes.
 pub(super) const fn largest_segment(mtu: u16) -> u16 {
     mtu.saturating_sub((2 * TCP_BYTES) as u16)
 }
 
-/// Our window. It is never used, because only ACKs arrive.
+/// The window that this sender announces. It is never used, because only ACKs arrive.
 const OUR_WINDOW: u16 = u16::MAX;
 const BETWEEN_POINTS: Duration = Duration::from_millis(1);
-/// Points for two minutes.
+/// Most points of the record: two minutes.
 const MOST_POINTS: usize = 120_000;

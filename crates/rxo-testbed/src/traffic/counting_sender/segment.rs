@@ -17,13 +17,13 @@ pub(super) struct Header {
     pub(super) seq: u32,
     pub(super) ack: u32,
     pub(super) flags: u8,
-    /// As in the header, unscaled.
+    /// The window as in the header, unscaled.
     pub(super) window: u16,
     /// Maximum segment size (SYN only).
     pub(super) mss: Option<u16>,
     /// Window scale (SYN only).
     pub(super) scale: Option<u8>,
-    /// Value and echo.
+    /// The timestamp's value and echo.
     pub(super) timestamp: Option<(u32, u32)>,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn read(frame: &[u8], ends: &Ends) -> Option<Header> {
     Some(with_options(header, tcp.get(TCP_BYTES..usize::from(fixed[12] >> 4) * 4)?))
 }
 
-/// The options, in the order and with the padding that Linux uses.
+/// Writes the options, in the order and with the padding that Linux uses.
 fn options(header: &Header) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(20);
     if let Some(mss) = header.mss {
@@ -120,7 +120,7 @@ fn with_options(mut header: Header, mut options: &[u8]) -> Header {
                     [2, 4, a, b] => header.mss = Some(u16::from_be_bytes([*a, *b])),
                     [3, 3, scale] => header.scale = Some(*scale),
                     [8, 10, rest @ ..] => header.timestamp = timestamp(rest),
-                    // A length of zero would never end.
+                    // An option of length zero would loop for ever.
                     [] => break,
                     _ => {}
                 }
@@ -148,7 +148,7 @@ fn sum_of_addresses(ends: &Ends) -> u64 {
     sum(&ends.local.1.octets()) + sum(&ends.remote.1.octets())
 }
 
-/// The sum of the 16-bit words; an odd last byte is padded with a zero.
+/// Returns the sum of the 16-bit words; an odd last byte is padded with a zero.
 fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<2>();
     let whole: u64 = words.iter().map(|word| u64::from(u16::from_be_bytes(*word))).sum();

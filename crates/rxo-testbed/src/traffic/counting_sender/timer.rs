@@ -38,7 +38,7 @@ impl Timeout {
 }
 
 const INITIAL: Duration = Duration::from_secs(1);
-/// Linux's minimum. With the RFC's second, a single lost retransmission would end the experiment.
+/// Smallest timeout: Linux's. With the RFC's second, a single lost retransmission would end the experiment.
 const LEAST: Duration = Duration::from_millis(200);
 const MOST: Duration = Duration::from_secs(60);
 

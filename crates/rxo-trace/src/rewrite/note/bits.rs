@@ -41,8 +41,7 @@ impl Shape {
     }
 }
 
-/// The properties of a segment that differ from the prediction. They follow in the order of the
-/// bits.
+/// The properties of a segment that differ from the prediction. Their values follow in the order of the bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Differs(pub(crate) u8);
 
@@ -59,7 +58,7 @@ impl Differs {
     pub(crate) const IP_CHECKSUM: Self = Self(16);
     /// The TCP checksum, as two bytes.
     pub(crate) const TCP_CHECKSUM: Self = Self(32);
-    /// What follows the IP packet, as length and bytes.
+    /// The bytes behind the IP packet, as length and bytes.
     pub(crate) const PADDING: Self = Self(64);
     /// The difference between the length on the wire and the captured length.
     pub(crate) const ORIGINAL_BYTES: Self = Self(128);

@@ -16,7 +16,7 @@ const MIN_TCP_BYTES: usize = 20;
 const UDP_BYTES: usize = 8;
 const ENDING_FLAGS: u8 = 0x09;
 
-/// What is known about all segments in advance.
+/// The properties of all segments that are known in advance.
 pub(super) struct Plan<'a> {
     merged: &'a [u8],
     at: Offsets,
@@ -26,7 +26,7 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Plans for the bytes of the merged packet, which end where `at` says.
+    /// Makes the plan for the bytes of the merged packet, which end where `at` says.
     pub(super) fn new(
         merged: &'a [u8],
         (at, outer): (Offsets, Option<Outer>),
@@ -52,7 +52,7 @@ impl<'a> Plan<'a> {
         Ok(Self { merged, at, outer, shape, summer: Summer::detect() })
     }
 
-    /// The link header of the merged packet.
+    /// Returns the link header of the merged packet.
     pub(super) fn link(&self) -> &'a [u8] {
         self.merged.get(..self.at.network as usize).unwrap_or_default()
     }
@@ -65,12 +65,12 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The payload of all segments.
+    /// Returns the payload of all segments.
     pub(super) fn payload(&self) -> &'a [u8] {
         self.merged.get(self.at.payload as usize..).unwrap_or_default()
     }
 
-    /// Length of IP and TCP header together, in bytes.
+    /// Returns the length of IP and TCP header together, in bytes.
     pub(super) fn header_bytes(&self) -> usize {
         (self.at.payload - self.at.network) as usize
     }
@@ -87,7 +87,7 @@ impl<'a> Plan<'a> {
         self.merged.get(self.at.network as usize).is_some_and(|first| first >> 4 == 4)
     }
 
-    /// The header from which the last segment's header is predicted.
+    /// Returns the header from which the last segment's header is predicted.
     pub(super) fn merged_header(&self) -> Headers {
         let merged = self.merged.get(self.at.network as usize..self.at.payload as usize);
         Headers(merged.unwrap_or_default().to_vec())
@@ -129,12 +129,12 @@ impl<'a> Plan<'a> {
         header.put(self.tcp_checksum_at(), [0; 2]);
     }
 
-    /// Offset of the IPv4 header checksum; `None` for IPv6.
+    /// Returns the offset of the IPv4 header checksum; `None` for IPv6.
     pub(super) fn ip_checksum_at(&self) -> Option<usize> {
         self.is_v4().then_some(10)
     }
 
-    /// Offset of the TCP or UDP checksum.
+    /// Returns the offset of the TCP or UDP checksum.
     pub(super) fn tcp_checksum_at(&self) -> usize {
         self.tcp_at() + if self.is_udp() { 6 } else { 16 }
     }
@@ -153,14 +153,14 @@ impl<'a> Plan<'a> {
         let tcp = header.0.get(self.tcp_at()..).unwrap_or_default();
         let bytes = tcp.len() + payload.len();
         let protocol = if self.is_udp() { PROTOCOL_UDP } else { PROTOCOL_TCP };
-        // These headers are whole words, so the payload begins at an even offset.
+        // These headers are whole words, so the payload begins at an even offset, and sums can be added.
         let sum = addresses
             + Sum::word(protocol.into())
             + Sum::long(bytes as u32)
             + Sum::of(tcp)
             + self.summer.sum(payload);
         match sum.checksum() {
-            // In UDP this zero would say that there is none.
+            // In UDP a checksum of zero means that there is none, so zero is written as all ones.
             0 if self.is_udp() => [u8::MAX; 2],
             checksum => checksum.to_be_bytes(),
         }
@@ -170,13 +170,13 @@ impl<'a> Plan<'a> {
 /// The position of a segment in its aggregate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
-    /// Its number, from 0.
+    /// The segment's number, from 0.
     pub(super) number: usize,
-    /// Number of segments after it.
+    /// Number of segments after this one.
     pub(super) from_end: usize,
-    /// Offset of its payload in the payload of all segments, in bytes.
+    /// Offset of the segment's payload in the payload of all segments, in bytes.
     pub(super) payload_at: usize,
-    /// Length of its payload, in bytes.
+    /// Length of the segment's payload, in bytes.
     pub(super) payload_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Encodes what a merged packet cannot express, in few bytes.
+//! A note: encodes the properties of records that a merged packet cannot express, in few bytes.
 //!
 //! A note accompanies an aggregate in a capture. Together with the merged packet it restores every
 //! original record byte for byte: headers, arrival times, positions in the file, link headers,
@@ -49,30 +49,30 @@ pub use self::write::write;
 /// A record that was merged into an aggregate, or that is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Original<'a> {
-    /// Its captured bytes, with link header and padding.
+    /// The record's captured bytes, with link header and padding.
     pub bytes: &'a [u8],
-    /// Offset of its IP header, in bytes.
+    /// Offset of the record's IP header, in bytes.
     pub network: usize,
-    /// Its length on the wire, in bytes.
+    /// The record's length on the wire, in bytes.
     pub original_bytes: u32,
-    /// Its time, in nanoseconds since 1970 UTC.
+    /// The record's time, in nanoseconds since 1970 UTC.
     pub at_ns: u64,
-    /// Its position in the file, from 0.
+    /// The record's position in the file, from 0.
     pub place: u64,
 }
 
-/// A merged packet, and what is known without its note.
+/// A merged packet, and the facts that are known without its note.
 #[derive(Clone, Copy, Debug)]
 pub struct Merged<'a> {
-    /// All its bytes, with link header, without padding.
+    /// All bytes of the packet, with link header, without padding.
     pub bytes: &'a [u8],
-    /// Its time in the file, which is the time of one of its segments.
+    /// The packet's time in the file, which is the time of one of its segments.
     pub at_ns: u64,
     /// A position near those of the records, which is known when the note is read.
     pub expected_place: u64,
 }
 
-/// Why a note is refused: it is damaged, or belongs to another packet.
+/// The reason why a note is refused: it is damaged, or belongs to another packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("what rxo remembered of it {0}")]
 pub struct BadNote(pub(crate) &'static str);
@@ -81,8 +81,7 @@ pub struct BadNote(pub(crate) &'static str);
 /// no longer ones; the limit bounds the memory for a damaged note.
 const MAX_HEADER_BYTES: usize = 256;
 
-/// Most payload of an aggregate in bytes, and so most segments: what the length field of an IP
-/// packet can express.
+/// Most payload of an aggregate in bytes, and so most segments: the largest value of the length field of an IP packet.
 const MAX_PAYLOAD_BYTES: usize = u16::MAX as usize;
 
 /// Length of the CRC-32 that ends a note.
@@ -105,7 +104,7 @@ impl Check {
         self.0.update(record.bytes);
     }
 
-    /// The bytes that end the note.
+    /// Returns the bytes that end the note.
     fn bytes(self) -> [u8; CHECK_BYTES] {
         self.0.sum().to_le_bytes()
     }

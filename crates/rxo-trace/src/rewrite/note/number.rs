@@ -16,26 +16,26 @@ pub(crate) fn put_signed(to: &mut Vec<u8>, number: i64) {
     put_number(to, (number << 1 ^ number >> 63) as u64);
 }
 
-/// Reads what was appended, and fails at the end of the bytes.
+/// A reader that fails at the end of the bytes instead of trusting them.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `bytes` from their start.
+    /// Makes a reader of `bytes`, at their start.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// Whether all bytes were read.
+    /// Returns true if all bytes were read.
     #[must_use]
     pub const fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The next byte.
+    /// Reads the next byte.
     ///
     /// # Errors
     /// If no byte is left.
@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
         Ok(*first)
     }
 
-    /// The next `count` bytes.
+    /// Reads the next `count` bytes.
     ///
     /// # Errors
     /// If fewer are left.
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// The next two bytes.
+    /// Reads the next two bytes.
     ///
     /// # Errors
     /// If fewer are left.
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
         self.bytes(2)?.try_into().map_err(|_| ENDS)
     }
 
-    /// The next number.
+    /// Reads the next number.
     ///
     /// # Errors
     /// If it does not end, or does not fit into 64 bits.
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         Err(BadNote("holds a number of more than 64 bits"))
     }
 
-    /// The next number, as a size of at most `most`.
+    /// Reads the next number as a size of at most `most`.
     ///
     /// # Errors
     /// As [`Reader::number`], or if it is larger than `most`.
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         if size > most { Err(BadNote("holds an invalid size")) } else { Ok(size) }
     }
 
-    /// The next signed number.
+    /// Reads the next signed number.
     ///
     /// # Errors
     /// As [`Reader::number`].

@@ -7,8 +7,7 @@ use super::{BadNote, Reader, put_number};
 /// Equal bytes up to this number are part of a hunk, because a new hunk costs two numbers.
 const GAP_BYTES: usize = 2;
 
-/// Appends the patch from `from` to `to`, which have equal length, unless they are equal. Returns
-/// whether they differ.
+/// Appends the patch from `from` to `to`, which have equal length, unless they are equal. Returns true if they differ.
 pub(super) fn write(from: &[u8], to: &[u8], note: &mut Vec<u8>) -> bool {
     if from == to {
         return false;
@@ -25,7 +24,7 @@ pub(super) fn write(from: &[u8], to: &[u8], note: &mut Vec<u8>) -> bool {
     true
 }
 
-/// The ranges in which the two differ.
+/// Returns the ranges in which the two differ.
 fn hunks(from: &[u8], to: &[u8]) -> Vec<(usize, usize)> {
     let mut hunks: Vec<(usize, usize)> = Vec::new();
     for (at, _) in from.iter().zip(to).enumerate().filter(|(_, (a, b))| a != b) {

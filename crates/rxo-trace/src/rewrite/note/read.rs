@@ -15,13 +15,13 @@ use super::{
 /// A restored record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Its captured bytes. All records of a note share one chunk.
+    /// The record's captured bytes. All records of a note share one chunk.
     pub bytes: SharedBytes,
-    /// Its length on the wire, in bytes.
+    /// The record's length on the wire, in bytes.
     pub original_bytes: u32,
-    /// Its time, in nanoseconds since 1970 UTC.
+    /// The record's time, in nanoseconds since 1970 UTC.
     pub at_ns: u64,
-    /// Its position in the file, from 0.
+    /// The record's position in the file, from 0.
     pub place: u64,
 }
 
@@ -85,7 +85,7 @@ struct Outline {
 impl Outline {
     fn read(merged: Merged<'_>, note: &mut Reader<'_>) -> Result<Self, BadNote> {
         let last_place = merged.expected_place.wrapping_add(note.signed()? as u64);
-        // Every segment has payload, so there are no more segments than bytes.
+        // Every segment has payload, so a valid note has no more segments than bytes. This bounds the memory.
         let segments = note.size(merged.bytes.len().min(MAX_PAYLOAD_BYTES))?;
         let network = note.size(MAX_HEADER_BYTES)? as u32;
         let transport = network + note.size(MAX_HEADER_BYTES)? as u32;
@@ -106,7 +106,7 @@ impl Outline {
     }
 }
 
-/// The payload sizes of all segments. Their sum is the payload of the packet.
+/// Reads the payload sizes of all segments. Their sum is the payload of the packet.
 fn sizes(outline: &Outline, mut rest: usize, note: &mut Reader<'_>) -> Result<Vec<usize>, BadNote> {
     let all_but_last = outline.segments - 1;
     let mut sizes = Vec::with_capacity(outline.segments);
@@ -176,12 +176,12 @@ fn original_bytes(
 struct SegmentReader<'a> {
     plan: &'a Plan<'a>,
     shape: Shape,
-    /// The header of the segment read before, which follows in the file; at first the merged one.
+    /// The header of the segment read before, which is the next one in the file; at first that of the merged packet.
     header: Headers,
 }
 
 impl SegmentReader<'_> {
-    /// Time from this segment to the next, in nanoseconds.
+    /// Reads the time from this segment to the next, in nanoseconds.
     fn time(&self, differs: Differs, note: &mut Reader<'_>) -> Result<i64, BadNote> {
         if !differs.has(Differs::TIME) {
             return Ok(0);

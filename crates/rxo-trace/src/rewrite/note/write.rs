@@ -9,8 +9,8 @@ use super::{
     BadNote, Check, Differs, Merged, Original, Outer, Shape, patch, put_number, put_signed,
 };
 
-/// Appends the note of the aggregate `merged`, made of `records`, to `note`; `at` says where the headers
-/// of `merged` are, and those of a tunnel around them.
+/// Appends the note of the aggregate `merged`, made of `records`, to `note`. `at` has the offsets of the headers of
+/// `merged`, and of those of a tunnel around them.
 ///
 /// # Errors
 /// If `records` are not those of the packet: their payloads together are not its payload.
@@ -46,7 +46,7 @@ pub fn write(
 
 const NOT_ITS_RECORDS: BadNote = BadNote("belongs to other records");
 
-/// The payload length of each record, in bytes, from its IP header.
+/// Returns the payload length of each record, in bytes, from its IP header.
 fn payload_sizes(at: Offsets, records: &[Original<'_>]) -> Result<Vec<usize>, BadNote> {
     let headers = at.payload.checked_sub(at.network).ok_or(NOT_ITS_RECORDS)? as usize;
     let size = |record: &Original<'_>| {
@@ -82,7 +82,7 @@ fn ipv4_id<'a>(record: &Original<'a>, network: usize) -> Option<&'a [u8]> {
     record.bytes.get(network + 4..network + 6)
 }
 
-/// Time from `from` to `to`. Negative if the capture's clock went back.
+/// Returns the time from `from` to `to`. Negative if the capture's clock went back.
 const fn nanos(from: u64, to: u64) -> i64 {
     to.wrapping_sub(from) as i64
 }
@@ -121,8 +121,7 @@ struct SegmentWriter<'a, 'n> {
     shape: Shape,
     /// The time of the merged packet.
     at_ns: u64,
-    /// The header of the segment written before, which follows in the file; at first the merged
-    /// one.
+    /// The header of the segment written before, which is the next one in the file; at first that of the merged packet.
     predicted: Headers,
     /// Memory for the header that is being written.
     header: Headers,

@@ -77,7 +77,7 @@ impl<'w> Original<'w> {
         }
     }
 
-    /// Forgets the sections and interfaces that the original describes behind records that were not written.
+    /// Drops the sections and interfaces that the original describes behind records that were not written.
     pub(super) fn leave_out_rest(&mut self) {
         if let Self::Same(file) = self {
             file.leave_out_rest();
@@ -94,7 +94,7 @@ impl<'w> Original<'w> {
     }
 }
 
-/// The clocks of the interfaces in `described`. `header` is that of a pcap file.
+/// Returns the clocks of the interfaces in `described`. `header` is that of a pcap file.
 pub(super) fn clocks<'a>(
     described: &'a [Described],
     pcap_header: Option<&[u8; 24]>,

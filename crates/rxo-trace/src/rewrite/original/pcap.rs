@@ -15,7 +15,7 @@ pub(in super::super) struct PcapFile<'w> {
     header: Option<[u8; 24]>,
     shape: Shape,
     clock: Clock,
-    /// Whether the header has been written.
+    /// True if the header has been written.
     has_begun: bool,
 }
 
@@ -24,7 +24,7 @@ pub(in super::super) struct PcapFile<'w> {
 struct Shape {
     is_big_endian: bool,
     unit_ns: u64,
-    /// Whether the two lengths are swapped, as in files of very old libpcap.
+    /// True if the two lengths are swapped, as in files of very old libpcap.
     is_swapped: bool,
 }
 
@@ -47,7 +47,7 @@ impl Shape {
     }
 }
 
-/// The clock of a file with this header.
+/// Returns the clock of a file with this header.
 pub(super) fn clock(header: &[u8; 24]) -> Clock {
     Clock::pcap(Shape::of(header).unit_ns)
 }
@@ -103,7 +103,7 @@ impl<'w> PcapFile<'w> {
         self.put(record.bytes.as_ref())
     }
 
-    /// The ticks of a record from a pcapng file, which has another clock.
+    /// Returns the ticks of a record from a pcapng file, which has another clock.
     fn converted(&self, record: &Given, ticks: Option<u64>) -> Result<Option<u64>, RewriteError> {
         if !record.options.is_empty() {
             return Err(RewriteError::NotForPcap("comments or other options of packets"));

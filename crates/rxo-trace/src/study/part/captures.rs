@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use crate::report::Source;
 
-/// Where a capture is: its series, and its number in it.
+/// The place of a capture: its series, and its number in it.
 pub(super) type Place = (u64, u32);
 
 /// The captures of a part.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Captures {
-    /// Each with its number.
+    /// The captures by place, each with its number.
     by_place: BTreeMap<Place, (u32, Source)>,
-    /// By number.
+    /// The places by number.
     places: Vec<Place>,
 }
 
@@ -32,7 +32,7 @@ impl FromIterator<(Place, Source)> for Captures {
 }
 
 impl Captures {
-    /// Adds a capture, or what another part read of it. Returns its number.
+    /// Adds a capture, or the part of it that another part read. Returns its number.
     fn put(&mut self, place: Place, source: Source) -> u32 {
         if let Some((number, mine)) = self.by_place.get_mut(&place) {
             mine.add(source);
@@ -50,24 +50,24 @@ impl Captures {
         captures.map(|(place, (_, source))| self.put(place, source)).collect()
     }
 
-    /// All of them, by place.
+    /// Iterates over all captures, by place.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Place, &Source)> {
         self.by_place.iter().map(|(place, (_, source))| (place, source))
     }
 
-    /// All of them in order.
+    /// Iterates over all captures in order.
     pub(in super::super) fn sources(&self) -> impl Iterator<Item = &Source> {
         self.by_place.values().map(|(_, source)| source)
     }
 
-    /// Their names, by number.
+    /// Returns the names of all captures, by number.
     pub(in super::super) fn names(&self) -> Vec<Arc<str>> {
         let source = |place| self.by_place.get(place);
         let name = |place| source(place).map_or("", |(_, source)| &source.name).into();
         self.places.iter().map(name).collect()
     }
 
-    /// The rank of each, by number.
+    /// Returns the rank of each capture, by number.
     pub(super) fn ranks(&self) -> Vec<u32> {
         let mut ranks = vec![0; self.places.len()];
         for (rank, (number, _)) in (0..).zip(self.by_place.values()) {
@@ -77,20 +77,20 @@ impl Captures {
     }
 }
 
-/// What the numbers of another part are here.
+/// The numbers of another part's captures in this part.
 pub(in super::super) struct Numbering<'a> {
-    /// By number there.
+    /// The numbers here, by number there.
     pub(super) numbers: &'a [u32],
     pub(super) captures: &'a Captures,
 }
 
 impl Numbering<'_> {
-    /// The number here; that of no capture stays.
+    /// Returns the number here of a capture's number `there`; the number of no capture stays.
     pub(in super::super) fn number(&self, there: u32) -> u32 {
         self.numbers.get(there as usize).copied().unwrap_or(there)
     }
 
-    /// Where the capture with this number here is; `None` if there is none.
+    /// Returns the place of the capture with this number here; `None` if there is none.
     pub(in super::super) fn place(&self, here: u32) -> Option<Place> {
         self.captures.places.get(here as usize).copied()
     }

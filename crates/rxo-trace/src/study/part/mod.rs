@@ -1,4 +1,4 @@
-//! Parts of a study: what was counted of a part of a capture, or of some of many captures.
+//! Parts of a study: the counts of a part of a capture, or of some of many captures.
 //!
 //! [`Part::merge`] adds two parts. The sum is the same, byte by byte ([`Part::to_bytes`]), whatever the order
 //! and the grouping. Merged parts of one series give what one pass over it gives.
@@ -37,22 +37,22 @@ use super::{Settings, Study, outcome};
 use crate::projection::{ASSUMED_FROM, Costs};
 use crate::report::Report;
 
-/// Where a part lies in a series: files that are read one after the other as if they were one.
+/// The place of a part in a series: files that are read one after the other as if they were one.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 pub struct Span {
-    /// The series' number, for example a hash of its files' names.
+    /// The number of the series, for example a hash of its files' names.
     pub series: u64,
-    /// Its beginning: the number of a file, and a byte in it. A series begins with (0, 0).
+    /// The beginning of the part: the number of a file, and a byte in it. A series begins with (0, 0).
     pub from: (u32, u64),
-    /// Where the next part begins: at byte 0 of the next file if this part reads its file to the end.
+    /// The beginning of the next part: at byte 0 of the next file if this part reads its file to the end.
     pub to: (u32, u64),
-    /// Whether it ends the series.
+    /// True if the part ends the series.
     pub is_last: bool,
 }
 
-/// What the user decides of a report when all is counted.
+/// The choices of the user for a report, made when everything is counted.
 #[derive(Clone, Debug)]
 pub struct Terms {
     /// The costs of receiving.
@@ -69,7 +69,7 @@ impl Default for Terms {
     }
 }
 
-/// What was counted of a part of a series. See the module's documentation.
+/// The counts of a part of a series. See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct Part {
     pub(super) recipe: Recipe,
@@ -78,12 +78,12 @@ pub struct Part {
     runs: Vec<Run>,
 }
 
-/// Why two parts cannot be merged.
+/// The reason why two parts cannot be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeError {
-    /// They were made with different settings.
+    /// The parts were made with different settings.
     Settings,
-    /// Both contain the same packets.
+    /// Both parts contain the same packets.
     Overlap,
 }
 
@@ -100,15 +100,15 @@ impl core::error::Error for MergeError {}
 
 impl Part {
     pub(super) fn new(recipe: Recipe, sums: Sums, run: Run) -> Self {
-        // A stretch of nothing lies between its neighbours without being seen.
+        // An empty stretch cannot be placed between its neighbours, so it is left out.
         let runs = if run.span.from < run.span.to { vec![run] } else { Vec::new() };
         let mut part = Self { recipe, sums, runs };
         part.close();
         part
     }
 
-    /// Adds `other`. Allocates for flows that are new. Costs what the smaller of both has, and the number of
-    /// stretches that do not meet.
+    /// Adds `other`. Allocates for flows that are new. The cost grows with the smaller of both, and with the number of
+    /// stretches that are not adjacent.
     ///
     /// # Errors
     /// [`MergeError`] if they do not belong together. Then both are lost.
@@ -148,7 +148,7 @@ impl Part {
         Ok(self)
     }
 
-    /// Puts a run between its neighbours, and joins those that it meets.
+    /// Puts a run between its neighbours, and joins it with adjacent ones.
     fn insert(&mut self, run: Run, points: &[Point]) -> Result<(), MergeError> {
         let at = self.runs.partition_point(|known| known.span < run.span);
         let overlaps = |a: &Run, b: &Run| a.span.series == b.span.series && a.span.to > b.span.from;
@@ -169,39 +169,40 @@ impl Part {
         Ok(())
     }
 
-    /// Forgets the ends of runs that have no neighbours.
+    /// Drops the ends of runs that have no neighbours to come.
     fn close(&mut self) {
         self.runs.iter_mut().for_each(Run::close);
     }
 
-    /// Whether parts of its series are missing.
+    /// Returns true if no part of its series is missing.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.runs.iter().all(Run::is_complete)
     }
 
-    /// Packets, including those that the filter excluded.
+    /// Returns the number of packets, including those that the filter excluded.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.sums.count.packets.saturating_add(self.sums.count.filtered_packets)
     }
 
-    /// The report. Parts that are missing are said to be.
+    /// Returns the report. If parts are missing, it says so.
     #[must_use]
     pub fn report(&self, terms: &Terms) -> Report {
-        // A part has settings that can be read.
+        // The settings were checked when the part was made or read.
         let settings = self.recipe.read();
         settings.map_or_else(Report::default, |settings| outcome::report(self, &settings, terms))
     }
 
-    /// Why its own figures are incomplete: damage, or reading that stopped early; `None` if they are complete.
+    /// Returns the reason why its own figures are incomplete: damage, or reading that stopped early; `None` if they are
+    /// complete.
     #[must_use]
     pub fn damage(&self) -> Option<String> {
         let damaged = || self.sums.captures.sources().find_map(|source| source.damage.clone());
         self.sums.partial.first().cloned().or_else(damaged)
     }
 
-    /// Why the figures are incomplete; `None` if they are complete.
+    /// Returns the reason why the figures are incomplete; `None` if they are complete.
     pub(super) fn partial(&self) -> Option<String> {
         let missing = || Some("parts of the captures are missing".to_owned());
         self.damage().or_else(|| if self.is_complete() { None } else { missing() })
@@ -209,8 +210,8 @@ impl Part {
 }
 
 impl Study {
-    /// Ends the study of a part of a series. `span` says where it lies; `None` if it is all of one. `partial` says
-    /// why reading stopped early for a reason other than damage.
+    /// Ends the study of a part of a series. `span` is its place; `None` if the part is the whole series. `partial` is
+    /// the reason why reading stopped early, other than damage.
     #[must_use]
     pub fn into_part(mut self, span: Option<Span>, partial: Option<String>) -> Part {
         self.lanes.finish(self.clock.now(), &mut self.chosen);
@@ -237,7 +238,7 @@ impl Default for Mark {
 }
 
 impl Mark {
-    /// Continues with a field of these bytes.
+    /// Adds a field of these bytes.
     pub fn add(&mut self, bytes: &[u8]) {
         for byte in (bytes.len() as u32).to_le_bytes().iter().chain(bytes) {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -245,7 +246,7 @@ impl Mark {
     }
 }
 
-/// All points of the settings.
+/// Returns all points of the settings.
 pub(super) fn points_of(settings: &Settings) -> Points {
     Points::of(settings)
 }

@@ -21,7 +21,7 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// The recipe of these settings.
+    /// Makes the recipe of these settings.
     pub(in super::super) fn of(settings: &Settings) -> Self {
         let Point { policy, poll } = settings.chosen;
         Self {
@@ -37,7 +37,7 @@ impl Recipe {
         }
     }
 
-    /// The settings; `None` if this version does not know them.
+    /// Returns the settings; `None` if this version does not know them.
     pub(in super::super) fn read(&self) -> Option<Settings> {
         let mut policy = Policy::by_name(&self.policy).ok()?;
         for (name, value) in &self.settings {
@@ -61,7 +61,7 @@ impl Recipe {
         (Self::of(&settings) == *self).then_some(settings)
     }
 
-    /// All points; none if this version does not know the settings, which reading a part rules out.
+    /// Returns all points; none if this version does not know the settings, which reading a part rules out.
     pub(super) fn points(&self) -> Vec<Point> {
         self.read().map(|settings| points_of(&settings).all).unwrap_or_default()
     }

@@ -18,11 +18,11 @@ use crate::report::Protocol;
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(super) span: Span,
-    /// `None` if there are no packets, or no neighbours to come.
+    /// The ends of the run; `None` if there are no packets, or no neighbours to come.
     pub(super) ends: Option<Ends>,
 }
 
-/// What neighbours need to know. Times are on the run's own clock, as distances from its ends.
+/// The facts that neighbours need. Times are on the run's own clock, as distances from its ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Ends {
     pub(super) inner: Core,
@@ -30,20 +30,20 @@ pub(crate) struct Ends {
     pub(super) flows: HashMap<FlowKey, (Option<PlainAck>, Option<PlainAck>)>,
 }
 
-/// All but the flows.
+/// The ends of a run without its flows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Core {
-    /// Time of the first packet in its record.
+    /// Time of the first packet, as its record has it.
     pub(super) first_at_ns: u64,
     /// The clock at the last packet.
     pub(super) clock: Clock,
-    /// From the first packet to the last.
+    /// Time from the first packet to the last.
     pub(super) span_ns: u64,
-    /// From the beginning to the first packet that the filter accepted, and from the last one to the end.
+    /// Time from the beginning to the first packet that the filter accepted, and from the last one to the end.
     pub(super) accepted_ns: Option<(u64, u64)>,
-    /// By interface and poll rule, in order.
+    /// The ends of the lanes, by interface and poll rule, in order.
     pub(super) lanes: Vec<LaneEnds>,
-    /// For each point, by how many packets its figures may be wrong if something came shortly before.
+    /// For each point, the number of packets by which its figures may be wrong if other packets came shortly before.
     pub(super) doubts: Vec<u64>,
 }
 
@@ -51,11 +51,11 @@ pub(crate) struct Core {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct LaneEnds {
     pub(super) interface: u64,
-    /// The first point with this rule.
+    /// The first point with this poll rule.
     pub(super) point: u32,
-    /// From the beginning to its first packet.
+    /// Time from the beginning to the first packet of the lane.
     pub(super) first_ns: u64,
-    /// From the end to the end of its last poll; negative if that was before.
+    /// Time from the end of the run to the end of its last poll; negative if the poll ended before.
     pub(super) ended_ns: i64,
 }
 
@@ -64,20 +64,20 @@ impl Run {
         self.span.from == (0, 0) && self.span.is_last
     }
 
-    /// Forgets the ends if there are no neighbours.
+    /// Drops the ends if there are no neighbours to come.
     pub(super) fn close(&mut self) {
         if self.is_complete() {
             self.ends = None;
         }
     }
 
-    /// Whether `next` begins where this ends.
+    /// Returns true if `next` begins where this run ends.
     pub(super) fn is_before(&self, next: &Self) -> bool {
         let (mine, its) = (&self.span, &next.span);
         mine.series == its.series && mine.to == its.from && !mine.is_last
     }
 
-    /// Appends `next`, and adds to `sums` what lies across the cut.
+    /// Appends `next`, and adds to `sums` everything that lies across the cut.
     pub(super) fn join(&mut self, next: Self, points: &[Point], sums: &mut Sums) {
         self.span.to = next.span.to;
         self.span.is_last = next.span.is_last;
@@ -94,7 +94,7 @@ impl Ends {
     fn join(self, next: Self, is_file: bool, points: &[Point], sums: &mut Sums) -> Self {
         let first_at = Instant::from_nanos(next.inner.first_at_ns);
         let clock = self.inner.clock;
-        // Captures of different times do not touch each other: all was delivered between them.
+        // Captures of different times are independent: everything was delivered between them.
         let gap_ns = if is_file && clock.is_far(first_at) {
             0
         } else {
@@ -194,7 +194,7 @@ fn join_flows(mut earlier: FlowEnds, mut later: FlowEnds, sums: &mut Sums) -> Fl
 }
 
 impl Study {
-    /// Its ends; `None` without packets. Everything must be delivered.
+    /// Returns the ends of the run; `None` without packets. Everything must be delivered.
     pub(super) fn ends(&self) -> Option<Ends> {
         let first_at = self.first_at?;
         let end = self.clock.now();

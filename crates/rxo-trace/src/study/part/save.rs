@@ -26,17 +26,17 @@ use crate::report::Source;
 const VERSION: u16 = 4;
 const HEAD_BYTES: usize = Part::MAGIC.len() + 2 + 8;
 const CRC_BYTES: usize = 4;
-/// Larger counts are not believed. So many can be added without overflow.
+/// Largest count that is accepted, so that many can be added without overflow.
 const MOST: u64 = 1 << 56;
 
-/// Why bytes are not a part.
+/// The reason why bytes are not a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartError {
-    /// They do not begin like one.
+    /// The bytes do not begin like a part.
     Foreign,
-    /// They were made by a version of rxo that counts other things.
+    /// The bytes were made by a version of rxo that counts other things.
     Version,
-    /// They are truncated or changed.
+    /// The bytes are truncated or changed.
     Damaged,
 }
 
@@ -56,13 +56,13 @@ impl Part {
     /// The first bytes of every saved part.
     pub const MAGIC: &[u8; 8] = b"rxo-part";
 
-    /// Whether `bytes` begin like a part.
+    /// Returns true if `bytes` begin like a part.
     #[must_use]
     pub fn is_at(bytes: &[u8]) -> bool {
         bytes.starts_with(Part::MAGIC)
     }
 
-    /// The part as bytes. Equal parts give equal bytes.
+    /// Writes the part as bytes. Equal parts give equal bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Part::MAGIC.to_vec();
@@ -84,14 +84,14 @@ impl Part {
             partial: sums.partial.iter().collect(),
             runs: self.runs.iter().map(SavedRun::of).collect(),
         };
-        // Only maps of unknown length and a full disk make this fail, and there are none.
+        // This fails only for maps of unknown length, and there are none.
         let fields = postcard::to_allocvec(&fields).unwrap_or_default();
         bytes.extend(fields);
         bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
         bytes
     }
 
-    /// The part that gave these bytes. Allocates at most a few times their length.
+    /// Reads a part from the bytes that [`Part::to_bytes`] gave. Allocates at most a few times their length.
     ///
     /// # Errors
     /// [`PartError`] if they are not those of a part that this version can read.
@@ -113,7 +113,7 @@ impl Part {
         Self::from_fields(fields)
     }
 
-    /// The part of these fields, without the frame that says whether they are damaged.
+    /// Reads a part from its fields, without the frame that would show damage.
     ///
     /// # Errors
     /// [`PartError::Damaged`] if they cannot be those of a part.
@@ -125,7 +125,7 @@ impl Part {
     }
 }
 
-/// A hash of the names of everything counted.
+/// Returns a hash of the names of everything counted.
 fn names() -> u64 {
     let mut mark = Mark::default();
     let counts = Count::NAMES.iter().copied();
@@ -142,7 +142,7 @@ struct Written<'a> {
     recipe: &'a Recipe,
     count: &'a Count,
     points: Vec<SavedPoint>,
-    /// Each with the ranks of its captures.
+    /// The flows, each with the ranks of its captures.
     flows: Vec<(&'a Flow, [u32; 2])>,
     course: &'a Steps,
     started_at_ns: u64,
@@ -182,7 +182,7 @@ impl Read {
         }
         let mut sums = Sums::empty(0);
         sums.captures = self.captures.into_iter().collect();
-        // In order their ranks are their numbers.
+        // In the saved order the ranks of captures are their numbers.
         let numbering = Numbering { numbers: &[], captures: &sums.captures };
         let number = self.flows.len();
         let mut flows = self.flows.into_iter().map(|(flow, files)| flow.in_files(files));
@@ -211,12 +211,12 @@ fn read((buckets, sum, max): SavedHistogram) -> Histogram {
 
 #[derive(Serialize, Deserialize)]
 struct SavedPoint {
-    /// Frames, deliveries, aggregates, aggregated segments, singles, overruns, doubt, segments inside tunnels and their
-    /// deliveries.
+    /// The counts: frames, deliveries, aggregates, aggregated segments, singles, overruns, doubt, segments inside
+    /// tunnels and their deliveries.
     counts: [u64; 9],
     bypassed: Vec<u64>,
     flushed: Vec<u64>,
-    /// Holds, segments and bytes of aggregates, packets of polls, pauses.
+    /// The histograms: holds, segments and bytes of aggregates, packets of polls, pauses.
     histograms: [SavedHistogram; 5],
 }
 
@@ -250,7 +250,7 @@ impl SavedPoint {
 
     fn is_valid(&self) -> bool {
         let reasons = self.bypassed.iter().chain(&self.flushed);
-        // Without interfaces nothing was counted by reason.
+        // Without interfaces there was no engine, and nothing was counted by reason.
         let fits = |counts: &[u64], reasons| counts.is_empty() || counts.len() == reasons;
         fits(&self.bypassed, BypassReason::ALL.len())
             && fits(&self.flushed, FlushReason::ALL.len())

@@ -1,4 +1,4 @@
-//! What is simply added when parts are merged.
+//! The sums of a part: figures that are simply added when parts are merged.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub(crate) struct Sums {
     /// Time of the earliest packet, in nanoseconds since 1970; the latest possible without packets.
     pub(in super::super) started_at_ns: u64,
     pub(in super::super) captures: Captures,
-    /// Why reading stopped early.
+    /// The reasons why reading stopped early.
     pub(in super::super) partial: BTreeSet<String>,
 }
 
@@ -35,21 +35,21 @@ pub(crate) struct PointSums {
     pub(in super::super) aggregates: u64,
     pub(in super::super) aggregated_segments: u64,
     pub(in super::super) singles: u64,
-    /// Inside tunnels.
+    /// TCP segments inside tunnels.
     pub(in super::super) tunnelled: u64,
     pub(in super::super) tunnelled_deliveries: u64,
-    /// In the order of the reasons.
+    /// Bypasses, in the order of the reasons.
     pub(in super::super) bypassed: Vec<u64>,
     pub(in super::super) flushed: Vec<u64>,
     pub(in super::super) hold_ns: Histogram,
     pub(in super::super) sizes: Aggregates,
     pub(in super::super) polls: PollFigures,
-    /// By how many packets the eliminated ones may be wrong.
+    /// The number of packets by which `eliminated` may be wrong.
     pub(in super::super) doubt: u64,
 }
 
 impl PointSums {
-    /// Adds what an engine counted, and its polls.
+    /// Adds the counts of an engine, and of its polls.
     fn count(&mut self, runner: &Runner, polls: &PollFigures) {
         let counters = runner.counters();
         self.add(&Self {
@@ -98,7 +98,7 @@ fn add_all(mine: &mut Vec<u64>, theirs: &[u64]) {
 }
 
 impl Sums {
-    /// Nothing, for this many points.
+    /// Makes sums of nothing, for this many points.
     pub(super) fn empty(points: usize) -> Self {
         Self {
             count: Count::default(),
@@ -111,7 +111,7 @@ impl Sums {
         }
     }
 
-    /// The counts of a study that has delivered everything. Takes its flows.
+    /// Takes the counts of a study that has delivered everything, and its flows.
     pub(super) fn of(study: &mut Study, span: Option<&Span>, partial: Option<String>) -> Self {
         let mut points = vec![PointSums::default(); study.points.all.len()];
         for group in study.lanes.iter().flat_map(|lane| &lane.groups) {
@@ -140,7 +140,7 @@ impl Sums {
         sums
     }
 
-    /// A number for a series of all these captures.
+    /// Returns a number for a series of all these captures.
     pub(super) fn mark(&self) -> u64 {
         self.captures.iter().next().map_or(0, |((series, _), _)| *series)
     }
@@ -185,7 +185,7 @@ impl Sums {
         }
     }
 
-    /// Adds the doubts of the later part at a cut, for points to which this pause is too short.
+    /// Adds the uncertainty of the later part at a cut, for points to which this pause is too short.
     pub(super) fn doubt(&mut self, points: &[Point], gap_ns: u64, doubts: &[u64]) {
         let gap = rxo_frame::Duration::from_nanos(gap_ns);
         for ((point, sums), doubt) in points.iter().zip(&mut self.points).zip(doubts) {

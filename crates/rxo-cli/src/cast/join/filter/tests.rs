@@ -128,20 +128,20 @@ impl Seg {
 fn opened() -> Filter {
     let mut filter = Filter::new(address(SENDER), address(GROUP));
     let syn = Seg { seq: OURS, flags: TcpFlags::SYN, is_syn: true, ..from_receiver() };
-    let opens = News::Opens { receiver: address(RECEIVER), mac: MAC };
-    assert_eq!(filter.hear_host(&syn.frame(), at(0)), opens);
+    let opens = MembershipChange::Opens { receiver: address(RECEIVER), mac: MAC };
+    assert_eq!(filter.on_host_frame(&syn.frame(), at(0)), opens);
     let flags = TcpFlags::SYN | TcpFlags::ACK;
     let answer = Seg { seq: ISS, flags, is_syn: true, ..from_sender() };
-    assert_eq!(filter.judge(&answer.frame(), at(1)), Verdict::Pass);
-    assert_eq!(filter.hear_host(&from_receiver().frame(), at(1)), News::Nothing);
+    assert_eq!(filter.decide(&answer.frame(), at(1)), FrameDecision::Pass);
+    assert_eq!(filter.on_host_frame(&from_receiver().frame(), at(1)), MembershipChange::Nothing);
     filter
 }
 
 fn rewritten(filter: &mut Filter, seg: &Seg, now: Instant) -> Option<Vec<u8>> {
-    match filter.judge(&seg.frame(), now) {
-        Verdict::Rewritten(bytes) => Some(bytes),
-        Verdict::Drop => None,
-        Verdict::Pass => panic!("it passes as it is"),
+    match filter.decide(&seg.frame(), now) {
+        FrameDecision::Rewritten(bytes) => Some(bytes),
+        FrameDecision::Drop => None,
+        FrameDecision::Pass => panic!("it passes as it is"),
     }
 }
 
@@ -166,8 +166,8 @@ fn the_fields_follow_what_both_sides_say() {
     let mut filter = opened();
     // The receiver sends 100 bytes, its clock goes on, and the sender acknowledges them with another window.
     let more = Seg { text: vec![7; 100], stamp: (600, CLOCK), ..from_receiver() };
-    filter.hear_host(&more.frame(), at(5));
-    filter.judge(&Seg { ack: OURS + 101, window: 77, ..from_sender() }.frame(), at(6));
+    filter.on_host_frame(&more.frame(), at(5));
+    filter.decide(&Seg { ack: OURS + 101, window: 77, ..from_sender() }.frame(), at(6));
     let got = rewritten(&mut filter, &to_group(0, b"x"), at(7)).unwrap();
     let (key, tcp, options) = segment_in(&got).unwrap();
     assert_eq!(destination(&key), address(RECEIVER));
@@ -179,9 +179,9 @@ fn the_fields_follow_what_both_sides_say() {
 fn what_is_not_for_the_group_passes_as_it_is() {
     let mut filter = opened();
     for seg in [from_sender(), Seg { to: address("10.0.0.77:1"), ..from_sender() }] {
-        assert_eq!(filter.judge(&seg.frame(), at(2)), Verdict::Pass);
+        assert_eq!(filter.decide(&seg.frame(), at(2)), FrameDecision::Pass);
     }
-    assert_eq!(filter.judge(&[0xff; 60], at(2)), Verdict::Pass);
+    assert_eq!(filter.decide(&[0xff; 60], at(2)), FrameDecision::Pass);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn forgeries_do_not_reach_the_receiver() {
 fn a_forged_acknowledgement_is_not_learned() {
     let mut filter = opened();
     for ack in [OURS + 2, OURS, OURS + 1_000_000] {
-        filter.judge(&Seg { ack, window: 1, ..from_sender() }.frame(), at(2));
+        filter.decide(&Seg { ack, window: 1, ..from_sender() }.frame(), at(2));
     }
     let got = rewritten(&mut filter, &to_group(0, b"x"), at(3)).unwrap();
     let (_, tcp, _) = segment_in(&got).unwrap();
@@ -237,7 +237,7 @@ fn before_and_after_the_connection_there_is_nothing() {
     assert_eq!(rewritten(&mut filter, &to_group(0, b"x"), at(0)), None);
     let mut filter = opened();
     let reset = Seg { flags: TcpFlags::RST, ..from_receiver() };
-    assert_eq!(filter.hear_host(&reset.frame(), at(2)), News::Ends);
+    assert_eq!(filter.on_host_frame(&reset.frame(), at(2)), MembershipChange::Ends);
     assert_eq!(rewritten(&mut filter, &to_group(0, b"x"), at(3)), None);
 }
 
@@ -255,28 +255,36 @@ fn acks(at: u32) -> Seg {
 fn a_receiver_that_closes_its_side_first_gets_all_that_follows() {
     let mut filter = opened();
     let closes = Seg { flags: fin(), ..from_receiver() };
-    assert_eq!(filter.hear_host(&closes.frame(), at(2)), News::Nothing);
-    filter.judge(&Seg { ack: OURS + 2, ..from_sender() }.frame(), at(3));
+    assert_eq!(filter.on_host_frame(&closes.frame(), at(2)), MembershipChange::Nothing);
+    filter.decide(&Seg { ack: OURS + 2, ..from_sender() }.frame(), at(3));
     let got = rewritten(&mut filter, &to_group(0, b"hello"), at(4)).unwrap();
     assert_eq!(segment_in(&got).unwrap().1.segment.ack, OURS + 2, "of its FIN");
     let last = Seg { flags: fin(), ..to_group(5, b"end") };
     assert!(rewritten(&mut filter, &last, at(5)).is_some());
-    assert_eq!(filter.hear_host(&acks(8).frame(), at(6)), News::Nothing);
-    assert_eq!(filter.hear_host(&acks(9).frame(), at(6)), News::Ends);
+    assert_eq!(filter.on_host_frame(&acks(8).frame(), at(6)), MembershipChange::Nothing);
+    assert_eq!(filter.on_host_frame(&acks(9).frame(), at(6)), MembershipChange::Ends);
     assert_eq!(rewritten(&mut filter, &last, at(7)), None);
     let again = Seg { flags: fin(), text: b"end".to_vec(), seq: ISS + 6, ..from_sender() };
-    assert_eq!(filter.judge(&again.frame(), at(8)), Verdict::Pass, "a repair, if the ACK was lost");
+    assert_eq!(
+        filter.decide(&again.frame(), at(8)),
+        FrameDecision::Pass,
+        "a repair, if the ACK was lost"
+    );
 }
 
 #[test]
 fn a_fin_that_comes_as_a_repair_ends_the_membership_as_well() {
     let mut filter = opened();
     let outside = Seg { seq: SeqNumber(ISS.0 - 9), flags: fin(), ..from_sender() };
-    filter.judge(&outside.frame(), at(2));
-    assert_eq!(filter.hear_host(&acks(0).frame(), at(2)), News::Nothing, "no FIN of this stream");
+    filter.decide(&outside.frame(), at(2));
+    assert_eq!(
+        filter.on_host_frame(&acks(0).frame(), at(2)),
+        MembershipChange::Nothing,
+        "no FIN of this stream"
+    );
     let last = Seg { flags: fin(), text: b"end".to_vec(), ..from_sender() };
-    assert_eq!(filter.judge(&last.frame(), at(2)), Verdict::Pass);
-    assert_eq!(filter.hear_host(&acks(4).frame(), at(3)), News::Ends);
+    assert_eq!(filter.decide(&last.frame(), at(2)), FrameDecision::Pass);
+    assert_eq!(filter.on_host_frame(&acks(4).frame(), at(3)), MembershipChange::Ends);
 }
 
 proptest! {
@@ -314,7 +322,7 @@ proptest! {
     #[test]
     fn any_bytes_get_a_verdict(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut filter = opened();
-        filter.hear_host(&bytes, at(2));
-        filter.judge(&bytes, at(2));
+        filter.on_host_frame(&bytes, at(2));
+        filter.decide(&bytes, at(2));
     }
 }
