@@ -3,7 +3,7 @@
 //! ```text
 //!  captures ── Study ──▶ Report ── text, html, parquet, tables, figure
 //!  captures ── Coalescer ──▶ a coalesced capture ── Expander ──▶ the original, byte for byte
-//!  two captures ── Comparison ──▶ Verdict
+//!  two captures ── Comparison ──▶ ComparisonResult
 //! ```
 //!
 //! The engine is the one that runs live, unchanged: the report says what `rxo run` would do with

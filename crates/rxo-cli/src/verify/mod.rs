@@ -4,7 +4,7 @@ mod show;
 
 use anyhow::{Result, bail};
 use rxo_capture::{Batches, LinkType, Position, Step};
-use rxo_trace::verify::{Comparison, Limits, Side, Verdict};
+use rxo_trace::verify::{Comparison, ComparisonResult, Limits, Side};
 use serde::Serialize;
 
 use crate::captures::{Input, Progress, open, why_partial};
@@ -18,7 +18,7 @@ struct ComparisonReport<'a> {
     a: &'a str,
     b: &'a str,
     #[serde(flatten)]
-    verdict: &'a Verdict,
+    verdict: &'a ComparisonResult,
     /// The reason why part of the captures was not compared.
     partial: Option<&'a str>,
 }
@@ -67,7 +67,7 @@ fn compare(
     limits: Limits,
     mut sides: [(Batches, Step); 2],
     progress: &Progress,
-) -> (Verdict, Option<String>) {
+) -> (ComparisonResult, Option<String>) {
     let mut comparison = Comparison::new(limits);
     let mut missing: Option<String> = None;
     while let Some(side) = comparison.next_side() {

@@ -1,11 +1,11 @@
 //! The verdict as text.
 
-use rxo_trace::verify::{Difference, Verdict};
+use rxo_trace::verify::{ComparisonResult, Difference};
 
 use crate::numbers::grouped;
 
 /// Formats the whole verdict.
-pub(super) fn text([a, b]: [&str; 2], verdict: &Verdict, is_partial: bool) -> String {
+pub(super) fn text([a, b]: [&str; 2], verdict: &ComparisonResult, is_partial: bool) -> String {
     let found = verdict.differences.iter().chain(&verdict.undecided);
     let mut lines: Vec<String> = found.map(difference).collect();
     let says = match (verdict.equal, verdict.differences.is_empty()) {

@@ -41,7 +41,7 @@ pub(super) struct Part {
 /// Rows below a head.
 pub(super) struct Table {
     pub(super) head: Vec<Head>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<TableRow>,
     pub(super) sortable: bool,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Head {
     pub(super) descending: bool,
 }
 
-pub(super) struct Row {
+pub(super) struct TableRow {
     pub(super) cells: Vec<Cell>,
 }
 
@@ -102,7 +102,7 @@ impl Table {
             is_number: name.starts_with('#'),
             descending: false,
         });
-        let rows = rows.into_iter().map(|cells| Row { cells }).collect();
+        let rows = rows.into_iter().map(|cells| TableRow { cells }).collect();
         Self { head: head.collect(), rows, sortable: false }
     }
 

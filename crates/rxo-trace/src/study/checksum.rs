@@ -12,7 +12,7 @@ use rxo_frame::ChecksumStatus;
 use rxo_wire::checksum::{Sum, Summer, pseudo_header};
 use rxo_wire::{PROTOCOL_TCP, PROTOCOL_UDP};
 
-use super::seen::{Seen, Segment};
+use super::packet_kind::{PacketKind, Segment};
 use crate::report::Protocol;
 
 /// The treatment of TCP and UDP checksums.
@@ -125,10 +125,10 @@ pub(crate) fn checksum_status(
         return ChecksumStatus::Unknown;
     }
     let bytes = network.packet.as_ref();
-    match Seen::read(network.link, bytes) {
-        Seen::Segment(segment) => check(&segment, bytes, summer)
+    match PacketKind::read(network.link, bytes) {
+        PacketKind::Segment(segment) => check(&segment, bytes, summer)
             .map_or(ChecksumStatus::Unknown, |finding| status(mode, finding, &segment)),
-        Seen::Ip(_) | Seen::Short(_) | Seen::Other => ChecksumStatus::Unknown,
+        PacketKind::Ip(_) | PacketKind::Short(_) | PacketKind::Other => ChecksumStatus::Unknown,
     }
 }
 
@@ -140,7 +140,9 @@ mod tests {
     use super::*;
 
     fn finding(bytes: &[u8]) -> (Finding, Segment) {
-        let Seen::Segment(segment) = Seen::read(LinkKind::Ethernet, bytes) else { panic!() };
+        let PacketKind::Segment(segment) = PacketKind::read(LinkKind::Ethernet, bytes) else {
+            panic!()
+        };
         (check(&segment, bytes, Summer::detect()).unwrap(), segment)
     }
 
@@ -172,7 +174,9 @@ mod tests {
     #[test]
     fn a_datagram_without_a_checksum_is_neither_right_nor_wrong() {
         let bytes = udp().no_checksum().bytes();
-        let Seen::Segment(datagram) = Seen::read(LinkKind::Ethernet, &bytes) else { panic!() };
+        let PacketKind::Segment(datagram) = PacketKind::read(LinkKind::Ethernet, &bytes) else {
+            panic!()
+        };
         assert_eq!(check(&datagram, &bytes, Summer::detect()), None);
     }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checksum::Finding;
 use super::intake::Taken;
-use super::seen::Segment;
+use super::packet_kind::Segment;
 use crate::report::Protocol;
 
 /// Packets with more payload than this cannot come from a link, in bytes.

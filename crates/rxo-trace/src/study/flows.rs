@@ -10,8 +10,8 @@ use std::sync::Arc;
 use rxo_wire::{FlowHasher, FlowKey, SeqNumber};
 use serde::{Deserialize, Serialize};
 
+use super::packet_kind::Segment;
 use super::part::Numbering;
-use super::seen::Segment;
 use crate::report::{FlowReport, Protocol};
 
 /// Most flows with figures of their own; they take about 220 MB.

@@ -10,7 +10,7 @@
 use rxo_capture::{LinkType, Network, Record, SharedBytes};
 
 use super::checksum::ChecksumMode;
-use super::seen::Seen;
+use super::packet_kind::PacketKind;
 
 /// Longest packet that is padded, in bytes: one IP packet and its link header.
 const LONGEST: u32 = 65_535 + 64;
@@ -20,7 +20,7 @@ const LONGEST: u32 = 65_535 + 64;
 pub(super) struct Taken {
     /// The packet for the engines; `None` if it is not IP, or its link type is unknown.
     pub(super) network: Option<Network>,
-    pub(super) seen: Seen,
+    pub(super) kind: PacketKind,
     /// The packet's length on the wire, in bytes, with the link-layer header.
     pub(super) wire_bytes: u64,
     /// True if the capture truncated the packet.
@@ -40,7 +40,7 @@ pub(super) fn take(record: &Record, link: LinkType, mode: ChecksumMode) -> Taken
     let taken = Taken { wire_bytes, ..taken };
     if wire_bytes > held_bytes {
         cut(taken, record, link, mode)
-    } else if matches!(taken.seen, Seen::Short(_)) {
+    } else if matches!(taken.kind, PacketKind::Short(_)) {
         short(taken, record, link, mode)
     } else {
         taken
@@ -50,17 +50,19 @@ pub(super) fn take(record: &Record, link: LinkType, mode: ChecksumMode) -> Taken
 #[inline]
 fn read(bytes: &SharedBytes, link: LinkType) -> Taken {
     let network = link.network(bytes);
-    let seen = match &network {
-        Some(network) => Seen::read(network.link, network.packet.as_ref()).on_vlan(network.vlan),
-        None => Seen::Other,
+    let kind = match &network {
+        Some(network) => {
+            PacketKind::read(network.link, network.packet.as_ref()).on_vlan(network.vlan)
+        }
+        None => PacketKind::Other,
     };
-    Taken { network, seen, wire_bytes: 0, is_cut: false, is_short: false, is_whole: true }
+    Taken { network, kind, wire_bytes: 0, is_cut: false, is_short: false, is_whole: true }
 }
 
 #[cold]
 fn cut(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
     // The missing end may be only padding behind the packet.
-    if matches!(taken.seen, Seen::Segment(_)) || record.original_bytes > LONGEST {
+    if matches!(taken.kind, PacketKind::Segment(_)) || record.original_bytes > LONGEST {
         return Taken { is_cut: true, ..taken };
     }
     whole(taken, padded(record, record.original_bytes, link), mode)
@@ -72,7 +74,7 @@ fn cut(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Tak
 fn short(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
     let taken = Taken { is_cut: true, is_short: true, ..taken };
     let longest = padded(record, LONGEST, link);
-    let (Seen::Segment(segment), Some(network)) = (&longest.seen, &longest.network) else {
+    let (PacketKind::Segment(segment), Some(network)) = (&longest.kind, &longest.network) else {
         return taken;
     };
     let beyond = network.packet.as_ref().len() as u32 - segment.at.end;
@@ -92,7 +94,7 @@ fn padded(record: &Record, bytes: u32, link: LinkType) -> Taken {
 /// Returns `taken` with the sizes of `whole`, and with its bytes if checksums are trusted.
 fn whole(taken: Taken, whole: Taken, mode: ChecksumMode) -> Taken {
     let network = if mode == ChecksumMode::Trust { whole.network } else { taken.network };
-    Taken { network, seen: whole.seen, is_cut: true, is_whole: false, ..taken }
+    Taken { network, kind: whole.kind, is_cut: true, is_whole: false, ..taken }
 }
 
 #[cfg(test)]
@@ -112,8 +114,8 @@ mod tests {
     }
 
     fn payload_bytes(taken: &Taken) -> u32 {
-        match taken.seen {
-            Seen::Segment(segment) => segment.at.payload_bytes(),
+        match taken.kind {
+            PacketKind::Segment(segment) => segment.at.payload_bytes(),
             ref other => panic!("{other:?}"),
         }
     }
@@ -182,6 +184,6 @@ mod tests {
     #[test]
     fn an_unknown_link_gives_nothing() {
         let taken = take(&record(&[1; 60], 60), LinkType(147), ChecksumMode::Verify);
-        assert!(taken.network.is_none() && taken.seen == Seen::Other);
+        assert!(taken.network.is_none() && taken.kind == PacketKind::Other);
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! * `clock`: its time, corrected so that it never goes back.
 //! * `intake`: the packet for the engines. Truncated packets are padded if checksums are trusted.
-//! * `seen`: what the accounting needs, parsed once.
+//! * `packet_kind`: the facts that are counted, parsed once.
 //! * [`Filter`]: whether it is included.
 //! * `checksum`: whether its TCP or UDP checksum is right, checked once for all engines.
 //! * `count`, `chosen`: totals of the traffic; the `flows`, and the `course` over time.
@@ -31,12 +31,12 @@ mod lane;
 mod lanes;
 mod notes;
 mod outcome;
+mod packet_kind;
 mod part;
 mod point;
 mod points;
 mod poll;
 mod read;
-mod seen;
 mod slices;
 mod time;
 
@@ -66,9 +66,9 @@ use self::count::Count;
 use self::flows::{NO_FLOW, Sighting};
 use self::intake::Taken;
 use self::lanes::Lanes;
+use self::packet_kind::{PacketKind, Segment};
 use self::part::Recipe;
 use self::points::Points;
-use self::seen::{Seen, Segment};
 #[cfg(feature = "arrow")]
 pub(crate) use self::time::parse_time;
 use crate::numbered::Numbered;
@@ -270,7 +270,7 @@ impl Study {
         let link = interface.map_or(UNKNOWN_LINK, |interface| interface.link);
         let taken = intake::take(&record, link, self.settings.checksums);
         if let Some(filter) = &self.settings.filter
-            && !filter.matches(taken.seen.key())
+            && !filter.matches(taken.kind.key())
         {
             self.count.filtered_packets += 1;
             return;
@@ -279,9 +279,11 @@ impl Study {
         self.accepted = Some((self.accepted.map_or(now, |(first, _)| first), now));
         self.started_at_ns = self.started_at_ns.min(record.at.as_nanos());
         self.chosen.arrive(now, taken.wire_bytes);
-        let (flow, checksum) = match taken.seen {
-            Seen::Segment(segment) => self.segment(&segment, &taken, record.at),
-            Seen::Ip(_) | Seen::Short(_) | Seen::Other => (NO_FLOW, ChecksumStatus::Unknown),
+        let (flow, checksum) = match taken.kind {
+            PacketKind::Segment(segment) => self.segment(&segment, &taken, record.at),
+            PacketKind::Ip(_) | PacketKind::Short(_) | PacketKind::Other => {
+                (NO_FLOW, ChecksumStatus::Unknown)
+            }
         };
         let Some(Network { link: kind, packet, vlan, .. }) = taken.network else {
             self.count.without_network(link);

@@ -154,7 +154,7 @@ fn outcome(count: &Count, sums: &PointSums, point: &Point) -> Outcome {
         packets_per_aggregate: segments as f64 / aggregates as f64,
         eliminated,
         eliminated_per_10_000: per_10_000(eliminated, packets),
-        eliminated_error: sums.doubt.min(packets),
+        eliminated_error: sums.error_bound.min(packets),
         segments_per_aggregate: Distribution::from(&sums.sizes.segments),
         bytes_per_aggregate: Distribution::from(&sums.sizes.payload_bytes),
         hold_ns: Distribution::from(&sums.hold_ns),

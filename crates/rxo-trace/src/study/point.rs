@@ -126,7 +126,7 @@ pub(super) struct Runner {
     /// A pause after which nothing depends on earlier packets.
     reach: Option<Duration>,
     /// The number of packets by which its figures may be wrong because of unknown earlier packets, once that is known.
-    doubt: Option<u64>,
+    error_bound: Option<u64>,
     is_by_boundaries: bool,
     /// Most packets in one poll.
     most_packets: u64,
@@ -146,7 +146,7 @@ impl Runner {
             past: Counters::default(),
             aggregates: Aggregates::default(),
             reach: point.reach(),
-            doubt: None,
+            error_bound: None,
             is_by_boundaries,
             most_packets: point.poll.most_packets().into(),
         })
@@ -169,16 +169,16 @@ impl Runner {
     /// Handles a packet that arrives `pause` after the last one, when everything due before is done. Returns true if
     /// later results are independent of packets before the first one.
     pub(super) fn settle(&mut self, pause: Duration) -> bool {
-        if self.doubt.is_none() && self.reach.is_some_and(|reach| pause > reach) {
-            self.doubt = Some(self.bound());
+        if self.error_bound.is_none() && self.reach.is_some_and(|reach| pause > reach) {
+            self.error_bound = Some(self.bound());
         }
-        self.doubt.is_some()
+        self.error_bound.is_some()
     }
 
     /// Returns the number of packets by which the number of eliminated ones may be wrong because of unknown earlier
     /// packets.
-    pub(super) fn doubt(&self) -> u64 {
-        self.doubt.unwrap_or_else(|| self.bound())
+    pub(super) fn error_bound(&self) -> u64 {
+        self.error_bound.unwrap_or_else(|| self.bound())
     }
 
     /// Returns the bound for everything so far.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// The result of comparing two captures.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Verdict {
+pub struct ComparisonResult {
     /// True if the compared parts are equal, and nothing was undecided.
     pub equal: bool,
     /// Packets of the first capture.

@@ -113,7 +113,7 @@ pub(super) struct Inner {
 
 /// A packet in the form that is compared.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ComparedPacket {
     pub(super) name: Name,
     pub(super) facts: Facts,
     /// The segments or datagrams that its note restores; empty for a packet without a note. An error has the fault of
@@ -123,7 +123,7 @@ pub(super) struct Seen {
     compared: Range<usize>,
 }
 
-impl Seen {
+impl ComparedPacket {
     /// Reads a record of an interface with link type `link`.
     pub(super) fn read(record: &Record, link: LinkType) -> Self {
         let Some(network) = link.network(&record.bytes) else { return Self::unread(record, None) };

@@ -221,7 +221,7 @@ impl Flow {
         side: Side,
         said: [Option<(Last, TcpFlags)>; 2],
         tally: &mut Tally,
-    ) -> Option<Found> {
+    ) -> Option<DifferenceTexts> {
         for (says, side) in said.iter().zip([side.other(), side]) {
             if let Some((_, ending)) = says {
                 let so_far = &mut self.segment_ending[side.index()];
@@ -242,7 +242,7 @@ impl Flow {
         side: Side,
         front: &Unit<A>,
         unit: &Unit<B>,
-    ) -> Option<Found> {
+    ) -> Option<DifferenceTexts> {
         let (Facts::Tcp(there), Facts::Tcp(here)) = (front.facts, unit.facts) else { return None };
         let (front_ends, unit_ends) = (front.rest().is_empty(), unit.rest().is_empty());
         for (ends, says, side) in [(front_ends, there, side.other()), (unit_ends, here, side)] {
@@ -310,9 +310,14 @@ impl Mismatch {
 }
 
 /// A kind, and the texts for both captures.
-type Found = (Kind, String, String);
+type DifferenceTexts = (Kind, String, String);
 
-fn mismatch<A, B>(a: &Unit<A>, b: &Unit<B>, stream_offset: u64, found: Found) -> Mismatch {
+fn mismatch<A, B>(
+    a: &Unit<A>,
+    b: &Unit<B>,
+    stream_offset: u64,
+    found: DifferenceTexts,
+) -> Mismatch {
     let (kind, of_a, of_b) = found;
     let packets = [Some(a.packet), Some(b.packet)];
     Mismatch { kind, stream_offset, packets, texts: [of_a, of_b] }
@@ -373,7 +378,7 @@ fn describe<B: AsRef<[u8]>>(says: &Segment, unit: &Unit<B>) -> String {
     }
 }
 
-fn steady(a: Steady, b: Steady) -> Option<Found> {
+fn steady(a: Steady, b: Steady) -> Option<DifferenceTexts> {
     const ECN_BITS: u8 = 0b11;
     let class = |says: Steady| format!("traffic class {:#04x}", says.traffic_class);
     let flags = |says: Steady| format!("{:?}, urgent pointer {}", says.flags, says.urgent);
@@ -392,12 +397,12 @@ fn steady(a: Steady, b: Steady) -> Option<Found> {
 
 /// Compares the flags that each capture has collected. The pair begins with the one that is not
 /// `side`.
-fn ending(endings: [TcpFlags; 2], side: Side) -> Option<Found> {
+fn ending(endings: [TcpFlags; 2], side: Side) -> Option<DifferenceTexts> {
     let (there, here) = (endings[side.other().index()], endings[side.index()]);
     (there != here).then(|| (Kind::Flags, format!("{there:?}"), format!("{here:?}")))
 }
 
-fn last(a: Last, b: Last) -> Option<Found> {
+fn last(a: Last, b: Last) -> Option<DifferenceTexts> {
     if a.ack != b.ack {
         Some((Kind::Acknowledgement, format!("ACK {}", a.ack), format!("ACK {}", b.ack)))
     } else if a.window != b.window {
@@ -416,7 +421,7 @@ fn wholes<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     a_says: Whole,
     b: &Unit<B>,
     b_says: Whole,
-) -> Result<usize, Found> {
+) -> Result<usize, DifferenceTexts> {
     let (a_rest, b_rest) = (a.segment(), b.segment());
     if a_says.traffic_class != b_says.traffic_class {
         let text = |says: Whole| format!("traffic class {:#04x}", says.traffic_class);

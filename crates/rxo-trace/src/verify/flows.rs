@@ -5,9 +5,9 @@ use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 
-use super::facts::{Class, Name, Seen};
+use super::facts::{Class, ComparedPacket, Name};
 use super::flow::{Flow, Mismatch, Tally, Unit};
-use super::{Difference, Limits, Side, Verdict};
+use super::{ComparisonResult, Difference, Limits, Side};
 
 /// All flows, by name. The table holds only indices into the vector: with a million flows, unused
 /// places of a table must be small.
@@ -18,7 +18,7 @@ pub(super) struct Flows {
     hasher: RandomState,
     flows: Vec<Entry>,
     tally: Tally,
-    verdict: Verdict,
+    verdict: ComparisonResult,
 }
 
 /// A flow; `None` for one that differs and is not compared further.
@@ -38,7 +38,7 @@ impl Flows {
             hasher: RandomState::new(),
             flows: Vec::new(),
             tally: Tally::default(),
-            verdict: Verdict::default(),
+            verdict: ComparisonResult::default(),
         }
     }
 
@@ -52,7 +52,12 @@ impl Flows {
     }
 
     /// Processes a packet of `side`, which may wait for its counterpart if `may_wait`.
-    pub(super) fn push(&mut self, (side, may_wait): (Side, bool), packet: u64, mut seen: Seen) {
+    pub(super) fn push(
+        &mut self,
+        (side, may_wait): (Side, bool),
+        packet: u64,
+        mut seen: ComparedPacket,
+    ) {
         self.make_room();
         let place = self.place(seen.name);
         let Some(flow) = self.flows.get_mut(place).and_then(|entry| entry.flow.as_mut()) else {
@@ -179,11 +184,11 @@ impl Flows {
     }
 
     /// Returns the result. Packets that still wait are missing in the other capture.
-    pub(super) fn finish(mut self, packets_a: u64, packets_b: u64) -> Verdict {
+    pub(super) fn finish(mut self, packets_a: u64, packets_b: u64) -> ComparisonResult {
         self.report_rest_missing();
         let offsets = self.flows.iter().filter_map(|entry| entry.flow.as_ref()).map(Flow::offset);
         self.verdict.equal_payload_bytes += offsets.sum::<u64>();
-        Verdict {
+        ComparisonResult {
             equal: self.verdict.differences.is_empty() && self.verdict.undecided.is_empty(),
             packets_a,
             packets_b,

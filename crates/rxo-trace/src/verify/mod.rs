@@ -35,8 +35,8 @@ mod tests;
 
 use rxo_capture::{LinkType, Record};
 
-pub use self::difference::{Difference, Kind, Verdict};
-use self::facts::Seen;
+pub use self::difference::{ComparisonResult, Difference, Kind};
+use self::facts::ComparedPacket;
 use self::flows::Flows;
 
 /// One of the two captures.
@@ -144,7 +144,7 @@ impl Comparison {
         *number += 1;
         // After a truncated capture nothing can wait: the missing part may contain the counterpart.
         let may_wait = self.ended[side.other().index()] != Some(End::Cut);
-        self.flows.push((side, may_wait), *number, Seen::read(record, link));
+        self.flows.push((side, may_wait), *number, ComparedPacket::read(record, link));
     }
 
     /// Ends one capture, which was read completely.
@@ -161,7 +161,7 @@ impl Comparison {
 
     /// Returns the result. Packets that still wait are missing in the other capture, if that was read completely.
     #[must_use]
-    pub fn finish(mut self) -> Verdict {
+    pub fn finish(mut self) -> ComparisonResult {
         for side in [Side::A, Side::B] {
             if self.ended[side.other().index()] != Some(End::Whole) {
                 self.flows.forget_waiting(side);

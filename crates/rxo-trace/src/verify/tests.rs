@@ -14,16 +14,16 @@ fn record(packet: &Packet) -> Record {
     of_bytes(packet.bytes())
 }
 
-fn compare(a: &[Packet], b: &[Packet]) -> Verdict {
+fn compare(a: &[Packet], b: &[Packet]) -> ComparisonResult {
     compare_within(Limits::default(), a, b)
 }
 
-fn compare_within(limits: Limits, a: &[Packet], b: &[Packet]) -> Verdict {
+fn compare_within(limits: Limits, a: &[Packet], b: &[Packet]) -> ComparisonResult {
     let records = [a, b].map(|packets| packets.iter().map(record).collect::<Vec<_>>());
     compare_records(limits, &records, LinkType::ETHERNET)
 }
 
-fn compare_records(limits: Limits, records: &[Vec<Record>; 2], link: LinkType) -> Verdict {
+fn compare_records(limits: Limits, records: &[Vec<Record>; 2], link: LinkType) -> ComparisonResult {
     let mut comparison = Comparison::new(limits);
     let mut rest = [records[0].iter(), records[1].iter()];
     while let Some(side) = comparison.next_side() {
@@ -35,7 +35,7 @@ fn compare_records(limits: Limits, records: &[Vec<Record>; 2], link: LinkType) -
     comparison.finish()
 }
 
-fn only(verdict: &Verdict) -> &Difference {
+fn only(verdict: &ComparisonResult) -> &Difference {
     assert_eq!(verdict.differences.len(), 1, "{verdict:?}");
     &verdict.differences[0]
 }

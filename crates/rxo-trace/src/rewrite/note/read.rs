@@ -53,14 +53,14 @@ pub fn read(merged: Merged<'_>, note: &[u8]) -> Result<Vec<Restored>, BadNote> {
 }
 
 /// A record whose bytes are part of the common chunk.
-struct Found {
+struct PendingRecord {
     range: Range<usize>,
     original_bytes: u32,
     at_ns: u64,
     place: u64,
 }
 
-impl Found {
+impl PendingRecord {
     fn as_original<'a>(&self, all: &'a [u8]) -> Original<'a> {
         let bytes = all.get(self.range.clone()).unwrap_or_default();
         let Self { original_bytes, at_ns, place, .. } = *self;
@@ -132,7 +132,7 @@ fn segments(
     outline: &Outline,
     sizes: &[usize],
     note: &mut Reader<'_>,
-) -> Result<(Vec<u8>, Vec<Found>), BadNote> {
+) -> Result<(Vec<u8>, Vec<PendingRecord>), BadNote> {
     let most_bytes = plan.payload().len() + sizes.len() * (plan.link().len() + plan.header_bytes());
     let (mut all, mut found) = (Vec::with_capacity(most_bytes), Vec::with_capacity(sizes.len()));
     let (mut link, header) = (Headers(plan.link().to_vec()), plan.merged_header());
@@ -157,7 +157,7 @@ fn segments(
         all.extend_from_slice(&link.0);
         reader.put_bytes(differs, position, note, &mut all)?;
         let original_bytes = original_bytes(all.len() - start, differs, note)?;
-        found.push(Found { range: start..all.len(), original_bytes, at_ns, place });
+        found.push(PendingRecord { range: start..all.len(), original_bytes, at_ns, place });
     }
     Ok((all, found))
 }

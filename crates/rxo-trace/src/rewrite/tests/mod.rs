@@ -24,7 +24,7 @@ use rxo_wire::{parse, parse_ip};
 
 use super::*;
 use crate::study::{ChecksumMode, Point};
-use crate::verify::{Comparison, Kind, Limits, Side, Verdict};
+use crate::verify::{Comparison, ComparisonResult, Kind, Limits, Side};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 
@@ -84,7 +84,7 @@ fn expand(file: &[u8], format: Option<FileFormat>) -> Result<(Vec<u8>, Expanded)
     Ok((given, figures))
 }
 
-fn compare(a: &[u8], b: &[u8]) -> Verdict {
+fn compare(a: &[u8], b: &[u8]) -> ComparisonResult {
     let mut comparison = Comparison::new(Limits::default());
     let files = [read(a), read(b)];
     let mut rest = [files[0].0.iter(), files[1].0.iter()];

@@ -1,13 +1,13 @@
 use rxo_frame::LinkKind;
 use rxo_testkit::{Packet, seg};
 
-use super::super::seen::Seen;
+use super::super::packet_kind::PacketKind;
 use super::*;
 
 fn segment(packet: &Packet) -> (Segment, Vec<u8>) {
     let bytes = packet.bytes();
-    match Seen::read(LinkKind::Ethernet, &bytes) {
-        Seen::Segment(segment) => (segment, bytes),
+    match PacketKind::read(LinkKind::Ethernet, &bytes) {
+        PacketKind::Segment(segment) => (segment, bytes),
         other => panic!("{other:?}"),
     }
 }

@@ -6,7 +6,7 @@
 //! * `sums`: what is simply added: counts, flows by key, the course over time.
 //! * `captures`: the files, and the numbers that flows have for them.
 //! * `run`: where a part begins and ends. What lies across the cut between neighbours (a pause, two ACKs that
-//!   could be aggregated) is counted when they meet; then also the doubt of a cut without a long pause.
+//!   could be aggregated) is counted when they are joined; then also the possible error of a cut without a long pause.
 //! * `recipe`: the settings that all parts must share.
 //! * `save`: parts as bytes.
 //!

@@ -44,7 +44,7 @@ pub(crate) struct Core {
     /// The ends of the lanes, by interface and poll rule, in order.
     pub(super) lanes: Vec<LaneEnds>,
     /// For each point, the number of packets by which its figures may be wrong if other packets came shortly before.
-    pub(super) doubts: Vec<u64>,
+    pub(super) error_bounds: Vec<u64>,
 }
 
 /// The ends of one interface under one poll rule.
@@ -100,7 +100,7 @@ impl Ends {
         } else {
             let gap_ns = clock.gap_ns(first_at);
             sums.count.steps_back += u64::from(gap_ns.is_none());
-            sums.doubt(points, gap_ns.unwrap_or_default(), &next.inner.doubts);
+            sums.add_error_bounds(points, gap_ns.unwrap_or_default(), &next.inner.error_bounds);
             gap_ns.unwrap_or_default()
         };
         if let (Some((_, before_ns)), Some((after_ns, _))) =
@@ -150,7 +150,7 @@ impl Core {
             span_ns: before_ns.saturating_add(next.span_ns),
             accepted_ns,
             lanes,
-            doubts: self.doubts,
+            error_bounds: self.error_bounds,
         }
     }
 }
@@ -214,10 +214,10 @@ impl Study {
         });
         let mut lanes: Vec<LaneEnds> = lanes.collect();
         lanes.sort_unstable();
-        let mut doubts = vec![0_u64; self.points.all.len()];
+        let mut error_bounds = vec![0_u64; self.points.all.len()];
         let groups = self.lanes.iter().flat_map(|lane| &lane.groups);
         for runner in groups.flat_map(|group| &group.runners) {
-            doubts[runner.point] += runner.doubt();
+            error_bounds[runner.point] += runner.error_bound();
         }
         let flows = self.chosen.flows.iter().filter(|flow| flow.protocol == Protocol::Tcp);
         let flows = flows.map(|flow| (flow.key, (flow.first_ack(), flow.last_ack()))).collect();
@@ -227,7 +227,7 @@ impl Study {
             span_ns: end.nanos_since(first_at),
             accepted_ns,
             lanes,
-            doubts,
+            error_bounds,
         };
         Some(Ends { inner, flows })
     }

@@ -211,7 +211,7 @@ fn read((buckets, sum, max): SavedHistogram) -> Histogram {
 
 #[derive(Serialize, Deserialize)]
 struct SavedPoint {
-    /// The counts: frames, deliveries, aggregates, aggregated segments, singles, overruns, doubt, segments inside
+    /// The counts: frames, deliveries, aggregates, aggregated segments, singles, overruns, error bound, segments inside
     /// tunnels and their deliveries.
     counts: [u64; 9],
     bypassed: Vec<u64>,
@@ -232,7 +232,7 @@ impl SavedPoint {
                 aggregated_segments,
                 singles,
                 polls.overruns,
-                sums.doubt,
+                sums.error_bound,
                 sums.tunnelled,
                 sums.tunnelled_deliveries,
             ],
@@ -258,8 +258,16 @@ impl SavedPoint {
     }
 
     fn sums(self) -> PointSums {
-        let [frames, deliveries, aggregates, aggregated_segments, singles, overruns, doubt, ..] =
-            self.counts;
+        let [
+            frames,
+            deliveries,
+            aggregates,
+            aggregated_segments,
+            singles,
+            overruns,
+            error_bound,
+            ..,
+        ] = self.counts;
         let [.., tunnelled, tunnelled_deliveries] = self.counts;
         let [hold_ns, segments, payload_bytes, packets, pause_ns] = self.histograms.map(read);
         PointSums {
@@ -275,7 +283,7 @@ impl SavedPoint {
             hold_ns,
             sizes: Aggregates { segments, payload_bytes },
             polls: PollFigures { packets, pause_ns, overruns },
-            doubt,
+            error_bound,
         }
     }
 }
@@ -313,8 +321,8 @@ impl SavedRun {
 
     fn is_valid(&self, points: usize) -> bool {
         let are_sound = |(core, flows): &(Core, Vec<SavedFlow>)| {
-            core.doubts.len() == points
-                && core.doubts.iter().all(|doubt| *doubt <= MOST)
+            core.error_bounds.len() == points
+                && core.error_bounds.iter().all(|error_bound| *error_bound <= MOST)
                 && flows.len() <= MAX_FLOWS
         };
         self.span.from < self.span.to && self.ends.as_ref().is_none_or(are_sound)

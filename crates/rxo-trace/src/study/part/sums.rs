@@ -45,7 +45,7 @@ pub(crate) struct PointSums {
     pub(in super::super) sizes: Aggregates,
     pub(in super::super) polls: PollFigures,
     /// The number of packets by which `eliminated` may be wrong.
-    pub(in super::super) doubt: u64,
+    pub(in super::super) error_bound: u64,
 }
 
 impl PointSums {
@@ -65,7 +65,7 @@ impl PointSums {
             hold_ns: counters.hold_ns,
             sizes: runner.aggregates.clone(),
             polls: polls.clone(),
-            doubt: 0,
+            error_bound: 0,
         });
     }
 
@@ -78,7 +78,7 @@ impl PointSums {
             (&mut self.singles, other.singles),
             (&mut self.tunnelled, other.tunnelled),
             (&mut self.tunnelled_deliveries, other.tunnelled_deliveries),
-            (&mut self.doubt, other.doubt),
+            (&mut self.error_bound, other.error_bound),
         ] {
             *mine = mine.saturating_add(theirs);
         }
@@ -186,11 +186,11 @@ impl Sums {
     }
 
     /// Adds the uncertainty of the later part at a cut, for points to which this pause is too short.
-    pub(super) fn doubt(&mut self, points: &[Point], gap_ns: u64, doubts: &[u64]) {
+    pub(super) fn add_error_bounds(&mut self, points: &[Point], gap_ns: u64, error_bounds: &[u64]) {
         let gap = rxo_frame::Duration::from_nanos(gap_ns);
-        for ((point, sums), doubt) in points.iter().zip(&mut self.points).zip(doubts) {
+        for ((point, sums), error_bound) in points.iter().zip(&mut self.points).zip(error_bounds) {
             if point.reach().is_none_or(|reach| gap <= reach) {
-                sums.doubt = sums.doubt.saturating_add(*doubt);
+                sums.error_bound = sums.error_bound.saturating_add(*error_bound);
             }
         }
     }

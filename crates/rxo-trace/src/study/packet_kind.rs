@@ -15,7 +15,7 @@ use crate::report::Protocol;
 
 /// A parsed packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum PacketKind {
     /// A TCP segment or a UDP datagram.
     Segment(Segment),
     /// Another IP packet, or one that shows nothing but its addresses. Its ports are 0.
@@ -43,7 +43,7 @@ pub(super) struct Segment {
     pub(super) is_bare: bool,
 }
 
-impl Seen {
+impl PacketKind {
     /// Parses a frame.
     #[inline]
     pub(super) fn read(link: LinkKind, bytes: &[u8]) -> Self {
@@ -205,8 +205,8 @@ mod tests {
 
     fn tcp(packet: Packet) -> (Segment, Vec<u8>) {
         let bytes = packet.bytes();
-        match Seen::read(LinkKind::Ethernet, &bytes) {
-            Seen::Segment(segment) => (segment, bytes),
+        match PacketKind::read(LinkKind::Ethernet, &bytes) {
+            PacketKind::Segment(segment) => (segment, bytes),
             other => panic!("{other:?}"),
         }
     }
@@ -222,8 +222,8 @@ mod tests {
             seg().pure_ack().padded(),
         ] {
             let bytes = packet.bytes();
-            let short = plain(LinkKind::Ethernet, &bytes).map(Seen::Segment);
-            assert_eq!(short, Some(Seen::read_any(LinkKind::Ethernet, &bytes)), "{packet:?}");
+            let short = plain(LinkKind::Ethernet, &bytes).map(PacketKind::Segment);
+            assert_eq!(short, Some(PacketKind::read_any(LinkKind::Ethernet, &bytes)), "{packet:?}");
         }
     }
 
@@ -264,16 +264,20 @@ mod tests {
     #[test]
     fn a_datagram_has_payload_and_no_acknowledgement() {
         let bytes = udp().len(30).bytes();
-        let Seen::Segment(datagram) = Seen::read(LinkKind::Ethernet, &bytes) else { panic!() };
+        let PacketKind::Segment(datagram) = PacketKind::read(LinkKind::Ethernet, &bytes) else {
+            panic!()
+        };
         assert_eq!((datagram.protocol, datagram.at.payload_bytes()), (Protocol::Udp, 30));
         assert!(!datagram.is_pure_ack && !datagram.is_bare && datagram.checksum(&bytes) != 0);
     }
 
     #[test]
     fn what_is_neither_tcp_nor_udp_is_told_apart() {
-        let read = |packet: Packet| Seen::read(LinkKind::Ethernet, &packet.bytes());
-        assert!(matches!(read(seg().fragment(0, true)), Seen::Ip(key) if key.source_port() == 0));
-        assert_eq!(read(arp()), Seen::Other);
-        assert_eq!(Seen::read(LinkKind::RawIp, &[]), Seen::Other);
+        let read = |packet: Packet| PacketKind::read(LinkKind::Ethernet, &packet.bytes());
+        assert!(
+            matches!(read(seg().fragment(0, true)), PacketKind::Ip(key) if key.source_port() == 0)
+        );
+        assert_eq!(read(arp()), PacketKind::Other);
+        assert_eq!(PacketKind::read(LinkKind::RawIp, &[]), PacketKind::Other);
     }
 }
