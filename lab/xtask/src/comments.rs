@@ -12,7 +12,8 @@ use anyhow::{Context, Result};
 use crate::files;
 use crate::{UsageError, workspace::Workspace};
 
-const USAGE: &str = "usage: cargo xtask comments --seed N [--count 40] [--crate NAME] | --openings";
+const USAGE: &str =
+    "usage: cargo xtask comments --seed N [--count 40] [--crate NAME,…] | --openings";
 
 /// First words of a doc comment that does not begin with its subject or a verb.
 const OPENINGS: [&str; 7] = ["What", "How", "Whether", "Where", "Who", "Why", "Of"];
@@ -37,7 +38,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mut found: BTreeMap<String, Vec<(String, Comment)>> = BTreeMap::new();
     for package in &workspace.packages {
         let is_product = package.folder.parent().is_some_and(|folder| folder.ends_with("crates"));
-        if is_product && wanted.name.as_ref().is_none_or(|name| *name == package.name) {
+        if is_product && wanted.takes(&package.name) {
             found.insert(package.name.clone(), of_crate(&workspace.root, &package.folder)?);
         }
     }
@@ -59,12 +60,13 @@ struct Wanted {
     /// `None`: the openings are counted.
     seed: Option<u64>,
     count: usize,
-    name: Option<String>,
+    /// Empty: all crates.
+    names: Vec<String>,
 }
 
 impl Wanted {
     fn parse(arguments: &[String]) -> Result<Self> {
-        let mut wanted = Self { seed: None, count: 40, name: None };
+        let mut wanted = Self { seed: None, count: 40, names: Vec::new() };
         let mut counts_openings = false;
         let mut rest = arguments.iter();
         while let Some(flag) = rest.next() {
@@ -72,7 +74,7 @@ impl Wanted {
             match flag.as_str() {
                 "--seed" => wanted.seed = Some(number(value()?)?),
                 "--count" => wanted.count = usize::try_from(number(value()?)?)?,
-                "--crate" => wanted.name = Some(value()?.clone()),
+                "--crate" => wanted.names.extend(value()?.split(',').map(str::to_owned)),
                 "--openings" => counts_openings = true,
                 other => return Err(usage(&format!("unknown argument {other:?}"))),
             }
@@ -81,6 +83,10 @@ impl Wanted {
             return Err(usage("give either --seed or --openings"));
         }
         Ok(wanted)
+    }
+
+    fn takes(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
     }
 }
 
@@ -230,7 +236,8 @@ mod tests {
         let parse =
             |text: &str| Wanted::parse(&text.split(' ').map(str::to_owned).collect::<Vec<_>>());
         assert_eq!(parse("--seed 7 --count 3").unwrap().count, 3);
-        assert!(parse("--openings --crate rxo-ack").unwrap().seed.is_none());
+        let openings = parse("--openings --crate rxo-ack,rxo-tcp").unwrap();
+        assert!(openings.seed.is_none() && openings.takes("rxo-tcp") && !openings.takes("rxo"));
         for wrong in ["--count 3", "--seed", "--seed x", "--seed 1 --openings", "--other"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
