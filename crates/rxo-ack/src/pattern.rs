@@ -15,7 +15,7 @@ use rxo_wire::{IpVersion, Offsets, Parsed, TcpFlags, TcpSegment, Transport, pars
 use crate::AckNumbers;
 use crate::expanded::{AckSlot, SLOT_BYTES, Shape};
 
-/// A frame cannot be the first frame of a template.
+/// The reason why a frame cannot be the first frame of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotATemplate {
     /// The frame is not a pure ACK: unreadable, a fragment, not TCP, a segment with payload, a GSO frame, or a segment

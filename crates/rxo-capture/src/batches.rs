@@ -49,7 +49,7 @@ pub enum Step {
     Over,
     /// The capture is damaged here.
     Damaged(CaptureError),
-    /// The flag was set after so many packets had been read.
+    /// The flag was set after this number of packets had been read.
     Stopped(u64),
 }
 

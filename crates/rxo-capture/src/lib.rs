@@ -9,13 +9,13 @@
 //!
 //! Memory is bounded whatever the file contains. It is read in chunks, and records share the chunk
 //! that they were read in ([`SharedBytes`]), so several readers of one record copy nothing. A chunk
-//! is reused when none of its records is left. [`limits`] bounds what a file may ask for.
+//! is reused when none of its records is left. [`limits`] bounds the lengths that a file may claim.
 //!
 //! ```text
 //!  file, pipe -> input: magic -> [thread: gzip, zstd] -> stream: chunks -> pcap | pcapng -> Record
 //! ```
 //!
-//! Both formats are parsed here rather than by a crate, because of what the maintained crates lack.
+//! Both formats are parsed here rather than by a crate, because the maintained crates have gaps.
 //! `pcap-file` returns the error of a bad record forever, and without a position. `pcap-parser`
 //! 0.17 collects the options of a block into a vector of any size, refuses every resolution that is
 //! a power of two, reads the time offset of big-endian sections in the wrong order, does not know

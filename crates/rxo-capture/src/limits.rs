@@ -1,4 +1,4 @@
-//! Limits for what a capture file may ask for.
+//! Limits for the lengths that a capture file may claim.
 //!
 //! A length in a file is only a claim. Lengths above these limits are refused as damage, so no file
 //! makes the reader hold much more memory than the file has bytes.

@@ -1,6 +1,6 @@
 //! The descriptions of sections and interfaces, complete enough to write them again.
 //!
-//! [`Interface`](super::Interface) is what readers of packets need; this is the rest, for writing
+//! [`Interface`](super::Interface) has the fields that readers of packets need; this is the rest, for writing
 //! the file again. Memory is bounded by [`limits`](super::limits).
 
 use super::LinkType;

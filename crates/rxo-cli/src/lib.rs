@@ -1,13 +1,17 @@
 //! The `rxo` command.
 //!
-//! From the top: `flags` is what was typed and nothing more, beside what stands in a file (`config`). Each command has its module, which first says what the
-//! flags mean (its plan), then acts on the plan: `run` between two devices, or a device and several guests (`rxo
-//! run`, `rxo card`, `rxo guest`), `policies` as a list; `doctor` by the `findings` that `--dry-run` shows too; on a host of rxo's own (`hosting`) `serve`, and `cat` and
-//! `bulk` (`rxo sink`, `rxo source`) by an `endpoint`, `cast` to many at once; over captures `analyze`, `coalesce`,
-//! `expand` and `verify`, which share `captures`. Those that run for long answer `ctl` by their `control`, and Prometheus by their
-//! `metrics`. The demo
-//! and the calibration are `rxo_demo`. `exit` turns an error into the one line and the exit code that the user
-//! gets; nothing else ends the process.
+//! `flags` has the flags as they are typed; for `rxo run` some may stand in a file (`config`). Each command is a module: it
+//! makes a plan from its flags, and then acts on the plan.
+//!
+//! * `run`: between two devices, or a device and several guests (`rxo run`, `rxo card`, `rxo guest`).
+//! * `doctor`: prints the `findings` about a machine, which `--dry-run` prints too. `policies` lists policies.
+//! * `serve`, `cat`, `bulk` (`rxo sink`, `rxo source`) and `cast`: on a host of rxo's own (`hosting`). `cat` and `bulk` have an
+//!   `endpoint`: one end of a connection.
+//! * `analyze`, `coalesce`, `expand` and `verify`: over `captures`.
+//! * `ctl`: asks a running command, which answers by its `control`. `metrics` gives the same counters to Prometheus.
+//! * The demo and the calibration are the crate `rxo_demo`.
+//!
+//! `exit` turns an error into one line and an exit code; nothing else ends the process.
 //!
 //! A library with a binary of one line, so that the laboratory's program can run the command as a process of
 //! itself.

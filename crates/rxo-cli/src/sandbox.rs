@@ -1,7 +1,7 @@
 //! `--user` and `--no-sandbox`: the user and the confinement of a process.
 //!
-//! [`rxo_confine`] has what each process needs, as data, and gives up the rest; here is when: after devices, captures and
-//! sockets are open, and before the first byte of the network is read.
+//! [`rxo_confine`] has the needs of each process as data, and gives up the rest. The commands call it after devices,
+//! captures and sockets are open, and before the first byte of the network is read.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-/// Privileges could not be given up, or only in part.
+/// The reason why privileges could not be given up, or only in part.
 #[derive(Debug, Error)]
 pub enum ConfineError {
     /// The process cannot become the user.

@@ -1,9 +1,9 @@
 //! Confinement: a process gives up privileges before it reads bytes from others, so that an attacker who takes it over
 //! can do little.
 //!
-//! A command states as a [`Confinement`] what it still needs: folders, sockets, capabilities, a user. [`Confinement::apply`]
-//! gives up everything else: first what needs privileges to be given up (the bounding set, the user), then capabilities,
-//! files ([Landlock](https://docs.kernel.org/userspace-api/landlock.html)) and system calls (seccomp). [`InForce`] says what the kernel has taken on,
+//! A command states its needs as a [`Confinement`]: folders, sockets, capabilities, a user. [`Confinement::apply`]
+//! gives up everything else: first the parts that can only be given up with privileges (the bounding set, the user), then capabilities,
+//! files ([Landlock](https://docs.kernel.org/userspace-api/landlock.html)) and system calls (seccomp). [`InForce`] has the limits that the kernel has accepted,
 //! because older kernels have no Landlock.
 //!
 //! It is separate because it knows nothing of frames, and so that all of it can be reviewed at once. Contract: a thread
@@ -13,7 +13,7 @@
 //! ```no_run
 //! use rxo_confine::{Access, Confinement};
 //!
-//! // A server of files: it opens what is below one folder, and nothing else of the system.
+//! // A server of files: it opens the files below one folder, and nothing else of the system.
 //! let confinement = Confinement::host(vec![("/srv/www".into(), Access::Read)]);
 //! let in_force = confinement.apply()?;
 //! in_force.gaps().iter().for_each(|gap| eprintln!("{gap}"));

@@ -19,7 +19,7 @@ pub struct User {
     groups: Vec<u32>,
 }
 
-/// A text does not name a user.
+/// The reason why a text does not name a user.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum NoUser {
     /// The system has no user of this name or number.

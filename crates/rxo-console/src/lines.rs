@@ -1,7 +1,7 @@
 //! Lines for one output stream of this process, written by a thread of their own.
 //!
-//! Whoever has a line never waits for its reader (Ctrl-S, a full pipe), and nothing that happens to a line ends the
-//! process. The queue is bounded. A line that finds no room in it, or cannot be written (a full disk, a reader that has
+//! A thread that queues a line never waits for its reader (Ctrl-S, a full pipe), and a line that cannot be written does
+//! not end the process. The queue is bounded. A line that finds no room in it, or cannot be written (a full disk, a reader that has
 //! gone), is left out and counted; the next line is tried again, and before it a line that says how many are missing.
 
 use std::collections::VecDeque;

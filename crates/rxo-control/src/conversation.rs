@@ -1,7 +1,7 @@
 //! The conversation with one client: requests in, answers out, and a time after which the client is dropped.
 //!
-//! A request ends with its line or, for HTTP, with the empty line behind its head. Sans-IO: its owner reads, writes and has the clock. A client has one request at a time; what it sends beyond that
-//! waits in its socket. So it holds one request and one answer at most.
+//! A request ends with its line or, for HTTP, with the empty line behind its head. Sans-IO: its owner reads, writes and has the clock. A client has one request at a time; further bytes
+//! wait in its socket. So it holds one request and one answer at most.
 
 use std::time::Instant;
 

@@ -7,19 +7,19 @@
 //!
 //! From the outside in:
 //!
-//! * [`Request`] is what a client asks, [`Answer`] what it gets; both are a line and a value. `docs/control.md`
+//! * [`Request`] and [`Answer`] are the two directions. Each is a line and a value. `docs/control.md`
 //!   describes the lines.
 //! * [`Menu`] lists the requests that a process knows and answers them. A request is one [`Entry`]: its name, its
 //!   help, and the function that answers. All of this is pure.
-//! * [`Page`] is one page over HTTP, for programs that read the same again and again.
-//! * `conversation` is one client, sans-IO: bytes and times in, requests out, and when the client must be dropped.
+//! * [`Page`] is one page over HTTP, for programs that poll it.
+//! * `conversation` is one client, sans-IO: bytes and times go in, requests come out, and the time at which the client must be dropped.
 //! * [`Server`] is the loop over the clients of a socket, on a thread of its own: of lines, or of a page. [`Session`] is
 //!   the other end of lines.
 //!
 //! # Contract
-//! What a client does costs the process nothing but this thread: a line has at most [`MOST_REQUEST_BYTES`], there
+//! A client costs the process nothing but the server's thread: a line has at most [`MOST_REQUEST_BYTES`], there
 //! are at most [`MOST_CLIENTS`] at a time ([`MOST_READERS`] of a page), and one that sends no whole request, or takes no whole answer, within
-//! [`PATIENCE`] is dropped. No bytes make it panic. Who may connect is the socket's matter, not this crate's.
+//! [`PATIENCE`] is dropped. No bytes make it panic. The permissions of the socket decide who may connect.
 //!
 //! # Examples
 //! ```
@@ -32,7 +32,7 @@
 //! static ENTRIES: [Entry<Process>; 1] = [Entry {
 //!     name: "frames",
 //!     usage: "frames",
-//!     help: "how many frames it has seen",
+//!     help: "number of frames",
 //!     applies: |_| true,
 //!     answer: |process, _request| Ok(json!({ "frames": process.frames })),
 //! }];

@@ -19,7 +19,7 @@ pub struct Request {
     pub with: BTreeMap<String, String>,
 }
 
-/// A line is not a request.
+/// The reason why a line is not a request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadRequest {
     /// The line is no JSON object.

@@ -2,20 +2,20 @@
 //!
 //! rxo must prove itself between a real sender and a real receiver. This crate builds them in
 //! network namespaces of this process. It does not touch the machine's own network and needs no
-//! installed tool. It knows nothing of rxo: it provides interfaces to open, and reports what came
-//! through. From the bottom up:
+//! installed tool. It knows nothing of rxo: it provides interfaces to open, and reports what
+//! came through. From the bottom up:
 //!
 //! * [`become_root_in_user_namespace`] must be called first by a program that may not be root.
 //! * [`Namespace`] is a network that this process holds open. The kernel removes it when the
 //!   process ends for any reason, so nothing is ever left behind.
 //! * [`Interface`] and [`create_veth`] make and configure links; [`Offload`] switches their
 //!   offloads.
-//! * [`Tap`] is an interface whose other side is this process, and [`Monitor`] copies what an interface receives: what
-//!   the kernel makes of frames that a test writes.
+//! * [`Tap`] is an interface whose other side is this process, and [`Monitor`] copies the frames that an interface
+//!   receives: together they show how the kernel treats frames that a test writes.
 //! * [`Lab`] builds the network of the demo and the live tests in one call; [`SharedLink`] builds
 //!   the network of many senders and one slower link.
 //! * [`TunnelEnd`] is one end of a tunnel that the kernel may lack.
-//! * [`Deaf`] is a socket that loses what comes for it, for a moment.
+//! * [`Deaf`] makes a socket lose arriving segments for a moment.
 //! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost, and
 //!   [`MachineReading`] what else the machine did meanwhile.
 //!

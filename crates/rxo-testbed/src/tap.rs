@@ -54,7 +54,7 @@ impl Tap {
     /// Writes a frame with its header: the interface receives it.
     ///
     /// # Errors
-    /// What the kernel says of the header or the frame: `EINVAL` if it refuses them.
+    /// If the kernel refuses the header or the frame (`EINVAL`).
     pub fn write(&self, header: &[u8], frame: &[u8]) -> io::Result<()> {
         (&self.0).write_vectored(&[IoSlice::new(header), IoSlice::new(frame)]).map(|_| ())
     }

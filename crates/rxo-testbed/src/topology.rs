@@ -35,13 +35,13 @@ pub struct LabOptions {
     pub partial_checksums: bool,
     /// A limit for the peer's sending rate; `None` for no limit.
     pub limit_bytes_per_s: Option<u64>,
-    /// The core on which the peer's kernel processes what it receives (0 to 31), as if its card's
+    /// The core on which the peer's kernel processes received frames (0 to 31), as if its card's
     /// interrupt were bound there. The core of its sender is best. With `None`, acknowledgements
     /// are processed on the core that sent them, data leaves from two cores at once, and the veth
     /// reorders it. No effect on kernels before 6.3.
     pub peer_core: Option<usize>,
-    /// The core on which the host's kernel processes what it receives from the wire; what arrives
-    /// by a TAP is processed where it is written. Only useful for measuring the host's cost of
+    /// The core on which the host's kernel processes frames from the wire. Frames from a TAP are processed where they are
+    /// written. Only useful for measuring the host's cost of
     /// sending.
     pub host_core: Option<usize>,
     /// The rate at which the peer acknowledges data from the host.
@@ -132,7 +132,7 @@ impl Lab {
         Self::through_with(LabOptions::default())
     }
 
-    /// Does what [`Lab::through`] does, with these `options`.
+    /// Does the same as [`Lab::through`], with these `options`.
     ///
     /// # Errors
     /// As [`Lab::through`].

@@ -15,7 +15,7 @@
 //! * [`html`] makes a self-contained page of a report.
 //! * [`interleave`] measures how the flows of a capture interleave.
 //! * `parquet` writes the tables of a report as files (feature `parquet`).
-//! * [`projection`] computes from costs what coalescing would save at other rates.
+//! * [`projection`] computes from costs the savings of coalescing at other rates.
 //! * [`report`] is the result of a study, as data. Text, JSON, HTML and Parquet are made from it.
 //! * [`rewrite`] writes captures as the host's stack would see them, and restores the originals.
 //! * [`study`] runs engines over the records of captures and fills a report.

@@ -143,7 +143,7 @@ pub enum Area {
     Tables,
 }
 
-/// A queue cannot be made, through the fault of the side that chose its place.
+/// The reason why a queue cannot be made, a fault of the side that chose its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
     /// The size is zero, too large, or in a split ring no power of two.

@@ -13,7 +13,7 @@
 //! * [`memory`]: regions of shared memory, and every access to them. All unsafe code is there.
 //! * [`DeviceQueue`]: takes frames that the driver sends, fills buffers that the driver posts.
 //! * [`DriverQueue`]: posts buffers and takes them back.
-//! * [`QueueConfig`]: where a queue lies and what was negotiated.
+//! * [`QueueConfig`]: the place of a queue, and its negotiated features.
 //! * [`notify`]: the rule by which a side may leave out a notification.
 //!
 //! # Contract

@@ -2,7 +2,7 @@
 //!
 //! A host that receives an aggregate answers with one ACK, however many segments it covers (a
 //! *stretch ACK*). A peer that counts bytes does not mind, but one that counts ACKs grows its
-//! window too slowly. The splitter knows the segment boundaries of what the host received. Before a
+//! window too slowly. The splitter knows the segment boundaries of the data that the host received. Before a
 //! stretch ACK it inserts the ACKs that were due: one for every second full-sized segment (RFC
 //! 9293, section 3.8.6.3; RFC 5681, section 4.2), or every Nth.
 //!
@@ -11,7 +11,7 @@
 //! * `due` decides which ACKs are missing; `window` decides which windows they promise. Both are
 //!   pure.
 //! * `table` finds a flow by its key, and evicts the least recently used.
-//! * `reason` and `counters` count what was done, and why nothing was inserted.
+//! * `reason` and `counters` count the results, and the reasons why nothing was inserted.
 //!
 //! # Contract
 //! The splitter never changes, holds or reorders the host's frames; it only returns what to insert

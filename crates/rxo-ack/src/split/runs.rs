@@ -1,4 +1,4 @@
-//! The segment boundaries of one flow, between what the host acknowledged and what it received.
+//! The segment boundaries of one flow, between the last acknowledged byte and the last received one.
 //!
 //! Boundaries are kept as runs of equal segments: an aggregate is one run, and consecutive
 //! aggregates often join into one. A small ring holds them. When it is full, the oldest run is

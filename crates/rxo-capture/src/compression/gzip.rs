@@ -1,7 +1,7 @@
 //! gzip: consecutive members.
 //!
 //! `flate2`'s decoder reads the members' headers, and the inflater below it reads their bodies. The
-//! decoder would discard what it unpacked in the step that found damage, but that part is worth
+//! decoder would discard the bytes of the step that found damage, but that part is worth
 //! reporting.
 
 use std::io::{self, BufRead, BufReader, Read};

@@ -21,7 +21,7 @@ enum Message {
     End(io::Result<()>),
 }
 
-/// Runs `decode` on a thread. The returned reader yields what `decode` gives to its [`Filler`].
+/// Runs `decode` on a thread. The returned reader yields the bytes that `decode` writes to its [`Filler`].
 ///
 /// # Errors
 /// If no thread can be started.

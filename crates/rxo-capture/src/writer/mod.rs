@@ -187,7 +187,7 @@ impl<W: Write> CaptureWriter<W> {
         self.write_enhanced(packet.interface, nanos, packet.original_bytes, packet.pieces)
     }
 
-    /// Writes what is buffered and returns the output.
+    /// Writes the buffered bytes and returns the output.
     ///
     /// # Errors
     /// If the output cannot be written.

@@ -1,8 +1,8 @@
 //! `rxo analyze`: predicts the effect of coalescing on the traffic in captures.
 //!
-//! The flags become a [`plan`]; the study of `rxo-trace` reads what it names, or [`saved`] parts of studies are
-//! merged; [`files`] adds the projection and writes what goes into files. A capture that is
-//! damaged, or a signal, ends the reading and not the command: what is known so far is printed,
+//! The flags become a [`plan`]; the study of `rxo-trace` reads its captures, or [`saved`] parts of studies are
+//! merged; [`files`] adds the projection and writes the files. A damaged
+//! capture, or a signal, ends the reading and not the command: the results so far are printed,
 //! marked partial.
 
 mod files;

@@ -37,7 +37,7 @@ impl Progress {
         Self { bar, before: Cell::new(0) }
     }
 
-    /// Starts the part of the bar for a capture.
+    /// Shows the name of a capture whose reading begins.
     pub(crate) fn begin(&self, input: &Input) {
         if let Some(bar) = &self.bar {
             bar.set_message(input.name().to_owned());
@@ -51,7 +51,7 @@ impl Progress {
         }
     }
 
-    /// Completes the part of the bar for a capture.
+    /// Adds the capture that ends to the finished part of the bar.
     pub(crate) fn end(&self, input: &Input) {
         self.before.set(self.before.get() + input.bytes().unwrap_or_default());
     }

@@ -1,8 +1,9 @@
 //! `rxo cast`: one file to many hosts.
 //!
-//! `addresses.rs` reads what both sides are called with, `stream.rs` is the layout of the stream that every receiver
-//! gets and `outgoing.rs` writes it, `plan.rs` reads what the sender is to do, `send.rs` sends to a group and `tally.rs` counts who has it, `receive.rs` receives it on a host
-//! of rxo's own, and `join/` makes a receiver of a host that knows nothing of groups.
+//! * `plan` reads the flags of the sender; `addresses` parses the addresses of all three commands.
+//! * `send` sends to a group; `outgoing` makes its stream, and `tally` counts the results of receivers.
+//! * `receive` receives on a host of rxo's own; `stream` reads the stream.
+//! * `join` makes a receiver of a host that knows nothing of groups.
 
 mod addresses;
 mod join;

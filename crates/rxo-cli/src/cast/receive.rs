@@ -1,7 +1,7 @@
 //! `rxo cast receive`: joins the group, opens its connection to the sender, and writes the file.
 //!
-//! The file appears under its name when all of it has come and its hash is right; until then nothing is there, or what
-//! was there before. The sender learns that this receiver is done by its FIN, which leaves after that. If
+//! The file appears under its name when all of it has come and its hash is right; until then nothing is there, or the
+//! older file. The sender learns that this receiver is done by its FIN, which leaves after that. If
 //! anything fails, the connection is reset.
 
 use std::io::{self, Read};

@@ -1,6 +1,6 @@
 //! The stream of a cast, as a receiver reads it: a head with length and name, the file, its hash (docs/cast.md).
 //!
-//! Separate from connections and files: it reads from one and writes to the other, and says what is wrong.
+//! Separate from connections and files: it reads from one, writes to the other, and reports faults.
 
 use std::io::{self, Read, Write};
 

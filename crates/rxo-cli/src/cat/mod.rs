@@ -3,7 +3,7 @@
 //! The end of standard input closes that half of the connection, as `nc -N` does; the command ends when
 //! the peer has closed the other half. A thread reads standard input, because a read there cannot be
 //! interrupted; it ends with the process. If the peer did not get everything, or did not close its half,
-//! the exit code is 3. What the fast path did, if it was on, is said on standard error.
+//! the exit code is 3. The totals of the fast path, if it was on, go to standard error.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;

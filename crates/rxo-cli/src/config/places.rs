@@ -1,6 +1,6 @@
 //! Finds the place in the file that an error is about.
 //!
-//! By convention an error of a flag names the flag before anything else, so the first flag of the line is what it is about.
+//! By convention an error of a flag names the flag before anything else, so the first flag of the line is its subject.
 
 use std::collections::BTreeSet;
 

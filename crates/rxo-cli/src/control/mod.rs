@@ -1,6 +1,6 @@
 //! `--control SOCKET`: the requests that a running command answers. Its counters are also the [`metrics`].
 //!
-//! A command makes a [`Process`] of what it has: counters, engines, connections, an interval. The [`requests`] are a
+//! A command makes a [`Process`] of its parts: counters, engines, connections, an interval. The [`requests`] are a
 //! file each, and answer from those parts; they know no command. [`rxo_control`] has the lines, the clients and their
 //! bounds, on a thread of its own. Whatever needs the worker is asked at its desk, between two turns.
 

@@ -1,7 +1,7 @@
 //! `rxo ctl SOCKET`: asks a running process, and shows the answer.
 //!
 //! The typed [`words`] become a request, the answer becomes [`text`]; [`connections`] look as `ss -ti` shows them. It
-//! knows no request but that one: what a process answers, it shows.
+//! knows no request but `help`, and shows whatever the process answers.
 
 mod connections;
 mod text;

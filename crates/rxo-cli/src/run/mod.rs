@@ -1,11 +1,12 @@
 //! `rxo run`, `rxo card` and `rxo guest`: a worker between devices until a signal ends it.
 //!
-//! The flags become a [`plan`], those of the [`mod@card`] too; the [`survey`] looks at the devices of the plan and
-//! limits the policy to the sink; [`custody`] examines what the run will change about interfaces; the
-//! [`configuration`] is the result, which [`mod@dry`] prints with everything that was found. Only then the process becomes two: a [`session`] opens the devices and works, a
-//! [`Keeper`] gives back what was changed, however the session ends; a third process, which is there before
-//! everything else, does so if both are ended at once. While the session works, [`say`]
-//! prints its readings as [figures](rxo::figures).
+//! 1. The flags become a [`plan`], also those of the [`mod@card`].
+//! 2. The [`survey`] examines the devices of the plan, and limits the policy to the sink.
+//! 3. [`custody`] examines the changes that the run will make to interfaces.
+//! 4. The [`configuration`] is the result. [`mod@dry`] prints it with all findings.
+//! 5. The process becomes two: a [`session`] opens the devices and works; a [`Keeper`] restores the interfaces, however the
+//!    session ends. A third process, which was started before, restores them if both are killed at once.
+//! 6. While the session works, [`say`] prints its readings as [figures](rxo::figures).
 
 mod acks;
 mod card;

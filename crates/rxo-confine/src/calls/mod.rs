@@ -1,6 +1,6 @@
 //! System calls: those of the [`list`] stay allowed; every other one fails with `EPERM`, which kills nothing.
 //!
-//! A list of what stays, and not of what goes: a call of a newer kernel is refused before anybody here has heard of it.
+//! The list names the allowed calls and not the refused ones, so that calls of newer kernels are refused.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod filter;

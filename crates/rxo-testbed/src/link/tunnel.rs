@@ -48,7 +48,7 @@ impl Interface<'_> {
     }
 }
 
-/// `IFLA_VXLAN_…` of `linux/if_link.h`.
+/// Netlink attributes of a VXLAN (`IFLA_VXLAN_…` of `linux/if_link.h`).
 const NETWORK: u16 = 1;
 const REMOTE: u16 = 2;
 const LOCAL: u16 = 4;

@@ -5,7 +5,7 @@
 //!   [`WindowPoint`]s record how its window grew.
 //! * [`Outgoing`] and [`exchange`]: Linux peers for a host that is not Linux.
 //! * [`ping_pong()`]: one byte there and back, one exchange at a time.
-//! * [`DatagramFlow`]: numbered datagrams at a rate. Every byte is checked, and what is missing is counted.
+//! * [`DatagramFlow`]: numbered datagrams at a rate. Every byte is checked, and missing ones are counted.
 //! * [`Pattern`]: the contents of bulk connections.
 
 mod bulk;

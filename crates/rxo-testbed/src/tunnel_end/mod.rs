@@ -5,12 +5,12 @@
 //!                    <--TUN--  [headers are checked and removed] <--
 //! ```
 //!
-//! What the kernel of the TUN says of a packet (a checksum to be completed, segments to be made) is said of the
-//! tunnel's packet as well, with the offsets moved. That is how a kernel describes a packet of a tunnel to a packet
+//! The kernel of the TUN describes a packet (a checksum to be completed, segments to be made). The tunnel's packet gets the
+//! same description, with the offsets moved. That is how a kernel describes a packet of a tunnel to a packet
 //! socket. It does not accept a GSO frame described so from one: it segments by the outer headers, and drops the frame.
 //! From a TAP it does. So large sends need a [`Below::Wire`].
 //!
-//! The outer addresses belong to no kernel, which therefore answers nothing. An end checks what its kernel would: the
+//! The outer addresses belong to no kernel, which therefore answers nothing. An end makes the checks of a kernel: the
 //! outer headers and their checksums, and that there is a checksum exactly where there should be one. The inner
 //! checksums are for the kernel behind the TUN.
 

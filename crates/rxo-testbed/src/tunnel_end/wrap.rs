@@ -1,6 +1,6 @@
 //! Adds the headers of a tunnel to packets, and checks and removes them.
 //!
-//! Pure: bytes and what is said of them go in, bytes and what is said of those come out.
+//! Pure: bytes with their description (`virtio_net_hdr`) go in and come out.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! The marks of series: lines with their points, dots, bars, stacks, and what goes with them: ranges,
+//! The marks of series: lines with their points, dots, bars and stacks, with their ranges,
 //! crosses for invalid points, brackets.
 
 use super::frame::Frame;

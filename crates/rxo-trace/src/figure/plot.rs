@@ -27,7 +27,7 @@ pub struct Figure {
     pub brackets: Vec<Bracket>,
 }
 
-/// A bracket beside a stack, with the name and the size of what it encloses.
+/// A bracket beside a stack, with the name and the size of the enclosed part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bracket {
     /// The place of the stack on the x axis.

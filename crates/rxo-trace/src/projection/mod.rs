@@ -4,7 +4,7 @@
 //! for taking each packet from the device. Coalescing leaves the cost of bytes and device, divides
 //! that of packets by the number that it merges, and costs something itself for every received
 //! packet. For a packet of mean size this is `x + y/k` (Menon & Zwaenepoel 2008, section 5.2): `x`
-//! is what coalescing cannot change (bytes, device, and coalescing itself), `y` is the stack's cost
+//! is the part that coalescing cannot change (bytes, device, and coalescing itself), `y` is the stack's cost
 //! of a packet, and `k` is packets per delivery. The number of packets at a rate follows from their
 //! mean size. The RSC paper (2006, section 6) extrapolates from its 1 Gbit/s to faster networks in
 //! the same way.

@@ -98,7 +98,7 @@ impl Beside {
         }
     }
 
-    /// Reads what [`Beside::put`] appended.
+    /// Reads the bytes that [`Beside::put`] appended.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, BadNote> {
         let has = reader.byte()?;
         let time = match has & (NO_TIME | TICKS) {

@@ -5,9 +5,9 @@
 //! records of such a file and writes the original ones, byte for byte and in order. From the bottom
 //! up:
 //!
-//! * [`note`]: the codec for what a merged packet cannot express.
+//! * [`note`]: the codec for properties that a merged packet cannot express.
 //! * `merged`: an aggregate as one packet, with a complete checksum.
-//! * `beside`: what a record contains besides its bytes that pcapng's own fields cannot express.
+//! * `beside`: the parts of a record that neither its bytes nor pcapng's own fields express.
 //! * `remark`: the contents of a packet's custom option, which is mostly its note.
 //! * `outline`: sections and interfaces as bytes. `origin`: the custom option of the section.
 //! * `crc`, `digest`: a checksum of everything that is restored, so that no change goes unnoticed.

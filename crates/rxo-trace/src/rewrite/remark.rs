@@ -44,7 +44,7 @@ impl End {
         put_bytes(to, &self.cut_record);
     }
 
-    /// Reads what [`End::put`] appended.
+    /// Reads the bytes that [`End::put`] appended.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, BadNote> {
         let records = reader.number()?;
         let [a, b] = reader.pair()?;

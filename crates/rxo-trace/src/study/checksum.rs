@@ -1,8 +1,8 @@
 //! Classifies the TCP and UDP checksums of a capture.
 //!
 //! A capture from the sending machine shows packets before the card has completed their checksums.
-//! These look corrupted but are not, and are recognized by what the sender's system leaves in the
-//! field. Separate from the engine, because one check serves all engines of a study.
+//! These look corrupted but are not, and are recognized by the value that the sender's system leaves in
+//! the field. Separate from the engine, because one check serves all engines of a study.
 
 use core::fmt;
 use core::str::FromStr;

@@ -11,7 +11,8 @@
 //! * `count`, `chosen`: totals of the traffic; the `flows`, and the `course` over time.
 //! * `lane`: the engines of its interface, grouped by poll rule ([`Polls`]).
 //! * `point`: one engine, and the counts of its deliveries.
-//! * [`Part`]: what was counted, which can be merged with other parts of the traffic. [`slices()`]: what each reads.
+//! * [`Part`]: the counts, which can be merged with those of other parts of the traffic. [`slices()`]: the bytes that
+//!   each part reads.
 //! * `outcome`, `notes`: the report. `read` does all of this for a capture file.
 //!
 //! # Contract

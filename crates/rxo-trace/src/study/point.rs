@@ -1,6 +1,6 @@
 //! One point of a study: an engine, and the counts of its deliveries.
 //!
-//! The engine is the one that runs live. Counted here is what it does not count itself: the
+//! The engine is the one that runs live. This module counts the rest: the
 //! distribution of aggregate sizes, and the deliveries of each flow.
 
 use rxo_coalesce::{
@@ -200,7 +200,7 @@ impl Runner {
     /// between two of them there is never less than a poll.
     ///
     /// * So at most one of theirs lies in a poll of ours, and splits each of its aggregates once.
-    /// * At most one of ours lies in a poll of theirs, which may join what it flushed. It joins no more, because
+    /// * At most one of ours lies in a poll of theirs, which may join its flushes. It joins no more, because
     ///   taking as much as the rules allow gives the fewest aggregates between two ends.
     /// * The first packets may belong to the poll before, and continue as many flows as that has packets. The
     ///   smaller share of a poll is at most half of it.

@@ -323,7 +323,7 @@ fn mismatch<A, B>(
     Mismatch { kind, stream_offset, packets, texts: [of_a, of_b] }
 }
 
-/// Compares as many bytes as both have, and their properties. Returns the number of bytes.
+/// Compares the bytes that both packets have, and their properties. Returns the number of bytes.
 fn compare<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     a: &Unit<A>,
     b: &Unit<B>,

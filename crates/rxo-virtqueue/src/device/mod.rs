@@ -1,4 +1,4 @@
-//! The device's side of a queue: takes what a driver sends, and fills the buffers it posts.
+//! The device's side of a queue: takes frames that a driver sends, and fills buffers that it posts.
 //!
 //! [`DeviceQueue`] consumes chains in the order in which they were made available, and returns them in
 //! this order. What it returns is written at once but becomes visible to the driver only with

@@ -20,7 +20,8 @@ pub(super) struct Walk {
     /// The buffers for the requested access, of one or several chains.
     pub(super) places: Vec<Place>,
     access: Access,
-    /// Most places of one chain: a buffer that continues in the next region takes several.
+    /// Most places of one chain, which may be more than its buffers: a buffer that continues in the next region has a
+    /// place in each.
     most_places: usize,
     first_place: usize,
     /// The number of buffers that the chains may still have together.

@@ -28,7 +28,7 @@ impl<'q> Writer<'q> {
         Self { queue, memory, fit, room, next_place, written_bytes: 0, has_overrun: false }
     }
 
-    /// Copies `piece` behind what was written. What exceeds the buffers makes
+    /// Copies `piece` behind what was written. Bytes beyond the buffers make
     /// [`Writer::finish`] fail.
     #[inline]
     pub fn write(&mut self, piece: &[u8]) {

@@ -1,8 +1,7 @@
 //! The driver's side of a queue: posts buffers and takes them back.
 //!
 //! The driver owns the memory that it posts; [`DriverQueue`] only names it by guest address. Whatever
-//! the device writes to the rings, the queue trusts what it keeps to itself: which chain has which id
-//! and how large its buffers are.
+//! the device writes to the rings, the queue trusts only its own records of ids and buffer sizes.
 
 mod packed;
 mod slots;

@@ -1,8 +1,8 @@
 //! The filter of `rxo cast join`: decides which frames are rewritten for the receiver's connection, as seen from beside
 //! it.
 //!
-//! Pure: frames and times go in, verdicts come out. The receiver's stack knows nothing of groups, so what guards rxo's own
-//! receivers stands here: source, window and timestamp of a group's segment must be the sender's.
+//! Pure: frames and times go in, decisions come out. The receiver's stack knows nothing of groups, so this filter has the
+//! checks that guard rxo's own receivers: source, window and timestamp of a group's segment must be the sender's.
 
 use std::net::SocketAddr;
 

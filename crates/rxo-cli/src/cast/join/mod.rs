@@ -1,7 +1,7 @@
 //! `rxo cast join`: joins a cast in the name of another host, such as a namespace or this system on a TAP.
 //!
 //! Carries frames between an interface and a device on whose other side the host is. When that host opens a connection
-//! to the sender, its group is joined; what comes to the group is given to the host as segments of
+//! to the sender, its group is joined; segments to the group are given to the host as segments of
 //! its connection (`filter.rs`, `rewrite.rs`). Everything else passes as it is, both ways.
 
 mod counters;

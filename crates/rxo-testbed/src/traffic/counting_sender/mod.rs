@@ -1,6 +1,6 @@
 //! A sender that counts ACKs: RFC 5681 without byte counting.
 //!
-//! Linux counts bytes, so it cannot show what stretch ACKs do to senders that count ACKs. This
+//! Linux counts bytes, so it cannot show the effect of stretch ACKs on senders that count ACKs. This
 //! sender speaks real TCP over a packet socket to an unmodified Linux receiver, from an address
 //! that the namespace's kernel does not know. It records how its window grows.
 //!

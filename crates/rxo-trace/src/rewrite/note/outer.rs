@@ -1,7 +1,7 @@
 //! Predicts the headers of a tunnel, which stand before the IP header of a segment inside it.
 //!
 //! Separate from the headers of the segment because few have them. To the rest of the note they are part of the link
-//! header: what differs from the prediction is written whole.
+//! header: if it differs from the prediction, all of it is written.
 
 use rxo_wire::checksum::Sum;
 use rxo_wire::{Offsets, PROTOCOL_TCP, PROTOCOL_UDP};

@@ -1,9 +1,9 @@
 //! Parts of a study: the counts of a part of a capture, or of some of many captures.
 //!
 //! [`Part::merge`] adds two parts. The sum is the same, byte by byte ([`Part::to_bytes`]), whatever the order
-//! and the grouping. Merged parts of one series give what one pass over it gives.
+//! and the grouping. Merged parts of one series give the same as one pass over it.
 //!
-//! * `sums`: what is simply added: counts, flows by key, the course over time.
+//! * `sums`: the figures that are simply added: counts, flows by key, the course over time.
 //! * `captures`: the files, and the numbers that flows have for them.
 //! * `run`: where a part begins and ends. What lies across the cut between neighbours (a pause, two ACKs that
 //!   could be aggregated) is counted when they are joined; then also the possible error of a cut without a long pause.

@@ -39,7 +39,8 @@ pub(crate) struct Core {
     pub(super) clock: Clock,
     /// Time from the first packet to the last.
     pub(super) span_ns: u64,
-    /// Time from the beginning to the first packet that the filter accepted, and from the last one to the end.
+    /// Time from the beginning of the run to the first packet that the filter accepted, and from the last such packet to
+    /// the end of the run.
     pub(super) accepted_ns: Option<(u64, u64)>,
     /// The ends of the lanes, by interface and poll rule, in order.
     pub(super) lanes: Vec<LaneEnds>,
@@ -53,7 +54,7 @@ pub(crate) struct LaneEnds {
     pub(super) interface: u64,
     /// The first point with this poll rule.
     pub(super) point: u32,
-    /// Time from the beginning to the first packet of the lane.
+    /// Time from the beginning of the run to the first packet of the lane.
     pub(super) first_ns: u64,
     /// Time from the end of the run to the end of its last poll; negative if the poll ended before.
     pub(super) ended_ns: i64,
