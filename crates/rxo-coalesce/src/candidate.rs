@@ -9,8 +9,8 @@ use rxo_wire::{
     Ip, IpVersion, Offsets, Parsed, SeqNumber, TcpFlags, TcpSegment, Transport, class_and_length,
 };
 
-use crate::expected::Shape;
 use crate::merge::MAX_HEADER_BYTES;
+use crate::shape::Shape;
 use crate::{BypassReason, CeRule, EceRule, FinRule, Kind, OptionRule, Policy};
 
 /// A segment or datagram that may be coalesced: one that comes, if it fits what its flow holds, or the last one held.

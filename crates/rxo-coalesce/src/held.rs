@@ -12,7 +12,7 @@ use rxo_wire::{
 
 use crate::acks::AckPoint;
 use crate::datagrams;
-use crate::expected::Shape;
+use crate::shape::Shape;
 use crate::single::{Kind, Starts};
 use crate::store::FrameChain;
 use crate::{Candidate, FlushReason, PayloadRule, Policy};

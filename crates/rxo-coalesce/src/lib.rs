@@ -104,6 +104,7 @@ mod policy;
 mod reason;
 mod record;
 mod refused;
+mod shape;
 mod single;
 mod store;
 mod table;

@@ -14,7 +14,7 @@ use rxo_wire::{
 };
 
 use crate::candidate::{are_odd, odd_flags};
-use crate::expected::Shape;
+use crate::shape::Shape;
 use crate::{BypassReason, Policy};
 
 const V4_BYTES: usize = 20;

@@ -13,6 +13,7 @@
 //! * [`SeqNumber`] compares as sequence numbers do, and has no `Ord`.
 //! * [`FlowKey`] names one direction of a connection; [`FlowHasher`] hashes it under a seed.
 //! * [`build`] writes headers.
+//! * [`layout`] says which bytes of the next packet of a flow must equal those of the one before.
 //! * [`tunnel`] finds the packet inside a packet.
 //! * [`segmentation`] divides a GSO frame into the frames that a network carries.
 //!
@@ -51,6 +52,7 @@ mod ethernet;
 mod flow;
 mod ipv4;
 mod ipv6;
+pub mod layout;
 mod offsets;
 mod packet;
 mod parse;

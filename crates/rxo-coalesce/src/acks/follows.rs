@@ -7,10 +7,11 @@
 //! The answer is `None` if only the full rules can decide, as for a window update.
 
 use rxo_frame::Frame;
+use rxo_wire::layout::{self, Layout, differing_link, number};
 use rxo_wire::{IpVersion, PROTOCOL_TCP};
 
 use super::AckPoint;
-use crate::expected::{Shape, differing_link, number, word};
+use crate::shape::Shape;
 
 /// Data offset without options, and with twelve bytes of them.
 const OFFSET_BARE: u8 = 0x50;
@@ -117,6 +118,9 @@ struct Before<'a, const IP: usize, const HEADERS: usize> {
 }
 
 impl<'a, const IP: usize, const HEADERS: usize> Before<'a, IP, HEADERS> {
+    const VERSION: IpVersion = if IP == 20 { IpVersion::V4 } else { IpVersion::V6 };
+    const ROW: Layout = layout::ack(Self::VERSION, HEADERS - IP);
+
     #[inline(always)]
     fn of(like: &'a [u8; HEADERS]) -> Self {
         let ip_sum = if IP == 20 { changing(like) } else { 0 };
@@ -127,52 +131,30 @@ impl<'a, const IP: usize, const HEADERS: usize> Before<'a, IP, HEADERS> {
     /// What the ACK with the headers `new` says, and its TSval, if it may follow.
     #[inline(always)]
     fn next(&self, new: &[u8; HEADERS]) -> Option<(AckPoint, u32)> {
-        let differing = self.ip(new) | self.tcp(new);
         let said = AckPoint::of::<IP, HEADERS>(new);
-        let may_follow = differing == 0 && said.advances(self.said);
+        let may_follow = self.differing(new) == 0 && said.advances(self.said);
         may_follow.then_some((said, timestamp::<IP, _>(new) as u32))
     }
 
-    /// Zero if the IP headers differ only in the ID, and the new one's checksum is right if the old one's is.
+    /// Zero if nothing differs but what the row leaves out, the IPv4 checksum is right if the old one's is, and the
+    /// timestamp stands where nearly every stack puts it and TSval does not go back.
     #[inline(always)]
-    fn ip(&self, new: &[u8; HEADERS]) -> u64 {
-        let differing = |at| word(self.like, at) ^ word(new, at);
-        if IP == 40 {
-            // Behind extension headers there would be other fields at these offsets.
-            let extended = u64::from(new[6] ^ PROTOCOL_TCP);
-            return extended
-                | differing(0)
-                | differing(8)
-                | differing(16)
-                | differing(24)
-                | differing(32);
-        }
-        let sums = self.ip_sum ^ changing(new);
-        differing(0) & ID_OUT | differing(8) & CHECKSUM_OUT | differing(12) | u64::from(sums)
-    }
-
-    /// Zero if ports, SEQ, header length, flags and urgent pointer are alike, and the timestamp stands
-    /// where nearly every stack puts it and TSval does not go back.
-    #[inline(always)]
-    fn tcp(&self, new: &[u8; HEADERS]) -> u64 {
-        let differing = |at| word(self.like, IP + at) ^ word(new, IP + at);
-        let fixed = differing(0) | differing(12) & WINDOW_AND_CHECKSUM_OUT;
+    fn differing(&self, new: &[u8; HEADERS]) -> u64 {
+        let fixed = Self::ROW.differing(self.like, new)
+            | match Self::VERSION {
+                IpVersion::V4 => u64::from(self.ip_sum ^ changing(new)),
+                // Behind extension headers there would be other fields at these offsets.
+                IpVersion::V6 => u64::from(new[6] ^ PROTOCOL_TCP),
+            };
         if HEADERS == IP + 20 {
             return fixed;
         }
         // Arranged otherwise, the value would stand elsewhere, and padding where the echo is.
-        let (old, new) = (timestamp::<IP, _>(self.like), timestamp::<IP, _>(new));
-        let went_back = (new as u32).wrapping_sub(self.ts_value) >> 31;
-        fixed | (old ^ new) >> 32 | (new >> 32 ^ ALIGNED_TIMESTAMP) | u64::from(went_back)
+        let stamp = timestamp::<IP, _>(new);
+        let went_back = (stamp as u32).wrapping_sub(self.ts_value) >> 31;
+        fixed | (stamp >> 32 ^ ALIGNED_TIMESTAMP) | u64::from(went_back)
     }
 }
-
-const ID_OUT: u64 = u64::from_ne_bytes([255, 255, 255, 255, 0, 0, 255, 255]);
-const CHECKSUM_OUT: u64 = u64::from_ne_bytes([255, 255, 0, 0, 255, 255, 255, 255]);
-
-/// From the data offset on: offset and flags count, window and checksum do not, the urgent pointer
-/// does.
-const WINDOW_AND_CHECKSUM_OUT: u64 = u64::from_ne_bytes([255, 255, 0, 0, 0, 0, 255, 255]);
 
 /// Two no-operations, and kind and length of the timestamp.
 const ALIGNED_TIMESTAMP: u64 = 0x0101_080a;

@@ -2,7 +2,9 @@
 
 use rxo_wire::SeqNumber;
 
-use crate::expected::{Shape, number};
+use rxo_wire::layout::number;
+
+use crate::shape::Shape;
 
 /// The acknowledgement number and the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

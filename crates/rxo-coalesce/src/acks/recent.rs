@@ -6,7 +6,7 @@
 
 use alloc::boxed::Box;
 
-use crate::expected::Shape;
+use crate::shape::Shape;
 
 const GUESS_BITS: u32 = 8;
 /// 2⁶⁴ divided by the golden ratio: its multiples differ in their upper bits.

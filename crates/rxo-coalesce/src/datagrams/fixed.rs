@@ -3,13 +3,14 @@
 use rxo_frame::Frame;
 use rxo_wire::{Offsets, UdpDatagram, class_and_length};
 
-use super::{CHECKSUM_AT, DatagramShape, HEADER_BYTES, LENGTH_AT};
+use super::{CHECKSUM_AT, HEADER_BYTES, LENGTH_AT};
 use crate::Candidate;
+use crate::shape::Shape;
 
 /// Reads the datagram in `frame`, whose IP header begins at `network`. `None` if it is not ordinary, its lengths
 /// contradict each other, or the checksum of its IP header is wrong: the rules say what it is instead.
 #[inline(always)]
-pub(crate) fn plain_datagram<S: DatagramShape, B: AsRef<[u8]>>(
+pub(crate) fn plain_datagram<S: Shape, B: AsRef<[u8]>>(
     frame: &Frame<B>,
     network: usize,
 ) -> Option<(Candidate<'_>, UdpDatagram)> {

@@ -8,7 +8,7 @@ mod expected;
 mod fixed;
 mod rules;
 
-pub(crate) use expected::{DatagramShape, ExpectedDatagram};
+pub(crate) use expected::ExpectedDatagram;
 pub(crate) use fixed::plain_datagram;
 pub(crate) use rules::{datagram, with_datagram};
 

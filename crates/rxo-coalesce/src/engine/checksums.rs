@@ -5,8 +5,8 @@ use rxo_wire::checksum::{self, Sum, Summer};
 use rxo_wire::{PROTOCOL_TCP, PROTOCOL_UDP, Parsed, Plain};
 
 use super::Engine;
-use crate::expected::Shape;
 use crate::held::Held;
+use crate::shape::Shape;
 
 /// The checksum of frames that are like the last one held.
 #[derive(Clone, Copy)]

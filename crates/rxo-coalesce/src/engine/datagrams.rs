@@ -10,17 +10,16 @@ use super::Engine;
 use super::checksums::{Verification, is_described_oddly};
 use super::cursor::{Cursor, flow_key};
 use super::prefetch::{prefetch_header_in, prefetch_payload_in};
-use crate::datagrams::{
-    CHECKSUM_AT, DatagramShape, ExpectedDatagram, plain_datagram, with_datagram,
-};
+use crate::datagrams::{CHECKSUM_AT, ExpectedDatagram, plain_datagram, with_datagram};
 use crate::held::Segment;
+use crate::shape::Shape;
 use crate::{Candidate, FlushReason, Kind, Verdict, verdict};
 
 impl<B: FrameBuffer> Engine<B> {
     /// Takes a datagram and those behind it that continue it.
     /// Returns the slot after the last. `None` if it is no ordinary datagram: the rules then say what it is.
     #[inline(never)]
-    pub(super) fn take_datagram<S: DatagramShape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
+    pub(super) fn take_datagram<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;
         let key = flow_key(S::datagram_key(at.packet()?)?, frame);
         let flow = self.hasher.hash(&key);
@@ -58,11 +57,7 @@ impl<B: FrameBuffer> Engine<B> {
 
     /// The last datagram that is held at `place`, if its headers are where those of an ordinary one are.
     #[inline(always)]
-    fn last_datagram<'a, S: DatagramShape>(
-        &self,
-        at: Cursor<'a, B>,
-        place: u16,
-    ) -> Option<Candidate<'a>> {
+    fn last_datagram<'a, S: Shape>(&self, at: Cursor<'a, B>, place: u16) -> Option<Candidate<'a>> {
         let held = &self.store.held[usize::from(place)];
         let is_plain = usize::from(held.at.network()) == at.network();
         let frame = at.held(held.chain.tail);
@@ -90,11 +85,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// Appends the datagrams from this one on that continue what is held at `place`. Returns the slot after the last;
     /// that of this one if none does, or no datagrams are held there.
     #[inline(never)]
-    pub(super) fn run_of_datagrams<S: DatagramShape>(
-        &mut self,
-        at: Cursor<'_, B>,
-        place: u16,
-    ) -> u32 {
+    pub(super) fn run_of_datagrams<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
         let Some((count, id_step)) = self.count_datagrams::<S>(at, place) else {
             return at.slot();
         };
@@ -110,11 +101,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// How many frames from this one on continue the datagrams at `place`, at least one, and how much their IPv4 IDs
     /// count.
     #[inline(always)]
-    fn count_datagrams<S: DatagramShape>(
-        &self,
-        at: Cursor<'_, B>,
-        place: u16,
-    ) -> Option<(u32, u16)> {
+    fn count_datagrams<S: Shape>(&self, at: Cursor<'_, B>, place: u16) -> Option<(u32, u16)> {
         let held = self.store.held.get(usize::from(place))?;
         let (last, frames) = (at.held(held.chain.tail), at.upcoming());
         let next = frames.first()?.bytes();

@@ -10,9 +10,10 @@ use super::Engine;
 use super::checksums::Verification;
 use super::cursor::{ANYWHERE, Cursor, ETHERNET, RAW_IP, flow_key};
 use super::prefetch::{prefetch_header_in, prefetch_payload_in};
-use crate::expected::{Expected, Shape, V4, V6};
+use crate::expected::Expected;
 use crate::held::Held;
 use crate::refused::flow;
+use crate::shape::{Shape, V4, V6};
 use crate::{FlushReason, Kind, Verdict};
 
 /// The longest TCP header that is plain.

@@ -7,8 +7,8 @@ use super::checksums::Verification;
 use super::cursor::{ANYWHERE, Cursor, ETHERNET, RAW_IP};
 use super::prefetch::prefetch_header_in;
 use crate::acks::{Following, follow, follows};
-use crate::expected::Shape;
 use crate::held::Held;
+use crate::shape::Shape;
 use crate::{FlushReason, Kind};
 
 impl<B: FrameBuffer> Engine<B> {

@@ -12,7 +12,8 @@ use super::checksums::Verification;
 use super::cursor::{Cursor, flow_key};
 use super::plain::plain_ack;
 use super::prefetch::prefetch_header_in;
-use crate::expected::{Expected, Shape};
+use crate::expected::Expected;
+use crate::shape::Shape;
 use crate::single::Starts;
 use crate::{BypassReason, FlushReason};
 

@@ -13,9 +13,9 @@ use super::apply::Taken;
 use super::checksums::is_described_oddly;
 use super::cursor::{Cursor, flow_key};
 use crate::candidate::with_payload;
-use crate::expected::Shape;
 use crate::held::Segment;
 use crate::refused::{Shown, flow, shown};
+use crate::shape::Shape;
 use crate::single::Starts;
 use crate::{Candidate, Kind};
 

@@ -9,8 +9,8 @@ use rxo_wire::{FlowHash, FlowKey, Plain, SeqNumber};
 use super::Engine;
 use super::cursor::{Cursor, flow_key};
 use super::limits::most_payload;
-use crate::expected::Shape;
 use crate::held::Segment;
+use crate::shape::Shape;
 use crate::{Kind, Verdict};
 
 /// Where the echo of a plain segment's timestamp stands in its TCP header, in bytes; its last four.

@@ -22,8 +22,7 @@ use super::apply::Taken;
 use super::cursor::Cursor;
 use super::limits::packet_window;
 use super::prefetch::{HEADER_FRAMES, PAYLOAD_FRAMES, prefetch_header};
-use crate::datagrams::DatagramShape;
-use crate::expected::{V4, V6, by_ip_version};
+use crate::shape::{Shape, V4, V6, by_ip_version};
 use crate::{Deliveries, FlushReason, Hold};
 
 impl<B: FrameBuffer> Engine<B> {
@@ -157,7 +156,7 @@ impl<B: FrameBuffer> Engine<B> {
 
     /// Takes a frame of one version of IP from fixed offsets. `None` if only the rules can tell.
     #[inline(always)]
-    fn take_by_offsets<S: DatagramShape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
+    fn take_by_offsets<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         if self.takes_datagrams
             && let Some(after) = self.take_datagram::<S>(at)
         {

@@ -13,7 +13,7 @@ use rxo_wire::{ETHERNET_HEADER_BYTES, Malformed, parse_ip};
 
 use super::*;
 use crate::acks::{ack_candidate, is_pure};
-use crate::expected::{V4, V6};
+use crate::shape::{V4, V6};
 use crate::{Candidate, candidate};
 
 /// The reason from fixed offsets.

@@ -1,0 +1,243 @@
+//! The two versions of IP, as what code for ordinary packets must know of each when it is compiled.
+
+use rxo_wire::layout::{self, Layout};
+use rxo_wire::{
+    ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Ip, IpVersion, PROTOCOL_UDP, Plain, plain_v4,
+    plain_v4_checksum, plain_v4_key, plain_v6, plain_v6_key,
+};
+
+/// Of the mark CE the bit that ECT(0), which nearly all other marked packets have, has not.
+const ECT_1: u8 = 1;
+/// TCP's fixed header and the timestamp option with its padding.
+const TCP_BYTES: usize = 32;
+const UDP_BYTES: usize = 8;
+
+/// Evaluates an `Option` for the version of the IP header that a frame has: `$shape` is its [`Shape`], `$network` is
+/// where the header begins. `None` for a frame without one. A macro, so that each version has code of its own.
+macro_rules! by_ip_version {
+    (($link:expr, $bytes:expr), $shape:ident, $network:ident => $call:expr) => {
+        match $link {
+            LinkKind::Ethernet => match ethertype($bytes) {
+                Some(ETHERTYPE_IPV4) => by_ip_version!(V4, ETHERNET_HEADER_BYTES, $shape, $network => $call),
+                Some(ETHERTYPE_IPV6) => by_ip_version!(V6, ETHERNET_HEADER_BYTES, $shape, $network => $call),
+                _ => None,
+            },
+            LinkKind::RawIp => match $bytes.first().map(|first| first >> 4) {
+                Some(4) => by_ip_version!(V4, 0, $shape, $network => $call),
+                Some(6) => by_ip_version!(V6, 0, $shape, $network => $call),
+                _ => None,
+            },
+        }
+    };
+    ($version:ty, $at:expr, $shape:ident, $network:ident => $call:expr) => {{
+        type $shape = $version;
+        let $network = $at;
+        $call
+    }};
+}
+pub(crate) use by_ip_version;
+
+/// A version of IP. Its packets have neither options nor extension headers.
+pub(crate) trait Shape {
+    /// IP and TCP header, options that are not there included.
+    type Headers: AsRef<[u8]> + AsMut<[u8]>;
+    /// IP and UDP header.
+    type Start: AsRef<[u8]>;
+    /// The version.
+    const VERSION: IpVersion;
+    /// The type that an Ethernet header has before it.
+    const ETHERTYPE: u16;
+    /// The IP header, in bytes.
+    const IP_BYTES: usize;
+    /// Headers of zeros.
+    const ZEROS: Self::Headers;
+    /// What is expected of a data segment.
+    const DATA: Layout;
+    /// What is expected of a datagram.
+    const DATAGRAM: Layout;
+
+    /// The flow of a packet that may be plain; `None` where it cannot be.
+    fn key(packet: &[u8]) -> Option<FlowKey>;
+
+    /// The flow of a packet if it is UDP. `None` if not, or if the packet is cut short.
+    fn datagram_key(packet: &[u8]) -> Option<FlowKey>;
+
+    /// Reads a plain packet.
+    fn plain(packet: &[u8]) -> Option<Plain>;
+
+    /// Returns `true` if the IP header's checksum is right, or there is none.
+    fn is_checksum_right(packet: &[u8]) -> bool;
+
+    /// Returns `true` if the packet is a fragment, or has the reserved bit.
+    fn is_odd(packet: &[u8]) -> bool;
+
+    /// Returns `true` if the packet may be marked CE (RFC 3168 section 5): it has a bit of that mark that few have.
+    fn may_be_marked_ce(packet: &[u8]) -> bool;
+
+    /// The IP header of a packet that is no fragment; `None` if it is cut short. Its checksum is taken as right.
+    fn ip(packet: &[u8]) -> Option<Ip>;
+
+    /// The headers that `packet` begins with.
+    fn headers(packet: &[u8]) -> Option<&Self::Headers>;
+
+    /// The headers that a datagram begins with.
+    fn start(packet: &[u8]) -> Option<&Self::Start>;
+}
+
+/// IPv4.
+pub(crate) struct V4;
+
+impl Shape for V4 {
+    type Headers = [u8; 20 + TCP_BYTES];
+    type Start = [u8; 20 + UDP_BYTES];
+    const VERSION: IpVersion = IpVersion::V4;
+    const ETHERTYPE: u16 = ETHERTYPE_IPV4;
+    const IP_BYTES: usize = 20;
+    const ZEROS: Self::Headers = [0; 20 + TCP_BYTES];
+    const DATA: Layout = layout::data(IpVersion::V4);
+    const DATAGRAM: Layout = layout::datagram(IpVersion::V4);
+
+    #[inline(always)]
+    fn key(packet: &[u8]) -> Option<FlowKey> {
+        plain_v4_key(packet, 0)
+    }
+
+    #[inline(always)]
+    fn datagram_key(packet: &[u8]) -> Option<FlowKey> {
+        let start: &[u8; 28] = packet.first_chunk()?;
+        if start[0] != 0x45 || start[9] != PROTOCOL_UDP {
+            return None;
+        }
+        let word = |at| (layout::number(start, at) >> 32) as u32;
+        Some(FlowKey::v4(word(12), word(16), word(20), 0))
+    }
+
+    #[inline(always)]
+    fn plain(packet: &[u8]) -> Option<Plain> {
+        plain_v4(packet, 0)
+    }
+
+    #[inline(always)]
+    fn is_checksum_right(packet: &[u8]) -> bool {
+        plain_v4_checksum(packet)
+    }
+
+    #[inline(always)]
+    fn is_odd(packet: &[u8]) -> bool {
+        !matches!(packet, [_, _, _, _, _, _, 0x00 | 0x40, 0, ..])
+    }
+
+    #[inline(always)]
+    fn may_be_marked_ce(packet: &[u8]) -> bool {
+        packet.get(1).is_some_and(|tos| tos & ECT_1 != 0)
+    }
+
+    #[inline(always)]
+    fn ip(packet: &[u8]) -> Option<Ip> {
+        let header: &[u8; 20] = packet.first_chunk()?;
+        Some(Ip {
+            traffic_class: header[1],
+            hop_limit: header[8],
+            flow_label: 0,
+            id: u16::from_be_bytes([header[4], header[5]]),
+            dont_fragment: header[6] & 0x40 != 0,
+            ..ORDINARY_IP
+        })
+    }
+
+    #[inline(always)]
+    fn headers(packet: &[u8]) -> Option<&Self::Headers> {
+        packet.first_chunk()
+    }
+
+    #[inline(always)]
+    fn start(packet: &[u8]) -> Option<&Self::Start> {
+        packet.first_chunk()
+    }
+}
+
+/// IPv6.
+pub(crate) struct V6;
+
+impl Shape for V6 {
+    type Headers = [u8; 40 + TCP_BYTES];
+    type Start = [u8; 40 + UDP_BYTES];
+    const VERSION: IpVersion = IpVersion::V6;
+    const ETHERTYPE: u16 = ETHERTYPE_IPV6;
+    const IP_BYTES: usize = 40;
+    const ZEROS: Self::Headers = [0; 40 + TCP_BYTES];
+    const DATA: Layout = layout::data(IpVersion::V6);
+    const DATAGRAM: Layout = layout::datagram(IpVersion::V6);
+
+    #[inline(always)]
+    fn key(packet: &[u8]) -> Option<FlowKey> {
+        plain_v6_key(packet, 0)
+    }
+
+    #[inline(always)]
+    fn datagram_key(packet: &[u8]) -> Option<FlowKey> {
+        let start: &[u8; 48] = packet.first_chunk()?;
+        if start[0] >> 4 != 6 || start[6] != PROTOCOL_UDP {
+            return None;
+        }
+        let ports = (layout::number(start, 40) >> 32) as u32;
+        Some(FlowKey::v6(start.get(8..)?.first_chunk()?, ports, 0))
+    }
+
+    #[inline(always)]
+    fn plain(packet: &[u8]) -> Option<Plain> {
+        plain_v6(packet, 0)
+    }
+
+    #[inline(always)]
+    fn is_checksum_right(_packet: &[u8]) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn is_odd(_packet: &[u8]) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn may_be_marked_ce(packet: &[u8]) -> bool {
+        packet.get(1).is_some_and(|byte| byte & ECT_1 << 4 != 0)
+    }
+
+    #[inline(always)]
+    fn ip(packet: &[u8]) -> Option<Ip> {
+        let header: &[u8; 8] = packet.first_chunk()?;
+        let first = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
+        Some(Ip {
+            version: IpVersion::V6,
+            traffic_class: (first >> 20) as u8,
+            hop_limit: header[7],
+            flow_label: first & 0x000f_ffff,
+            ..ORDINARY_IP
+        })
+    }
+
+    #[inline(always)]
+    fn headers(packet: &[u8]) -> Option<&Self::Headers> {
+        packet.first_chunk()
+    }
+
+    #[inline(always)]
+    fn start(packet: &[u8]) -> Option<&Self::Start> {
+        packet.first_chunk()
+    }
+}
+
+/// What the IP headers of ordinary segments have in common.
+const ORDINARY_IP: Ip = Ip {
+    version: IpVersion::V4,
+    traffic_class: 0,
+    hop_limit: 0,
+    flow_label: 0,
+    id: 0,
+    dont_fragment: true,
+    reserved_bit: false,
+    has_options: false,
+    has_odd_extensions: false,
+    checksum_ok: true,
+};

@@ -1,0 +1,269 @@
+//! Which bytes of a packet's headers must equal those of the packet before in its flow.
+//!
+//! A packet that only continues a flow has the headers of the one before but for a few fields. So it is recognised by a
+//! masked compare of all of them, in few words, and nothing is parsed. Each row of the table is the headers of one kind
+//! of packet, from the IP header on; its user checks the fields that the row leaves out. Rows are constants, so that a
+//! compare with one is straight code.
+
+use crate::{IpVersion, ipv4, ipv6};
+
+/// The headers of TCP over IPv6 with a timestamp.
+const MOST_BYTES: usize = 72;
+const MOST_WORDS: usize = MOST_BYTES / 8 + 2;
+
+/// Eight bytes of the headers: where they begin, and which of their bits must be equal.
+type Word = (usize, u64);
+/// The first byte of a field, and the one behind its last.
+type Field = (usize, usize);
+
+const IPV4_ID: Field = (4, 6);
+const IPV4_CHECKSUM: Field = (10, 12);
+/// Identification to checksum. Where the identification counts, both follow from those before: [`counted`].
+const IPV4_COUNTING: Field = (4, 12);
+
+const TCP_SEQ: Field = (4, 8);
+const TCP_ACK: Field = (8, 12);
+const TCP_WINDOW: Field = (14, 16);
+const TCP_CHECKSUM: Field = (16, 18);
+/// TSval and TSecr in their usual place.
+const TCP_TIMESTAMP: Field = (24, 32);
+
+const UDP_CHECKSUM: Field = (6, 8);
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    words: [Word; MOST_WORDS],
+    count: usize,
+    fixed: [u8; MOST_BYTES],
+}
+
+impl Layout {
+    /// The row of headers of so many bytes without the fields in which the IP and the transport header may differ.
+    const fn new(
+        version: IpVersion,
+        transport_bytes: usize,
+        ip: &[Field],
+        fields: &[Field],
+    ) -> Self {
+        let transport = ip_bytes(version);
+        let mut layout = Self { words: [(0, 0); MOST_WORDS], count: 0, fixed: [0; MOST_BYTES] };
+        let (mut at, end) = (0, transport + transport_bytes);
+        while at < end {
+            let is_left_out = match version {
+                _ if at >= transport => is_in(at - transport, fields),
+                IpVersion::V4 => is_in(at, ip),
+                IpVersion::V6 => false,
+            };
+            layout.fixed[at] = if is_left_out { 0 } else { 0xff };
+            at += 1;
+        }
+        layout.cover(end)
+    }
+
+    /// Covers all fixed bytes with words. The last may begin in the one before it.
+    const fn cover(mut self, end: usize) -> Self {
+        let mut at = 0;
+        while at < end {
+            if self.fixed[at] == 0 {
+                at += 1;
+                continue;
+            }
+            let start = if at + 8 <= end { at } else { end - 8 };
+            let (mut mask, mut byte) = ([0; 8], 0);
+            while byte < 8 {
+                mask[byte] = self.fixed[start + byte];
+                byte += 1;
+            }
+            self.words[self.count] = (start, u64::from_ne_bytes(mask));
+            self.count += 1;
+            at = start + 8;
+        }
+        self
+    }
+
+    /// Zero if both headers are alike where the row says so. Bytes behind the end count as zeros.
+    #[inline(always)]
+    #[must_use]
+    pub fn differing(&self, last: &[u8], next: &[u8]) -> u64 {
+        let (mut differing, mut number) = (0, 0);
+        while number < self.count {
+            let (at, mask) = self.words[number];
+            differing |= (word(last, at) ^ word(next, at)) & mask;
+            number += 1;
+        }
+        differing
+    }
+
+    /// Returns `true` if the byte at `at`, from the IP header on, must be equal.
+    #[must_use]
+    pub const fn is_fixed(&self, at: usize) -> bool {
+        at < MOST_BYTES && self.fixed[at] != 0
+    }
+}
+
+const fn is_in(at: usize, fields: &[Field]) -> bool {
+    let mut number = 0;
+    while number < fields.len() {
+        if at >= fields[number].0 && at < fields[number].1 {
+            return true;
+        }
+        number += 1;
+    }
+    false
+}
+
+const fn ip_bytes(version: IpVersion) -> usize {
+    match version {
+        IpVersion::V4 => ipv4::MIN_HEADER_BYTES,
+        IpVersion::V6 => ipv6::HEADER_BYTES,
+    }
+}
+
+/// A data segment, up to its window: [`data_tail`] compares what follows. Its user checks what counts, and SEQ.
+#[must_use]
+pub const fn data(version: IpVersion) -> Layout {
+    Layout::new(version, TCP_WINDOW.1, &[IPV4_COUNTING], &[TCP_SEQ])
+}
+
+/// The masks of the last two words of a data segment, from its checksum on, by the length of its TCP header. Apart from
+/// [`data`], so that the code for both lengths is the same. `None` if it has other options than a timestamp.
+#[inline(always)]
+#[must_use]
+pub const fn data_tail(header_bytes: usize) -> Option<[u64; 2]> {
+    match header_bytes {
+        20 => Some([u64::from_ne_bytes([0, 0, 255, 255, 0, 0, 0, 0]), 0]),
+        32 => Some([u64::from_ne_bytes([0, 0, 255, 255, 255, 255, 255, 255]), u64::MAX]),
+        _ => None,
+    }
+}
+
+/// A pure ACK with or without a timestamp, held or to be delivered. Its user checks the IPv4 checksum, that the ACK
+/// number advances, and TSval.
+#[must_use]
+pub const fn ack(version: IpVersion, tcp_bytes: usize) -> Layout {
+    let fields = &[TCP_ACK, TCP_WINDOW, TCP_CHECKSUM, TCP_TIMESTAMP];
+    Layout::new(version, tcp_bytes, &[IPV4_ID, IPV4_CHECKSUM], fields)
+}
+
+/// A pure ACK as a host reads it, which takes any SEQ. Its user checks both checksums.
+#[must_use]
+pub const fn host_ack(version: IpVersion, tcp_bytes: usize) -> Layout {
+    let fields = &[TCP_SEQ, TCP_ACK, TCP_WINDOW, TCP_CHECKSUM, TCP_TIMESTAMP];
+    Layout::new(version, tcp_bytes, &[IPV4_ID, IPV4_CHECKSUM], fields)
+}
+
+/// A UDP datagram. Its user checks what counts, and that there is a checksum.
+#[must_use]
+pub const fn datagram(version: IpVersion) -> Layout {
+    Layout::new(version, UDP_CHECKSUM.1, &[IPV4_COUNTING], &[UDP_CHECKSUM])
+}
+
+/// IPv4 identification to header checksum, the identification in the upper 16 bits. 0 for IPv6, where nothing counts.
+#[inline(always)]
+#[must_use]
+pub fn counting(version: IpVersion, headers: &[u8]) -> u64 {
+    match version {
+        IpVersion::V4 => u64::from_be(word(headers, IPV4_COUNTING.0)),
+        IpVersion::V6 => 0,
+    }
+}
+
+/// What [`counting`] gives of the next packet, whose identification is `step` more.
+#[inline(always)]
+#[must_use]
+pub const fn counted(counting: u64, step: u16) -> u64 {
+    // Counting the ID up takes one from the one's complement checksum.
+    counting.wrapping_add(((step as u64) << 48).wrapping_sub(step as u64))
+}
+
+/// How many times [`counted`] stays exact: until identification or checksum would wrap.
+#[inline(always)]
+#[must_use]
+pub const fn steps_to_wrap(counting: u64, step: u16) -> u32 {
+    let (id, checksum) = ((counting >> 48) as u16, counting as u16);
+    let left = u16::MAX - id;
+    match (step, checksum < left) {
+        (0, _) => u32::MAX,
+        (_, true) => checksum as u32,
+        (_, false) => left as u32,
+    }
+}
+
+/// Zero if the link-layer headers of two frames of one length are alike: all bytes before `network`, where the IP header
+/// begins. They are compared in words that overlap: addresses and type, and the eight bytes before the IP header, which
+/// hold two VLAN tags if there are; nothing for raw IP.
+#[inline(always)]
+#[must_use]
+pub fn differing_link(last: &[u8], next: &[u8], network: usize) -> u64 {
+    let (Some(last), Some(next)) = (last.get(..network), next.get(..network)) else { return 1 };
+    if network < ETHERNET_BYTES {
+        return 0;
+    }
+    let differing = |at| word(last, at) ^ word(next, at);
+    let addresses = differing(0) | differing(6);
+    if network > ETHERNET_BYTES { addresses | differing(network - 8) } else { addresses }
+}
+
+const ETHERNET_BYTES: usize = 14;
+
+/// The eight bytes at `at` as they lie; 0 behind the end.
+#[inline(always)]
+#[must_use]
+pub fn word(bytes: &[u8], at: usize) -> u64 {
+    let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
+    word.map_or(0, |word| u64::from_ne_bytes(*word))
+}
+
+/// The eight bytes at `at` as a number, the first byte the most significant; 0 behind the end.
+#[inline(always)]
+#[must_use]
+pub fn number(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be(word(bytes, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every byte that is left out may differ, and no other.
+    #[test]
+    fn a_row_compares_every_byte_but_the_fields_that_it_leaves_out() {
+        let rows = [IpVersion::V4, IpVersion::V6].map(|version| {
+            let ip = ip_bytes(version);
+            [
+                (data(version), ip + 16, 4 + 8),
+                (ack(version, 20), ip + 20, 8 + 4),
+                (ack(version, 32), ip + 32, 16 + 4),
+                (host_ack(version, 32), ip + 32, 20 + 4),
+                (datagram(version), ip + 8, 2 + 8),
+            ]
+            .map(|(row, bytes, left_out)| (row, bytes, left_out, version))
+        });
+        for (row, bytes, left_out, version) in rows.into_iter().flatten() {
+            let (last, mut different) = ([7; MOST_BYTES], 0);
+            for at in 0..bytes {
+                let mut next = last;
+                next[at] ^= 0x10;
+                let is_equal = row.differing(&last[..bytes], &next[..bytes]) == 0;
+                assert_eq!(is_equal, !row.is_fixed(at), "{at} of {bytes}");
+                different += usize::from(is_equal);
+            }
+            let of_ip = match (version, left_out) {
+                (IpVersion::V4, _) => 0,
+                (IpVersion::V6, 12 | 10) if bytes != ip_bytes(version) + 20 => 8,
+                (IpVersion::V6, _) => 4,
+            };
+            assert_eq!(different, left_out - of_ip, "{version:?}, {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn identification_and_checksum_count_together_until_one_wraps() {
+        let headers = [0x45, 0, 0, 40, 0xff, 0xfe, 0x40, 0, 64, 6, 0x12, 0x34, 0, 0, 0, 0];
+        let before = counting(IpVersion::V4, &headers);
+        assert_eq!((steps_to_wrap(before, 1), steps_to_wrap(before, 0)), (1, u32::MAX));
+        assert_eq!(counted(before, 1), 0xffff_4000_4006_1233);
+        assert_eq!(counted(before, 0), before);
+    }
+}
