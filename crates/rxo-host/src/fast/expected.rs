@@ -2,15 +2,16 @@
 //!
 //! ACKs of a connection come in bursts. Two of them differ in the IPv4 identification and checksum, the sequence and
 //! ACK number, the window, the TCP checksum, the values of the timestamp, and in padding. If all other bytes are equal
-//! and both checksums are right, all checks give the same answers as for the ACK before. So none is made again. The engine does the same for data (`rxo-coalesce/src/engine/expected.rs`).
+//! and both checksums are right, all checks give the same answers as for the ACK before. So none is made again. The engine does the same for data, by another row of the table ([`rxo_wire::layout`]).
 //!
 //! Contract: what passes between two ACKs may change the answers, so whoever passes a frame on calls
 //! [`Expected::forget`], and so does whoever gathers the ACK of another connection: what is expected belongs to the run of the
 //! ACK gathered last. A batch begins with nothing expected.
 
 use rxo_frame::{Frame, LinkKind};
+use rxo_wire::layout;
 use rxo_wire::tcp::AckRecord;
-use rxo_wire::{ETHERNET_HEADER_BYTES, SeqNumber, TcpFlags};
+use rxo_wire::{ETHERNET_HEADER_BYTES, IpVersion, SeqNumber, TcpFlags};
 
 use super::gather::Told;
 
@@ -144,12 +145,13 @@ impl Expected {
 /// Where the headers of a pure ACK lie, and which of their bytes may differ from one ACK to the next.
 #[derive(Debug)]
 struct Layout {
-    /// Ones where bytes must be equal.
-    fixed: [u8; MOST_BYTES],
+    /// What must be equal from the IP header on.
+    row: layout::Layout,
     /// The length of the frame.
     bytes: usize,
-    /// Where the IPv4 header begins; `None` for IPv6.
-    ipv4: Option<usize>,
+    version: IpVersion,
+    /// Where the IP header begins.
+    network: usize,
     /// Where the TCP header begins.
     tcp: usize,
     has_timestamp: bool,
@@ -159,44 +161,31 @@ impl Layout {
     /// The number of the layout of a pure ACK, if it is one of the usual.
     fn of(link: LinkKind, frame: &[u8], has_timestamp: bool) -> Option<usize> {
         let network = if link == LinkKind::RawIp { 0 } else { ETHERNET_HEADER_BYTES };
-        let is_v4 = frame.get(network)? >> 4 == 4;
+        let version = if frame.get(network)? >> 4 == 4 { IpVersion::V4 } else { IpVersion::V6 };
         let is_it = |layout: &Self| {
             layout.bytes == frame.len()
                 && layout.has_timestamp == has_timestamp
-                && layout.ipv4.is_some() == is_v4
+                && layout.version == version
         };
         LAYOUTS.iter().position(is_it)
     }
 
-    const fn new(network: usize, is_v4: bool, has_timestamp: bool, bytes: usize) -> Self {
-        let tcp = network + if is_v4 { 20 } else { 40 };
-        let end = tcp + if has_timestamp { 32 } else { 20 };
-        let mut fixed = [0; MOST_BYTES];
-        let mut at = 0;
-        while at < end {
-            let may_differ = is_v4 && (is_in(at, network + 4, 2) || is_in(at, network + 10, 2))
-                // Sequence and ACK number; window and checksum; TSval and TSecr.
-                || is_in(at, tcp + 4, 8)
-                || is_in(at, tcp + 14, 4)
-                || is_in(at, tcp + 24, 8);
-            fixed[at] = if may_differ { 0 } else { 0xff };
-            at += 1;
-        }
-        let ipv4 = if is_v4 { Some(network) } else { None };
-        Self { fixed, bytes, ipv4, tcp, has_timestamp }
+    const fn new(network: usize, version: IpVersion, has_timestamp: bool, bytes: usize) -> Self {
+        let ip_bytes = match version {
+            IpVersion::V4 => 20,
+            IpVersion::V6 => 40,
+        };
+        let row = layout::host_ack(version, if has_timestamp { 32 } else { 20 });
+        Self { row, bytes, version, network, tcp: network + ip_bytes, has_timestamp }
     }
 
     /// Whether a frame of this layout is like the one before, where it must be.
     #[inline(always)]
     fn is_like(&self, frame: &[u8], before: &[u8; MOST_BYTES]) -> bool {
-        let (mut differing, mut start) = (0, 0);
-        while start < self.bytes {
-            // The last word may begin in the one before it.
-            let at = start.min(self.bytes - 8);
-            differing |= (word64(frame, at) ^ word64(before, at)) & word64(&self.fixed, at);
-            start += 8;
-        }
-        differing == 0
+        let link = layout::differing_link(before, frame, self.network);
+        let packets = (before.get(self.network..), frame.get(self.network..));
+        let (Some(last), Some(next)) = packets else { return false };
+        link | self.row.differing(last, next) == 0
     }
 
     /// Writes the record of an ACK that is like the one before, without its mark of ECN. Returns what it tells. Field by field, so that it takes few
@@ -219,8 +208,11 @@ impl Layout {
     /// What the fields of an IPv4 header add up to that may differ. The same for all of IPv6.
     #[inline(always)]
     fn ip_sum(&self, frame: &[u8]) -> u16 {
-        let Some(ipv4) = self.ipv4 else { return 0 };
-        let (sum, carries) = word16(frame, ipv4 + 4).overflowing_add(word16(frame, ipv4 + 10));
+        if self.version == IpVersion::V6 {
+            return 0;
+        }
+        let field = |at: usize| word16(frame, self.network + at);
+        let (sum, carries) = field(4).overflowing_add(field(10));
         sum + u16::from(carries)
     }
 
@@ -239,12 +231,6 @@ fn has_usual_timestamp(layout: &Layout, frame: &[u8]) -> bool {
 }
 
 /// The word at `at` as it lies; 0 behind the end.
-#[inline(always)]
-fn word64(bytes: &[u8], at: usize) -> u64 {
-    let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
-    word.map_or(0, |word| u64::from_ne_bytes(*word))
-}
-
 #[inline(always)]
 fn word32(bytes: &[u8], at: usize) -> u32 {
     let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
@@ -266,24 +252,20 @@ const fn folded(sum: u64) -> u16 {
     ((sum >> 16) + (sum & 0xffff)) as u16
 }
 
-const fn is_in(at: usize, start: usize, bytes: usize) -> bool {
-    at >= start && at < start + bytes
-}
-
 /// Every length is another, but for IPv4 with padding beside IPv6 on raw IP.
 const LAYOUTS: [Layout; 9] = {
     const E: usize = ETHERNET_HEADER_BYTES;
     [
-        Layout::new(E, true, true, 66),
-        Layout::new(E, false, true, 86),
-        Layout::new(E, true, false, 54),
+        Layout::new(E, IpVersion::V4, true, 66),
+        Layout::new(E, IpVersion::V6, true, 86),
+        Layout::new(E, IpVersion::V4, false, 54),
         // Padded to the shortest frame.
-        Layout::new(E, true, false, 60),
-        Layout::new(E, false, false, 74),
-        Layout::new(0, true, true, 52),
-        Layout::new(0, false, true, 72),
-        Layout::new(0, true, false, 40),
-        Layout::new(0, false, false, 60),
+        Layout::new(E, IpVersion::V4, false, 60),
+        Layout::new(E, IpVersion::V6, false, 74),
+        Layout::new(0, IpVersion::V4, true, 52),
+        Layout::new(0, IpVersion::V6, true, 72),
+        Layout::new(0, IpVersion::V4, false, 40),
+        Layout::new(0, IpVersion::V6, false, 60),
     ]
 };
 
