@@ -69,54 +69,35 @@ pub trait FrameSink {
     fn abandon(&mut self) {}
 }
 
-/// Totals of a sink since it was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SinkCounters {
-    /// Packets handed to the system. An aggregate is one packet.
-    pub packets: u64,
-    /// Original frames in those packets. A GSO send counts as the segments that it becomes.
-    pub frames: u64,
-    /// Bytes handed to the system.
-    pub bytes: u64,
-    /// Bytes of those packets that this process copied into memory shared with their receiver, each as
-    /// often as it was copied: `bytes` if each was copied once. 0 if the system copies.
-    pub bytes_copied: u64,
-    /// Bytes of frames that were copied aside, in addition to `bytes_copied`: because the device had no room, or
-    /// to remove a tag. They count when they are copied, so they may not have left.
-    pub bytes_copied_aside: u64,
-    /// Pieces of memory in which those packets lay before; 0 if the system copies.
-    pub pieces: u64,
-    /// System calls or submissions made for them.
-    pub submissions: u64,
-    /// Aggregates that the system refused, and that were sent as single frames instead.
-    pub fallbacks: u64,
-    /// Packets that were not sent.
-    pub dropped: u64,
-    /// Original frames in the dropped packets. `frames`, `dropped_frames` and the frames that the sink
-    /// keeps add up to the frames it was given and `segments_added`.
-    pub dropped_frames: u64,
-    /// Segments, without the first of each, that the sink cut GSO frames into because the device does not divide them.
-    /// Each segment counts as a frame.
-    pub segments_added: u64,
-}
-
-impl SinkCounters {
-    /// Applies `apply` to each pair of fields: a sum of two totals, or the difference of two readings
-    /// of one.
-    #[must_use]
-    pub fn zip_with(self, other: Self, apply: fn(u64, u64) -> u64) -> Self {
-        Self {
-            packets: apply(self.packets, other.packets),
-            frames: apply(self.frames, other.frames),
-            bytes: apply(self.bytes, other.bytes),
-            bytes_copied: apply(self.bytes_copied, other.bytes_copied),
-            bytes_copied_aside: apply(self.bytes_copied_aside, other.bytes_copied_aside),
-            pieces: apply(self.pieces, other.pieces),
-            submissions: apply(self.submissions, other.submissions),
-            fallbacks: apply(self.fallbacks, other.fallbacks),
-            dropped: apply(self.dropped, other.dropped),
-            dropped_frames: apply(self.dropped_frames, other.dropped_frames),
-            segments_added: apply(self.segments_added, other.segments_added),
-        }
+rxo_frame::counters! {
+    /// Totals of a sink since it was opened.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct SinkCounters {
+        /// Packets handed to the system. An aggregate is one packet.
+        pub packets: u64,
+        /// Original frames in those packets. A GSO send counts as the segments that it becomes.
+        pub frames: u64,
+        /// Bytes handed to the system.
+        pub bytes: u64,
+        /// Bytes of those packets that this process copied into memory shared with their receiver, each as
+        /// often as it was copied: `bytes` if each was copied once. 0 if the system copies.
+        pub bytes_copied: u64,
+        /// Bytes of frames that were copied aside, in addition to `bytes_copied`: because the device had no room, or
+        /// to remove a tag. They count when they are copied, so they may not have left.
+        pub bytes_copied_aside: u64,
+        /// Pieces of memory in which those packets lay before; 0 if the system copies.
+        pub pieces: u64,
+        /// System calls or submissions made for them.
+        pub submissions: u64,
+        /// Aggregates that the system refused, and that were sent as single frames instead.
+        pub fallbacks: u64,
+        /// Packets that were not sent.
+        pub dropped: u64,
+        /// Original frames in the dropped packets. `frames`, `dropped_frames` and the frames that the sink
+        /// keeps add up to the frames it was given and `segments_added`.
+        pub dropped_frames: u64,
+        /// Segments, without the first of each, that the sink cut GSO frames into because the device does not divide them.
+        /// Each segment counts as a frame.
+        pub segments_added: u64,
     }
 }

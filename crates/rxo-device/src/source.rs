@@ -161,44 +161,28 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
     }
 }
 
-/// Totals of a source since it was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SourceCounters {
-    /// Frames given.
-    pub frames: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Frames lost before the source because the device's ring was full.
-    pub ring_drops: u64,
-    /// Frames that arrived cut short, which the source discarded.
-    pub truncated: u64,
-    /// Frames that are not what was said of them (a GSO frame of a kind that it neither is nor contains, a checksum
-    /// outside), and how often the other side of a ring broke a rule: with a chain of buffers, whether there was a frame
-    /// in it or it was to receive one, or with the header of a frame. Nothing of it was given.
-    pub invalid: u64,
-    /// Bytes of those frames that were copied aside on the way here: between guests, for several guests, to
-    /// remove a tag, or because the guest had no room. 0 if there is no switch.
-    pub bytes_copied_aside: u64,
-    /// What middleware did to frames on purpose; all zeros without middleware.
-    pub impaired: ImpairmentCounters,
-    /// What a wire did to their form; all zeros without one.
-    pub wire: WireCounters,
-}
-
-impl SourceCounters {
-    /// Applies `apply` to each pair of fields: a sum of two totals, or the difference of two readings
-    /// of one.
-    #[must_use]
-    pub fn zip_with(self, other: Self, apply: fn(u64, u64) -> u64) -> Self {
-        Self {
-            frames: apply(self.frames, other.frames),
-            bytes: apply(self.bytes, other.bytes),
-            ring_drops: apply(self.ring_drops, other.ring_drops),
-            truncated: apply(self.truncated, other.truncated),
-            invalid: apply(self.invalid, other.invalid),
-            bytes_copied_aside: apply(self.bytes_copied_aside, other.bytes_copied_aside),
-            impaired: self.impaired.zip_with(other.impaired, apply),
-            wire: self.wire.zip_with(other.wire, apply),
-        }
+rxo_frame::counters! {
+    /// Totals of a source since it was opened.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct SourceCounters {
+        /// Frames given.
+        pub frames: u64,
+        /// Their bytes.
+        pub bytes: u64,
+        /// Frames lost before the source because the device's ring was full.
+        pub ring_drops: u64,
+        /// Frames that arrived cut short, which the source discarded.
+        pub truncated: u64,
+        /// Frames that are not what was said of them (a GSO frame of a kind that it neither is nor contains, a checksum
+        /// outside), and how often the other side of a ring broke a rule: with a chain of buffers, whether there was a frame
+        /// in it or it was to receive one, or with the header of a frame. Nothing of it was given.
+        pub invalid: u64,
+        /// Bytes of those frames that were copied aside on the way here: between guests, for several guests, to
+        /// remove a tag, or because the guest had no room. 0 if there is no switch.
+        pub bytes_copied_aside: u64,
+        /// What middleware did to frames on purpose; all zeros without middleware.
+        pub impaired: ImpairmentCounters,
+        /// What a wire did to their form; all zeros without one.
+        pub wire: WireCounters,
     }
 }

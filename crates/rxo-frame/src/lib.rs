@@ -18,6 +18,7 @@
 //! * [`Load`] is what a sink says of its receiver: how much it has not taken yet.
 //! * [`Chain`] is payload in several pieces, read in order.
 //! * [`SharedBytes`] is text that an application lends instead of copying it.
+//! * [`counters!`] declares a struct of counters with their names, sums and differences.
 //! * [`reasons!`] declares an enum of reasons with the names of their counters.
 //!
 //! # Examples
@@ -45,6 +46,7 @@ extern crate std;
 mod buffer;
 mod chain;
 mod checksum;
+mod counters;
 mod frame;
 mod frames;
 mod gather;
@@ -58,6 +60,7 @@ mod shared;
 pub use buffer::FrameBuffer;
 pub use chain::{Chain, ChainFull};
 pub use checksum::ChecksumStatus;
+pub use counters::Count;
 pub use frame::{Frame, VlanTag};
 pub use frames::Frames;
 pub use gather::{Gather, Gso, GsoKind, GsoTunnel, Offload, UdpTunnel};

@@ -2,44 +2,30 @@
 
 use super::PassReason;
 
-/// Totals since the splitter was made. Every frame that the host sends is counted once, as split or
-/// as passed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SplitCounters {
-    /// Segments with payload that were delivered to the host.
-    pub segments: u64,
-    /// Frames that the host sent.
-    pub frames: u64,
-    /// Pure ACKs among `frames`: the ACK flag, no payload, no SYN, FIN or RST.
-    pub acks: u64,
-    /// Stretch ACKs among `acks`: ACKs that advance by more than N full-sized segments.
-    pub stretch_acks: u64,
-    /// Stretch ACKs that were split. Each made one template.
-    pub templates: u64,
-    /// ACKs that were inserted before stretch ACKs. The host's own ACKs are not counted.
-    pub inserted: u64,
-    /// Flows that were evicted because the table was full.
-    pub evicted: u64,
-    passed: [u64; PassReason::COUNT],
+rxo_frame::counters! {
+    /// Totals since the splitter was made. Every frame that the host sends is counted once, as split or
+    /// as passed.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct SplitCounters {
+        /// Segments with payload that were delivered to the host.
+        pub segments: u64,
+        /// Frames that the host sent.
+        pub frames: u64,
+        /// Pure ACKs among `frames`: the ACK flag, no payload, no SYN, FIN or RST.
+        pub acks: u64,
+        /// Stretch ACKs among `acks`: ACKs that advance by more than N full-sized segments.
+        pub stretch_acks: u64,
+        /// Stretch ACKs that were split. Each made one template.
+        pub templates: u64,
+        /// ACKs that were inserted before stretch ACKs. The host's own ACKs are not counted.
+        pub inserted: u64,
+        /// Flows that were evicted because the table was full.
+        pub evicted: u64,
+        passed: [u64; PassReason::COUNT],
+    }
 }
 
 impl SplitCounters {
-    /// Applies `apply` to each pair of fields: a sum of two totals, or the difference of two readings
-    /// of one.
-    #[must_use]
-    pub fn zip_with(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
-        Self {
-            segments: apply(self.segments, other.segments),
-            frames: apply(self.frames, other.frames),
-            acks: apply(self.acks, other.acks),
-            stretch_acks: apply(self.stretch_acks, other.stretch_acks),
-            templates: apply(self.templates, other.templates),
-            inserted: apply(self.inserted, other.inserted),
-            evicted: apply(self.evicted, other.evicted),
-            passed: core::array::from_fn(|n| apply(self.passed[n], other.passed[n])),
-        }
-    }
-
     /// Returns the number of frames of the host that were sent with nothing inserted, for `reason`.
     #[must_use]
     pub const fn passed(&self, reason: PassReason) -> u64 {

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use rxo_coalesce::{BypassReason, Counters, FlushReason};
 use rxo_console::numbers::{gbit_per_s, ratio, rounded};
-use rxo_device::middleware::{ImpairmentCounters, WireCounters};
+use rxo_device::middleware::ImpairmentCounters;
 use rxo_device::{SinkCounters, SourceCounters};
 use serde::Serialize;
 
@@ -262,7 +262,7 @@ impl Figures {
             not_scheduled: of.not_scheduled,
             unaccounted: of.unaccounted,
             unsent: of.unsent,
-            imbalance: of.imbalance.stages().into(),
+            imbalance: of.imbalance.named().collect(),
             host_out: outgoing(&of.host_out),
             coalescing: Switched::new(&of.coalescing),
             packets_per_aggregate: packets_per_aggregate(engine),
@@ -272,8 +272,8 @@ impl Figures {
             nic_out: outgoing(&of.nic_out),
             impaired: impaired(&of.nic_in.impaired),
             impaired_back: impaired(&of.host_in.impaired),
-            wire: wire(&of.nic_in.wire),
-            wire_back: wire(&of.host_in.wire),
+            wire: occurred(of.nic_in.wire.named()),
+            wire_back: occurred(of.host_in.wire.named()),
             cpu_s: rounded(of.cpu.as_secs_f64(), 3),
             cpu_percent: rounded(100.0 * ratio(of.cpu.as_secs_f64(), time.as_secs_f64()), 1),
             bypass: occurred(bypass),
@@ -316,31 +316,9 @@ fn incoming(from: &SourceCounters, time: Duration) -> Incoming {
     Incoming { packets, bytes, gbit_per_s, ring_drops, truncated, invalid }
 }
 
+/// What was done to frames; those that merely passed are not among it.
 fn impaired(counters: &ImpairmentCounters) -> BTreeMap<&'static str, u64> {
-    let ImpairmentCounters { lost, doubled, reordered, over_frames, over_bytes, cut, .. } =
-        *counters;
-    let rows = [
-        ("lost", lost),
-        ("doubled", doubled),
-        ("reordered", reordered),
-        ("over_frames", over_frames),
-        ("over_bytes", over_bytes),
-        ("cut", cut),
-    ];
-    occurred(rows.into_iter())
-}
-
-fn wire(counters: &WireCounters) -> BTreeMap<&'static str, u64> {
-    let WireCounters { segmented, expanded, not_expanded, completed, valid, invalid } = *counters;
-    let rows = [
-        ("segmented", segmented),
-        ("expanded", expanded),
-        ("not_expanded", not_expanded),
-        ("completed", completed),
-        ("valid", valid),
-        ("invalid", invalid),
-    ];
-    occurred(rows.into_iter())
+    occurred(counters.named().filter(|(name, _)| !["taken", "given"].contains(name)))
 }
 
 fn outgoing(to: &SinkCounters) -> Outgoing {

@@ -53,7 +53,6 @@ mod tests {
 
     use crate::figures::{Figures, Readings};
     use crate::switch::{MacAddress, Port, PortSettings, Switch, SwitchOptions, Vlans};
-    use crate::worker::GuestsReading;
 
     /// A guest whose `mac=` is wrong.
     #[test]
@@ -67,8 +66,8 @@ mod tests {
         for port in [Port::new(0), Port::new(1), Port::new(1)] {
             switch.forward(port, &frame, Instant::ZERO);
         }
-        let reading = GuestsReading { switch: *switch.counters(), ..GuestsReading::default() };
-        let figures = Figures::totals(&Readings::from(&reading), &[]);
+        let readings = Readings { switch: Some(*switch.counters()), ..Readings::default() };
+        let figures = Figures::totals(&readings, &[]);
         let switching = figures.switch.unwrap();
         assert_eq!((switching.flooded, switching.learned), (1, 1), "that of the nic");
         assert_eq!(switching.dropped, [("foreign_source", 2)].into());

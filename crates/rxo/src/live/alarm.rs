@@ -81,7 +81,7 @@ fn unsent_line(packets: u64) -> String {
 }
 
 fn imbalance_line(of: &Imbalance) -> String {
-    let stages = of.stages().into_iter().filter(|(_, frames)| *frames > 0);
+    let stages = of.named().filter(|(_, frames)| *frames > 0);
     let stages: Vec<_> = stages.map(|(stage, frames)| format!("{stage} {frames}")).collect();
     format!(
         "rxo's own counters do not agree on {} frames ({}): a fault of rxo; report it with the totals, where they are \

@@ -18,17 +18,16 @@ pub(super) struct Notices {
 
 impl Notices {
     /// Gives `observe` the lines that are due, and the reading if it is due.
-    pub(super) fn report<R>(
+    pub(super) fn report(
         &mut self,
-        readings: &Readings,
-        report: Report<'_, R, LiveSink, LiveSink>,
+        Report { reading: readings, is_due, nic_sink, host_sinks }: Report<'_, LiveSink, LiveSink>,
         observe: Observer<'_>,
     ) {
         let alarms = self.alarm.lines(readings.all.elapsed, Violations::of(&readings.all));
         alarms.for_each(|line| observe(Event::Notice(line)));
         self.switched_lines(readings).for_each(|line| observe(Event::Notice(line)));
-        of_devices(report.nic_sink, report.host_sinks, observe);
-        if report.is_due {
+        of_devices(nic_sink, host_sinks, observe);
+        if is_due {
             observe(Event::Reading(readings));
         }
     }

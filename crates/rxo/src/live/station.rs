@@ -178,10 +178,8 @@ impl Station {
         match hosts {
             Hosts::One(host) => {
                 let mut worker = Worker::new(nic, *host, config)?;
-                let result = worker.run(&mut waiter, stop, |report| {
-                    let readings = report.reading.clone().into();
-                    notices.report(&readings, report, observe);
-                });
+                let result =
+                    worker.run(&mut waiter, stop, |report| notices.report(report, observe));
                 let totals = worker.reading().into();
                 let (mut nic, mut host) = worker.into_devices();
                 notices.last(&totals, &mut nic.sink, [&mut host.sink], observe);
@@ -189,10 +187,9 @@ impl Station {
             }
             Hosts::Guests(switch, guests) => {
                 let mut guests = Guests::new(nic, guests, *switch, config)?;
-                let result = guests.run(&mut waiter, stop, |report| {
-                    notices.report(&report.reading.into(), report, observe);
-                });
-                let totals = (&guests.reading()).into();
+                let result =
+                    guests.run(&mut waiter, stop, |report| notices.report(report, observe));
+                let totals = guests.reading();
                 guests.report(false, &mut |Report { nic_sink, host_sinks, .. }| {
                     notices.last(&totals, nic_sink, host_sinks, observe);
                 });

@@ -71,20 +71,22 @@ reasons! {
     }
 }
 
-/// What a switch did since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SwitchCounters {
-    /// Frames for one known port.
-    pub forwarded: u64,
-    /// Frames for a group or an unknown address, each counted once.
-    pub flooded: u64,
-    /// Addresses learned, again after they were forgotten.
-    pub learned: u64,
-    /// Addresses that were seen at another port than before.
-    pub moved: u64,
-    /// Frames whose source was not learned because their port had too many.
-    pub not_learned: u64,
-    dropped: [u64; DropReason::COUNT],
+rxo_frame::counters! {
+    /// What a switch did since it was made.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct SwitchCounters {
+        /// Frames for one known port.
+        pub forwarded: u64,
+        /// Frames for a group or an unknown address, each counted once.
+        pub flooded: u64,
+        /// Addresses learned, again after they were forgotten.
+        pub learned: u64,
+        /// Addresses that were seen at another port than before.
+        pub moved: u64,
+        /// Frames whose source was not learned because their port had too many.
+        pub not_learned: u64,
+        dropped: [u64; DropReason::COUNT],
+    }
 }
 
 impl SwitchCounters {
@@ -110,17 +112,6 @@ impl SwitchCounters {
     #[must_use]
     pub fn plus(&self, later: &Self) -> Self {
         self.zip_with(later, u64::add)
-    }
-
-    fn zip_with(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
-        Self {
-            forwarded: apply(self.forwarded, other.forwarded),
-            flooded: apply(self.flooded, other.flooded),
-            learned: apply(self.learned, other.learned),
-            moved: apply(self.moved, other.moved),
-            not_learned: apply(self.not_learned, other.not_learned),
-            dropped: std::array::from_fn(|n| apply(self.dropped[n], other.dropped[n])),
-        }
     }
 }
 

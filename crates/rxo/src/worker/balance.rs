@@ -7,19 +7,21 @@
 use rxo_coalesce::Counters;
 use rxo_device::SinkCounters;
 
-/// Frames that the counters of a stage do not agree on, missing or too many.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Imbalance {
-    /// Between the nic and the engine: frames from the nic are dropped as overload, or taken by the engine.
-    pub nic_in: u64,
-    /// In the engine: frames taken are delivered, or held.
-    pub engine: u64,
-    /// Between the engine and the host: frames delivered are sent, dropped, or kept until there is room.
-    pub host_out: u64,
-    /// Between the host and the nic: likewise; inserted ACKs are added.
-    pub nic_out: u64,
-    /// In the switch of several guests: frames taken from all ports are forwarded, flooded, or dropped.
-    pub switch: u64,
+rxo_frame::counters! {
+    /// Frames that the counters of a stage do not agree on, missing or too many, by stage.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Imbalance {
+        /// Between the nic and the engine: frames from the nic are dropped as overload, or taken by the engine.
+        pub nic_in: u64,
+        /// In the engine: frames taken are delivered, or held.
+        pub engine: u64,
+        /// Between the engine and the host: frames delivered are sent, dropped, or kept until there is room.
+        pub host_out: u64,
+        /// Between the host and the nic: likewise; inserted ACKs are added.
+        pub nic_out: u64,
+        /// In the switch of several guests: frames taken from all ports are forwarded, flooded, or dropped.
+        pub switch: u64,
+    }
 }
 
 /// What went into a stage and what came out of it, at one instant. A direction that does not run has zeros.
@@ -90,7 +92,7 @@ fn imbalance(then: &Snapshot, now: &Snapshot) -> Imbalance {
 impl Balance {
     /// Compares `now` with the snapshot before.
     pub(super) fn check(&mut self, now: Snapshot) {
-        self.found = self.found.zip_with(imbalance(&self.last, &now), u64::saturating_add);
+        self.found = self.found.zip_with(&imbalance(&self.last, &now), u64::saturating_add);
         self.last = now;
     }
 
@@ -101,35 +103,10 @@ impl Balance {
 }
 
 impl Imbalance {
-    /// Applies `apply` to each pair of fields.
-    #[must_use]
-    pub fn zip_with(self, other: Self, apply: fn(u64, u64) -> u64) -> Self {
-        Self {
-            nic_in: apply(self.nic_in, other.nic_in),
-            engine: apply(self.engine, other.engine),
-            host_out: apply(self.host_out, other.host_out),
-            nic_out: apply(self.nic_out, other.nic_out),
-            switch: apply(self.switch, other.switch),
-        }
-    }
-
-    /// Each stage by its name.
-    #[must_use]
-    pub const fn stages(&self) -> [(&'static str, u64); 5] {
-        let Self { nic_in, engine, host_out, nic_out, switch } = *self;
-        [
-            ("nic_in", nic_in),
-            ("engine", engine),
-            ("host_out", host_out),
-            ("nic_out", nic_out),
-            ("switch", switch),
-        ]
-    }
-
     /// Frames of all stages together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.stages().iter().map(|(_, frames)| frames).sum()
+        self.named().map(|(_, frames)| frames).sum()
     }
 }
 
@@ -226,6 +203,6 @@ mod tests {
             Snapshot { host_out: Stage { entered: 10, accounted: 7 }, ..Snapshot::default() };
         let found = imbalance(&Snapshot::default(), &lost);
         assert_eq!(found, Imbalance { host_out: 3, ..Imbalance::default() });
-        assert_eq!(found.stages()[2], ("host_out", 3));
+        assert_eq!(found.named().nth(2), Some(("host_out", 3)));
     }
 }

@@ -52,7 +52,7 @@ pub use balance::Imbalance;
 pub use coalescing::{BadCoalesce, Coalesce, Coalescing};
 pub use config::{Directions, WorkerConfig};
 pub use fit::{Misfit, carried};
-pub use guests::{Guests, GuestsReading, PortSink, PortSource};
+pub use guests::{Guests, PortSink, PortSource};
 pub use overload::Overload;
 pub use question::{Moment, PolicyInForce, Question};
 pub use reading::Reading;
@@ -93,11 +93,11 @@ pub struct Worker<NI: FrameSource, NO, HI: FrameSource, HO> {
     judge: Judge,
 }
 
-/// The argument of an observer, once in an interval. `R` is a [`Reading`], or a [`GuestsReading`].
+/// The argument of an observer, once in an interval.
 #[derive(Debug)]
-pub struct Report<'a, R, NO, HO> {
+pub struct Report<'a, NO, HO> {
     /// All counters.
-    pub reading: &'a R,
+    pub reading: &'a Readings,
     /// Whether the time between two reports has passed; otherwise [`WorkerConfig::look_every`] has.
     pub is_due: bool,
     /// The nic's sink, to ask it for notices.
@@ -176,7 +176,7 @@ where
         &mut self,
         waiter: &mut W,
         stop: &AtomicBool,
-        mut observe: impl FnMut(Report<'_, Reading, NO, HO>),
+        mut observe: impl FnMut(Report<'_, NO, HO>),
     ) -> Result<(), DeviceError> {
         looped::run(self, waiter, stop, |worker, due| worker.report(due, &mut observe))
     }
@@ -282,11 +282,11 @@ where
         Ok(Turn { from_nic, from_host, now })
     }
 
-    fn report(&mut self, due: Due, observe: &mut impl FnMut(Report<'_, Reading, NO, HO>)) {
+    fn report(&mut self, due: Due, observe: &mut impl FnMut(Report<'_, NO, HO>)) {
         self.to_host.account.open(&mut self.to_host.source);
         self.sendings.look(self.times.now(), &mut self.to_nic.outlet.sink);
         self.check_balance();
-        let reading = self.reading();
+        let reading = self.readings();
         observe(Report {
             reading: &reading,
             is_due: due == Due::Report,

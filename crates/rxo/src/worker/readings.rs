@@ -1,10 +1,11 @@
 //! The counters of a run: of all hosts together, and of each guest.
 
-use super::{Coalescing, GuestsReading, Reading};
+use std::ops::Add;
+
+use super::{Coalescing, Reading};
 use crate::switch::SwitchCounters;
 
-/// The counters of a run or of an interval. Those of a host alone come [from](From) a [`Reading`], those of
-/// guests from a [`GuestsReading`].
+/// The counters of a run or of an interval. Those of a host alone come [from](From) a [`Reading`].
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
     /// The nic's, and the sum of all hosts'.
@@ -21,25 +22,6 @@ impl From<Reading> for Readings {
     }
 }
 
-impl From<&GuestsReading> for Readings {
-    fn from(reading: &GuestsReading) -> Self {
-        let GuestsReading { elapsed, cpu, nic_in, nic_out, guests, switch, .. } = reading;
-        let mut all = guests.iter().fold(Reading::default(), |sum, guest| sum.plus(guest));
-        all.coalescing = together(&all.coalescing, guests);
-        // What the switch and the queues drop is lost beside what the nic loses.
-        let queues = all.nic_in.ring_drops;
-        let (dropped, dropped_frames) = (all.nic_out.dropped, all.nic_out.dropped_frames);
-        (all.elapsed, all.cpu, all.nic_in, all.nic_out) = (*elapsed, *cpu, *nic_in, *nic_out);
-        all.nic_in.ring_drops += queues;
-        all.nic_out.dropped += dropped;
-        all.nic_out.dropped_frames += dropped_frames;
-        (all.overload, all.not_scheduled) = (reading.overload, reading.not_scheduled);
-        (all.unaccounted, all.unsent) = (reading.unaccounted, reading.unsent);
-        all.imbalance = all.imbalance.zip_with(reading.imbalance, std::ops::Add::add);
-        Self { all, guests: guests.clone(), switch: Some(*switch) }
-    }
-}
-
 /// The sums of `all`, with the state of any guest for which coalescing is on.
 fn together(all: &Coalescing, guests: &[Reading]) -> Coalescing {
     let states = || guests.iter().map(|guest| guest.coalescing);
@@ -49,6 +31,28 @@ fn together(all: &Coalescing, guests: &[Reading]) -> Coalescing {
 }
 
 impl Readings {
+    /// Those of a switch between a nic and guests. `nic` has what is counted before the switch and behind it.
+    pub(super) fn switched(nic: Reading, guests: Vec<Reading>, switch: SwitchCounters) -> Self {
+        let of_guests = guests.iter().fold(Reading::default(), |sum, guest| sum.plus(guest));
+        let (mut nic_in, mut nic_out) = (nic.nic_in, nic.nic_out);
+        // What the queues and the switch drop is lost beside what the nic loses.
+        nic_in.ring_drops += of_guests.nic_in.ring_drops;
+        nic_out.dropped += of_guests.nic_out.dropped;
+        nic_out.dropped_frames += of_guests.nic_out.dropped_frames;
+        let all = Reading {
+            nic_in,
+            nic_out,
+            host_in: of_guests.host_in,
+            host_out: of_guests.host_out,
+            engine: of_guests.engine,
+            imbalance: of_guests.imbalance.zip_with(&nic.imbalance, Add::add),
+            coalescing: together(&of_guests.coalescing, &guests),
+            split: of_guests.split,
+            ..nic
+        };
+        Self { all, guests, switch: Some(switch) }
+    }
+
     /// The counters since `earlier`, of the same run.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rxo::device::{MemorySink, MemorySource, Sent};
 use rxo::switch::{MacAddress, PortSettings, Switch, SwitchOptions, Vlans};
-use rxo::worker::{Awake, Guests, GuestsReading, Waiter, Wanted};
+use rxo::worker::{Awake, Guests, Readings, Waiter, Wanted};
 use rxo::{DeviceError, Duplex, Frame, Instant, MemoryLink, MemoryOptions, Policy, WorkerConfig};
 
 /// What reading the clock costs.
@@ -103,8 +103,8 @@ pub(crate) struct World {
 /// What a run came to.
 pub(crate) struct Ended {
     pub(crate) result: Result<(), DeviceError>,
-    pub(crate) totals: GuestsReading,
-    pub(crate) reports: Vec<GuestsReading>,
+    pub(crate) totals: Readings,
+    pub(crate) reports: Vec<Readings>,
     pub(crate) to_nic: Vec<Sent>,
     pub(crate) to_guests: Vec<Vec<Sent>>,
     pub(crate) waits: usize,
@@ -148,9 +148,7 @@ impl World {
             .run(&mut self.clone(), &self.stop, |report| reports.push(report.reading.clone()));
         let totals = workers.reading();
         // Whatever a test does to them: all their counters agree.
-        let of_guests = totals.guests.iter().map(|guest| guest.imbalance);
-        let all = of_guests.chain([totals.imbalance]).map(|found| found.total()).sum::<u64>();
-        assert_eq!(all, 0, "{totals:?}");
+        assert_eq!(totals.all.imbalance.total(), 0, "{totals:?}");
         Ended {
             result,
             totals,

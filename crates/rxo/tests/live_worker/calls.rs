@@ -156,7 +156,7 @@ fn run(policy: Policy, stop: &AtomicBool, [calls, delivered]: [&AtomicU64; 2]) -
     let mut worker = Worker::new(nic, host, config).unwrap();
     let mut waiter = CountedWaiter { waiter: SystemWaiter::new(), calls };
     let count = |frames| delivered.store(frames, Ordering::Relaxed);
-    worker.run(&mut waiter, stop, |report| count(report.reading.host_out.frames)).unwrap();
+    worker.run(&mut waiter, stop, |report| count(report.reading.all.host_out.frames)).unwrap();
     worker.reading()
 }
 

@@ -152,7 +152,7 @@ impl World {
         let mut worker = Worker::new(self.nic(), host, config).unwrap();
         let mut reports = Vec::new();
         let result = worker
-            .run(&mut self.clone(), &self.stop, |report| reports.push(report.reading.clone()));
+            .run(&mut self.clone(), &self.stop, |report| reports.push(report.reading.all.clone()));
         let totals = worker.reading();
         // Whatever a test does to it: all its counters agree.
         assert_eq!(totals.imbalance, Imbalance::default(), "{totals:?}");

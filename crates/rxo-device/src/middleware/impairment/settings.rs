@@ -111,44 +111,30 @@ pub enum ImpairmentError {
     },
 }
 
-/// What an impairment did since it was made. A GSO frame counts as its segments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ImpairmentCounters {
-    /// Frames that went in.
-    pub taken: u64,
-    /// Frames that came out.
-    pub given: u64,
-    /// Frames lost by chance.
-    pub lost: u64,
-    /// Frames duplicated by chance.
-    pub doubled: u64,
-    /// Frames set back by chance, counted when others begin to overtake them.
-    pub reordered: u64,
-    /// Frames dropped because of `limit_frames`.
-    pub over_frames: u64,
-    /// Frames dropped because of `limit_bytes`.
-    pub over_bytes: u64,
-    /// GSO frames that were segmented.
-    pub cut: u64,
+rxo_frame::counters! {
+    /// What an impairment did since it was made. A GSO frame counts as its segments.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct ImpairmentCounters {
+        /// Frames that went in.
+        pub taken: u64,
+        /// Frames that came out.
+        pub given: u64,
+        /// Frames lost by chance.
+        pub lost: u64,
+        /// Frames duplicated by chance.
+        pub doubled: u64,
+        /// Frames set back by chance, counted when others begin to overtake them.
+        pub reordered: u64,
+        /// Frames dropped because of `limit_frames`.
+        pub over_frames: u64,
+        /// Frames dropped because of `limit_bytes`.
+        pub over_bytes: u64,
+        /// GSO frames that were segmented.
+        pub cut: u64,
+    }
 }
 
 impl ImpairmentCounters {
-    /// Applies `apply` to each pair of fields: a sum of two totals, or the difference of two readings
-    /// of one.
-    #[must_use]
-    pub fn zip_with(self, other: Self, apply: fn(u64, u64) -> u64) -> Self {
-        Self {
-            taken: apply(self.taken, other.taken),
-            given: apply(self.given, other.given),
-            lost: apply(self.lost, other.lost),
-            doubled: apply(self.doubled, other.doubled),
-            reordered: apply(self.reordered, other.reordered),
-            over_frames: apply(self.over_frames, other.over_frames),
-            over_bytes: apply(self.over_bytes, other.over_bytes),
-            cut: apply(self.cut, other.cut),
-        }
-    }
-
     /// All frames that went in and will not come out.
     #[must_use]
     pub const fn dropped(&self) -> u64 {

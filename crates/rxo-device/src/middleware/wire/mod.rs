@@ -46,21 +46,23 @@ pub struct WireSource<S: FrameSource> {
 /// template. `rxo_ack::expand_packed` is one.
 pub type Expand = fn(Frame<&[u8]>, LinkKind, &mut dyn FnMut(Frame<&[u8]>)) -> Option<usize>;
 
-/// What a [`WireSource`] did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WireCounters {
-    /// GSO frames that were segmented.
-    pub segmented: u64,
-    /// ACKs that templates became.
-    pub expanded: u64,
-    /// Checksums of single frames that were completed. Those of segments are not counted.
-    pub completed: u64,
-    /// Checksums that were validated and are valid.
-    pub valid: u64,
-    /// ACK templates that were discarded: they are none, or this wire expands none.
-    pub not_expanded: u64,
-    /// Checksums that are invalid. Such a frame passes with the status `Unknown`.
-    pub invalid: u64,
+rxo_frame::counters! {
+    /// What a [`WireSource`] did.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct WireCounters {
+        /// GSO frames that were segmented.
+        pub segmented: u64,
+        /// ACKs that templates became.
+        pub expanded: u64,
+        /// Checksums of single frames that were completed. Those of segments are not counted.
+        pub completed: u64,
+        /// Checksums that were validated and are valid.
+        pub valid: u64,
+        /// ACK templates that were discarded: they are none, or this wire expands none.
+        pub not_expanded: u64,
+        /// Checksums that are invalid. Such a frame passes with the status `Unknown`.
+        pub invalid: u64,
+    }
 }
 
 impl<S: FrameSource<Buffer: From<Vec<u8>>>> WireSource<S> {
@@ -255,21 +257,5 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> FrameSource for WireSource<S> {
 impl<S: FrameSource + crate::Descriptors> crate::Descriptors for WireSource<S> {
     fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(std::os::fd::BorrowedFd<'f>)) {
         self.source.visit_descriptors(visit);
-    }
-}
-
-impl WireCounters {
-    /// Applies `apply` to each pair of fields: a sum of two totals, or the difference of two readings
-    /// of one.
-    #[must_use]
-    pub fn zip_with(self, other: Self, apply: fn(u64, u64) -> u64) -> Self {
-        Self {
-            segmented: apply(self.segmented, other.segmented),
-            expanded: apply(self.expanded, other.expanded),
-            not_expanded: apply(self.not_expanded, other.not_expanded),
-            completed: apply(self.completed, other.completed),
-            valid: apply(self.valid, other.valid),
-            invalid: apply(self.invalid, other.invalid),
-        }
     }
 }

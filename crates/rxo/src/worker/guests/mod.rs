@@ -17,7 +17,6 @@
 mod hub;
 mod port;
 mod queue;
-mod reading;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -34,15 +33,14 @@ use super::next::Turn;
 use super::reading::{Due, Times};
 use super::waiter::{timed, wait};
 use super::{
-    Awake, Coalesce, Directions, Duplex, Misfit, Moment, PolicyInForce, Readings, Report, Waiter,
-    Wanted, WantedHost, Worker, WorkerConfig,
+    Awake, Coalesce, Directions, Duplex, Misfit, Moment, PolicyInForce, Reading, Readings, Report,
+    Waiter, Wanted, WantedHost, Worker, WorkerConfig,
 };
 use crate::switch::{MAX_PORTS, Port, Switch};
 
 use hub::Hub;
 
 pub use port::{PortSink, PortSource};
-pub use reading::GuestsReading;
 
 /// The worker of one guest.
 type GuestWorker<NI, NO, HI, HO> = Worker<PortSource<NI, NO>, PortSink<NI, NO>, HI, HO>;
@@ -131,7 +129,7 @@ where
         &mut self,
         waiter: &mut W,
         stop: &AtomicBool,
-        mut observe: impl FnMut(Report<'_, GuestsReading, NO, HO>),
+        mut observe: impl FnMut(Report<'_, NO, HO>),
     ) -> Result<(), DeviceError> {
         looped::run(self, waiter, stop, |guests, due| {
             guests.report(due == Due::Report, &mut observe);
@@ -139,7 +137,7 @@ where
     }
 
     /// All counters since the workers were made. The times are those of the last report or of the end.
-    pub fn reading(&mut self) -> GuestsReading {
+    pub fn reading(&mut self) -> Readings {
         let (elapsed, cpu) = (self.times.elapsed(), self.times.cpu());
         let guests = self.workers.iter_mut().map(|worker| {
             let mut reading = worker.reading();
@@ -149,7 +147,7 @@ where
         let guests = guests.collect();
         let hub = &mut *self.hub.borrow_mut();
         let (nic_in, not_scheduled) = hub.ring.counters(&mut hub.source);
-        GuestsReading {
+        let of_hub = Reading {
             elapsed,
             cpu,
             nic_in,
@@ -159,17 +157,13 @@ where
             unaccounted: hub.account.unaccounted,
             unsent: hub.sendings.unsent,
             imbalance: self.balance.found(),
-            switch: *hub.switch.counters(),
-            guests,
-        }
+            ..Reading::default()
+        };
+        Readings::switched(of_hub, guests, *hub.switch.counters())
     }
 
     /// Calls `observe` now; `is_due` says whether the time between two reports has passed.
-    pub fn report(
-        &mut self,
-        is_due: bool,
-        observe: &mut impl FnMut(Report<'_, GuestsReading, NO, HO>),
-    ) {
+    pub fn report(&mut self, is_due: bool, observe: &mut impl FnMut(Report<'_, NO, HO>)) {
         {
             let (hub, now) = (&mut *self.hub.borrow_mut(), self.times.now());
             hub.account.open(&mut hub.source);
@@ -294,7 +288,7 @@ where
     }
 
     fn readings(&mut self) -> Readings {
-        (&self.reading()).into()
+        self.reading()
     }
 
     fn policies(&self) -> Vec<PolicyInForce> {
