@@ -124,14 +124,6 @@ impl Fast {
         told.is_some()
     }
 
-    /// Shows the frame to the modules that see all frames. Returns whether one of them drops it.
-    #[inline(never)]
-    fn is_filtered(&mut self, now: Instant, frame: &Frame<&[u8]>) -> bool {
-        let is_filtered = self.modules.see(self.on, self.expect.link, now, frame);
-        self.counters.filtered += u64::from(is_filtered);
-        is_filtered
-    }
-
     /// Takes note that `frame` takes the ordinary way.
     fn pass(&mut self, reason: FallbackReason, frame: &Frame<&[u8]>) {
         self.counters.fallbacks[reason as usize] += 1;
@@ -173,7 +165,7 @@ impl Fast {
             Known::Nothing | Known::Blocked => None,
         };
         if let Some((number, place)) = run {
-            if !self.one_by_one && connections.at(place, &key).is_some() {
+            if !self.config.one_by_one && connections.at(place, &key).is_some() {
                 match self.gathered.is_last(number) {
                     true => {
                         let shape = (ack.timestamp.is_some(), ack.ecn);

@@ -35,7 +35,7 @@ pub(crate) use self::find::{AckState, Lookup, Seen};
 use self::gather::Gathered;
 pub(crate) use self::gather::Records;
 pub use self::modules::{Account, AccountBy, AccountName, FilterRule, HalfOpen, RuleError};
-use self::modules::{Accounts, Modules};
+use self::modules::{Accounts, Detector};
 use self::order::Flows;
 use self::parse::Expect;
 pub(crate) use self::switches::Switch;
@@ -63,11 +63,12 @@ pub(crate) struct Fast {
     /// The modules that are on for this batch.
     on: FastModules,
     expect: Expect,
-    one_by_one: bool,
+    config: FastPath,
     flows: Flows,
     expected: Expected,
     pub(crate) gathered: Gathered,
-    modules: Modules,
+    accounts: Accounts,
+    detector: Detector,
     pub(crate) counters: FastCounters,
 }
 
@@ -77,15 +78,12 @@ impl Fast {
             switch,
             on: FastModules::OFF,
             expect: Expect { link, mac, summer: Summer::detect() },
-            one_by_one: config.one_by_one,
+            config: config.clone(),
             flows: Flows::new(),
             expected: Expected::default(),
             gathered: Gathered::default(),
-            modules: Modules {
-                filter: config.filter.clone(),
-                accounts: Accounts::new(config.account_by),
-                ..Modules::default()
-            },
+            accounts: Accounts::default(),
+            detector: Detector::default(),
             counters: FastCounters::default(),
         }
     }
@@ -108,8 +106,8 @@ impl Fast {
         // A device that shows frames where they lie does so for all; what the filter dropped is no ACK.
         counters.unseen = counters.unseen.saturating_sub(counters.filtered);
         counters.modules = self.switch.modules();
-        counters.half_open = self.modules.detector.report();
-        (counters.accounts, counters.unaccounted) = self.modules.accounts.report();
+        counters.half_open = self.detector.report();
+        (counters.accounts, counters.unaccounted) = self.accounts.report();
         counters
     }
 }

@@ -42,18 +42,14 @@ pub struct Account {
 /// All accounts, at most [`MOST_ACCOUNTS`].
 #[derive(Debug, Default)]
 pub(in crate::fast) struct Accounts {
-    by: AccountBy,
     accounts: HashMap<AccountName, Account>,
     others: Account,
 }
 
 impl Accounts {
-    pub(in crate::fast) fn new(by: AccountBy) -> Self {
-        Self { by, ..Self::default() }
-    }
-
-    pub(in crate::fast) fn count(&mut self, key: FlowKey, bytes: u64, is_ack: bool) {
-        let name = match self.by {
+    /// Counts a frame of the flow `key` in its account by `by`.
+    pub(in crate::fast) fn count(&mut self, by: AccountBy, key: FlowKey, bytes: u64, is_ack: bool) {
+        let name = match by {
             AccountBy::Flow => AccountName::Flow(key),
             AccountBy::Network => AccountName::Network(IpCidr::of_source(key.source())),
         };
@@ -90,9 +86,9 @@ mod tests {
 
     #[test]
     fn hosts_of_one_network_share_an_account() {
-        let mut accounts = Accounts::new(AccountBy::Network);
+        let mut accounts = Accounts::default();
         for (source, is_ack) in [(0x0a00_0001, true), (0x0a00_00ff, false), (0x0b00_0001, true)] {
-            accounts.count(key(source), 100, is_ack);
+            accounts.count(AccountBy::Network, key(source), 100, is_ack);
         }
         let (largest, others) = accounts.report();
         let name = AccountName::Network("10.0.0.0/24".parse().unwrap());
@@ -102,9 +98,9 @@ mod tests {
 
     #[test]
     fn flows_beyond_the_bound_are_counted_together() {
-        let mut accounts = Accounts::new(AccountBy::Flow);
-        (0..5_000).for_each(|source| accounts.count(key(source), 100, false));
-        accounts.count(key(0), 100, false);
+        let mut accounts = Accounts::default();
+        (0..5_000).for_each(|source| accounts.count(AccountBy::Flow, key(source), 100, false));
+        accounts.count(AccountBy::Flow, key(0), 100, false);
         let (largest, others) = accounts.report();
         assert_eq!((largest[0].frames, largest.len()), (2, MOST_REPORTED));
         assert_eq!((others.frames, others.name), (5_000 - MOST_ACCOUNTS as u64, None));

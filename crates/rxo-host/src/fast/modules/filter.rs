@@ -60,21 +60,17 @@ impl FromStr for FilterRule {
     type Err = RuleError;
 
     fn from_str(rule: &str) -> Result<Self, RuleError> {
-        read(rule).map_err(|what| RuleError(rule.to_owned(), what))
-    }
-}
-
-fn read(rule: &str) -> Result<FilterRule, String> {
-    let mut words = rule.split_whitespace().peekable();
-    let drops = match words.next() {
-        Some("drop") => true,
-        Some("pass") => false,
-        _ => return Err("it begins with neither drop nor pass".to_owned()),
-    };
-    let ends = [read_end(&mut words, "from")?, read_end(&mut words, "to")?];
-    match words.next() {
-        None => Ok(FilterRule { drops, ends }),
-        Some(word) => Err(format!("{word:?} is not expected there")),
+        let error = |what: String| RuleError(rule.to_owned(), what);
+        let mut words = rule.split_whitespace().peekable();
+        let drops = match words.next() {
+            Some("drop") => true,
+            Some("pass") => false,
+            _ => return Err(error("it begins with neither drop nor pass".to_owned())),
+        };
+        let mut end = |word| read_end(&mut words, word).map_err(error);
+        let ends = [end("from")?, end("to")?];
+        let unexpected = |word| Err(error(format!("{word:?} is not expected there")));
+        words.next().map_or(Ok(Self { drops, ends }), unexpected)
     }
 }
 

@@ -13,48 +13,34 @@ use rxo_wire::{TcpFlags, Transport, parse, parse_ip};
 pub(super) use self::accounting::Accounts;
 pub use self::accounting::{Account, AccountBy, AccountName};
 pub use self::filter::{FilterRule, RuleError};
-use self::syn_flood::Detector;
+pub(super) use self::syn_flood::Detector;
 pub use self::syn_flood::HalfOpen;
-use super::FastModules;
+use super::{Fast, FastModules};
 
-/// The modules of one worker.
-#[derive(Debug, Default)]
-pub(super) struct Modules {
-    pub(super) filter: Vec<FilterRule>,
-    pub(super) accounts: Accounts,
-    pub(super) detector: Detector,
-}
-
-impl Modules {
-    /// Shows `frame` to the modules that are `on`, if it is IP. Returns `true` if it is to be dropped.
-    #[cold]
-    pub(super) fn see(
-        &mut self,
-        on: FastModules,
-        link: LinkKind,
-        now: Instant,
-        frame: &Frame<&[u8]>,
-    ) -> bool {
-        let parsed = match link {
+impl Fast {
+    /// Shows `frame` to the modules that see all frames, if it is IP. Returns `true` if one of them drops it.
+    #[inline(never)]
+    pub(super) fn is_filtered(&mut self, now: Instant, frame: &Frame<&[u8]>) -> bool {
+        let parsed = match self.expect.link {
             LinkKind::Ethernet => parse(frame.bytes),
             LinkKind::RawIp => parse_ip(frame.bytes),
         };
         let Ok(parsed) = parsed else { return false };
+        if self.on.has(FastModules::FILTER) && filter::drops(&self.config.filter, &parsed.key) {
+            self.counters.filtered += 1;
+            return true;
+        }
         let flags = match parsed.transport {
             Transport::Tcp(tcp) => Some(tcp.flags),
             _ => None,
         };
-        if on.has(FastModules::FILTER) && filter::drops(&self.filter, &parsed.key) {
-            return true;
-        }
-        if on.has(FastModules::SYN_FLOOD)
-            && let Some(flags) = flags
-        {
+        if let Some(flags) = flags.filter(|_| self.on.has(FastModules::SYN_FLOOD)) {
             self.detector.count(parsed.key, flags, now);
         }
-        if on.has(FastModules::ACCOUNTING) {
+        if self.on.has(FastModules::ACCOUNTING) {
             let is_ack = flags == Some(TcpFlags::ACK) && parsed.payload_bytes() == 0;
-            self.accounts.count(parsed.key, frame.bytes.len() as u64, is_ack);
+            let bytes = frame.bytes.len() as u64;
+            self.accounts.count(self.config.account_by, parsed.key, bytes, is_ack);
         }
         false
     }

@@ -33,8 +33,7 @@ pub(in crate::fast) struct Detector {
     /// The same in order of time; one that is not half open any more, or since another time, is skipped.
     order: VecDeque<(Instant, FlowKey)>,
     networks: HashMap<IpCidr, u64>,
-    syns: u64,
-    alarms: u64,
+    totals: HalfOpen,
 }
 
 impl Detector {
@@ -52,7 +51,7 @@ impl Detector {
     }
 
     fn open(&mut self, key: FlowKey, now: Instant) {
-        self.syns += 1;
+        self.totals.syns += 1;
         while self.order.len() >= MOST_FLOWS {
             self.forget_oldest();
         }
@@ -60,7 +59,7 @@ impl Detector {
         self.order.push_back((now, key));
         let count = self.networks.entry(IpCidr::of_source(key.source())).or_default();
         *count += 1;
-        self.alarms += u64::from(*count == ALARM);
+        self.totals.alarms += u64::from(*count == ALARM);
     }
 
     fn close(&mut self, key: &FlowKey) {
@@ -84,9 +83,8 @@ impl Detector {
 
     pub(in crate::fast) fn report(&self) -> HalfOpen {
         let networks = self.networks.iter().map(|(network, count)| (*network, *count));
-        let (syns, now, alarms) = (self.syns, self.flows.len() as u64, self.alarms);
         let worst = networks.max_by_key(|(network, count)| (*count, network.address()));
-        HalfOpen { syns, now, alarms, worst }
+        HalfOpen { now: self.flows.len() as u64, worst, ..self.totals }
     }
 }
 
