@@ -78,8 +78,8 @@ impl<O: FrameSink> Out<'_, O> {
         Ok(is_held)
     }
 
-    /// Returns `true` if the device has room, and it is not another's turn. Asks the device when it has been given as much as there
-    /// was room for.
+    /// Returns `true` if the device has room, and it is not another's turn. Asks the device when it has been given as much
+    /// as there was room for.
     #[inline(always)]
     fn may_send<B: AsRef<[u8]>>(
         &mut self,

@@ -107,25 +107,21 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
 
     /// Returns `true` if there is a listener, also a new one since the turn began: the peer may know of it already.
     fn listens(&mut self, key: &FlowKey) -> bool {
-        self.connections.listener(key).is_some()
-            || self.apply_commands() > 0 && self.connections.listener(key).is_some()
-    }
-
-    fn apply_commands(&mut self) -> usize {
-        apply_commands(self.connections, self.clock, self.network, self.cast)
+        let Self { connections, clock, network, cast, .. } = self;
+        connections.listener(key).is_some()
+            || apply_commands(connections, clock, network, cast) > 0
+                && connections.listener(key).is_some()
     }
 
     fn open_passively(&mut self, key: &FlowKey, syn: Segment<Buffer<B>>, reuse: Option<Reuse>) {
         let Some(listener) = self.connections.listener(key) else { return };
         let is_cast = self.cast.is_of(&listener);
-        if !listener.has_room() && is_cast {
-            // A cookie would be another ISS than the group's.
-            self.connections.counters.syns_dropped += 1;
-            return;
-        }
         if !listener.has_room() {
-            self.answer_by_cookie(key, &listener, &syn);
-            return;
+            return match is_cast {
+                // A cookie would be another ISS than the group's.
+                true => self.connections.counters.syns_dropped += 1,
+                false => self.answer_by_cookie(key, &listener, &syn),
+            };
         }
         let Some((mut connection, share)) = self.connection(key) else {
             self.connections.counters.syns_dropped += 1;

@@ -24,8 +24,8 @@ pub(crate) struct Outstanding {
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Forgets what is outstanding, which the group that leads it remembers. Returns `false`, and changes nothing, if the connection
-    /// needs it: something may be lost, or the peer's window is closed.
+    /// Forgets what is outstanding, which the group that sends for it remembers. Returns `false`, and changes nothing, if
+    /// the connection needs it: something may be lost, or the peer's window is closed.
     pub(crate) fn fall_asleep(&mut self) -> bool {
         let owes_acks = self.acks.is_delaying() || self.acks.count_owed() > 0;
         if owes_acks || self.is_window_closed() || !self.may_expect_acks() {
