@@ -118,7 +118,7 @@ struct Head {
     form: Form,
 }
 
-/// The form of records.
+/// The format of records, by the head of the file.
 enum Form {
     Pcap(Shape),
     PcapNg { is_big_endian: bool },

@@ -112,9 +112,10 @@ fn of_crate(root: &Path, folder: &Path) -> Result<Vec<(String, Comment)>> {
     Ok(comments)
 }
 
-/// The doc comments of `source`, in order.
+/// The doc comments of `source`, in order, up to its inline tests.
 fn read(source: &str) -> Vec<Comment> {
     let mut comments = Vec::new();
+    let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let mut lines = source.lines().map(str::trim).zip(1..).peekable();
     while let Some((first, line)) = lines.next() {
         let Some((mark, text)) = doc_line(first) else { continue };
@@ -193,7 +194,8 @@ mod tests {
     use super::*;
 
     const SOURCE: &str = "//! A module.\n//! More of it.\n\n/// What a type is.\n#[derive(\n    Debug\n)]\n\
-                          pub struct A {\n    /// A field.\n    pub b: u8,\n}\n//// no documentation\n";
+                          pub struct A {\n    /// A field.\n    pub b: u8,\n}\n//// no documentation\n\
+                          #[cfg(test)]\nmod tests {\n    /// A test.\n    fn t() {}\n}\n";
 
     #[test]
     fn comments_are_read_with_their_items() {

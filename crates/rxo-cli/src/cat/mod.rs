@@ -21,7 +21,7 @@ use crate::flags::CatFlags;
 use crate::hosting::FastTotals;
 use crate::output;
 
-/// Pipes until both halves are closed.
+/// Copies in both directions until both halves of the connection are closed.
 ///
 /// # Errors
 /// If the plan is invalid, the connection cannot be opened, or either direction fails.

@@ -36,7 +36,7 @@ pub(super) struct Family {
     pub(super) samples: Vec<Sample>,
 }
 
-/// One series now.
+/// The labels and the value of one series at this moment.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sample {
     pub(super) labels: Vec<(String, String)>,

@@ -361,7 +361,7 @@ mod tests {
         }
     }
 
-    /// The lines of the unit that is shipped are understood.
+    /// The command lines in the shipped unit of systemd are valid.
     #[test]
     fn the_unit_of_systemd_says_what_rxo_understands() {
         let unit = include_str!("../../../../packaging/rxo@.service");

@@ -1,7 +1,7 @@
 //! The loop of the server: accepts clients, gives them turns, and prints a line for each request.
 //!
-//! One thread. It waits for sockets of the host, for readers of files and for the next deadline at once; what
-//! each client may do is [`rxo_serve::Server`]'s.
+//! One thread. It waits for sockets of the host, for readers of files and for the next deadline at once; [`rxo_serve::Server`]
+//! has the limits of each client.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};

@@ -15,9 +15,9 @@ use super::part::{Mark, Span};
 pub struct Slice {
     /// The file.
     pub path: PathBuf,
-    /// The first byte.
+    /// The offset of the first byte.
     pub from: u64,
-    /// The byte after the last; `None` for the rest of the file.
+    /// The offset behind the last byte; `None` for the rest of the file.
     pub to: Option<u64>,
 }
 
