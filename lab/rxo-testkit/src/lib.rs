@@ -26,6 +26,7 @@ mod packet;
 mod payload;
 pub mod promise;
 mod random;
+mod rules;
 pub mod script;
 pub mod sender;
 pub mod workload;

@@ -7,8 +7,8 @@
 use super::differ;
 use super::options::{self, Opt, SACK, TIMESTAMP};
 use super::refuse::{AE, CWR, ECE};
-use super::rules::{PureAcks, Rules};
 use crate::naive::Segment;
+use crate::rules::{PureAcks, Rules};
 
 /// Acknowledgement number and window: what two ACKs have in common when one repeats the other.
 pub(super) type Point = (u32, u16);

@@ -5,8 +5,8 @@ use rxo_frame::Frame;
 
 use super::options;
 use super::refuse::{AE, ECE, FIN, PSH, only_timestamp};
-use super::rules::{Change, Options, Psh, Rules};
 use crate::naive::Segment;
+use crate::rules::{Change, Options, Psh, Rules};
 
 /// Why `next` may not join `held`, all of one flow, all with payload, and none refused; `None` when it may.
 pub(super) fn difference<B>(

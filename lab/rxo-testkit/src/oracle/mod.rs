@@ -1,9 +1,9 @@
-//! Which deliveries must come out: a second engine, written from the design, simple and slow.
+//! The oracle computes the deliveries that must come out: a second engine, written from the design, simple and slow.
 //!
-//! It keeps a plain list of what is held, searches it from front to back, compares every field of
+//! It keeps a plain list of held frames, searches it from front to back, compares every field of
 //! every segment held anew each time, and shares no code with the engine it judges. Its answer is
-//! lists of frame numbers, each with the reason for which it is delivered; what a delivery must look like is
-//! [`crate::naive::merge`]'s to say.
+//! lists of frame numbers, each with the reason for which it is delivered. [`crate::naive::merge`]
+//! has the form of a delivery.
 
 mod acks;
 mod auto;
@@ -13,17 +13,16 @@ mod inside;
 mod memory;
 mod options;
 mod refuse;
-mod rules;
 
 use acks::Verdict;
 use auto::Patience;
 use memory::{Memory, Opinion};
 use rxo_frame::{Frame, Instant, Load};
 
+use crate::rules::Psh;
+pub use crate::rules::{HoldRule, PureAcks, Rules};
 pub(crate) use differ::MOST_DATAGRAMS;
 pub use due::{Due, Why};
-use rules::Psh;
-pub use rules::{HoldRule, PureAcks, Rules};
 
 use crate::naive::{Content, Ends, Fault, Reading, Segment};
 use crate::script::{Script, Step};

@@ -5,8 +5,8 @@ use rxo_frame::{ChecksumStatus, Frame};
 
 use super::acks;
 use super::options::{self, TIMESTAMP};
-use super::rules::{Options, PureAcks, Rules};
 use crate::naive::Segment;
+use crate::rules::{Options, PureAcks, Rules};
 
 pub(super) const FIN: u16 = 0x001;
 const SYN: u16 = 0x002;

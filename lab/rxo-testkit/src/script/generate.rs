@@ -11,7 +11,7 @@ use super::change::{changed, changed_outer};
 use super::flow::Flow;
 use super::setup::POLICIES;
 use super::{Form, Script, Setup, Step};
-use crate::oracle::HoldRule;
+use crate::rules::HoldRule;
 use crate::{Outer, Packet, arp, udp};
 
 const SETUP_BYTES: usize = 8;

@@ -2,7 +2,7 @@
 
 use rxo_frame::{Duration, LinkKind};
 
-use crate::oracle::{HoldRule, PureAcks, Rules};
+use crate::rules::{HoldRule, PureAcks, Rules};
 
 /// Every policy of the design, by name.
 pub(crate) const POLICIES: [&str; 11] = [

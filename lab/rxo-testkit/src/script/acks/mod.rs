@@ -15,7 +15,7 @@ use rxo_frame::Instant;
 
 use super::generate::any_setup;
 use super::{Script, Setup};
-use crate::oracle::PureAcks;
+use crate::rules::PureAcks;
 use event::{Event, Maker};
 use flow::AckFlow;
 
