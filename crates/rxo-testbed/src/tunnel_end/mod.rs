@@ -38,9 +38,9 @@ use crate::worker::Worker;
 /// The headers between the outer IP header and the inner packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encapsulation {
-    /// UDP to port 4789, the header of RFC 7348, Ethernet.
+    /// Ethernet behind the header of RFC 7348, in UDP to port 4789.
     Vxlan,
-    /// UDP to port 6081, the header of RFC 8926 with an option, Ethernet.
+    /// Ethernet behind the header of RFC 8926 with an option, in UDP to port 6081.
     Geneve,
     /// The header of RFC 2890 with a key.
     Gre,

@@ -72,7 +72,7 @@ pub struct Tried {
 /// Interrupt and polling settings of a Linux host.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LinuxAdvice {
-    /// The share of packets that never reach the host's stack with it, from 0 to 1.
+    /// The share of packets that never reach the host's stack with these settings, from 0 to 1.
     pub fewer_packets: f64,
     /// `ethtool -C IF rx-usecs`, in microseconds.
     pub rx_usecs: u64,

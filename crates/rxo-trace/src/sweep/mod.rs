@@ -79,7 +79,7 @@ impl Grid {
 pub enum SweepError {
     /// The text is not `key=values`.
     Form {
-        /// The text.
+        /// The text as typed.
         text: String,
     },
     /// A value, or range of values, is invalid.

@@ -52,7 +52,7 @@ pub fn read(merged: Merged<'_>, note: &[u8]) -> Result<Vec<Restored>, BadNote> {
     Ok(found.into_iter().map(|one| one.restored(&chunk)).collect())
 }
 
-/// A record whose bytes are part of the common chunk.
+/// A restored record before its bytes are final: their range in the chunk that all records of the note share.
 struct PendingRecord {
     range: Range<usize>,
     original_bytes: u32,
