@@ -45,12 +45,12 @@ pub struct CountedArgs {
     /// The workload, or the case of ACK offload.
     #[arg(value_parser = subject)]
     subject: Subject,
-    /// How many passes; a sampling profiler needs many.
+    /// The number of passes; a sampling profiler needs many.
     #[arg(long, default_value_t = 1)]
     passes: u32,
 }
 
-/// What is counted.
+/// The cases that are counted.
 #[derive(Clone, Copy, Debug)]
 enum Subject {
     /// Packets through the engine.

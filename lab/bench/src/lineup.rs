@@ -30,7 +30,7 @@ impl EngineName {
         }
     }
 
-    /// Why this build does not have it; `None` if it has.
+    /// Returns the reason why this build does not have it; `None` if it has.
     pub(crate) const fn missing(self) -> Option<&'static str> {
         match self {
             Self::Dpdk if !cfg!(feature = "dpdk") => {
@@ -180,7 +180,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) acks: Acks,
     /// Name of its configuration, if the engine has several.
     pub(crate) variant: &'static str,
-    /// Whether this is the engine's default configuration.
+    /// True if this is the engine's default configuration.
     pub(crate) is_default: bool,
     /// The engine itself, loaded.
     pub(crate) contender: Box<dyn Contender + 'a>,

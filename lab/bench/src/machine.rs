@@ -20,7 +20,7 @@ pub(crate) struct Machine {
     pub(crate) l2_cache: String,
     /// Kernel release.
     pub(crate) kernel: String,
-    /// Whether it is a virtual machine.
+    /// True if it is a virtual machine.
     pub(crate) virtual_machine: bool,
 }
 

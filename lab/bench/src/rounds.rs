@@ -13,7 +13,7 @@ pub(crate) struct Rounds {
     /// Run one round only, to check that everything works; not a measurement.
     #[arg(long, conflicts_with = "rounds")]
     once: bool,
-    /// How many rounds; each contender has one turn in a round.
+    /// The number of rounds; each contender has one turn in a round.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
 }

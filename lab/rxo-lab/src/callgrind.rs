@@ -89,7 +89,7 @@ pub(crate) fn crate_and_file(path: &str) -> Option<(&str, &str)> {
     in_product().or_else(in_laboratory)?.split_once('/')
 }
 
-/// Whether the profile names source files of rxo.
+/// Returns true if the profile names source files of rxo.
 fn has_lines(text: &str) -> bool {
     text.lines().any(|line| line.starts_with('f') && line.contains("crates/rxo"))
 }
@@ -120,7 +120,7 @@ fn costs<const N: usize>(
 }
 
 impl Origin<'_> {
-    /// Whether this is a function that copies memory.
+    /// Returns true if this is a function that copies memory.
     pub(crate) fn copies(&self) -> bool {
         COPIES.iter().any(|name| self.function.contains(name))
     }
@@ -140,7 +140,7 @@ struct Reader<'t> {
     /// The file of the function, and the one that the next instructions were inlined from.
     home: &'t str,
     inlined: &'t str,
-    /// Whether the next cost is that of a called function.
+    /// True if the next cost is that of a called function.
     is_call: bool,
     /// What each number of a line of costs weighs.
     weights: Vec<f64>,

@@ -60,7 +60,7 @@ pub(crate) struct Series {
     /// Between which quartiles half of the measurements lie.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) quartiles: Vec<Option<(f64, f64)>>,
-    /// Whether it is what we compare with: the paper's, or a bound.
+    /// True if it is what we compare with: the paper's, or a bound.
     pub(crate) is_reference: bool,
     #[serde(skip)]
     pub(crate) shape: Shape,
@@ -69,7 +69,7 @@ pub(crate) struct Series {
     pub(crate) colour: Option<usize>,
 }
 
-/// How a series is drawn.
+/// The shape of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Shape {
     #[default]

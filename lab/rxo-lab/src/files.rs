@@ -49,7 +49,8 @@ const fn mark(number: usize) -> [u8; 8] {
     (number as u64 + 1).to_be_bytes()
 }
 
-/// Whether `bytes` can be those of the file `number` from the byte `at` on. Compares the marks that lie in them whole.
+/// Returns true if `bytes` can be those of the file `number` from the byte `at` on. Compares the marks that lie in them
+/// whole.
 pub(crate) fn are_right(number: u32, at: u64, bytes: &[u8]) -> bool {
     let first = at.next_multiple_of(PAGE_BYTES);
     (first..at + bytes.len() as u64).step_by(PAGE_BYTES as usize).all(|page_at| {

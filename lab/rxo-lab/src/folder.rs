@@ -1,4 +1,4 @@
-//! Where a measurement keeps its files.
+//! The folder in which a measurement keeps its files.
 
 use std::env;
 use std::fs;

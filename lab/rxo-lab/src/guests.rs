@@ -13,7 +13,7 @@ use rxo_console::output;
 use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor, Profile};
 use rxo_testbed::{Lab, Namespace};
 
-/// What a guest received.
+/// The data that a guest received.
 pub(crate) struct Received {
     pub(crate) profile: Profile,
     pub(crate) took: Duration,
@@ -137,6 +137,6 @@ pub(crate) fn at_once<I: Send, T: Send>(
 pub(crate) const PORT: u16 = 5_001;
 /// Least, usual and most bytes of a receive buffer: the window then fits into the ring.
 const BUFFER: &str = "4096 262144 262144";
-/// How long a guest, which is emulated, may take.
+/// The time that a guest, which is emulated, may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 const AGAIN: Duration = Duration::from_millis(50);

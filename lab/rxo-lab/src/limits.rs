@@ -18,12 +18,12 @@ pub(crate) struct Limits {
     pub(crate) shortest: Duration,
 }
 
-/// How much is measured.
+/// The extent of the measurements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     /// How often everything is measured.
     pub(crate) rounds: usize,
-    /// How long one measurement takes.
+    /// The time that one measurement takes.
     pub(crate) duration: Duration,
 }
 

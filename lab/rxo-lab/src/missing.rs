@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use anyhow::Result;
 
-/// Why measurements are missing, each reason once.
+/// The reasons why measurements are missing, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Missing(RefCell<Vec<String>>);
 

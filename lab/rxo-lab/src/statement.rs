@@ -1,4 +1,4 @@
-//! What the paper says, and whether it is so here.
+//! A statement of the paper, and whether it holds here.
 
 use rxo_demo::wrap::wrapped;
 use serde::Serialize;
@@ -6,15 +6,15 @@ use serde::Serialize;
 /// One thing that the paper says of a figure, held against what was measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Statement {
-    /// What the paper says; in quotation marks where it is quoted.
+    /// The paper's statement; in quotation marks if it is quoted.
     pub(crate) paper: &'static str,
-    /// Whether it is so here; `None` when there is nothing to tell it from.
+    /// True if the statement holds here; `None` if nothing was measured that decides it.
     pub(crate) holds: Option<bool>,
-    /// What was found here, a sentence.
+    /// The result here, in a sentence.
     pub(crate) ours: String,
-    /// Why it is not so, or not quite.
+    /// The reason why the statement does not hold, or not quite.
     pub(crate) why: Option<String>,
-    /// Whether there is no verdict although it was measured: the machine was busy, or the measurement does not decide.
+    /// True if there is no verdict although it was measured: the machine was busy, or the measurement does not decide.
     #[serde(skip)]
     pub(crate) is_withheld: bool,
 }

@@ -29,14 +29,14 @@ use crate::process::{self, Process};
 /// The most guests: each is a machine with 128 MiB.
 const MOST_GUESTS: usize = 8;
 const FILE_BYTES: usize = 8 << 20;
-/// How long a transfer may take. Emulated machines are slow, and all may share one core.
+/// The time that a transfer may take. Emulated machines are slow, and all may share one core.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What became of one guest.
 #[derive(Debug, Serialize)]
 struct Outcome {
     guest: String,
-    /// Whether both hashes were right.
+    /// True if both hashes were right.
     intact: bool,
     bytes: usize,
     /// The figures of `rxo guest` for it.

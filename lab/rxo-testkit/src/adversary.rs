@@ -113,7 +113,7 @@ impl fmt::Display for Adversary {
     }
 }
 
-/// What an adversary knows and has sent.
+/// The knowledge of an adversary, and the packets that it has sent.
 struct World {
     /// Hosts whose flows have hashes that agree in 14 bits.
     bucket: Vec<u32>,
@@ -233,6 +233,6 @@ fn doubted_ack() -> Packet {
 
 /// Fragments before a pure ACK: as many as a receiver could remember by their hosts.
 const DOUBTS: u32 = 4_000;
-/// Of these hosts some are chosen.
+/// The number of hosts from which some are chosen.
 const HOST: u32 = 1 << 20;
 const LAST_HOST: u32 = 9 << 20;

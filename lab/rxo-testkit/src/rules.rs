@@ -20,30 +20,30 @@ pub struct Rules {
     pub(crate) psh: Psh,
     pub(crate) appends_fin: bool,
     pub(crate) any_size: bool,
-    /// Whether data segments with ECE join their equals.
+    /// True if data segments with ECE join their equals.
     pub(crate) merges_ece: bool,
-    /// Whether segments marked CE join their equals.
+    /// True if segments marked CE join their equals.
     pub(crate) merges_ce: bool,
-    /// Whether DF must be set.
+    /// True if DF must be set.
     pub(crate) needs_df: bool,
-    /// Whether a timestamp may echo zero.
+    /// True if a timestamp may echo zero.
     pub(crate) zero_echo: bool,
     pub(crate) merges_extensions: bool,
     pub(crate) hold: HoldRule,
-    /// What bounds a hold that outlasts a poll.
+    /// The bound of a hold that outlasts a poll.
     pub(crate) max_hold: Duration,
     pub(crate) pure_acks: PureAcks,
     pub(crate) max_acks: usize,
     /// In single form: of so many ACKs in a row at least one is delivered.
     pub(crate) keep_every: usize,
     pub(crate) sack_superset: bool,
-    /// Whether UDP datagrams of equal size join.
+    /// True if UDP datagrams of equal size join.
     pub(crate) udp: bool,
-    /// Whether TCP joins inside tunnels.
+    /// True if TCP joins inside tunnels.
     pub(crate) tunnels: bool,
 }
 
-/// What becomes of pure ACKs.
+/// The treatment of pure ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PureAcks {
     /// They pass.
@@ -54,7 +54,7 @@ pub enum PureAcks {
     Record,
 }
 
-/// What a number may do from segment to segment.
+/// The permitted changes of a number from segment to segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     None,
@@ -207,13 +207,13 @@ impl Rules {
         }
     }
 
-    /// Whether tunnels are looked into.
+    /// Returns true if tunnels are looked into.
     #[must_use]
     pub fn looks_inside(&self) -> bool {
         self.coalesce && self.tunnels
     }
 
-    /// How many pure ACKs one delivery may have; below 2 none are aggregated.
+    /// Returns the number of pure ACKs one delivery may have; below 2 none are aggregated.
     #[must_use]
     pub fn ack_limit(&self) -> usize {
         match self.pure_acks {
@@ -223,7 +223,7 @@ impl Rules {
         }
     }
 
-    /// How long a segment may be held at most; `None` when only a poll's end bounds it.
+    /// Returns the longest time for which a segment may be held; `None` if only a poll's end bounds it.
     #[must_use]
     pub fn time_limit(&self) -> Option<Duration> {
         match self.hold {

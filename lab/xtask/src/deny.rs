@@ -8,10 +8,10 @@ use anyhow::{Result, bail};
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
 
-/// What cargo-deny says when it cannot get its database.
+/// The message of cargo-deny when it cannot get its database.
 const NO_DATABASE: &str = "failed to fetch advisory database";
 
-/// What could not be checked, if anything.
+/// The part that could not be checked, if any.
 pub(crate) type Unchecked = Option<String>;
 
 /// True when cargo-deny can be run.

@@ -17,7 +17,7 @@ use crate::workspace::Workspace;
 
 /// Units that are listed; the others are a sum.
 const LISTED: usize = 24;
-/// What a change of the engine touches.
+/// A file whose change rebuilds the engine.
 const ENGINE: &str = "crates/rxo-coalesce/src/lib.rs";
 
 /// The seconds of a first run, and of the next one after a change.

@@ -93,7 +93,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was typed cannot be meant: exit code 2, as every command of the project does.
+/// An error of the arguments. The exit code is 2, as of every command of the project.
 #[derive(Debug)]
 struct UsageError(String);
 

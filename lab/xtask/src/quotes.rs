@@ -65,7 +65,7 @@ fn quoted(document: &str, read: impl Fn(&str) -> Result<String>) -> Result<Strin
     Ok(text)
 }
 
-/// What a file wants to have quoted: the part between its marks, or all of it.
+/// Returns the part of a file that is quoted: between its marks, or all of it.
 fn part(source: &str) -> &str {
     let after = source.split_once("// quote:begin\n").map_or(source, |(_, after)| after);
     after.split_once("// quote:end").map_or(after, |(part, _)| part).trim_end()

@@ -67,7 +67,7 @@ fn check_out(root: &Path, commit: &str, place: &Path) -> Result<PathBuf> {
     Ok(sources)
 }
 
-/// Whether anything breaks, and what cargo-semver-checks says about it.
+/// Compares two versions. Returns an error for a break, and the output of cargo-semver-checks.
 fn compare(root: &Path, before: &Path, now: &Path) -> Result<(Result<()>, String)> {
     let [before, now] = [before, now].map(Path::to_string_lossy);
     // With the release type of additions only what breaks is reported, whatever the versions are.
@@ -94,14 +94,14 @@ fn commit(root: &Path, revision: &str) -> Result<String> {
     }
 }
 
-/// Whether the library was there at `commit`.
+/// Returns true if the library was there at `commit`.
 fn was_there(workspace: &Workspace, library: &Package, commit: &str) -> bool {
     let folder = library.folder.strip_prefix(&workspace.root).unwrap_or(&library.folder);
     let manifest = format!("{commit}:{}", folder.join("Cargo.toml").display());
     Program::new(&workspace.root, "git", ["cat-file", "-e", &manifest]).output().is_ok()
 }
 
-/// What cargo-semver-checks wants to see too, to know what is public only by its name.
+/// Flags that show cargo-semver-checks the items that are public only by name.
 const HIDDEN: &str = "--document-private-items --document-hidden-items";
 
 #[cfg(test)]

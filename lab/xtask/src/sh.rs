@@ -211,7 +211,7 @@ mod tests {
         assert!(ended.unwrap_err().to_string().contains("exit status: 3"));
     }
 
-    /// How arguments reach the driver is between it and cargo, and may change.
+    /// The way in which arguments reach the driver is between it and cargo, and may change.
     #[test]
     fn a_lint_is_an_error_of_the_driver() {
         let folder = std::env::temp_dir().join(format!("rxo-lint-{}", std::process::id()));

@@ -44,7 +44,7 @@ pub(crate) struct Package {
 /// Everything the commands ask about the workspace.
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
-    /// Where cargo puts what it builds.
+    /// The folder in which cargo builds.
     pub(crate) target: PathBuf,
     pub(crate) packages: Vec<Package>,
 }

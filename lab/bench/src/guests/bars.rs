@@ -16,7 +16,7 @@ pub(super) struct Bar {
     measured: f64,
     least: Option<f64>,
     most: Option<f64>,
-    /// Whether it depends on time, which other processes take.
+    /// True if it depends on time, which other processes take.
     is_timed: bool,
     /// `None` if nothing can be said.
     holds: Option<bool>,

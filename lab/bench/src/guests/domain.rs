@@ -24,7 +24,7 @@ const TESTPMD: &str = "dpdk-testpmd";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Domain {
     kind: Kind,
-    /// Whether the guest's own coalescing (GRO) is on.
+    /// True if the guest's own coalescing (GRO) is on.
     guest_gro: bool,
 }
 
@@ -88,7 +88,7 @@ impl Domain {
         self.guest_gro
     }
 
-    /// Why it cannot run here.
+    /// Returns the reason why it cannot run here.
     pub(super) fn obstacle(self) -> Option<String> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let is_there = std::env::split_paths(&path).any(|folder| folder.join(TESTPMD).is_file());

@@ -34,12 +34,13 @@ pub(super) struct Requests {
     bounds: Option<(f64, f64)>,
     /// The same of a second measurement without coalescing over the first: what a ratio is worth here.
     control: [f64; 3],
-    /// How long the first segment of a delivery was held, in microseconds.
+    /// The time for which the first segment of a delivery was held, in microseconds.
     hold_p99_us: Option<f64>,
 }
 
 impl Requests {
-    /// Whether the ratio tells something: two halves that both had no coalescing differ by less than is asked for.
+    /// Returns true if the ratio tells something: two halves that both had no coalescing differ by less than is asked
+    /// for.
     pub(super) fn tells(&self) -> bool {
         (REQUESTS[0]..=REQUESTS[1]).contains(&self.control[1])
     }

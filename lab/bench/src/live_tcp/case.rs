@@ -19,7 +19,7 @@ pub(super) enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Net {
     pub(crate) mtu: u32,
-    /// Whether the links take GSO frames, so that nobody segments.
+    /// True if the links take GSO frames, so that nobody segments.
     pub(crate) tso: bool,
     /// There and back.
     pub(crate) delay_ms: u64,
@@ -39,7 +39,7 @@ pub(super) struct Case {
 }
 
 impl Net {
-    /// Whether it is a wire, with nothing between its ends.
+    /// Returns true if it is a wire, with nothing between its ends.
     pub(super) const fn is_wire(&self) -> bool {
         self.delay_ms == 0 && self.loss_percent == 0
     }
@@ -56,8 +56,8 @@ impl Net {
         })
     }
 
-    /// How many bytes `connections` move together. A path moves less than a wire in a given time, and with loss
-    /// one connection moves little; slow start alone is a transfer of its own.
+    /// Returns the number of bytes that `connections` move together. A path moves less than a wire in a given time, and with
+    /// loss one connection moves little; slow start alone is a transfer of its own.
     fn sizes(&self, connections: usize) -> &'static [u64] {
         match (self.delay_ms, self.loss_percent, connections) {
             (0, 0, _) => &[500_000_000],
@@ -88,7 +88,7 @@ impl Case {
         Net::all().flat_map(cases).collect()
     }
 
-    /// Whether it is among the rows that are measured if nothing is asked for: the links and the path with one
+    /// Returns true if it is among the rows that are measured if nothing is asked for: the links and the path with one
     /// connection, many connections, and loss.
     pub(super) fn is_default(&self) -> bool {
         let Net { mtu, tso, .. } = self.net;

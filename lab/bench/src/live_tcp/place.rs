@@ -144,7 +144,7 @@ pub(crate) struct Process {
     output: Option<JoinHandle<std::io::Result<String>>>,
 }
 
-/// How long a process may take to end.
+/// The time that a process may take to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Process {

@@ -33,8 +33,8 @@ pub(crate) struct Row {
     pub(crate) engine: EngineName,
     /// Its configuration.
     pub(crate) variant: &'static str,
-    /// Whether this is the engine's default configuration. True for one row of each engine,
-    /// workload, cache state and checksum.
+    /// True if this is the engine's default configuration. True for one row of each engine, workload, cache state and
+    /// checksum.
     pub(crate) is_default: bool,
     /// The workload.
     pub(crate) workload: &'static str,

@@ -24,7 +24,7 @@ pub(crate) struct AckCase {
     connections: usize,
     /// ACKs of each connection in a batch.
     each: usize,
-    /// Whether the host verifies checksums.
+    /// True if the host verifies checksums.
     checksums: bool,
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Race {
     pub(crate) timestamps: bool,
     pub(crate) connections: u16,
     pub(crate) reading: Reading,
-    /// Whether GSO frames cross the link whole.
+    /// True if GSO frames cross the link whole.
     pub(crate) takes_large: bool,
     pub(crate) contenders: &'static [Contender],
 }

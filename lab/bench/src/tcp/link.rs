@@ -35,7 +35,7 @@ pub(crate) struct Port {
     pub(crate) received: VecDeque<Frame<Buffer>>,
     /// Frames that were sent.
     pub(crate) sent: VecDeque<Sent>,
-    /// Whether GSO frames cross the link whole, as between guests.
+    /// True if GSO frames cross the link whole, as between guests.
     pub(crate) takes_large: bool,
     /// The checksum status of arriving frames.
     checksum: ChecksumStatus,

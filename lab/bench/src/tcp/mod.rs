@@ -81,7 +81,7 @@ struct Row {
     timestamps: bool,
     connections: u16,
     reading: Reading,
-    /// Whether GSO frames cross the link whole.
+    /// True if GSO frames cross the link whole.
     takes_large: bool,
     contender: &'static str,
     /// Gigabits of payload per CPU second: median and quartiles.

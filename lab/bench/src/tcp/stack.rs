@@ -33,13 +33,13 @@ pub(crate) enum Role {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     pub(crate) role: Role,
-    /// Whether TCP checksums are computed and verified in software. If not, a device does so.
+    /// True if TCP checksums are computed and verified in software. If not, a device does so.
     pub(crate) checksums: bool,
-    /// Whether every segment carries timestamps.
+    /// True if every segment carries timestamps.
     pub(crate) timestamps: bool,
     pub(crate) connections: u16,
     pub(crate) reading: Reading,
-    /// Whether GSO frames cross the link whole.
+    /// True if GSO frames cross the link whole.
     pub(crate) takes_large: bool,
 }
 

@@ -21,7 +21,7 @@ const DATAGRAM_BYTES: usize = 1_200;
 const WINDOW: u64 = 512;
 /// Datagrams that the sender writes at once.
 const TRAIN: u64 = 32;
-/// How long nothing arrives before what is under way counts as lost.
+/// The time without arrivals after which data on its way counts as lost.
 const LOST_AFTER: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_micros(50);
 

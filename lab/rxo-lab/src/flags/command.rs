@@ -72,7 +72,7 @@ pub(crate) struct GallatinFlags {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) connections: usize,
 
-    /// Where the figures are written as SVG.
+    /// Folder for the figures, which are written as SVG.
     #[arg(long, value_name = "DIR", default_value = "repro/gallatin")]
     pub(crate) out: PathBuf,
 }
@@ -94,7 +94,7 @@ pub(crate) struct RscFlags {
     #[arg(long, value_name = "DIR", conflicts_with = "keep")]
     pub(crate) captures: Option<PathBuf>,
 
-    /// Where the figures are written as SVG.
+    /// Folder for the figures, which are written as SVG.
     #[arg(long, value_name = "DIR", default_value = "repro/rsc")]
     pub(crate) out: PathBuf,
 
@@ -155,7 +155,7 @@ pub(crate) struct CardFlags {
     #[arg(long, value_name = "EXPERIMENT", value_enum, value_delimiter = ',')]
     pub(crate) only: Vec<CardExperiment>,
 
-    /// Where the figures are written as SVG.
+    /// Folder for the figures, which are written as SVG.
     #[arg(long, value_name = "DIR", default_value = "repro/menon")]
     pub(crate) out: PathBuf,
 }
@@ -190,7 +190,7 @@ pub(crate) struct ReceiveFlags {
     #[arg(long, value_name = "EXPERIMENT", value_enum, value_delimiter = ',')]
     pub(crate) only: Vec<ReceiveExperiment>,
 
-    /// Where the figures are written as SVG.
+    /// Folder for the figures, which are written as SVG.
     #[arg(long, value_name = "DIR", default_value = "repro/menon")]
     pub(crate) out: PathBuf,
 }
@@ -217,7 +217,7 @@ pub(crate) struct AcksFlags {
     #[arg(long, value_name = "EXPERIMENT", value_enum, value_delimiter = ',')]
     pub(crate) only: Vec<AcksExperiment>,
 
-    /// Where the figures are written as SVG.
+    /// Folder for the figures, which are written as SVG.
     #[arg(long, value_name = "DIR", default_value = "repro/menon")]
     pub(crate) out: PathBuf,
 
@@ -254,7 +254,7 @@ pub(crate) struct XenFlags {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Where the figures are written as SVG.
+    /// Folder for the figures, which are written as SVG.
     #[arg(long, value_name = "DIR", default_value = "repro/xen")]
     pub(crate) out: PathBuf,
 }
@@ -305,7 +305,7 @@ pub(crate) struct ParoFlags {
     #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
     pub(crate) only: Vec<ParoPart>,
 
-    /// Where the figures are written as SVG.
+    /// Folder for the figures, which are written as SVG.
     #[arg(long, value_name = "DIR", default_value = "repro/paro")]
     pub(crate) out: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! How much an experiment measures, and how it prints that.
+//! Flags for the extent of an experiment, and for its output.
 
 use clap::Args;
 
@@ -24,7 +24,7 @@ pub(crate) struct MeasureFlags {
     #[command(flatten)]
     pub(crate) extent: ExtentFlags,
 
-    /// How long one measurement takes, such as 1s.
+    /// The time that one measurement takes, such as 1s.
     #[arg(long, value_name = "TIME")]
     pub(crate) seconds: Option<String>,
 }

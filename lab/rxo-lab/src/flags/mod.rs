@@ -1,4 +1,4 @@
-//! What can be typed after `rxo-lab`.
+//! The flags of `rxo-lab`.
 
 mod command;
 mod measure;

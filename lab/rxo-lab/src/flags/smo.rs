@@ -19,7 +19,7 @@ pub(crate) struct SmoFlags {
     #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
     pub(crate) only: Vec<SmoPart>,
 
-    /// Where the figures are written as SVG.
+    /// Folder for the figures, which are written as SVG.
     #[arg(long, value_name = "DIR", default_value = "repro/smo")]
     pub(crate) out: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! What was found: text for people, JSON for machines.
+//! The findings: text for people, JSON for machines.
 
 use rxo_demo::experiment::Findings;
 use rxo_demo::wrap::count;
@@ -15,7 +15,7 @@ use crate::statement::Statement;
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     tables: Vec<Table>,
-    /// What the paper says, and whether it is so here.
+    /// A statement of the paper, and whether it holds here.
     statements: Vec<Statement>,
 }
 

@@ -1,4 +1,4 @@
-//! What the flags of `rxo-lab gallatin` mean.
+//! The plan of `rxo-lab gallatin`, from its flags.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::flags::GallatinFlags;
 
 use crate::limits::{Effort, Limits};
 
-/// What is to be repeated.
+/// The plan: everything that is to be repeated.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(super) connections: usize,

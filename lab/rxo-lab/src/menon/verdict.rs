@@ -9,11 +9,11 @@ use crate::statement;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Verdict {
     pub(crate) claim: String,
-    /// Whether it is so here; `None` when there is nothing to tell it from.
+    /// True if the statement holds here; `None` if nothing was measured that decides it.
     pub(crate) holds: Option<bool>,
-    /// What was found here.
+    /// The result here.
     pub(crate) found: String,
-    /// Whether the verdict was taken back, because the machine was busy.
+    /// True if the verdict was taken back, because the machine was busy.
     #[serde(skip)]
     pub(crate) is_withheld: bool,
 }

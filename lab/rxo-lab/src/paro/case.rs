@@ -1,4 +1,4 @@
-//! What is compared: the way of an ACK, the size of files, and how often clients acknowledge.
+//! A case: the way of an ACK, the size of files, and the rate at which clients acknowledge.
 
 use rxo_coalesce::PureAckRule;
 use rxo_host::{FastModules, FastPath, HostConfig};
@@ -60,7 +60,7 @@ impl Way {
     }
 }
 
-/// How often a client acknowledges.
+/// The rate at which a client acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AckRate {

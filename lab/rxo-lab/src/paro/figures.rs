@@ -102,7 +102,7 @@ fn saved_by(costs: &[Cost], way: Way, file_bytes: u64, acks: AckRate) -> Option<
     Some(saved_percent(of(Way::Stack)?.total(), of(way)?.total()))
 }
 
-/// Whether the fast path saves as much of a request for a file as the paper's.
+/// Judges whether the fast path saves as much of a request for a file as the paper's.
 fn saves_of(costs: &[Cost], file_bytes: u64, claim: &'static str) -> Statement {
     let of = |way| saved_by(costs, way, file_bytes, AckRate::Second);
     let paper = table_1(file_bytes).map(|[.., saved]| saved);
@@ -117,7 +117,8 @@ fn saves_of(costs: &[Cost], file_bytes: u64, claim: &'static str) -> Statement {
         .unless_it_holds(|| smaller_share(costs, file_bytes, paper))
 }
 
-/// Why less is saved than the `paper` says, in percent: receiving is a smaller part of a request here.
+/// Returns the reason why less is saved than the `paper` says, in percent: receiving is a smaller part of a request
+/// here.
 fn smaller_share(costs: &[Cost], file_bytes: u64, paper: f64) -> String {
     let case = Case { way: Way::Stack, file_bytes, acks: AckRate::Second };
     let of = |way| find(costs, Case { way, ..case });
@@ -137,7 +138,7 @@ fn receiving(cost: &Cost) -> f64 {
     cost.component(Component::DriverRx) + cost.component(Component::NetworkRx)
 }
 
-/// Whether larger files save more.
+/// Judges whether larger files save more.
 fn grows(costs: &[Cost], sizes: &[u64]) -> Statement {
     let claim = "the saving grows with the size of files: more segments, more ACKs";
     let saved = |bytes: &u64| saved_by(costs, Way::FastPath, *bytes, AckRate::Second);

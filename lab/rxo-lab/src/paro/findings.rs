@@ -1,4 +1,4 @@
-//! What was found: text for people, JSON for machines.
+//! The findings: text for people, JSON for machines.
 
 use rxo_demo::experiment::Findings;
 use rxo_demo::load::Timed;
@@ -13,7 +13,7 @@ use super::plan::Plan;
 use super::table;
 use crate::figure::Figure;
 
-/// What was measured.
+/// The measurements.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Measured {
     /// Instructions of requests.
@@ -77,7 +77,7 @@ impl Findings for Found {
     }
 }
 
-/// How it was done.
+/// Returns notes on the method.
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let mut notes = vec![
         "Ways of an ACK: stack, each for itself through the engine (--set pure_acks=bypass; the paper's Copybreak); fast \

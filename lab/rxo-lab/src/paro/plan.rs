@@ -1,4 +1,4 @@
-//! What the flags of `rxo-lab paro` mean.
+//! The plan of `rxo-lab paro`, from its flags.
 
 use anyhow::Result;
 use rxo_demo::experiment::Output;
@@ -9,10 +9,10 @@ use super::case::{AckRate, Case, Way};
 use super::paper::{PROFILED_BYTES, SIZES};
 use crate::flags::{ExtentFlags, ParoFlags, ParoPart};
 
-/// What is to be measured.
+/// The plan: everything that is to be measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// What is counted.
+    /// The cases that are counted.
     pub(super) counted: Vec<Case>,
     /// What is counted once more with simulated caches.
     pub(super) simulated: Vec<Case>,

@@ -32,7 +32,7 @@ pub(crate) struct ServerFlags {
     /// The way of an ACK.
     #[arg(long)]
     pub(crate) way: String,
-    /// How often clients acknowledge.
+    /// The rate at which clients acknowledge.
     #[arg(long)]
     pub(crate) acks: String,
     /// The number of files, and the size of each.
@@ -50,7 +50,7 @@ pub(crate) struct ServerFlags {
     pub(crate) counted_bytes: u64,
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Served {
     #[serde(flatten)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// How many connections sent, and how much each wrote at once.
+/// The number of connections that sent, and the bytes that each wrote at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Condition {
     /// As many senders, each with one connection.

@@ -58,8 +58,8 @@ pub(super) struct Cost {
     /// Bytes of a packet on the wire, on the average.
     pub(super) packet_bytes: f64,
     pub(super) rounds: usize,
-    /// Whether the paper's condition was met: the sender reached its 0.95 Gbit/s. Otherwise what was
-    /// measured is the waiting for the sender, and is in no verdict.
+    /// True if the paper's condition was met: the sender reached its 0.95 Gbit/s. Otherwise what was measured is the
+    /// waiting for the sender, and is in no verdict.
     pub(super) is_valid: bool,
 }
 
@@ -68,7 +68,7 @@ pub(super) const PAPER_GBIT_PER_S: f64 = 0.95;
 /// Below the paper's rate by more than a measurement varies.
 const REACHED: f64 = 0.95;
 
-/// Whether a rate is the paper's, or more.
+/// Returns true if a rate is the paper's, or more.
 pub(super) fn reaches(gbit_per_s: f64) -> bool {
     gbit_per_s >= REACHED * PAPER_GBIT_PER_S
 }
@@ -99,7 +99,7 @@ pub(super) fn measured(plan: &CpuPlan, turns: &Turns<'_>) -> Result<Vec<Cost>> {
     Ok(costs(&cases, &samples))
 }
 
-/// How many measurements a plan has.
+/// Returns the number of measurements in a plan.
 pub(super) fn steps(plan: &CpuPlan) -> usize {
     plan.effort.rounds * cases(plan).len()
 }

@@ -43,7 +43,7 @@ pub(super) struct Examined {
     pub(super) by_buffer: Vec<f64>,
     /// For each of [`WINDOWS`].
     pub(super) by_window: Vec<f64>,
-    /// Why not all of it was read.
+    /// The reason why not all of the capture was read.
     pub(super) damage: Option<String>,
 }
 

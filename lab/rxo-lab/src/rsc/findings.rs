@@ -1,4 +1,4 @@
-//! What was found: text for people, JSON for machines, drawings for both.
+//! The findings: text for people, JSON for machines, drawings for both.
 
 use rxo_console::table::Table;
 use rxo_demo::experiment::Findings;
@@ -19,7 +19,7 @@ pub(crate) struct Found {
     figures: Vec<Figure>,
     /// What figures 4 to 8 are from.
     captures: Vec<Examined>,
-    /// Whether the captures were made here. How frames of live senders meet depends on what else the machine does.
+    /// True if the captures were made here. How frames of live senders meet depends on what else the machine does.
     #[serde(skip)]
     is_live: bool,
     /// What figures 10 to 12 are from.
@@ -36,7 +36,7 @@ impl Found {
         Self { figures, projection: Faster::of(&costs), captures, is_live, costs }
     }
 
-    /// How it was done.
+    /// Returns notes on the method.
     pub(super) fn notes(&self, plan: &Plan) -> Vec<String> {
         let Self { captures, costs, projection, .. } = self;
         let mut notes = Vec::new();

@@ -3,7 +3,7 @@
 use rxo_coalesce::Policy;
 use serde::Serialize;
 
-/// How many packets an aggregate has at most.
+/// The largest number of packets in an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Level {
     /// No coalescing; the packets take the same way, in the same batches.

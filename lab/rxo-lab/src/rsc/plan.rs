@@ -1,4 +1,4 @@
-//! What the flags of `rxo-lab rsc` mean.
+//! The plan of `rxo-lab rsc`, from its flags.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::flags::{RscFlags, RscPart};
 
 use crate::limits::{Effort, Limits};
 
-/// What is to be repeated.
+/// The plan: everything that is to be repeated.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// Figures 4 to 8; `None` leaves them out.
@@ -43,7 +43,7 @@ pub(super) struct LabPlan {
     pub(super) bytes_per_s: u64,
     /// Frames that a sender's link sends back to back.
     pub(super) burst_frames: u32,
-    /// How long senders send before, so that their windows have opened.
+    /// The time for which senders send before a measurement, so that their windows have opened.
     pub(super) warm_up: Duration,
     pub(super) keep: Option<PathBuf>,
     pub(super) cores: Cores,

@@ -22,7 +22,7 @@ pub(super) struct Card(Rc<RefCell<Rings>>);
 struct Rings {
     pool: Pool,
     slots: Vec<Slot>,
-    /// How many frames have been put into the ring and taken out of it.
+    /// The number of frames put into the ring; below, the number taken out of it.
     put: usize,
     taken: usize,
     /// Frames for which the ring has no slot.
@@ -83,13 +83,13 @@ impl Card {
         rings.fill();
     }
 
-    /// Whether frames have arrived that the host has not taken.
+    /// Returns true if frames have arrived that the host has not taken.
     pub(super) fn has_arrived(&self) -> bool {
         let rings = self.0.borrow();
         rings.put != rings.taken
     }
 
-    /// How many segments were handed over.
+    /// Returns the number of segments handed over.
     pub(super) fn segments(&self) -> u64 {
         self.0.borrow().segments
     }

@@ -22,7 +22,7 @@ use crate::flags::SmoSenderFlags;
 use crate::folder::Folder;
 use crate::process::Process;
 
-/// What is counted.
+/// The cases that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Case {
     pub(super) way: Way,

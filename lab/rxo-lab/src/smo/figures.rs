@@ -117,7 +117,8 @@ fn live(
     })
 }
 
-/// How the time grows from 88 receivers to 168; `None` of `percent` where that was not measured.
+/// Judges the growth of the time from 88 receivers to 168. `percent` returns it for a way and a number of receivers, or
+/// `None` if it was not measured.
 fn growths(percent: impl Fn(Way, usize) -> Option<f64>) -> Vec<Statement> {
     let growth = |way: Way| {
         let (few, many) = percent(way, paper::FEWEST).zip(percent(way, paper::MOST))?;
@@ -158,7 +159,7 @@ fn link_bound(percent: impl Fn(Way, usize) -> Option<f64>) -> Vec<Statement> {
     .collect()
 }
 
-/// What an acknowledgement costs, by component.
+/// Draws the cost of an acknowledgement, by component.
 fn components(costs: &[Cost]) -> Option<Figure> {
     let most =
         costs.iter().map(|cost| cost.case.receivers).filter(|it| *it <= paper::MOST).max()?;
@@ -235,7 +236,7 @@ fn savings(without: &Cost, with: &Cost) -> Vec<Statement> {
     ]
 }
 
-/// What an acknowledgement costs, by the number of receivers.
+/// Draws the cost of an acknowledgement, by the number of receivers.
 fn by_receivers(costs: &[Cost]) -> Option<Figure> {
     let mut receivers: Vec<usize> = costs.iter().map(|cost| cost.case.receivers).collect();
     receivers.sort_unstable();
@@ -259,7 +260,7 @@ fn by_receivers(costs: &[Cost]) -> Option<Figure> {
     })
 }
 
-/// What an acknowledgement costs in simulated cycles, for the paper's numbers of receivers.
+/// Draws the cost of an acknowledgement in simulated cycles, for the paper's numbers of receivers.
 fn cycles(costs: &[Cost]) -> Option<Figure> {
     simulated_caches(costs, |cost| cost.cycles).map(|series| Figure {
         number: "6 in cycles",
@@ -270,7 +271,8 @@ fn cycles(costs: &[Cost]) -> Option<Figure> {
     })
 }
 
-/// How often an acknowledgement misses the second cache. The paper compares one core with several; here there is one.
+/// Draws the misses of the second cache for an acknowledgement. The paper compares one core with several; here there is
+/// one.
 fn misses(costs: &[Cost]) -> Option<Figure> {
     let grown = |of: fn(&Cost) -> Option<f64>| {
         [Way::Stack, Way::Fast].map(|way| {

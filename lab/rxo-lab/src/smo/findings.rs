@@ -1,4 +1,4 @@
-//! What was found: text for people, JSON for machines.
+//! The findings: text for people, JSON for machines.
 
 use rxo_console::numbers::rounded;
 use rxo_demo::experiment::Findings;
@@ -15,7 +15,7 @@ use super::virtual_time::Cast;
 use crate::figure::Figure;
 use crate::menon::verdict::Verdict;
 
-/// What was measured.
+/// The measurements.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Measured {
     pub(super) costs: Vec<Cost>,
@@ -33,7 +33,7 @@ pub(super) struct Measured {
     pub(super) hardship: Vec<(Case, real::Sample)>,
 }
 
-/// How long the same cast took, several times.
+/// The times that the same cast took.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Times {
     pub(super) case: Case,
@@ -62,7 +62,7 @@ impl Times {
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     figures: Vec<Figure>,
-    /// What the project wants, beside what the paper says.
+    /// The project's own aims, beside the paper's statements.
     aims: Vec<Verdict>,
     #[serde(flatten)]
     pub(super) measured: Measured,
@@ -101,7 +101,7 @@ impl Findings for Found {
     }
 }
 
-/// What the project wants.
+/// Judges the project's own aims.
 fn aims(measured: &Measured) -> Vec<Verdict> {
     let mut aims = Vec::new();
     let cost = |receivers: usize| {
@@ -145,7 +145,7 @@ fn aims(measured: &Measured) -> Vec<Verdict> {
     aims
 }
 
-/// How it was done.
+/// Returns notes on the method.
 pub(super) fn notes(plan: &Plan, found: &Found) -> Vec<String> {
     let Measured { knee_rate, simulated_rate, acks_a_segment, .. } = &found.measured;
     let mut notes = Vec::new();

@@ -126,7 +126,7 @@ fn model(
 struct Answers {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// How many of them have been sent.
+    /// The number of these frames that were sent.
     sent: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What the flags of `rxo-lab smo` mean.
+//! The plan of `rxo-lab smo`, from its flags.
 
 use anyhow::Result;
 use rxo_demo::experiment::Output;
@@ -13,7 +13,7 @@ use crate::flags::{ExtentFlags, SmoFlags, SmoPart};
 /// A cast that is timed.
 pub(super) type Case = (Way, usize);
 
-/// What is to be measured.
+/// The plan: everything that is to be measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// Casts whose acknowledgements are counted.

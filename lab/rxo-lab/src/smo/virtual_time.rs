@@ -28,7 +28,7 @@ pub(super) struct Cast {
     pub(super) bytes: u64,
     /// From the first byte until the last receiver is done.
     pub(super) seconds: f64,
-    /// How long the sender's processor worked.
+    /// The time for which the sender's processor worked.
     pub(super) busy_seconds: f64,
     pub(super) acks: u64,
 }

@@ -31,7 +31,7 @@ pub(super) struct Cost {
     pub(super) frames_a_poll: f64,
     pub(super) instructions_a_byte: f64,
     pub(super) instructions_a_frame: f64,
-    /// How often each byte was copied.
+    /// Number of copies of each byte.
     pub(super) copies: f64,
     /// Pieces of a packet.
     pub(super) pieces: f64,

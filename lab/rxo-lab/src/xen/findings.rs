@@ -1,4 +1,4 @@
-//! What was found: text for people, JSON for machines.
+//! The findings: text for people, JSON for machines.
 
 use rxo_demo::experiment::Findings;
 use rxo_demo::load::Timed;
@@ -15,7 +15,7 @@ use super::system::System;
 use super::virtual_time::{Exchange, Paced, Rate};
 use crate::figure::Figure;
 
-/// What was measured.
+/// The measurements.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Measured {
     pub(super) rates: Vec<Rate>,
@@ -34,7 +34,7 @@ pub(crate) struct Found {
     figures: Vec<Figure>,
     #[serde(flatten)]
     measured: Measured,
-    /// Why parts are missing.
+    /// The reasons why parts are missing.
     missing: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What the flags of `rxo-lab xen` mean.
+//! The plan of `rxo-lab xen`, from its flags.
 
 use anyhow::Result;
 use rxo_demo::experiment::Output;
@@ -20,7 +20,7 @@ pub(super) struct GuestCase {
     pub(super) system: System,
     /// The most frames of a poll.
     pub(super) frames_a_poll: f64,
-    /// Whether the guest's kernel coalesces, too.
+    /// True if the guest's kernel coalesces, too.
     pub(super) gro: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct SeveralCase {
     pub(super) guests: usize,
 }
 
-/// What is to be measured.
+/// The plan: everything that is to be measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(super) rates: Vec<Case>,
@@ -175,7 +175,7 @@ const QUICK_POLLS: [f64; 1] = [paper::FRAMES_A_POLL];
 /// A poll at full load.
 pub(super) const FULL_LOAD: f64 = 32.0;
 const QUICK_SYSTEMS: [System; 2] = [System::Xen, System::BoDa];
-/// How many guests there are at once.
+/// The numbers of guests that run at once.
 const SEVERAL: [usize; 3] = [1, 2, 4];
 const SEVERAL_SYSTEMS: [System; 3] = [System::Xen, System::Lro, System::Auto];
 /// Rates of each system.

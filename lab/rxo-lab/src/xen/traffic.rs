@@ -89,7 +89,7 @@ fn frame(number: usize, payload: usize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How many frames each poll takes, so that the mean is as asked: 2.55 is 2, 3, 2, 3 and so on.
+/// The number of frames of each poll, such that the mean is as asked: 2.55 is 2, 3, 2, 3 and so on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Polls {
     frames_a_poll: f64,

@@ -18,7 +18,7 @@ pub(super) struct Rate {
     pub(super) system: System,
     pub(super) frames_a_poll: f64,
     pub(super) packets_an_aggregate: f64,
-    /// How long the first segment of a delivery was held, in microseconds.
+    /// The time for which the first segment of a delivery was held, in microseconds.
     pub(super) hold_p50_us: f64,
     pub(super) hold_p99_us: f64,
 }

@@ -51,7 +51,7 @@ pub struct Packet {
 /// The result of a call; `None` if it waits.
 pub type Outcome = Option<Result<Answer, Errno>>;
 
-/// What a call returns.
+/// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// The returned value.
@@ -137,7 +137,7 @@ impl Machine {
         }
     }
 
-    /// Whether the socket's family is IPv6.
+    /// Returns true if the socket's family is IPv6.
     #[must_use]
     pub fn is_v6(&self, fd: Fd) -> bool {
         self.sockets.get(&fd).is_some_and(|socket| socket.is_v6)

@@ -68,7 +68,7 @@ impl Running {
         views.into_iter().find(|view| (view.local, view.peer) == (local, peer))
     }
 
-    /// Whether nobody would miss the host.
+    /// Returns true if nobody would miss the host.
     pub(super) fn is_unused(&mut self) -> bool {
         let counters = self.host.counters();
         counters.connections == 0 && counters.time_waits == 0

@@ -12,11 +12,11 @@ pub struct Settings {
     pub config: Config,
     /// MTU of the link, in bytes.
     pub mtu: u16,
-    /// Whether a full listener answers by cookies.
+    /// True if a full listener answers by cookies.
     pub syn_cookies: bool,
     /// Keep-alive of sockets that set only SO_KEEPALIVE.
     pub keep_alive: KeepAlive,
-    /// Whether ECN is accepted from a peer that requests it, even if we do not request it.
+    /// True if ECN is accepted from a peer that requests it, even if we do not request it.
     pub accepts_ecn: bool,
     /// The IPv4 address of a socket that connects without one.
     pub local_v4: Ipv4Addr,

@@ -15,7 +15,7 @@ use crate::abi::Errno;
 /// One descriptor.
 #[derive(Debug)]
 pub(super) struct Socket {
-    /// Whether its family is IPv6.
+    /// True if its family is IPv6.
     pub(super) is_v6: bool,
     pub(super) kind: Kind,
     pub(super) options: Options,
@@ -50,7 +50,7 @@ impl Listener {
         self.found.pop_front().or_else(|| self.tcp.accept().ok().map(|(stream, _)| stream))
     }
 
-    /// Whether a connection waits.
+    /// Returns true if a connection waits.
     pub(super) fn is_ready(&mut self) -> bool {
         let next = self.next();
         self.found.extend(next);
@@ -62,9 +62,9 @@ impl Listener {
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) tcp: TcpStream,
-    /// Whether it has ever been open.
+    /// True if it has ever been open.
     was_open: Cell<bool>,
-    /// Whether the application knows why it failed. Linux says that once.
+    /// True if the application knows why it failed. Linux says that once.
     is_error_told: bool,
     /// Which directions the application has shut down.
     pub(super) is_read_shut: bool,
@@ -84,26 +84,26 @@ impl Stream {
         })
     }
 
-    /// Whether it is, or was, open.
+    /// Returns true if it is, or was, open.
     pub(super) fn was_open(&self) -> bool {
         let is_open = || self.tcp.is_connected().is_ok_and(|is_open| is_open);
         self.was_open.set(self.was_open.get() || is_open());
         self.was_open.get()
     }
 
-    /// Why it has ended; `None` if it has not.
+    /// Returns the reason why it has ended; `None` if it has not.
     pub(super) fn end(&self) -> Option<Errno> {
         self.tcp.is_connected().err().map(|error| errno(&error))
     }
 
-    /// Why it has failed, once.
+    /// Returns the reason why it has failed, once.
     pub(super) fn take_error(&mut self) -> Option<Errno> {
         let failure = self.end().filter(|error| *error != Errno::ENOTCONN && !self.is_error_told);
         self.is_error_told |= failure.is_some();
         failure
     }
 
-    /// Whether it has failed, and the application does not know.
+    /// Returns true if it has failed, and the application does not know.
     pub(super) fn has_error(&self) -> bool {
         !self.is_error_told && self.end().is_some_and(|error| error != Errno::ENOTCONN)
     }

@@ -93,7 +93,7 @@ impl Stream {
         }
     }
 
-    /// Whether `bytes` bytes can be read, or no more will come.
+    /// Returns true if `bytes` bytes can be read, or no more will come.
     fn has_all(&self, bytes: usize) -> bool {
         self.unread(bytes) >= bytes || self.has_ended()
     }
@@ -103,7 +103,7 @@ impl Stream {
         self.tcp.peek(&mut vec![0; most]).unwrap_or(0)
     }
 
-    /// Whether no more text comes: the peer is done, or the connection is over.
+    /// Returns true if no more text comes: the peer is done, or the connection is over.
     pub(super) fn has_ended(&self) -> bool {
         let is_over = self.end().is_some();
         is_over || self.is_read_shut || self.is_peer_done()
@@ -117,7 +117,7 @@ impl Stream {
         }
     }
 
-    /// Whether the peer has closed its direction and everything is read.
+    /// Returns true if the peer has closed its direction and everything is read.
     fn is_peer_done(&self) -> bool {
         matches!(self.tcp.peek(&mut [0]), Ok(0))
     }

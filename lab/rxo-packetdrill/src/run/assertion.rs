@@ -28,7 +28,7 @@ impl Runner {
     }
 }
 
-/// Whether `statement` is empty, a comment, or gives a name the number that it has anyway.
+/// Returns true if `statement` is empty, a comment, or gives a name the number that it has anyway.
 fn says_nothing(statement: &str) -> bool {
     let is_known = |(name, value): (&str, &str)| {
         let number = constant(name.trim()).map(Operand::Number);

@@ -12,7 +12,7 @@ use crate::script::{Call, Value};
 /// How far a call is that waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
-    /// Whether it was made before.
+    /// True if it was made before.
     has_begun: bool,
     /// Bytes that a write has written.
     written: usize,

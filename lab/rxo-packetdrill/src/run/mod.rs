@@ -84,7 +84,7 @@ impl Wrong {
 
 struct Runner {
     machine: Machine,
-    /// Where the script is.
+    /// The folder of the script.
     folder: PathBuf,
     start: Instant,
     tolerance: Duration,

@@ -43,7 +43,7 @@ pub struct Event {
     pub line: usize,
     /// When it happens.
     pub time: Time,
-    /// What it is.
+    /// The action.
     pub action: Action,
 }
 
@@ -62,7 +62,7 @@ pub enum Time {
     AfterBetween(Duration, Duration),
 }
 
-/// What happens.
+/// The kinds of actions in a script.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// A segment comes in.
@@ -164,7 +164,7 @@ pub struct Call {
     pub name: String,
     /// Its arguments.
     pub arguments: Vec<Value>,
-    /// What it returns.
+    /// The result that the script expects.
     pub result: Value,
     /// The error's name.
     pub error: Option<String>,

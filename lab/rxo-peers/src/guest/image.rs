@@ -1,4 +1,4 @@
-//! What a guest is made of: QEMU, busybox, and Debian's kernel for clouds with its drivers.
+//! The parts of a guest: QEMU, busybox, and Debian's kernel for clouds with its drivers.
 
 use std::env;
 use std::ffi::OsStr;
@@ -177,7 +177,7 @@ fn cached() -> Result<Kernel> {
     installed(&root).ok_or_else(|| unusable(&root))
 }
 
-/// Why there is no kernel in what was downloaded to `root`.
+/// Returns the reason why there is no kernel in what was downloaded to `root`.
 fn unusable(root: &Path) -> LabError {
     let root = root.display();
     LabError::Unsupported(format!(

@@ -35,9 +35,9 @@ use console::Console;
 use count::Counter;
 use rxo_testbed::error::{Context, Result, failed};
 
-/// How long a guest may take to start. It takes two seconds on a machine with nothing else to do.
+/// The time that a guest may take to start. It takes two seconds on a machine with nothing else to do.
 const BOOT: Duration = Duration::from_secs(180);
-/// How long a command of the lab itself may take.
+/// The time that a command of the lab itself may take.
 const BRIEF: Duration = Duration::from_secs(120);
 /// The name of the card in the guest.
 const CARD: &str = "eth0";
@@ -51,7 +51,7 @@ pub struct GuestOptions {
     pub address: (Ipv4Addr, u8),
     /// The last byte of its card's address, 52:54:00:00:00:xx.
     pub number: u8,
-    /// What runs its instructions.
+    /// The guest's processor.
     pub processor: Processor,
 }
 

@@ -1,4 +1,4 @@
-//! What runs a guest's instructions: the machine's own processor, or QEMU.
+//! The processor of a guest: the machine's own, or QEMU's emulation.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use super::{GuestImage, Machine};
 
 const KVM: &str = "/dev/kvm";
-/// How long a kernel may take until it finds no file system and gives up: a second where KVM works.
+/// The time that a kernel may take until it finds no file system and gives up: a second where KVM works.
 const PROBE: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// What runs a guest's instructions.
+/// The processor of a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Processor {
     /// QEMU emulates it, which works everywhere and takes some tens of times as long.
@@ -46,7 +46,7 @@ impl Processor {
     }
 }
 
-/// Whether a kernel comes as far as to miss its file system, which ends the machine.
+/// Returns true if a kernel comes as far as to miss its file system, which ends the machine.
 fn boots(image: &GuestImage) -> bool {
     let child = Command::new(image.qemu())
         .args(["-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio", "-m", "128M"])
@@ -70,7 +70,7 @@ fn boots(image: &GuestImage) -> bool {
     false
 }
 
-/// Whether the kernel said that it gives up. A processor that shuts down ends the machine as well, in silence.
+/// Returns true if the kernel said that it gives up. A processor that shuts down ends the machine as well, in silence.
 fn says_panic(machine: &mut Machine) -> bool {
     let mut said = Vec::new();
     let read = machine.0.stdout.take().map(|mut stdout| stdout.read_to_end(&mut said));

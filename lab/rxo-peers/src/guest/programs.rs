@@ -72,7 +72,7 @@ fn install(apt_get: impl Fn() -> Command, packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// What a program printed, as text.
+/// Returns the output of a program, as text.
 ///
 /// # Errors
 /// As [`bytes`].
@@ -80,7 +80,7 @@ pub(super) fn output(command: &mut Command) -> std::result::Result<String, Strin
     bytes(command).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a program printed.
+/// Returns the output of a program.
 ///
 /// # Errors
 /// If it cannot be run or fails: its name, and the last line of its errors.

@@ -12,7 +12,7 @@ use rxo_testbed::error::{Context, LabError, Result, failed};
 
 /// The port of both directions.
 const PORT: u16 = 5_000;
-/// Where the guest keeps what it received.
+/// The file in which the guest keeps the received data.
 const FILE: &str = "/tmp/received";
 /// Between two attempts to connect.
 const AGAIN: Duration = Duration::from_millis(50);

@@ -47,12 +47,12 @@ impl Process {
         self.id
     }
 
-    /// What it has printed so far.
+    /// Returns the output so far.
     pub(super) fn said(&self) -> String {
         fs::read_to_string(&self.output).unwrap_or_default()
     }
 
-    /// Whether it has not ended.
+    /// Returns true if it has not ended.
     pub(super) fn is_alive(&self) -> bool {
         let mut stat = String::new();
         let read = File::open(format!("/proc/{}/stat", self.id))

@@ -8,7 +8,7 @@ use super::{End, INSIDE, PORT};
 use rxo_testbed::error::{Context, Result, failed};
 use rxo_testbed::until;
 
-/// Where the sockets are, by the protocol.
+/// The folder of the sockets, by the protocol.
 const FOLDER: &str = "/var/run/wireguard";
 
 /// Longer than any answer takes.

@@ -16,7 +16,7 @@ use crate::{Packet, seg};
 pub struct Case {
     /// Name of the case, with the IP version.
     pub name: String,
-    /// What is sent. The pauses between bursts are longer than any hold.
+    /// The packets to send, in bursts. The pauses between bursts are longer than any hold.
     pub bursts: Vec<Vec<Packet>>,
     /// Payload bytes of each expected delivery, in order.
     pub arrives: Vec<usize>,

@@ -18,11 +18,11 @@ pub struct Outer {
     pub segment: Segment,
     /// All bytes before the inner IP header, with zeros for what differs from packet to packet.
     pub alike: Vec<u8>,
-    /// Whether there is a checksum.
+    /// True if there is a checksum.
     pub has_checksum: bool,
-    /// Whether the checksum is right once the inner one is; also if there is none.
+    /// True if the checksum is right once the inner one is; also if there is none.
     pub checksum_ok: bool,
-    /// Whether the inner packet ends where the outer one does, and the datagram as well.
+    /// True if the inner packet ends where the outer one does, and the datagram as well.
     pub fits: bool,
 }
 
@@ -94,7 +94,7 @@ fn header(outer: &Segment) -> Option<(usize, (u16, u32))> {
     (is_ethernet && is_usual).then_some((length, (GENEVE, network)))
 }
 
-/// Where the IP header begins in an inner frame that was read.
+/// Returns the offset of the IP header in an inner frame that was read.
 fn inner_network(bytes: &[u8]) -> usize {
     let mut at = 14;
     while at < 22 && matches!(bytes.get(at - 2..at), Some([0x81, 0x00] | [0x88, 0xa8])) {
@@ -120,7 +120,7 @@ fn alike(bytes: &[u8], outer: &Segment) -> Vec<u8> {
     bytes
 }
 
-/// Whether the outer checksum is right, after the inner one was made so.
+/// Returns true if the outer checksum is right, after the inner one was made so.
 fn is_right(frame: &[u8], outer: &Segment, base: usize, inner: &Segment) -> bool {
     let end = outer.payload_at + outer.payload.len();
     let mut bytes = frame[..end].to_vec();

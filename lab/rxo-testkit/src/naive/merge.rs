@@ -1,4 +1,4 @@
-//! What an aggregate must look like, and how it is segmented again.
+//! The form of an aggregate, and its segmentation.
 //!
 //! Both follow RFC 791, 8200 and 9293 and the segmentation of a kernel; the engine's code was not
 //! consulted.
@@ -65,7 +65,7 @@ fn merge_tcp(packet: &mut [u8], segments: &[Segment]) {
     }
 }
 
-/// Where the transport checksum of a packet like `shape` stands.
+/// Returns the offset of the transport checksum of a packet like `shape`.
 #[must_use]
 pub fn checksum_at(shape: &Segment) -> usize {
     shape.transport_at + if shape.udp_length.is_some() { 6 } else { 16 }

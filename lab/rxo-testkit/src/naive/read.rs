@@ -17,7 +17,7 @@ const KNOWN: &[u8] = &[1, 58, 2, 4, 41, 47, 59, 89, 103, 112, 132, 136];
 const SACK: u8 = 5;
 const TIMESTAMP: u8 = 8;
 
-/// What a frame is, as far as ordering and coalescing care.
+/// The kind of a frame, as far as ordering and coalescing need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// Not IP, or its addresses are unreadable. It belongs to no flow.
@@ -38,7 +38,7 @@ pub enum Reading {
     Tunnel(Box<Outer>, Content),
 }
 
-/// What a tunnel carries that is no TCP segment.
+/// The content of a tunnel that is no TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Something that cannot be read, or no IP packet. It may be of any flow.
@@ -51,7 +51,7 @@ pub enum Content {
     Other,
 }
 
-/// Why a frame was not parsed to its end.
+/// The reason why a frame was not parsed to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is not IP.
@@ -86,7 +86,7 @@ pub struct Segment {
     pub link: Vec<u8>,
     /// The tag that the device removed, with its priority.
     pub device_tag: Option<(u16, u16)>,
-    /// Whether it is IPv6.
+    /// True if it is IPv6.
     pub v6: bool,
     /// TOS or traffic class.
     pub traffic_class: u8,
@@ -102,16 +102,15 @@ pub struct Segment {
     pub reserved_bit: bool,
     /// IPv4 options; for IPv6 the type of the first extension header, and all extension headers.
     pub between: Vec<u8>,
-    /// Whether there is a Home Address, or an extension header other than hop-by-hop and
-    /// destination options (v6).
+    /// True if there is a Home Address, or an extension header other than hop-by-hop and destination options (v6).
     pub odd_extensions: bool,
-    /// Whether the IPv4 header checksum is right.
+    /// True if the IPv4 header checksum is right.
     pub ip_checksum_ok: bool,
     /// The length in the header of a UDP datagram; `None` for TCP.
     pub udp_length: Option<usize>,
     /// The checksum field of the transport header.
     pub checksum: u16,
-    /// Whether the transport checksum is right.
+    /// True if the transport checksum is right.
     pub checksum_ok: bool,
     /// SEG.SEQ.
     pub seq: u32,

@@ -13,7 +13,7 @@ use crate::rules::{PureAcks, Rules};
 /// Acknowledgement number and window: what two ACKs have in common when one repeats the other.
 pub(super) type Point = (u32, u16);
 
-/// What becomes of an ACK that meets others of its flow.
+/// The treatment of an ACK that follows others of its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It joins them.
@@ -28,9 +28,9 @@ pub(super) const fn point(segment: &Segment) -> Point {
     (segment.ack, segment.window)
 }
 
-/// Why the options of a pure ACK refuse it; `None` when they do not: there are none; or the timestamp and
-/// nothing else, wherever it stands; or, where the policy says so, SACK with or without a timestamp, unless
-/// it reports a duplicate.
+/// Returns the reason why the options of a pure ACK refuse it; `None` when they do not: there are none; or the
+/// timestamp and nothing else, wherever it stands; or, where the policy says so, SACK with or without a timestamp,
+/// unless it reports a duplicate.
 pub(super) fn refused_options(segment: &Segment, rules: &Rules) -> Option<&'static str> {
     if segment.options.is_empty() {
         return None;
@@ -65,7 +65,7 @@ fn blocks(segment: &Segment) -> Vec<(u32, u32)> {
     list.chunks(8).map(|block| (edge(block), edge(&block[4..]))).collect()
 }
 
-/// Whether the first block reports a segment that came twice (RFC 2883 section 4).
+/// Returns true if the first block reports a segment that came twice (RFC 2883 section 4).
 fn is_duplicate_sack(segment: &Segment) -> bool {
     match blocks(segment)[..] {
         [first, ..] if lies_below(first, segment.ack) => true,
@@ -74,7 +74,7 @@ fn is_duplicate_sack(segment: &Segment) -> bool {
     }
 }
 
-/// What becomes of `next` when `last` is the last ACK held.
+/// Decides about `next` when `last` is the last ACK held.
 pub(super) fn verdict(last: &Segment, next: &Segment) -> Verdict {
     if is_before(next.ack, last.ack) {
         return Verdict::Pass("ack_changed", "old_ack");
@@ -88,7 +88,7 @@ pub(super) fn verdict(last: &Segment, next: &Segment) -> Verdict {
     }
 }
 
-/// Whether `next` carries a SACK list that `last` does not.
+/// Returns true if `next` carries a SACK list that `last` does not.
 fn brings_news(last: &Segment, next: &Segment) -> bool {
     sack(next).is_some() && sack(next) != sack(last)
 }
@@ -152,7 +152,7 @@ fn lies_below(block: (u32, u32), ack: u32) -> bool {
     !is_before(ack, block.1)
 }
 
-/// Whether `this` comes before `that`, as sequence numbers and timestamps do.
+/// Returns true if `this` comes before `that`, as sequence numbers and timestamps do.
 pub(super) const fn is_before(this: u32, that: u32) -> bool {
     (this.wrapping_sub(that) as i32) < 0
 }

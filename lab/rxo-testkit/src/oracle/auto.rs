@@ -35,7 +35,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Why a group leaves; `None` if it stays.
+    /// Returns the reason why a group leaves; `None` if it stays.
     fn impatience(&self, group: &Group, budget: Duration, polls: u32) -> Option<&'static str> {
         let sizes = &self.patience.sizes[&group[0]];
         let deadline = self.frames[group[0]].arrived_at + budget;
@@ -62,7 +62,7 @@ impl Patience {
     }
 }
 
-/// How many 256ths of a segment a poll brings: the mean of the last poll and all before it.
+/// Returns the number of 256ths of a segment a poll brings: the mean of the last poll and all before it.
 fn share(sizes: &[u64]) -> u64 {
     let gains = sizes.windows(2).map(|pair| pair[1] - pair[0]);
     gains.fold(sizes[0] * 256, |old, gain| old / 2 + gain * 256 / 2)

@@ -1,5 +1,5 @@
-//! What keeps a segment from joining those that its flow holds: the first difference, in the order in
-//! which a header is read.
+//! Finds the first difference, in the order in which a header is read, that keeps a segment from joining those that its
+//! flow holds.
 
 use rxo_frame::Frame;
 
@@ -8,7 +8,8 @@ use super::refuse::{AE, ECE, FIN, PSH, only_timestamp};
 use crate::naive::Segment;
 use crate::rules::{Change, Options, Psh, Rules};
 
-/// Why `next` may not join `held`, all of one flow, all with payload, and none refused; `None` when it may.
+/// Returns the reason why `next` may not join `held`, all of one flow, all with payload, and none refused; `None` when
+/// it may.
 pub(super) fn difference<B>(
     held: &[(&Frame<B>, &Segment)],
     frame: &Frame<B>,
@@ -38,8 +39,8 @@ pub(super) fn difference<B>(
         .or_else(|| rest.iter().find_map(broken))
 }
 
-/// Why the datagram `next` may not join `held`, all of one flow, all datagrams, and none refused; `None` when it
-/// may.
+/// Returns the reason why the datagram `next` may not join `held`, all of one flow, all datagrams, and none refused;
+/// `None` when it may.
 pub(super) fn datagram_difference<B>(
     held: &[(&Frame<B>, &Segment)],
     frame: &Frame<B>,
@@ -62,7 +63,7 @@ pub(super) fn datagram_difference<B>(
     ip_header(first, next).or_else(|| rest.iter().find_map(broken))
 }
 
-/// Why nothing can be appended to the datagrams `held` any more, if nothing can.
+/// Returns the reason why nothing can be appended to the datagrams `held` any more, if nothing can.
 pub(super) fn closing_datagrams(held: &[&Segment], rules: &Rules) -> Option<&'static str> {
     let (first, last) = (held[0], held[held.len() - 1]);
     if last.payload.len() < first.payload.len() {
@@ -97,7 +98,7 @@ fn id_follows<B>(held: &[(&Frame<B>, &Segment)], next: &Segment) -> bool {
     run_on(&ids, next.dont_fragment)
 }
 
-/// Whether all IDs are the same, with DF, or each is one more.
+/// Returns true if all IDs are the same, with DF, or each is one more.
 pub(super) fn run_on(ids: &[u16], has_df: bool) -> bool {
     let fixed = ids.windows(2).all(|pair| pair[1] == pair[0]) && has_df;
     let counts = ids.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1));
@@ -128,7 +129,7 @@ fn tcp_header(last: &Segment, next: &Segment, rules: &Rules) -> Option<&'static 
     .find_map(|(name, is_broken)| is_broken.then_some(name))
 }
 
-/// How options stand in their field, as far as a merged header asks.
+/// The arrangement of options in their field, as far as a merged header needs it.
 #[derive(PartialEq)]
 enum Arrangement {
     Nothing,
@@ -148,8 +149,8 @@ fn arrangement(field: &[u8]) -> Arrangement {
     }
 }
 
-/// Whether the merged header can say the last segment's options: only in its usual place the timestamp may
-/// have changed.
+/// Returns true if the merged header can say the last segment's options: only in its usual place the timestamp may have
+/// changed.
 fn options_stay(last: &[u8], next: &[u8]) -> bool {
     debug_assert!(options::list(last).is_some(), "lists that lie are refused");
     last == next
@@ -169,7 +170,7 @@ fn value(body: &[u8]) -> u32 {
     u32::from_be_bytes([body[0], body[1], body[2], body[3]])
 }
 
-/// Why nothing can be appended to `held` any more, if nothing can.
+/// Returns the reason why nothing can be appended to `held` any more, if nothing can.
 pub(super) fn closing(held: &[&Segment], rules: &Rules) -> Option<&'static str> {
     let (first, last) = (held[0], held[held.len() - 1]);
     [

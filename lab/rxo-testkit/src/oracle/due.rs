@@ -1,11 +1,11 @@
-//! What a delivery is: its frames, and why it was made.
+//! A delivery: its frames, and the reason for it.
 
-/// Why frames were delivered when and as they were, by the name of the counter.
+/// The reason why frames were delivered when and as they were, by the name of the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
     /// Untouched, for this reason.
     Bypass(&'static str),
-    /// What a flow held, for this reason.
+    /// The frames that a flow held, flushed for this reason.
     Flush(&'static str),
 }
 
@@ -14,6 +14,6 @@ pub enum Why {
 pub struct Due {
     /// The numbers of its frames.
     pub frames: Vec<usize>,
-    /// Why it is made.
+    /// The reason why it is made.
     pub why: Why,
 }

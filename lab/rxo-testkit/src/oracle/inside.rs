@@ -70,7 +70,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Why `next` may not join `held` because of what stands around it; `None` when it may.
+    /// Returns the reason why `next` may not join `held` because of what stands around it; `None` when it may.
     pub(super) fn difference_around(&self, held: &Group, next: &Segment) -> Option<&'static str> {
         let outer = next.outer.as_ref()?;
         let others: Vec<&Segment> = held.iter().map(|index| self.segment(*index)).collect();

@@ -1,4 +1,4 @@
-//! What each flow acknowledged last: a plain list without bounds.
+//! The last acknowledgement of each flow: a plain list without bounds.
 //!
 //! Where only the last ACK of a delivery is shown, an ACK that repeats the one before it must not
 //! be followed by another in one delivery, or the repetition would be lost. So the one before it must be
@@ -18,7 +18,7 @@ pub(super) struct Memory {
 
 struct Known {
     flow: Flow,
-    /// What was acknowledged at least.
+    /// The smallest number that was acknowledged last.
     ack: u32,
     /// The window beside it; `None` when it is in doubt whether the flow said something since.
     window: Option<u16>,
@@ -26,7 +26,7 @@ struct Known {
 
 type Flow = (Ends, (u16, u16));
 
-/// What becomes of an ACK of a flow that holds nothing.
+/// The treatment of an ACK whose flow holds nothing.
 pub(super) enum Opinion {
     /// It may be held.
     Goes,
@@ -35,8 +35,7 @@ pub(super) enum Opinion {
 }
 
 impl Memory {
-    /// What becomes of `next`. When its flow's last word is in doubt, it is the last word from now on,
-    /// unless it was overtaken.
+    /// Decides about `next`. If the flow's last ACK is in doubt, `next` becomes the last one, unless it was overtaken.
     pub(super) fn opinion(&mut self, next: &Segment) -> Opinion {
         let (ack, window) = match self.find(next) {
             None => (None, None),
@@ -56,7 +55,7 @@ impl Memory {
         }
     }
 
-    /// Whether it is known that the flow's last word was another than `next`.
+    /// Returns true if it is known that the flow's last word was another than `next`.
     pub(super) fn differs(&self, next: &Segment) -> bool {
         let said = self.find(next).and_then(|known| Some((known.ack, known.window?)));
         said.is_some_and(|said: Point| said != acks::point(next))
@@ -81,7 +80,7 @@ impl Memory {
         }
     }
 
-    /// Of every flow between these ends it is in doubt what it said last.
+    /// Marks the last ACK of every flow between these ends as unknown.
     pub(super) fn doubt(&mut self, ends: &Ends) {
         let doubted = self.known.iter_mut().filter(|known| known.flow.0 == *ends);
         doubted.for_each(|known| known.window = None);

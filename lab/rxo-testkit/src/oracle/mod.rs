@@ -30,7 +30,7 @@ use crate::script::{Script, Step};
 /// The numbers of the frames that a flow holds.
 type Group = Vec<usize>;
 
-/// What must be delivered in each step of `script`, and in one more that flushes the rest.
+/// Returns the deliveries that each step of `script` must make, and those of a last step that flushes the rest.
 #[must_use]
 pub fn expected(script: &Script) -> Vec<Vec<Due>> {
     let mut oracle = Oracle::new(script);
@@ -48,9 +48,9 @@ struct Oracle<'a> {
     batch: Vec<usize>,
     frames: Vec<&'a Frame<Vec<u8>>>,
     readings: Vec<Reading>,
-    /// What each flow holds, the least recently used first.
+    /// The frames that each flow holds, the least recently used flow first.
     held: Vec<Group>,
-    /// What each flow acknowledged last, where that must be known.
+    /// The last acknowledgement of each flow, if the rules need it.
     memory: Memory,
     out: Vec<Due>,
     polls: u32,
@@ -234,8 +234,8 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// What passed says what it acknowledges, also behind headers that may change its addresses: its
-    /// checksum holds for those that were read.
+    /// Records the acknowledgement of a frame that passed, also behind headers that may change its addresses: its
+    /// checksum holds for the addresses that were read.
     fn remember_passed(&mut self, frame: &Frame<Vec<u8>>, segment: &Segment) {
         let is_tcp = segment.udp_length.is_none();
         if is_tcp && refuse::is_intact(frame, segment, self.script.setup.trusts_checksums) {
@@ -313,8 +313,8 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// Whether of window updates there and back the last would say what was said before them all:
-    /// seen alone it would be a duplicate that nobody sent.
+    /// Returns true if window updates there and back would leave the last one equal to the ACK before them all: seen
+    /// alone it would be a duplicate that nobody sent.
     fn leaves_only_what_was_said(&self, last: &Segment, next: &Segment) -> bool {
         let is_update = next.ack == last.ack && acks::sack(next).is_none();
         self.rules.pure_acks == PureAcks::Single && is_update && !self.memory.differs(next)
@@ -332,7 +332,7 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// What the segment's flow holds, taken out.
+    /// Removes the frames that the segment's flow holds, and returns them.
     fn take_held(&mut self, segment: &Segment) -> Option<Group> {
         let place = self.held.iter().position(|group| self.is_flow(group, segment))?;
         Some(self.held.remove(place))
@@ -393,8 +393,8 @@ const fn name_of(fault: Fault) -> &'static str {
     }
 }
 
-/// Whether the order of two frames must be kept because one of them is inside a tunnel, or may be. `None` if both are
-/// segments of a tunnel, or neither is in one.
+/// Decides whether the order of two frames must be kept because one of them is inside a tunnel, or may be. `None` if
+/// both are segments of a tunnel, or neither is in one.
 fn are_related_in_tunnels(earlier: &Reading, later: &Reading) -> Option<bool> {
     let is_segment =
         |reading: &Reading| matches!(reading, Reading::Segment(it) if it.outer.is_some());
@@ -411,7 +411,7 @@ fn are_related_in_tunnels(earlier: &Reading, later: &Reading) -> Option<bool> {
     }
 }
 
-/// Whether the order of two frames, as read, must be kept.
+/// Returns true if the order of two frames, as read, must be kept.
 #[must_use]
 pub fn are_related<'a>(earlier: &'a Reading, later: &'a Reading) -> bool {
     let ends = |reading: &'a Reading| -> Option<&'a Ends> {

@@ -1,5 +1,5 @@
-//! What may not be coalesced at all, and why: the first rule that a segment breaks, in the order in which
-//! the reasons are documented. What a segment breaks against others is [`super::differ`]'s.
+//! Refuses segments that may not be coalesced at all: by the first rule that a segment breaks, in the order in which
+//! the reasons are documented. Differences between segments belong to [`super::differ`].
 
 use rxo_frame::{ChecksumStatus, Frame};
 
@@ -30,12 +30,12 @@ pub(super) fn first_broken(rules: &[Rule]) -> Option<&'static str> {
     rules.iter().find(|(_, is_broken)| *is_broken).map(|(name, _)| *name)
 }
 
-/// Whether the rules for pure ACKs judge this segment.
+/// Returns true if the rules for pure ACKs judge this segment.
 pub(super) fn is_ack(segment: &Segment, rules: &Rules) -> bool {
     rules.ack_limit() >= 2 && segment.payload.is_empty() && segment.outer.is_none()
 }
 
-/// Why a segment may not be coalesced with anything; `None` when it may.
+/// Returns the reason why a segment may not be coalesced with anything; `None` when it may.
 pub(super) fn refusal<B>(
     frame: &Frame<B>,
     segment: &Segment,
@@ -59,7 +59,7 @@ pub(super) fn refusal<B>(
     })
 }
 
-/// Whether something is to be completed that is not the segment's own checksum.
+/// Returns true if something is to be completed that is not the segment's own checksum.
 pub(super) fn is_elsewhere(status: ChecksumStatus, segment: &Segment) -> bool {
     let field = if segment.udp_length.is_some() { 6 } else { 16 };
     let own = ChecksumStatus::Partial { start: segment.transport_at as u16, offset: field };
@@ -139,7 +139,7 @@ pub(super) const fn is_marked_ce(segment: &Segment) -> bool {
     segment.traffic_class & CE == CE
 }
 
-/// Whether the timestamp is the only option, and its echo is zero.
+/// Returns true if the timestamp is the only option, and its echo is zero.
 fn echoes_zero(segment: &Segment) -> bool {
     only_timestamp(&segment.options).is_some_and(|body| body[4..] == [0; 4])
 }

@@ -54,7 +54,8 @@ impl Packet {
         frame
     }
 
-    /// What the frame says of its checksum. Where a partial one starts is decided here, when nothing moves any more.
+    /// Returns the checksum status of the frame. The start of a partial checksum is set here, when all offsets are
+    /// final.
     fn status(&self) -> ChecksumStatus {
         let start = self.transport_at() as u16;
         match (self.elsewhere, self.status) {

@@ -29,7 +29,7 @@ pub struct Packet {
     pub(crate) v6: bool,
     pub(crate) host: u32,
     pub(crate) ports: (u16, u16),
-    /// Whether it goes from the second host to the first.
+    /// True if it goes from the second host to the first.
     pub(crate) is_reply: bool,
     pub(crate) hop_limit: u8,
     pub(crate) traffic_class: u8,
@@ -52,7 +52,7 @@ pub struct Packet {
     pub(crate) offset_lie: i8,
     /// Added to the UDP length field, to make it wrong.
     pub(crate) udp_length_lie: i16,
-    /// Whether a UDP datagram has no checksum.
+    /// True if a UDP datagram has no checksum.
     pub(crate) has_no_checksum: bool,
     pub(crate) ip_checksum_error: u16,
     pub(crate) checksum_error: u16,
@@ -65,14 +65,14 @@ pub struct Packet {
     pub(crate) stream: u32,
     pub(crate) len: usize,
     pub(crate) status: ChecksumStatus,
-    /// How far behind the transport header another checksum is to be completed instead, and in which field.
+    /// The distance from the transport header to another checksum that is to be completed instead, and the field in it.
     pub(crate) elsewhere: Option<(u16, u16)>,
     pub(crate) gso: Option<Gso>,
     /// The tunnel around it.
     pub(crate) outer: Option<Outer>,
 }
 
-/// What a packet carries.
+/// The content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
     Tcp,

@@ -181,7 +181,7 @@ impl Outer {
         self
     }
 
-    /// How many bytes stand before the inner frame.
+    /// Returns the number of bytes stand before the inner frame.
     pub(super) fn bytes(&self, link: LinkKind) -> usize {
         let link = if link == LinkKind::Ethernet { 14 + 4 * self.tags.len() } else { 0 };
         link + if self.v6 { 40 } else { 20 } + 8 + self.tunnel().len()

@@ -10,7 +10,7 @@ impl Packet {
         self
     }
 
-    /// Whether it is a datagram.
+    /// Returns true if it is a datagram.
     #[must_use]
     pub fn is_datagram(&self) -> bool {
         self.body == Body::Udp

@@ -7,7 +7,7 @@ use crate::Script;
 use crate::naive::{Reading, Segment, read};
 use crate::oracle::{PureAcks, Rules};
 
-/// What a delivery of several pure ACKs showed.
+/// The contents of a delivery of several pure ACKs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownAcks {
     /// All pieces that a sink would gather, concatenated.
@@ -16,7 +16,7 @@ pub struct ShownAcks {
     pub byte_len: usize,
     /// The checksum status that a sink gets.
     pub status: ChecksumStatus,
-    /// Whether a sink is asked to segment it.
+    /// True if a sink is asked to segment it.
     pub has_gso: bool,
     /// The VLAN tag that a sink must insert.
     pub vlan: Option<VlanTag>,

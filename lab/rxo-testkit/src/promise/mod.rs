@@ -20,12 +20,12 @@ pub use order::{every_frame_once, holds_are_bounded, matches_the_oracle, order_i
 use crate::Script;
 use crate::oracle::Why;
 
-/// What a run of a script showed: the deliveries of each step, and of the final flush.
+/// The deliveries of a run of a script: those of each step, and of the final flush.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
     /// Deliveries by step.
     pub steps: Vec<Vec<Shown>>,
-    /// How often each reason was counted, by step.
+    /// The count of each reason, by step.
     pub reasons: Vec<BTreeMap<Why, u64>>,
 }
 
@@ -34,28 +34,28 @@ pub struct Observed {
 pub struct Shown {
     /// The frames in it, by their numbers in the script.
     pub frames: Vec<usize>,
-    /// What it reported, if it is an aggregate of data.
+    /// The report of the delivery, if it is an aggregate of data.
     pub merged: Option<Merged>,
-    /// What it reported, if it is several pure ACKs.
+    /// The report of the delivery, if it is several pure ACKs.
     pub acks: Option<ShownAcks>,
-    /// Why it was flushed, if the delivery itself says so.
+    /// The reason why it was flushed, if the delivery itself says so.
     pub reason: Option<&'static str>,
     /// When it was delivered, on the script's clock.
     pub at: Instant,
 }
 
-/// What an aggregate reported.
+/// The report of an aggregate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
     /// All pieces that a sink would gather, concatenated.
     pub bytes: Vec<u8>,
     /// Number of header bytes among them.
     pub header_bytes: usize,
-    /// What its accessor returned.
+    /// The value that its accessor returned.
     pub segment_count: usize,
-    /// What its accessor returned.
+    /// The value that its accessor returned.
     pub payload_bytes: usize,
-    /// What its accessor returned.
+    /// The value that its accessor returned.
     pub byte_len: usize,
     /// The checksum status that a sink gets.
     pub status: ChecksumStatus,
@@ -63,9 +63,9 @@ pub struct Merged {
     pub gso: Option<Gso>,
     /// The VLAN tag that a sink must insert.
     pub vlan: Option<VlanTag>,
-    /// Whether the IPv4 ID is equal in all segments; `None` for IPv6.
+    /// True if the IPv4 ID is equal in all segments; `None` for IPv6.
     pub fixed_id: Option<bool>,
-    /// Whether the outer IPv4 ID is equal in all segments; `None` for IPv6, and in no tunnel.
+    /// True if the outer IPv4 ID is equal in all segments; `None` for IPv6, and in no tunnel.
     pub fixed_outer_id: Option<bool>,
     /// Its record of each segment.
     pub records: Vec<Record>,
@@ -116,7 +116,7 @@ pub fn check_promises(script: &Script, observed: &Observed) {
     limits_are_kept(script, observed);
 }
 
-/// How long a segment may be held after it was pushed.
+/// Returns the longest time for which a segment may be held after it was pushed.
 pub(crate) fn time_limit(script: &Script) -> Duration {
     script.setup.rules().time_limit().unwrap_or(Duration::ZERO)
 }

@@ -73,7 +73,7 @@ impl Script {
         &self.all_frames[index]
     }
 
-    /// What frame `index` is; with tunnels looked into, if the rules are about what is inside.
+    /// Reads the frame `index`; with tunnels looked into, if the rules are about the segments inside.
     ///
     /// # Panics
     /// If there is no such frame.

@@ -56,7 +56,7 @@ pub struct Setup {
     pub tunnels: Option<bool>,
     /// The first header of the frames.
     pub link: LinkKind,
-    /// Whether an unknown checksum is assumed to be right.
+    /// True if an unknown checksum is assumed to be right.
     pub trusts_checksums: bool,
     /// The contents of the TCP checksum field in a merged header.
     pub form: Form,
@@ -137,7 +137,7 @@ impl Setup {
         }
     }
 
-    /// Whether segmenting an aggregate by one size must give its packets.
+    /// Returns true if segmenting an aggregate by one size must give its packets.
     #[must_use]
     pub fn is_resegmentable(&self) -> bool {
         self.policy == "linux-gro"

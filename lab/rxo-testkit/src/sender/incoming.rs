@@ -83,7 +83,7 @@ impl Incoming {
         self.flags & (SYN | RST) != 0
     }
 
-    /// Whether a sender takes notice of it.
+    /// Returns true if a sender takes notice of it.
     pub(super) const fn counts(&self) -> bool {
         self.flags & ACK != 0 && !self.begins_anew()
     }
@@ -92,7 +92,7 @@ impl Incoming {
         self.flags & ECE != 0
     }
 
-    /// Whether it carries only an acknowledgement: no data, SYN or FIN.
+    /// Returns true if it carries only an acknowledgement: no data, SYN or FIN.
     pub(super) const fn is_empty(&self) -> bool {
         self.payload_bytes == 0 && self.flags & (SYN | FIN) == 0
     }

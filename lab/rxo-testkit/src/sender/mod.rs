@@ -46,7 +46,7 @@ pub struct Lasting {
     pub duplicates: u64,
     /// Number of ACKs with SACK.
     pub selective: u64,
-    /// What arrived beyond SND.UNA, and what arrived twice.
+    /// The data that arrived beyond SND.UNA, and the data that arrived twice.
     pub scoreboard: Scoreboard,
     /// The marks of ECN.
     pub marks: Marks,

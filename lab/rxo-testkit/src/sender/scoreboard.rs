@@ -1,4 +1,4 @@
-//! What SACK reports as arrived out of order.
+//! The scoreboard: ranges that SACK reports as arrived out of order.
 
 /// Disjoint ranges beyond SND.UNA in order, and the number of duplicate reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Scoreboard {
     }
 }
 
-/// How far `edge` lies beyond `from`.
+/// Returns the distance from `from` to `edge`.
 const fn offset(edge: u32, from: u32) -> i32 {
     edge.wrapping_sub(from) as i32
 }

@@ -87,7 +87,7 @@ fn prepare(workspace: &Workspace, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What a program prints; Python finds the package in `folder`.
+/// Returns the output of a program; Python finds the package in `folder`.
 fn output(program: &Path, arguments: &[String], folder: &Path) -> Result<String> {
     let folder_name = folder.display().to_string();
     Program::new(folder, &program.to_string_lossy(), arguments)

@@ -89,7 +89,7 @@ fn behind_item<'t, 's>(tokens: &'t [&'s str]) -> &'t [&'s str] {
     &[]
 }
 
-/// What `tokens` name of the crate's root: by `crate::`, or by as many `super::` as the module is deep.
+/// Returns the names of the crate's root in `tokens`, behind `crate::` or as many `super::` as the module is deep.
 fn names_of_root<'s>(tokens: &[&'s str], depth: usize) -> Vec<&'s str> {
     let mut names = Vec::new();
     for at in 0..tokens.len() {

@@ -1,4 +1,4 @@
-//! What a crate brings without its default features.
+//! Checks the dependencies of a crate without its default features.
 //!
 //! An optional dependency can come back by way of another crate, which no single manifest shows.
 //! Therefore this asks cargo for the whole tree. [`violations`] is pure; [`check`] runs cargo.

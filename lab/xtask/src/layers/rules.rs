@@ -1,12 +1,12 @@
-//! What the table means, as pure functions from a graph to the lines that complain about it.
+//! Applies the table: pure functions from a graph to the lines that complain about it.
 
 use super::table::{FOR_TESTS, IMPORTED_BY_NOBODY, LABORATORY, Layer, NEVER};
 use crate::workspace::{Dependency, Kind, Package};
 
-/// Where the remedy of most violations is.
+/// The file with the remedy of most violations.
 const TABLE: &str = "lab/xtask/src/layers/table.rs";
 
-/// What is wrong with the table itself: an edge that does not point down, or to no row.
+/// Returns the flaws of the table itself: an edge that does not point down, or leads to no row.
 pub(crate) fn flaws(layers: &[Layer]) -> Vec<String> {
     let mut flaws = Vec::new();
     for layer in layers {

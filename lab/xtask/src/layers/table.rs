@@ -1,4 +1,4 @@
-//! Who may import whom, and where `unsafe` may stand. Data only; `rules` says what it means.
+//! The table of permitted imports and of the places that may have `unsafe`. Data only; `rules` applies it.
 //!
 //! An edge is in the table because of the reason beside it. To add one, add its line; `layers`
 //! then says whether it points down.
@@ -299,7 +299,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("xtask", 6, MAY_DO_IO, &[]),
 ];
 
-/// Where the laboratory is. A crate elsewhere may not import one from here, tests aside.
+/// The folder of the laboratory. A crate elsewhere may not import one from here, tests aside.
 pub(crate) const LABORATORY: &str = "lab";
 
 /// Crates that tests of any crate may use beside what the crate itself may import.
@@ -329,8 +329,8 @@ pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("rxo-host", "libc", "the operating system belongs to rxo-driver"),
 ];
 
-/// What a crate must not bring without its default features, by whatever way: crate, package from
-/// outside, reason.
+/// Packages that a crate must not depend on without its default features, directly or not: crate, package from outside,
+/// reason.
 pub(crate) const LEAN: &[(&str, &str, &str)] = &[
     ("rxo", "flate2", "gzip comes with the feature `capture`"),
     ("rxo", "ruzstd", "zstd comes with the feature `capture`"),
@@ -346,7 +346,7 @@ pub(crate) const LEAN: &[(&str, &str, &str)] = &[
     ("rxo-device", "ruzstd", "implementing a sink needs no decompressor"),
 ];
 
-/// Where `unsafe` may stand: crate, path prefix inside it, reason.
+/// The places that may have `unsafe`: crate, path prefix inside it, reason.
 pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
     ("rxo-wire", "src/arch/", "SIMD and prefetch instructions"),
     ("rxo-frame", "src/pool", "buffers that come back from any thread"),

@@ -1,4 +1,4 @@
-//! What may be kept in git: sources and documents, no binaries, no large files, nothing twice.
+//! Checks the files in git: sources and documents, no binaries, no large files, nothing twice.
 //!
 //! A built file in git goes stale, and a copy of a generated file is not generated with it. [`violations`] is
 //! pure; [`check`] asks git and reads the files.

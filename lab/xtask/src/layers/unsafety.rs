@@ -1,4 +1,4 @@
-//! Where the word `unsafe` stands in source text, against the places that may have it.
+//! Compares the places of the word `unsafe` in source text with those that may have it.
 //!
 //! The compiler's `unsafe_code` lint can be switched off by any file for itself; this list is what
 //! says which files may.

@@ -15,9 +15,9 @@ use crate::workspace::{Package, Workspace};
 
 /// The folder of unpacked packages.
 pub(super) struct Alone {
-    /// Where it is.
+    /// The folder of the workspace.
     pub(super) folder: PathBuf,
-    /// Where the packages are, packed.
+    /// The folder of the packed packages.
     pub(super) packages: PathBuf,
     /// The names and versions.
     versions: Vec<(String, String)>,

@@ -7,10 +7,10 @@ use anyhow::{Result, ensure};
 use super::alone::Alone;
 use crate::sh::Program;
 
-/// What the project does with the package.
+/// The source of a program that uses the package.
 const MAIN: &str = include_str!("fresh_main.rs");
 
-/// What `cargo new` writes, and that it is no part of the workspace around it.
+/// The manifest that `cargo new` writes, marked as no part of the workspace around it.
 const NEW: &str = "[package]\nname = \"fresh\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
                    [dependencies]\n\n[workspace]\n\n";
 

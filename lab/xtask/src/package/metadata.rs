@@ -1,4 +1,4 @@
-//! What a registry asks of a manifest. Cargo would only warn, or refuse when it is too late.
+//! Checks the fields that a registry asks of a manifest. Cargo would only warn, or refuse when it is too late.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ pub(super) fn check(workspace: &Workspace, libraries: &[&Package]) -> Result<()>
     bail!("manifests lack what a registry asks for:\n{}", missing.join("\n"))
 }
 
-/// What a manifest, as cargo tells it, lacks.
+/// Returns the fields that a manifest lacks.
 fn lacks(manifest: &Value) -> Vec<String> {
     let name = manifest["name"].as_str().unwrap_or_default();
     let is_empty = |field: &&&str| match &manifest[**field] {

@@ -1,4 +1,4 @@
-//! What a test's documentation says it holds: `RFC 9293, section 3.8.6.3 (MUST-40, SHLD-18)`.
+//! The requirements that a test's documentation names: `RFC 9293, section 3.8.6.3 (MUST-40, SHLD-18)`.
 
 /// One place that is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ struct Reader {
     mode: Mode,
 }
 
-/// What a number would be.
+/// The meaning of the next number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Mode {
     Prose,
@@ -70,7 +70,7 @@ impl Reader {
         }
     }
 
-    /// Whether `word` belongs to what was begun: another number, a letter, or what joins them.
+    /// Returns true if `word` belongs to what was begun: another number, a letter, or what joins them.
     fn goes_on(&mut self, word: &str, bare: &str) -> bool {
         match self.mode.clone() {
             Mode::Prose => false,

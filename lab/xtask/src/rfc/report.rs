@@ -1,4 +1,4 @@
-//! What `cargo xtask rfc` prints.
+//! The output of `cargo xtask rfc`.
 
 use std::fmt::Write;
 

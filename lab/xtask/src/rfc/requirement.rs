@@ -21,7 +21,7 @@ pub(super) struct Requirement {
     pub(super) standing: Standing,
 }
 
-/// Whether it is done.
+/// The state of a requirement.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Standing {
     /// It is, and has a test.

@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 /// One test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Test {
-    /// Where it is: `crate file::function`.
+    /// The test's place: `crate file::function`.
     pub(super) name: String,
     /// Its documentation, as one line.
     pub(super) said: String,

@@ -4,12 +4,12 @@ use super::reference::{Id, Reference, references};
 use super::requirement::{Requirement, Standing};
 use super::sources::Test;
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     /// Each requirement with the names of its tests.
     pub(super) rows: Vec<(Requirement, Vec<String>)>,
-    /// What is wrong, a line each.
+    /// The violations, a line each.
     pub(super) violations: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ impl Verdict {
         verdict
     }
 
-    /// How many requirements `counts` is true of.
+    /// Returns the number of requirements for which `counts` is true.
     pub(super) fn count(&self, counts: impl Fn(&Standing) -> bool) -> usize {
         self.rows.iter().filter(|(requirement, _)| counts(&requirement.standing)).count()
     }

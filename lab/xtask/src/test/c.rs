@@ -11,7 +11,7 @@ use super::steps::Scene;
 use crate::sh::Program;
 use crate::{apt, capi};
 
-/// What is compiled and run, below `capi/`.
+/// Programs that are compiled and run, below `capi/`.
 const PROGRAMS: &[&str] = &["examples/tunnel.c", "tests/misuse.c"];
 
 const WARNINGS: &[&str] = &["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror"];
@@ -67,7 +67,7 @@ impl Kit {
         self.program(program, arguments).run()
     }
 
-    /// What `pkg-config` says of these libraries.
+    /// Returns the flags of these libraries, by `pkg-config`.
     pub(super) fn flags(&self, libraries: &[&str]) -> Result<Vec<String>> {
         let path = self.prefix.join("lib/pkgconfig");
         let arguments = ["--cflags", "--libs"].iter().chain(libraries);
@@ -77,7 +77,7 @@ impl Kit {
         Ok(said.split_whitespace().map(str::to_owned).collect())
     }
 
-    /// What it says for static linking, with the archive in place of the library, as docs/c.md has it.
+    /// Returns the flags for static linking, with the archive in place of the library, as docs/c.md has it.
     fn r#static(&self) -> Result<Vec<String>> {
         let flags = self.flags(&["--static", "rxo"])?;
         Ok(flags.into_iter().map(|flag| flag.replace("-lrxo", "-l:librxo.a")).collect())

@@ -8,7 +8,7 @@ use super::report::Report;
 use super::steps::Scene;
 use crate::sh::{self, Program};
 
-/// What is installed, beside what these need.
+/// Packages that are installed, with their dependencies.
 const PACKAGES: &[&str] = &[
     "maturin==1.16.0",
     "pytest==9.2.0",

@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 /// Without huge pages, devices or files outside the target.
 const EAL: &str = "--no-huge --no-pci -m 64 --no-shconf --no-telemetry --log-level 4";
 
-/// What the pcap port carries.
+/// The policy of the pcap port.
 const POLICY: &str = "linux-gro max_bytes=9000";
 
 /// Runs it between two capture files and compares them.

@@ -20,7 +20,7 @@ use crate::apt;
 use crate::sh::{self, CHECKED, CI_SEED, Program};
 use crate::workspace::Workspace;
 
-/// How long each target runs, and with `--all`.
+/// Seconds for which each target runs; below, with `--all`.
 const SECONDS: u32 = 5;
 const SECONDS_OF_ALL: u32 = 20;
 const AT_ONCE: usize = 2;
@@ -29,13 +29,13 @@ const BINARY: &str = "rxo-fuzz";
 const VARIABLE: &str = "RXO_FUZZ_TARGET";
 /// The kept corpus, a folder for each target.
 const CORPUS: &str = "lab/fuzz/corpus";
-/// How much of what a target says is shown when it found something: the panic and the input.
+/// Last lines of a target's output that are shown when it found something: the panic and the input.
 const LINES_SHOWN: usize = 20;
 
 /// Optimised, unlike most of the profile: what is built here is run for longer than it takes to build.
 const OPTIMISED: &str = "--config profile.ci.opt-level=1";
 
-/// What `cargo fuzz` would pass: counters and comparisons for libFuzzer. The profile has the checks.
+/// The compiler flags of `cargo fuzz`: counters and comparisons for libFuzzer. The profile has the checks.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";

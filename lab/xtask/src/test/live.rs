@@ -32,7 +32,7 @@ const PACKAGES: &[(&str, &[Package])] = &[
     ("live_worker", &[apt::NFT]),
 ];
 
-/// What the long tests of a target need beside that.
+/// Packages that the long tests of a target need beside those.
 const LONG_PACKAGES: &[(&str, &[Package])] = &[
     ("live_command", &[apt::DNSMASQ, apt::DHCPCD, apt::UDHCPC, apt::SYSTEMD]),
     ("live_lab", &[apt::VALGRIND]),
@@ -236,7 +236,7 @@ fn chosen(targets: &[&str]) -> String {
     targets.iter().map(|target| format!(" --test {target}")).collect()
 }
 
-/// Whether this machine lets us make what the live tests need.
+/// Checks that this machine permits the networks of live tests.
 fn possible() -> Result<()> {
     let tun = OpenOptions::new().read(true).write(true).open("/dev/net/tun");
     if let Err(error) = tun {

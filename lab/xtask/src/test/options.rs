@@ -1,4 +1,4 @@
-//! What was typed after `cargo xtask test`, checked against the steps that exist.
+//! The options of `cargo xtask test`, checked against the steps that exist.
 
 use anyhow::{Result, bail};
 
@@ -9,7 +9,7 @@ use crate::UsageError;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) list: bool,
-    /// What CI adds to the steps of every change, and not those.
+    /// True with `--ci`: only the steps that CI adds to those of every change.
     pub(super) ci: bool,
     /// Every step, also what takes too long for CI.
     pub(super) all: bool,

@@ -38,7 +38,7 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     result
 }
 
-/// Where the package is, and where everything is built.
+/// The folder of the package, and the folder of the build.
 struct Place {
     package: PathBuf,
     folder: PathBuf,
@@ -84,7 +84,7 @@ fn only_file(folder: &Path) -> Result<String> {
     Ok(file.path().to_string_lossy().into_owned())
 }
 
-/// What the last line of pytest counts: `2 failed, 30 passed in 4.10s`.
+/// Reads the counts in the last line of pytest: `2 failed, 30 passed in 4.10s`.
 fn read(line: &str) -> Tally {
     let mut tally = Tally::default();
     let Some((counts, _)) = line.rsplit_once(" in ") else { return tally };

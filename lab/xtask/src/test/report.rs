@@ -1,4 +1,4 @@
-//! What a run says about itself: headlines while it goes, a table and two totals at its end.
+//! The output of a run: headlines while it goes, a table and two totals at its end.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ struct Line {
     notes: Vec<String>,
 }
 
-/// How a step ended; where it did not pass, why.
+/// The result of a step, with the reason if it did not pass.
 enum Outcome {
     Passed,
     /// Nothing of it can run on this machine, which is no failure.

@@ -27,7 +27,7 @@ pub(super) struct Step {
 pub(super) enum When {
     /// Every `cargo xtask test`: lints, and each promise.
     Always,
-    /// What CI adds (`--ci`): documentation, bindings and packages, and what needs programs of others.
+    /// Steps that CI adds (`--ci`): documentation, bindings and packages, and steps that need programs of others.
     Ci,
     /// Only `--all`: the same again as released, on other processors, for longer.
     All,
@@ -114,12 +114,12 @@ pub(super) const STEPS: &[Step] = &[
 /// The package whose tests are the benchmarks.
 const BENCH: &str = "rxo-bench";
 
-/// What the steps share.
+/// The state that the steps share.
 pub(super) struct Scene {
     pub(super) workspace: Workspace,
-    /// Whether steps do all that they can (`--all`), or what a change needs.
+    /// True with `--all`: steps do all that they can. Otherwise they do as much as a change needs.
     pub(super) all: bool,
-    /// Whether guests are booted too (`--guests`).
+    /// True with `--guests`: guests are booted too.
     pub(super) guests: bool,
 }
 

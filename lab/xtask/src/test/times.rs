@@ -1,5 +1,5 @@
-//! How long each step took when it last passed, kept in `target/`, so that `--list` can say what a
-//! run will take; likewise each live test, so that the longest can begin first.
+//! The seconds that each step took when it last passed, kept in `target/`, so that `--list` can predict a run; likewise
+//! for each live test, so that the longest can begin first.
 
 use std::collections::BTreeMap;
 use std::fs;

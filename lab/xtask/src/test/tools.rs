@@ -14,7 +14,7 @@ use crate::sh;
 struct Tool {
     target: &'static str,
     package: Package,
-    /// Whether it is only unpacked, because its installation would start a service.
+    /// True if it is only unpacked, because its installation would start a service.
     is_unpacked: bool,
 }
 

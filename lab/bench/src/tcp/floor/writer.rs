@@ -20,7 +20,7 @@ pub(super) struct Writer {
     ring: Vec<u8>,
     /// The headers of every segment but for SEG.SEQ. The reader looks neither at lengths nor at checksums.
     headers: [u8; TEXT_AT],
-    /// How many bytes were acknowledged, sent and written, the SYN left out; `None` before the SYN.
+    /// The numbers of bytes acknowledged, sent and written, the SYN left out; `None` before the SYN.
     bytes: Option<Progress>,
 }
 

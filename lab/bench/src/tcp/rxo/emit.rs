@@ -22,7 +22,7 @@ const MOST_HEADER_BYTES: usize = 80;
 pub(super) struct Emitter {
     /// Computes checksums, where software does.
     summer: Option<Summer>,
-    /// Whether ACKs that can be are copies of the first with other numbers.
+    /// True if ACKs that can be are copies of the first with other numbers.
     templates: bool,
     id: u16,
 }

@@ -1,4 +1,4 @@
-//! What was found: text for people, JSON for machines, drawings for both.
+//! The findings: text for people, JSON for machines, drawings for both.
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
@@ -42,7 +42,7 @@ impl Found {
         }
     }
 
-    /// How it was done.
+    /// Returns notes on the method.
     pub(super) fn notes(&self, plan: &Plan) -> Vec<String> {
         let Self { split, keep, .. } = self;
         let mut notes = vec![format!(

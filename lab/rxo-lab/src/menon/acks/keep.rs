@@ -112,7 +112,7 @@ pub(super) fn choice(rows: &[Row]) -> Option<u16> {
     harmless.last()
 }
 
-/// Whether a sender is slower with it than without, by more than measurements vary.
+/// Returns true if a sender is slower with it than without, by more than measurements vary.
 pub(super) fn harms(row: &Row, rows: &[Row]) -> bool {
     let is_base = |other: &&Row| other.sender == row.sender && other.keep_every.is_none();
     let Some(base) = rows.iter().find(is_base) else { return false };

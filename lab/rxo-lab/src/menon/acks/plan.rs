@@ -1,4 +1,4 @@
-//! What the flags of `rxo-lab menon acks` mean.
+//! The plan of `rxo-lab menon acks`, from its flags.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::sender::Sender;
 use crate::flags::{AcksExperiment, AcksFlags};
 use crate::limits::{Effort, Limits};
 
-/// What is to be measured.
+/// The plan: everything that is to be measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// Senders of the first experiment; none leaves it out.

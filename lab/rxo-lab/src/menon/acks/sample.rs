@@ -65,7 +65,7 @@ pub(super) struct Figures {
     /// From the first byte until 90 % of what the link carries arrives for 60 ms; of those that
     /// came so far.
     pub(super) full_rate_ms: Option<Spread>,
-    /// How many came so far.
+    /// The number of rounds in which the connection reached the full rate.
     pub(super) full_rate_rounds: usize,
     /// What the sender received for each frame that it sent.
     pub(super) acks_per_segment: Spread,
@@ -73,7 +73,7 @@ pub(super) struct Figures {
     pub(super) per_delivery: Spread,
     /// Processor time for 10^9 bytes of payload, both ends and rxo.
     pub(super) cpu_s_per_gb: Spread,
-    /// Of all rounds together.
+    /// The sum over all rounds.
     pub(super) retransmissions: u64,
     /// Lost on purpose, of all rounds together.
     pub(super) lost: u64,

@@ -29,7 +29,7 @@ pub(super) struct Watched {
     /// The sender's window, over time.
     pub(super) windows: Vec<WindowPoint>,
     pub(super) retransmissions: u64,
-    /// Of this whole process and of `ksoftirqd`, while it sent.
+    /// Processor time of this whole process and of `ksoftirqd` while the connection sent.
     pub(super) cpu: CpuUse,
     /// Payload that arrived in that time.
     pub(super) received_bytes: u64,

@@ -1,4 +1,4 @@
-//! What is compared: a stack, how it takes frames from the card, and where the application runs.
+//! A case: a stack, the way in which it takes frames from the card, and the place where the application runs.
 
 use rxo_demo::wrap::count;
 use serde::Serialize;

@@ -307,7 +307,7 @@ fn table_1(rows: Rows<'_>) -> Option<Figure> {
     })
 }
 
-/// Whether an exchange costs noticeably more. Rounds on both sides of the limit decide nothing.
+/// Judges whether an exchange costs noticeably more. Rounds on both sides of the limit decide nothing.
 fn impact(before: Spread, after: Spread) -> Statement {
     let claim = "the optimizations \"have no noticeable impact on the latency of packet processing\" (asked for: at \
                  most 2 % more instructions)";
@@ -342,7 +342,7 @@ const BOTH: &str = "+ ACK Offload";
 /// Both, and what expands templates costs the receiver nothing.
 const BY_CARD: &str = "+ ACK Offload, by card";
 const MANY: usize = 400;
-/// How many more instructions an exchange may cost with both optimizations.
+/// The largest share of additional instructions that an exchange may cost with both optimizations, in percent.
 const MOST_MORE_PERCENT: f64 = 2.0;
 /// With more losses, what a packet costs is what losses cost as well.
 const MOST_SENT_AGAIN_PERCENT: f64 = 1.0;

@@ -1,4 +1,4 @@
-//! What was found: text for people, JSON for machines, drawings for both.
+//! The findings: text for people, JSON for machines, drawings for both.
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
@@ -17,14 +17,14 @@ use super::row::{Row, Rows};
 use crate::figure::Figure;
 use crate::menon::verdict::Verdict;
 
-/// What was measured.
+/// The measurements.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Measured {
     /// Of rxo's own host: bulk transfers, and requests.
     pub(super) rows: Vec<Row>,
     /// Of Linux's own stack in a guest.
     pub(super) linux: Vec<Cost>,
-    /// What a packet costs by how much a processor prefetches.
+    /// The cost of a packet, by the prefetching of a processor.
     pub(super) simulated: Vec<Simulated>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Found {
     measured: Measured,
     figures: Vec<Figure>,
     aims: Vec<Verdict>,
-    /// Why parts are missing.
+    /// The reasons why parts are missing.
     missing: Vec<String>,
 }
 

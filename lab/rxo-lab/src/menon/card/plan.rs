@@ -1,4 +1,4 @@
-//! What the flags of `rxo-lab menon card` mean.
+//! The plan of `rxo-lab menon card`, from its flags.
 
 use anyhow::{Context, Result};
 use rxo_demo::experiment::Output;
@@ -13,7 +13,7 @@ use crate::flags::{CardExperiment, CardFlags, ExtentFlags};
 use crate::guests;
 use crate::menon::receive::stack::{PAPERS_LIMIT, Stack};
 
-/// What is to be measured.
+/// The plan: everything that is to be measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// None twice.

@@ -40,7 +40,7 @@ pub(crate) struct ReceiverFlags {
     /// The Aggregation Limit; without it each frame is alone.
     #[arg(long)]
     pub(crate) limit: Option<u16>,
-    /// Whether ACKs leave as templates.
+    /// True if ACKs leave as templates.
     #[arg(long)]
     pub(crate) ack_offload: bool,
     /// Frames that one poll takes at most.
@@ -52,13 +52,13 @@ pub(crate) struct ReceiverFlags {
     /// Bytes that all of them send together.
     #[arg(long)]
     pub(crate) bytes: u64,
-    /// Whether each byte is sent back.
+    /// True if each byte is sent back.
     #[arg(long)]
     pub(crate) echo: bool,
-    /// Whether each connection is read on a thread of its own.
+    /// True if each connection is read on a thread of its own.
     #[arg(long)]
     pub(crate) threads: bool,
-    /// How long a worker that finds nothing pauses, in microseconds.
+    /// The time for which a worker that finds nothing pauses, in microseconds.
     #[arg(long)]
     pub(crate) pause_us: u64,
     /// The core of all threads.
@@ -66,7 +66,7 @@ pub(crate) struct ReceiverFlags {
     pub(crate) core: Option<usize>,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
     /// Payload that was read.
@@ -363,7 +363,7 @@ impl Connection {
 
 /// Where the receiver listens.
 pub(super) const PORT: u16 = 5_000;
-/// Of the lab's IPv4 network.
+/// Length of the prefix of the lab's IPv4 network, in bits.
 const PREFIX_BITS: u8 = 24;
 const BACKLOG: usize = 512;
 const READ_BYTES: usize = 128 << 10;

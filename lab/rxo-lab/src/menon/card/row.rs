@@ -33,7 +33,7 @@ pub(super) struct Row {
     /// Instructions for a frame, by category.
     #[serde(serialize_with = "by_name")]
     pub(super) breakdown: [f64; Category::ALL.len()],
-    /// Of all rounds together.
+    /// The sum over all rounds.
     pub(super) retransmissions: u64,
     /// Segments sent again while instructions were counted, in percent of the packets. They are counted too.
     pub(super) sent_again_percent: Spread,
@@ -137,7 +137,7 @@ impl<'r> Rows<'r> {
         all
     }
 
-    /// How many connections were measured with both optimizations and with none, ascending.
+    /// Returns the numbers of connections that were measured with both optimizations and with none, ascending.
     pub(super) fn connections(self) -> Vec<usize> {
         let is_both = |row: &&Row| {
             let case = row.case;

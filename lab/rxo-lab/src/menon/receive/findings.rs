@@ -1,4 +1,4 @@
-//! What was found: text for people, JSON for machines, drawings for both.
+//! The findings: text for people, JSON for machines, drawings for both.
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
@@ -21,7 +21,7 @@ use crate::menon::verdict::Verdict;
 pub(crate) struct Found {
     bulk: Vec<Row>,
     exchange: Vec<ExchangeRow>,
-    /// What is drawn, each with what the paper says of it.
+    /// The figures, each with the paper's statements about it.
     figures: Vec<Figure>,
     /// What the project wants of its host.
     aims: Vec<Verdict>,
@@ -82,7 +82,7 @@ impl Found {
         table.render()
     }
 
-    /// How it was done.
+    /// Returns notes on the method.
     pub(super) fn notes(&self, plan: &Plan) -> Vec<String> {
         let Effort { rounds, duration } = plan.effort;
         vec![

@@ -1,4 +1,4 @@
-//! What the flags of `rxo-lab menon` mean.
+//! The plan of `rxo-lab menon`, from its flags.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::stack::{Case, PAPERS_LIMIT, Stack};
 use crate::flags::{ReceiveExperiment, ReceiveFlags};
 use crate::limits::{Effort, Limits};
 
-/// What is to be measured.
+/// The plan: everything that is to be measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// Bulk transfers, none twice.
@@ -18,7 +18,7 @@ pub(crate) struct Plan {
     /// Stacks that exchange single bytes.
     pub(super) exchange: Vec<Stack>,
     pub(super) effort: Effort,
-    /// How long a transfer runs before it is measured.
+    /// The time for which a transfer runs before it is measured.
     pub(super) warm_up: Duration,
     pub(super) cores: Cores,
     pub(super) output: Output,

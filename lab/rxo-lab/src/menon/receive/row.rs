@@ -25,9 +25,9 @@ pub(super) struct Row {
     pub(super) acks_per_packet: Spread,
     /// Nanoseconds for a packet, by category.
     pub(super) breakdown_ns: Option<Breakdown>,
-    /// Of all rounds together.
+    /// The sum over all rounds.
     pub(super) retransmissions: u64,
-    /// Of all rounds together.
+    /// The sum over all rounds.
     pub(super) ring_drops: u64,
 }
 
@@ -94,7 +94,7 @@ impl<'r> Rows<'r> {
         self.exchange.iter().find(|row| row.stack == stack)
     }
 
-    /// How many connections were measured with the stack and with the original, ascending.
+    /// Returns the numbers of connections that were measured with the stack and with the original, ascending.
     pub(super) fn connections(self) -> Vec<usize> {
         let both = |row: &&Row| {
             row.case == Case::wire(row.case.connections, Stack::OPTIMIZED)
@@ -118,13 +118,12 @@ impl<'r> Rows<'r> {
         all
     }
 
-    /// How many times the original's throughput for a second of processor time a stack has.
+    /// Returns the throughput of a stack for a second of processor time, as a multiple of the original's.
     pub(super) fn gain(self, connections: usize, stack: Stack) -> Option<f64> {
         gain(self.of(connections, stack), self.of(connections, Stack::ORIGINAL))
     }
 
-    /// How many times the original's throughput for a second of processor time a stack has in a
-    /// guest.
+    /// Returns the throughput of a stack in a guest for a second of processor time, as a multiple of the original's.
     pub(super) fn guest_gain(self, stack: Stack) -> Option<f64> {
         gain(self.guest(stack), self.guest(Stack::ORIGINAL))
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub(in crate::menon) struct Stack {
     /// The Aggregation Limit; `None`: each frame alone.
     pub(in crate::menon) aggregation_limit: Option<u16>,
-    /// Whether several ACKs leave the stack as one template.
+    /// True if several ACKs leave the stack as one template.
     pub(in crate::menon) ack_offload: bool,
 }
 

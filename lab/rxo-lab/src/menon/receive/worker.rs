@@ -107,7 +107,7 @@ fn config(stack: Stack, address: IpAddr) -> Result<HostConfig> {
 
 /// The guest's interface.
 const TAP: &str = "guest0";
-/// Of the lab's IPv4 network.
+/// Length of the prefix of the lab's IPv4 network, in bits.
 const PREFIX_BITS: u8 = 24;
 /// A turn of a bulk transfer has many frames, so reading the clock at its stages is no part of the cost
 /// (where a turn has one, it would be). One turn in so many; a prime, so as not to keep step with

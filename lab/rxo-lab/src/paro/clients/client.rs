@@ -47,7 +47,7 @@ struct Answer {
 pub(super) struct Got {
     /// Bytes of files.
     pub(super) bytes: u64,
-    /// Whether the file is complete and the next is to be asked for.
+    /// True if the file is complete and the next is to be asked for.
     pub(super) is_done: bool,
     /// The sequence numbers of text that was there before: a probe that came too early. The server learns that.
     pub(super) duplicate: Option<(u32, u32)>,

@@ -36,7 +36,7 @@ impl Network {
         self.receivers.counts
     }
 
-    /// Whether the link takes the card's next frame.
+    /// Returns true if the link takes the card's next frame.
     pub(crate) fn has_room(&self, now: Instant) -> bool {
         self.wire.has_room(now)
     }

@@ -14,7 +14,7 @@ use super::wire::Flying;
 /// All receivers of a cast.
 #[derive(Debug)]
 pub(crate) struct Receivers {
-    /// How many have asked to join.
+    /// The number of receivers that have asked to join.
     asked: usize,
     members: Vec<Option<Member>>,
     /// The number of the next byte, once a connection is open.
@@ -62,7 +62,7 @@ impl Receivers {
         }
     }
 
-    /// How many connections are open.
+    /// Returns the number of open connections.
     pub(crate) fn joined(&self) -> usize {
         self.members.iter().flatten().count()
     }

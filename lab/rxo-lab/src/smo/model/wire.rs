@@ -35,7 +35,7 @@ impl Wire {
         Self { bits_per_s, free_at: Instant::ZERO, flying: VecDeque::new(), segment_bytes }
     }
 
-    /// Whether the card hands over the next frame: as soon as the link has sent nearly all before it.
+    /// Returns true if the card hands over the next frame: as soon as the link has sent nearly all before it.
     pub(crate) fn has_room(&self, now: Instant) -> bool {
         self.free_at <= now + AHEAD
     }

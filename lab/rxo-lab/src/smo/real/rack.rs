@@ -147,7 +147,7 @@ impl Receiver {
         })
     }
 
-    /// Whether the sender knows that it has everything.
+    /// Returns true if the sender knows that it has everything.
     fn is_over(&self) -> bool {
         let seen = self.stream.statistics();
         self.has_all && seen.snd_una == seen.snd_nxt && seen.unsent == 0

@@ -53,8 +53,8 @@ fn of(turns: &[Turn], system: System) -> impl Iterator<Item = &Turn> {
     turns.iter().filter(move |turn| turn.system == system)
 }
 
-/// Whether `system` takes as long as Xen for a transaction, in the middle of all rounds. Nothing is said if chance could
-/// decide that.
+/// Judges whether `system` takes as long as Xen for a transaction, in the middle of all rounds. Nothing is said if
+/// chance could decide that.
 fn within(turns: &[Turn], system: System) -> Statement {
     let grown = |value: fn(&Latency) -> f64| -> Vec<f64> {
         let of_xen = |turn: &Turn| Some(value(&turn.latency) / value(&turn.xen?));
@@ -88,7 +88,7 @@ fn within(turns: &[Turn], system: System) -> Statement {
     )
 }
 
-/// Whether auto held nothing for an idle guest.
+/// Judges whether auto held nothing for an idle guest.
 fn idle(boots: &[Requests]) -> Statement {
     let auto_held: u64 = boots.iter().map(|boot| boot.auto_held).sum();
     let hold_p99_us = boots.iter().map(|boot| boot.hold_p99_us).fold(0.0, f64::max);
@@ -162,7 +162,7 @@ pub(super) fn several_requests(all: &[Several]) -> Figure {
     }
 }
 
-/// How many guests there were, each number once, in order.
+/// Returns the numbers of guests that were measured, each once, in order.
 fn guest_counts(all: &[Several]) -> Vec<usize> {
     let mut counts: Vec<_> = all.iter().map(|case| case.guests).collect();
     counts.sort_unstable();

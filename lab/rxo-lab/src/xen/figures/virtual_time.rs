@@ -120,7 +120,8 @@ pub(super) fn load(rates: &[Rate], paced: &[Paced]) -> Figure {
     }
 }
 
-/// Whether auto is bounded at every rate, and gains for a busy guest as much as Delayed Aggregation in the paper.
+/// Judges whether auto is bounded at every rate, and gains for a busy guest as much as Delayed Aggregation in the
+/// paper.
 fn follows(rates: &[Rate], lro: &[Paced], busy: &[Paced]) -> Statement {
     let claim = "section V asks for a hold that is bounded and follows the load (asked for: at most 50 us or to the end of \
                  the segment's own poll, and for a busy guest DA's 1.85 times LRO's packets at 2.55 frames a poll)";
@@ -145,7 +146,7 @@ fn follows(rates: &[Rate], lro: &[Paced], busy: &[Paced]) -> Statement {
     Statement::new(claim, Some(is_bounded && gained >= PAPERS_GAIN * of_lro), ours)
 }
 
-/// Whether auto holds at most so long, or to the end of the segment's own poll, which is as long as LRO holds.
+/// Returns true if auto holds at most so long, or to the end of the segment's own poll, which is as long as LRO holds.
 fn is_bounded(rates: &[Rate]) -> bool {
     let auto = rates.iter().filter(|rate| rate.system == System::Auto);
     auto.map(|rate| (rate, at(rates, System::Lro, rate.frames_a_poll))).all(|(rate, lro)| {
@@ -153,7 +154,7 @@ fn is_bounded(rates: &[Rate]) -> bool {
     })
 }
 
-/// Whether auto holds nothing for a guest that has read everything, where it does for one that has not.
+/// Judges whether auto holds nothing for a guest that has read everything, where it does for one that has not.
 fn rests(busy: &[Paced], idle: &[Paced]) -> Statement {
     let claim = "auto holds nothing for an idle guest, where it holds for a busy one";
     if busy.is_empty() || idle.is_empty() {

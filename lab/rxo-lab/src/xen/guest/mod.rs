@@ -36,7 +36,7 @@ pub(super) struct GuestCost {
     pub(super) system: System,
     /// The most frames of a poll.
     pub(super) frames_a_poll: f64,
-    /// Whether the guest's kernel coalesces, too; the paper's did not.
+    /// True if the guest's kernel coalesces, too; the paper's did not.
     pub(super) gro: bool,
     /// Instructions of the guest's kernel and programs.
     pub(super) instructions_a_byte: f64,
@@ -46,7 +46,7 @@ pub(super) struct GuestCost {
     pub(super) packets_an_aggregate: f64,
     /// How often each byte was copied on the way into the guest.
     pub(super) copies: f64,
-    /// How long the first segment of a delivery was held, from its arrival at the wire.
+    /// The time for which the first segment of a delivery was held, from its arrival at the wire.
     pub(super) hold_p50_us: f64,
     pub(super) hold_p99_us: f64,
     pub(super) alignment: Alignment,

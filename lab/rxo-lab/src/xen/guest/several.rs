@@ -37,11 +37,11 @@ pub(in crate::xen) struct Share {
     pub(in crate::xen) mbit_per_s: f64,
     /// Instructions of the guest's kernel and programs.
     pub(in crate::xen) instructions_a_byte: f64,
-    /// Whether what it received has the hash of what was sent.
+    /// True if what it received has the hash of what was sent.
     pub(in crate::xen) is_intact: bool,
     /// Packets of the wire in each that the guest's card got.
     pub(in crate::xen) packets_an_aggregate: f64,
-    /// How long the first segment of a delivery was held, from its arrival at the wire.
+    /// The time for which the first segment of a delivery was held, from its arrival at the wire.
     pub(in crate::xen) hold_p99_us: f64,
 }
 

@@ -54,7 +54,7 @@ impl Counter {
 pub struct Profile(Blocks);
 
 impl Profile {
-    /// What was executed between `before` and this.
+    /// Returns the instructions executed between `before` and this.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let earlier = |address| before.0.kernel.get(address).copied().unwrap_or(0);
@@ -194,7 +194,7 @@ pub(super) fn gro_program() -> Result<Vec<u8>> {
     Ok(program)
 }
 
-/// What QEMU says of its version.
+/// Returns the version of QEMU.
 fn version(image: &GuestImage) -> Result<String> {
     let run = Command::new(image.qemu()).arg("--version").output();
     let output = run.context(|| format!("cannot run {}", image.qemu().display()))?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// What one run took.
+/// The time and the memory of one run.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Run {
     pub(in super::super) seconds: f64,
@@ -14,8 +14,7 @@ pub(in super::super) struct Run {
     pub(super) peak_bytes: u64,
 }
 
-/// How often memory is looked at. The mark that is read never falls, so only its last rise can be
-/// missed.
+/// Time between two readings of the memory. The mark that is read never falls, so only its last rise can be missed.
 const GLANCE: Duration = Duration::from_millis(2);
 
 /// Runs `program` and waits for it.

@@ -27,7 +27,7 @@ const SMALL_BYTES: u64 = 250_000_000;
 const FLOWS: u32 = 1_000_000;
 const ROUNDS: usize = 5;
 
-/// What is run: its name in the table, the program, what it is given.
+/// A program that is measured: its name in the table, the program, and its arguments.
 struct Contender {
     name: &'static str,
     program: PathBuf,
@@ -153,7 +153,7 @@ fn measure(rxo: &Path, folder: &Path) -> Result<Vec<Row>> {
     Ok(contenders.iter().map(|each| Row::new(each.name, packets(each.name), &each.runs)).collect())
 }
 
-/// What must hold, and whether it does.
+/// Judges the targets.
 fn targets(rows: &[Row]) -> Vec<Target> {
     let row = |name: &str| rows.iter().find(|row| row.name == name);
     let seconds = |name| row(name).map_or(f64::NAN, |row| row.median_s);

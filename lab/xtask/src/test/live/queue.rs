@@ -41,7 +41,7 @@ pub(super) struct Listed<'t> {
     pub(super) long: Vec<Test<'t>>,
 }
 
-/// How a test ended, and what it said.
+/// The result of a test, and its output.
 struct Ended {
     took: Duration,
     result: Result<()>,

@@ -136,7 +136,7 @@ fn both(cost: &Cost) -> f64 {
     cost.guest_per_byte + cost.domain_per_byte
 }
 
-/// How many times as much is received for an instruction as with each frame alone.
+/// Returns the gain in received data for an instruction, as a multiple of the feed with each frame alone.
 fn gain(costs: &[Cost], feed: Feed, cost: fn(&Cost) -> f64) -> Option<f64> {
     Some(ratio(cost(of(costs, Feed::Plain)?), cost(of(costs, feed)?)))
 }
