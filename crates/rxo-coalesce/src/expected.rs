@@ -116,12 +116,12 @@ impl<'a, S: Shape> Expected<'a, S> {
         let headers = packet.and_then(|packet| headers_in::<S, SHORT>(packet, &mut room));
         let Some(headers) = headers else { return false };
         let (old, new) = (self.headers.as_ref(), headers.as_ref());
-        let seq = (layout::number(new, S::IP_BYTES) as u32, self.seq);
+        let seq = new.get(S::IP_BYTES + 4..).and_then(<[u8]>::first_chunk);
         let tail = |number: usize| {
             let at = S::IP_BYTES + 16 + 8 * number;
             (layout::word(old, at) ^ layout::word(new, at)) & self.tail[number]
         };
-        seq.0 == seq.1
+        seq.is_some_and(|seq| u32::from_be_bytes(*seq) == self.seq)
             && next.gso.is_none()
             && self.has_metadata_of::<B, BARE>(next)
             && self.counting ^ layout::counting(S::VERSION, new)

@@ -61,15 +61,27 @@ impl Layout {
         layout.cover(end)
     }
 
-    /// Covers all fixed bytes with words. The last may begin in the one before it.
+    /// Covers all fixed bytes with words. Where bytes before are fixed, a word ends with the last byte that is: it then
+    /// begins in the word before and needs no mask.
     const fn cover(mut self, end: usize) -> Self {
-        let mut at = 0;
+        let (mut at, mut run) = (0, 0);
         while at < end {
             if self.fixed[at] == 0 {
                 at += 1;
+                run = at;
                 continue;
             }
-            let start = if at + 8 <= end { at } else { end - 8 };
+            let mut run_end = at;
+            while run_end < end && self.fixed[run_end] != 0 {
+                run_end += 1;
+            }
+            let start = if run_end < at + 8 && run_end >= run + 8 {
+                run_end - 8
+            } else if at + 8 <= end {
+                at
+            } else {
+                end - 8
+            };
             let (mut mask, mut byte) = ([0; 8], 0);
             while byte < 8 {
                 mask[byte] = self.fixed[start + byte];
@@ -77,7 +89,12 @@ impl Layout {
             }
             self.words[self.count] = (start, u64::from_ne_bytes(mask));
             self.count += 1;
-            at = start + 8;
+            while at < start + 8 {
+                if self.fixed[at] == 0 {
+                    run = at + 1;
+                }
+                at += 1;
+            }
         }
         self
     }
