@@ -69,7 +69,7 @@ pub(crate) fn a_transfer_survives_rxo_being_killed() {
             let sent = scope.spawn(|| guest.send(lab.peer(), &content, PATIENCE));
             let after = await_a_part(&lab, before, &content);
             kill(&rxo);
-            assert!(socket.exists(), "a killed process leaves its socket");
+            // Its socket may still be there: the process beside it removes it a moment later.
             rxo = start();
             (sent.join().unwrap(), after)
         });
