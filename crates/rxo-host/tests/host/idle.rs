@@ -92,6 +92,7 @@ fn connections_that_were_busy_are_small_when_they_are_idle() {
             assert_eq!(got, answer);
         }
         let each = each_takes(&mut world, before, CONNECTIONS);
+        println!("{each} bytes for each end of {CONNECTIONS} that were busy");
         assert!(each <= MOST_BYTES, "{each} bytes each");
     }
 }
