@@ -32,7 +32,7 @@ impl<B: FrameBuffer> Engine<B> {
     #[inline(always)]
     pub(super) fn take_expected<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         if at.packet()?.len() > S::IP_BYTES + MOST_TCP_BYTES {
-            return self.take_data::<S>(at);
+            return if self.holds_data { self.take_data::<S>(at) } else { None };
         }
         if self.ack_limit < 2 {
             return self.take_ack_alone::<S>(at);

@@ -37,7 +37,7 @@ use rxo_frame::{Frame, FrameBuffer, Instant, Load};
 use rxo_wire::{FlowHasher, FlowKey};
 
 use auto::Pace;
-use limits::{memory, packet_window, plain_payload};
+use limits::{memory, most_payload, packet_window, plain_payload};
 
 use crate::acks::{Memory, Recent};
 use crate::store::Store;
@@ -77,6 +77,9 @@ pub struct Engine<B> {
     plain_payload_bytes: u32,
     /// Whether the policy coalesces UDP.
     takes_datagrams: bool,
+    /// False if no segment with payload is ever held. Then the rules alone judge them: what the first tiers read in
+    /// vain costs as much again.
+    holds_data: bool,
     /// Whether it coalesces inside tunnels.
     takes_tunnels: bool,
     /// Polls ended since the last flush of all.
@@ -124,6 +127,7 @@ impl<B: FrameBuffer> Engine<B> {
             ack_limit: policy.ack_limit(),
             plain_payload_bytes: plain_payload(policy),
             takes_datagrams: policy.takes_datagrams(),
+            holds_data: most_payload(policy) > 0,
             takes_tunnels: policy.takes_tunnels(),
             polls: 0,
             packets_left: packet_window(policy.hold),

@@ -146,7 +146,7 @@ impl<B: FrameBuffer> Engine<B> {
     fn take_unexpected(&mut self, at: Cursor<'_, B>) -> u32 {
         let bytes = at.held(at.slot()).bytes();
         let taken = by_ip_version!((self.config.link, bytes), S, network => {
-            self.take_by_offsets::<S>(at.with_network(network))
+            if self.holds_data { self.take_by_offsets::<S>(at.with_network(network)) } else { None }
         });
         taken.unwrap_or_else(|| match self.take_by_rules(at) {
             Taken::Held(place) => self.go_on(at, place),
