@@ -23,7 +23,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// The send buffer follows the congestion window.
     pub fn wants_buffers(&mut self, now: Instant) -> Option<Buffers> {
         self.config.largest_buffers?;
-        if !self.state.is_synchronized() || self.terms.iss.is_some() {
+        if !self.state.is_synchronized() || self.terms.iss().is_some() {
             return None;
         }
         let progress = Progress {
@@ -103,7 +103,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     fn resize_sending(&mut self, bytes: u32) {
         let bytes = bytes.max(self.snd.buffer.len());
-        if bytes == self.snd.buffer.size() || self.terms.iss.is_some() {
+        if bytes == self.snd.buffer.size() || self.terms.iss().is_some() {
             return;
         }
         let grows = bytes > self.snd.buffer.size();

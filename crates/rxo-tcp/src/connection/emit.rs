@@ -50,7 +50,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// Takes note that nothing more leaves now, and why.
     #[inline]
     pub(super) fn note_held(&mut self, held: Held, now: Instant) {
-        if !self.terms.owner_sends {
+        if !self.terms.owner_sends() {
             let in_flight = self.recovery.in_flight();
             self.congestion.on_held(now, held == Held::ByCongestion, in_flight);
         }

@@ -5,12 +5,15 @@
 //! sent ([`Connection::sent_by_group`]), and asks how far it may go on ([`Connection::group_edge`]); acknowledgements,
 //! round trips, the congestion window, loss recovery and timers are those of any connection.
 
+use alloc::boxed::Box;
+
 use rxo_frame::{Duration, Instant};
 use rxo_wire::{FlowKey, SeqNumber};
 
 use super::Connection;
 use super::buffers::BYTES_FOR_A_RANGE;
 use super::plan::Why;
+use super::terms::Terms;
 use crate::sequence::{distance, earlier, later};
 use crate::timer::Timer;
 use crate::timestamps::Timestamps;
@@ -70,23 +73,21 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let ranges = self.config.sent_ranges.max((buffer_bytes / BYTES_FOR_A_RANGE) as usize);
         self.recovery.set_limit(ranges);
         let first = seed.iss + 1;
-        self.ahead = Some(Ahead { sent: first, acked: first });
-        self.terms.iss = Some(seed.iss);
+        self.ahead = Some(Box::new(Ahead { sent: first, acked: first }));
+        self.terms = Terms::with_iss(seed.iss);
     }
 
     /// From now on the group sends all new text; this connection only repeats what is lost. Does nothing for a
     /// connection without a group.
     pub fn follow_group(&mut self) {
-        if self.terms.iss.is_some() {
+        if self.terms.let_owner_send() {
             self.ahead = None;
-            self.terms.owner_sends = true;
-            self.terms.least_probe_wait_ns = RECEIVER_WAITS.as_nanos() as u32;
         }
     }
 
     /// ISS, if this is a connection of a group.
     pub(crate) fn group_iss(&self) -> Option<SeqNumber> {
-        self.terms.iss
+        self.terms.iss()
     }
 
     /// Takes note of what the group sent: each item is the sequence number after a send, and when it left. The first
@@ -123,7 +124,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// and not yet by its own connection.
     #[inline(always)]
     pub(crate) fn ack_of_own_text(&mut self, ack: SeqNumber, now: Instant) -> SeqNumber {
-        match self.ahead {
+        match self.ahead.as_deref().copied() {
             Some(ahead) => self.ack_of_lent_text(ahead, ack, now),
             None => ack,
         }
@@ -139,7 +140,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if !is_ahead || distance(self.snd.una, ack) > most {
             return ack;
         }
-        self.ahead = Some(Ahead { acked: later(ahead.acked, ack), ..ahead });
+        if let Some(ahead) = &mut self.ahead {
+            ahead.acked = later(ahead.acked, ack);
+        }
         let own = earlier(ack, self.snd.end());
         self.sent_by_group([(own, now)], now);
         own
@@ -149,7 +152,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// connection has sent.
     pub(crate) fn reset_seq(&self) -> SeqNumber {
         let seq = self.snd.acceptable();
-        self.ahead.map_or(seq, |ahead| later(seq, ahead.acked))
+        self.ahead.as_ref().map_or(seq, |ahead| later(seq, ahead.acked))
     }
 
     /// What a connection does after new text has left.

@@ -21,6 +21,7 @@ mod terms;
 mod time_wait;
 mod timeouts;
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use rxo_wire::{FlowKey, SeqNumber};
@@ -84,8 +85,8 @@ pub struct Connection<B> {
     /// When an orphan ends. `None` while there is an application.
     abandoned: Option<Abandoned>,
     terms: Terms,
-    /// What reaches the peer beside this connection.
-    ahead: Option<Ahead>,
+    /// What reaches the peer beside this connection. Boxed, because few have it and every idle connection has room for it.
+    ahead: Option<Box<Ahead>>,
     persist: Persist,
     keep_alive: KeepAliveState,
     /// A reset to send.

@@ -142,7 +142,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// RFC 9293, section 3.4.1: a new ISS, after all numbers used before, unless the owner has chosen one.
     pub(crate) fn choose_iss(&mut self, now: Instant) {
-        if let Some(iss) = self.terms.iss {
+        if let Some(iss) = self.terms.iss() {
             return self.snd.start(iss);
         }
         let iss = isn::initial_sequence_number(self.secret, &self.pair, now);

@@ -136,13 +136,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
     fn trial(&self, bytes: u32) -> Option<Range> {
         let sizing = self.sizing();
         let room = sizing.unsent.min(sizing.usable).min(sizing.allowed);
-        let may_leave = room >= bytes && self.recovery.has_room() && !self.terms.owner_sends;
+        let may_leave = room >= bytes && self.recovery.has_room() && !self.terms.owner_sends();
         may_leave.then(|| (self.snd.nxt, self.snd.nxt + bytes))
     }
 
     /// The next new text, as far as both windows allow.
     pub(super) fn new_text(&self) -> Result<Range, Held> {
-        if self.terms.owner_sends {
+        if self.terms.owner_sends() {
             return Err(Held::Nothing);
         }
         let mut sizing = self.sizing();

@@ -128,7 +128,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let smaller =
             Path::next_smaller(self.snd.mss, self.headers(), self.pair.source().is_ipv4());
         // The segments are the owner's, for many peers: one that is away for a while must not make all of them smaller.
-        let may_doubt = is_time && is_full && !self.terms.owner_sends;
+        let may_doubt = is_time && is_full && !self.terms.owner_sends();
         if let Some(mss) = smaller.filter(|_| may_doubt) {
             self.path.counts.black_holes += 1;
             // Perhaps nothing passed at all: once something passes, a full segment is tried at once.

@@ -128,7 +128,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return;
         }
         if let Some(timeout_ns) = self.recovery.probe_timeout_ns() {
-            let timeout_ns = timeout_ns.max(self.terms.least_probe_wait_ns.into());
+            let least = self.terms.least_probe_wait();
+            let timeout_ns = timeout_ns.max(least.as_nanos() as u64);
             let expiry = self.timers.when(Timer::Retransmit);
             let expiry = expiry.unwrap_or(now.plus_nanos(self.recovery.rtt.timeout_ns()));
             self.timers.arm(Timer::TailLoss, expiry.min(now.plus_nanos(timeout_ns)));
@@ -177,7 +178,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return;
         }
         // New text that the owner sends may wait for another peer, which says nothing of this one.
-        let waits_for_peer = !self.terms.owner_sends || self.is_held_by_window();
+        let waits_for_peer = !self.terms.owner_sends() || self.is_held_by_window();
         let is_waiting = is_outstanding || has_new && waits_for_peer;
         let persists = is_waiting && self.is_held_by_window();
         if !persists {
