@@ -193,7 +193,7 @@ impl<B: FrameBuffer> Engine<B> {
 
     /// Takes the frames of one poll out of `batch` and ends the poll: all that most callers need.
     /// `now` is the time of the poll; `sink` is called with deliveries in order, once unless the
-    /// batch is larger than configured. [`Hold::Auto`] holds nothing here, because it does not know the
+    /// batch is larger than configured. [`Hold::Auto`](crate::Hold::Auto) holds nothing here, because it does not know the
     /// load: see [`Engine::poll_under`].
     ///
     /// # Examples
@@ -221,7 +221,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Takes the frames of one poll and ends it, as [`Engine::poll`] does. `load` is what the receiver
-    /// has not taken yet of earlier deliveries; `None` if that is unknown. Only [`Hold::Auto`] reads it.
+    /// has not taken yet of earlier deliveries; `None` if that is unknown. Only [`Hold::Auto`](crate::Hold::Auto) reads it.
     #[inline(always)]
     pub fn poll_under(
         &mut self,
@@ -271,7 +271,7 @@ impl<B: FrameBuffer> Engine<B> {
         self.deliver(&mut sink);
     }
 
-    /// Ends a poll: nothing more is there for the moment. The hold policy decides; [`Hold::Auto`] holds
+    /// Ends a poll: nothing more is there for the moment. The hold policy decides; [`Hold::Auto`](crate::Hold::Auto) holds
     /// nothing, because the load is unknown.
     pub fn end_of_poll(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
         self.hold_or_flush(now, None);
@@ -317,7 +317,7 @@ impl<B: FrameBuffer> Engine<B> {
         self.on_timeout_under(None, now, sink);
     }
 
-    /// Delivers what has been held as long as the policy allows; under [`Hold::Auto`] everything if the
+    /// Delivers what has been held as long as the policy allows; under [`Hold::Auto`](crate::Hold::Auto) everything if the
     /// receiver is idle. `load` is that of [`Engine::poll_under`]. A caller that learns the load between
     /// polls should call it then, too.
     pub fn on_timeout_under(

@@ -2,7 +2,7 @@
 //!
 //! Separate from the tiers of TCP, so that these carry nothing of it: a packet of a tunnel comes here when they have
 //! left it. What is inside is judged as any segment is; [`crate::tunnels`] judges what stands around it. A flow inside
-//! a tunnel has a key of its own ([`FlowKey::in_tunnel`]). A packet brings along those behind it that only continue it,
+//! a tunnel has a key of its own ([`FlowKey::in_tunnel`](rxo_wire::FlowKey::in_tunnel)). A packet brings along those behind it that only continue it,
 //! each told by one compare inside and one around.
 
 use rxo_frame::{Frame, FrameBuffer};
