@@ -91,10 +91,10 @@ pub fn definition() -> clap::Command {
     Cli::command()
 }
 
-/// Runs an experiment, which checks the flag that a signal sets.
+/// Runs `experiment` with a flag that SIGINT and SIGTERM set, and that it must check.
 ///
 /// # Errors
-/// Those of `experiment`, and if signals cannot be caught.
+/// Those of `experiment`, and if the handlers of signals cannot be installed.
 pub fn until_stopped(experiment: impl FnOnce(&AtomicBool) -> Result<()>) -> Result<()> {
     experiment(stop::on_request()?.as_ref())
 }

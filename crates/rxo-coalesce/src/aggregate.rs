@@ -113,7 +113,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         self.held.reason
     }
 
-    /// How the IPv4 identification runs. Segmentation of the aggregate needs it.
+    /// The change of the IPv4 ID from segment to segment: fixed, or counted up. Segmentation of the aggregate needs it.
     #[must_use]
     pub const fn id_pattern(&self) -> IdPattern {
         self.held.id_pattern

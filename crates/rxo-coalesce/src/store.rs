@@ -90,7 +90,7 @@ pub(crate) struct Store<B> {
     places: u32,
     pub(crate) headers: Box<[MergedHeader]>,
     pub(crate) ready: Vec<Ready>,
-    /// Index of the places by their hosts.
+    /// Index of the places in `held` by the pair of addresses of their flow.
     pub(crate) pairs: Pairs,
     /// Index of the places by the arrival of their first segment.
     deadlines: Deadlines,

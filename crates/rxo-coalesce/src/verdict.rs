@@ -17,7 +17,7 @@ use crate::{
 /// What is to be done with a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing is held: hold it, or deliver it at once for the reason given.
+    /// No aggregate of its flow is held: hold the packet as the first of one (`None`), or deliver it at once for this reason.
     Start(Option<FlushReason>),
     /// It joins what is held, which is then delivered for the reason given, if any.
     Append(Option<FlushReason>),

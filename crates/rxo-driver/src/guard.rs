@@ -18,7 +18,7 @@ use libc::pid_t;
 
 use crate::{clock, wait};
 
-/// Which of the two processes this one is.
+/// The process after a fork: the first one, or the guard beside it.
 #[derive(Debug)]
 pub enum Side {
     /// The first one, which waits for the other.

@@ -210,7 +210,7 @@ pub struct PoolBuf {
 }
 
 impl PoolBuf {
-    /// Number of bytes that it can hold. 0 for the default buffer, which is of no pool.
+    /// Capacity in bytes; 0 for the default buffer, which belongs to no pool.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {

@@ -22,7 +22,7 @@ pub struct Row {
     pub core_s_per_gb: Spread,
     /// Threads and ksoftirqd of both hosts.
     pub both_cpu_s_per_gb: Spread,
-    /// Acknowledgements that the peer sent, for each segment of the sender.
+    /// ACKs that the peer sent, per data segment of the sender.
     pub acks_per_segment: Spread,
     /// Acknowledgements in one delivery to the sender's stack.
     pub acks_per_delivery: Spread,

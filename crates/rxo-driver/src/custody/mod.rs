@@ -278,7 +278,7 @@ impl Custody {
         self.held.iter_mut().for_each(Held::follow_name);
     }
 
-    /// Lets go of the names of the nic, which was deleted.
+    /// Frees the interface names of the nic after that was deleted, so that another interface can have them.
     fn release_names(&mut self) -> Result<(), DeviceError> {
         self.taken().map_or(Ok(()), |(nic, tap)| nic.release_names(tap))
     }

@@ -26,10 +26,10 @@ pub struct Session {
     rings: Vec<Ring>,
 }
 
-/// What a front end has told of one ring.
+/// The settings of one ring, as the front end has sent them.
 #[derive(Debug, Default)]
 pub struct Ring {
-    /// Its number of entries; 0 if it was not told.
+    /// Number of descriptors of the ring; 0 until the front end has set it.
     pub size: u16,
     /// Where its parts are.
     pub addresses: Option<RingAddresses>,

@@ -99,7 +99,7 @@ impl<B> Listening<B> {
     }
 }
 
-/// The application's handle of a listener. Dropping it ends listening.
+/// The application's handle to a listener. Dropping it closes the listener.
 pub(crate) struct BoundListener<B> {
     address: SocketAddr,
     parts: Vec<Part<B>>,

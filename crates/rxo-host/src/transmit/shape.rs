@@ -48,7 +48,7 @@ pub(crate) struct Path {
 /// An IP header's changing fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ip {
-    /// What follows the header.
+    /// Number of bytes after the header.
     pub(super) bytes: usize,
     pub(super) ecn: u8,
     pub(super) id: u16,

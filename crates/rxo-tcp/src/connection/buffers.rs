@@ -55,7 +55,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Buffers { send_bytes: self.snd.buffer.size(), receive_bytes: self.rcv.held_bytes() }
     }
 
-    /// The least round-trip time since the connection opened; `None` before the first sample.
+    /// The minimum round-trip time since the connection opened; `None` before the first sample.
     #[must_use]
     pub fn least_round_trip(&self) -> Option<Duration> {
         self.recovery.rtt.smoothed().map(|_| self.recovery.rtt.least())

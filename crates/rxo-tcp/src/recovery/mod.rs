@@ -47,7 +47,7 @@ pub(crate) struct Recovery {
     phase: Phase,
     suspect: Option<Suspect>,
     frto: Frto,
-    /// Both sides take SACK.
+    /// SACK was negotiated.
     uses_sack: bool,
     mss: u32,
     /// Without SACK: the next retransmission leaves even if the window is full (RFC 5681, section 3.2,
@@ -142,7 +142,7 @@ impl Recovery {
             && !self.probe.is_out()
     }
 
-    /// Whether another send can be remembered.
+    /// Returns `true` if there is room to track another transmitted segment.
     pub(crate) fn has_room(&self) -> bool {
         self.board.has_room()
     }

@@ -67,7 +67,7 @@ impl Rack {
         self.fack = Some(later(fack, range.end));
     }
 
-    /// Whether nothing after `start` has arrived.
+    /// Returns `true` if no segment beyond the sequence number `start` is known to have been received, by ACK or SACK.
     pub(crate) fn has_nothing_beyond(&self, start: SeqNumber) -> bool {
         self.fack.is_none_or(|fack| start.is_at_or_after(fack))
     }

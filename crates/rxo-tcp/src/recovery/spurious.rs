@@ -37,8 +37,8 @@ impl Suspect {
         self.before
     }
 
-    /// New data is acknowledged, for the first time since; `echoed` is when what the peer echoes
-    /// was sent. `Some` gives back what was before, when it was all needless.
+    /// Handles the first ACK of new data after a retransmission; `echoed` is when the segment was sent whose timestamp the
+    /// peer echoes. Returns the congestion state to restore if the retransmission was spurious (Eifel, RFC 3522).
     pub(crate) fn acquit(self, echoed: Option<Instant>) -> Option<Before> {
         let is_needless = echoed? < self.retransmitted_at?;
         is_needless.then_some(self.before)

@@ -22,7 +22,7 @@ pub struct Projection {
     pub packet_bytes: f64,
     /// Packets per delivery under the studied policy: the model's `k`.
     pub packets_per_delivery: f64,
-    /// The part of a packet's processor time that coalescing cannot change, including its own: `x`.
+    /// Processor time of a packet that coalescing cannot reduce, the cost of coalescing included, in nanoseconds: `x`.
     pub fixed_ns: f64,
     /// The part of a packet's processor time that is divided by `k`: `y`.
     pub divided_ns: f64,

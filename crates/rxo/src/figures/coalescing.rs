@@ -14,11 +14,11 @@ pub struct Switched {
     pub on: bool,
     /// Whether that is a probe, whose end decides.
     pub probe: bool,
-    /// How often it was switched off because it did not pay.
+    /// Number of times that coalescing was switched off, because it cost more than it saved.
     pub switched_off: u64,
-    /// How often it was switched on again because it paid.
+    /// Number of times that coalescing was switched on again, because it saved more than it cost.
     pub switched_on: u64,
-    /// How often it was tried while it was off.
+    /// Number of times that coalescing was tried while it was off.
     pub probes: u64,
     /// Frames that passed as they were while it was off.
     pub passed: u64,

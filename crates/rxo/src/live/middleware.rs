@@ -6,7 +6,7 @@ use rxo_frame::Instant;
 
 use crate::worker::Duplex;
 
-/// The log of a trace: a place in a capture file.
+/// Writes the frames that pass one point into a capture file.
 #[cfg(feature = "capture")]
 pub type FileLog = crate::tracer::TracePoint<std::fs::File>;
 

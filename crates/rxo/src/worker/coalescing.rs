@@ -285,7 +285,7 @@ fn yielded(frames: u64, deliveries: u64) -> Yield {
 /// shares a delivery pays for all.
 const POOR_THOUSANDTHS: u64 = 1_020;
 const GOOD_THOUSANDTHS: u64 = 1_050;
-/// The least time that is judged: a second, less what a look may come early.
+/// The shortest interval after which it is decided if coalescing pays: a second, and a tenth less for a check that comes early.
 const INTERVAL: Duration = Duration::from_millis(900);
 /// The intervals in a row in which it must not pay.
 const POOR_INTERVALS: u32 = 10;

@@ -125,7 +125,7 @@ impl Every {
     }
 }
 
-/// What the observer is called for.
+/// The reason for a call of the observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// To look for notices only.
