@@ -65,10 +65,12 @@ fn compile(place: &Place, architecture: &Architecture, what: &str) -> Result<()>
         .run_aside()
 }
 
-/// Replaces the paths of this machine, and links with what comes with the compiler, whatever the machine has.
+/// Replaces the paths of this machine, and links with what comes with the compiler, whatever the machine has. Symbols are
+/// left out here, because cargo forgets `strip` of the profile for a package with settings of its own.
 fn flags(place: &Place) -> Result<Vec<String>> {
-    let mut flags: Vec<String> =
-        ["-Clinker=rust-lld", "-Clinker-flavor=ld.lld"].map(str::to_owned).into();
+    let mut flags: Vec<String> = ["-Clinker=rust-lld", "-Clinker-flavor=ld.lld", "-Cstrip=symbols"]
+        .map(str::to_owned)
+        .into();
     // Of several that fit, the last counts.
     let mut replace = |from: PathBuf, to: &str| {
         flags.push(format!("--remap-path-prefix={}={to}", from.display()));
