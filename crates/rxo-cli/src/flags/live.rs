@@ -42,7 +42,7 @@ pub(crate) struct LiveFlags {
 
     /// Nice value of the thread that carries frames, -20 to 19, or keep. Below 0 it comes before other processes, as
     /// a kernel that receives does; where the system refuses, the run goes on at its own.
-    #[arg(long, value_name = "N|keep", default_value = "-20", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N|keep", default_value = "keep", allow_hyphen_values = true)]
     pub(crate) nice: String,
 
     #[command(flatten)]

@@ -116,11 +116,10 @@ fn lives() {
     system.run("systemd-analyze verify /etc/systemd/system/rxo@.service");
     system.run(&format!("systemctl start {SERVICE}"));
     system.works("");
+    reads_its_file_again(&system);
     // Only what carries frames comes before other processes.
     let nice = system.say("for n in $(pgrep rxo); do ps -L -o ni= -p $n; done");
     assert_eq!(nice.matches("-20").count(), 1, "{nice}");
-
-    reads_its_file_again(&system);
     for (what, kill) in [
         ("all its processes are killed", "kill -9 $(pgrep rxo)"),
         // The service manager hears nothing of it then.
@@ -143,7 +142,7 @@ fn reads_its_file_again(system: &System) {
     let before = system.keeper();
     let write = |text: &str| system.run(&format!("printf '%s' '{text}' > /etc/rxo/eth1.toml"));
     write(FILE);
-    system.run("echo 'RXO_OPTIONS=--config /etc/rxo/eth1.toml' > /etc/rxo/eth1.conf");
+    system.run("echo 'RXO_OPTIONS=--config /etc/rxo/eth1.toml --nice -20' > /etc/rxo/eth1.conf");
     system.run(&format!("systemctl restart {SERVICE}"));
     system.works(&before);
     write("hold = \"end-of-poll\"\n");
