@@ -56,7 +56,7 @@ pub(crate) trait Shape {
     /// What is expected of a datagram.
     const DATAGRAM: Layout;
 
-    /// The flow of a packet that may be plain; `None` where it cannot be.
+    /// The flow of a packet; `None` if the packet cannot be plain.
     fn key(packet: &[u8]) -> Option<FlowKey>;
 
     /// The flow of a packet if it is UDP. `None` if not, or if the packet is cut short.

@@ -1,4 +1,4 @@
-//! What systemd is to a service: a socket on which it says how it is.
+//! A service manager: the socket on which a service reports that it works.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ impl Manager {
         Self { socket, scratch }
     }
 
-    /// What `NOTIFY_SOCKET` is set to.
+    /// The value of `NOTIFY_SOCKET`.
     pub(crate) fn path(&self) -> PathBuf {
         self.scratch.file("notify")
     }

@@ -15,7 +15,7 @@ use crate::reason::Reach;
 use crate::single::Starts;
 use crate::{BypassReason, FlushReason, Kind, Verdict};
 
-/// What became of a frame that a tier took.
+/// The result of a tier for a frame that it took.
 #[derive(Clone, Copy)]
 pub(super) enum Taken {
     /// It is held at this place, and frames behind it may continue it.

@@ -12,7 +12,7 @@ use crate::shape::Shape;
 #[derive(Clone, Copy)]
 pub(super) struct Verification {
     pseudo_header: Sum,
-    /// Where the segment stands in its frame.
+    /// The place of the segment in its frame.
     from: usize,
     to: usize,
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use rxo_frame::Frame;
 use rxo_wire::{ETHERNET_HEADER_BYTES, FlowKey, SeqNumber};
 
-/// Where the IP header most often begins.
+/// The first byte of the IP header in most frames: behind an Ethernet header, or at once.
 pub(super) const ETHERNET: usize = ETHERNET_HEADER_BYTES;
 pub(super) const RAW_IP: usize = 0;
 /// It begins elsewhere.
@@ -46,7 +46,7 @@ impl<'a, B: AsRef<[u8]>> Cursor<'a, B> {
         (self.position >> 32) as usize
     }
 
-    /// The same frame, whose IP header begins at `network`.
+    /// This frame, with its IP header at `network`.
     #[inline(always)]
     pub(super) const fn with_network(self, network: usize) -> Self {
         Self { position: (network as u64) << 32 | self.slot() as u64, ..self }

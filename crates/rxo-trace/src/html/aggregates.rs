@@ -83,7 +83,7 @@ fn sentence(outcome: &Outcome) -> String {
 struct Shown<'a> {
     what: &'a Distribution,
     title: &'static str,
-    /// The whole of which the shares are parts.
+    /// The total that the shares add up to.
     whose: &'static str,
     unit: &'static str,
     /// The number of values that make one unit of the axis.

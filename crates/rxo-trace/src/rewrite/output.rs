@@ -65,7 +65,7 @@ impl<'w> Output<'w> {
         }
     }
 
-    /// Records the sections and interfaces of the capture, some of which may be known. Returns the clocks of the new
+    /// Records the sections and interfaces of the capture; known ones are passed over. Returns the clocks of the new
     /// interfaces.
     pub(super) fn learn(&mut self, described: &[Described]) -> Vec<Clock> {
         let new = described.get(self.described.len()..).unwrap_or_default();

@@ -50,7 +50,7 @@ impl System {
         system
     }
 
-    /// What the commands of `line` print there, and nothing else of them.
+    /// Runs `line` by a shell of that system, and returns its standard output.
     fn say(&self, line: &str) -> String {
         let mut enter = Command::new("nsenter");
         enter.args(["--target", &self.first.to_string(), "--all", "sh", "-c", line]);
@@ -92,7 +92,7 @@ impl Drop for System {
     }
 }
 
-/// Where cgroups of version 2 are: alone, or beside version 1.
+/// The folder of cgroups of version 2, which may stand beside version 1.
 fn cgroups() -> PathBuf {
     let folders = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(PathBuf::from);
     let is_mounted = |folder: &PathBuf| folder.join("cgroup.procs").exists();
