@@ -96,7 +96,7 @@ impl Rxo {
     /// The number of the process that outlives both others.
     pub(crate) fn restorer(&self) -> u32 {
         processes()
-            .find(|&number| parent(number) == Some(self.id()) && is_restorer(number))
+            .find(|&number| parent(number) == Some(self.id()) && name(number) == "rxo-restorer")
             .unwrap()
     }
 
@@ -125,12 +125,18 @@ impl Drop for Rxo {
 
 /// The process that works beside this one, if it is there yet.
 pub(crate) fn worker_of(keeper: u32) -> Option<u32> {
-    processes().find(|&number| parent(number) == Some(keeper) && !is_restorer(number))
+    processes().find(|&number| parent(number) == Some(keeper) && !cleans_up(number))
 }
 
-fn is_restorer(number: u32) -> bool {
-    let name = std::fs::read_to_string(format!("/proc/{number}/comm"));
-    name.is_ok_and(|name| name.trim() == "rxo-restorer")
+/// Returns `true` if a process only waits for the end of a command, to restore an interface or remove its sockets.
+fn cleans_up(process: u32) -> bool {
+    ["rxo-restorer", "rxo-remover"].contains(&name(process).as_str())
+}
+
+/// Returns the name of a process as `ps` shows it; empty after it has ended.
+fn name(process: u32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    name.trim().to_owned()
 }
 
 /// The numbers of all processes.

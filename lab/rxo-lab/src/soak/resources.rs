@@ -109,7 +109,11 @@ pub(super) fn of_run(keeper: u32) -> Result<[(&'static str, u32); 3]> {
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     for number in numbers.filter(|&number| parent(number) == Some(keeper)) {
         let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
-        found[if name.trim() == "rxo-restorer" { 2 } else { 1 }].1 = Some(number);
+        match name.trim() {
+            "rxo-restorer" => found[2].1 = Some(number),
+            "rxo-remover" => {}
+            _ => found[1].1 = Some(number),
+        }
     }
     let [Some(a), Some(b), Some(c)] = found.map(|(_, number)| number) else {
         bail!("rxo run is not three processes: {found:?}");
