@@ -1,7 +1,8 @@
-//! What arrives for a connection at once, in the form in which it costs least.
+//! Arrivals: the segments that reach a connection together, in the form that is cheapest to process.
 //!
-//! Separate from the steps because an owner makes it, once, of what its receive engine delivered.
-//! Everything takes it whole; only the slow path asks for its segments one by one.
+//! Separate from the steps of [`crate::Connection::on_arrival`] because the owner builds an arrival once,
+//! from the output of its receive engine. The fast paths process an arrival as a whole; only the slow path
+//! splits it into segments.
 
 use core::iter::{Empty, Once, once};
 
@@ -12,50 +13,51 @@ use crate::{GsoSegment, PlainSegments, Segment};
 
 /// Segments for one connection that arrived together, in order.
 ///
-/// As an iterator it yields each of them as a [`Segment`], whatever its form. The functions that make
-/// one leave the other forms empty, so that their types need not be named.
+/// As an iterator it yields every segment as a [`Segment`], whatever the variant. Each constructor sets the
+/// type parameters of the other variants to empty iterators, so that callers need not name them.
 #[derive(Clone, Debug)]
 pub enum Arrival<B, F, A, S> {
-    /// Segments with text and no options but timestamps, in frames of one shape. `F` yields the frames.
+    /// Segments with text and no options except timestamps, in frames with the same header layout. `F` yields
+    /// the frames.
     Run(PlainSegments<F>),
     /// A GSO frame.
     Gso(GsoSegment<B>),
-    /// Pure ACKs. `A` yields a record of each.
+    /// Pure ACKs. `A` yields one record for each ACK.
     Acks(A),
     /// Any segments. `S` yields them.
     Segments(S),
 }
 
 impl<B, F> Arrival<B, F, Empty<AckRecord>, Empty<Segment<B>>> {
-    /// The arrival of a run of plain segments.
+    /// Returns an arrival that is a run of plain segments.
     pub const fn run(segments: PlainSegments<F>) -> Self {
         Self::Run(segments)
     }
 }
 
 impl<B> Arrival<B, Empty<Frame<B>>, Empty<AckRecord>, Empty<Segment<B>>> {
-    /// The arrival of a GSO frame.
+    /// Returns an arrival that is one GSO frame.
     pub const fn gso(segment: GsoSegment<B>) -> Self {
         Self::Gso(segment)
     }
 }
 
 impl<B, A> Arrival<B, Empty<Frame<B>>, A, Empty<Segment<B>>> {
-    /// The arrival of pure ACKs, each by its record.
+    /// Returns an arrival of pure ACKs, one for each record.
     pub fn acks(records: impl IntoIterator<IntoIter = A>) -> Self {
         Self::Acks(records.into_iter())
     }
 }
 
 impl<B, S> Arrival<B, Empty<Frame<B>>, Empty<AckRecord>, S> {
-    /// The arrival of segments of any kind.
+    /// Returns an arrival of segments of any kind.
     pub fn segments(segments: impl IntoIterator<IntoIter = S>) -> Self {
         Self::Segments(segments.into_iter())
     }
 }
 
 impl<B> From<Segment<B>> for Arrival<B, Empty<Frame<B>>, Empty<AckRecord>, Once<Segment<B>>> {
-    /// The arrival of one segment.
+    /// Returns an arrival of one segment.
     fn from(segment: Segment<B>) -> Self {
         Self::Segments(once(segment))
     }

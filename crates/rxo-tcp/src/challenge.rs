@@ -1,23 +1,24 @@
-//! How many challenge ACKs may be sent (RFC 5961, section 7), and answers to a group.
+//! Rate limits for challenge ACKs (RFC 5961, section 7) and for answers to a multicast group.
 
 use rxo_frame::{Duration, Instant};
 
-/// The allowances of one connection. Each connection has its own: shared ones would tell an attacker
-/// what other connections receive.
+/// The rate limits of one connection. They are not shared: a shared limit would reveal to an attacker what
+/// other connections receive.
 #[derive(Clone, Debug)]
 pub(crate) struct Challenges {
-    /// When the first of the current interval was sent, of each kind.
+    /// The time of the first answer in the current interval, for each kind.
     window_starts: [Instant; 2],
-    /// How many were asked for in the current interval; 0 if there is none yet.
+    /// The number of answers asked for in the current interval; 0 before the first.
     sent: [u8; 2],
 }
 
-/// What an answer is for. Each kind has an allowance of its own.
+/// The purpose of an answer. Each kind has a limit of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// A challenge, which a reset must find, whatever else was answered.
+    /// A challenge ACK. Its limit is separate, so that one is available for a reset whatever else was
+    /// answered.
     Challenge,
-    /// To segments to a group that lie outside the window.
+    /// An answer to segments to a group that lie outside the window.
     Group,
 }
 
@@ -28,7 +29,7 @@ impl Default for Challenges {
 }
 
 impl Challenges {
-    /// Whether another may be sent at `now`. Counts it if so.
+    /// Returns `true` if another answer may be sent at `now`, and counts it.
     pub(crate) fn may_send(&mut self, answer: Answer, now: Instant) -> bool {
         let (start, sent) =
             (&mut self.window_starts[answer as usize], &mut self.sent[answer as usize]);
@@ -40,7 +41,7 @@ impl Challenges {
     }
 }
 
-/// RFC 5961, section 7: ten in any five seconds.
+/// The number of answers allowed in one `WINDOW`: ten in any five seconds (RFC 5961, section 7).
 const MOST: u8 = 10;
 const WINDOW: Duration = Duration::from_secs(5);
 

@@ -1,4 +1,4 @@
-//! The settings of a connection.
+//! The settings of a connection and their valid ranges.
 
 use core::fmt;
 
@@ -6,84 +6,88 @@ use rxo_frame::Duration;
 
 use crate::arrives::least_receive_bytes;
 
-/// Settings of a connection. They determine all memory that it will ever have.
+/// The settings of a connection. They bound all memory that it ever uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The size of the send buffer, for unacknowledged and unsent data, in bytes. 1 to 2³⁰ - 1.
+    /// The initial size of the send buffer, for unacknowledged and unsent data, in bytes: 1 to 2³⁰ - 1.
     pub send_buffer_bytes: u32,
-    /// The size of the receive buffer in bytes, which is the largest window. 1 to 2³⁰ - 1, and two units of the
-    /// window scale at least, which is chosen for the largest: 256 bytes if that is 6 MiB.
+    /// The initial size of the receive buffer in bytes, which bounds the window: up to 2³⁰ - 1, and at least
+    /// two units of the window scale. The scale follows from the largest buffer: for 6 MiB the minimum is 256
+    /// bytes.
     pub receive_buffer_bytes: u32,
-    /// How far the buffers may grow, each 1 to 2³⁰ - 1 bytes; less than the sizes above means these. `None` if
-    /// they never change. They grow only by what the owner grants: see [`crate::Connection::wants_buffers`]. The
-    /// window scale is chosen for the largest.
+    /// The sizes up to which the buffers may grow, each 1 to 2³⁰ - 1 bytes; values below the initial sizes
+    /// count as these.
+    /// `None` if the buffers never change. They grow only by grants of the owner: see [`crate::Connection::wants_buffers`].
+    /// The window scale is chosen for the largest receive buffer.
     pub largest_buffers: Option<Buffers>,
-    /// How many segments of received text stay in the buffers that they came in: half of them out of order, all but two
-    /// in order. At least 2. Text beyond is copied into a ring as large as the window, so small segments do not use
-    /// up the buffers. There may be half as many gaps between out-of-order text, or one for each 512 bytes of a
-    /// window that has grown; a segment that would make one more is dropped, and the peer sends it again. It is the only
-    /// text inside the window that is not kept.
+    /// The number of segments of received text that stay in their own buffers: half of this for text out of
+    /// order, all but two for text in order. At least 2. Further text is copied into a ring as large as the
+    /// window, so small segments do not use up the buffers. The number of gaps between text out of order is
+    /// limited to half of this, or to one for each 512 bytes of a window that has grown. A segment that would
+    /// exceed this limit is dropped, and the peer sends it again; no other text inside the window is dropped.
     pub receive_pieces: usize,
-    /// How many ranges of sent sequence numbers are tracked: one for each send in flight, more when SACK
+    /// The number of ranges of sent sequence numbers to track: one for each send in flight, more when SACK
     /// splits them. At least 32.
     pub sent_ranges: usize,
-    /// The largest segment that fits the route, headers of IP and TCP left out: 1460 for IPv4 over
-    /// Ethernet. Announced to the peer, and not exceeded. At least 64.
+    /// The largest text of a segment that fits the route, in bytes, without IP and TCP headers: 1460 for IPv4
+    /// over Ethernet. Announced to the peer and never exceeded. At least 64.
     pub maximum_segment_size: u16,
-    /// The payload of the largest GSO frame to send, in bytes. Below two segments, each segment is sent
-    /// alone.
+    /// The largest payload of a GSO frame to send, in bytes. If it is less than two segments, every segment
+    /// is sent alone.
     pub large_send_bytes: u32,
-    /// Whether small segments wait while others are unacknowledged (RFC 9293, section 3.7.4).
+    /// `true` if small segments wait while data is unacknowledged (Nagle; RFC 9293, section 3.7.4).
     pub nagle: bool,
-    /// Which acknowledgements text in order causes.
+    /// The number and timing of the acknowledgements for text in order.
     pub acks: AckPolicy,
-    /// How many of the first segments with text are acknowledged at once: a peer in slow start grows its
-    /// window by acknowledgements. 0 disables this.
+    /// The number of segments with text, from the start, that are acknowledged at once: acknowledgements grow
+    /// the window of a peer in slow start. 0 disables this.
     pub quick_acks: u16,
-    /// How long an acknowledgement may be delayed. Below 500 ms (RFC 9293, section 3.8.6.3).
+    /// The longest delay of an acknowledgement. Below 500 ms (RFC 9293, section 3.8.6.3).
     pub delayed_ack: Duration,
-    /// Whether timestamps are offered and taken (RFC 7323).
+    /// `true` to offer and accept timestamps (RFC 7323).
     pub timestamps: bool,
-    /// Whether the window scale option is offered and taken (RFC 7323).
+    /// `true` to offer and accept the window scale option (RFC 7323).
     pub window_scaling: bool,
-    /// Whether SACK is offered and taken (RFC 2018).
+    /// `true` to offer and accept SACK (RFC 2018).
     pub sack: bool,
-    /// Whether ECN is offered and taken (RFC 3168).
+    /// `true` to offer and accept ECN (RFC 3168).
     pub ecn: bool,
-    /// The congestion control.
+    /// The congestion control algorithm.
     pub congestion: Algorithm,
-    /// How much may leave before the first acknowledgement.
+    /// The congestion window before the first acknowledgement.
     pub initial_window: InitialWindow,
-    /// Whether slow start begins again after an idle time longer than the retransmission timeout (RFC 5681,
-    /// section 4.1). Otherwise the window stays for five minutes, and what leaves after such a time is paced
-    /// (RFC 7661); on a path too short for pacing slow start begins again all the same.
+    /// `true` if slow start begins again after an idle time longer than the retransmission timeout (RFC 5681, section 4.1). If `false`,
+    /// the window is kept for five minutes, and the first data after idle time is paced (RFC 7661). On a path
+    /// too short for pacing, slow start begins again in both cases.
     pub restart_after_idle: bool,
-    /// The least retransmission timeout. RFC 6298 says 1 s; Linux uses 200 ms, which suits peers that
+    /// The smallest retransmission timeout. RFC 6298 says 1 s; Linux uses 200 ms, which suits peers that
     /// delay acknowledgements by at most 40 ms.
     pub min_rto: Duration,
-    /// How long data may stay unacknowledged before the connection fails: R2 of RFC 9293, section 3.8.3,
-    /// which asks for at least 100 s.
+    /// The longest time that data may stay unacknowledged before the connection fails: R2 of RFC 9293,
+    /// section 3.8.3, which asks for at least 100 s.
     pub user_timeout: Duration,
-    /// How long a SYN may stay unacknowledged before the connection fails. RFC 9293, section 3.8.3 asks for
-    /// at least 3 minutes.
+    /// The longest time that a SYN may stay unacknowledged before the connection fails. RFC 9293, section
+    /// 3.8.3 asks for at least 3 minutes.
     pub handshake_timeout: Duration,
-    /// How long the SYN-ACK of a passive open may stay unacknowledged before the connection fails, if `handshake_timeout` is
-    /// not less. Linux repeats it five times, which takes 63 s: who asks is responsible for asking again.
+    /// The longest time that the SYN-ACK of a passive open may stay unacknowledged before the connection
+    /// fails; `handshake_timeout` applies if it is shorter. Linux sends the SYN-ACK five more times, which
+    /// takes 63 s; after that the client must ask again.
     pub half_open_timeout: Duration,
-    /// How long TIME-WAIT lasts: two maximum segment lifetimes.
+    /// The length of TIME-WAIT: two maximum segment lifetimes.
     pub time_wait: Duration,
-    /// How long a connection without an application waits for the peer's FIN.
+    /// The time that a connection without an application waits for the peer's FIN.
     pub fin_wait_2: Duration,
-    /// How long a connection without an application waits for its peer. One that takes 64 KiB in this time is waited
-    /// for as long again, and so on until it has everything. Any other is reset, whatever it answers, and the data
-    /// that it has not taken is lost. TIME-WAIT comes after this time.
+    /// The time that a connection without an application waits for its peer to take the remaining data. A
+    /// peer that takes 64 KiB in this time gets the same time again, until it has everything. Otherwise the
+    /// connection is reset, whatever the peer answers, and the rest of the data is lost. TIME-WAIT comes
+    /// after this time.
     pub orphan_timeout: Duration,
-    /// When and how often an idle peer is probed; `None` disables keep-alive.
+    /// The times and number of keep-alive probes; `None` disables keep-alive.
     pub keep_alive: Option<KeepAlive>,
 }
 
 impl Default for Config {
-    /// Settings for a server on Ethernet: every feature on, keep-alive off.
+    /// Returns settings for a server on Ethernet: every feature on, keep-alive off.
     fn default() -> Self {
         Self {
             send_buffer_bytes: 256 * 1024,
@@ -119,14 +123,14 @@ impl Default for Config {
 /// The sizes of a connection's buffers, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
-    /// The send buffer, for unacknowledged and unsent data.
+    /// The size of the send buffer, for unacknowledged and unsent data.
     pub send_bytes: u32,
-    /// The receive buffer, which bounds the window.
+    /// The size of the receive buffer, which bounds the window.
     pub receive_bytes: u32,
 }
 
 impl Buffers {
-    /// The larger size of each.
+    /// Returns the larger size of each buffer.
     #[must_use]
     pub fn larger(self, other: Self) -> Self {
         Self {
@@ -136,61 +140,68 @@ impl Buffers {
     }
 }
 
-/// Which acknowledgements text causes. Text out of order causes one for each segment.
+/// The acknowledgements that text in order causes. Text out of order causes one for each segment, except
+/// under [`AckPolicy::Spread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckPolicy {
-    /// Those that its segments would have caused one by one (Menon and Zwaenepoel 2008, section 3.4).
+    /// All acknowledgements that the original segments would have caused one by one (Menon and Zwaenepoel
+    /// 2008, section 3.4).
     EverySecondSegment,
-    /// One for all that has arrived since the last one was sent, as Linux sends one for an aggregate. A sender
-    /// that counts acknowledgements, and not bytes, grows its window more slowly. Of text out of order the first
-    /// three of a number leave, then those whose SACK blocks the next one does not have. That a gap is filled is told by
-    /// one of its own, and a whole segment that nothing follows is acknowledged after two round trips: one may be lost.
+    /// One acknowledgement for everything that has arrived since the last one was sent, as Linux does for an
+    /// aggregate. A sender that counts acknowledgements instead of bytes grows its window more slowly. For
+    /// text out of order, the first three duplicates with one ACK number are sent, then only those whose SACK
+    /// blocks the next one does not repeat. A filled gap causes an acknowledgement of its own. A full segment
+    /// with no successor is acknowledged after two round trips, because one acknowledgement may be lost.
     OneForATurn,
-    /// One for so many full segments, for a receiver among many that acknowledge the same segments: with different
-    /// offsets they do so at different times. Text out of order causes one for all that has arrived at once, not one
-    /// for each segment; the peer must use SACK and not count duplicates.
+    /// One acknowledgement for every `segments` full segments, for a receiver among many that acknowledge the
+    /// same segments: different offsets spread their acknowledgements over time. Text out of order causes one
+    /// for all that has arrived at once, not one for each segment; the peer must use SACK and not count
+    /// duplicates.
     Spread {
-        /// How many; 0 counts as 1.
+        /// The number of full segments for one acknowledgement; 0 counts as 1.
         segments: u16,
-        /// After how many segments less the first one is due; below `segments`.
+        /// The first acknowledgement comes this many segments earlier; less than `segments`.
         offset: u16,
     },
 }
 
-/// A congestion control.
+/// A congestion control algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// RFC 9438.
+    /// CUBIC (RFC 9438).
     Cubic,
-    /// RFC 5681.
+    /// Reno (RFC 5681).
     Reno,
-    /// BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which data arrives, whatever is
-    /// lost, and fills no queue. ECN is not used, because it does not answer marks. It has no rule of version 3 and no
-    /// allowance for ACKs that come in batches: beside Linux's BBR it gets less than an equal share, a quarter to a half.
+    /// BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which data
+    /// arrives, does not slow down for losses, and keeps queues short. It turns ECN off, because it does not
+    /// answer marks. It has no rule of version 3 and no allowance for ACKs that come in batches: beside
+    /// Linux's BBR it gets a quarter to a half of an equal share.
     Bbr,
 }
 
-/// The congestion window of a new connection, and the least to which idle time lowers one. A SYN that had to be repeated leaves
-/// one segment (RFC 5681, section 3.1), and send buffer and peer may allow less.
+/// The congestion window of a new connection, which is also the lower bound after idle time. It is one
+/// segment if the SYN was retransmitted (RFC 5681, section 3.1). The send buffer and the peer's window may
+/// allow less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InitialWindow {
     /// Ten segments, but at most 14,600 bytes or two segments (RFC 6928, section 2).
     #[default]
     Rfc6928,
-    /// So many segments, whatever their size: 1 to 64. Linux begins with ten, so with 8,948 bytes each a path of long
-    /// round trips is filled two round trips earlier than RFC 6928 lets it. What is more than RFC 6928 allows does not leave at
-    /// once: it is paced over half of the round trip that the handshake has shown, unless that is below 4 ms.
+    /// This number of segments, whatever their size: 1 to 64. Linux begins with ten: with 8,948 bytes each, a
+    /// long path is filled two round trips earlier than under RFC 6928. The part above the limit of RFC 6928
+    /// is paced over half of the round trip that the handshake has measured, unless that is below 4 ms.
     Segments(u8),
 }
 
-/// How an idle peer is probed (RFC 9293, section 3.8.4).
+/// The times and number of keep-alive probes to an idle peer (RFC 9293, section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// Idle time before the first probe; RFC 9293 says two hours by default. At least 1 ms.
+    /// The idle time before the first probe; RFC 9293 says two hours by default. At least 1 ms.
     pub idle: Duration,
-    /// Time between probes. At least 1 ms.
+    /// The time between probes. At least 1 ms.
     pub interval: Duration,
-    /// How many probes may go unanswered before the connection fails. At least 2: one may be lost.
+    /// The number of probes that may go unanswered before the connection fails. At least 2, because one may
+    /// be lost.
     pub probes: u8,
 }
 
@@ -201,14 +212,14 @@ impl Default for KeepAlive {
     }
 }
 
-/// An invalid setting.
+/// An invalid setting, and the valid range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The field.
+    /// The name of the field in [`Config`].
     pub option: &'static str,
-    /// Its value.
+    /// The invalid value.
     pub value: u64,
-    /// The least valid value.
+    /// The smallest valid value.
     pub least: u64,
     /// The largest valid value.
     pub most: u64,
@@ -224,18 +235,18 @@ impl fmt::Display for ConfigError {
 impl core::error::Error for ConfigError {}
 
 impl Config {
-    /// The sizes of the buffers of a new connection.
+    /// Returns the sizes of the buffers of a new connection.
     #[must_use]
     pub const fn initial_buffers(&self) -> Buffers {
         Buffers { send_bytes: self.send_buffer_bytes, receive_bytes: self.receive_buffer_bytes }
     }
 
-    /// Whether ECN is offered and taken. BBR does not answer marks, so it must not ask for them.
+    /// Returns `true` if ECN is offered and accepted. BBR does not answer marks, so it must not ask for them.
     pub(crate) fn uses_ecn(&self) -> bool {
         self.ecn && self.congestion != Algorithm::Bbr
     }
 
-    /// The sizes that the buffers never exceed.
+    /// Returns the sizes that the buffers never exceed.
     #[must_use]
     pub fn largest_buffers(&self) -> Buffers {
         let initial = self.initial_buffers();
@@ -245,7 +256,7 @@ impl Config {
     /// Checks all settings.
     ///
     /// # Errors
-    /// The first invalid setting.
+    /// Returns the first invalid setting, with its value and the valid range.
     pub fn check(&self) -> Result<(), ConfigError> {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let KeepAlive { idle, interval, probes } = self.keep_alive.unwrap_or_default();
@@ -288,11 +299,12 @@ impl Config {
 /// The largest window that can be offered (RFC 7323, section 2.3).
 const MAX_WINDOW_BYTES: u64 = (1 << 30) - 1;
 const MAX_PLACES: u64 = 1 << 20;
-/// Half a megabyte of the largest Ethernet frames; what begins with more gets no answer before it has filled a queue.
+/// The largest initial window, half a megabyte with the largest Ethernet frames. A larger one could overflow
+/// a queue before the first acknowledgement arrives.
 const MOST_INITIAL_SEGMENTS: u64 = 64;
-/// A year.
+/// One year.
 const MAX_IDLE_MS: u64 = 365 * 24 * 3600 * 1000;
-/// The longest IP packet without the longest IPv6 and TCP headers, extensions left out.
+/// The longest IP packet without the IPv6 and TCP headers of full length; IPv6 extensions are not counted.
 const MAX_LARGE_SEND_BYTES: u64 = 65_535 - 40 - 60;
 
 #[cfg(test)]
@@ -310,7 +322,7 @@ mod tests {
         let wrong = Config { largest_buffers: Some(none), ..Config::default() };
         let said = wrong.check().unwrap_err().to_string();
         assert_eq!(said, "largest_buffers.receive_bytes is 0; choose 1 to 1073741823");
-        // Less than two units of the window scale would hardly ever be offered.
+        // A buffer of less than two units of the window scale could hardly ever be offered.
         let largest = Some(Buffers { send_bytes: 1 << 20, receive_bytes: 6 << 20 });
         let tiny =
             Config { receive_buffer_bytes: 255, largest_buffers: largest, ..Config::default() };
@@ -320,7 +332,7 @@ mod tests {
         // RFC 9293, section 3.8.6.3 (MUST-40): less than half a second.
         let wrong = Config { delayed_ack: Duration::from_millis(500), ..Config::default() };
         assert!(wrong.check().is_err());
-        // Probes without a pause would never end.
+        // A pause of zero between probes would never end.
         for wrong in [
             KeepAlive { idle: Duration::ZERO, ..KeepAlive::default() },
             KeepAlive { interval: Duration::from_micros(999), ..KeepAlive::default() },
@@ -331,7 +343,7 @@ mod tests {
         }
     }
 
-    /// Whoever raises only the size at the start need not know of the other setting.
+    /// A user who raises only the initial size need not raise `largest_buffers` as well.
     #[test]
     fn the_largest_buffers_are_no_smaller_than_the_first() {
         let largest = Buffers { send_bytes: 4 << 20, receive_bytes: 6 << 20 };

@@ -1,13 +1,13 @@
-//! SYN cookies (RFC 4987, section 3.6): a listener without room keeps nothing of a SYN, and encodes what it
-//! must know into the numbers of its SYN-ACK.
+//! SYN cookies (RFC 4987, section 3.6): a listener without free space stores nothing for a SYN, and encodes
+//! the necessary values into its SYN-ACK.
 //!
-//! The initial sequence number has 5 bits of a clock that ticks every 64 seconds, 3 bits for a segment
-//! size, and 24 bits of a keyed hash over the connection, the peer's number and these 8 bits. A peer with
+//! The initial sequence number has 5 bits of a clock that ticks every 64 seconds, 3 bits for a segment size,
+//! and 24 bits of a keyed hash over the connection, the peer's number and these 8 bits. A peer with
 //! timestamps also returns the lowest 6 bits of ours, which encode its window scale, SACK and ECN. Without
-//! timestamps these are lost. The segment size is always rounded down to one of eight.
+//! timestamps these features are lost. The segment size is always rounded down to one of eight.
 //!
-//! Separate from the connection because there is none yet: nothing here allocates until a valid
-//! acknowledgement arrives, which nobody can guess.
+//! Separate from the connection because there is none yet: nothing is allocated until a valid acknowledgement
+//! arrives, which nobody can guess.
 
 use alloc::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::state::{Syn, SynReceived};
 use crate::timestamps::Timestamps;
 use crate::{Config, ConfigError, Connection, Secret, State, Transmit, isn};
 
-/// Makes and checks the cookies of one listener's connections.
+/// Creates and checks the SYN cookies of one listener.
 #[derive(Clone, Debug)]
 pub struct SynCookies {
     config: Arc<Config>,
@@ -31,18 +31,18 @@ pub struct SynCookies {
 }
 
 impl SynCookies {
-    /// Cookies for connections with `config`.
+    /// Creates cookies for connections with `config`.
     ///
     /// # Errors
-    /// If a setting is invalid.
+    /// Returns an error if a setting is invalid.
     pub fn new(config: impl Into<Arc<Config>>, secret: Secret) -> Result<Self, ConfigError> {
         let config = config.into();
         config.check()?;
         Ok(Self { config, secret })
     }
 
-    /// The SYN-ACK for `syn`, which arrived for the connection that sends as `pair`. Keeps nothing. Does not
-    /// allocate.
+    /// Returns the SYN-ACK for `syn`, which arrived for the connection that sends as `pair`. Stores nothing
+    /// and does not allocate.
     #[must_use]
     pub fn answer<B: AsRef<[u8]>>(
         &self,
@@ -52,7 +52,7 @@ impl SynCookies {
     ) -> Transmit<'static> {
         let size = size_index(pair, syn.options.maximum_segment_size);
         let agrees_on_ecn = self.config.ecn && syn.has_all(TcpFlags::ECE | TcpFlags::CWR);
-        // Without timestamps the agreed features would be lost.
+        // Without timestamps the features agreed on could not be encoded.
         let offered = syn.options.timestamp.filter(|_| self.config.timestamps);
         let ece = match (agrees_on_ecn, offered) {
             (true, Some(_)) => TcpFlags::ECE,
@@ -71,11 +71,11 @@ impl SynCookies {
         }
     }
 
-    /// Opens a connection if `segment` acknowledges a cookie of the last two minutes; the connection has then
-    /// taken the segment.
+    /// Opens a connection if `segment` acknowledges a cookie of this or the last tick of 64 s. The connection
+    /// has then processed the segment.
     ///
     /// # Errors
-    /// `segment`, if it acknowledges no valid cookie.
+    /// Returns `segment` if it does not acknowledge a valid cookie.
     pub fn open<B: AsRef<[u8]>>(
         &self,
         pair: FlowKey,
@@ -92,7 +92,7 @@ impl SynCookies {
         Ok(connection)
     }
 
-    /// The segment size that a cookie encodes; `None` if the cookie is invalid.
+    /// Returns the segment size that a cookie encodes; `None` if the cookie is invalid.
     fn check<B>(&self, pair: &FlowKey, segment: &Segment<B>, now: Instant) -> Option<u16> {
         let is_answer = segment.has(TcpFlags::ACK) && !segment.has(TcpFlags::SYN | TcpFlags::RST);
         if !is_answer {
@@ -139,7 +139,7 @@ impl SynCookies {
     }
 }
 
-/// The agreed features, as encoded in the lowest bits of a timestamp.
+/// The features agreed on, as encoded in the lowest bits of a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Agreed {
     scale: Option<u8>,
@@ -148,7 +148,7 @@ struct Agreed {
 }
 
 impl Agreed {
-    /// The latest timestamp value up to `clock` that encodes them.
+    /// Returns the latest timestamp value not after `clock` that encodes the features.
     fn write(self, clock: u32) -> u32 {
         let scale = u32::from(self.scale.map_or(NO_SCALE, |scale| scale.min(14)));
         let bits = scale | u32::from(self.has_sack) << 4 | u32::from(self.has_ecn) << 5;
@@ -167,7 +167,8 @@ impl Agreed {
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes a SYN in the place of the one that was not kept, then `segment`, which acknowledges the SYN-ACK.
+    /// Processes a reconstructed SYN in place of the one that was not stored, then `segment`, which
+    /// acknowledges the SYN-ACK.
     fn open_by_cookie(&mut self, now: Instant, segment: Segment<B>, size: u16) {
         let (iss, irs) = (segment.ack.0.wrapping_sub(1), segment.seq.0.wrapping_sub(1));
         self.snd.start(SeqNumber(iss));
@@ -203,17 +204,17 @@ fn ticks(now: Instant) -> u64 {
     now.as_nanos() / NANOS_PER_TICK
 }
 
-/// The index of the largest size that is not above the offered one.
+/// Returns the index of the largest size in [`SIZES`] that does not exceed the offered one.
 fn size_index(pair: &FlowKey, offered: Option<u16>) -> usize {
     let default = if pair.source().is_ipv4() { 536 } else { 1220 };
     let offered = offered.unwrap_or(default);
     SIZES.iter().rposition(|size| *size <= offered).unwrap_or(0)
 }
 
-/// Common segment sizes on the Internet, and those of jumbo frames.
+/// Common segment sizes on the Internet, and two of jumbo frames.
 const SIZES: [u16; 8] = [64, 536, 1220, 1360, 1440, 1460, 4312, 8940];
 const NANOS_PER_TICK: u64 = 64_000_000_000;
-/// A cookie is valid in the tick in which it was made and in the next.
+/// The age limit in ticks: a cookie is valid in the tick in which it was made and in the next.
 const OLDEST_TICKS: u64 = 1;
 const NO_SCALE: u8 = 15;
 
@@ -255,7 +256,7 @@ mod tests {
         }
     }
 
-    /// Opens a connection by its cookie after `later`.
+    /// Opens a connection by its cookie, acknowledged after the time `later`.
     fn opened(
         options: SegmentOptions,
         flags: TcpFlags,
@@ -271,7 +272,7 @@ mod tests {
         cookies().open(PAIR, ack, NOW + later).ok()
     }
 
-    /// RFC 4987, section 3.6: what was agreed comes back in the numbers.
+    /// With timestamps, all features agreed on are recovered from the numbers (RFC 4987, section 3.6).
     #[test]
     fn with_timestamps_everything_comes_back() {
         let ask = TcpFlags::ECE | TcpFlags::CWR;
@@ -304,7 +305,7 @@ mod tests {
     fn a_guess_is_none() {
         for guess in (0..200_000_u32).map(|n| n.wrapping_mul(2_654_435_761)) {
             let ack = segment(100, guess, TcpFlags::ACK, SegmentOptions::default());
-            // One in 2²⁴ of those with the right clock would be right.
+            // Of the guesses with a right clock, one in 2²⁴ would be valid.
             assert!(cookies().open(PAIR, ack, NOW).is_err());
         }
     }

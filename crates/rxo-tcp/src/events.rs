@@ -1,4 +1,4 @@
-//! Events that may interest an application.
+//! Events of a connection that an application may react to.
 
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign};
@@ -16,36 +16,36 @@ impl Events {
     pub const WRITABLE: Self = Self(4);
     /// The peer has closed its direction; its text can still be read.
     pub const PEER_DONE: Self = Self(8);
-    /// The connection is closed; [`State::Closed`](crate::State::Closed) says why.
+    /// The connection is closed; [`State::Closed`](crate::State::Closed) contains the reason.
     pub const CLOSED: Self = Self(16);
-    /// The peer has not answered three retransmissions; another route may help (RFC 9293, section 3.8.3:
-    /// R1).
+    /// The peer has not answered three retransmissions (R1 of RFC 9293, section 3.8.3); another route may
+    /// help.
     pub const STALLED: Self = Self(32);
     /// A router reports that the peer is unreachable, perhaps temporarily (RFC 9293, section 3.9.2.2).
     pub const UNREACHABLE: Self = Self(64);
-    /// [`Connection::path_mtu`](crate::Connection::path_mtu) has changed; an owner may remember it for other
+    /// [`Connection::path_mtu`](crate::Connection::path_mtu) has changed; an owner may reuse it for other
     /// connections.
     pub const PATH_CHANGED: Self = Self(128);
 
-    /// Whether all of `other` have happened.
+    /// Returns `true` if all events of `other` are in the set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any of `other` has happened.
+    /// Returns `true` if any event of `other` is in the set.
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// The union with `other`.
+    /// Returns the union with `other`.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether there are none.
+    /// Returns `true` if the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0

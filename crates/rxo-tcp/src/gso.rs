@@ -1,7 +1,7 @@
 //! A GSO frame as the connection sees it: one segment in memory, several in sequence space.
 //!
-//! Separate because two parts of the endpoint take it: the fast path whole, which needs its size only,
-//! and the steps as the segments that it stands for, which share its buffer.
+//! Separate because two parts of the endpoint take it: the fast path takes it whole and needs only the
+//! segment size; the numbered steps take its original segments, which share its buffer.
 
 use core::num::NonZeroU16;
 
@@ -9,25 +9,25 @@ use rxo_wire::segmentation::{Parts, parts};
 
 use crate::segment::{Payload, Segment};
 
-/// A GSO frame, as a local sender or a device with LRO hands it over: the segments that it stands for
-/// have `size` bytes of text each, the last may have less.
+/// A GSO frame, as a local sender or a device with LRO delivers it: segments with `size` bytes of text each,
+/// except that the last may have less.
 ///
-/// As an iterator it yields these segments, with the flags that
-/// [`Part::flags`](rxo_wire::segmentation::Part::flags) gives them.
+/// As an iterator it yields the original segments, with the flags that
+/// [`Part::flags`](rxo_wire::segmentation::Part::flags) assigns.
 #[derive(Clone, Debug)]
 pub struct GsoSegment<B> {
     /// The text that has not been yielded, with the flags of the GSO frame.
     pub(crate) rest: Option<Segment<B>>,
-    /// Bytes of text.
+    /// The text of a full segment, in bytes.
     pub(crate) size: NonZeroU16,
-    /// Of the text that has not been yielded.
+    /// The parts of the text that have not been yielded.
     parts: Parts,
     share: fn(B) -> (B, B),
 }
 
 impl<B> GsoSegment<B> {
-    /// The GSO frame `whole` with segments of `size` bytes. `share` makes two buffers with the same
-    /// bytes of one; it is called only where the segments are taken one by one.
+    /// Creates a GSO frame from `whole`, with segments of `size` bytes. `share` turns a buffer into two with
+    /// the same bytes; it is called only when the segments are yielded one by one.
     pub fn new(whole: Segment<B>, size: NonZeroU16, share: fn(B) -> (B, B)) -> Self {
         let parts = parts(whole.text_bytes() as usize, size);
         Self { rest: Some(whole), size, parts, share }

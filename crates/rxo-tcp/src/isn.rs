@@ -11,36 +11,36 @@ use rxo_wire::{FlowKey, SeqNumber};
 pub struct Secret(pub [u64; 2]);
 
 impl core::fmt::Debug for Secret {
-    /// Does not show the secret.
+    /// Hides the secret.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Secret")
     }
 }
 
 impl Secret {
-    /// An unpredictable number for each destination: F and G of RFC 6056, section 3.3.4, for a connection
-    /// that sends as `pair`. Does not depend on the source port.
+    /// Returns an unpredictable number for each destination: F and G of RFC 6056, section 3.3.4, for a
+    /// connection that sends as `pair`. Does not depend on the source port.
     #[must_use]
     pub fn port_hash(self, pair: &FlowKey) -> u64 {
         keyed_at(self, pair, 0, b'p')
     }
 }
 
-/// ISN = M + F(local, remote, secret): M counts every 4 microseconds, F is SipHash-2-4
-/// (RFC 6528, section 3).
+/// Returns ISN = M + F(local, remote, secret), where M counts every 4 microseconds and F is SipHash-2-4 (RFC
+/// 6528, section 3).
 pub(crate) fn initial_sequence_number(secret: Secret, pair: &FlowKey, now: Instant) -> SeqNumber {
     let ticks = (now.as_nanos() / NANOS_PER_TICK) as u32;
     SeqNumber(ticks.wrapping_add(keyed(secret, pair, b'i') as u32))
 }
 
-/// The offset of this connection's timestamps from the clock, which hides the host's uptime.
+/// Returns the offset between this connection's timestamps and the clock, which hides the host's uptime.
 pub(crate) fn timestamp_offset(secret: Secret, pair: &FlowKey) -> u32 {
     keyed(secret, pair, b't') as u32
 }
 
-/// The part of a SYN cookie that only this host can compute; `said` is the rest of the cookie.
+/// Returns the part of a SYN cookie that only this host can compute; `said` is the rest of the cookie.
 pub(crate) fn cookie_hash(secret: Secret, pair: &FlowKey, said: u64) -> u32 {
-    // Only the first hash gives the key of the second.
+    // Only the first hash yields the key of the second.
     let key = Secret([keyed(secret, pair, b'c'), secret.0[1]]);
     siphash(key, &said.to_le_bytes()) as u32
 }
@@ -49,7 +49,7 @@ fn keyed(secret: Secret, pair: &FlowKey, purpose: u8) -> u64 {
     keyed_at(secret, pair, pair.source_port(), purpose)
 }
 
-/// `pair` with another source port.
+/// Returns the keyed hash of `pair` with another source port.
 fn keyed_at(secret: Secret, pair: &FlowKey, source_port: u16, purpose: u8) -> u64 {
     let mut input = [0; 37];
     put_address(&mut input[..16], pair.source());
@@ -68,7 +68,7 @@ fn put_address(to: &mut [u8], address: IpAddr) {
     to.copy_from_slice(&octets);
 }
 
-/// SipHash-2-4 (Aumasson, Bernstein 2012).
+/// Returns the SipHash-2-4 of `input` (Aumasson and Bernstein 2012).
 fn siphash(Secret([k0, k1]): Secret, input: &[u8]) -> u64 {
     let mut v = [
         k0 ^ 0x736f_6d65_7073_6575,
@@ -106,7 +106,7 @@ fn round(v: &mut [u64; 4]) {
     v[2] = v[2].rotate_left(32);
 }
 
-/// RFC 9293, section 3.4.1: the clock ticks about every 4 microseconds (MUST-8).
+/// The period of the ISN clock: about 4 microseconds (RFC 9293, section 3.4.1, MUST-8).
 const NANOS_PER_TICK: u64 = 4_000;
 
 #[cfg(test)]
@@ -115,14 +115,14 @@ mod tests {
 
     const SECRET: Secret = Secret([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908]);
 
-    /// The example in the SipHash paper, appendix A.
+    /// Compares with the example in appendix A of the SipHash paper.
     #[test]
     fn siphash_is_the_published_one() {
         let input: [u8; 15] = core::array::from_fn(|index| index as u8);
         assert_eq!(siphash(SECRET, &input), 0xa129_ca61_49be_45e5);
     }
 
-    /// RFC 9293, section 3.4.1 (MUST-8): clock-driven.
+    /// The initial sequence number follows the clock (RFC 9293, section 3.4.1, MUST-8).
     #[test]
     fn the_number_grows_with_the_clock() {
         let pair = FlowKey::v4(1, 2, 3 << 16 | 4, 0);
@@ -131,8 +131,8 @@ mod tests {
         assert_eq!(second - first, 1_000_000);
     }
 
-    /// RFC 6528, section 3 (a, b), and RFC 9293, section 3.4.1 (MUST-9, SHLD-1): another connection says
-    /// nothing about this one.
+    /// The number of one connection reveals nothing about another (RFC 6528, section 3 (a, b); RFC 9293,
+    /// section 3.4.1, MUST-9, SHLD-1).
     #[test]
     fn connections_and_secrets_have_their_own_numbers() {
         let number = |secret, port| {

@@ -6,33 +6,30 @@
 //!  on_timeout(now)                  ──▶ └────────────┘ ──▶ poll_at: when the next timer is due
 //! ```
 //!
-//! A receive engine makes one aggregate of many segments, so that everything that costs once for
-//! each packet costs less. A TCP endpoint must not be fooled by that: how many segments came decides
-//! how many acknowledgements are owed, by whose number a peer's congestion window may grow (Menon and
-//! Zwaenepoel 2008, section 3.4); ours grows by the bytes that they cover. [`Connection`] takes segments
-//! one by one or as aggregates, and does the same either way.
+//! A receive engine turns many segments into one aggregate, so that every cost per packet shrinks. A TCP
+//! endpoint must still count segments: the number of received segments determines the number of owed
+//! acknowledgements, by which a peer's congestion window may grow (Menon and Zwaenepoel 2008, section 3.4).
+//! Our own window grows by the acknowledged bytes. [`Connection`] takes segments one by one or as aggregates,
+//! with the same effect.
 //!
-//! Contract, sans-IO: segments go in ([`Connection::on_arrival`]), time goes in
-//! ([`Connection::on_timeout`], due at [`Connection::poll_at`]), segments to be built come out
-//! ([`Connection::poll_transmit`]). There is
-//! no clock, no randomness, no input or output; the same input gives the same output. Memory is
-//! allocated when it is used, up to the buffers that the owner grants ([`Connection::set_buffers`]), and is then
-//! used again; each half gives its own back when it is done, and both when the connection is idle
-//! ([`Connection::free_unused`]). Text that
-//! arrives stays in the buffer it came in until the application has read it; only where there are more
-//! segments than [`Config::receive_pieces`] is it copied. No segment makes it panic.
+//! Contract, sans-IO: segments go in ([`Connection::on_arrival`]), time goes in ([`Connection::on_timeout`],
+//! due at [`Connection::poll_at`]), segments to be built come out
+//! ([`Connection::poll_transmit`]). There is no clock, no randomness, no input or output; the same input gives the same output. Memory is allocated on use, up to the buffers that the owner grants ([`Connection::set_buffers`]),
+//! and reused. Each direction frees its memory when it is done, and both do when the connection is idle
+//! ([`Connection::free_unused`]). Received text stays in its own buffer until the application has read it; it is copied only if there are more segments than [`Config::receive_pieces`].
+//! No segment causes a panic.
 //!
-//! The path of a segment, and where to read on:
+//! The path of a segment, and the module for each step:
 //!
-//! * `arrives/` has the numbered steps of RFC 9293, section 3.10.7, a file each.
-//! * `receive/` is the receive window, reassembly, SACK blocks, and which acknowledgements are owed.
-//! * `recovery/` finds what was lost; `congestion/` says how much may be in flight.
-//! * `send/` is the send window and buffer, and how much leaves at once.
-//! * `path.rs` is how large a segment the path takes, and which routers are believed.
-//! * `connection/` holds it together: the application's calls, timers, what leaves next.
-//! * `multicast/` sends one stream to a group of receivers, each by a connection.
+//! * `arrives/` has the numbered steps of RFC 9293, section 3.10.7, one file each.
+//! * `receive/` is the receive window, reassembly, SACK blocks, and the owed acknowledgements.
+//! * `recovery/` detects losses; `congestion/` limits the bytes in flight.
+//! * `send/` is the send window and buffer, and the size of each send.
+//! * `path.rs` determines the largest segment that the path carries, and which router reports to accept.
+//! * `connection/` combines the parts: the application's calls, timers, the next segment to send.
+//! * `multicast/` sends one stream to a group of receivers, with one connection for each.
 //!
-//! What is not here: the RFC 7323 appendix G weighting of samples.
+//! Not implemented: the weighting of round-trip samples in RFC 7323, appendix G.
 //!
 //! # Examples
 //! ```

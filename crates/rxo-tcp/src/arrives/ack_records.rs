@@ -1,7 +1,7 @@
-//! Records of pure ACKs, in order, and the loop that takes samples from them.
+//! Records of pure ACKs, in order, and the loop that takes round-trip samples from them.
 //!
-//! Separate because records that lie side by side are read by a loop of their own: a function that calls nothing, whose
-//! state is in registers.
+//! Separate because contiguous records have a loop of their own, which makes no calls and keeps its state in
+//! registers.
 
 use core::slice;
 
@@ -10,13 +10,14 @@ use rxo_wire::tcp::AckRecord;
 
 use crate::recovery::Samples;
 
-/// Records of pure ACKs.
+/// An iterator over records of pure ACKs that can consume a run of round-trip samples in one call.
 pub(super) trait AckRecords: Iterator<Item = AckRecord> {
-    /// What is known of the next one before samples are taken.
+    /// Reports whether another record follows, before samples are taken.
     fn look_ahead(&mut self) -> Ahead;
 
-    /// Takes records for as long as each is a sample and nothing else, from what [`AckRecords::look_ahead`] has taken on.
-    /// Returns the first that is not.
+    /// Consumes records while each one is a round-trip sample and changes nothing else.
+    /// `taken` is the record that [`AckRecords::look_ahead`] has already consumed. Returns the first record
+    /// that is not such a sample.
     fn take_samples<const IS_RECORDED: bool>(
         &mut self,
         taken: Option<AckRecord>,
@@ -24,37 +25,39 @@ pub(super) trait AckRecords: Iterator<Item = AckRecord> {
     ) -> Option<AckRecord>;
 }
 
-/// What comes next.
+/// The result of [`AckRecords::look_ahead`].
 pub(super) enum Ahead {
+    /// No record follows.
     Nothing,
-    /// There is a record, which is still to be taken.
+    /// A record follows and has not been consumed.
     Some,
-    /// This one, which was taken: whether there is one was not known before.
+    /// This record follows. It was consumed, because the iterator cannot report more without consuming.
     Taken(AckRecord),
 }
 
-/// A run of expected ACKs that acknowledge parts of one range. Each gives a sample of the round trip, and nothing else
-/// changes before the last.
+/// A run of expected ACKs that acknowledge parts of one sent range. Each ACK gives a round-trip sample; all
+/// other effects depend on the last ACK only.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SampleRun {
     pub(super) samples: Samples,
-    /// RCV.NXT: what each has as its sequence number.
+    /// RCV.NXT: the sequence number that every ACK of the run must have.
     pub(super) seq: SeqNumber,
-    /// What [`shape`] says of each.
+    /// The result of [`shape`] that every ACK of the run must have.
     pub(super) shape: u32,
     /// TS.Recent, if timestamps are recorded.
     pub(super) recent: u32,
     /// The largest SEG.WND.
     pub(super) largest_window: u16,
-    /// Of the last one: SEG.WND, TSecr, and when its frame arrived.
+    /// The SEG.WND, TSecr and arrival time of the last ACK taken.
     pub(super) window: u16,
     pub(super) echo: u32,
     pub(super) arrived_at_ns: u64,
 }
 
 impl SampleRun {
-    /// Takes `record` if it is a sample and nothing else, but for what only the last decides: [`SampleRun::note_last`].
-    /// `IS_RECORDED`: whether its timestamp is; otherwise it is not looked at.
+    /// Takes
+    /// `record` if its only effect is a round-trip sample. Its other fields count only if it is the last: see [`SampleRun::note_last`].
+    /// `IS_RECORDED` is `true` if the timestamp updates TS.Recent; otherwise the timestamp is ignored.
     #[inline(always)]
     fn takes<const IS_RECORDED: bool>(&mut self, record: &AckRecord) -> bool {
         let is_timely = !IS_RECORDED || record.ts_value.wrapping_sub(self.recent) as i32 >= 0;
@@ -69,7 +72,7 @@ impl SampleRun {
         true
     }
 
-    /// Takes note of the last one.
+    /// Records the window, TSecr and arrival time of the last ACK of the run.
     #[inline(always)]
     fn note_last(&mut self, record: &AckRecord) {
         (self.window, self.echo) = (record.window, record.ts_echo);
@@ -77,15 +80,15 @@ impl SampleRun {
     }
 }
 
-/// What ACKs of a connection are alike in, but for their numbers: the flags, the congestion mark, and whether there is a
-/// timestamp.
+/// Packs the fields that must be equal for ACKs to share a loop: the flags, the ECN bits, and whether there
+/// is a timestamp.
 #[inline(always)]
 pub(super) fn shape(record: &AckRecord) -> u32 {
     let AckRecord { flags, ecn, has_timestamp, .. } = *record;
     u32::from(flags.bits()) | u32::from(ecn) << 16 | u32::from(has_timestamp) << 24
 }
 
-/// Records that come one by one.
+/// Records from an iterator that yields them one at a time.
 pub(super) struct OneByOne<I>(pub(super) I);
 
 impl<I: Iterator<Item = AckRecord>> Iterator for OneByOne<I> {
@@ -121,7 +124,7 @@ impl<I: Iterator<Item = AckRecord>> AckRecords for OneByOne<I> {
     }
 }
 
-/// Records that lie side by side.
+/// Records in one contiguous slice.
 pub(super) struct SideBySide<'a>(pub(super) slice::Iter<'a, AckRecord>);
 
 impl Iterator for SideBySide<'_> {
@@ -150,13 +153,14 @@ impl AckRecords for SideBySide<'_> {
     }
 }
 
-/// Takes all that are samples at the start of `records`. Returns the rest.
+/// Takes every record at the start of `records` that is only a round-trip sample. Returns the remaining
+/// records.
 #[inline(never)]
 fn rest_behind_samples<'a, const IS_RECORDED: bool>(
     records: &'a [AckRecord],
     run: &mut SampleRun,
 ) -> &'a [AckRecord] {
-    // By value, so that it stays in registers.
+    // A copy on the stack, so that it stays in registers.
     let mut state = *run;
     let taken = records.iter().position(|record| !state.takes::<IS_RECORDED>(record));
     let (taken, rest) = records.split_at(taken.unwrap_or(records.len()));

@@ -4,7 +4,7 @@ use crate::segment::Segment;
 use crate::{Connection, Reset};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Discards the segment, and answers anything but a reset by a reset.
+    /// Discards the segment. Answers it by a reset, unless it is a reset itself.
     pub(super) fn arrives_closed(&mut self, segment: &Segment<B>) {
         self.reset = self.reset.or(Reset::answer(segment));
     }

@@ -1,8 +1,9 @@
-//! Pure ACKs that acknowledge something new and say nothing else, many in one pass.
+//! The fast path for pure ACKs: many ACKs that acknowledge new data and change nothing else, in one pass.
 //!
-//! As in `expected_text.rs`, an ACK takes the fast path only if the steps would do nothing but what is done
-//! here. Each ACK is counted by itself (round trip, congestion window). What the last ACK decides is done once:
-//! the scoreboard, the peer's window, the timestamp, the timers, and freeing the send buffer.
+//! As in `expected_text.rs`, an ACK takes the fast path only if the numbered steps would do exactly what is
+//! done here. Each ACK counts separately for the round-trip time and the congestion window. The effects of
+//! the last ACK are applied once: the scoreboard, the peer's window, the timestamp, the timers, and freeing
+//! the send buffer.
 
 use rxo_frame::Instant;
 use rxo_wire::tcp::{AckRecord, Timestamp};
@@ -13,32 +14,32 @@ use crate::recovery::AckRun;
 use crate::segment::{Ecn, Segment};
 use crate::{Connection, Events, State};
 
-/// Expected ACKs that come together.
+/// A run of expected ACKs that arrived together.
 struct Run {
-    /// What recovery knows, SND.UNA among it.
+    /// The state of loss recovery during the run, including SND.UNA.
     acks: AckRun,
     /// SND.UNA before the run.
     from: SeqNumber,
     noted: Noted,
 }
 
-/// What the ACKs of a run say beside their numbers, as far as it decides something.
+/// The window and timestamp fields that a run of ACKs has carried so far.
 #[derive(Clone, Copy)]
 struct Noted {
-    /// TS.Recent, if timestamps are agreed on.
+    /// TS.Recent, or `None` if timestamps are not in use.
     recent: Option<u32>,
-    /// Whether the timestamp of an ACK is recorded.
+    /// `true` if the timestamps of the run update TS.Recent.
     covers: bool,
     /// The largest SEG.WND.
     largest_window: u16,
-    /// Of the last ACK: SEG.WND, TSecr, and when its frame arrived.
+    /// The SEG.WND, TSecr and arrival time of the last ACK.
     window: u16,
     echo: u32,
     arrived_at: Instant,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes pure ACKs by their records, each counted by itself.
+    /// Processes pure ACKs from their records, each ACK separately.
     pub(super) fn take_acks(&mut self, now: Instant, mut records: impl AckRecords) {
         let mut next = records.next();
         while let Some(record) = next {
@@ -50,7 +51,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// [`Connection::take_acks`] of one ACK.
+    /// Does what [`Connection::take_acks`] does, for exactly one ACK.
     #[inline(always)]
     pub(super) fn take_only_ack(&mut self, now: Instant, record: &AckRecord) {
         let run = self.begin_expected_acks(now);
@@ -61,7 +62,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.end_expected_acks(now, &run);
     }
 
-    /// Takes `record` and those that follow, as far as they are expected. Returns the first that is not.
+    /// Processes `record` and the records after it while they are expected. Returns the first unexpected
+    /// record.
     #[inline(always)]
     fn take_expected_acks(
         &mut self,
@@ -81,17 +83,18 @@ impl<B: AsRef<[u8]>> Connection<B> {
         next
     }
 
-    /// Whether the connection can take the fast path for pure ACKs at all. No expected ACK changes that.
+    /// Returns `true` if the connection can take the fast path for pure ACKs. An expected ACK never changes
+    /// the result.
     pub(crate) fn may_expect_acks(&self) -> bool {
         self.state == State::Established
             && self.rcv.fin_at.is_none()
             && self.recovery.may_expect_acks()
     }
 
-    /// Begins a run, if the connection can take the fast path now.
+    /// Begins a run. Returns `None` if the connection cannot take the fast path now.
     #[inline(always)]
     fn begin_expected_acks(&self, now: Instant) -> Option<Run> {
-        // What an ACK says of the path may change the size of segments, which the next depends on.
+        // While path MTU discovery is active, an ACK may change the segment size, which affects the next ACK.
         if !self.may_expect_acks() || self.is_window_closed() || self.path.is_watching() {
             return None;
         }
@@ -109,8 +112,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         })
     }
 
-    /// Whether the ACK acknowledges new data, without a congestion mark, with a timestamp that is not old, and leaves the
-    /// window open.
+    /// Returns `true` if the ACK acknowledges new data, has no congestion mark and no old timestamp, and
+    /// leaves the window open.
     #[inline(always)]
     fn expects_ack(&self, run: &Run, record: &AckRecord) -> bool {
         let is_new = run.acks.una().is_before(record.ack) && !self.snd.nxt.is_before(record.ack);
@@ -120,7 +123,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && self.recovery.expects_ack(&run.acks, record.ack)
     }
 
-    /// Whether the ACK has no congestion mark, the expected sequence number, and a timestamp that is not old.
+    /// Returns `true` if the ACK has no congestion mark, the expected sequence number, and no old timestamp.
     #[inline(always)]
     pub(crate) fn is_plain_ack(&self, record: &AckRecord) -> bool {
         has_only_ack(record)
@@ -135,9 +138,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.recovery.take_ack(&mut run.acks, at, record.ack, &mut self.congestion);
     }
 
-    /// Takes expected ACKs for as long as each acknowledges a part of the first range, has the `shape` of the one before, and
-    /// congestion control asks for none: then each is a sample of the round trip and no more. Returns the first ACK that is
-    /// something else.
+    /// Takes expected ACKs while each acknowledges a part of the first sent range and has the given `shape`.
+    /// Such an ACK only gives a round-trip sample. Takes none if congestion control must see every ACK.
+    /// Returns the first ACK that is not taken.
     #[inline(always)]
     fn take_samples(
         &mut self,
@@ -185,30 +188,30 @@ impl<B: AsRef<[u8]>> Connection<B> {
         next
     }
 
-    /// Takes the fields of an expected ACK, but for what it says of the path.
+    /// Applies the fields of an expected ACK to the connection, without loss recovery.
     #[inline(always)]
     pub(crate) fn note_expected_ack(&mut self, now: Instant, record: &AckRecord) {
         let AckRecord { seq, ack, window, .. } = *record;
-        // First.
+        // The first step: the timestamp.
         if let Some(timestamp) = timestamp(record).filter(|_| self.timestamps.is_agreed) {
             self.timestamps.remember(timestamp, seq, now);
         }
-        // Fifth.
+        // The fifth step: the ACK field.
         self.snd.una = ack;
         self.follow_path();
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
     }
 
-    /// Ends a run of at least one ACK. We have not sent a FIN.
+    /// Ends a run of at least one ACK. This side has not sent a FIN.
     #[inline(always)]
     fn end_expected_acks(&mut self, now: Instant, run: &Run) {
         let noted = &run.noted;
         self.recovery.end_acks(&run.acks, noted.arrived_at);
-        // First. Each was not older than the one before.
+        // The first step. No timestamp of the run is older than the one before it.
         if let Some(value) = noted.recent.filter(|_| noted.covers) {
             self.timestamps.record(Timestamp { value, echo: noted.echo }, now);
         }
-        // Fifth.
+        // The fifth step.
         let [window, largest] =
             [noted.window, noted.largest_window].map(|window| u32::from(window) << self.snd.scale);
         self.snd.una = run.acks.una();
@@ -222,8 +225,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
 }
 
 impl Noted {
-    /// Whether the ACK has no congestion mark, leaves the window open, and has a timestamp that is not old if there is to
-    /// be one.
+    /// Returns `true` if the ACK has no congestion mark, a nonzero window, and, if timestamps are in use, a
+    /// timestamp that is not old.
     #[inline(always)]
     fn is_only_ack(&self, record: &AckRecord) -> bool {
         let is_timely = self.recent.is_none_or(|recent| {
@@ -232,7 +235,7 @@ impl Noted {
         is_timely && record.window != 0 && has_only_ack(record)
     }
 
-    /// Takes note of the next ACK of the run.
+    /// Records the window, the timestamp and the arrival time of the next ACK of the run.
     #[inline(always)]
     fn note(&mut self, now: Instant, record: &AckRecord) {
         self.arrived_at = Instant::from_nanos(record.arrived_at_ns).min(now);

@@ -1,4 +1,5 @@
-//! A GSO frame whose text is what comes next: each of its segments counts, and the text stays in one piece.
+//! The fast path for a GSO frame that continues the received text. Every original segment counts; the text
+//! stays in one buffer.
 
 use rxo_frame::Instant;
 
@@ -6,8 +7,8 @@ use super::expected_text::{Header, Run};
 use crate::{Connection, GsoSegment, Segment};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes a GSO frame whole if it is what comes next, else the segments that it stands for by the
-    /// steps.
+    /// Takes a GSO frame whole if it is the next expected text. Otherwise processes its segments by the
+    /// numbered steps.
     #[inline(never)]
     pub(super) fn take_gso(&mut self, now: Instant, mut gso: GsoSegment<B>) {
         let mut run = self.begin_run(now);
@@ -23,7 +24,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.take_headers(&mut run, header, &[(size, count), (rest, u32::from(rest > 0))]);
     }
 
-    /// The header values of the GSO frame `whole` if it is what comes next.
+    /// Returns the header values of the GSO frame `whole` if it is the next expected text, otherwise `None`.
     fn expects_gso(&self, run: &Run, whole: &Segment<B>) -> Option<Header> {
         let Segment { seq, ack, flags, window, options, ref payload, ecn, .. } = *whole;
         let timestamp = options.timestamp;

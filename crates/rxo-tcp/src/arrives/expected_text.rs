@@ -1,7 +1,9 @@
-//! A run whose text is just what comes next, taken in one go (header prediction; Jacobson 1990).
+//! The fast path for text: a run of segments that continues the received text, taken at once (header
+//! prediction; Jacobson 1990).
 //!
-//! Nearly all text is. A segment takes the fast path only if each numbered step would let it through and do
-//! nothing but what is done here; everything else takes the steps. The property tests compare the two.
+//! Nearly all text arrives this way. A segment takes the fast path only if the numbered steps would accept it
+//! and do exactly what is done here; all other segments take the steps. The property tests compare the two
+//! paths.
 
 use rxo_frame::{Frames, Instant};
 use rxo_wire::tcp::Timestamp;
@@ -13,7 +15,8 @@ use crate::sequence::before;
 use crate::{Connection, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes a run of plain segments. Of those that are alike (see [`PlainSegments::new`]) one header is read.
+    /// Takes a run of plain segments. Segments that are alike (see [`PlainSegments::new`]) are taken by one
+    /// header.
     #[inline(never)]
     pub(super) fn take_run<F>(&mut self, now: Instant, mut segments: PlainSegments<F>)
     where
@@ -51,10 +54,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Whether the connection can take the fast path for text at all. No expected segment changes that. The
-    /// connection is established, so that the steps for other states do nothing. No gap and no duplicate is
-    /// to be reported, so that each second segment owes an acknowledgement. No FIN has arrived. Nothing is being
-    /// recovered, so that an acknowledgement of nothing new says nothing.
+    /// Returns `true` if the connection can take the fast path for text. An expected segment never changes
+    /// the result. The connection is established, so the steps for other states do nothing. There is no gap
+    /// and no duplicate to report, so every second full segment causes an acknowledgement. No FIN has
+    /// arrived. Recovery is not active, so an ACK without new data has no effect.
     fn may_expect_text(&self) -> bool {
         self.state == State::Established
             && !self.is_abandoned()
@@ -65,9 +68,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && self.recovery.is_calm()
     }
 
-    /// Whether a segment with `bytes` of text is what comes next: in order, inside the window, with a
-    /// timestamp that is not old, without a new acknowledgement and without a congestion mark; the peer's window stays
-    /// open.
+    /// Returns `true` if a segment with `bytes` of text is the next expected one: in order, inside the
+    /// window, with the current ACK number, no old timestamp, no congestion mark, and a nonzero window.
     #[inline(always)]
     pub(super) fn expects_text(&self, header: Header, bytes: u32) -> bool {
         let is_plain = header.flags.without(TcpFlags::PSH) == TcpFlags::ACK;
@@ -80,8 +82,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && self.timestamps.expects(header.timestamp)
     }
 
-    /// Whether `count` segments of `bytes` each, the first with `header` and the others like it, are what comes
-    /// next, and all of them can stay in their buffers.
+    /// Returns `true` if `count` like segments with
+    /// `bytes` of text each are the next expected text and can stay in their buffers. `header` is the header
+    /// of the first one.
     #[inline(always)]
     pub(super) fn expects_alike(
         &self,
@@ -95,8 +98,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         has_room && run.may_expect && self.expects_text(header, bytes)
     }
 
-    /// Takes the text `first` of a segment with `header`, and the text at the same place in each of the next `like`,
-    /// whose segments are like it. Does what [`Connection::take_plain`] would do with each.
+    /// Takes the text `first` of a segment with `header`, and the text of
+    /// `like` more segments at the same offset in their frames. The effect equals [`Connection::take_plain`]
+    /// for each segment.
     #[inline(always)]
     pub(super) fn take_alike(
         &mut self,
@@ -110,8 +114,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.take_headers(run, header, &[(bytes, count as u32)]);
     }
 
-    /// Takes the headers of segments whose text has been taken. They differ from `header`, that of the first,
-    /// in SEQ only. `parts` has lengths, in bytes, and how many segments have each.
+    /// Takes the headers of segments whose text is already taken. They differ from
+    /// `header`, the first one, in SEQ only. `parts` lists pairs of a text length in bytes and the number of
+    /// segments with that length.
     #[inline(always)]
     pub(super) fn take_headers(&mut self, run: &mut Run, header: Header, parts: &[(u32, u32)]) {
         self.hear(run);
@@ -149,13 +154,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
             }
             last = before(seq, bytes);
         }
-        // The last window counts.
+        // The window in the last header is the current one.
         self.take_window(Header { seq: last, ..header });
     }
 
-    /// Owes the acknowledgements of segments of `bytes` each, the first at `seq`, at most `count`, if the edge of
-    /// the window stays and no timestamp changes any more. Returns of how many segments, which may be 0:
-    /// each of the others must be counted by itself.
+    /// Records the acknowledgements that `count` segments of `bytes` each cause, the first at `seq`. The
+    /// window edge must not move and no timestamp may change. Returns the number of segments covered,
+    /// possibly 0; the caller counts the remaining segments one by one.
     #[inline(always)]
     fn owe_for_each(&mut self, seq: SeqNumber, bytes: u32, count: u32) -> u32 {
         let Some(segments) = self.acks.segments_for_one(bytes, self.rcv.full_segment()) else {
@@ -168,7 +173,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         owed * segments
     }
 
-    /// Restarts keep-alive, once for the whole run.
+    /// Restarts the keep-alive timer, once for the whole run.
     #[inline(always)]
     fn hear(&mut self, run: &mut Run) {
         if !core::mem::replace(&mut run.is_heard, true) {
@@ -176,7 +181,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The first step.
+    /// The first step: records the timestamp.
     #[inline(always)]
     fn take_timestamp(&mut self, now: Instant, header: Header) {
         if let Some(timestamp) = header.timestamp.filter(|_| self.timestamps.is_agreed) {
@@ -184,14 +189,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The fifth step.
+    /// The fifth step: updates the peer's window.
     #[inline(always)]
     fn take_window(&mut self, header: Header) {
         let Header { seq, ack, window, .. } = header;
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
     }
 
-    /// The seventh step.
+    /// The seventh step: appends the text and counts it for an acknowledgement.
     #[inline(always)]
     fn take_expected_text(&mut self, payload: Payload<B>) {
         let bytes = payload.bytes();
@@ -203,16 +208,16 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// A run that is being taken.
+/// The state of a run while it is taken.
 pub(super) struct Run {
     now: Instant,
-    /// See [`Connection::may_expect_text`].
+    /// The result of [`Connection::may_expect_text`].
     pub(super) may_expect: bool,
-    /// Whether keep-alive was restarted.
+    /// `true` if the keep-alive timer has been restarted for this run.
     is_heard: bool,
 }
 
-/// The values of a header.
+/// The header values of a segment that the fast path compares and applies.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
     pub(super) seq: SeqNumber,

@@ -12,7 +12,7 @@ use crate::sequence::distance;
 use crate::{Connection, Events, Reset, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Drops a segment without an ACK, or with an invalid one; takes the acknowledgement of any other.
+    /// Drops a segment that has no ACK or an invalid ACK number. Otherwise applies the acknowledgement.
     pub(super) fn check_ack(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         if !segment.has(TcpFlags::ACK) {
             return ControlFlow::Break(());
@@ -38,7 +38,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
         self.sample_handshake(now, segment);
         if segment.has(TcpFlags::SYN) && self.state.syn().is_some_and(|syn| syn.is_due) {
-            // Our SYN-ACK has not left, and the peer waits for the ACK in it.
+            // Our SYN-ACK has not left yet, and the peer waits for the ACK in it.
             self.acks.answer();
         }
         self.establish(now);
@@ -46,17 +46,18 @@ impl<B: AsRef<[u8]>> Connection<B> {
         ControlFlow::Continue(())
     }
 
-    /// The window of a SYN is never scaled (RFC 7323, section 2.2).
+    /// Returns the window of `segment` in bytes. The window of a SYN is never scaled (RFC 7323, section 2.2).
     fn window_of(&self, segment: &Segment<B>) -> u32 {
         let scale = if segment.has(TcpFlags::SYN) { 0 } else { self.snd.scale };
         u32::from(segment.window) << scale
     }
 
     fn take_ack(&mut self, now: Instant, segment: &Segment<B>, ack: SeqNumber) {
-        // The window begins where the peer is, which may be ahead of its own connection.
+        // The window counts from SEG.ACK, which may lie beyond `ack` and what this side has sent.
         let window = self.window_of(segment) + distance(ack, segment.ack);
         let is_new = ack != self.snd.una;
-        // The answer to a probe may come when everything is acknowledged: a duplicate, or D-SACK.
+        // The answer to a tail loss probe may come after all data is acknowledged, as a duplicate ACK or
+        // D-SACK.
         let is_watched = self.snd.outstanding() > 0 || self.recovery.has_probe_out();
         if is_watched || !segment.options.sack.is_empty() {
             let repeats = is_watched && !is_new && window == self.snd.wnd;
@@ -96,7 +97,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
         let next = self.state.after_fin_acknowledged();
         if next == self.state {
-            // An acknowledgement in TIME-WAIT does not restart the timer.
+            // An acknowledgement in TIME-WAIT does not restart the TIME-WAIT timer.
             return ControlFlow::Continue(());
         }
         self.give_back_sending();

@@ -14,8 +14,8 @@ use crate::timer::Timer;
 use crate::{Connection, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Drops an unacceptable segment and answers it by an acknowledgement. A reset is dropped without an
-    /// answer.
+    /// Drops an unacceptable segment and answers it by an acknowledgement. An unacceptable reset is dropped
+    /// without an answer.
     pub(super) fn check_sequence(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         self.check_timestamp(now, segment)?;
         if self.is_acceptable(segment) || self.opens_simultaneously(segment) {
@@ -27,7 +27,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         ControlFlow::Break(())
     }
 
-    /// PAWS: RFC 7323, sections 3.2 and 5.3, R1. Resets are not checked.
+    /// Checks the timestamp (PAWS; RFC 7323, sections 3.2 and 5.3, R1). Resets are not checked.
     fn check_timestamp(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         if !self.timestamps.is_agreed || segment.has(TcpFlags::RST) {
             return ControlFlow::Continue(());
@@ -42,9 +42,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The table in section 3.10.7.4, and what Linux and BSD take beside it: a segment that begins at the right edge,
-    /// where a peer is that has sent a full window, and text around the whole window. Their ACK counts, and so it does
-    /// while the window is closed (MUST-66); [`Self::trim_to_window`] cuts off what does not fit. For a reset the right
+    /// Returns `true` if `segment` is acceptable: by the table in RFC 9293, section 3.10.7.4, or by one of
+    /// two additions that Linux and BSD make. A segment may begin at the right edge, where a peer that has
+    /// sent a full window stands, and text may cover the whole window. Its ACK counts, even while the window
+    /// is closed (MUST-66); [`Self::trim_to_window`] removes the text that does not fit. A reset at the right
     /// edge is outside (RFC 5961, section 3.2), unless the window is closed.
     fn is_acceptable(&self, segment: &Segment<B>) -> bool {
         let (nxt, edge) = (self.rcv.nxt, self.rcv.nxt + self.rcv.wnd());
@@ -55,8 +56,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         segment.seq == nxt || begins_in_time && last.is_at_or_after(nxt)
     }
 
-    /// RFC 7323, section 4.3, rule 2. Called only after the acknowledgement is known to be valid: a forged
-    /// timestamp would make all later ones old.
+    /// Records the timestamp (RFC 7323, section 4.3, rule 2). Call it only after the ACK number is found
+    /// valid: a forged timestamp would make all later ones old.
     pub(super) fn remember_timestamp(&mut self, now: Instant, segment: &Segment<B>) {
         if let Some(timestamp) = segment.options.timestamp.filter(|_| self.timestamps.is_agreed)
             && !segment.has(TcpFlags::RST)
@@ -78,8 +79,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         if self.state == State::TimeWait && segment.has(TcpFlags::FIN) {
             self.timers.arm(Timer::TimeWait, now + self.config.time_wait);
         }
-        // Two sides that disagree must not answer each other's answers for ever, nor answer a flood of
-        // SYNs (RFC 5961, section 7).
+        // The limit keeps two sides that disagree from answering each other for ever, and bounds the answers
+        // to a flood of SYNs (RFC 5961, section 7).
         let is_counted = segment.is_empty() || segment.has(TcpFlags::SYN);
         if !is_counted || self.challenges.may_send(Answer::Challenge, now) {
             let duplicate = self.duplicate_of(segment);
@@ -88,22 +89,22 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RFC 2883, section 4: the first part of the text of `segment` that was received before. Also for a
-    /// segment with an old timestamp (section 4.3).
+    /// Returns the first part of the text of `segment` that was received before, for a D-SACK block (RFC
+    /// 2883, section 4). Segments with an old timestamp count as well (section 4.3).
     pub(super) fn duplicate_of(&self, segment: &Segment<B>) -> Option<SackBlock> {
         let bytes = segment.text_bytes();
         let may_be_one = self.uses_sack && bytes > 0;
         may_be_one.then(|| self.rcv.duplicate_in(segment.seq, segment.seq + bytes)).flatten()
     }
 
-    /// Whether `segment` begins at RCV.NXT and ends inside the window, so that nothing is to be trimmed and
-    /// no part of it was received before.
+    /// Returns `true` if `segment` begins at RCV.NXT, fits the window, and no text is held out of order. Then
+    /// nothing is trimmed and no part is a duplicate.
     pub(super) fn is_next(&self, segment: &Segment<B>) -> bool {
         segment.seq == self.rcv.nxt && segment.len() <= self.rcv.wnd() && !self.rcv.has_gap()
     }
 
-    /// Trims `segment` to the part inside the window, for the steps that follow. Returns whether something
-    /// lay behind the window: then the peer must be told where it ends.
+    /// Trims `segment` to the part inside the window. Returns `true` if something was cut at the right edge:
+    /// then the caller must acknowledge at once, to report the edge.
     pub(super) fn trim_to_window(&mut self, segment: &mut Segment<B>) -> bool {
         let before = distance(segment.seq, self.rcv.nxt);
         if before > 0 {

@@ -10,8 +10,8 @@ use crate::state::SynReceived;
 use crate::{Connection, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Answers a SYN in an open connection by a challenge ACK. The peer has restarted, or somebody else
-    /// sent it; a peer that has restarted answers the challenge by a reset.
+    /// Answers a SYN on an open connection by a challenge ACK. A peer that has really restarted answers the
+    /// challenge by a reset; a forged SYN has no effect.
     pub(super) fn check_syn(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         if !segment.has(TcpFlags::SYN) || self.opens_simultaneously(segment) {
             return ControlFlow::Continue(());
@@ -23,8 +23,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         ControlFlow::Break(())
     }
 
-    /// Section 3.5, figure 7: whether `segment` is the SYN-ACK of a peer that has sent a SYN as well. Its SYN is known, and
-    /// its ACK opens the connection, as in Linux.
+    /// Returns `true` if `segment` is the SYN-ACK of a simultaneous open (RFC 9293, section 3.5, figure 7).
+    /// The peer's SYN is already known, so its ACK opens the connection, as in Linux.
     pub(super) fn opens_simultaneously(&self, segment: &Segment<B>) -> bool {
         let is_active = matches!(self.state, State::SynReceived(state) if !state.is_passive);
         let is_only_syn =

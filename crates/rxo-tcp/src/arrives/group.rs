@@ -1,12 +1,13 @@
-//! What the peer has sent to a multicast group that this side belongs to (Chan and Cheriton 2013, section 4).
+//! Segments that the peer has sent to a multicast group with this side as a member (Chan and Cheriton 2013,
+//! section 4).
 //!
-//! One such segment is for many receivers, so what differs between them means nothing: the ACK number, the window
-//! and TSecr. SEQ, text, PSH, FIN and TSval count. A segment takes the place of one of the connection's own that says
-//! nothing new in the other fields; then it goes the ordinary way, fast paths included.
+//! One such segment serves many receivers, so the fields that differ between receivers are ignored: the ACK
+//! number, the window and TSecr. SEQ, text, PSH, FIN and TSval count. The ignored fields are replaced by this
+//! connection's current values, and the segment takes the ordinary path, fast paths included.
 //!
-//! The ACK number is what usually tells the peer's segments from a forger's (RFC 5961, section 5). Here the timestamp
-//! does: TSval must be one that the peer's clock can have reached since the last one. And what lies outside the window
-//! is answered seldom, because the group's other members get it as well, and may all answer.
+//! On a single connection the ACK number exposes forged segments (RFC 5961, section 5). Here the timestamp
+//! does: TSval must be a value that the peer's clock can have reached since the last one. Segments outside
+//! the window are answered rarely, because all members of the group receive them and may all answer.
 
 use rxo_frame::{Frames, Instant};
 use rxo_wire::tcp::{AckRecord, Timestamp};
@@ -18,21 +19,22 @@ use crate::plain::{PlainSegment, PlainSegments};
 use crate::segment::Segment;
 use crate::{Arrival, Connection};
 
-/// What became of segments to a group. The numbers wrap.
+/// Counts of segments sent to a group, by outcome. The counters wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounts {
-    /// Those that were taken, by the steps or a fast path.
+    /// Segments accepted, by the steps or by a fast path.
     pub taken: u32,
-    /// Those that lay outside the window: text that was received before, mostly because others have missed it.
+    /// Segments outside the window: mostly text received before, which the peer repeats for another member.
     pub outside: u32,
-    /// Those that cannot be the peer's, or say nothing to a group: a timestamp that is missing, old or ahead of the
-    /// peer's clock; SYN or RST; no text and no FIN.
+    /// Segments refused: the timestamp is missing, old or ahead of the peer's clock; or SYN or RST is set; or
+    /// there is neither text nor a FIN.
     pub refused: u32,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes what the peer has sent to a group. The source address and port are the peer's, and checksums are right. Without
-    /// timestamps, or before the handshake is over, everything is dropped. As [`Connection::on_arrival`] in all else.
+    /// Processes segments that the peer has sent to a group. The caller has checked that the source is the
+    /// peer and that the checksums are right. Drops everything if timestamps are not in use or the handshake
+    /// is not over. Otherwise behaves as [`Connection::on_arrival`].
     pub fn on_group_arrival<F, A, S>(&mut self, now: Instant, arrival: Arrival<B, F, A, S>)
     where
         F: Frames<B>,
@@ -44,7 +46,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             Arrival::Gso(mut gso) => {
                 gso.rest = gso.rest.take().and_then(|whole| self.as_own(now, whole));
                 if let Some(whole) = &gso.rest {
-                    // Counted once so far, whatever it stands for.
+                    // `as_own` has counted the whole frame as one segment; add the others.
                     let count = whole.text_bytes().div_ceil(gso.size.get().into());
                     add(&mut self.group_counts.taken, count.saturating_sub(1) as usize);
                     self.take_gso(now, gso);
@@ -83,7 +85,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The segment of this connection whose place `segment` takes, if it may.
+    /// Returns `segment` with this connection's own ACK number, window and TSecr; `None` if it is refused or
+    /// outside the window.
     fn as_own(&mut self, now: Instant, segment: Segment<B>) -> Option<Segment<B>> {
         let fields = Fields {
             seq: segment.seq,
@@ -97,7 +100,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some(Segment { ack, flags, window, options, ..segment })
     }
 
-    /// The fields of this connection that go with a segment to the group; `None` if it is dropped, which is counted.
+    /// Returns the connection's own fields for a segment to the group. Returns `None`, and counts the reason,
+    /// if the segment is dropped.
     fn judge(&mut self, now: Instant, fields: Fields) -> Option<Own> {
         if !self.may_be_the_peers(now, fields) {
             add(&mut self.group_counts.refused, 1);
@@ -109,7 +113,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return None;
         }
         add(&mut self.group_counts.taken, 1);
-        // An echo of the future: no round trip is measured by it.
+        // An echo of the future, so that no round-trip time is measured by it.
         let echo = self.timestamps.clock(now).wrapping_add(1);
         Some(Own {
             ack: self.snd.una,
@@ -125,15 +129,17 @@ impl<B: AsRef<[u8]>> Connection<B> {
         says_something && self.state.is_synchronized() && fields.value.is_some_and(is_timely)
     }
 
-    /// As the table in RFC 9293, section 3.10.7.4, for segments that are not empty; none is taken into a closed window.
+    /// Returns `true` if a nonempty segment is acceptable by the table in RFC 9293, section 3.10.7.4. A
+    /// closed window accepts none.
     fn is_in_window(&self, fields: Fields) -> bool {
         let (nxt, wnd) = (self.rcv.nxt, self.rcv.wnd());
         let is_inside = |seq: SeqNumber| seq.is_at_or_after(nxt) && seq.is_before(nxt + wnd);
         is_inside(fields.seq) || is_inside(fields.seq + (fields.len() - 1))
     }
 
-    /// The peer may repeat something because an acknowledgement was lost. As many answers may leave as
-    /// challenges, which have an allowance of their own: a reset must find one.
+    /// Answers a segment outside the window, which the peer may repeat because an acknowledgement was lost.
+    /// The limit equals that for challenge ACKs but is counted separately, so that a challenge stays
+    /// available for a reset.
     fn answer_seldom(&mut self, now: Instant) {
         if self.challenges.may_send(Answer::Group, now) {
             self.acks.begin_segment();
@@ -143,11 +149,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// What counts of a segment to a group, without its text.
+/// The fields that count in a segment to a group, without its text.
 #[derive(Clone, Copy)]
 struct Fields {
     seq: SeqNumber,
-    /// Of text.
+    /// The length of the text in bytes.
     bytes: u32,
     flags: TcpFlags,
     /// TSval.
@@ -161,13 +167,13 @@ impl Fields {
         Self { seq: segment.seq, bytes, flags: segment.flags, value }
     }
 
-    /// SEG.LEN; a SYN is never taken.
+    /// Returns SEG.LEN. A SYN is not counted, because such a segment is refused.
     fn len(self) -> u32 {
         self.bytes + u32::from(self.flags.contains(TcpFlags::FIN))
     }
 }
 
-/// What a segment to the group says of this connection alone: nothing new.
+/// The fields that replace those of a segment to the group, so that it acknowledges nothing new.
 struct Own {
     ack: SeqNumber,
     flags: TcpFlags,
@@ -188,5 +194,5 @@ const fn add(count: &mut u32, more: usize) {
 }
 
 const NEVER_TO_GROUPS: TcpFlags = TcpFlags::SYN.union(TcpFlags::RST);
-/// These count.
+/// The flags that count in a segment to a group.
 const COUNT: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);

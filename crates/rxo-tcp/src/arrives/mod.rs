@@ -1,14 +1,15 @@
 //! SEGMENT ARRIVES: the numbered steps of RFC 9293, section 3.10.7, in their order.
 //!
-//! [`Connection::on_arrival`] is the one way in. The steps are the slow path, which takes any segment;
-//! `expected_text.rs`, `expected_gso.rs` and `expected_acks.rs` are the fast path of one form of
-//! [`Arrival`] each, and leave what they do not expect to the steps. A pure ACK among segments of any kind
-//! takes the fast path for ACKs.
+//! [`Connection::on_arrival`] is the entry point. The steps are the slow path, which processes any segment.
+//! `expected_text.rs`, `expected_gso.rs` and
+//! `expected_acks.rs` are fast paths, one for each form of [`Arrival`]; they leave unexpected segments to the
+//! steps. A pure ACK among segments of any kind takes the fast path for ACKs.
 //!
-//! `closed.rs`, `listen.rs` and `syn_sent.rs` are the states with steps of their own; for all others
-//! `first_sequence.rs` to `eighth_fin.rs` are the steps of section 3.10.7.4. The third step (security)
-//! is obsolete, and the sixth (URG) does nothing: urgent data is plain data here. `group.rs` is a second way in,
-//! for what the peer has sent to a multicast group; it leads into the same steps.
+//! `closed.rs`, `listen.rs` and
+//! `syn_sent.rs` are the states with steps of their own; for all other states `first_sequence.rs` to
+//! `eighth_fin.rs` are the steps of section 3.10.7.4. The third step (security) is obsolete, and the sixth (URG) does nothing: urgent data is plain data here. `group.rs`
+//! is a second entry point, for segments that the peer has sent to a multicast group; it leads into the same
+//! steps.
 
 mod ack_records;
 mod closed;
@@ -42,12 +43,12 @@ use crate::segment::{Ecn, Segment};
 use crate::{AckPolicy, Arrival, Connection, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes what arrived, each segment of it by itself, in order. Addresses and ports are this
-    /// connection's, and checksums are right. `now` is not before any time given earlier.
-    /// Allocates only up to the granted buffers.
+    /// Processes the segments of an arrival, in order. The caller has checked that addresses and ports are
+    /// this connection's and that the checksums are right. `now` must not be earlier than any time given
+    /// before. Allocates only up to the granted buffers.
     ///
-    /// The form of an arrival changes the cost only: all of them do what one [`Arrival::Segments`] with the
-    /// same segments does. So does one arrival for each segment, with nothing transmitted in between.
+    /// The form of an arrival changes only the cost: the effect equals an [`Arrival::Segments`] with the same
+    /// segments, and equals one arrival for each segment with nothing transmitted in between.
     pub fn on_arrival<F, A, S>(&mut self, now: Instant, arrival: Arrival<B, F, A, S>)
     where
         F: Frames<B>,
@@ -63,7 +64,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.end_arrival(now);
     }
 
-    /// [`Connection::on_arrival`] of [`Arrival::Acks`] with `records`, which costs less if they lie side by side.
+    /// Does what [`Connection::on_arrival`] does with [`Arrival::Acks`]. Contiguous `records` cost less.
     #[inline]
     pub fn on_pure_acks(&mut self, now: Instant, records: &[AckRecord]) {
         match records {
@@ -72,7 +73,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Out of line: one that comes alone needs no loop, and so little state that it stays in registers.
+    /// Out of line: a single ACK needs no loop, and its state then fits in registers.
     #[inline(never)]
     fn on_only_ack(&mut self, now: Instant, record: &AckRecord) {
         self.take_only_ack(now, record);
@@ -95,7 +96,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.update_timers(now);
     }
 
-    /// Takes one segment: a pure ACK by its record, any other by the steps.
+    /// Processes one segment: a pure ACK by the fast path for ACKs, any other by the steps.
     #[inline]
     fn take_one(&mut self, now: Instant, segment: Segment<B>) {
         if segment.is_pure_ack() {
@@ -105,13 +106,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Out of line: inlined it would cost every segment with text registers and copies.
+    /// Out of line: if inlined, it would cost every segment with text registers and copies.
     #[inline(never)]
     fn take_lone_ack(&mut self, now: Instant, ack: &Segment<B>) {
         self.take_acks(now, OneByOne(once(ack.ack_record())));
     }
 
-    /// The slow path: takes one segment by the steps.
+    /// The slow path: processes one segment by the numbered steps.
     #[inline(never)]
     fn take_segment(&mut self, now: Instant, mut segment: Segment<B>) {
         self.acks.begin_segment();
@@ -120,18 +121,19 @@ impl<B: AsRef<[u8]>> Connection<B> {
             State::Listen => self.arrives_listen(now, &segment),
             State::SynSent(_) => self.arrives_syn_sent(now, segment),
             _ => {
-                // Break only says which step was the last.
+                // A break only tells which step was the last.
                 let _ = self.arrives_otherwise(now, &mut segment);
             }
         }
         self.end_segment();
         if self.is_window_closed() {
-            // The next segment of the arrival may open it, and then the timers begin anew.
+            // The next segment of the arrival may open the window, so the persist timer must be armed before
+            // it.
             self.update_timers(now);
         }
     }
 
-    /// Section 3.10.7.4.
+    /// Processes a segment in any state after SYN-SENT (RFC 9293, section 3.10.7.4).
     fn arrives_otherwise(&mut self, now: Instant, segment: &mut Segment<B>) -> ControlFlow<()> {
         self.check_sequence(now, segment)?;
         self.check_reset(now, segment)?;
@@ -152,7 +154,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         ControlFlow::Continue(())
     }
 
-    /// From the seventh step on; the sixth (URG) does nothing.
+    /// Runs the steps from the seventh on; the sixth (URG) does nothing.
     #[inline(always)]
     fn take_content(&mut self, now: Instant, segment: &mut Segment<B>) {
         let fin_at = self.fin_of(segment);
@@ -162,13 +164,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
 }
 
 impl<B> Segment<B> {
-    /// Whether it is a pure ACK with no options but timestamps, and without marks of ECN in its TCP header.
+    /// Returns `true` for a pure ACK with no options except timestamps and without ECE or CWR.
     #[inline]
     fn is_pure_ack(&self) -> bool {
         self.flags == TcpFlags::ACK && self.payload.is_none() && self.options.is_plain()
     }
 
-    /// The record of a pure ACK.
+    /// Returns the record of this segment, which must be a pure ACK.
     fn ack_record(&self) -> AckRecord {
         let Timestamp { value, echo } = self.options.timestamp.unwrap_or_default();
         AckRecord {
@@ -186,7 +188,7 @@ impl<B> Segment<B> {
 }
 
 impl<B> From<&AckRecord> for Segment<B> {
-    /// The pure ACK of which `record` is.
+    /// Returns the pure ACK that `record` describes.
     fn from(record: &AckRecord) -> Self {
         let timestamp = Timestamp { value: record.ts_value, echo: record.ts_echo };
         let timestamp = record.has_timestamp.then_some(timestamp);

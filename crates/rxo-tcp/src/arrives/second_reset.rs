@@ -11,8 +11,8 @@ use crate::state::{Closed, SynReceived};
 use crate::{Connection, Failure, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes a reset whose sequence number is RCV.NXT. Anybody could have guessed one elsewhere in the
-    /// window, so it is answered by a challenge ACK.
+    /// Accepts a reset only if its sequence number is RCV.NXT. A reset elsewhere in the window may be
+    /// guessed, so it is answered by a challenge ACK.
     pub(super) fn check_reset(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         if !segment.has(TcpFlags::RST) {
             return ControlFlow::Continue(());
@@ -30,7 +30,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             State::SynReceived(SynReceived { is_passive: true, .. }) => self.listen_again(),
             State::SynReceived(_) => self.fail(Failure::Refused),
             State::TimeWait => self.close(Closed { failure: None }),
-            // The peer has everything but this side's FIN: no data is lost.
+            // The peer has all data and lacks only this side's FIN: nothing is lost.
             State::Closing | State::LastAck if self.unacknowledged_bytes() == 0 => {
                 self.close(Closed { failure: None });
             }
@@ -38,7 +38,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Owes a challenge ACK (RFC 5961), at a limited rate.
+    /// Marks a challenge ACK as due (RFC 5961), at a limited rate.
     pub(super) fn challenge(&mut self, now: Instant) {
         if self.challenges.may_send(Answer::Challenge, now) {
             self.acks.answer_alone();

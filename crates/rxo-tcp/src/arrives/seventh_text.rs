@@ -5,13 +5,14 @@ use crate::segment::Segment;
 use crate::{Connection, Events};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Whether text is taken from the peer: it has not sent its FIN, and this side is open.
+    /// Returns `true` if text from the peer is accepted: the peer has not sent its FIN, and this side is
+    /// open.
     pub(crate) fn takes_text(&self) -> bool {
         self.state.takes_text() && !self.is_peer_done()
     }
 
-    /// Takes the text, in order or not, and owes an acknowledgement: at once if the peer must learn of a
-    /// gap (RFC 5681, section 4.2), else for each second full segment.
+    /// Accepts the text, in order or not, and marks an acknowledgement as due: at once if the peer must learn
+    /// of a gap (RFC 5681, section 4.2), otherwise for every second full segment.
     pub(super) fn take_text(&mut self, segment: &mut Segment<B>) {
         self.ecn.arrived(segment.ecn, segment.flags);
         let Some(text) = segment.payload.take() else { return };

@@ -1,4 +1,4 @@
-//! What a SYN determines: the peer's initial sequence number, and which features both sides use.
+//! The effects of a SYN: the peer's initial sequence number, and the features that both sides use.
 
 use rxo_frame::Instant;
 
@@ -8,8 +8,8 @@ use crate::segment::Segment;
 use crate::{Config, Connection};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes the peer's SYN. A feature is used if both sides offer it. This side has offered it in its SYN,
-    /// or will in its SYN-ACK.
+    /// Processes the peer's SYN. A feature is used if both sides offer it; this side offers in its own SYN or
+    /// SYN-ACK.
     pub(crate) fn take_syn(&mut self, now: Instant, segment: &Segment<B>) {
         let options = &segment.options;
         self.rcv.start(segment.seq);
@@ -27,7 +27,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.set_window(segment.seq, segment.ack, segment.window.into());
     }
 
-    /// RFC 7323, section 2.2: both sides scale their windows, or none does.
+    /// Sets the window scales (RFC 7323, section 2.2): both sides scale their windows, or neither does.
     fn agree_scale(&mut self, options: &SegmentOptions) {
         let both = options.window_scale.filter(|_| self.config.window_scaling);
         self.agreed_on_scaling = both.is_some();
@@ -35,12 +35,12 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.rcv.scale = both.map_or(0, |_| self.offered_scale());
     }
 
-    /// The scale that lets all of the largest receive buffer be offered.
+    /// Returns the smallest window scale that lets the whole largest receive buffer be offered.
     pub(crate) fn offered_scale(&self) -> u8 {
         offered_scale(&self.config)
     }
 
-    /// RFC 9293, section 3.7.1: Eff.snd.MSS.
+    /// Returns Eff.snd.MSS (RFC 9293, section 3.7.1): the largest text of a segment to the peer, in bytes.
     fn effective_mss(&self, options: &SegmentOptions) -> u32 {
         let default = if self.pair.source().is_ipv4() { DEFAULT_V4 } else { DEFAULT_V6 };
         let offered = options.maximum_segment_size.unwrap_or(default);
@@ -50,8 +50,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The smallest receive buffer of `config`, in bytes: a window is offered in whole units of its scale, so a
-/// buffer of less than a unit would never be offered.
+/// Returns the smallest valid receive buffer of `config`, in bytes: two units of its window scale. A window
+/// is offered in whole units, so a buffer of less than one unit would never be offered.
 pub(crate) fn least_receive_bytes(config: &Config) -> u32 {
     match offered_scale(config) {
         0 => 1,
@@ -59,16 +59,16 @@ pub(crate) fn least_receive_bytes(config: &Config) -> u32 {
     }
 }
 
-/// The window scale that the largest receive buffer of `config` is offered with.
+/// Returns the smallest window scale with which the largest receive buffer of `config` can be offered.
 pub(crate) fn offered_scale(config: &Config) -> u8 {
     let bits = u32::BITS - config.largest_buffers().receive_bytes.leading_zeros();
     (bits.saturating_sub(u16::BITS) as u8).min(MAX_SCALE)
 }
 
-/// RFC 7323, section 2.3.
+/// The largest window scale (RFC 7323, section 2.3).
 const MAX_SCALE: u8 = 14;
-/// RFC 9293, section 3.7.1 (MUST-15).
+/// The MSS to assume if the SYN has no MSS option (RFC 9293, section 3.7.1, MUST-15).
 const DEFAULT_V4: u16 = 536;
 const DEFAULT_V6: u16 = 1220;
-/// A peer that asks for less wants many packets made of few bytes.
+/// The smallest segment in bytes: a peer that announces less would cause many packets with few bytes each.
 const LEAST: u32 = 48;

@@ -8,7 +8,8 @@ use crate::state::{SynReceived, SynSent};
 use crate::{Connection, Failure, Reset, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// First ACK, second RST, third security (obsolete), fourth SYN, fifth neither.
+    /// Checks the ACK first, RST second, SYN fourth. The third check (security) is obsolete; a segment with
+    /// neither SYN nor RST is dropped.
     #[cold]
     pub(super) fn arrives_syn_sent(&mut self, now: Instant, segment: Segment<B>) {
         let has_ack = segment.has(TcpFlags::ACK);
@@ -34,15 +35,16 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Section 3.5.1, figure 9: the peer still has an old connection with our ports, whose ACK came in place of a
-    /// SYN-ACK. Our reset ends it, and the SYN that follows finds a listener.
+    /// Makes the SYN due again behind a reset (RFC 9293, section 3.5.1, figure 9). The peer still has an old
+    /// connection on our ports, and its ACK came instead of a SYN-ACK. Our reset ends that connection, and
+    /// the SYN after it reaches a listener.
     fn send_syn_behind_reset(&mut self) {
         if let (Some(_), Some(syn)) = (self.reset, self.state.syn()) {
             syn.begin_anew();
         }
     }
 
-    /// Everything else in a SYN-ACK is processed from the sixth step on.
+    /// Opens the connection by a SYN-ACK. Text and FIN in it are processed from the sixth step on.
     fn establish_active(&mut self, now: Instant, mut segment: Segment<B>) {
         self.establish(now);
         self.acks.answer();
@@ -54,13 +56,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Section 3.5, figure 8: both sides have sent a SYN.
+    /// Enters SYN-RECEIVED because both sides have sent a SYN (RFC 9293, section 3.5, figure 8).
     fn open_simultaneously(&mut self, now: Instant) {
         self.state = State::SynReceived(SynReceived::default());
         self.start_handshake(now);
     }
 
-    /// Samples the first round-trip time if the SYN was sent once (RFC 6298, section 3).
+    /// Takes the first round-trip sample, unless the SYN was retransmitted (RFC 6298, section 3).
     pub(super) fn sample_handshake(&mut self, now: Instant, segment: &Segment<B>) {
         let (State::SynSent(SynSent { syn }) | State::SynReceived(SynReceived { syn, .. })) =
             self.state

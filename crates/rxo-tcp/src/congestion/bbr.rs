@@ -1,15 +1,17 @@
-//! BBR (version 1, draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which data arrives.
+//! BBR congestion control (version 1, draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at
+//! which data arrives.
 //!
-//! A model of the path, the highest recent delivery rate and the least recent round-trip time, says how fast to
-//! send and how much may be in flight. A loss alone says nothing, so random loss does not make it slow, and a
-//! queue is not filled until it overflows. Separate from the other controls because it does not grow a window: it
-//! learns from every acknowledgement, also while something is being recovered, and paces all that leaves. Recovery
-//! finds out what to send again; the window stays BBR's, unless a timeout makes it one segment.
+//! A model of the path, the highest recent delivery rate and the lowest recent round-trip time, determines
+//! the sending rate and the amount in flight. A loss alone has no effect, so random loss does not slow BBR
+//! down, and a queue is not filled until it overflows. Separate from the other controls because BBR does not
+//! grow a window: it measures every acknowledgement, also during recovery, and paces all segments. Recovery
+//! decides what to retransmit; the window stays BBR's, except that a timeout reduces it to one segment.
 //!
-//! Of version 3 (draft-ietf-ccwg-bbr) there is nothing: no bounds from losses and marks (`inflight_hi`, `inflight_lo`,
-//! `bw_lo`), no end of startup by loss, no phases DOWN, CRUISE, REFILL and UP, no headroom, no shorter and milder PROBE-RTT.
-//! Of Linux's version 1, the allowance for aggregated ACKs and the detection of policers are missing. Beside Linux's BBR on one
-//! bottleneck it got 26 to 52 % of an equal share.
+//! Nothing of version 3 (draft-ietf-ccwg-bbr) is implemented: no bounds from losses and marks
+//! (`inflight_hi`, `inflight_lo`, `bw_lo`), no end of startup by loss, no phases DOWN, CRUISE, REFILL and UP,
+//! no headroom, no shorter and milder PROBE-RTT. The allowance for aggregated ACKs and the detection of
+//! policers in Linux's version 1 are missing as well. Beside Linux's BBR on one bottleneck it got 26 to 52 %
+//! of an equal share.
 
 mod pacer;
 mod samples;
@@ -20,7 +22,7 @@ use self::pacer::Pacer;
 use self::samples::{NANOS_PER_SECOND, Sample, Samples};
 use super::{MAX_WINDOW_BYTES, Window};
 
-/// The model of the path, and what to do next to learn more of it.
+/// The model of the path, and the mode in which it is measured next.
 #[derive(Debug)]
 pub(super) struct Bbr {
     mode: Mode,
@@ -28,28 +30,32 @@ pub(super) struct Bbr {
     pacer: Pacer,
     bandwidth: Bandwidth,
     least_rtt: Option<LeastRtt>,
-    /// Round trips, counted by what is delivered.
+    /// The number of round trips so far, counted by delivered data.
     round: u64,
-    /// A round trip ends when so much was delivered by the time its acknowledged segment left.
+    /// The current round trip ends when a segment is acknowledged before which this number of bytes had been
+    /// delivered.
     round_end: u64,
     full: FullPipe,
-    /// The window, in bytes. Recovery sets another, which does not count.
+    /// The congestion window of BBR, in bytes. Recovery may set another window in the meantime, which is
+    /// ignored.
     window: u32,
-    /// The window before the queue was drained to measure the round-trip time.
+    /// The window in bytes before PROBE-RTT drained the queue.
     window_before: u32,
-    /// Nothing was in flight, and the application was slow.
+    /// Set when sending resumes with nothing in flight after the application was the limit.
     after_idle: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Doubles the rate each round trip, until the pipe is full.
+    /// Doubles the rate in each round trip, until the pipe is full.
     Startup,
-    /// Empties the queue that this has made.
+    /// Empties the queue that startup has built.
     Drain,
-    /// Probes for more from time to time, and drains what that leaves: a cycle of phases, each a round trip.
+    /// Cycles through phases of one round trip each: one raises the rate, the next drains the queue, the
+    /// others keep the rate.
     ProbeBandwidth { phase: usize, since: Instant },
-    /// Keeps little in flight, to see the round-trip time without a queue. `until` is known once the queue is gone.
+    /// Keeps little in flight, to measure the round-trip time without a queue. `until` is `None` until the
+    /// queue is empty.
     ProbeRtt { until: Option<Instant>, round: u64 },
 }
 
@@ -59,7 +65,7 @@ struct LeastRtt {
     seen_at: Instant,
 }
 
-/// Whether the rate has stopped growing.
+/// Detects that the delivery rate has stopped growing.
 #[derive(Debug, Default)]
 struct FullPipe {
     rate: u64,
@@ -67,33 +73,33 @@ struct FullPipe {
     is_full: bool,
 }
 
-/// The highest delivery rates of the last round trips.
+/// The highest delivery rate in each of the last [`ROUNDS`] round trips.
 #[derive(Debug, Default)]
 struct Bandwidth {
     rates: [u64; ROUNDS],
     last_round: u64,
 }
 
-/// What an acknowledgement says of the path.
+/// The measurements that one acknowledgement provides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
     pub(crate) now: Instant,
-    /// Bytes that have arrived, in order or not, for the first time.
+    /// Bytes delivered for the first time, in order or not.
     pub(crate) bytes: u32,
-    /// When the newest of them was last sent.
+    /// The time at which the newest of these bytes was last sent; `None` if it is not known.
     pub(crate) sent_at: Option<Instant>,
-    /// The round-trip time that it shows, in nanoseconds.
+    /// The round-trip time that the acknowledgement shows, in nanoseconds; `None` if it shows none.
     pub(crate) rtt_ns: Option<u64>,
-    /// Bytes in flight before and after it.
+    /// Bytes in flight before and after the acknowledgement.
     pub(crate) in_flight: (u32, u32),
-    /// Whether something is found lost.
+    /// `true` if data was found lost.
     pub(crate) shows_loss: bool,
-    /// Whether it comes during fast recovery.
+    /// `true` if the acknowledgement arrives during fast recovery.
     pub(crate) is_recovering: bool,
 }
 
 impl Bbr {
-    /// With a first window of `cwnd` bytes and segments of `mss`.
+    /// Creates the model with an initial window of `cwnd` bytes and full segments of `mss` bytes.
     pub(super) fn new(cwnd: u32, mss: u32) -> Self {
         Self {
             mode: Mode::Startup,
@@ -110,59 +116,60 @@ impl Bbr {
         }
     }
 
-    /// What may leave now, in bytes.
+    /// Returns the number of bytes that may leave now.
     pub(super) fn burst(&self) -> u32 {
         self.pacer.burst()
     }
 
-    /// When more may leave; `None` if a segment may leave now.
+    /// Returns the time at which more may leave, or `None` if a segment may leave now.
     pub(super) fn release_at(&self) -> Option<Instant> {
         self.pacer.due()
     }
 
-    /// Lets more leave, if it is due at `now`.
+    /// Lets more data leave if the pacing timer is due at `now`.
     pub(super) fn release(&mut self, now: Instant) {
         self.pacer.refill(now);
     }
 
-    /// Sets the size of a full segment.
+    /// Sets the size of a full segment, in bytes.
     pub(super) fn set_mss(&mut self, mss: u32) {
         self.pacer.set_mss(mss);
     }
 
-    /// The highest rate at which data arrived in the last round trips, in bytes a second; 0 if none is known.
+    /// Returns the highest delivery rate of the last round trips, in bytes per second; 0 if none is known.
     pub(super) fn delivery_rate(&self) -> u64 {
         self.bandwidth.highest()
     }
 
-    /// The rate at which segments leave, in bytes a second; 0 before one is known.
+    /// Returns the pacing rate, in bytes per second; 0 before one is known.
     pub(super) fn pacing_rate(&self) -> u64 {
         self.pacer.rate()
     }
 
-    /// Frees the memory. Nothing is in flight.
+    /// Frees the memory. Call it only while nothing is in flight.
     pub(super) fn free(&mut self) {
         self.samples.free();
     }
 
-    /// `bytes` leave, while `in_flight` are in flight.
+    /// Records that `bytes` leave while `in_flight` bytes are in flight.
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u32, in_flight: u32) {
         self.after_idle |= in_flight == 0 && self.samples.is_limited();
         self.samples.sent(now, in_flight);
         self.pacer.sent(now, bytes);
     }
 
-    /// The window allows more, but there is nothing to send.
+    /// Records that the window allows more but the application has no data. Later samples count as limited by
+    /// the application.
     pub(super) fn on_nothing_to_send(&mut self, in_flight: u32) {
         self.samples.limit(in_flight);
     }
 
-    /// Whether the rate still grows each round trip.
+    /// Returns `true` while the rate still grows in each round trip.
     pub(super) fn is_starting(&self) -> bool {
         !self.full.is_full
     }
 
-    /// Takes an acknowledgement, and sets the window.
+    /// Processes an acknowledgement and sets the window and the pacing rate.
     pub(super) fn on_delivered(&mut self, window: &mut Window, news: &Delivery) {
         let sample = self.samples.arrived(news.now, news.bytes, news.sent_at, self.least_ns());
         let is_new_round = sample.is_some_and(|sample| self.follow(&sample));
@@ -177,20 +184,21 @@ impl Bbr {
         self.set_window(window, news);
     }
 
-    /// Takes a sample. Returns whether a round trip ends with it.
+    /// Adds a rate sample to the model. Returns `true` if a round trip ends with it.
     fn follow(&mut self, sample: &Sample) -> bool {
         let ends = sample.delivered_before >= self.round_end;
         if ends {
             (self.round, self.round_end) = (self.round + 1, self.samples.delivered);
         }
-        // A slow application shows less than the path can do, unless that is more than ever.
+        // A slow application shows less than the path can carry, except when it sets a new maximum.
         if !sample.is_limited || sample.rate >= self.bandwidth.highest() {
             self.bandwidth.add(self.round, sample.rate);
         }
         ends
     }
 
-    /// A phase lasts a round trip: one that probes until the queue shows it, one that drains until it is gone.
+    /// Moves to the next phase of the cycle. A phase lasts one round trip; one that probes goes on until a
+    /// queue or a loss shows, one that drains ends as soon as the queue is gone.
     fn advance_phase(&mut self, window: &Window, news: &Delivery) {
         let Mode::ProbeBandwidth { phase, since } = self.mode else { return };
         let is_over = news.now.nanos_since(since) > self.least_ns();
@@ -217,14 +225,16 @@ impl Bbr {
         }
     }
 
-    /// Begins in any phase but the one that drains: connections that begin together need not probe together.
+    /// Enters a phase that depends on the time, but not the draining one: connections that start together
+    /// then probe at different times.
     fn probe_bandwidth(&mut self, now: Instant) {
         let any = (now.as_nanos() / 1_000) as usize % (PHASES.len() - 1);
         let phase = if any == 0 { 0 } else { any + 1 };
         self.mode = Mode::ProbeBandwidth { phase, since: now };
     }
 
-    /// A least round-trip time that was not seen again for ten seconds may be of another path.
+    /// Updates the minimum round-trip time. A minimum that was not seen again for ten seconds may belong to
+    /// another path, so it is measured anew.
     fn follow_least_rtt(&mut self, window: &mut Window, news: &Delivery) {
         let is_old = self.least_rtt.is_some_and(|least| news.now.since(least.seen_at) > RTT_LASTS);
         if let Some(ns) = news.rtt_ns
@@ -248,7 +258,7 @@ impl Bbr {
         until: Option<Instant>,
         round: u64,
     ) {
-        // What is sent now says nothing of the rate.
+        // Data sent during PROBE-RTT does not show the delivery rate.
         self.samples.limit(news.in_flight.1);
         match until {
             None if news.in_flight.1 <= LEAST_SEGMENTS * window.mss => {
@@ -271,20 +281,21 @@ impl Bbr {
         }
     }
 
-    /// The gains of the rate and of the window, in percent.
+    /// Returns the gains of the rate and of the window, in percent.
     fn gains(&self) -> (u32, u32) {
         match self.mode {
             Mode::Startup => (STARTUP_GAIN, STARTUP_GAIN),
             Mode::Drain => (DRAIN_GAIN, STARTUP_GAIN),
-            // After idle time the queue is empty: at the rate, nothing to probe.
+            // After idle time the queue is empty, so the plain rate is enough.
             Mode::ProbeBandwidth { .. } if self.after_idle => (100, WINDOW_GAIN),
             Mode::ProbeBandwidth { phase, .. } => (PHASES[phase], WINDOW_GAIN),
             Mode::ProbeRtt { .. } => (100, 100),
         }
     }
 
-    /// Until the pipe is full, the rate begins with the initial window in a round trip, and only rises: what a small
-    /// message or a delayed acknowledgement shows is not the path (draft, section 4.2.1).
+    /// Sets the pacing rate. Until the pipe is full, the rate starts at one initial window per round trip and
+    /// only rises: a small message or a delayed acknowledgement shows less than the path can carry (draft,
+    /// section 4.2.1).
     fn set_rate(&mut self, window: &Window, now: Instant) {
         let (gain, _) = self.gains();
         let of = |rate: u64| rate.saturating_mul(gain.into()) / 100;
@@ -300,12 +311,13 @@ impl Bbr {
         }
     }
 
-    /// 0 if none is known.
+    /// Returns the minimum round-trip time in nanoseconds; 0 if none is known.
     fn least_ns(&self) -> u64 {
         self.least_rtt.map_or(0, |least| least.ns)
     }
 
-    /// What is in flight if the path is used by `gain` percent.
+    /// Returns the number of bytes in flight that uses `gain` percent of the path, three pacing quanta
+    /// included.
     fn in_flight_for(&self, gain: u32, window: &Window) -> u32 {
         let highest = self.bandwidth.highest();
         let Some(LeastRtt { ns, .. }) = self.least_rtt.filter(|_| highest > 0) else {
@@ -313,7 +325,7 @@ impl Bbr {
         };
         let product = u128::from(highest) * u128::from(ns) / NANOS_PER_SECOND;
         let bytes = product * u128::from(gain) / 100;
-        // Room for what timers and acknowledgements put off.
+        // Three quanta more, for delays by timers and by batched acknowledgements.
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         bytes.saturating_add(self.pacer.quantum().saturating_mul(3)).min(MAX_WINDOW_BYTES)
     }
@@ -340,7 +352,8 @@ impl Bbr {
 }
 
 impl FullPipe {
-    /// The pipe is full when the rate has not grown by a quarter in three round trips.
+    /// Records the highest rate of a round trip. The pipe is full when the rate has not grown by a quarter in
+    /// three round trips.
     fn observe(&mut self, rate: u64) {
         if self.is_full {
             return;
@@ -365,21 +378,21 @@ impl Bandwidth {
         *now = rate.max(*now);
     }
 
-    /// The highest, in bytes a second; 0 if none is known.
+    /// Returns the highest rate of the last round trips, in bytes per second; 0 if none is known.
     fn highest(&self) -> u64 {
         self.rates.iter().copied().max().unwrap_or(0)
     }
 }
 
-/// 2 / ln 2: the least gain by which the rate can double each round trip.
+/// 2 / ln 2 in percent: the smallest gain with which the rate can double in each round trip.
 const STARTUP_GAIN: u32 = 289;
 const DRAIN_GAIN: u32 = 35;
 const WINDOW_GAIN: u32 = 200;
-/// The gains of the rate, phase by phase.
+/// The gains of the pacing rate in percent, phase by phase.
 const PHASES: [u32; 8] = [125, 75, 100, 100, 100, 100, 100, 100];
-/// The highest rate of so many round trips counts.
+/// The number of round trips whose highest rate is remembered.
 const ROUNDS: usize = 10;
-/// So many segments keep acknowledgements coming.
+/// The smallest window in segments, enough to keep acknowledgements coming.
 const LEAST_SEGMENTS: u32 = 4;
 const RTT_LASTS: Duration = Duration::from_secs(10);
 const PROBE_RTT_LASTS: Duration = Duration::from_millis(200);

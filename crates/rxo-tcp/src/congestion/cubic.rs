@@ -1,21 +1,21 @@
-//! CUBIC (RFC 9438).
+//! CUBIC congestion control (RFC 9438).
 //!
-//! The window is a cubic function of the time since it was last reduced. Computed in integers, bytes and
-//! milliseconds, so that every machine gets the same result.
+//! The window is a cubic function of the time since it was last reduced. It is computed in integers, bytes
+//! and milliseconds, so that every machine gets the same result.
 
 use rxo_frame::{Duration, Instant};
 
 use super::{Acked, Control, Window};
 
-/// CUBIC's state.
+/// The state of CUBIC.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cubic {
     /// W_max: the window before it was last reduced, in bytes.
     w_max: u32,
-    /// cwnd_prior, in bytes.
+    /// cwnd_prior: the window before the last reduction, in bytes.
     prior: u32,
     epoch: Option<Epoch>,
-    /// The growth that has not yet made a whole byte, in bytes times the window.
+    /// The growth that does not make a whole byte yet, in units of 1 / cwnd bytes.
     remainder: u64,
 }
 
@@ -25,17 +25,17 @@ struct Epoch {
     start: Instant,
     /// K, in milliseconds.
     k_ms: i64,
-    /// W_max of this epoch.
+    /// W_max of this epoch, in bytes, or the window at its start if that is larger.
     origin: u32,
-    /// W_est: the window that Reno would have, in bytes (section 4.3).
+    /// W_est: the window that Reno would have, in bytes (RFC 9438, section 4.3).
     reno: u32,
     reno_remainder: u64,
-    /// W_cubic now and a round trip later, cached because many acknowledgements come in one millisecond.
+    /// W_cubic now and one round trip later, cached because many acknowledgements arrive in one millisecond.
     now: Computed,
     later: Computed,
 }
 
-/// A value of the cubic function, and what it was computed from.
+/// A value of the cubic function with its arguments.
 #[derive(Clone, Copy, Debug, Default)]
 struct Computed {
     t_ms: i64,
@@ -44,7 +44,7 @@ struct Computed {
 }
 
 impl Control for Cubic {
-    /// Sections 4.2 to 4.5.
+    /// Grows the window in congestion avoidance (RFC 9438, sections 4.2 to 4.5).
     fn avoid(&mut self, window: &mut Window, acked: &Acked) {
         let (w_max, prior) = (self.w_max, self.prior);
         let epoch = self.epoch.get_or_insert_with(|| Epoch::new(acked.now, window, w_max));
@@ -59,7 +59,8 @@ impl Control for Cubic {
         self.approach(window, target, acked.bytes);
     }
 
-    /// Sections 4.6 and 4.7: multiplicative decrease and fast convergence.
+    /// Returns the reduced threshold, and lowers W_max further if the window had not recovered:
+    /// multiplicative decrease and fast convergence (RFC 9438, sections 4.6 and 4.7).
     fn threshold(&mut self, window: &Window, in_flight: u32) -> u32 {
         let cwnd = window.cwnd;
         self.prior = cwnd;
@@ -72,7 +73,7 @@ impl Control for Cubic {
         (self.epoch, self.remainder) = (None, 0);
     }
 
-    /// Idle time does not count (section 4.2, at its end).
+    /// Moves the start of the epoch, because idle time does not count (RFC 9438, end of section 4.2).
     fn was_idle(&mut self, idle: Duration) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = epoch.start + idle;
@@ -81,7 +82,7 @@ impl Control for Cubic {
 }
 
 impl Cubic {
-    /// Section 4.4: cwnd grows by (target - cwnd) / cwnd for each segment acknowledged.
+    /// Grows cwnd by (target - cwnd) / cwnd for each acknowledged segment (RFC 9438, section 4.4).
     fn approach(&mut self, window: &mut Window, target: u32, acked_bytes: u32) {
         let gap = u64::from(target - window.cwnd.min(target));
         self.remainder += gap * u64::from(acked_bytes);
@@ -109,14 +110,14 @@ impl Epoch {
         }
     }
 
-    /// W_cubic(t) = C (t - K)^3 + W_max, in bytes.
+    /// Returns W_cubic(t) = C (t - K)^3 + W_max, in bytes.
     fn cubic(&self, t_ms: i64, mss: u32) -> i64 {
         let distance = i128::from(t_ms - self.k_ms);
         let delta = distance * distance * distance * i128::from(mss) / 2_500_000_000;
         i64::from(self.origin) + delta.clamp(-MAX_BYTES, MAX_BYTES) as i64
     }
 
-    /// W_cubic(t), computed once for each millisecond.
+    /// Returns W_cubic(t) in bytes, computed once per millisecond.
     fn cubic_now(&mut self, t: Duration, mss: u32) -> i64 {
         let t_ms = millis(t);
         if (self.now.t_ms, self.now.mss) != (t_ms, mss) {
@@ -125,7 +126,8 @@ impl Epoch {
         self.now.bytes
     }
 
-    /// Section 4.2: the target is between the window and one and a half times the window.
+    /// Returns W_cubic one round trip later in bytes, limited to 1 to 1.5 times the window (RFC 9438, section
+    /// 4.2).
     fn target(&mut self, t: Duration, window: &Window) -> u32 {
         let (t_ms, mss) = (millis(t), window.mss);
         if (self.later.t_ms, self.later.mss) != (t_ms, mss) {
@@ -135,7 +137,8 @@ impl Epoch {
         self.later.bytes.clamp(least, least + least / 2) as u32
     }
 
-    /// Section 4.3: alpha is 3 (1 - beta) / (1 + beta) = 9/17 until the old window is reached.
+    /// Grows W_est as Reno would (RFC 9438, section 4.3). Alpha is 3 (1 - beta) / (1 + beta) = 9/17 until the
+    /// old window is reached, then 1.
     fn follow_reno(&mut self, window: &Window, acked_bytes: u32, prior: u32) {
         let (over, under) = if self.reno >= prior { (1, 1) } else { (9, 17) };
         let cwnd = u64::from(window.cwnd.max(1)) * under;
@@ -145,7 +148,7 @@ impl Epoch {
     }
 }
 
-/// Whole milliseconds, at most [`MAX_EPOCH_MS`].
+/// Returns `t` in whole milliseconds, at most [`MAX_EPOCH_MS`].
 fn millis(t: Duration) -> i64 {
     let ms = t.as_secs().saturating_mul(1_000).saturating_add(t.subsec_millis().into());
     i64::try_from(ms).unwrap_or(i64::MAX).min(MAX_EPOCH_MS)
@@ -155,7 +158,7 @@ fn scaled(value: u32, over: u32, under: u32) -> u32 {
     (u64::from(value) * u64::from(over) / u64::from(under)) as u32
 }
 
-/// The integer cube root of `value`, rounded down, bit by bit.
+/// Returns the integer cube root of `value`, rounded down, found bit by bit.
 fn cube_root(value: u128) -> u64 {
     let mut root = 0_u128;
     for bit in (0..40).rev() {
@@ -167,9 +170,9 @@ fn cube_root(value: u128) -> u64 {
     root as u64
 }
 
-/// beta = 0.7 (section 4.6).
+/// beta = 0.7, the factor of the decrease (RFC 9438, section 4.6).
 const BETA_TENTHS: u32 = 7;
-/// Three hours. The cube stays in range, and the window reaches its limit long before.
+/// About three hours: the cube stays in range, and the window reaches its limit long before.
 const MAX_EPOCH_MS: i64 = 10_000_000;
 const MAX_BYTES: i128 = 1 << 40;
 
@@ -187,7 +190,7 @@ mod tests {
         }
     }
 
-    /// RFC 9438, section 4.2: with W_max = 100 segments and cwnd = 70, K = (30 / 0.4)^(1/3) s.
+    /// With W_max = 100 segments and cwnd = 70, K = (30 / 0.4)^(1/3) s (RFC 9438, section 4.2).
     #[test]
     fn the_window_is_back_after_k() {
         let initial = InitialWindow::default();
@@ -202,7 +205,7 @@ mod tests {
         assert!((at(9.217) - 150_000).abs() < 50);
     }
 
-    /// RFC 9438, sections 4.6 and 4.7: a flow whose window no longer grows gives way to others.
+    /// A flow whose window no longer grows gives way to others (RFC 9438, sections 4.6 and 4.7).
     #[test]
     fn fast_convergence_lowers_w_max() {
         let mut cubic = Cubic::default();

@@ -1,18 +1,18 @@
-//! HyStart++ (RFC 9406): slow start ends when the delay rises, before it overflows a queue.
+//! HyStart++ (RFC 9406): ends slow start when the delay rises, before a queue overflows.
 //!
-//! A rise may be chance. So a few round trips of conservative slow start follow: if the delay falls again,
-//! slow start resumes.
+//! A rise may be chance. Therefore a few round trips of conservative slow start follow; if the delay falls
+//! again, slow start resumes.
 
 use super::Window;
 
-/// The state of the first slow start.
+/// The state of HyStart++ in the first slow start.
 #[derive(Clone, Debug)]
 pub(super) struct HyStart {
-    /// lastRoundMinRTT, in nanoseconds; `u64::MAX` before the second round trip.
+    /// lastRoundMinRTT in nanoseconds; `u64::MAX` before the second round trip.
     last_least_ns: u64,
-    /// currentRoundMinRTT, in nanoseconds; `u64::MAX` without a sample.
+    /// currentRoundMinRTT in nanoseconds; `u64::MAX` without a sample.
     least_ns: u64,
-    /// rttSampleCount.
+    /// rttSampleCount: the number of samples in this round trip.
     samples: u32,
     conservative: Option<Conservative>,
 }
@@ -22,7 +22,7 @@ pub(super) struct HyStart {
 struct Conservative {
     /// cssBaselineMinRtt, in nanoseconds.
     baseline_ns: u64,
-    /// How many of its round trips have begun.
+    /// The number of round trips of conservative slow start that have begun.
     rounds: u32,
 }
 
@@ -33,7 +33,7 @@ impl Default for HyStart {
 }
 
 impl HyStart {
-    /// Begins a round trip. Sets the threshold of `window` when slow start is over.
+    /// Begins a round trip. Sets the threshold of `window` to its size when slow start is over.
     pub(super) fn begin_round(&mut self, window: &mut Window) {
         (self.last_least_ns, self.least_ns, self.samples) = (self.least_ns, u64::MAX, 0);
         if let Some(conservative) = &mut self.conservative {
@@ -44,7 +44,8 @@ impl HyStart {
         }
     }
 
-    /// Grows `window` for an acknowledgement of `bytes` that shows a round-trip time of `sample_ns`.
+    /// Grows `window` for an acknowledgement of `bytes`. `sample_ns` is the round-trip time that it shows, if
+    /// any.
     pub(super) fn grow(&mut self, window: &mut Window, bytes: u32, sample_ns: Option<u64>) {
         let divisor = if self.conservative.is_some() { CSS_GROWTH_DIVISOR } else { 1 };
         window.grow(bytes / divisor);
@@ -55,7 +56,8 @@ impl HyStart {
         }
     }
 
-    /// Enters conservative slow start when the delay has risen, and leaves it when that has gone.
+    /// Enters conservative slow start when the delay has risen, and leaves it when the delay has fallen
+    /// again.
     fn compare(&mut self) {
         if self.samples < N_RTT_SAMPLE {
             return;
@@ -63,7 +65,7 @@ impl HyStart {
         match self.conservative {
             Some(now) if self.least_ns < now.baseline_ns => self.conservative = None,
             None if self.has_risen() => {
-                // The rest of this round trip is the first.
+                // The rest of this round trip counts as the first conservative one.
                 self.conservative = Some(Conservative { baseline_ns: self.least_ns, rounds: 1 });
             }
             _ => {}
@@ -104,7 +106,7 @@ mod tests {
             Self { hystart: HyStart::default(), window }
         }
 
-        /// A round trip of `ms`; returns by how much the window has grown, in segments.
+        /// Simulates a round trip of `ms` milliseconds and returns the growth of the window in segments.
         fn round(&mut self, ms: u64) -> u32 {
             let before = self.window.cwnd;
             self.hystart.begin_round(&mut self.window);
@@ -122,7 +124,7 @@ mod tests {
         }
     }
 
-    /// RFC 9406, section 4.2 (a): the threshold is an eighth of the round trip, within 4 and 16 ms.
+    /// A delay has risen if it exceeds the last by an eighth, within 4 and 16 ms (RFC 9406, section 4.2 (a)).
     #[test]
     fn a_risen_delay_makes_slow_start_conservative() {
         for (before, risen) in [(8, 12), (40, 45), (400, 416)] {
@@ -132,14 +134,14 @@ mod tests {
             let mut path = Path::new();
             path.round(before);
             path.round(before);
-            // The eighth sample shows it; the other 32 segments count for a quarter.
+            // The eighth sample shows the rise; the other 32 segments count for a quarter.
             assert_eq!(path.round(risen), 8 + 32 / 4, "{risen} ms");
             assert!(!path.is_over());
         }
     }
 
-    /// RFC 9406, section 4.2 (b): five round trips, the one in which it began included; then the window is
-    /// the threshold.
+    /// Slow start ends after five conservative round trips, including the one in which it became
+    /// conservative; the window becomes the threshold (RFC 9406, section 4.2 (b)).
     #[test]
     fn it_ends_after_five_round_trips() {
         let mut path = Path::new();
@@ -155,7 +157,7 @@ mod tests {
         assert_eq!(path.window.ssthresh, grown);
     }
 
-    /// RFC 9406, section 4.2 (c): a delay that falls below what it had risen to was chance.
+    /// Slow start resumes if the delay falls below the baseline (RFC 9406, section 4.2 (c)).
     #[test]
     fn slow_start_resumes_when_the_delay_falls() {
         let mut path = Path::new();
@@ -167,7 +169,7 @@ mod tests {
         assert!(!path.is_over());
     }
 
-    /// RFC 9406, section 4.2 (d): fewer than eight samples say nothing.
+    /// Fewer than eight samples have no effect (RFC 9406, section 4.2 (d)).
     #[test]
     fn a_few_samples_say_nothing() {
         let mut path = Path::new();

@@ -1,12 +1,12 @@
 //! The initial window.
 //!
-//! A configured number of segments may be more than RFC 6928 permits, but no larger a burst: what is more is paced, like what
-//! leaves after idle time.
+//! A configured window may exceed RFC 6928, but the first burst may not: the part above the limit is paced,
+//! like data after idle time.
 
 use crate::InitialWindow;
 
 impl InitialWindow {
-    /// In bytes, with segments of `mss` bytes.
+    /// Returns the initial window in bytes, with full segments of `mss` bytes.
     pub(super) fn bytes(self, mss: u32) -> u32 {
         match self {
             Self::Rfc6928 => at_once(mss),
@@ -15,8 +15,8 @@ impl InitialWindow {
     }
 }
 
-/// How many bytes may leave at once before acknowledgements pace what leaves: ten segments, at most 14,600 bytes or two
-/// segments (RFC 6928, section 2).
+/// Returns the number of bytes that may leave at once before acknowledgements arrive: ten segments, but at
+/// most 14,600 bytes or two segments, whichever is more (RFC 6928, section 2).
 pub(super) fn at_once(mss: u32) -> u32 {
     (10 * mss).min((2 * mss).max(14_600))
 }
@@ -25,7 +25,7 @@ pub(super) fn at_once(mss: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// RFC 6928, section 2 (a).
+    /// The initial window is ten segments on Ethernet, limited in bytes (RFC 6928, section 2 (a)).
     #[test]
     fn the_initial_window_is_ten_segments_of_an_ethernet() {
         let bytes = |mss| InitialWindow::Rfc6928.bytes(mss);

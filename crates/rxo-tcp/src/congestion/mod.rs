@@ -1,8 +1,8 @@
-//! Congestion control: how much may be in flight.
+//! Congestion control: the number of bytes that may be in flight.
 //!
-//! The initial window and restarts are the same for all algorithms (RFC 5681, 6928) and are here, slow start
-//! is in `slow_start.rs`; a [`Control`] is the part that differs. The window grows by the bytes that are
-//! acknowledged, however many acknowledgements say so. BBR (`bbr.rs`) does all of this in its own way.
+//! The initial window and restarts are common to all algorithms (RFC 5681, 6928) and are here. Slow start is
+//! in `slow_start.rs`; a [`Control`] is the part in which algorithms differ. The window grows by acknowledged
+//! bytes, however many acknowledgements report them. BBR (`bbr.rs`) replaces all of this.
 
 mod bbr;
 mod cubic;
@@ -26,15 +26,15 @@ use self::slow_start::SlowStart;
 use self::tokens::Tokens;
 use crate::{Algorithm, Config, InitialWindow};
 
-/// The part in which congestion controls differ.
+/// The part in which congestion controls differ: congestion avoidance and the reaction to a loss.
 trait Control {
-    /// Takes an acknowledgement in congestion avoidance, while the window limits the sender.
+    /// Grows `window` for an acknowledgement in congestion avoidance, while the window limits the sender.
     fn avoid(&mut self, window: &mut Window, acked: &Acked);
-    /// The slow-start threshold after a loss with `in_flight` bytes in flight.
+    /// Returns the slow-start threshold in bytes after a loss with `in_flight` bytes in flight.
     fn threshold(&mut self, window: &Window, in_flight: u32) -> u32;
-    /// Restarts congestion avoidance.
+    /// Forgets the progress of congestion avoidance, which starts anew.
     fn restart(&mut self);
-    /// Takes note that nothing was sent for `idle`.
+    /// Records that nothing was sent for `idle`.
     fn was_idle(&mut self, _idle: Duration) {}
 }
 
@@ -43,13 +43,13 @@ trait Control {
 pub(crate) struct Window {
     pub(crate) cwnd: u32,
     pub(crate) ssthresh: u32,
-    /// SMSS.
+    /// SMSS, the size of a full segment.
     pub(crate) mss: u32,
     pub(crate) initial: InitialWindow,
 }
 
 impl Window {
-    /// The initial window, in bytes.
+    /// Returns the initial window, in bytes.
     fn first(&self) -> u32 {
         self.initial.bytes(self.mss)
     }
@@ -63,7 +63,7 @@ impl Window {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acked {
     pub(crate) now: Instant,
-    /// Bytes that it acknowledges for the first time.
+    /// The number of bytes that it acknowledges for the first time.
     pub(crate) bytes: u32,
     /// The smoothed round-trip time.
     pub(crate) rtt: Duration,
@@ -73,7 +73,7 @@ pub(crate) struct Acked {
     pub(crate) nxt: SeqNumber,
     /// The round-trip time that it shows, in nanoseconds; `None` if it shows none.
     pub(crate) sample_ns: Option<u64>,
-    /// Whether data is being sent again after a timeout.
+    /// `true` while data is retransmitted after a timeout.
     pub(crate) after_timeout: bool,
 }
 
@@ -83,7 +83,7 @@ enum Chosen {
     Reno(Reno),
 }
 
-/// What a loss changes, as it was before.
+/// The state that a loss changes, saved before the loss.
 #[derive(Clone, Debug)]
 pub(crate) struct Before {
     window: Window,
@@ -91,26 +91,27 @@ pub(crate) struct Before {
     slow_start: SlowStart,
 }
 
-/// A connection's congestion control.
+/// The congestion control of one connection.
 #[derive(Debug)]
 pub(crate) struct Congestion {
     window: Window,
     chosen: Chosen,
     slow_start: SlowStart,
     tokens: Tokens,
-    /// BBR, if it is chosen. Then the parts above only hold the window.
+    /// The state of BBR, if BBR is chosen. Then the fields above only hold the window.
     bbr: Option<Box<Bbr>>,
-    /// Whether the congestion window, not the application or the peer, limited the sender when it last
+    /// `true` if the congestion window, not the application or the peer, limited the sender when it last
     /// sent. The window grows only then (RFC 9438, section 5.8).
     pub(crate) is_limiting: bool,
-    /// When it last did.
+    /// The last time at which the congestion window limited the sender.
     filled_at: Instant,
-    /// What was in flight when nothing more could leave, in bytes.
+    /// The bytes in flight when nothing more could leave.
     flight: u32,
 }
 
 impl Congestion {
-    /// With the initial window.
+    /// Creates the congestion control that `config` names, with the initial window for segments of `mss`
+    /// bytes.
     pub(crate) fn new(config: &Config, mss: u32) -> Self {
         let (algorithm, initial) = (config.congestion, config.initial_window);
         let chosen = match algorithm {
@@ -119,7 +120,8 @@ impl Congestion {
         };
         let cwnd = initial.bytes(mss);
         let bbr = (algorithm == Algorithm::Bbr).then(|| Box::new(Bbr::new(cwnd, mss)));
-        // BBR sets both with each acknowledgement; a recovery before the first keeps to the initial window.
+        // BBR sets both fields at each acknowledgement; a recovery before the first one keeps the initial
+        // window.
         let ssthresh = if bbr.is_some() { cwnd } else { MAX_WINDOW_BYTES };
         let window = Window { cwnd, ssthresh, mss, initial };
         let (slow_start, tokens) = (SlowStart::default(), Tokens::default());
@@ -135,12 +137,12 @@ impl Congestion {
         }
     }
 
-    /// The congestion window, in bytes.
+    /// Returns the congestion window, in bytes.
     pub(crate) fn cwnd(&self) -> u32 {
         self.window.cwnd
     }
 
-    /// What may leave now beside `in_flight` bytes, in bytes.
+    /// Returns the number of bytes that may leave now, in addition to `in_flight` bytes.
     #[inline]
     pub(crate) fn allowed(&self, in_flight: u32) -> u32 {
         let usable = self.window.cwnd.saturating_sub(self.tokens.held_bytes());
@@ -151,13 +153,14 @@ impl Congestion {
         }
     }
 
-    /// When [`Congestion::release`] lets more leave; `None` if the window is all that limits it.
+    /// Returns the time at which [`Congestion::release`] lets more leave; `None` if only the window limits
+    /// the sender.
     #[inline]
     pub(crate) fn release_at(&self) -> Option<Instant> {
         self.bbr.as_ref().and_then(|bbr| bbr.release_at()).or_else(|| self.tokens.due())
     }
 
-    /// Lets leave what is due at `now`.
+    /// Releases the paced data that is due at `now`.
     pub(crate) fn release(&mut self, now: Instant) {
         self.tokens.release(now);
         if let Some(bbr) = &mut self.bbr {
@@ -165,7 +168,7 @@ impl Congestion {
         }
     }
 
-    /// Takes note that `bytes` leave, while `in_flight` are in flight.
+    /// Records that `bytes` leave while `in_flight` bytes are in flight.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: u32, in_flight: u32) {
         if let Some(bbr) = &mut self.bbr {
@@ -173,8 +176,8 @@ impl Congestion {
         }
     }
 
-    /// Takes note that nothing more leaves now, with `in_flight` bytes in flight, because the window is full if
-    /// `by_window`, and else because there is nothing to send.
+    /// Records that nothing more leaves now, with `in_flight` bytes in flight. `by_window` is
+    /// `true` if the window is full, and `false` if there is nothing to send.
     #[inline]
     pub(crate) fn on_held(&mut self, now: Instant, by_window: bool, in_flight: u32) {
         self.flight = in_flight;
@@ -190,7 +193,7 @@ impl Congestion {
         }
     }
 
-    /// Takes what an acknowledgement says of the path, whether or not something is being recovered.
+    /// Passes the measurements of an acknowledgement to BBR, also during recovery. Otherwise does nothing.
     #[inline]
     pub(crate) fn on_delivered(&mut self, delivery: impl FnOnce() -> Delivery) {
         if let Some(bbr) = &mut self.bbr {
@@ -198,39 +201,40 @@ impl Congestion {
         }
     }
 
-    /// What was in flight when nothing more could leave, in bytes. Acknowledgements that come together, or one that
-    /// acknowledges most of a flight, leave little of it before anything can take its place.
+    /// Returns the bytes in flight when nothing more could leave. The current value is no measure:
+    /// acknowledgements that arrive together leave little in flight before new data is sent.
     pub(crate) fn flight(&self) -> u32 {
         self.flight
     }
 
-    /// Whether the window grows by so much each round trip that the send buffer must be ahead of it.
+    /// Returns `true` while the window grows so fast that the send buffer must be larger than the window.
     pub(crate) fn is_starting(&self) -> bool {
         self.bbr.as_ref().map_or(self.window.cwnd < self.window.ssthresh, |bbr| bbr.is_starting())
     }
 
-    /// The highest rate at which data arrived lately, in bytes a second; `None` if it is not known.
+    /// Returns the highest recent delivery rate, in bytes per second; `None` if it is not known.
     pub(crate) fn delivery_rate(&self) -> Option<u64> {
         self.bbr.as_ref().map(|bbr| bbr.delivery_rate()).filter(|rate| *rate > 0)
     }
 
-    /// The rate of pacing, in bytes a second; `None` if the windows alone decide.
+    /// Returns the pacing rate, in bytes per second; `None` if only the windows limit the sender.
     pub(crate) fn pacing_rate(&self) -> Option<u64> {
         self.bbr.as_ref().map(|bbr| bbr.pacing_rate()).filter(|rate| *rate > 0)
     }
 
-    /// The slow-start threshold, in bytes.
+    /// Returns the slow-start threshold, in bytes.
     pub(crate) fn ssthresh(&self) -> u32 {
         self.window.ssthresh
     }
 
-    /// Whether each acknowledgement of new data is to be told: the window may grow, or BBR measures.
+    /// Returns `true` if each acknowledgement of new data must be reported: the window may grow, or BBR
+    /// measures.
     #[inline]
     pub(crate) fn asks_for_each(&self) -> bool {
         self.is_limiting || self.bbr.is_some()
     }
 
-    /// Takes an acknowledgement of new data outside recovery.
+    /// Processes an acknowledgement of new data outside recovery.
     #[inline]
     pub(crate) fn on_ack(&mut self, acked: &Acked) {
         if self.is_limiting && self.bbr.is_none() {
@@ -250,8 +254,8 @@ impl Congestion {
         }
     }
 
-    /// Lowers the threshold after a loss or an ECN mark. The caller sets the window: recovery lowers it in
-    /// its own way.
+    /// Lowers the threshold after a loss or an ECN mark. The caller sets the window, because recovery lowers
+    /// it gradually.
     pub(crate) fn on_loss(&mut self, in_flight: u32) {
         if self.bbr.is_some() {
             return;
@@ -262,19 +266,19 @@ impl Congestion {
         };
     }
 
-    /// Sets the window to `bytes`, at least a segment.
+    /// Sets the window to `bytes`, but at least to one segment, and releases all paced data.
     pub(crate) fn set_cwnd(&mut self, bytes: u32) {
         self.window.cwnd = bytes.clamp(self.window.mss, MAX_WINDOW_BYTES);
         self.tokens = Tokens::default();
     }
 
-    /// The state before a loss.
+    /// Returns the state to restore if a loss proves spurious.
     pub(crate) fn before_loss(&self) -> Before {
         let Self { window, chosen, slow_start, .. } = self;
         Before { window: *window, chosen: chosen.clone(), slow_start: slow_start.clone() }
     }
 
-    /// Restores the state `before` a loss that turned out to be none.
+    /// Restores the state `before` a loss that was spurious.
     pub(crate) fn restore(&mut self, before: Before) {
         let cwnd = self.window.cwnd.max(before.window.cwnd);
         (self.window, self.chosen) = (before.window, before.chosen);
@@ -282,13 +286,13 @@ impl Congestion {
         self.set_cwnd(cwnd);
     }
 
-    /// Restarts slow start from one segment, with the present window as the threshold.
+    /// Restarts slow start from one segment; the threshold becomes at least the present window.
     pub(crate) fn begin_again(&mut self) {
         self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd);
         self.set_cwnd(self.window.mss);
     }
 
-    /// Sets the size of a full segment to `mss` bytes. The window in bytes stays.
+    /// Sets the size of a full segment to `mss` bytes. The window in bytes does not change.
     pub(crate) fn set_mss(&mut self, mss: u32) {
         self.window.mss = mss;
         self.set_cwnd(self.window.cwnd);
@@ -297,14 +301,14 @@ impl Congestion {
         }
     }
 
-    /// Frees the memory. Nothing is in flight.
+    /// Frees the memory. Call it only while nothing is in flight.
     pub(crate) fn free(&mut self) {
         if let Some(bbr) = &mut self.bbr {
             bbr.free();
         }
     }
 
-    /// Takes note that nothing was sent for `idle`.
+    /// Records that nothing was sent for `idle`.
     pub(crate) fn was_idle(&mut self, idle: Duration) {
         match &mut self.chosen {
             Chosen::Cubic(cubic) => cubic.was_idle(idle),
@@ -312,8 +316,8 @@ impl Congestion {
         }
     }
 
-    /// Prepares for the first flight, which the first window allows. What is more than RFC 6928 lets leave at once is paced
-    /// over half a `round_trip`: as fast as slow start goes on, and as Linux paces it where it does (`tcp_pacing_ss_ratio`).
+    /// Prepares for the first flight, which the initial window allows. The part above RFC 6928 is paced over
+    /// half a `round_trip`: as fast as slow start continues, and as Linux paces it (`tcp_pacing_ss_ratio`).
     pub(crate) fn begin(&mut self, now: Instant, round_trip: Option<Duration>) {
         let at_once = at_once(self.window.mss);
         if let Some(time) = long_enough(round_trip).filter(|_| self.window.cwnd > at_once) {
@@ -321,9 +325,10 @@ impl Congestion {
         }
     }
 
-    /// Prepares for the first segment after idle time that was longer than a timeout. The window is the first one
-    /// again if it `restarts` (RFC 5681, section 4.1). With a `round_trip` that is long enough for pacing it stays
-    /// otherwise, and what is more than may leave at once is paced over a round trip (RFC 7661, section 4.4.2).
+    /// Prepares for the first segment after an idle time longer than a timeout. If
+    /// `restarts`, or if `round_trip` is too short for pacing, the window falls back to the initial one (RFC
+    /// 5681, section 4.1). Otherwise it stays, and the part above the burst limit is paced over a round trip
+    /// (RFC 7661, section 4.4.2).
     pub(crate) fn resume(&mut self, now: Instant, round_trip: Option<Duration>, restarts: bool) {
         if self.bbr.is_some() {
             return;
@@ -342,7 +347,8 @@ impl Congestion {
         }
     }
 
-    /// RFC 7661, section 4.4.3: a window that was not filled for five minutes is halved, each time anew.
+    /// Halves a window that was not filled for five minutes, again after every further five minutes (RFC
+    /// 7661, section 4.4.3).
     fn lower_unused(&mut self, now: Instant) {
         if now.nanos_since(self.filled_at) <= UNUSED_LASTS_NS {
             return;
@@ -356,20 +362,21 @@ impl Congestion {
         self.filled_at = now;
     }
 
-    /// Starts with one segment after a retransmitted SYN or SYN-ACK (RFC 5681, section 3.1).
+    /// Starts with a window of one segment after a retransmitted SYN or SYN-ACK (RFC 5681, section 3.1).
     pub(crate) fn on_slow_handshake(&mut self) {
         self.window.cwnd = self.window.mss;
     }
 }
 
-/// The round trip, if timers can pace what leaves in it.
+/// Returns the round trip if timers can pace within it, otherwise `None`.
 fn long_enough(round_trip: Option<Duration>) -> Option<Duration> {
     round_trip.filter(|time| *time >= SHORTEST_PACED)
 }
 
-/// RFC 7661, section 4.4.3: how long a window stays that is not used.
+/// The time for which an unused window is kept (RFC 7661, section 4.4.3).
 const UNUSED_LASTS_NS: u64 = 300_000_000_000;
-/// Timers are exact to a millisecond, and slow start on a shorter path takes little time.
+/// The shortest round trip to pace: timers are exact to a millisecond, and slow start on a shorter path takes
+/// little time.
 const SHORTEST_PACED: Duration = Duration::from_millis(4);
 
 /// The largest window that a peer can offer (RFC 7323, section 2.3).

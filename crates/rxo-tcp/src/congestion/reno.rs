@@ -1,4 +1,4 @@
-//! Reno (RFC 5681).
+//! Reno congestion control (RFC 5681).
 
 use super::{Acked, Control, Window};
 
@@ -10,7 +10,7 @@ pub(crate) struct Reno {
 }
 
 impl Control for Reno {
-    /// RFC 5681, section 3.1: grows by one segment for each window of acknowledged bytes.
+    /// Grows the window by one segment for each window of acknowledged bytes (RFC 5681, section 3.1).
     fn avoid(&mut self, window: &mut Window, acked: &Acked) {
         self.acked_bytes = self.acked_bytes.saturating_add(acked.bytes);
         if self.acked_bytes >= window.cwnd {
@@ -19,7 +19,7 @@ impl Control for Reno {
         }
     }
 
-    /// RFC 5681, section 3.1, equation 4: half of what is in flight.
+    /// Returns half of the bytes in flight, at least two segments (RFC 5681, section 3.1, equation 4).
     fn threshold(&mut self, window: &Window, in_flight: u32) -> u32 {
         self.acked_bytes = 0;
         (in_flight / 2).max(2 * window.mss)

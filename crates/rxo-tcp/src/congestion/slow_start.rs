@@ -1,9 +1,9 @@
-//! Slow start: the window grows by the bytes that are acknowledged (RFC 5681, section 3.1; RFC 3465), and
-//! more slowly once the delay rises (HyStart++, RFC 9406).
+//! Slow start: the window grows by the acknowledged bytes (RFC 5681, section 3.1; RFC 3465), and more slowly
+//! once the delay rises (HyStart++, RFC 9406).
 //!
-//! A peer that aggregates acknowledges many segments at once, and its acknowledgements say as much as those
-//! of any other peer. So the limit L of RFC 3465 follows the aggregation that the peer has shown. What a
-//! large acknowledgement adds to the window leaves later (`tokens.rs`).
+//! A peer that aggregates acknowledges many segments at once, and its acknowledgements are as reliable as any
+//! other's. Therefore the limit L of RFC 3465 follows the aggregation that the peer has shown. The growth by
+//! a large acknowledgement leaves later (`tokens.rs`).
 
 use rxo_wire::SeqNumber;
 
@@ -15,20 +15,22 @@ use super::{Acked, MAX_WINDOW_BYTES, Window};
 pub(super) struct SlowStart {
     /// SND.NXT when the round trip began; `None` before the first.
     round_end: Option<SeqNumber>,
-    /// The largest acknowledgement of this round trip, in bytes.
+    /// The largest number of bytes that one ACK has acknowledged in this round trip.
     largest: u32,
-    /// The largest acknowledgement of the round trip before, in bytes.
+    /// The largest number of bytes that one ACK acknowledged in the round trip before.
     largest_before: u32,
     hystart: HyStart,
 }
 
 impl SlowStart {
-    /// Grows `window`, which is below its threshold, and never beyond it. Returns by how many bytes.
+    /// Grows `window`, at most to its threshold, and returns the growth in bytes. The window must be below
+    /// the threshold.
     pub(super) fn grow(&mut self, window: &mut Window, acked: &Acked) -> u32 {
         let before = window.cwnd;
         let bytes = acked.bytes.min(self.limit(window.mss, acked)).min(window.ssthresh - before);
         self.largest = self.largest.max(acked.bytes);
-        // RFC 9406, section 4.3: only the first slow start, which does not know a threshold.
+        // HyStart++ covers only the first slow start, when the threshold is not known (RFC 9406, section
+        // 4.3).
         if window.ssthresh < MAX_WINDOW_BYTES {
             window.grow(bytes);
         } else {
@@ -38,9 +40,10 @@ impl SlowStart {
         window.cwnd - before
     }
 
-    /// L: what one acknowledgement may count for, in bytes. As much as the aggregates of the peer may have
-    /// grown to in a round trip; more is a sign of lost acknowledgements. One segment after a timeout,
-    /// because then an acknowledgement covers what arrived long ago (RFC 3465, section 2.3).
+    /// Returns L: the number of bytes that one acknowledgement may count for. It is twice the largest
+    /// aggregate of the last two round trips, because larger ones are a sign of lost acknowledgements. After
+    /// a timeout it is one segment, because then an acknowledgement covers data that arrived long ago (RFC
+    /// 3465, section 2.3).
     fn limit(&self, mss: u32, acked: &Acked) -> u32 {
         if acked.after_timeout {
             return mss;
@@ -49,9 +52,10 @@ impl SlowStart {
         seen.saturating_mul(2).max(LEAST_SEGMENTS * mss)
     }
 
-    /// A round trip ends when what was sent at its begin is acknowledged (RFC 9406, section 4.2).
+    /// Begins a new round trip once the data sent at the start of the last one is acknowledged (RFC 9406,
+    /// section 4.2).
     fn begin_round_if_due(&mut self, window: &mut Window, acked: &Acked) {
-        // An end beyond what was sent is of a round so long ago that sequence numbers have wrapped.
+        // An end beyond SND.NXT is so old that sequence numbers have wrapped.
         let is_under_way = |end: SeqNumber| acked.ack.is_before(end) && !acked.nxt.is_before(end);
         if self.round_end.is_some_and(is_under_way) {
             return;
@@ -62,5 +66,5 @@ impl SlowStart {
     }
 }
 
-/// RFC 9406, section 4.3: L of a sender that does not pace, in segments.
+/// The smallest limit in segments: L of a sender that does not pace (RFC 9406, section 4.3).
 const LEAST_SEGMENTS: u32 = 8;

@@ -1,4 +1,4 @@
-//! Growth and reduction against the formulas of the RFCs.
+//! Tests of growth and reduction against the formulas of the RFCs.
 
 use rxo_frame::{Duration, Instant};
 
@@ -15,7 +15,7 @@ fn limited(algorithm: Algorithm) -> Congestion {
     Congestion { is_limiting: true, ..new(algorithm) }
 }
 
-/// A round trip: every segment of the window is acknowledged by itself.
+/// Simulates a round trip in which every segment of the window is acknowledged separately.
 fn round_trip(congestion: &mut Congestion, now: &mut Instant) {
     *now = *now + RTT;
     for _ in 0..congestion.cwnd() / MSS {
@@ -23,13 +23,13 @@ fn round_trip(congestion: &mut Congestion, now: &mut Instant) {
     }
 }
 
-/// An acknowledgement of `bytes`, each in a round trip of its own.
+/// Returns an acknowledgement of `bytes` bytes at `now`.
 fn acked(now: Instant, bytes: u32) -> Acked {
     let (ack, nxt) = (SeqNumber(0), SeqNumber(0));
     Acked { now, bytes, rtt: RTT, ack, nxt, sample_ns: None, after_timeout: false }
 }
 
-/// RFC 5681, section 3.1: slow start doubles the window each round trip.
+/// Slow start doubles the window in each round trip (RFC 5681, section 3.1).
 #[test]
 fn slow_start_doubles() {
     for algorithm in [Algorithm::Reno, Algorithm::Cubic] {
@@ -39,7 +39,7 @@ fn slow_start_doubles() {
     }
 }
 
-/// RFC 3465, section 2.2 (a): one acknowledgement of eight segments counts as ten of one.
+/// One acknowledgement of eight segments counts as eight of one segment (RFC 3465, section 2.2 (a)).
 #[test]
 fn bytes_are_counted() {
     let (mut one, mut ten) = (limited(Algorithm::Reno), limited(Algorithm::Reno));
@@ -50,8 +50,8 @@ fn bytes_are_counted() {
     assert_eq!((one.cwnd(), ten.cwnd()), (18 * MSS, 18 * MSS));
 }
 
-/// RFC 3465, section 2.3 (b), and RFC 9406, section 4.3 (a): eight segments, or twice the largest aggregate of the
-/// last round trips; after a timeout one.
+/// One acknowledgement counts for at most eight segments, or for twice the largest aggregate of the last two
+/// round trips; after a timeout for one segment (RFC 3465, section 2.3 (b); RFC 9406, section 4.3 (a)).
 #[test]
 fn the_limit_follows_the_aggregation_seen() {
     let mut congestion = limited(Algorithm::Reno);
@@ -68,7 +68,7 @@ fn the_limit_follows_the_aggregation_seen() {
     assert_eq!(growth(30, false), 8);
 }
 
-/// RFC 5681, section 3.1: slow start ends at the threshold, however much is acknowledged.
+/// Slow start ends at the threshold, however much is acknowledged (RFC 5681, section 3.1).
 #[test]
 fn slow_start_does_not_pass_the_threshold() {
     let mut congestion = limited(Algorithm::Reno);
@@ -78,7 +78,7 @@ fn slow_start_does_not_pass_the_threshold() {
     assert_eq!(congestion.cwnd(), 12 * MSS);
 }
 
-/// What a large acknowledgement adds is usable a little later.
+/// The growth by a large acknowledgement becomes usable a little later.
 #[test]
 fn growth_is_held_at_first() {
     let mut congestion = limited(Algorithm::Reno);
@@ -88,14 +88,14 @@ fn growth_is_held_at_first() {
     assert!(due > Instant::ZERO && due < Instant::ZERO + RTT / 4);
     congestion.release(due);
     assert_eq!((congestion.allowed(0), congestion.release_at()), (18 * MSS, None));
-    // What is lost ends that.
+    // A loss discards the held growth.
     congestion.on_ack(&acked(Instant::ZERO, 8 * MSS));
     congestion.set_cwnd(5 * MSS);
     assert_eq!((congestion.allowed(0), congestion.release_at()), (5 * MSS, None));
 }
 
-/// RFC 5681, section 3.1, and RFC 3465, section 2.1: one segment each round trip in congestion avoidance,
-/// however many acknowledgements there are.
+/// Reno grows by one segment per round trip in congestion avoidance, however many acknowledgements arrive
+/// (RFC 5681, section 3.1; RFC 3465, section 2.1).
 #[test]
 fn reno_adds_a_segment_each_round_trip() {
     for segments in [1, 2, 9] {
@@ -112,7 +112,7 @@ fn reno_adds_a_segment_each_round_trip() {
     }
 }
 
-/// RFC 9406, section 4.3 (b): with a threshold slow start goes on to it, whatever the delay.
+/// With a known threshold, slow start continues up to it, whatever the delay (RFC 9406, section 4.3 (b)).
 #[test]
 fn only_the_first_slow_start_ends_by_delay() {
     let window_after = |has_threshold| {
@@ -136,8 +136,8 @@ fn only_the_first_slow_start_ends_by_delay() {
     assert!(window_after(false) < 100);
 }
 
-/// RFC 9438, section 4.2: within 2 % of W_cubic(t), round trip by round trip, where it is above
-/// what Reno would have.
+/// The window stays within 2 % of W_cubic(t) in every round trip while that is above Reno's window (RFC 9438,
+/// section 4.2).
 #[test]
 fn cubic_follows_its_function() {
     let (mut congestion, mut now) = (limited(Algorithm::Cubic), Instant::ZERO);
@@ -157,7 +157,7 @@ fn cubic_follows_its_function() {
     }
 }
 
-/// RFC 9438, section 4.3: with a small window it grows as Reno would, so as not to lose to it.
+/// A small window grows as fast as Reno's, so that CUBIC does not lose to Reno (RFC 9438, section 4.3).
 #[test]
 fn cubic_is_friendly_to_reno() {
     let (mut congestion, mut now) = (limited(Algorithm::Cubic), Instant::ZERO);
@@ -171,7 +171,7 @@ fn cubic_is_friendly_to_reno() {
     assert!((segments - expected).abs() < 1.0, "{segments} segments, expected {expected}");
 }
 
-/// RFC 9438, section 5.8: a window that nobody fills does not grow.
+/// A window that is not filled does not grow (RFC 9438, section 5.8).
 #[test]
 fn an_unused_window_does_not_grow() {
     let mut congestion = new(Algorithm::Cubic);
@@ -179,7 +179,7 @@ fn an_unused_window_does_not_grow() {
     assert_eq!(congestion.cwnd(), 10 * MSS);
 }
 
-/// RFC 5681, section 4.1.
+/// After idle time the window falls back to the initial one (RFC 5681, section 4.1).
 #[test]
 fn an_idle_window_starts_again() {
     let mut congestion = limited(Algorithm::Reno);
@@ -188,7 +188,7 @@ fn an_idle_window_starts_again() {
     assert_eq!((congestion.cwnd(), congestion.allowed(0)), (10 * MSS, 10 * MSS));
 }
 
-/// RFC 7661, section 4.4.2 (a): with pacing the window stays, and leaves within a round trip.
+/// With pacing an idle window is kept, and its data leaves within a round trip (RFC 7661, section 4.4.2 (a)).
 #[test]
 fn an_idle_window_is_paced() {
     let mut congestion = limited(Algorithm::Reno);
@@ -196,7 +196,7 @@ fn an_idle_window_is_paced() {
     let start = Instant::from_micros(5_000_000);
     congestion.resume(start, Some(RTT), false);
     assert_eq!((congestion.cwnd(), congestion.allowed(0)), (100 * MSS, 10 * MSS));
-    // It is not full before all of it may leave, so it does not grow.
+    // The window does not grow, because it is not full before all of it may leave.
     congestion.on_held(start, true, 10 * MSS);
     congestion.on_ack(&acked(start, MSS));
     assert_eq!(congestion.cwnd(), 100 * MSS);
@@ -207,12 +207,13 @@ fn an_idle_window_is_paced() {
         assert_eq!(congestion.allowed(0), tenth * 10 * MSS);
     }
     assert_eq!(congestion.release_at(), None);
-    // Timers do not pace on a short path.
+    // On a short path timers cannot pace, so the window restarts.
     congestion.resume(start, Some(Duration::from_millis(1)), false);
     assert_eq!((congestion.cwnd(), congestion.release_at()), (10 * MSS, None));
 }
 
-/// RFC 7661, section 4.4.3 (a): a window that is not filled is halved each five minutes, down to the first one.
+/// A window that is not filled is halved every five minutes, down to the initial one (RFC 7661, section 4.4.3
+/// (a)).
 #[test]
 fn an_unused_window_lasts_five_minutes() {
     let mut congestion = limited(Algorithm::Cubic);
@@ -228,7 +229,8 @@ fn an_unused_window_lasts_five_minutes() {
     assert_eq!(windows, [(80, 14), (40, 60), (40, 60), (20, 60), (10, 60), (10, 60)]);
 }
 
-/// RFC 7661, section 4.4.3 (a): the pause itself is such a time, so the first flight after it keeps to the half.
+/// A pause longer than five minutes halves the window before the first flight after it (RFC 7661, section
+/// 4.4.3 (a)).
 #[test]
 fn a_long_pause_halves_the_window_first() {
     let mut congestion = limited(Algorithm::Reno);

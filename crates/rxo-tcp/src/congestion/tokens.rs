@@ -1,41 +1,42 @@
-//! Tokens: the growth of the window by a large acknowledgement leaves a little later.
+//! Tokens: the growth of the window by a large acknowledgement becomes usable a little later.
 //!
-//! An acknowledgement of many segments lets as many leave at once: as large a group as the peer has made of
-//! them. What slow start adds to that would make each group twice as large as the last. It is held, and
-//! released in tokens of the size of the peer's aggregate, at the rate of two windows a round trip, which is
-//! twice the rate at which the window left. Before the first acknowledgement, and after idle time, there are none to pace
-//! what leaves: all but what may leave at once is held, and released over a time.
+//! An acknowledgement of many segments lets an equally large group leave at once. The growth by slow start
+//! would make each group twice as large as the last. Therefore the growth is held, and released in tokens of
+//! the size of the peer's aggregate, at two windows per round trip, which is twice the rate at which the
+//! window left. At the start and after idle time no acknowledgements pace the data: everything beyond the
+//! permitted burst is held and released over a given time.
 
 use rxo_frame::{Duration, Instant};
 
 use super::{Acked, Window};
 
-/// The part of the window that is held. Nothing is held by default.
+/// The part of the window that is held. By default nothing is held.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tokens {
     held_bytes: u32,
-    /// What is released at once.
+    /// The number of bytes that one token releases.
     token_bytes: u32,
     /// The time between tokens, in nanoseconds.
     interval_ns: u64,
-    /// When the next is released. Means nothing if nothing is held.
+    /// The time of the next release. Meaningless if nothing is held.
     due: Instant,
-    /// Whether they are those of a window that was idle.
+    /// `true` if the held bytes belong to a window that was idle.
     follow_idle: bool,
 }
 
 impl Tokens {
-    /// How much is held, in bytes.
+    /// Returns the number of held bytes.
     pub(super) fn held_bytes(&self) -> u32 {
         self.held_bytes
     }
 
-    /// When the next token is released; `None` if nothing is held.
+    /// Returns the time of the next release, or `None` if nothing is held.
     pub(super) fn due(&self) -> Option<Instant> {
         (self.held_bytes > 0).then_some(self.due)
     }
 
-    /// Holds all but the bytes of `window` that may leave `at_once`, and releases them in the `round_trip` from `now` on.
+    /// Holds all bytes of an idle `window` except `at_once`, and releases them over the
+    /// `round_trip` that begins `now`.
     pub(super) fn after_idle(
         now: Instant,
         window: &Window,
@@ -45,7 +46,7 @@ impl Tokens {
         Self { follow_idle: true, ..Self::spread(now, window, at_once, round_trip) }
     }
 
-    /// Lets `at_once` bytes of `window` leave, and holds the rest, which is released in the `time` from `now` on.
+    /// Holds all bytes of `window` except `at_once`, and releases them over the `time` that begins `now`.
     pub(super) fn spread(now: Instant, window: &Window, at_once: u32, time: Duration) -> Self {
         let held_bytes = window.cwnd.saturating_sub(at_once);
         let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -63,12 +64,12 @@ impl Tokens {
         }
     }
 
-    /// Whether a window is held that was idle.
+    /// Returns `true` if bytes are held that belong to a window that was idle.
     pub(super) fn follow_idle(&self) -> bool {
         self.follow_idle && self.held_bytes > 0
     }
 
-    /// Holds all but two segments of the `growth` of `window`, in bytes, by which `acked` has made it grow.
+    /// Holds all but two segments of `growth`, the number of bytes by which `acked` has enlarged `window`.
     pub(super) fn hold(&mut self, growth: u32, window: &Window, acked: &Acked) {
         let more = growth.saturating_sub(AT_ONCE_SEGMENTS * window.mss);
         let rtt_ns = u64::try_from(acked.rtt.as_nanos()).unwrap_or(u64::MAX);
@@ -86,7 +87,7 @@ impl Tokens {
         self.follow_idle = false;
     }
 
-    /// Releases the tokens that are due at `now`.
+    /// Releases all tokens that are due at `now`.
     pub(super) fn release(&mut self, now: Instant) {
         if self.held_bytes == 0 || now < self.due {
             return;
@@ -98,9 +99,9 @@ impl Tokens {
     }
 }
 
-/// RFC 3465, section 2.3: what one acknowledgement may add at once, in segments.
+/// The number of segments that one acknowledgement may add at once (RFC 3465, section 2.3).
 const AT_ONCE_SEGMENTS: u32 = 2;
-/// Timers are not more exact than that; what would be held for less is not held.
+/// The shortest interval: timers are not more exact, so growth that would be held for less is not held.
 const LEAST_INTERVAL_NS: u64 = 1_000_000;
 
 #[cfg(test)]
@@ -153,7 +154,7 @@ mod tests {
         tokens.held_bytes = 35 * MSS;
         tokens.release(at(10));
         assert_eq!((tokens.held_bytes(), tokens.due()), (25 * MSS, Some(at(20))));
-        // Who comes late gets what has become due meanwhile.
+        // A late call releases all tokens that have become due.
         tokens.release(at(31));
         assert_eq!(tokens.held_bytes(), 5 * MSS);
         tokens.release(at(1_000));

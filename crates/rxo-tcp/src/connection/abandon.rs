@@ -8,26 +8,26 @@ use crate::state::{Closed, Failure};
 use crate::timer::Timer;
 use crate::{Reset, State};
 
-/// What bounds the time of an orphan.
+/// The time limit of an orphan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Abandoned {
-    /// When it ends, unless the peer has taken enough since it was set.
+    /// The end of the orphan, unless the peer has taken enough data since the limit was set.
     until: Instant,
-    /// What the peer had acknowledged then.
+    /// SND.UNA when the limit was set.
     una: SeqNumber,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes note that the application is gone. Data that it has sent is still delivered, then a FIN. Text
-    /// that it has not read, or that comes later, is lost, and a reset tells the peer (RFC 9293, section
-    /// 3.6.1, SHLD-3). The connection waits at most [`crate::Config::fin_wait_2`] for the peer's FIN, and for a
-    /// peer that takes data as long as [`crate::Config::orphan_timeout`] says.
+    /// Records that the application is gone. Data that it has sent is still delivered, then a FIN. If
+    /// received text is unread or arrives later, it is lost, and the connection is reset (RFC 9293, section
+    /// 3.6.1, SHLD-3). The connection waits at most [`crate::Config::fin_wait_2`] for the peer's FIN, and for
+    /// a peer that takes data as long as [`crate::Config::orphan_timeout`] allows.
     pub fn abandon(&mut self, now: Instant) {
         if self.readable_bytes() > 0 {
             self.abort();
             return;
         }
-        // An error says that the connection was closed before.
+        // An error means that the connection was closed before.
         let _ = self.shutdown();
         if self.abandoned.is_none() {
             self.wait_as_orphan(now);
@@ -40,18 +40,18 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.abandoned = Some(Abandoned { until, una: self.snd.una });
     }
 
-    /// Whether the application is gone.
+    /// Returns `true` if the application is gone.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.abandoned.is_some()
     }
 
-    /// Resets the connection because text has come that nobody will read.
+    /// Resets the connection because text has arrived that no application will read.
     pub(crate) fn refuse_text(&mut self) {
         self.reset = Some(Reset::of_connection(self.reset_seq(), self.rcv.nxt));
         self.fail(Failure::Aborted);
     }
 
-    /// Limits how long an orphan lasts: neither FIN-WAIT-2 nor a closed window ends by itself.
+    /// Limits the time of an orphan, because neither FIN-WAIT-2 nor a closed window ends by itself.
     pub(super) fn update_orphan_timers(&mut self, now: Instant, abandoned: Abandoned) {
         if !matches!(self.state, State::Closed(_) | State::TimeWait) {
             self.timers.arm(Timer::Orphan, abandoned.until);
@@ -61,8 +61,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Ends an orphan whose peer took too little in the last [`crate::Config::orphan_timeout`]; any other waits for
-    /// as long again. In FIN-WAIT-2 the peer has received everything, so it is not reset.
+    /// Ends an orphan whose peer took too little in the last [`crate::Config::orphan_timeout`]; otherwise
+    /// waits for the same time again. In FIN-WAIT-2 the peer has received everything, so it is not reset.
     pub(super) fn orphan_timeout(&mut self, now: Instant) {
         if self.state == State::FinWait2 {
             self.time_wait_is_over();
@@ -78,11 +78,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.fail(Failure::TimedOut);
     }
 
-    /// Closes the connection after two segment lifetimes, or if the peer's FIN does not come.
+    /// Closes the connection after two segment lifetimes in TIME-WAIT, or if the peer's FIN does not come in
+    /// FIN-WAIT-2.
     pub(crate) fn time_wait_is_over(&mut self) {
         self.close(Closed { failure: None });
     }
 }
 
-/// Less than any path that is of use brings in two minutes. One byte for each question would take a week.
+/// The bytes that a peer must take within one timeout: less than any usable path carries in two minutes. With
+/// a limit of one byte, an orphan could last a week.
 const LEAST_TAKEN: i32 = 64 << 10;

@@ -1,9 +1,9 @@
-//! Buffers that follow the path: the connection asks for memory, its owner grants it or takes it back.
+//! Buffers that follow the path: the connection asks for memory, and its owner grants it or takes it back.
 //!
-//! Separate because it happens once in a round trip, apart from every segment. What is wanted is decided from
-//! the rate at which the application reads and from the congestion window. What is granted is the owner's
-//! decision, which knows how much memory there is. Room inside an offered window is never taken back (RFC 9293,
-//! section 3.8.6; RFC 7323, section 2.4).
+//! Separate because it runs once per round trip, not per segment. The requested size follows from the rate at
+//! which the application reads and from the congestion window. The owner decides on the granted size, because
+//! it knows how much memory there is. Space inside an offered window is never taken back (RFC 9293, section
+//! 3.8.6; RFC 7323, section 2.4).
 
 use rxo_frame::{Duration, Instant};
 
@@ -14,13 +14,14 @@ use crate::send::Fin;
 use crate::{Buffers, Events};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// The buffers that the path needs, within [`Config::largest_buffers`](crate::Config::largest_buffers), if
-    /// that is more than there is, or if [`Connection::buffers`] has become less by itself. Decides once in a
-    /// round trip, and asks again until it is granted; in between it costs a comparison and returns `None`.
+    /// Returns the buffers that the path needs, within
+    /// [`Config::largest_buffers`](crate::Config::largest_buffers), if they exceed the present ones or if
+    /// [`Connection::buffers`] has shrunk by itself. Otherwise returns `None`. Decides once per round trip
+    /// and repeats a request until it is granted; in between a call costs one comparison.
     ///
-    /// The receive buffer follows the most that the application has read in a round trip: an application that
-    /// takes little in each keeps a small one. One that pauses and then reads everything counts as fast.
-    /// The send buffer follows the congestion window.
+    /// The receive buffer follows the most that the application has read in one round trip, so an application
+    /// that reads little keeps a small buffer. One that pauses and then reads everything counts as fast. The
+    /// send buffer follows the congestion window.
     pub fn wants_buffers(&mut self, now: Instant) -> Option<Buffers> {
         self.config.largest_buffers?;
         if !self.state.is_synchronized() || self.terms.iss().is_some() {
@@ -48,22 +49,22 @@ impl<B: AsRef<[u8]>> Connection<B> {
         (has_freed || wanted != has).then_some(wanted)
     }
 
-    /// The memory that the buffers may take, in bytes. More than what was set while a larger window is
-    /// offered, or while more data waits to be acknowledged; less if a direction is done.
+    /// Returns the memory that the buffers may use, in bytes. It exceeds the set sizes while a larger window
+    /// is offered or more data waits to be acknowledged, and is less if a direction is done.
     #[must_use]
     pub fn buffers(&self) -> Buffers {
         Buffers { send_bytes: self.snd.buffer.size(), receive_bytes: self.rcv.held_bytes() }
     }
 
-    /// The minimum round-trip time since the connection opened; `None` before the first sample.
+    /// Returns the minimum round-trip time since the connection opened; `None` before the first sample.
     #[must_use]
     pub fn least_round_trip(&self) -> Option<Duration> {
         self.recovery.rtt.smoothed().map(|_| self.recovery.rtt.least())
     }
 
-    /// Changes the sizes of the buffers, and returns what they still take: data stays, and so does room inside
-    /// an offered window. A direction that is done stays as it is, and so does the receive buffer before the
-    /// handshake is over, because a SYN has offered it. Allocates if a size changes.
+    /// Changes the sizes of the buffers and returns the memory that they still use: data stays, and so does
+    /// space inside an offered window. A direction that is done does not change. Nor does the receive buffer
+    /// before the handshake is over, because a SYN has offered it. Allocates if a size changes.
     pub fn set_buffers(&mut self, granted: Buffers) -> Buffers {
         let largest = self.config.largest_buffers();
         if self.snd.fin != Fin::Acknowledged && !self.is_closed() {
@@ -76,26 +77,28 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.buffers()
     }
 
-    /// The round-trip time for a side that may only receive: by the echoes of its acknowledgements. The estimate for
-    /// retransmissions serves if this side has sent something, because that of the handshake may be of long ago.
+    /// Returns the round-trip time for a side that may only receive, measured by the timestamp echoes of its
+    /// acknowledgements. Without these it is the sender's estimate, if this side has sent data; a sample from
+    /// the handshake alone may be too old.
     pub(super) fn receiving_round_trip(&self) -> Option<Duration> {
         let has_sent = self.snd.una != self.snd.iss + 1;
         let by_sending = || self.recovery.rtt.smoothed().filter(|_| has_sent);
         self.timestamps.round_trip().or_else(by_sending)
     }
 
-    /// While slow start doubles the window each round trip, there must be data for the next one beside what is
-    /// in flight.
+    /// Returns the send buffer that the congestion window needs, in bytes. While slow start doubles the
+    /// window in each round trip, the buffer holds the next window as well.
     fn send_buffer_for_window(&self) -> u32 {
         if self.snd.fin != Fin::None {
             return 0;
         }
-        // More than the peer has ever allowed is not in flight, whatever the congestion window is.
+        // No more than the peer's largest window is ever in flight, whatever the congestion window is.
         let window = self.congestion.cwnd().min(self.snd.max_wnd);
         window.saturating_mul(if self.congestion.is_starting() { 4 } else { 2 })
     }
 
-    /// Without the window scale option a larger buffer could not be offered.
+    /// Returns the largest receive buffer in bytes that can be offered: without window scaling at most
+    /// 65,535.
     fn largest_window(&self, largest: Buffers) -> u32 {
         let most = if self.agreed_on_scaling { u32::MAX } else { u16::MAX.into() };
         largest.receive_bytes.min(most)
@@ -117,7 +120,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     fn resize_receiving(&mut self, bytes: u32) {
         if bytes < self.rcv.capacity() {
-            // What it reads from the smaller window tells what it needs.
+            // The rate at which the application reads from the smaller window shows what it needs.
             self.read_rate = None;
         }
         if !self.rcv.resize(bytes, self.config.receive_pieces) {
@@ -129,8 +132,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// What a peer may send in its first round trip (RFC 6928), in segments.
+/// The number of segments that a peer may send in its first round trip (RFC 6928).
 const INITIAL_SEGMENTS: u32 = 10;
-/// A range of sent numbers for so many bytes of the send buffer: half of them are for cuts by SACK, and a
-/// segment of a usual size takes one.
+/// The bytes of send buffer per tracked range of sent sequence numbers. A segment of usual size needs one
+/// range; half of the ranges are spare, for cuts by SACK.
 pub(super) const BYTES_FOR_A_RANGE: u32 = 512;

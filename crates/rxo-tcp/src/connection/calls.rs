@@ -12,7 +12,7 @@ use crate::state::{Closed, Failure};
 use crate::timer::Timer;
 use crate::{Config, ConfigError, KeepAlive, Reset, State};
 
-/// Why a call did nothing.
+/// The reason why a call of the application did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallError {
     /// No text has arrived yet, or the send buffer is full.
@@ -39,11 +39,11 @@ impl fmt::Display for CallError {
 impl core::error::Error for CallError {}
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// SEND: copies as much of `data` as fits into the send buffer, and returns how many bytes. While the
-    /// connection opens, data waits. Allocates only up to the granted buffers.
+    /// SEND: copies as much of `data` as fits into the send buffer, and returns the number of bytes. While
+    /// the connection opens, the data waits. Allocates only up to the granted buffers.
     ///
     /// # Errors
-    /// [`CallError::NotYet`] if there is no room; else why nothing can be sent any more.
+    /// [`CallError::NotYet`] if the buffer is full; otherwise the reason why nothing can be sent any more.
     pub fn send(&mut self, data: &[u8]) -> Result<usize, CallError> {
         self.check_sending()?;
         match self.snd.buffer.write(data) {
@@ -52,13 +52,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// SEND without a copy: takes as much off the front of `text` as fits into the send buffer, and returns how many
-    /// bytes. The connection keeps what it took until the peer has acknowledged it, or the connection ends. It counts
-    /// against the send buffer as written data does, and both are sent in the order of the calls. Less than
-    /// 2 KiB is copied. May allocate a few bytes of bookkeeping.
+    /// SEND without a copy: takes as much off the front of `text` as fits into the send buffer, and returns
+    /// the number of bytes. The connection keeps them until the peer has acknowledged them or the connection
+    /// ends. They count against the send buffer like written data, and both kinds are sent in the order of
+    /// the calls. Less than 2 KiB is copied. May allocate a few bytes of bookkeeping.
     ///
     /// # Errors
-    /// As [`Connection::send`]; then `text` is unchanged.
+    /// The errors of [`Connection::send`]; `text` is then unchanged.
     pub fn send_shared(&mut self, text: &mut SharedBytes) -> Result<usize, CallError> {
         self.check_sending()?;
         let is_empty = text.is_empty();
@@ -68,40 +68,40 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The free room in the send buffer, in bytes.
+    /// Returns the free space in the send buffer, in bytes; 0 if nothing can be sent any more.
     #[must_use]
     pub fn send_room(&self) -> usize {
         self.check_sending().map_or(0, |()| self.snd.buffer.room() as usize)
     }
 
-    /// Whether at least a quarter of the send buffer is free, so that a sender that waits for room should
-    /// be woken.
+    /// Returns `true` if at least a quarter of the send buffer is free, so that a sender that waits for space
+    /// should be woken.
     #[must_use]
     pub fn has_much_send_room(&self) -> bool {
         self.snd.buffer.room() >= self.snd.buffer.size() / 4
     }
 
-    /// Whether [`Connection::poll_transmit`] has a segment now.
+    /// Returns `true` if [`Connection::poll_transmit`] would return a segment now.
     #[must_use]
     pub fn has_to_send(&self) -> bool {
         self.plan().is_ok()
     }
 
-    /// Whether the owner must poll the connection after [`Connection::send`]: a segment can be sent, or no
-    /// timer runs that would send it later.
+    /// Returns `true` if the owner must poll the connection after [`Connection::send`]: a segment can be
+    /// sent, or no timer runs that would send it later.
     #[must_use]
     pub fn wants_attention(&self) -> bool {
         self.has_to_send() || self.poll_at().is_none()
     }
 
-    /// The text of an earlier [`crate::Transmit`], for owners that send several at once: `bytes` from `seq`
-    /// on, without what has been acknowledged.
+    /// Returns the text of an earlier [`crate::Transmit`], for owners that send several at once:
+    /// `bytes` bytes from `seq` on, without the part that has been acknowledged.
     #[must_use]
     pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> Text<'_> {
         self.snd.text(seq, seq + bytes)
     }
 
-    /// The bytes given to [`Connection::send`] that the peer has not acknowledged.
+    /// Returns the number of bytes given to [`Connection::send`] that the peer has not acknowledged.
     #[must_use]
     pub fn unacknowledged_bytes(&self) -> usize {
         self.snd.buffer.len() as usize
@@ -116,12 +116,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RECEIVE: copies text that has arrived in order into `to`, and returns how many bytes; 0 if the peer
-    /// has closed its direction and everything is read. Text that arrived before a failure is read first.
+    /// RECEIVE: copies text that has arrived in order into `to`, and returns the number of bytes; 0 if the
+    /// peer has closed its direction and everything is read. Text that arrived before a failure is read
+    /// first.
     ///
     /// # Errors
-    /// [`CallError::NotYet`] if nothing has arrived; else why nothing will. A failure is returned once, then 0, as Linux
-    /// does; [`Connection::state`] still has it.
+    /// [`CallError::NotYet`] if no text is available; otherwise the reason why none will arrive. A failure is
+    /// returned once, then 0, as in Linux; [`Connection::state`] still reports it.
     pub fn receive(&mut self, to: &mut [u8]) -> Result<usize, CallError> {
         if self.readable_bytes() == 0 {
             return self.nothing_to_read();
@@ -131,7 +132,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok(copied)
     }
 
-    /// Of a peer that is done nothing is missing, whatever ended the connection; an abort has dropped its text.
+    /// Returns the result of a read without text. After the peer's FIN nothing is missing, so the result is 0
+    /// whatever ended the connection, except after an abort, which has dropped text.
     fn nothing_to_read(&mut self) -> Result<usize, CallError> {
         match self.state {
             State::Closed(Closed { failure: Some(failure) })
@@ -146,27 +148,27 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The text that has arrived in order and is not consumed, in the buffers that it came in: reading
+    /// Returns the text that has arrived in order and is not consumed, in its original buffers: reading
     /// without a copy.
     pub fn readable(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.rcv.slices()
     }
 
-    /// How much text [`Connection::readable`] yields, in bytes.
+    /// Returns the number of bytes that [`Connection::readable`] yields.
     #[must_use]
     pub fn readable_bytes(&self) -> usize {
         self.rcv.ready_bytes()
     }
 
-    /// Whether the connection holds received text: in order and not consumed, or out of order.
+    /// Returns `true` if the connection holds received text: in order and not consumed, or out of order.
     #[must_use]
     pub fn holds_received_text(&self) -> bool {
         self.readable_bytes() > 0 || self.rcv.has_gap()
     }
 
-    /// Consumes the first `bytes` of the readable text, drops the buffers that are used up, and returns how
-    /// many bytes there were. This may open the window: then [`Connection::poll_transmit`] has an
-    /// acknowledgement.
+    /// Consumes the first
+    /// `bytes` of the readable text, drops buffers that are fully consumed, and returns the number of bytes consumed. If this opens the window, [`Connection::poll_transmit`]
+    /// returns an acknowledgement.
     pub fn consume(&mut self, bytes: usize) -> usize {
         let consumed = self.rcv.consume(bytes);
         self.has_consumed(consumed);
@@ -183,33 +185,35 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RCV.NXT: everything before it has arrived.
+    /// Returns RCV.NXT: everything before it has arrived.
     #[must_use]
     pub fn received_to(&self) -> SeqNumber {
         self.rcv.nxt
     }
 
-    /// Whether the connection keeps an in-order buffer that arrived before [`Connection::received_to`] was
+    /// Returns
+    /// `true` if the connection keeps an in-order buffer that arrived before [`Connection::received_to`] was
     /// `seq`.
     #[must_use]
     pub fn keeps_buffers_before(&self, seq: SeqNumber) -> bool {
         self.rcv.keeps_buffers_before(seq)
     }
 
-    /// Whether the connection keeps out-of-order buffers.
+    /// Returns `true` if the connection keeps out-of-order buffers.
     #[must_use]
     pub fn keeps_buffers_out_of_order(&self) -> bool {
         self.rcv.keeps_buffers_out_of_order()
     }
 
-    /// Moves text that is not consumed into other buffers, for an owner that must give back the memory of
-    /// the old ones. `exchange` gets a buffer and its text, and returns the new buffer. If it returns `None`,
-    /// or a buffer of another length than the text, the old buffer stays.
+    /// Moves text that is not consumed into other buffers, for an owner that must give back the memory of the
+    /// old ones.
+    /// `exchange` gets a buffer and its text, and returns the new buffer. The old buffer stays if `exchange`
+    /// returns `None` or a buffer whose length differs from the text's.
     pub fn exchange_buffers(&mut self, exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
         self.rcv.exchange(exchange);
     }
 
-    /// Whether the peer has closed its direction. Text may still be readable.
+    /// Returns `true` if the peer has closed its direction. Text may still be readable.
     #[must_use]
     pub fn is_peer_done(&self) -> bool {
         self.rcv.fin_at.is_some_and(|at| self.rcv.nxt == at + 1)
@@ -219,7 +223,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// FIN. Text can still be received (a half-closed connection).
     ///
     /// # Errors
-    /// If there is no connection, or this direction is closed already.
+    /// Returns an error if there is no connection or this direction is closed already.
     pub fn shutdown(&mut self) -> Result<(), CallError> {
         match self.state {
             State::Listen | State::SynSent(_) => {
@@ -233,13 +237,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok(())
     }
 
-    /// ABORT: drops everything and resets the peer (RFC 9293, section 3.10.5), unless both directions are
-    /// closed and the peer has all text.
+    /// ABORT: drops all data and resets the peer (RFC 9293, section 3.10.5). The peer is not reset if both
+    /// directions are closed and it has all text.
     pub fn abort(&mut self) {
         match self.state {
             State::Closed(_) => return,
             State::Listen | State::SynSent(_) | State::TimeWait => {}
-            // The peer has closed: it is reset only if it does not get all text.
+            // The peer has closed: it is reset only if it does not have all text.
             State::Closing | State::LastAck if self.unacknowledged_bytes() == 0 => {}
             _ => self.reset = Some(Reset::of_connection(self.reset_seq(), self.rcv.nxt)),
         }
@@ -251,8 +255,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Arc::make_mut(&mut self.config).nagle = is_on;
     }
 
-    /// Sets how long data may stay unacknowledged (RFC 9293, section 3.9.1; RFC 5482). For data that is
-    /// outstanding the time begins `now`. The handshake keeps its own timeout.
+    /// Sets the longest time that data may stay unacknowledged (RFC 9293, section 3.9.1; RFC 5482). For
+    /// outstanding data the time begins `now`. The handshake keeps its own timeout.
     pub fn set_user_timeout(&mut self, now: Instant, timeout: Duration) {
         Arc::make_mut(&mut self.config).user_timeout = timeout;
         if self.state.is_synchronized() {
@@ -261,10 +265,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Sets keep-alive (RFC 9293, section 3.8.4, MUST-24). The idle time begins `now`.
+    /// Sets or disables keep-alive (RFC 9293, section 3.8.4, MUST-24). The idle time begins `now`.
     ///
     /// # Errors
-    /// If a setting is invalid; then nothing changes.
+    /// Returns an error, and changes nothing, if a setting is invalid.
     pub fn set_keep_alive(
         &mut self,
         now: Instant,

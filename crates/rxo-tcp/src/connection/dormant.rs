@@ -1,9 +1,10 @@
-//! A led connection that knows nothing of what is outstanding: its group knows, for all receivers at once.
+//! Dormant connections: members of a group that do not track outstanding data, because their group tracks it
+//! for all receivers at once.
 //!
-//! Separate because it is the fast path of a group's acknowledgements: nearly all of them say that everything up to
-//! some point arrived in order. Then the connection needs neither text, nor ranges of what was sent, nor timers; SND.NXT is
-//! SND.UNA. Anything else that happens is told to a connection that is awake: [`Connection::sent_by_group`] tells it of
-//! all that is outstanding.
+//! Separate because it is the fast path of a group's acknowledgements: nearly all of them acknowledge, in
+//! order, everything up to some sequence number. For these the connection needs no text, no ranges of sent
+//! data and no timers; SND.NXT equals SND.UNA. Any other event needs a connection that is awake:
+//! [`Connection::sent_by_group`] records all outstanding data in it again.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -14,18 +15,19 @@ use super::{Connection, Persist};
 use crate::sequence::distance;
 use crate::timer::Timer;
 
-/// What the group knows of the sends that an acknowledgement is about.
+/// The group's record of the sends that an acknowledgement refers to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outstanding {
-    /// The sequence number after everything that was sent.
+    /// The sequence number after everything that has been sent.
     pub(crate) nxt: SeqNumber,
-    /// Whether something was sent since the last acknowledgement of this receiver.
+    /// `true` if data was sent since the last acknowledgement of this receiver.
     pub(crate) is_more: bool,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Forgets what is outstanding, which the group that sends for it remembers. Returns `false`, and changes nothing, if
-    /// the connection needs it: something may be lost, or the peer's window is closed.
+    /// Drops the record of outstanding data, which the group keeps instead. Returns `false`, and changes
+    /// nothing, if the connection needs it: data may be lost, an acknowledgement is due, or the peer's window
+    /// is closed.
     pub(crate) fn fall_asleep(&mut self) -> bool {
         let owes_acks = self.acks.is_delaying() || self.acks.count_owed() > 0;
         if owes_acks || self.is_window_closed() || !self.may_expect_acks() {
@@ -43,8 +45,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         true
     }
 
-    /// Whether a dormant connection can take `record`: it acknowledges something new, says nothing else, and leaves the
-    /// peer's window open for a segment.
+    /// Returns `true` if a dormant connection can take `record`: it acknowledges new data, changes nothing
+    /// else, and leaves the peer's window open for a full segment.
     #[inline]
     pub(crate) fn expects_dormant_ack(&self, record: &AckRecord, nxt: SeqNumber) -> bool {
         self.is_plain_ack(record)
@@ -53,7 +55,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && u32::from(record.window) << self.snd.scale >= self.snd.mss
     }
 
-    /// Takes an acknowledgement that a dormant connection expects, of what was last sent at `sent_at`.
+    /// Takes an acknowledgement that a dormant connection expects. The acknowledged data was last sent at
+    /// `sent_at`.
     #[inline]
     pub(crate) fn take_dormant_ack(
         &mut self,
@@ -82,21 +85,21 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.heard_of_peer(now);
     }
 
-    /// How far after SND.UNA the group may send for a dormant connection, in bytes.
+    /// Returns the number of bytes after SND.UNA that the group may send for a dormant connection.
     #[inline]
     pub(crate) fn dormant_allowance(&self, nxt: SeqNumber) -> u32 {
         let in_flight = distance(self.snd.una, nxt);
         (in_flight + self.congestion.allowed(in_flight)).min(self.snd.wnd)
     }
 
-    /// Whether more of the congestion window may be used later, by a timer.
+    /// Returns `true` if a timer will release more of the congestion window later.
     #[inline]
     pub(crate) fn is_paced(&self) -> bool {
         self.congestion.release_at().is_some()
     }
 
-    /// How long the group waits for an acknowledgement before it wakes the connection: as long as before a tail
-    /// loss probe.
+    /// Returns the time that the group waits for an acknowledgement before it wakes the connection, which
+    /// equals the time before a tail loss probe.
     #[inline]
     pub(crate) fn dormant_patience(&self) -> Duration {
         Duration::from_nanos((self.round_trip_ns() * 2).max(RECEIVER_WAITS.as_nanos() as u64))

@@ -1,4 +1,4 @@
-//! Sends what `plan.rs` has decided to send.
+//! Sends the segments that `plan.rs` has chosen.
 
 use core::num::NonZeroU16;
 
@@ -16,8 +16,8 @@ use crate::timer::Timer;
 use crate::{Reset, Transmit};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// The next segment to send. Call it until it returns `None` after everything that goes in. The
-    /// returned segment counts as sent. Allocates only up to the granted buffers.
+    /// Returns the next segment to send, or `None` if there is none. Call it until it returns `None` after
+    /// every input. The returned segment counts as sent. Allocates only up to the granted buffers.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
         self.trial_bytes = self.path.trial(self.snd.mss, now);
         let plan = self.plan_after_pause(now);
@@ -47,7 +47,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some(Transmit { payload, ..transmit.segment })
     }
 
-    /// Takes note that nothing more leaves now, and why.
+    /// Records the reason why nothing more leaves now.
     #[inline]
     pub(super) fn note_held(&mut self, held: Held, now: Instant) {
         if !self.terms.owner_sends() {
@@ -58,8 +58,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.update_timers(now);
     }
 
-    /// The next step. The first new text, and the first after an idle time, is planned with the window that it leaves
-    /// (RFC 6928; RFC 5681, section 4.1; RFC 7661).
+    /// Returns the next step. Before the first text, and before the first text after idle time, the
+    /// congestion window may change, so the step is planned again (RFC 6928; RFC 5681, section 4.1; RFC
+    /// 7661).
     fn plan_after_pause(&mut self, now: Instant) -> Result<Plan, Held> {
         let plan = self.plan();
         let is_new_text = matches!(plan, Ok(Plan::Text(_, Why::New | Why::Trial)));
@@ -102,8 +103,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RFC 3168, section 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK agrees with ECE. A retransmitted SYN
-    /// does not ask (section 6.1.1.1).
+    /// Returns the flags of a SYN or SYN-ACK. A SYN asks for ECN with ECE and CWR, a SYN-ACK agrees with ECE
+    /// (RFC 3168, section 6.1.1). A retransmitted SYN does not ask (section 6.1.1.1).
     fn syn_flags(&self, acknowledges: bool, is_first: bool) -> TcpFlags {
         match (acknowledges, self.config.uses_ecn() && is_first) {
             (false, true) => TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR,
@@ -113,7 +114,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// A SYN offers what is configured; a SYN-ACK offers what is configured and was offered by the peer.
+    /// Returns the options of a SYN or SYN-ACK. A SYN offers all configured options; a SYN-ACK offers those
+    /// that the peer has offered as well.
     fn syn_options(&self, now: Instant, acknowledges: bool) -> OptionBytes {
         let offers = |configured: bool, agreed: bool| configured && (agreed || !acknowledges);
         let mut options = OptionBytes::default();
@@ -134,12 +136,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         options
     }
 
-    /// RFC 7323, section 3.2: a reset has a timestamp too, if the connection uses timestamps.
+    /// Returns a reset, which carries a timestamp if the connection uses them (RFC 7323, section 3.2).
     fn emit_reset(&self, reset: Reset, now: Instant) -> Transmit<'static> {
         Transmit { options: self.options(now), ..reset.transmit() }
     }
 
-    /// The acknowledgements that are owed, as they were when they became owed; `None` if there are none.
+    /// Returns the owed acknowledgements as one transmit, with the content that each had when it became owed;
+    /// `None` if there are none.
     fn emit_acks(&mut self, now: Instant) -> Option<Transmit<'_>> {
         let (first, sack) = self.acks.take()?;
         self.rcv.tell();
@@ -164,7 +167,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         })
     }
 
-    /// The options of every segment after the handshake.
+    /// Returns the options of every segment after the handshake.
     fn options(&self, now: Instant) -> OptionBytes {
         let mut options = OptionBytes::default();
         if self.timestamps.is_agreed {
@@ -173,7 +176,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         options
     }
 
-    /// RFC 9293, section 3.8.4: SEQ is a number that the peer has, so that it must answer.
+    /// Returns a keep-alive probe. Its SEQ has been acknowledged already, so the peer must answer (RFC 9293,
+    /// section 3.8.4).
     fn emit_keep_alive(&mut self, now: Instant) -> Outgoing {
         self.keep_alive.is_due = false;
         let segment = self.segment(before(self.snd.nxt, 1), TcpFlags::ACK, now);
@@ -229,8 +233,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let fin = if carries_fin { TcpFlags::FIN } else { TcpFlags::default() };
         let empties = end.is_at_or_after(before(self.snd.end(), u32::from(carries_fin)));
         let is_large = bytes > self.snd.mss && why != Why::Trial;
-        // A receiver that aggregates flushes at PSH and holds without it. A GSO frame behind which no text can leave is
-        // all there is for now.
+        // A receiver that aggregates flushes at PSH and holds without it. No text can follow a GSO frame that
+        // exhausts the windows, so it carries PSH as well.
         let ends = empties || is_large && is_new && self.new_text().is_err();
         let psh = if bytes > 0 && ends { TcpFlags::PSH } else { TcpFlags::default() };
         let ecn_flags = self.ecn.flags(is_new && bytes > 0);
@@ -246,7 +250,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Outgoing { segment, text: (start, end) }
     }
 
-    /// A segment that acknowledges everything received.
+    /// Returns a segment that acknowledges everything received.
     fn segment(&mut self, seq: SeqNumber, flags: TcpFlags, now: Instant) -> Transmit<'static> {
         self.acks.ride_along();
         self.timestamps.last_ack = self.rcv.nxt;
@@ -264,7 +268,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// A segment whose text is yet to be taken from the send buffer.
+/// A segment whose text is still in the send buffer.
 struct Outgoing {
     segment: Transmit<'static>,
     text: Range,

@@ -1,9 +1,10 @@
-//! A connection to one receiver of a group: new text leaves once, for all receivers, and everything else is this
-//! connection's own (Chan and Cheriton 2013, section 4).
+//! A connection to one receiver of a group: new text is sent once for all receivers, and everything else is
+//! handled by this connection (Chan and Cheriton 2013, section 4).
 //!
-//! Separate because only here a connection learns of segments that it has not sent itself. The group says what it
-//! sent ([`Connection::sent_by_group`]), and asks how far it may go on ([`Connection::group_edge`]); acknowledgements,
-//! round trips, the congestion window, loss recovery and timers are those of any connection.
+//! Separate because only here a connection learns of segments that it has not sent itself. The group reports
+//! its sends ([`Connection::sent_by_group`]) and asks how far it may send ([`Connection::group_edge`]).
+//! Acknowledgements, round-trip times, the congestion window, loss recovery and timers work as in any other
+//! connection.
 
 use alloc::boxed::Box;
 
@@ -19,17 +20,18 @@ use crate::timer::Timer;
 use crate::timestamps::Timestamps;
 use crate::{Secret, State, isn};
 
-/// What the connections of a group have in common, so that one segment suits all of them.
+/// The values that all connections of a group share, so that one segment suits all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupSeed {
-    /// ISS of every connection. Random for each group: only receivers may know it.
+    /// The initial sequence number of every connection. Random for each group; only receivers may know it.
     pub iss: SeqNumber,
-    /// The offset of the clock of timestamps, in milliseconds.
+    /// The offset of the timestamp clock, in milliseconds.
     pub timestamp_offset: u32,
 }
 
 impl GroupSeed {
-    /// A seed that only the owner of `secret` can know, for a group that sends as `pair` from `now` on.
+    /// Returns a seed that only the owner of `secret` can compute, for a group that sends as `pair` from
+    /// `now` on.
     #[must_use]
     pub fn new(secret: Secret, pair: &FlowKey, now: Instant) -> Self {
         Self {
@@ -39,31 +41,34 @@ impl GroupSeed {
     }
 }
 
-/// How far a group may send, as one of its connections sees it.
+/// The range in which a group may send, as far as one of its connections is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupEdge {
     /// SND.UNA.
     pub una: SeqNumber,
     /// SND.NXT.
     pub nxt: SeqNumber,
-    /// New text before this may leave; before SND.NXT if none may. The peer's window and the congestion window set it.
+    /// New text before this may leave; if it is not after SND.NXT, none may. The peer's window and the
+    /// congestion window set it.
     pub limit: SeqNumber,
     /// Eff.snd.MSS, in bytes.
     pub mss: u32,
 }
 
-/// What the group has sent and a receiver that catches up has, though its own connection may not be there.
+/// The sends of the group that a receiver in catch-up may already have, although its own connection has not
+/// sent them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ahead {
-    /// The sequence number after all that the group has sent, as far as the receiver could take it.
+    /// The sequence number after all data that the group has sent and the receiver could have taken.
     sent: SeqNumber,
-    /// The largest valid ACK number.
+    /// The largest valid ACK number so far.
     acked: SeqNumber,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Makes this a connection of the group with `seed`, to be called in LISTEN. It sends up to `buffer_bytes` of text
-    /// that is lent to it, whatever [`Connection::set_buffers`] grants: the text is shared with the other receivers.
+    /// Makes this a connection of the group with
+    /// `seed`. Does nothing outside LISTEN. The connection sends up to `buffer_bytes` of text that is lent to
+    /// it, whatever [`Connection::set_buffers`] grants, because the text is shared with the other receivers.
     pub fn join_group(&mut self, seed: GroupSeed, buffer_bytes: u32) {
         if self.state != State::Listen {
             return;
@@ -77,21 +82,22 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.terms = Terms::with_iss(seed.iss);
     }
 
-    /// From now on the group sends all new text; this connection only repeats what is lost. Does nothing for a
-    /// connection without a group.
+    /// Lets the group send all new text from now on; this connection only retransmits lost text. Does nothing
+    /// for a connection without a group.
     pub fn follow_group(&mut self) {
         if self.terms.let_owner_send() {
             self.ahead = None;
         }
     }
 
-    /// ISS, if this is a connection of a group.
+    /// Returns the ISS that the group has chosen, or `None` if this connection has no group.
     pub(crate) fn group_iss(&self) -> Option<SeqNumber> {
         self.terms.iss()
     }
 
-    /// Takes note of what the group sent: each item is the sequence number after a send, and when it left. The first
-    /// begins at SND.NXT. To be called before anything that comes later goes in, with the text lent that was sent.
+    /// Records the sends of the group: each item is the sequence number after a send and the time at which it
+    /// left. The first send begins at SND.NXT. Call it before any later input, after the sent text has been
+    /// lent.
     pub fn sent_by_group(
         &mut self,
         sends: impl IntoIterator<Item = (SeqNumber, Instant)>,
@@ -111,17 +117,17 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Takes note that the group has sent everything before `end`, which is less than 2³¹ after SND.UNA. Does nothing
-    /// unless this connection catches up.
+    /// Records that the group has sent everything before `end`, which must be less than 2³¹ after SND.UNA.
+    /// Does nothing unless this connection catches up.
     pub(crate) fn group_has_sent(&mut self, end: SeqNumber) {
         if let Some(ahead) = &mut self.ahead {
             ahead.sent = end;
         }
     }
 
-    /// How much of the text that this connection has been lent an acknowledgement of `ack` is about. A receiver that
-    /// catches up takes what the group sends as far as its window reaches, so it acknowledges text that left to the group
-    /// and not yet by its own connection.
+    /// Returns the part of `ack` that concerns text lent to this connection. A receiver that catches up also
+    /// takes text sent to the group, as far as its window reaches, so it may acknowledge text that its own
+    /// connection has not sent.
     #[inline(always)]
     pub(crate) fn ack_of_own_text(&mut self, ack: SeqNumber, now: Instant) -> SeqNumber {
         match self.ahead.as_deref().copied() {
@@ -134,7 +140,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     #[cold]
     fn ack_of_lent_text(&mut self, ahead: Ahead, ack: SeqNumber, now: Instant) -> SeqNumber {
         let is_ahead = self.snd.nxt.is_before(ack);
-        // A window that the sender has not heard of may be open, because ACKs are lost; a forger must guess still.
+        // The peer's window may be larger than the last one known, because ACKs are lost. A forger must still
+        // guess.
         let windows = self.snd.wnd.saturating_add(self.snd.max_wnd);
         let most = distance(self.snd.una, ahead.sent).min(windows);
         if !is_ahead || distance(self.snd.una, ack) > most {
@@ -148,14 +155,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         own
     }
 
-    /// SEG.SEQ of a reset: the number that the peer expects. A receiver that catches up may have more than its
-    /// connection has sent.
+    /// Returns SEG.SEQ of a reset: the number that the peer expects. A receiver that catches up may have more
+    /// than its connection has sent.
     pub(crate) fn reset_seq(&self) -> SeqNumber {
         let seq = self.snd.acceptable();
         self.ahead.as_ref().map_or(seq, |ahead| later(seq, ahead.acked))
     }
 
-    /// What a connection does after new text has left.
+    /// Updates timers and the congestion window after the group has sent new text.
     fn has_been_led(&mut self, now: Instant) {
         if self.recovery.has_probe_due() {
             // The new text is the probe (RFC 8985, section 7.3).
@@ -170,8 +177,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.update_timers(now);
     }
 
-    /// Whether this congestion window limits the group, so that it may grow. In slow start it does if half of it is
-    /// used: acknowledgements of the slowest receivers decide when the other half is.
+    /// Returns `true` if this congestion window limits the group, so that it may grow. In slow start half a
+    /// window in flight is enough, because the slowest receivers decide when the other half leaves.
     pub(super) fn fills_window(&self, in_flight: u32) -> bool {
         if self.congestion.is_starting() {
             in_flight >= self.congestion.cwnd() / 2
@@ -180,19 +187,20 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The smoothed round-trip time in nanoseconds; zero before the first sample.
+    /// Returns the smoothed round-trip time in nanoseconds; zero before the first sample.
     #[inline]
     pub(crate) fn round_trip_ns(&self) -> u64 {
         self.recovery.rtt.smoothed_ns().unwrap_or_default()
     }
 
-    /// Whether the retransmission timer has expired since new text was acknowledged.
+    /// Returns `true` if the retransmission timer has expired since new text was acknowledged.
     #[inline]
     pub(crate) fn has_timed_out(&self) -> bool {
         self.recovery.rtt.backed_off() > 0
     }
 
-    /// How far the group may send for this receiver. What is lost leaves before anything new.
+    /// Returns the range in which the group may send for this receiver. Nothing new may leave while lost text
+    /// waits.
     #[must_use]
     pub fn group_edge(&self) -> GroupEdge {
         let may_send =
@@ -209,7 +217,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// At least so long a group waits for an acknowledgement before it probes (RFC 8985, section 7.2, TLP.max_ack_delay): its
-/// receivers acknowledge few segments, and delay what they do not acknowledge at once. An early probe repeats a segment
-/// that is on its way, once for each receiver, and all of them answer.
+/// The shortest time that a group waits for an acknowledgement before it probes (RFC 8985, section 7.2,
+/// TLP.max_ack_delay). Its receivers acknowledge few segments, with a delay. An early probe would repeat a
+/// segment that is still on its way, once for each receiver, and all of them would answer.
 pub(crate) const RECEIVER_WAITS: Duration = Duration::from_millis(10);

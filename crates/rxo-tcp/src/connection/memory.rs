@@ -1,7 +1,7 @@
-//! Frees memory: of a connection that is idle, and towards the end of each.
+//! Frees the memory of a connection that is idle or nearly over.
 //!
-//! Each direction frees its memory as soon as it cannot need it again. So a connection in TIME-WAIT, of
-//! which a server may have thousands, keeps only its numbers, its timer and room for the acknowledgements
+//! Each direction frees its memory as soon as it cannot need it again. Therefore a connection in TIME-WAIT,
+//! of which a server may have thousands, keeps only its numbers, its timer and space for the acknowledgements
 //! of a repeated FIN.
 
 use super::Connection;
@@ -9,8 +9,8 @@ use crate::send::SendBuffer;
 use crate::timer::Timer;
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Frees all memory that holds nothing now. It is allocated again when it is used, so call this for a
-    /// connection to which nothing has happened for a while. Returns whether everything is free.
+    /// Frees all memory that holds nothing now. It is allocated again on use, so call this for a connection
+    /// without recent activity. Returns `true` if no data is held in either direction.
     pub fn free_unused(&mut self) -> bool {
         self.snd.buffer.free_unused();
         self.recovery.free_unused();
@@ -23,8 +23,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         is_sent && self.rcv.ready_bytes() == 0 && !self.rcv.has_gap()
     }
 
-    /// Frees the sending direction: the peer has our FIN, or there is no connection, so nothing will be
-    /// sent or retransmitted.
+    /// Frees the sending direction. Call it when the peer has our FIN or the connection is closed, so that
+    /// nothing will be sent or retransmitted.
     pub(crate) fn give_back_sending(&mut self) {
         self.snd.buffer = SendBuffer::with_capacity(0);
         self.recovery.give_back();
@@ -32,7 +32,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.timers.stop(Timer::Pace);
     }
 
-    /// Frees the receiving direction if no more text will be taken. Text that has arrived in order stays
+    /// Frees the receiving direction if no more text will be accepted. Text that has arrived in order stays
     /// until it is read.
     pub(crate) fn give_back_receiving(&mut self) {
         if self.is_peer_done() || self.is_closed() {

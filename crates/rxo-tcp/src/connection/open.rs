@@ -1,4 +1,4 @@
-//! Opening, and every change of state that changes more than the state.
+//! Opening a connection, and every change of state with further effects.
 
 use alloc::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::timestamps::Timestamps;
 use crate::{Config, ConfigError, Events, Secret, State, isn};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Active OPEN (RFC 9293, section 3.10.1): a SYN is ready to be sent. `pair` is the direction in which
-    /// this side sends. Connections with the same settings can share them. Allocates nothing; memory is taken
-    /// when it is used.
+    /// Active OPEN (RFC 9293, section 3.10.1): makes a SYN ready to be sent. `pair` is the direction in which
+    /// this side sends. Connections with the same settings can share them. Allocates nothing; memory is
+    /// allocated on use.
     ///
     /// # Errors
-    /// If a setting is invalid.
+    /// Returns an error if a setting is invalid.
     ///
     /// # Examples
     /// ```
@@ -50,7 +50,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok(connection)
     }
 
-    /// Active OPEN of a connection in LISTEN (RFC 9293, section 3.9.1.1), for an owner that makes the
+    /// Active OPEN of a connection in LISTEN (RFC 9293, section 3.9.1.1), for an owner that creates the
     /// connection before it knows the time. Does nothing in any other state.
     pub fn connect(&mut self, now: Instant) {
         if self.state == State::Listen {
@@ -60,11 +60,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Passive OPEN with a known peer: the connection is in LISTEN. A listener makes one for each SYN, and
-    /// gives it the SYN.
+    /// Passive OPEN with a known peer: returns a connection in LISTEN. A listener creates one for each SYN
+    /// and passes the SYN to it.
     ///
     /// # Errors
-    /// If a setting is invalid.
+    /// Returns an error if a setting is invalid.
     ///
     /// # Examples
     /// ```
@@ -132,7 +132,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Makes this the successor of a connection between the same sockets in TIME-WAIT: its sequence numbers
-    /// begin after the old ones (RFC 9293, section 3.6.1). To be called in LISTEN.
+    /// begin after the old ones (RFC 9293, section 3.6.1). Does nothing outside LISTEN.
     pub fn follow(&mut self, reuse: Reuse) {
         if self.state == State::Listen {
             self.snd.nxt = reuse.iss_after;
@@ -140,7 +140,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RFC 9293, section 3.4.1: a new ISS, after all numbers used before, unless the owner has chosen one.
+    /// Chooses the ISS, unless the owner has chosen one: a new number after all numbers used before (RFC
+    /// 9293, section 3.4.1).
     pub(crate) fn choose_iss(&mut self, now: Instant) {
         if let Some(iss) = self.terms.iss() {
             return self.snd.start(iss);
@@ -151,7 +152,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.start(if is_behind { self.snd.nxt + GAP_AFTER_REUSE } else { iss });
     }
 
-    /// Prepares to send a SYN or SYN-ACK.
+    /// Stops all timers and arms the handshake timeout, before a SYN or SYN-ACK is sent.
     pub(crate) fn start_handshake(&mut self, now: Instant) {
         let Config { handshake_timeout, half_open_timeout, .. } = *self.config;
         let is_passive = matches!(self.state, State::SynReceived(state) if state.is_passive);
@@ -161,7 +162,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.timers.arm(Timer::GiveUp, now + timeout);
     }
 
-    /// Enters ESTABLISHED: our SYN is acknowledged and the peer's has arrived.
+    /// Enters ESTABLISHED after our SYN is acknowledged and the peer's SYN has arrived.
     pub(crate) fn establish(&mut self, now: Instant) {
         let was_repeated = self.state.syn().is_some_and(|syn| syn.retransmissions > 0);
         if was_repeated {
@@ -193,9 +194,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.timers.arm(Timer::TimeWait, now + self.config.time_wait);
     }
 
-    /// Closes the connection with a failure. What had arrived in order was acknowledged, so it stays readable, unless the
-    /// application aborted: RFC 9293, section 3.10.7.4, second step, lets a reset flush it, and then a server that
-    /// closes with a request unread would take its last answer back.
+    /// Closes the connection with a failure. Text that arrived in order was acknowledged, so it stays
+    /// readable, unless the application aborted. RFC 9293 (section 3.10.7.4, second step) lets a reset
+    /// discard it, but then a server that closes with a request unread would destroy its own last answer.
     pub(crate) fn fail(&mut self, failure: Failure) {
         if failure == Failure::Aborted {
             self.rcv.clear();
@@ -214,5 +215,5 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The least distance from the old sequence numbers to those of a successor.
+/// The smallest distance from the old sequence numbers to those of a successor.
 const GAP_AFTER_REUSE: u32 = 128_000;

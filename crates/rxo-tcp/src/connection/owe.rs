@@ -1,7 +1,7 @@
 //! The content of an acknowledgement, fixed when it becomes owed.
 //!
-//! The acknowledgements of an aggregate are sent together, and each must say what it would have said if it
-//! had been sent at once: the window, the echoed timestamp, SACK blocks, ECN.
+//! The acknowledgements of an aggregate are sent together, and each must have the content that it would have
+//! had if sent at once: the window, the echoed timestamp, SACK blocks, ECN.
 
 use rxo_wire::SeqNumber;
 
@@ -11,16 +11,16 @@ use crate::receive::AckKind;
 use crate::{AckOwed, AckPolicy};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Ends the processing of a segment: fixes what its acknowledgement says, if it owes one.
+    /// Ends the processing of a segment. If the segment causes an acknowledgement, fixes its content.
     pub(crate) fn end_segment(&mut self) {
         if let Some(is_alone) = self.acks.end_segment() {
             self.owe_all(is_alone);
         }
     }
 
-    /// Owes an acknowledgement of everything received. It is sent as a segment of its own if it has SACK
-    /// blocks, or if `is_alone` and it repeats a number: the peer counts duplicates that have the same window
-    /// (RFC 5681, section 2).
+    /// Records an acknowledgement of everything received. It becomes a segment of its own if it has SACK
+    /// blocks, or if `is_alone` and it repeats the last ACK number: the peer counts duplicates with an
+    /// unchanged window (RFC 5681, section 2).
     #[inline]
     pub(crate) fn owe_all(&mut self, is_alone: bool) {
         if is_alone || self.rcv.has_gap() || self.rcv.sack.has_duplicate() {
@@ -45,7 +45,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         } else {
             let kind = match self.config.acks {
                 _ if is_duplicate => AckKind::Alone,
-                // Behind the FIN nothing follows.
+                // Nothing follows the FIN.
                 AckPolicy::OneForATurn if !self.is_peer_done() => AckKind::Filled,
                 _ => AckKind::Plain,
             };
@@ -54,8 +54,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Owes a window update. The last owed acknowledgement becomes one if it is not a duplicate: a duplicate
-    /// with another window would no longer count as one.
+    /// Records a window update. The last owed acknowledgement becomes the update, unless it is a duplicate:
+    /// with another window it would no longer count as one.
     pub(crate) fn owe_update(&mut self) {
         let ack = self.rcv.nxt;
         if self.acks.may_update(ack) {
@@ -66,23 +66,24 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Owes a plain acknowledgement of everything received.
+    /// Records a plain acknowledgement of everything received.
     #[inline]
     pub(crate) fn owe_next(&mut self) {
         self.rcv.move_edge(self.rcv.nxt);
         self.owe(self.rcv.nxt);
     }
 
-    /// Owes a plain acknowledgement of everything before `ack`, which was RCV.NXT when it became owed. The
-    /// right edge of the window is the one of that time.
+    /// Records a plain acknowledgement of everything before `ack`, which was RCV.NXT when it became owed. It
+    /// carries the right edge of the window of that time.
     #[inline]
     pub(crate) fn owe(&mut self, ack: SeqNumber) {
         let owed = self.ack_owed(ack, AckKind::Plain);
         self.acks.owe(owed);
     }
 
-    /// Owes `count` plain acknowledgements, at least one, for which there is room: the first of everything
-    /// before `ack`, each other of `bytes` more. Does what [`Connection::owe`] would do for each.
+    /// Records `count` plain acknowledgements, at least one. The first acknowledges everything before `ack`,
+    /// each further one `bytes` more. The effect equals [`Connection::owe`] for each. The caller has checked
+    /// that they fit.
     #[inline]
     pub(crate) fn owe_each(&mut self, ack: SeqNumber, bytes: u32, count: u32) {
         self.timestamps.last_ack = ack + (count - 1) * bytes;
@@ -101,8 +102,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         });
     }
 
-    /// Records an owed acknowledgement as sent (RFC 7323, section 4.3), so that echoed timestamps do not
-    /// depend on aggregation.
+    /// Returns the content of an acknowledgement. It counts as sent now (RFC 7323, section 4.3), so that
+    /// echoed timestamps do not depend on aggregation.
     #[inline]
     fn ack_owed(&mut self, ack: SeqNumber, kind: AckKind) -> AckOwed {
         self.timestamps.last_ack = ack;

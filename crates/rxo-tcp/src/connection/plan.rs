@@ -1,4 +1,4 @@
-//! Decides what to send next; `emit.rs` sends it.
+//! Chooses the next segment to send; `emit.rs` sends it.
 
 use rxo_wire::SeqNumber;
 
@@ -7,14 +7,14 @@ use crate::send::{Held, Sizing};
 use crate::sequence::{distance, earlier};
 use crate::{Reset, State};
 
-/// The next segment.
+/// The next segment to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// A reset.
     Reset(Reset),
-    /// Our SYN, with an ACK if the peer's has arrived.
+    /// Our SYN, with an ACK if the peer's SYN has arrived.
     Syn {
-        /// Whether the peer's SYN has arrived.
+        /// `true` if the peer's SYN has arrived.
         acknowledges: bool,
     },
     /// Acknowledgements without text.
@@ -25,26 +25,26 @@ pub(super) enum Plan {
     KeepAlive,
 }
 
-/// Sequence numbers from the first up to, not including, the second.
+/// A range of sequence numbers: the first is included, the second is not.
 pub(super) type Range = (SeqNumber, SeqNumber);
 
-/// Why text is sent.
+/// The reason for which text is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It is new.
+    /// The text is new.
     New,
-    /// It was lost.
+    /// The text was lost.
     Lost,
-    /// It is new, and tries whether a larger segment passes.
+    /// The text is new, and its segment tests whether a larger size passes.
     Trial,
-    /// It is retransmitted as a tail loss probe.
+    /// The text is retransmitted as a tail loss probe.
     TailProbe,
-    /// It probes a closed window.
+    /// The text probes a closed window.
     WindowProbe,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// What to send next, if anything.
+    /// Returns the next segment to send, or the reason why none can be sent.
     pub(super) fn plan(&self) -> Result<Plan, Held> {
         if let Some(reset) = self.reset {
             return Ok(Plan::Reset(reset));
@@ -66,7 +66,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.plan_text().or_else(|held| self.plan_bare(held))
     }
 
-    /// Text by urgency: lost text, then new text.
+    /// Chooses text by urgency: lost text, then new text.
     fn plan_text(&self) -> Result<Plan, Held> {
         if !self.state.sends_text() {
             return Err(Held::Nothing);
@@ -87,7 +87,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Lost text. While a timeout may have been spurious, new text goes first (RFC 5682).
+    /// Chooses lost text. While a timeout may have been spurious, new text comes first (F-RTO, RFC 5682).
     fn lost_or_new_text(&self) -> Result<Plan, Held> {
         let (prefers_new, waits) = self.recovery.asks_by_new();
         let new = if prefers_new { self.new_text() } else { Err(Held::Nothing) };
@@ -98,7 +98,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Without new text: an acknowledgement, or a keep-alive probe.
+    /// Chooses a segment without new text: an acknowledgement, a window probe or a keep-alive probe.
     fn plan_bare(&self, held: Held) -> Result<Plan, Held> {
         if self.acks.count_owed() > 0 {
             return Ok(Plan::Acks);
@@ -115,7 +115,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Err(held)
     }
 
-    /// The first lost range, as far as the congestion window and the peer's window allow.
+    /// Returns the first lost range, as far as the congestion window and the peer's window allow.
     fn lost_text(&self) -> Result<Range, Held> {
         let mss = self.snd.mss;
         let allowed = self.allowed();
@@ -132,7 +132,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok((start, end))
     }
 
-    /// One segment of `bytes`, more than is known to fit the path.
+    /// Returns the range of one segment of `bytes`, a size that the path is not yet known to carry; `None` if
+    /// it may not leave now.
     fn trial(&self, bytes: u32) -> Option<Range> {
         let sizing = self.sizing();
         let room = sizing.unsent.min(sizing.usable).min(sizing.allowed);
@@ -140,15 +141,15 @@ impl<B: AsRef<[u8]>> Connection<B> {
         may_leave.then(|| (self.snd.nxt, self.snd.nxt + bytes))
     }
 
-    /// The next new text, as far as both windows allow.
+    /// Returns the next new text, as far as both windows allow.
     pub(super) fn new_text(&self) -> Result<Range, Held> {
         if self.terms.owner_sends() {
             return Err(Held::Nothing);
         }
         let mut sizing = self.sizing();
         if self.recovery.has_probe_due() {
-            // RFC 8985, section 7.3: a probe may exceed the congestion window by one segment, because it is
-            // to provoke the acknowledgement that would open the window.
+            // A probe may exceed the congestion window by one segment (RFC 8985, section 7.3), because it
+            // provokes the acknowledgement that would open the window.
             sizing.nagle = false;
             sizing.allowed = sizing.allowed.max(self.snd.mss);
             sizing.large_send = self.snd.mss;
@@ -161,7 +162,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     fn sizing(&self) -> Sizing {
-        // A FIN alone takes no room in the congestion window, which counts data (RFC 5681, section 2).
+        // A FIN alone uses no part of the congestion window, which counts data (RFC 5681, section 2).
         let is_bare_fin = self.snd.unsent() == 1 && self.ends_with_fin();
         Sizing {
             unsent: self.snd.unsent(),
@@ -175,7 +176,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The last segment, with a FIN, does not wait for more data: there will be none.
+    /// Returns `true` if the last segment carries a FIN. Such a segment does not wait for more data.
     fn ends_with_fin(&self) -> bool {
         self.snd.carries_fin(self.snd.end())
     }
@@ -184,8 +185,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.congestion.allowed(self.recovery.in_flight())
     }
 
-    /// Whether the peer's window alone blocks text, so that only a probe helps: the window is closed, or
-    /// nothing is outstanding whose acknowledgement could open it.
+    /// Returns `true` if only the peer's window blocks text, so that only a probe helps: the window is
+    /// closed, or no outstanding data could open it by its acknowledgement.
     pub(super) fn is_held_by_window(&self) -> bool {
         if self.snd.wnd == 0 {
             return true;
@@ -194,8 +195,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         !is_outstanding && self.sizing().next_send() == Err(Held::ByWindow)
     }
 
-    /// RFC 9293, section 3.8.6.1 (MUST-36): at least one byte, whatever the window; with a small window, as
-    /// much as fits (section 3.8.6.2.1, rule 4).
+    /// Returns the range of a window probe: at least one byte whatever the window (RFC 9293, section 3.8.6.1,
+    /// MUST-36), and in a small window as much as fits (section 3.8.6.2.1, rule 4).
     fn window_probe(&self) -> Option<Range> {
         let start = self.snd.una;
         let bytes = self.snd.wnd.clamp(1, self.snd.mss);

@@ -1,5 +1,5 @@
-//! Path MTU discovery and ICMP errors: what routers report about this connection's segments, and what to
-//! do if they report nothing.
+//! Path MTU discovery and ICMP errors: the reports of routers about this connection's segments, and the
+//! fallback if routers report nothing.
 
 use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
@@ -13,11 +13,12 @@ use crate::state::Failure;
 use crate::{Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes a router's report that the segment with the sequence number `seq` did not pass, and that IP
-    /// packets of `mtu` bytes do (RFC 1191, 8201). Anybody can forge that, so it counts only if `seq` is in
-    /// flight and `mtu` is plausible (RFC 5927, sections 4.1 and 7.2). If segments of this size have passed
-    /// before, it waits until that segment times out. Data that does not fit is retransmitted in smaller
-    /// segments, one until it is acknowledged (RFC 1191, section 6.5).
+    /// Applies a router's report that the segment with the sequence number
+    /// `seq` did not pass, and that IP packets of `mtu` bytes do (RFC 1191, 8201). Such reports can be
+    /// forged, so one counts only if `seq` is in flight and `mtu` is plausible (RFC 5927, sections 4.1 and
+    /// 7.2). If segments of this size have passed before, the report waits until that segment times out. Data
+    /// that does not fit is retransmitted in smaller segments, one at a time until one is acknowledged (RFC
+    /// 1191, section 6.5).
     pub fn on_packet_too_big(&mut self, now: Instant, seq: SeqNumber, mtu: u32) {
         let Some(mss) = self.mss_within(mtu).filter(|_| self.is_in_flight(seq)) else {
             self.path.counts.too_big_ignored += 1;
@@ -29,10 +30,11 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Takes the report of a router, or of the peer's host, that the segment with the sequence number `seq`
-    /// did not arrive; `is_hard` if it says that none will. A hard error ends a connection that is opening.
-    /// It does not end an open one, because an attacker could send it (RFC 9293, section 3.9.2.2, MUST-56;
-    /// RFC 5461; RFC 5927, section 5.2): [`Events::UNREACHABLE`] tells the application.
+    /// Applies a report, by a router or the peer's host, that the segment with the sequence number
+    /// `seq` did not arrive. `is_hard` means that no later one will arrive either. A hard error ends a
+    /// connection that is opening. An open one continues, because an attacker could send the report (RFC
+    /// 9293, section 3.9.2.2, MUST-56; RFC 5461; RFC 5927, section 5.2); [`Events::UNREACHABLE`] notifies the
+    /// application.
     pub fn on_unreachable(&mut self, seq: SeqNumber, is_hard: bool) {
         if !self.is_in_flight(seq) {
             return;
@@ -44,23 +46,24 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Takes note that the next hop does not answer on this link. This ends a connection that is opening. An
-    /// open one continues, because it may be temporary; its timers limit how long.
+    /// Records that the next hop does not answer on this link. This ends a connection that is opening. An
+    /// open one continues until its timers end it, because the cause may be temporary.
     pub fn on_no_neighbour(&mut self) {
         if matches!(self.state, State::SynSent(_)) {
             self.fail(Failure::Unreachable);
         }
     }
 
-    /// The largest IP packet that the path is known to take, in bytes; `None` if it takes everything that the
-    /// handshake allowed. An unconfirmed guess does not count. [`Events::PATH_CHANGED`] tells of a change.
+    /// Returns the largest IP packet that the path is known to carry, in bytes;
+    /// `None` if it carries everything that the handshake allowed. An unconfirmed guess does not count. [`Events::PATH_CHANGED`]
+    /// reports a change.
     #[must_use]
     pub fn path_mtu(&self) -> Option<u32> {
         self.path.is_smaller_than_full(self.snd.mss).then(|| self.snd.mss + self.headers())
     }
 
-    /// Limits IP packets to `mtu` bytes, as known from another connection or by configuration (RFC 1191,
-    /// section 6.2; RFC 8201, section 5.2), until a larger segment is tried at `try_at`.
+    /// Limits IP packets to
+    /// `mtu` bytes, as known from another connection or by configuration (RFC 1191, section 6.2; RFC 8201, section 5.2). A larger segment is tried at `try_at`.
     pub fn know_path(&mut self, mtu: u32, try_at: Instant) {
         self.known_path = Some(KnownPath { mtu, try_at });
         if self.state.is_synchronized() {
@@ -69,7 +72,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Starts discovery after the handshake has limited the segment size; the path may take less.
+    /// Applies the known path MTU to the segment size of the handshake, which the path may not carry.
     pub(crate) fn begin_on_known_path(&mut self) {
         let Some(KnownPath { mtu, try_at }) = self.known_path else { return };
         let mss = mtu.saturating_sub(self.headers()).max(LEAST_MSS);
@@ -79,14 +82,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RFC 5927, section 4.1.
+    /// Returns `true` if `seq` is in flight (RFC 5927, section 4.1).
     fn is_in_flight(&self, seq: SeqNumber) -> bool {
         let is_out = seq.is_at_or_after(self.snd.una) && seq.is_before(self.snd.nxt);
         is_out && !matches!(self.state, State::Closed(_) | State::Listen)
     }
 
-    /// The payload of a segment in an IP packet of `mtu` bytes. `None` if no link has so small an MTU. For
-    /// IPv4 the least is what every host takes.
+    /// Returns the largest text of a segment in an IP packet of `mtu` bytes. Returns `None` if no IPv6 link
+    /// has so small an MTU; for IPv4 a smaller value counts as the size that every host accepts.
     fn mss_within(&self, mtu: u32) -> Option<u32> {
         if !self.state.is_synchronized() {
             return None;
@@ -97,7 +100,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         (mtu >= LEAST_MTU_V6).then(|| mtu - self.headers())
     }
 
-    /// The length of the IP and TCP headers, with the options of every segment.
+    /// Returns the length of the IP and TCP headers, including the options of every segment.
     fn headers(&self) -> u32 {
         self.fixed_headers() + if self.timestamps.is_agreed { TIMESTAMP_BYTES } else { 0 }
     }
@@ -114,7 +117,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.recovery.on_packet_too_big(self.snd.nxt, &mut self.congestion);
     }
 
-    /// Takes a retransmission timeout: a router's report that waited for one is believed now. Without a
+    /// Reacts to a retransmission timeout: a router's report that waited for it is applied now. Without a
     /// report, repeated timeouts show a path that silently drops full segments.
     pub(super) fn doubt_path(&mut self, now: Instant) {
         if let Some(mss) = self.path.timed_out(self.snd.mss) {
@@ -127,18 +130,19 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let is_full = self.snd.outstanding() >= self.snd.mss;
         let smaller =
             Path::next_smaller(self.snd.mss, self.headers(), self.pair.source().is_ipv4());
-        // The segments are the owner's, for many peers: one that is away for a while must not make all of them smaller.
+        // The owner's segments serve many peers: one unresponsive peer must not make all of them smaller.
         let may_doubt = is_time && is_full && !self.terms.owner_sends();
         if let Some(mss) = smaller.filter(|_| may_doubt) {
             self.path.counts.black_holes += 1;
-            // Perhaps nothing passed at all: once something passes, a full segment is tried at once.
+            // The peer may have been unreachable altogether: once anything passes, a full segment is tried at
+            // once.
             self.path.lowered(mss, now);
             self.use_mss(mss);
             self.congestion.set_cwnd(mss);
         }
     }
 
-    /// Takes note that everything before SND.UNA has arrived.
+    /// Records that everything before SND.UNA has arrived.
     pub(crate) fn follow_path(&mut self) {
         if self.path.is_watching()
             && let Some(mss) = self.path.acknowledged(self.snd.una)
@@ -148,7 +152,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Takes note that `range` is in flight.
+    /// Records that `range` is in flight.
     pub(super) fn note_on_path(&mut self, (start, end): Range, why: Why, now: Instant) {
         match why {
             Why::New if distance(start, end) >= self.snd.mss => {
@@ -171,14 +175,15 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// What a connection knew about its path before it was open.
+/// The path MTU that was known before the connection opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownPath {
     mtu: u32,
     try_at: Instant,
 }
 
-/// Smaller segments would have more headers than text.
+/// The smallest segment: a smaller one would have more headers than text.
 const LEAST_MSS: u32 = 48;
-/// R1 of RFC 9293, section 3.8.3; smaller again after each second timeout more.
+/// The number of timeouts before the segment size is lowered (R1 of RFC 9293, section 3.8.3), and again after
+/// every second timeout.
 const TIMEOUTS_OF_A_BLACK_HOLE: u32 = 3;

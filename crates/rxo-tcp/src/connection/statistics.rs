@@ -1,4 +1,4 @@
-//! A connection's state and counters, as seen from outside.
+//! The state and counters of a connection, for outside use.
 
 use rxo_frame::Duration;
 use rxo_wire::SeqNumber;
@@ -19,7 +19,7 @@ pub struct Statistics {
     pub bytes_acked: u64,
     /// Bytes of text that have arrived in order so far.
     pub bytes_received: u64,
-    /// Bytes that wait to be sent for the first time, the FIN included.
+    /// Bytes that wait to be sent for the first time, including the FIN.
     pub unsent: u32,
     /// SND.WND, in bytes.
     pub snd_wnd: u32,
@@ -33,43 +33,44 @@ pub struct Statistics {
     pub cwnd: u32,
     /// The slow-start threshold, in bytes; 2³⁰ before the first loss.
     pub ssthresh: u32,
-    /// The rate at which data arrived at the peer in the last round trips, in bytes a second; `None` if the congestion
-    /// control does not measure it, or has not yet. Only BBR does.
+    /// The rate at which data arrived at the peer in the last round trips, in bytes per second. `None` before
+    /// the first measurement, and always unless the congestion control is BBR.
     pub delivery_rate: Option<u64>,
-    /// The rate at which segments are paced, in bytes a second; `None` if they leave as the windows allow.
+    /// The pacing rate of segments, in bytes per second; `None` if only the windows limit sending.
     pub pacing_rate: Option<u64>,
-    /// Bytes that count as in flight.
+    /// The number of bytes that count as in flight.
     pub in_flight: u32,
     /// The smoothed round-trip time; `None` before the first sample.
     pub srtt: Option<Duration>,
-    /// The retransmission timeout, backed off.
+    /// The retransmission timeout, including backoff.
     pub rto: Duration,
-    /// By how many bits the peer's windows and ours are shifted (RFC 7323); `None` when not agreed on.
+    /// The shifts of the peer's window and of ours in bits (RFC 7323); `None` if window scaling is not in
+    /// use.
     pub window_scales: Option<(u8, u8)>,
     /// The maximum segment size that the peer was offered, in bytes.
     pub advertised_mss: u32,
     /// The largest text of a segment that has arrived, in bytes.
     pub received_mss: u32,
-    /// Probes of a closed window since it last was open.
+    /// The number of probes of a closed window since it was last open.
     pub window_probes: u32,
-    /// Unanswered keep-alive probes.
+    /// The number of unanswered keep-alive probes.
     pub keep_alive_probes: u8,
-    /// Loss recovery.
+    /// The state and counters of loss recovery.
     pub recovery: RecoveryStatistics,
-    /// Whether timestamps are in use.
+    /// `true` if timestamps are in use.
     pub timestamps: bool,
-    /// Whether SACK is in use.
+    /// `true` if SACK is in use.
     pub sack: bool,
-    /// Whether ECN is in use.
+    /// `true` if ECN is in use.
     pub ecn: bool,
-    /// What path MTU discovery counted.
+    /// The counters of path MTU discovery.
     pub path: PathCounts,
-    /// Segments to a group.
+    /// The counters of segments to a group.
     pub group: GroupCounts,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// A snapshot. Does not allocate. Costs O(ranges in flight).
+    /// Returns a snapshot. Does not allocate. Costs O(ranges in flight).
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let of_text = |bytes: u64| if self.state.is_synchronized() { bytes } else { 0 };

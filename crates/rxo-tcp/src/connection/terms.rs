@@ -1,7 +1,7 @@
-//! What the owner of a connection decides for it. By default nothing: a connection is by itself.
+//! Decisions that the owner of a connection makes for it. By default there are none.
 //!
-//! Separate so that no part of a connection asks who its owner is. The owner of several that send one stream sets these
-//! (`group.rs`), and each part reads the one that it is about.
+//! Separate so that no part of a connection needs to know its owner. The owner of several connections that
+//! send one stream sets the terms (`group.rs`), and each part reads the one that concerns it.
 
 use rxo_frame::Duration;
 use rxo_wire::SeqNumber;
@@ -11,12 +11,12 @@ use super::group::RECEIVER_WAITS;
 /// The terms of a connection. Eight bytes, because every idle connection has them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
-    /// Meaningful if the owner has chosen it.
+    /// The ISS; meaningful only if the owner has chosen it.
     iss: SeqNumber,
     owner: Owner,
 }
 
-/// What the owner does, each with what is above it.
+/// The decisions of the owner. Each variant includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     Nothing,
@@ -31,13 +31,14 @@ impl Default for Terms {
 }
 
 impl Terms {
-    /// The owner chooses ISS. It then also sets the size of the send buffer, and none follows the path.
+    /// Creates terms with an ISS that the owner has chosen. The owner then sets the size of the send buffer,
+    /// which no longer follows the path.
     pub(crate) const fn with_iss(iss: SeqNumber) -> Self {
         Self { iss, owner: Owner::ChoosesIss }
     }
 
-    /// From now on the owner sends all new text, in segments whose size it chooses, if it has chosen ISS. The connection
-    /// only repeats what is lost. Returns whether it has.
+    /// Lets the owner send all new text from now on, in segments of its own size, if it has chosen the ISS.
+    /// The connection then only retransmits lost text. Returns `true` if the owner has chosen the ISS.
     pub(crate) fn let_owner_send(&mut self) -> bool {
         let has_chosen = self.iss().is_some();
         if has_chosen {
@@ -46,19 +47,19 @@ impl Terms {
         has_chosen
     }
 
-    /// ISS, if the owner has chosen it.
+    /// Returns the ISS if the owner has chosen it.
     #[inline]
     pub(crate) fn iss(self) -> Option<SeqNumber> {
         (self.owner >= Owner::ChoosesIss).then_some(self.iss)
     }
 
-    /// True if the owner sends all new text.
+    /// Returns `true` if the owner sends all new text.
     #[inline]
     pub(crate) fn owner_sends(self) -> bool {
         self.owner == Owner::SendsText
     }
 
-    /// The least time before a tail loss probe: receivers of a group wait before they acknowledge.
+    /// Returns the shortest time before a tail loss probe: receivers of a group delay their acknowledgements.
     #[inline]
     pub(crate) fn least_probe_wait(self) -> Duration {
         if self.owner_sends() { RECEIVER_WAITS } else { Duration::ZERO }

@@ -1,4 +1,4 @@
-//! Whether a SYN may open a new connection that replaces one in TIME-WAIT.
+//! Decides whether a SYN may open a connection that replaces one in TIME-WAIT.
 
 use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
@@ -7,17 +7,17 @@ use super::Connection;
 use crate::State;
 use crate::segment::Segment;
 
-/// What a connection that replaces one in TIME-WAIT must know.
+/// The sequence number that a connection needs to replace one in TIME-WAIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reuse {
     pub(crate) iss_after: SeqNumber,
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Whether this connection is in TIME-WAIT and `segment` is a SYN that may open a new one: with
-    /// timestamps if the timestamp of `segment` is newer (RFC 6191, section 2), without if its sequence
-    /// number is larger (RFC 9293, section 3.6.1). The owner then calls [`Connection::follow`] on a new
-    /// connection in LISTEN, gives it the SYN, and forgets this one.
+    /// Returns `Some` if this connection is in TIME-WAIT and `segment` is a SYN that may open a new one. With
+    /// timestamps, the timestamp must be newer (RFC 6191, section 2); without, the sequence number must be
+    /// larger (RFC 9293, section 3.6.1). The owner then calls [`Connection::follow`] on a new connection in
+    /// LISTEN, passes the SYN to it, and drops this one.
     #[must_use]
     pub fn reuse_by(&self, segment: &Segment<B>) -> Option<Reuse> {
         let is_waiting = self.state == State::TimeWait;

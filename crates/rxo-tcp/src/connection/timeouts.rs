@@ -1,4 +1,4 @@
-//! Which timers run, and what each does when it fires.
+//! The timers of a connection: when each runs, and what it does when it fires.
 
 use rxo_frame::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use crate::timer::Timer;
 use crate::{AckPolicy, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// When [`Connection::on_timeout`] is to be called; `None` if no timer runs.
+    /// Returns the time at which [`Connection::on_timeout`] must be called; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         self.timers.next()
     }
 
-    /// Fires the timers that are due at `now`, which may be none.
+    /// Fires all timers that are due at `now`, possibly none.
     pub fn on_timeout(&mut self, now: Instant) {
         while let Some(timer) = self.timers.take_due(now) {
             self.fire(timer, now);
@@ -28,7 +28,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             Timer::Persist => self.persist = Persist { is_due: true, ..self.persist },
             Timer::TailLoss => {
                 self.recovery.probe_is_due();
-                // It restarts after the probe (RFC 8985, section 7.3).
+                // The retransmission timer restarts after the probe (RFC 8985, section 7.3).
                 self.timers.stop(Timer::Retransmit);
             }
             Timer::Reorder => {
@@ -66,7 +66,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RFC 3168, section 6.1.2: the peer is told of every reduction of the window.
+    /// Passes a reduction of the congestion window to ECN, which reports it to the peer by CWR (RFC 3168,
+    /// section 6.1.2).
     pub(crate) fn note_reduction(&mut self) {
         if self.recovery.take_reduction() && self.ecn.is_agreed {
             self.ecn.has_reduced = true;
@@ -80,7 +81,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return;
         }
         if self.snd.outstanding() > 0 {
-            // Outstanding data probes the peer by itself (RFC 9293, section 3.8.4, MUST-26).
+            // Outstanding data itself probes the peer (RFC 9293, section 3.8.4, MUST-26).
             self.timers.arm(Timer::KeepAlive, now + settings.idle);
             return;
         }
@@ -100,14 +101,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.pace();
     }
 
-    /// Starts the timer that lets more leave.
+    /// Arms the timer that releases paced data.
     pub(super) fn pace(&mut self) {
         if let Some(at) = self.congestion.release_at() {
             self.timers.arm(Timer::Pace, at);
         }
     }
 
-    /// Restarts keep-alive after an acceptable segment: the peer is there.
+    /// Restarts keep-alive after an acceptable segment, which shows that the peer is alive.
     pub(crate) fn heard_of_peer(&mut self, now: Instant) {
         self.keep_alive.unanswered = 0;
         if let Some(settings) = self.config.keep_alive.filter(|_| self.state != State::TimeWait) {
@@ -120,8 +121,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// RFC 8985, section 7.2: arms the probe timer when new data is sent or acknowledged. A probe is never
-    /// later than the retransmission timeout that it is to avoid.
+    /// Arms the tail loss probe timer when new data is sent or acknowledged (RFC 8985, section 7.2). The
+    /// probe is never later than the retransmission timeout that it should avoid.
     pub(crate) fn restart_tail_probe(&mut self, now: Instant) {
         self.timers.stop(Timer::TailLoss);
         if self.snd.outstanding() == 0 {
@@ -136,7 +137,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Starts and stops timers by the present state. Called after every change that may affect them.
+    /// Starts and stops timers by the present state. Call it after every change that may affect them.
     pub(crate) fn update_timers(&mut self, now: Instant) {
         if self.state.is_synchronized() {
             self.update_send_timers(now);
@@ -155,8 +156,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Where one acknowledgement for a turn is all that the peer hears, and that was lost, the peer probes with a single
-    /// whole segment (RFC 8985, section 7.3) and waits: it is acknowledged after two round trips in which nothing follows.
+    /// Shortens the delayed-ACK timer to two round trips after a full segment with no successor. With one
+    /// acknowledgement for each arrival, a lost one leaves the peer waiting: it probes with a single full
+    /// segment (RFC 8985, section 7.3).
     fn hasten_delayed_ack(&mut self, now: Instant) {
         if self.config.acks != AckPolicy::OneForATurn {
             return;
@@ -177,7 +179,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             self.stop_send_timers();
             return;
         }
-        // New text that the owner sends may wait for another peer, which says nothing of this one.
+        // New text of the owner may wait for another peer, so it does not show that this peer is
+        // unresponsive.
         let waits_for_peer = !self.terms.owner_sends() || self.is_held_by_window();
         let is_waiting = is_outstanding || has_new && waits_for_peer;
         let persists = is_waiting && self.is_held_by_window();
@@ -195,27 +198,29 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Stops what only runs while something is outstanding or to be sent.
+    /// Stops the timers that run only while data is outstanding or waits to be sent.
     fn stop_send_timers(&mut self) {
         for timer in [Timer::Retransmit, Timer::Persist, Timer::GiveUp, Timer::TailLoss] {
             self.timers.stop(timer);
         }
     }
 
-    /// Whether the peer's window is closed, or has been until this segment. Then timers must be set after each segment, not
-    /// only after the last of an arrival: one that opens the window ends the probes, and restarts retransmission.
+    /// Returns `true` if the peer's window is closed, or was closed until this segment. Then timers must be
+    /// updated after each segment of an arrival, not only after the last: a segment that opens the window
+    /// ends the probes and restarts retransmission.
     #[inline]
     pub(crate) fn is_window_closed(&self) -> bool {
         self.snd.wnd == 0 || self.persist.probes != 0 || self.timers.when(Timer::Persist).is_some()
     }
 
-    /// RFC 9293, section 3.8.6.1: the first probe after a timeout, then with backoff (SHLD-29, 30).
+    /// Returns the time until the next window probe: a retransmission timeout for the first, then with
+    /// backoff (RFC 9293, section 3.8.6.1, SHLD-29, 30).
     fn persist_timeout(&self) -> Duration {
         let base = self.recovery.rtt.timeout();
         base.saturating_mul(1 << self.persist.probes.min(8)).min(MOST_BETWEEN_PROBES)
     }
 
-    /// Starts `timer` for the time that `at` computes, unless it runs, or stops it.
+    /// Arms `timer` at the time that `at` computes if it `runs` and is not armed; stops it otherwise.
     fn keep(&mut self, timer: Timer, runs: bool, at: impl FnOnce(&Self) -> Instant) {
         if !runs {
             self.timers.stop(timer);
@@ -231,15 +236,15 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Whether the connection is over, so that its owner may drop it.
+    /// Returns `true` if the connection is over, so that its owner may drop it.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed(_))
     }
 }
 
-/// RFC 9293, section 3.8.3: at least three retransmissions.
+/// The number of retransmissions before [`Events::STALLED`]: at least three (RFC 9293, section 3.8.3).
 const R1: u32 = 3;
-/// The second segment of a pair that leaves at once, and an answer of the application, come earlier.
+/// Long enough for the second segment of a pair, or an answer of the application, to come first.
 const LEAST_ACK_DELAY: Duration = Duration::from_millis(1);
 const MOST_BETWEEN_PROBES: Duration = Duration::from_secs(60);

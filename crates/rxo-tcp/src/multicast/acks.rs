@@ -1,10 +1,10 @@
-//! The fast path of acknowledgements: what one costs must not depend on what the group sends meanwhile, nor on the other
-//! receivers.
+//! The fast path of acknowledgements: the cost of one must not depend on the amount of data that the group
+//! sends, nor on the number of receivers.
 //!
-//! A member whose receiver acknowledges in order is dormant: its connection knows nothing of what is outstanding, and is
-//! not served. An acknowledgement updates round trip, window and SND.UNA of the connection, and the tree. Whatever else
-//! happens to the connection wakes it ([`Group::before`]). Its timers are one of the group: who has not acknowledged for
-//! two round trips is woken.
+//! A member whose receiver acknowledges in order is dormant: its connection has no record of outstanding data
+//! and is not served. An acknowledgement updates the connection's round-trip time, window and SND.UNA, and
+//! the tree. Any other event wakes the connection ([`Group::before`]). Its timers are replaced by one timer
+//! of the group: a member that has not acknowledged for two round trips is woken.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::tcp::AckRecord;
@@ -16,20 +16,23 @@ use super::{Group, MemberId};
 use crate::connection::Outstanding;
 use crate::{Arrival, Connection};
 
-/// What a member's connection knows.
+/// The record that a member's connection has of outstanding data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sleep {
-    /// What is outstanding, as far as it was told.
+    /// The connection has a record of the sends reported to it.
     Awake,
-    /// Nothing. It is woken if the receiver has not acknowledged within this time after a send.
+    /// The connection has no record. It is woken if the receiver has not acknowledged within this time after
+    /// a send.
     Dormant(Duration),
-    /// Nothing yet, but it is to be woken.
+    /// The connection has no record yet, but is about to be woken.
     Wakes,
 }
 
 impl Group {
-    /// Gives pure ACKs to a member's connection, many in one call; [`Group::before`] is not to be called. Returns whether the
-    /// connection is to be served: its [`poll_transmit`](Connection::poll_transmit), and [`Group::after`].
+    /// Passes pure ACKs to a member's connection, many in one call. Do not call [`Group::before`] first.
+    /// Returns
+    /// `true` if the connection must be served: call its [`poll_transmit`](Connection::poll_transmit), then
+    /// [`Group::after`].
     #[inline]
     pub fn on_acks<B: AsRef<[u8]>>(
         &mut self,
@@ -50,7 +53,8 @@ impl Group {
         connection.is_paced()
     }
 
-    /// Takes `record` for a dormant member, or one that can be. Returns `false` if it goes the ordinary way.
+    /// Takes `record` if the member is dormant or can become so. Returns `false` if the record must go
+    /// through the connection.
     #[inline]
     fn take_dormant<B: AsRef<[u8]>>(
         &mut self,
@@ -60,14 +64,14 @@ impl Group {
         now: Instant,
     ) -> bool {
         let (all, nxt) = (self.nxt, self.seq(self.nxt));
-        // The last acknowledgements end connections: the ordinary way.
+        // The last acknowledgements end connections, so they take the slow path.
         if self.has_sent_all() || !connection.expects_dormant_ack(record, nxt) {
             return false;
         }
         let Some(una) = self.position(record.ack, all) else { return false };
         let Self { members, sends, tree, late, text, mss, .. } = self;
         let Some(Some(member)) = members.get_mut(id as usize) else { return false };
-        // Who has caught up may have text outstanding that the group no longer has.
+        // A member that has caught up may have text outstanding that the group no longer has.
         let may_sleep = member.is_led && una >= text.first();
         let sleeps = member.is_dormant() || may_sleep && connection.fall_asleep();
         if !sleeps {
@@ -86,14 +90,15 @@ impl Group {
         late.set(id, member.is_late, Least { limit, una });
         text.advance(tree.least().una);
         if una < all {
-            // The connection's own timers are off. The last check may be over, and no further send may start one.
+            // The connection's own timers are off. No further send may come to start the group's timer, so
+            // start it here.
             sends.check_again(now);
         }
         true
     }
 
-    /// Wakes a member's connection if that is due, or one of its timers is. To be called before it is served; as
-    /// [`Group::before`] for one that is awake.
+    /// Does what [`Group::before`] does if the connection is awake, is to be woken, or has a timer that is
+    /// due. Otherwise does nothing. Call it before the connection is served.
     #[inline]
     pub fn wake<B: AsRef<[u8]>>(
         &mut self,
@@ -109,19 +114,21 @@ impl Group {
         }
     }
 
-    /// Ends the sleep of a dormant member, so that its connection is lent and told what is outstanding.
+    /// Marks a dormant member as awake, so that its connection is lent the text and receives the record of
+    /// outstanding data.
     pub(super) fn end_sleep(&mut self, id: MemberId) {
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
         member.sleep = Sleep::Awake;
         (member.given, member.send) = (member.una, self.sends.first_after(member.una));
     }
 
-    /// Has the owner wake those who have not acknowledged for too long. Looks again while anything is outstanding.
+    /// Marks members that have not acknowledged for too long, so that the owner wakes them. Schedules another
+    /// check while any data is outstanding.
     pub(super) fn wake_overdue(&mut self, now: Instant) {
         let Self { members, sends, touched, nxt, tree, .. } = self;
         let slowest = tree.least().una;
         if slowest < *nxt && now < sends.when(slowest + 1) + CHECK_AFTER {
-            // Nobody waits for so long.
+            // No member can have waited for so long.
             sends.check_again(now);
             return;
         }
@@ -146,7 +153,7 @@ impl Group {
 }
 
 impl Member {
-    /// Whether its connection knows nothing of what is outstanding.
+    /// Returns `true` if the member's connection has no record of outstanding data.
     pub(super) fn is_dormant(&self) -> bool {
         self.sleep != Sleep::Awake
     }

@@ -7,63 +7,68 @@ use crate::GroupSeed;
 /// Settings of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupConfig {
-    /// What all connections have in common.
+    /// The values that all connections of the group share.
     pub seed: GroupSeed,
-    /// The most text that not all receivers have, in bytes; less than 2³⁰.
+    /// The limit for text that not all receivers have, in bytes; less than 2³⁰.
     pub buffer_bytes: u32,
-    /// The payload of a full segment if no receiver asks for less, in bytes.
+    /// The text of a full segment if no receiver asks for less, in bytes.
     pub largest_segment_bytes: u32,
-    /// The payload of the largest GSO frame, in bytes. Below two segments, each segment is sent alone.
+    /// The largest payload of a GSO frame, in bytes. If it is less than two segments, every segment is sent
+    /// alone.
     pub large_send_bytes: u32,
-    /// The most receivers at a time.
+    /// The largest number of receivers at a time.
     pub most_receivers: usize,
-    /// What happens to a receiver that holds the others up.
+    /// The treatment of a receiver that delays the others.
     pub slow: Slow,
-    /// What happens to a receiver that comes after the first byte.
+    /// The treatment of a receiver that joins after the first byte.
     pub late: Late,
-    /// The most time that all receivers together that come after the first byte add: while the others wait for them alone,
-    /// and when no others are left. Then they are ejected, and whoever comes later is refused. `None`: without end.
+    /// The limit for the time that all late receivers together may add: while only they delay the others, and
+    /// after only they are left. When it is used up, they are ejected and later ones are refused. `None`
+    /// means no limit.
     pub late_time: Option<Duration>,
-    /// How lost text is repaired.
+    /// The way in which lost text is repaired.
     pub repairs: Repairs,
 }
 
-/// What happens to a receiver that holds the others up.
+/// The treatment of a receiver that delays the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slow {
-    /// All wait, until its connection fails by itself: one that says nothing does, after the user timeout. A receiver that
-    /// keeps its window closed and answers probes may do so for ever (RFC 9293, section 3.8.6.1).
+    /// All receivers wait until its connection fails by itself: a silent receiver's does after the user
+    /// timeout. A receiver that keeps its window closed and answers probes may delay the group for ever (RFC
+    /// 9293, section 3.8.6.1).
     Wait,
-    /// It is ejected if it takes less than a segment in this time while text waits for it.
+    /// The receiver is ejected if it takes less than one segment in this time while text waits for it.
     Eject(Duration),
-    /// As `Eject`. And if all get less than `bytes` in this time, because text waits for receivers, the slowest is ejected.
+    /// Ejects as `Eject` does. In addition the slowest is ejected if all receivers get less than `bytes` in
+    /// `time` because text waits for receivers.
     EjectBelow {
-        /// How long. At least a few round trips.
+        /// The length of the interval, at least a few round trips.
         time: Duration,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u64,
     },
 }
 
-/// What happens to a receiver that comes after the first byte.
+/// The treatment of a receiver that joins after the first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
-    /// It is refused.
+    /// The receiver is refused.
     Refuse,
-    /// Its own connection sends it the text from the beginning, until it is where the group is.
+    /// Its own connection sends it the text from the beginning, until it reaches the position of the group.
     CatchUp,
-    /// Its stream begins where the group is when it asks to join.
+    /// Its stream begins at the position of the group when it asks to join.
     FromNow,
 }
 
-/// How lost text is repaired.
+/// The way in which lost text is repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repairs {
-    /// By each receiver's own connection.
+    /// Each receiver's own connection retransmits lost text.
     Each,
-    /// To the group what is found missing at so many receivers within a round trip, and the rest as with `Each`.
+    /// Text that at least
+    /// `least` receivers miss within a round trip is retransmitted to the group, other text as with `Each`.
     Group {
-        /// How many receivers. At least 2.
+        /// The number of receivers, at least 2.
         least: usize,
     },
 }

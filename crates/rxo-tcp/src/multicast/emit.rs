@@ -1,4 +1,4 @@
-//! What leaves next, to the group.
+//! Chooses the next segment to send to the group.
 
 use core::num::NonZeroU16;
 
@@ -14,30 +14,32 @@ use crate::timestamps::Timestamps;
 use crate::{Text, Transmit};
 
 impl Group {
-    /// Appends as much of `text` as there is room for, without a copy, and takes it off `text`. Returns how many bytes.
+    /// Appends as much of `text` as fits, without a copy, and removes it from `text`. Returns the number of
+    /// bytes.
     pub fn write(&mut self, text: &mut SharedBytes) -> usize {
         self.text.write(text)
     }
 
-    /// The free room, in bytes; 0 behind the end.
+    /// Returns the free space in bytes; 0 after [`Group::finish`].
     #[must_use]
     pub fn room(&self) -> u32 {
         self.text.room()
     }
 
-    /// Ends the stream: behind what was written a FIN leaves.
+    /// Ends the stream: a FIN is sent after the text written so far.
     pub fn finish(&mut self) {
         self.text.finish();
     }
 
-    /// Whether everything has left, the FIN included.
+    /// Returns `true` if everything has left, including the FIN.
     #[must_use]
     pub fn has_sent_all(&self) -> bool {
         self.text.length().is_some_and(|length| self.nxt > length)
     }
 
-    /// The next segment, or GSO frame, of new text for the group. Its ACK number and window mean nothing. Call it
-    /// until it returns `None` after everything that happened; the segment counts as sent.
+    /// Returns the next segment or GSO frame of new text for the group, or
+    /// `None` if nothing may leave. Its ACK number and window have no meaning. Call it until it returns `None`
+    /// after every event; the returned segment counts as sent.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
         let Some((bytes, ends)) = self.next_send() else {
             let waits = self.waits();
@@ -58,7 +60,8 @@ impl Group {
         Some(self.segment((start, end), ends, now))
     }
 
-    /// How many bytes to send now, and whether a FIN follows. `None` if nothing may leave.
+    /// Returns the number of bytes to send now, and `true` if a FIN follows. Returns `None` if nothing may
+    /// leave.
     fn next_send(&self) -> Option<(u32, bool)> {
         let least = self.tree.least();
         if !self.is_started || least == Least::NONE || self.has_sent_all() {
@@ -67,7 +70,7 @@ impl Group {
         let unsent = self.text.end() - self.nxt;
         let allowed = least.limit.saturating_sub(self.nxt);
         let most = unsent.min(allowed).min(self.config.large_send_bytes.max(self.mss).into());
-        // No more than a GSO frame.
+        // `most` is at most a GSO frame, so it fits.
         let most = most as u32;
         let ends = self.text.length().is_some() && u64::from(most) == unsent;
         if ends {
@@ -77,7 +80,7 @@ impl Group {
         (full > 0).then_some((full, false))
     }
 
-    /// Whether there is something that receivers keep waiting: text that may not leave, or the last acknowledgements.
+    /// Returns `true` if text or the last acknowledgements wait for receivers.
     fn waits(&self) -> bool {
         if !self.is_started || self.tree.least() == Least::NONE {
             return false;
@@ -87,7 +90,8 @@ impl Group {
         has_text || self.has_sent_all()
     }
 
-    /// A segment to the group with the text from `start` up to `end`, and a FIN if it `ends` the stream.
+    /// Returns a segment to the group with the text from `start` up to `end`, and a FIN if it `ends` the
+    /// stream.
     pub(super) fn segment(
         &self,
         (start, end): (u64, u64),
@@ -115,7 +119,8 @@ impl Group {
         }
     }
 
-    /// The text of an earlier segment to the group, for owners that send several at once: `bytes` from `seq` on.
+    /// Returns the text of an earlier segment to the group, for owners that send several at once:
+    /// `bytes` bytes from `seq` on.
     #[must_use]
     pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> Text<'_> {
         let start = self.position(seq, self.nxt).unwrap_or(0);

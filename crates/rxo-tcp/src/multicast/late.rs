@@ -1,28 +1,29 @@
-//! How much longer the receivers that come late may make a cast.
+//! The limit for the time that late receivers may add to a multicast.
 //!
-//! Separate from `slow.rs`, which judges one receiver at a time: whoever keeps coming could hold a group up for ever,
-//! each for less than that. Here one clock counts for all of them. It runs while the group waits for late receivers
-//! alone, and when nobody else is left.
+//! Separate from `slow.rs`, which judges one receiver at a time: a sequence of late receivers, each within
+//! its own limit, could delay a group for ever. Here one clock counts for all of them. It runs while the
+//! group waits for late receivers only, and while only they are left.
 
 use rxo_frame::{Duration, Instant};
 
 use super::tree::{Least, Tree};
 use super::{Group, Late, MemberId, Outcome, Refusal};
 
-/// The receivers that came after the first byte, and the time that they have.
+/// The receivers that joined after the first byte, and their shared time limit.
 #[derive(Debug, Default)]
 pub(super) struct Latecomers {
-    /// How many are members.
+    /// The number of late receivers that are members now.
     present: usize,
-    /// What all others allow and have; `None` until somebody comes late.
+    /// The send limits and acknowledged positions of all other receivers; `None` until the first receiver
+    /// joins late.
     others: Option<Tree>,
-    /// How long the clock has run before `runs_since`.
+    /// The time that the clock had run before `runs_since`.
     used: Duration,
     runs_since: Option<Instant>,
 }
 
 impl Latecomers {
-    /// Takes note of what a receiver allows and has, unless it `is_late`.
+    /// Records the send limit and acknowledged position of a receiver, unless it `is_late`.
     #[inline]
     pub(super) fn set(&mut self, id: MemberId, is_late: bool, value: Least) {
         if let Some(others) = self.others.as_mut().filter(|_| !is_late) {
@@ -36,7 +37,7 @@ impl Latecomers {
 }
 
 impl Group {
-    /// Why whoever asks to join now comes too late; `None` if it does not.
+    /// Returns the reason to refuse a receiver that asks to join now as too late; `None` if it may join.
     pub(super) fn lateness(&self) -> Option<Refusal> {
         match self.config.late {
             _ if self.nxt == 0 => None,
@@ -48,7 +49,7 @@ impl Group {
         }
     }
 
-    /// A member comes late. The first one costs O(n).
+    /// Counts a member that joins late. The first call costs O(n).
     pub(super) fn count_latecomer(&mut self) {
         self.late.present += 1;
         if self.late.others.is_none() {
@@ -60,12 +61,12 @@ impl Group {
         }
     }
 
-    /// A member that came late has ended.
+    /// Uncounts a late member that has ended.
     pub(super) fn forget_latecomer(&mut self) {
         self.late.present -= 1;
     }
 
-    /// Sets what a member allows and has.
+    /// Sets the send limit and acknowledged position of a member.
     pub(super) fn set_least(&mut self, id: MemberId, value: Least) {
         self.tree.set(id as usize, value);
         let is_late = !self.is_in_time(id as usize);
@@ -76,7 +77,7 @@ impl Group {
         self.members.get(id).is_some_and(|it| it.as_ref().is_some_and(|it| !it.is_late))
     }
 
-    /// Starts or stops the clock. `waits` says whether something waits for receivers.
+    /// Starts or stops the clock. `waits` is `true` if text waits for receivers.
     #[inline]
     pub(super) fn run_late_clock(&mut self, waits: bool, now: Instant) {
         if self.late.others.is_some() {
@@ -96,7 +97,7 @@ impl Group {
         }
     }
 
-    /// Whether only late receivers are left, or only they hold the group up.
+    /// Returns `true` if only late receivers are left, or only they delay the group.
     fn is_for_latecomers(&self, waits: bool) -> bool {
         if self.receivers() == self.late.present {
             return true;
@@ -111,7 +112,7 @@ impl Group {
         }
     }
 
-    /// Ejects all late receivers once their time is over.
+    /// Ejects all late receivers once their shared time is used up.
     pub(super) fn end_late_time(&mut self, now: Instant) {
         let (Some(most), Some(_)) = (self.config.late_time, self.late.runs_since) else { return };
         let used = self.late.used(now);

@@ -1,4 +1,4 @@
-//! One receiver: how it joins, what its connection is told, what came of it.
+//! One receiver: how it joins, the data its connection is given, and its outcome.
 
 use alloc::vec::Vec;
 use rxo_frame::{Duration, Instant, SharedBytes};
@@ -9,59 +9,59 @@ use super::tree::Least;
 use super::{Group, GroupEvent, Late, Outcome, Progress, Refusal};
 use crate::{CallError, Connection, Failure, GroupSeed, State};
 
-/// A receiver, as long as it has one; then another may get it.
+/// The number of a receiver while it is a member; later another receiver may get it.
 pub type MemberId = u32;
 
-/// What the group knows of one receiver. Positions are those of the stream.
+/// The state of one receiver. Positions are offsets in the stream.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Everything before this has arrived.
+    /// The acknowledged position: everything before it has arrived.
     pub(super) una: u64,
-    /// Everything before this was lent to its connection.
+    /// The lent position: everything before it has been lent to its connection.
     pub(super) given: u64,
-    /// The number of the first send that its connection has not learned of.
+    /// The number of the first send that has not been reported to its connection.
     pub(super) send: u64,
     pub(super) sleep: Sleep,
     /// Whether the group sends it all new text.
     pub(super) is_led: bool,
-    /// Whether it came after the first byte.
+    /// `true` if it joined after the first byte.
     pub(super) is_late: bool,
-    /// The payload of its full segments, in bytes.
+    /// The text of its full segments, in bytes.
     mss: u32,
-    /// Whether its connection has been closed for sending.
+    /// `true` if its connection has been closed for sending.
     is_shut: bool,
-    /// Whether the owner was asked for earlier text.
+    /// `true` while a request for earlier text is open with the owner.
     has_asked: bool,
     joined_at: Instant,
     start: u64,
-    /// What had arrived when it last made progress, and when that was.
+    /// The acknowledged position at its last progress, and the time of that progress.
     pub(super) progress: (u64, Instant),
-    /// The smoothed round-trip time in nanoseconds, as of the last look.
+    /// The smoothed round-trip time in nanoseconds, as of the last update.
     pub(super) round_trip_ns: u64,
-    /// Whether its retransmission timer had expired, as of the last look.
+    /// `true` if its retransmission timer had expired at the last update.
     pub(super) has_timed_out: bool,
-    /// How much its connection has sent again, in bytes.
+    /// The number of bytes that its connection has retransmitted.
     repaired_bytes: u64,
-    /// When it must have confirmed that it has everything.
+    /// The time by which it must confirm that it has everything.
     pub(super) confirm_by: Option<Instant>,
-    /// Why it was ejected, if it was.
+    /// The reason for which it was ejected, or `None`.
     ejected: Option<Outcome>,
 }
 
 impl Member {
-    /// Whether its connection has not learned of all sends before `next`.
+    /// Returns `true` if its connection lacks reports of sends before `next`.
     pub(super) fn is_behind(&self, next: u64) -> bool {
         self.is_led && !self.is_dormant() && self.send < next
     }
 
-    /// Since when it has made no progress. `None` if it waits for the owner.
+    /// Returns the time since which it has made no progress. `None` if it waits for the owner or is ejected.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         (!self.has_asked && self.ejected.is_none()).then_some(self.progress.1)
     }
 }
 
 impl Group {
-    /// What a new connection is to be given by [`Connection::join_group`], before its SYN, unless
+    /// Returns the seed to give to a new connection by [`Connection::join_group`] before its SYN, unless
     /// [`Group::is_too_late`].
     #[must_use]
     pub fn seed(&self) -> GroupSeed {
@@ -70,8 +70,11 @@ impl Group {
         GroupSeed { iss: iss + from, timestamp_offset }
     }
 
-    /// Whether whoever comes now is refused because it comes after the first byte ([`Late::Refuse`]), or because others that
-    /// did so have used up the time for that ([`GroupConfig::late_time`](super::GroupConfig::late_time)). Its connection is then to be given no seed: who has the group's numbers can forge what is sent to the group.
+    /// Returns
+    /// `true` if a receiver that comes now is refused: because it comes after the first byte ([`Late::Refuse`]),
+    /// or because late receivers have used up their time
+    /// ([`GroupConfig::late_time`](super::GroupConfig::late_time)). Do not give its connection a seed: with
+    /// the group's numbers it could forge segments to the group.
     #[must_use]
     pub fn is_too_late(&self) -> bool {
         self.lateness().is_some()
@@ -80,7 +83,7 @@ impl Group {
     /// Makes the receiver behind `connection`, which has just been opened, a member.
     ///
     /// # Errors
-    /// Why it cannot be one: then abort the connection.
+    /// Returns the reason for a refusal. The caller must then abort the connection.
     pub fn join<B: AsRef<[u8]>>(
         &mut self,
         connection: &mut Connection<B>,
@@ -120,7 +123,7 @@ impl Group {
         Ok(id)
     }
 
-    /// The position at which the stream begins for a receiver that may join.
+    /// Returns the position at which the stream begins for a receiver, or the reason to refuse it.
     fn admit<B: AsRef<[u8]>>(&self, connection: &Connection<B>) -> Result<u64, Refusal> {
         if let Some(why) = self.lateness() {
             return Err(why);
@@ -145,8 +148,8 @@ impl Group {
         if is_full { Err(Refusal::Full) } else { Ok(start) }
     }
 
-    /// Tells a member's connection what the group has done. To be called before anything else happens to the
-    /// connection: a segment, a timeout, a look at what it has to send.
+    /// Reports the sends of the group to a member's connection. Call it before any other event of the
+    /// connection: a segment, a timeout, or a poll for segments.
     #[inline]
     pub fn before<B: AsRef<[u8]>>(
         &mut self,
@@ -181,17 +184,17 @@ impl Group {
         self.members.get(id as usize).is_some_and(|it| it.as_ref().is_some_and(Member::is_dormant))
     }
 
-    /// Lends a connection the text that it may send, and closes it for sending behind the last.
+    /// Lends a connection the text that it may send. After the last text, closes the connection for sending.
     fn lend_what_there_is<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &mut Connection<B>) {
         let Self { members, text, nxt, .. } = self;
         let Some(Some(member)) = members.get_mut(id as usize) else { return };
-        // One that catches up must not overtake the group.
+        // A member in catch-up must not overtake the group.
         let until = if member.is_led { text.end() } else { text.end().min(*nxt) };
         while let Some(mut piece) = text.piece(member.given, until) {
             match connection.send_shared(&mut piece) {
                 Ok(lent) => member.given += lent as u64,
                 Err(CallError::NotYet) => return,
-                // It is over.
+                // The connection is over.
                 Err(_) => return,
             }
             if !piece.is_empty() {
@@ -200,13 +203,13 @@ impl Group {
         }
         let has_all = text.length() == Some(member.given);
         if has_all && !member.is_shut && *nxt > member.given {
-            // An error says that the connection is over.
+            // An error means that the connection is over.
             let _ = connection.shutdown();
             member.is_shut = true;
         }
     }
 
-    /// Takes note of a member's connection after something happened to it. Costs O(log n), and mostly less.
+    /// Updates the group after an event of a member's connection. Costs O(log n), usually less.
     #[inline]
     pub fn after<B: AsRef<[u8]>>(
         &mut self,
@@ -221,7 +224,8 @@ impl Group {
         let (is_led, has_all) = (member.is_led, self.text.length().is_some_and(|all| una > all));
         let nxt = match is_dormant {
             true => Some(self.nxt),
-            // From what it has: seen from where the group is, one that is 4 GiB behind would be there, too.
+            // Relative to `una`, because from the group's position a member 4 GiB behind would look level
+            // with it.
             false => self.position(edge.nxt, una),
         };
         if let Some(Some(member)) = self.members.get_mut(id as usize) {
@@ -248,14 +252,14 @@ impl Group {
         self.look_for_end(id, connection, now);
     }
 
-    /// The member is where the group is: from now on the group sends it all new text.
+    /// Marks a member that has reached the group's position: from now on the group sends it all new text.
     fn lead<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &mut Connection<B>, now: Instant) {
         let next = self.sends.next();
         if let Some(Some(member)) = self.members.get_mut(id as usize) {
             (member.is_led, member.send) = (true, next);
         }
         connection.follow_group();
-        // What the slowest has may be less now.
+        // The acknowledged position of the slowest member may be lower now.
         self.patience.forget_pace();
         self.before(id, connection, now);
         let edge = connection.group_edge();
@@ -266,7 +270,7 @@ impl Group {
         self.limit_segments(id, edge.mss);
     }
 
-    /// Takes note that a member to which the group sends takes `mss` bytes in a segment.
+    /// Records that a member, to which the group sends, accepts `mss` bytes of text in a segment.
     #[inline]
     fn limit_segments(&mut self, id: MemberId, mss: u32) {
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
@@ -276,8 +280,8 @@ impl Group {
         }
     }
 
-    /// Takes note that a member takes `new` bytes in a segment, and no longer `old`. Costs O(n) if only
-    /// that one took so few.
+    /// Replaces the segment size `old` of a member by `new`. Costs O(n) if that member alone had the smallest
+    /// size.
     fn change_segments(&mut self, old: u32, new: u32) {
         if new < self.mss {
             (self.mss, self.smallest) = (new, 1);
@@ -296,7 +300,8 @@ impl Group {
     fn ask_for_text<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &Connection<B>) {
         let first = self.text.first();
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
-        // Without room it would be asked for the same text again at once, for as long as the receiver reads nothing.
+        // Without free space the owner would be asked for the same text again at once, as long as the
+        // receiver reads nothing.
         let has_room = connection.send_room() > 0
             && connection.has_much_send_room()
             && connection.unacknowledged_bytes() < CATCH_UP_BYTES / 2;
@@ -308,8 +313,8 @@ impl Group {
         }
     }
 
-    /// Lends a member's connection the text that was asked for, in order; empty text ends the answer. Then let the
-    /// connection send.
+    /// Lends a member's connection the requested text, in order; empty text ends the answer. Afterwards the
+    /// caller must let the connection send.
     pub fn lend<B: AsRef<[u8]>>(
         &mut self,
         id: MemberId,
@@ -333,7 +338,7 @@ impl Group {
         }
     }
 
-    /// Takes note that a member's connection sends `bytes` again.
+    /// Counts `bytes` that a member's connection retransmits.
     #[inline]
     pub fn count_repair(&mut self, id: MemberId, bytes: usize) {
         if let Some(Some(member)) = self.members.get_mut(id as usize) {

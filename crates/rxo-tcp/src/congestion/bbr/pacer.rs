@@ -1,21 +1,21 @@
-//! Pacing: what may leave at once, and when the next may.
+//! Pacing: the number of bytes that may leave at once, and the time of the next release.
 //!
-//! A millisecond's worth leaves at once, because timers are not more exact than that. A timer that comes late is
-//! made up for, up to a few milliseconds.
+//! One millisecond's worth leaves at once, because timers are not more exact than that. A late timer releases
+//! more, up to a few milliseconds' worth.
 
 use rxo_frame::{Duration, Instant};
 
-/// Releases bytes at a rate.
+/// Releases bytes at a given rate.
 #[derive(Debug)]
 pub(super) struct Pacer {
-    /// Bytes a second; 0 before anything is known: then nothing waits.
+    /// Bytes per second; 0 before the rate is known, and then nothing waits.
     rate: u64,
     mss: u32,
-    /// The largest segment so far, which is tried again now and then.
+    /// The largest segment size so far in bytes; path MTU discovery tries it again from time to time.
     largest_mss: u32,
-    /// What may leave now.
+    /// The number of bytes that may leave now.
     burst: u32,
-    /// When all that has left has gone at the rate.
+    /// The time at which all sent bytes have left, at the current rate.
     due: Instant,
 }
 
@@ -24,17 +24,17 @@ impl Pacer {
         Self { rate: 0, mss, largest_mss: mss, burst: u32::MAX, due: Instant::ZERO }
     }
 
-    /// Sets the size of a full segment.
+    /// Sets the size of a full segment, in bytes.
     pub(super) fn set_mss(&mut self, mss: u32) {
         (self.mss, self.largest_mss) = (mss, self.largest_mss.max(mss));
     }
 
-    /// The rate, in bytes a second.
+    /// Returns the rate, in bytes per second.
     pub(super) fn rate(&self) -> u64 {
         self.rate
     }
 
-    /// Sets the rate, in bytes a second. At a higher one, what has left takes less time.
+    /// Sets the rate, in bytes per second. A higher rate shortens the current wait.
     pub(super) fn set_rate(&mut self, rate: u64, now: Instant) {
         let rate = rate.max(self.mss.into());
         if self.rate == 0 {
@@ -47,22 +47,23 @@ impl Pacer {
         self.rate = rate;
     }
 
-    /// What may leave now, in bytes.
+    /// Returns the number of bytes that may leave now.
     pub(super) fn burst(&self) -> u32 {
         self.burst
     }
 
-    /// What leaves at once, in bytes: what the rate is in a millisecond, two segments at least, and a large one that is tried.
+    /// Returns the number of bytes of one release: one millisecond at the rate, but at least two segments and
+    /// the largest segment seen.
     pub(super) fn quantum(&self) -> u32 {
         self.bytes_in(BURST_NS).max(2 * self.mss).max(self.largest_mss)
     }
 
-    /// When [`Pacer::refill`] lets more leave; `None` if a segment may leave now.
+    /// Returns the time at which [`Pacer::refill`] releases more, or `None` if a segment may leave now.
     pub(super) fn due(&self) -> Option<Instant> {
         (self.burst < self.mss).then_some(self.due)
     }
 
-    /// Lets more leave, if it is due at `now`.
+    /// Releases more bytes if the release is due at `now`.
     pub(super) fn refill(&mut self, now: Instant) {
         if self.burst >= self.mss || now < self.due {
             return;
@@ -72,7 +73,7 @@ impl Pacer {
         self.burst = self.quantum().saturating_add(self.bytes_in(late_ns));
     }
 
-    /// `bytes` leave at `now`.
+    /// Records that `bytes` leave at `now`.
     pub(super) fn sent(&mut self, now: Instant, bytes: u32) {
         if let Some(ns) = (u64::from(bytes) * SECOND_NS).checked_div(self.rate) {
             self.burst = self.burst.saturating_sub(bytes);
@@ -88,6 +89,6 @@ impl Pacer {
 
 const SECOND_NS: u64 = 1_000_000_000;
 const BURST_NS: u64 = 1_000_000;
-/// However high the rate is, time passes between bursts.
+/// The shortest time between two releases, however high the rate is.
 const LEAST_PAUSE: Duration = Duration::from_micros(50);
 const MOST_LATE_NS: u64 = 4 * BURST_NS;

@@ -1,28 +1,29 @@
-//! Delivery rate samples (draft-cheng-iccrg-delivery-rate-estimation): how fast data arrived between the time a
-//! segment was sent and the time it was acknowledged.
+//! Delivery rate samples (draft-cheng-iccrg-delivery-rate-estimation): the rate at which data arrived between
+//! the sending of a segment and its acknowledgement.
 //!
-//! What is known when a segment leaves is the same for all that leave at one instant, so it is kept by instants,
-//! not by segments.
+//! The state at sending is the same for all segments that leave at one instant, so it is stored per instant,
+//! not per segment.
 
 use alloc::collections::VecDeque;
 
 use rxo_frame::Instant;
 
-/// What was delivered, and what was known when each segment left.
+/// The bytes delivered so far, and the state at the instants at which segments left.
 #[derive(Debug)]
 pub(super) struct Samples {
-    /// C.delivered: all bytes that have arrived.
+    /// C.delivered: the number of bytes that have arrived so far.
     pub(super) delivered: u64,
-    /// C.delivered_time.
+    /// C.delivered_time: the time of the last delivery.
     delivered_at: Instant,
-    /// C.first_sent_time: when the segment was sent that was last found delivered.
+    /// C.first_sent_time: the send time of the segment that was delivered last.
     first_sent_at: Instant,
-    /// C.app_limited: until so much is delivered, samples say how fast the application was; 0 if it was not slow.
+    /// C.app_limited: samples count as limited by the application until this number of bytes is delivered; 0
+    /// if it is not the limit.
     limited_until: u64,
     sends: VecDeque<Send>,
 }
 
-/// What was known at an instant at which something left.
+/// The state at an instant at which a segment left.
 #[derive(Clone, Copy, Debug)]
 struct Send {
     at: Instant,
@@ -35,11 +36,11 @@ struct Send {
 /// A delivery rate sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// Bytes a second; 0 if the time was too short to say.
+    /// Bytes per second; 0 if the interval was too short for a measurement.
     pub(super) rate: u64,
-    /// P.delivered: what had been delivered when the newest delivered segment left.
+    /// P.delivered: the number of bytes delivered before the newest delivered segment left.
     pub(super) delivered_before: u64,
-    /// Whether the application, not the network, was slow.
+    /// `true` if the application, not the network, limited the rate.
     pub(super) is_limited: bool,
 }
 
@@ -49,23 +50,24 @@ impl Samples {
             delivered: 0,
             delivered_at: Instant::ZERO,
             first_sent_at: Instant::ZERO,
-            // A small first message says nothing of the path.
+            // A small first message does not show the rate of the path.
             limited_until: 1,
             sends: VecDeque::new(),
         }
     }
 
-    /// Frees the memory. Nothing is in flight.
+    /// Frees the memory. Call it only while nothing is in flight.
     pub(super) fn free(&mut self) {
         self.sends = VecDeque::new();
     }
 
-    /// Something leaves at `now`, while `in_flight` bytes are in flight.
+    /// Records that a segment leaves at `now` while `in_flight` bytes are in flight.
     pub(super) fn sent(&mut self, now: Instant, in_flight: u32) {
         if in_flight == 0 {
             (self.first_sent_at, self.delivered_at) = (now, now);
         }
-        // Too many instants: what leaves now counts from the last one, so its sample covers a longer time.
+        // The list of instants may be full. Then this segment counts from the last instant, and its sample
+        // covers a longer time.
         if self.sends.len() < MOST_SENDS && self.sends.back().is_none_or(|last| last.at < now) {
             self.sends.push_back(Send {
                 at: now,
@@ -77,7 +79,8 @@ impl Samples {
         }
     }
 
-    /// `bytes` have arrived by `now`; the newest of them left at `sent_at`. `None` if that is not known any more.
+    /// Records that `bytes` have arrived by `now`, the newest of them sent at
+    /// `sent_at`. Returns a rate sample, or `None` if the state at `sent_at` is not known any more.
     pub(super) fn arrived(
         &mut self,
         now: Instant,
@@ -100,7 +103,8 @@ impl Samples {
         let arriving_ns = now.nanos_since(send.delivered_at);
         let ns = sending_ns.max(arriving_ns);
         let bytes = u128::from(self.delivered - send.delivered);
-        // In less than a round trip: acknowledgements that were held together.
+        // An interval shorter than a round trip comes from acknowledgements that were held and released
+        // together.
         let is_known = ns > 0 && ns >= least_rtt_ns;
         let rate = if is_known { bytes * NANOS_PER_SECOND / u128::from(ns) } else { 0 };
         Some(Sample {
@@ -110,17 +114,19 @@ impl Samples {
         })
     }
 
-    /// The sender could send more, with `in_flight` bytes in flight, but has nothing to send.
+    /// Records that the application has nothing to send although more than `in_flight` bytes may be in
+    /// flight.
     pub(super) fn limit(&mut self, in_flight: u32) {
         self.limited_until = (self.delivered + u64::from(in_flight)).max(1);
     }
 
-    /// Whether the application was slow, and what it sent has not all arrived.
+    /// Returns `true` if the application limited the rate and the data it sent then has not all arrived.
     pub(super) fn is_limited(&self) -> bool {
         self.limited_until > 0
     }
 }
 
-/// Instants at which something left: pacing sends once in a millisecond, so a round trip of 256 ms.
+/// The largest number of instants to remember. Pacing sends once per millisecond, so this covers a round trip
+/// of 256 ms.
 const MOST_SENDS: usize = 256;
 pub(super) const NANOS_PER_SECOND: u128 = 1_000_000_000;

@@ -1,4 +1,4 @@
-//! The filters, the pacer and the modes, by hand.
+//! Tests of the rate filter, the pipe detection, the pacer and the samples with values computed by hand.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
-/// Draft, section 4.1.1.2: the highest rate of ten round trips, those without a sample included.
+/// The maximum covers ten round trips, including those without a sample (draft, section 4.1.1.2).
 #[test]
 fn the_highest_rate_is_forgotten_after_ten_round_trips() {
     let mut bandwidth = Bandwidth::default();
@@ -24,7 +24,8 @@ fn the_highest_rate_is_forgotten_after_ten_round_trips() {
     assert_eq!(bandwidth.highest(), 50);
 }
 
-/// Draft, section 4.3.2.2: three round trips without a quarter more.
+/// The pipe is full after three round trips in which the rate grew by less than a quarter (draft, section
+/// 4.3.2.2).
 #[test]
 fn the_pipe_is_full_when_the_rate_stops_growing() {
     let mut full = FullPipe::default();
@@ -36,7 +37,7 @@ fn the_pipe_is_full_when_the_rate_stops_growing() {
     assert!(full.is_full);
 }
 
-/// A millisecond's worth at a time; what a late timer has missed is made up for, up to four milliseconds.
+/// One millisecond's worth leaves at a time; after a late timer up to four milliseconds' worth more.
 #[test]
 fn bursts_leave_at_the_rate() {
     let mut pacer = Pacer::new(MSS);
@@ -54,13 +55,13 @@ fn bursts_leave_at_the_rate() {
     pacer.sent(at(6), 10_500);
     pacer.refill(at(60));
     assert_eq!(pacer.burst(), 50_000);
-    // However slow it is, two segments.
+    // The quantum is at least two segments, however low the rate is.
     pacer.set_rate(1, at(60));
     assert_eq!(pacer.quantum(), 2 * MSS);
 }
 
-/// draft-cheng-iccrg-delivery-rate-estimation, section 2.3: bytes by the longer of the time in which they were sent
-/// and the time in which they arrived, so acknowledgements that come together do not make the path seem faster.
+/// A sample divides the bytes by the longer of the sending and the arriving time, so acknowledgements that
+/// come together do not make the path seem faster (draft-cheng-iccrg-delivery-rate-estimation, section 2.3).
 #[test]
 fn a_sample_is_of_the_slower_side() {
     let mut samples = Samples::new();
@@ -69,19 +70,19 @@ fn a_sample_is_of_the_slower_side() {
     }
     let first = samples.arrived(at(140), MSS, Some(at(100)), 40_000_000).unwrap();
     assert_eq!((first.rate, first.delivered_before), (25_000, 0));
-    // All others together, ten milliseconds later.
+    // All remaining segments arrive together, ten milliseconds later.
     let rest = samples.arrived(at(150), 9 * MSS, Some(at(109)), 40_000_000).unwrap();
     assert_eq!(rest.rate, 200_000);
-    // What is known of an older one is gone.
+    // The state of an older instant is gone.
     assert!(samples.arrived(at(151), MSS, Some(at(104)), 40_000_000).is_none());
     assert_eq!(samples.delivered, 11_000);
 }
 
-/// What a slow application sends shows less than the path can do.
+/// Samples of a slow application are marked, because they show less than the path can carry.
 #[test]
 fn samples_of_a_slow_application_are_marked() {
     let mut samples = Samples::new();
-    // The first message may be small.
+    // The first message may be small, so its sample counts as limited.
     samples.sent(at(0), 0);
     assert!(samples.arrived(at(1), MSS, Some(at(0)), 1).unwrap().is_limited);
     samples.sent(at(2), 0);
@@ -92,7 +93,7 @@ fn samples_of_a_slow_application_are_marked() {
     assert!(!samples.is_limited());
 }
 
-/// However many instants there are, memory is bounded, and samples go on.
+/// The list of instants is bounded; samples continue when it is full.
 #[test]
 fn instants_are_bounded() {
     let mut samples = Samples::new();
@@ -103,7 +104,7 @@ fn instants_are_bounded() {
     assert_eq!(sample.rate, 1_000_000 * 1_000 / 1_100);
 }
 
-/// What waits behind a low rate waits no longer than it would at the new one.
+/// A wait that began at a low rate is shortened to the wait at the higher rate.
 #[test]
 fn a_higher_rate_shortens_the_wait() {
     let mut pacer = Pacer::new(MSS);
@@ -117,7 +118,7 @@ fn a_higher_rate_shortens_the_wait() {
     assert_eq!(pacer.due(), Some(at(1_010)));
 }
 
-/// A full segment that became larger is waited for, and one that is tried fits a burst.
+/// The pacer waits for a full segment of the new size, and a burst fits the largest segment tried.
 #[test]
 fn the_burst_follows_the_segment_size() {
     let mut pacer = Pacer::new(3 * MSS);
