@@ -12,7 +12,7 @@ impl Events {
     pub const CONNECTED: Self = Self(1);
     /// Text has arrived.
     pub const READABLE: Self = Self(2);
-    /// The peer has acknowledged; there may be room to send.
+    /// The peer has acknowledged data, so the send buffer may have free space.
     pub const WRITABLE: Self = Self(4);
     /// The peer has closed its direction; its text can still be read.
     pub const PEER_DONE: Self = Self(8);

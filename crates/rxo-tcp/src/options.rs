@@ -1,8 +1,8 @@
-//! The options this crate reads and writes: maximum segment size (RFC 9293), window scale and
+//! The TCP options that this crate reads and writes: maximum segment size (RFC 9293), window scale and
 //! timestamps (RFC 7323), SACK (RFC 2018).
 //!
-//! Separate so that a segment is read once, into values. An option with an invalid length ends the
-//! reading; the options before it count. Nothing here allocates or panics.
+//! Separate so that a segment is parsed once, into values. An option with an invalid length ends the parsing;
+//! the options before it count. Nothing here allocates or panics.
 
 use rxo_wire::SeqNumber;
 use rxo_wire::build::{maximum_segment_size_option, timestamp_option};
@@ -11,21 +11,21 @@ use rxo_wire::tcp::{OptionKind, Options, Timestamp};
 /// The options of one segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentOptions {
-    /// The largest segment that the peer takes, in bytes of payload and options; on a SYN.
+    /// The largest segment that the peer accepts, in bytes of payload and options; on a SYN.
     pub maximum_segment_size: Option<u16>,
-    /// By how many bits the peer's windows are to be shifted; on a SYN.
+    /// The shift of the peer's windows in bits; on a SYN.
     pub window_scale: Option<u8>,
-    /// Whether the peer accepts SACK options; on a SYN.
+    /// `true` if the peer accepts SACK options; on a SYN.
     pub is_sack_permitted: bool,
     /// TSval and TSecr.
     pub timestamp: Option<Timestamp>,
-    /// What the peer has received out of order.
+    /// The blocks that the peer has received out of order.
     pub sack: SackBlocks,
 }
 
 impl SegmentOptions {
-    /// Reads the part of a header after its first 20 bytes. Fast for nothing, and for a timestamp in its
-    /// usual place (RFC 7323, appendix A).
+    /// Parses the options of a header, `bytes`, which follow its first 20 bytes. Fast if there are none, or
+    /// only a timestamp in its usual position (RFC 7323, appendix A).
     #[inline]
     #[must_use]
     pub fn read(bytes: &[u8]) -> Self {
@@ -40,7 +40,7 @@ impl SegmentOptions {
         }
     }
 
-    /// Reads option by option.
+    /// Parses option by option.
     fn read_each(bytes: &[u8]) -> Self {
         let mut read = Self::default();
         for option in Options::new(bytes).map_while(Result::ok) {
@@ -49,7 +49,7 @@ impl SegmentOptions {
         read
     }
 
-    /// Whether there is nothing but a timestamp.
+    /// Returns `true` if there is no option except possibly a timestamp.
     #[inline]
     pub(crate) const fn is_plain(&self) -> bool {
         let Self { maximum_segment_size, window_scale, is_sack_permitted, timestamp: _, sack } =
@@ -80,7 +80,7 @@ impl SegmentOptions {
     }
 }
 
-/// Bytes that arrived out of order: from `start` up to, not including, `end`.
+/// A block of bytes that arrived out of order: from `start` up to, not including, `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
     /// The first byte.
@@ -90,7 +90,7 @@ pub struct SackBlock {
 }
 
 impl SackBlock {
-    /// Whether `seq` lies in it.
+    /// Returns `true` if `seq` lies in the block.
     pub(crate) fn has(&self, seq: SeqNumber) -> bool {
         seq.is_at_or_after(self.start) && seq.is_before(self.end)
     }
@@ -100,7 +100,7 @@ impl SackBlock {
     }
 }
 
-/// The blocks of one SACK option in their order, at most four.
+/// The blocks of one SACK option, in order, at most four.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [SackBlock; Self::MAX],
@@ -108,10 +108,10 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// The most blocks that fit into a header without other options.
+    /// The largest number of blocks that fit into a header without other options.
     pub const MAX: usize = 4;
 
-    /// Appends `block`. Ignored if there are four already.
+    /// Appends `block`. Does nothing if there are four already.
     pub fn push(&mut self, block: SackBlock) {
         if let Some(place) = self.blocks.get_mut(usize::from(self.count)) {
             *place = block;
@@ -119,19 +119,20 @@ impl SackBlocks {
         }
     }
 
-    /// The blocks.
+    /// Returns the blocks.
     #[must_use]
     pub fn as_slice(&self) -> &[SackBlock] {
         self.blocks.get(..usize::from(self.count)).unwrap_or_default()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no blocks.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether the first block is text that has arrived twice, of an acknowledgement of `ack` (RFC 2883, section 4).
+    /// Returns `true` if the first block reports duplicate text (D-SACK), in an acknowledgement of `ack` (RFC
+    /// 2883, section 4).
     pub(crate) fn has_duplicate(&self, ack: SeqNumber) -> bool {
         match self.as_slice() {
             [first, ..] if first.start.is_before(ack) => true,
@@ -140,31 +141,31 @@ impl SackBlocks {
         }
     }
 
-    /// Whether `earlier`, of an acknowledgement of the same `ack`, says nothing more. A duplicate is said once,
-    /// so one in `earlier` is more.
+    /// Returns `true` if these blocks cover all of `earlier`, both for the same
+    /// `ack`. A D-SACK block is sent only once, so one in `earlier` is never covered.
     pub(crate) fn has_all_of(&self, earlier: &Self, ack: SeqNumber) -> bool {
         let has = |block: &SackBlock| self.as_slice().iter().any(|own| own.contains(block));
         !earlier.has_duplicate(ack) && earlier.as_slice().iter().all(has)
     }
 
-    /// The blocks in the order in which they begin after `seq`.
+    /// Returns the blocks, sorted by their distance from `seq`.
     pub(crate) fn by_distance_from(mut self, seq: SeqNumber) -> Self {
         self.blocks[..usize::from(self.count)].sort_unstable_by_key(|block| block.start - seq);
         self
     }
 
-    /// The most blocks that fit into a header, with a timestamp or without.
+    /// Returns the largest number of blocks that fit into a header, with a timestamp or without.
     pub(crate) const fn most(has_timestamp: bool) -> usize {
         if has_timestamp { Self::MAX - 1 } else { Self::MAX }
     }
 
-    /// Keeps the first `blocks`.
+    /// Keeps only the first `blocks`.
     pub(crate) fn truncate(&mut self, blocks: usize) {
         self.count = self.count.min(blocks as u8);
     }
 }
 
-/// The encoded options of a segment to send; a multiple of 4 bytes.
+/// The encoded options of a segment to send; the length is a multiple of 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionBytes {
     bytes: [u8; Self::MAX],
@@ -180,7 +181,7 @@ impl Default for OptionBytes {
 impl OptionBytes {
     const MAX: usize = 40;
 
-    /// The bytes.
+    /// Returns the encoded bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.length)).unwrap_or_default()
@@ -198,7 +199,7 @@ impl OptionBytes {
         self.push(&[1, 1, 4, 2]);
     }
 
-    /// Appends SACK-permitted and the timestamp in the room that a padded timestamp takes.
+    /// Appends SACK-permitted and the timestamp, in the space of a padded timestamp.
     pub(crate) fn push_sack_permitted_and_timestamp(&mut self, timestamp: Timestamp) {
         let mut both = timestamp_option(timestamp);
         both[..2].copy_from_slice(&[4, 2]);
@@ -209,7 +210,7 @@ impl OptionBytes {
         self.push(&timestamp_option(timestamp));
     }
 
-    /// Replaces TSecr if a timestamp is the only option.
+    /// Replaces TSecr if a timestamp is the only option. Otherwise does nothing.
     #[inline]
     pub(crate) fn set_echo(&mut self, echo: u32) {
         let at = TIMESTAMP_BYTES as usize - size_of::<u32>();
@@ -226,7 +227,7 @@ impl OptionBytes {
         self.push_sack(blocks);
     }
 
-    /// Appends as many of `blocks` as there is room for; the first matter most (RFC 2018, section 4).
+    /// Appends as many of `blocks` as fit; the first blocks are the most important (RFC 2018, section 4).
     pub(crate) fn push_sack(&mut self, mut blocks: SackBlocks) {
         let room = Self::MAX - usize::from(self.length);
         blocks.truncate(room.saturating_sub(SACK_PREFIX_BYTES) / SACK_BLOCK_BYTES);
@@ -250,14 +251,14 @@ impl OptionBytes {
     }
 }
 
-/// The length of a padded timestamp option, by which each segment's payload is shorter.
+/// The length of a padded timestamp option, by which the payload of each segment shrinks.
 pub(crate) const TIMESTAMP_BYTES: u32 = 12;
 
-/// A SACK option of one block, with its padding.
+/// The length of a SACK option with one block and its padding.
 pub(crate) const LEAST_SACK_BYTES: u32 = 12;
 
 const SACK_BLOCK_BYTES: usize = 8;
-/// Two no-operations, kind and length.
+/// The prefix of a SACK option: two no-operations, kind and length.
 const SACK_PREFIX_BYTES: usize = 4;
 
 fn word(data: &[u8], at: usize) -> u32 {
@@ -298,7 +299,7 @@ mod tests {
         assert_eq!(read.timestamp, Some(Timestamp { value: 7, echo: 9 }));
     }
 
-    /// RFC 2018, section 3 (b): four blocks fit alone, three beside a timestamp.
+    /// Four SACK blocks fit alone, three beside a timestamp (RFC 2018, section 3 (b)).
     #[test]
     fn sack_blocks_fill_the_room_there_is() {
         let mut blocks = SackBlocks::default();
@@ -315,7 +316,7 @@ mod tests {
         assert_eq!(read.as_slice(), &blocks.as_slice()[..3]);
     }
 
-    /// RFC 9293, section 3.1 (MUST-7): an invalid length ends the reading, no more.
+    /// An invalid length ends the parsing; the options before it count (RFC 9293, section 3.1, MUST-7).
     #[test]
     fn what_stands_before_a_wrong_length_counts() {
         let read = SegmentOptions::read(&[2, 4, 5, 0xb4, 3, 0, 4, 2]);

@@ -1,29 +1,30 @@
-//! Path MTU discovery: what routers report (RFC 1191, 8201), which reports are not believed (RFC 5927), and
-//! what is found out without them (RFC 2923, 4821).
+//! Path MTU discovery: the reports of routers (RFC 1191, 8201), the reports to distrust (RFC 5927), and
+//! discovery without reports (RFC 2923, 4821).
 //!
-//! Separate because it only decides: it is told what was sent, acknowledged and retransmitted, and says
-//! which segment size to use. Sizes are payload of a segment, in bytes.
+//! Separate because it only decides: it receives the segments that were sent, acknowledged and retransmitted,
+//! and returns the segment size to use. Sizes are the text of a segment, in bytes.
 //!
-//! A router's report is believed at once while no segment of that size is known to have passed. Later it may
-//! be forged by an attacker that has guessed a sequence number. Then it waits until the segment that it
-//! names times out; an acknowledgement of that segment refutes it (RFC 5927, section 7.2). After the path
+//! A router's report is applied at once while no segment of that size is known to have passed. Later it may
+//! be forged by an attacker that has guessed a sequence number. Then it waits until the segment that it names
+//! times out; an acknowledgement of that segment refutes it (RFC 5927, section 7.2). After the size was
+//! lowered, a larger segment is tried from time to time; if it passes, its size is used again.
 //! was found smaller, a larger segment is tried now and then; if it passes, its size is used again.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
 
-/// What is known of the path.
+/// The state of path MTU discovery for one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
-    /// The segment size that the handshake agreed on; never exceeded.
+    /// The segment size that the handshake allowed; never exceeded.
     full: u32,
     /// The largest size that is known to have passed.
     passed: u32,
-    /// A larger segment in flight, sent once.
+    /// A segment in flight that is larger than `passed`, and was sent once.
     watched: Option<Watched>,
-    /// A router's report that a timeout must confirm.
+    /// A router's report that must be confirmed by a timeout.
     word: Option<Word>,
-    /// When a larger segment is to be tried.
+    /// The time at which a larger segment is tried.
     try_at: Option<Instant>,
     pub(crate) counts: PathCounts,
 }
@@ -33,10 +34,10 @@ pub(crate) struct Path {
 pub struct PathCounts {
     /// Reports of packets too big that lowered the segment size.
     pub too_big_taken: u32,
-    /// Reports of packets too big that did not: wrong sequence number, implausible size, or refuted by an
-    /// acknowledgement.
+    /// Reports of packets too big that were ignored: wrong sequence number, implausible size, or refuted by
+    /// an acknowledgement.
     pub too_big_ignored: u32,
-    /// How often repeated timeouts of full segments lowered the segment size.
+    /// The number of times that repeated timeouts of full segments lowered the segment size.
     pub black_holes: u32,
     /// Larger segments that were tried and passed.
     pub raised: u32,
@@ -58,14 +59,14 @@ struct Word {
     mss: u32,
 }
 
-/// What a router's report means.
+/// The treatment of a router's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
-    /// It is implausible, or says nothing new.
+    /// The report is implausible or not new.
     Ignored,
-    /// It is believed if the segment times out.
+    /// The report is applied if the segment times out.
     Waits,
-    /// It is believed: this is the new size.
+    /// The report is applied: this is the new size.
     Believed(u32),
 }
 
@@ -75,12 +76,12 @@ impl Path {
         Self { full: mss, passed: 0, watched: None, word: None, try_at: None, counts }
     }
 
-    /// Sets the segment size that the handshake agreed on.
+    /// Sets the segment size that the handshake allowed, and forgets all else except the counters.
     pub(crate) fn start(&mut self, mss: u32) {
         *self = Self { counts: self.counts, ..Self::new(mss) };
     }
 
-    /// Takes a router's report that the segment with `seq` was too large, and that `mss` fits; `now_used` is
+    /// Judges a router's report that the segment with `seq` was too large, and that `mss` fits; `now_used` is
     /// the size in use.
     pub(crate) fn judge(&mut self, seq: SeqNumber, mss: u32, now_used: u32) -> Judgement {
         if mss >= now_used {
@@ -94,33 +95,34 @@ impl Path {
         Judgement::Believed(mss)
     }
 
-    /// Takes the timeout of the segment at `una`. Returns the size of a router's report that waited for it.
+    /// Processes the timeout of the first outstanding segment. Returns the size of a router's report that
+    /// waited for it, or `None`.
     pub(crate) fn timed_out(&mut self, now_used: u32) -> Option<u32> {
         let word = self.word.take()?;
         (word.mss < now_used).then_some(word.mss)
     }
 
-    /// Takes note that a smaller size is used from now on; a larger one is tried at `try_at`.
+    /// Records that a smaller size is used from now on; a larger one is tried at `try_at`.
     pub(crate) fn lowered(&mut self, mss: u32, try_at: Instant) {
         self.passed = self.passed.min(mss);
         (self.watched, self.word, self.try_at) = (None, None, Some(try_at));
     }
 
-    /// Takes note that a full segment of `bytes` is sent for the first time.
+    /// Records that a full segment of `bytes` is sent for the first time.
     pub(crate) fn sent(&mut self, start: SeqNumber, bytes: u32) {
         if bytes > self.passed && self.watched.is_none() {
             self.watched = Some(Watched { start, end: start + bytes, bytes, is_trial: false });
         }
     }
 
-    /// Takes note that the segment which tries a larger size is sent.
+    /// Records that the segment which tries a larger size is sent.
     pub(crate) fn trial_sent(&mut self, start: SeqNumber, bytes: u32) {
         self.try_at = None;
         self.watched = Some(Watched { start, end: start + bytes, bytes, is_trial: true });
     }
 
-    /// Takes note that `start` to `end` is retransmitted: whether the original passed can no longer be known.
-    /// Returns whether it tried a larger size; that trial has failed.
+    /// Records that the range `start` to `end` is retransmitted, after which it is unknown whether the
+    /// original passed. Returns `true` if the original tried a larger size; that trial has failed.
     pub(crate) fn sent_again(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) -> bool {
         let overlaps =
             |watched: &mut Watched| watched.start.is_before(end) && start.is_before(watched.end);
@@ -131,13 +133,12 @@ impl Path {
         has_failed
     }
 
-    /// Whether `now_used` is less than the handshake allows.
+    /// Returns `true` if `now_used` is less than the handshake allows.
     pub(crate) fn is_smaller_than_full(&self, now_used: u32) -> bool {
         now_used < self.full
     }
 
-    /// Takes note that everything before `una` has arrived. Returns the size to use from now on if a trial
-    /// passed.
+    /// Records that everything before `una` has arrived. Returns the new size if a trial passed.
     pub(crate) fn acknowledged(&mut self, una: SeqNumber) -> Option<u32> {
         if self.word.take_if(|word| word.seq.is_before(una)).is_some() {
             self.counts.too_big_ignored += 1;
@@ -148,19 +149,19 @@ impl Path {
         watched.is_trial.then_some(watched.bytes)
     }
 
-    /// Whether [`Path::acknowledged`] has anything to do.
+    /// Returns `true` if [`Path::acknowledged`] may have an effect.
     pub(crate) fn is_watching(&self) -> bool {
         self.watched.is_some() || self.word.is_some()
     }
 
-    /// The larger size to try now, if any.
+    /// Returns the larger size to try now, or `None`.
     pub(crate) fn trial(&self, now_used: u32, now: Instant) -> Option<u32> {
         let is_due = self.try_at.is_some_and(|at| at <= now) && self.full > now_used;
         is_due.then_some(self.full)
     }
 
-    /// The next smaller size to try without a report; `None` if there is none. `headers` is the length of the
-    /// IP and TCP headers with options, in bytes.
+    /// Returns the next smaller size to try without a report; `None` if there is none. `headers` is the
+    /// length of the IP and TCP headers with options, in bytes.
     pub(crate) fn next_smaller(now_used: u32, headers: u32, is_v4: bool) -> Option<u32> {
         let sizes = if is_v4 { &GUESSES_V4[..] } else { &GUESSES_V6[..] };
         let mut sizes = sizes.iter().map(|mtu| mtu - headers);
@@ -168,14 +169,17 @@ impl Path {
     }
 }
 
-/// RFC 8201, section 5.3, and RFC 1191, section 6.3: at most every ten minutes.
+/// The time between two trials of a larger size: at least ten minutes (RFC 8201, section 5.3; RFC 1191,
+/// section 6.3).
 pub(crate) const TRY_AGAIN_AFTER: Duration = Duration::from_secs(600);
-/// The least MTU of an IPv6 link, which passes most tunnels, and what every IPv4 host takes.
+/// The MTUs to try without a report: the smallest MTU of an IPv6 link, which fits most tunnels, and the
+/// packet size that every IPv4 host accepts.
 const GUESSES_V4: [u32; 2] = [1_280, LEAST_MTU_V4];
 const GUESSES_V6: [u32; 1] = [LEAST_MTU_V6];
-/// A router's report does not lower the size further (RFC 5927, section 7.2, "Discussion").
+/// The smallest MTU for IPv4: a router's report does not lower it further (RFC 5927, section 7.2,
+/// "Discussion").
 pub(crate) const LEAST_MTU_V4: u32 = 576;
-/// RFC 8200, section 5.
+/// The smallest MTU of an IPv6 link (RFC 8200, section 5).
 pub(crate) const LEAST_MTU_V6: u32 = 1_280;
 
 #[cfg(test)]
@@ -193,7 +197,7 @@ mod tests {
         path
     }
 
-    /// RFC 5927, section 7.2: the initial discovery is quick, an update waits for a timeout.
+    /// The first discovery is quick; a later report waits for a timeout (RFC 5927, section 7.2).
     #[test]
     fn a_routers_word_is_believed_unless_larger_ones_have_passed() {
         assert_eq!(used(false).judge(AT, 1_200, 1_400), Judgement::Believed(1_200));

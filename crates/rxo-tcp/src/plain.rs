@@ -1,8 +1,8 @@
-//! A plain segment: text and no options but timestamps. Aggregates are made of these.
+//! A plain segment: text and no options except timestamps. Aggregates consist of plain segments.
 //!
-//! Separate from [`Segment`] because it is small, and because a few loads read it, while a header of any
-//! shape is walked option by option. All frames of an aggregate have the same shape, so the engine's
-//! [`Offsets`] say where the fields of each are.
+//! Separate from [`Segment`] because it is small and a few loads read it, while other headers are parsed
+//! option by option. All frames of an aggregate have the same header layout, so the engine's [`Offsets`]
+//! locate the fields of each.
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::{FixedHeader, MIN_HEADER_BYTES, Timestamp};
@@ -11,16 +11,16 @@ use rxo_wire::{Offsets, SeqNumber, TcpFlags, class_and_length};
 use crate::options::SegmentOptions;
 use crate::segment::{Ecn, Payload, Segment};
 
-/// A segment with text and no options but timestamps.
+/// A segment with text and no options except timestamps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainSegment<B> {
     /// SEG.SEQ.
     pub seq: SeqNumber,
-    /// SEG.ACK; means nothing without the ACK flag.
+    /// SEG.ACK; meaningless without the ACK flag.
     pub ack: SeqNumber,
     /// Control bits.
     pub flags: TcpFlags,
-    /// SEG.WND as it stands in the header, unscaled.
+    /// SEG.WND as in the header, unscaled.
     pub window: u16,
     /// TSval and TSecr.
     pub timestamp: Option<Timestamp>,
@@ -28,12 +28,12 @@ pub struct PlainSegment<B> {
     pub payload: Payload<B>,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
-    /// When the frame arrived.
+    /// The arrival time of the frame.
     pub arrived_at: Instant,
 }
 
-/// Whether segments whose headers end like `header`, and are where `at` says, are plain: they have no options,
-/// or timestamps in their usual place. What they have of text does not matter.
+/// Returns `true` if segments with the header `header`, laid out as in `at`, are plain: there are no options,
+/// or only timestamps in their usual position. The length of the text does not matter.
 #[must_use]
 pub fn has_plain_options(header: &[u8], at: Offsets) -> bool {
     match header.get(at.tcp_options()) {
@@ -43,24 +43,25 @@ pub fn has_plain_options(header: &[u8], at: Offsets) -> bool {
     }
 }
 
-/// The segments in frames of one shape. A type of its own, not an adapter, so that the compiler inlines the
-/// reading into the loop that takes them.
+/// An iterator over the segments in frames with one header layout. A type of its own, not an adapter, so that
+/// the compiler inlines the parsing into the loop that takes the segments.
 #[derive(Clone, Debug)]
 pub struct PlainSegments<I> {
     frames: I,
     at: Offsets,
-    /// How many of the next frames are alike, or 1.
+    /// The number of next frames that are alike, or 1.
     alike: usize,
-    /// How many of the next frames are like the one that was read last.
+    /// The number of next frames that are like the last one yielded.
     like_last: usize,
 }
 
 impl<I> PlainSegments<I> {
-    /// The segments in `frames`, without those that have no text. The headers of all are where `at` says,
-    /// and [`has_plain_options`] is true for them; where each segment ends is read from its own. The first
-    /// `alike` of them, at least 1, are alike: they differ in SEQ, IPv4 ID and checksums only, and the text
-    /// of each begins where that of the one before ends. The first header then says what all of them say.
-    /// Takes the buffers; copies nothing.
+    /// Creates an iterator over the segments in
+    /// `frames`; segments without text are skipped. The headers of all frames are laid out as in `at`, and
+    /// [`has_plain_options`] must be true for them; the end of each segment is read from its own header. The
+    /// first `alike` frames, at least 1, must be alike: they differ only in SEQ, IPv4 ID and checksums, and
+    /// their texts are contiguous. Then the first header stands for all of them. Takes the buffers and copies
+    /// nothing.
     pub const fn new(frames: I, at: Offsets, alike: usize) -> Self {
         Self { frames, at, like_last: 0, alike }
     }
@@ -84,13 +85,13 @@ impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> Iterator for PlainSegments<I>
 }
 
 impl<I> PlainSegments<I> {
-    /// How many of the next segments are like the one that was read last.
+    /// Returns the number of next segments that are like the last one yielded.
     pub(crate) const fn like_last(&self) -> usize {
         self.like_last
     }
 
-    /// The frames of the next segments, and how many of them are like the last one. The caller takes these, and does
-    /// not read their headers.
+    /// Returns the frame iterator and the number of next frames that are like the last one. The caller must
+    /// consume these frames; their headers are not read.
     #[inline(always)]
     pub(crate) const fn frames_like_last(&mut self) -> (&mut I, usize) {
         self.alike = 1;
@@ -99,9 +100,9 @@ impl<I> PlainSegments<I> {
 }
 
 impl<B: AsRef<[u8]>> PlainSegment<B> {
-    /// The segment in the frame `buffer`, whose headers are where `at` says, and whose options are plain.
-    /// `None` if the frame is too short for them, or there is no text. Where the text ends is read from the
-    /// frame. Takes the buffer; copies nothing.
+    /// Returns the segment in the frame `buffer`. Its headers must be laid out as in `at`, with plain
+    /// options. Returns `None` if the frame is too short or there is no text. The end of the text is read
+    /// from the IP header. Takes the buffer and copies nothing.
     #[inline(always)]
     #[must_use]
     pub fn of_frame(buffer: B, at: Offsets, arrived_at: Instant) -> Option<Self> {
@@ -147,7 +148,7 @@ impl<B> From<PlainSegment<B>> for Segment<B> {
     }
 }
 
-/// The option with its two no-operations.
+/// The length of the timestamp option with its two no-operations.
 const TIMESTAMP_BYTES: usize = 12;
 
 #[cfg(test)]
@@ -160,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// A frame with `text` bytes, padded; `number` makes everything else up.
+    /// Returns a frame with `text` bytes of text and padding; `number` generates all other fields.
     fn frame(is_v6: bool, options: &[u8], text: usize, number: u32) -> Vec<u8> {
         let tcp = TcpHeader {
             seq: SeqNumber(number),
@@ -192,7 +193,7 @@ mod tests {
         bytes
     }
 
-    /// Where the headers of `frame` are, if its options are plain.
+    /// Returns the header layout of `frame` if its options are plain.
     fn plain(frame: &[u8]) -> Option<Offsets> {
         let at = parse(frame).expect("headers").at;
         has_plain_options(frame, at).then_some(at)
@@ -203,7 +204,7 @@ mod tests {
     }
 
     proptest! {
-        /// The oracle is the reader that takes any shape.
+        /// The oracle is the parser for any header layout.
         #[test]
         fn a_plain_segment_is_the_segment(
             is_v6: bool, has_timestamp: bool, text in 1_usize..1_500, number: u32,
@@ -219,7 +220,7 @@ mod tests {
             prop_assert_eq!(told, whole);
         }
 
-        /// For any bytes, and any places of headers.
+        /// No bytes and no header offsets cause a panic.
         #[test]
         fn any_bytes_are_a_segment_or_none(
             bytes in prop::collection::vec(any::<u8>(), 0..120), at in [any_place(), any_place(), any_place()],

@@ -4,7 +4,7 @@ use rxo_frame::Duration;
 
 use crate::GroupSeed;
 
-/// Settings of a group.
+/// The settings of a multicast group of receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupConfig {
     /// The values that all connections of the group share.

@@ -22,7 +22,7 @@ pub(super) struct Member {
     /// The number of the first send that has not been reported to its connection.
     pub(super) send: u64,
     pub(super) sleep: Sleep,
-    /// Whether the group sends it all new text.
+    /// `true` if the group sends it all new text.
     pub(super) is_led: bool,
     /// `true` if it joined after the first byte.
     pub(super) is_late: bool,
@@ -381,7 +381,7 @@ impl Group {
         self.events.push_back(event);
     }
 
-    /// The slowest no longer counts, nor the one with the smallest segments.
+    /// Removes a member, and recomputes the slowest position and the smallest segment size without it.
     fn remove(&mut self, id: MemberId) {
         self.set_least(id, Least::NONE);
         if let Some(member) = self.members[id as usize].take() {
@@ -396,7 +396,7 @@ impl Group {
         self.text.advance(self.tree.least().una.min(self.nxt));
     }
 
-    /// Has the owner abort the connection of a member.
+    /// Asks the owner to abort the connection of a member, unless that was asked before.
     pub(super) fn eject(&mut self, id: MemberId, why: Outcome) {
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
         if member.ejected.replace(why).is_none() {
@@ -404,10 +404,10 @@ impl Group {
         }
     }
 
-    /// How far the group is. Costs O(n).
+    /// Returns the positions of the group. Costs O(n).
     #[must_use]
     pub fn progress(&self) -> Progress {
-        // A probe of a closed window may be ahead of the group.
+        // A window probe may have passed the group's position.
         let sent = self.nxt.min(self.text.length().unwrap_or(u64::MAX));
         let mut unas: Vec<u64> = self.members.iter().flatten().map(|it| it.una.min(sent)).collect();
         let middle = unas.len() / 2;
@@ -424,7 +424,7 @@ impl Group {
         }
     }
 
-    /// The member that has acknowledged least. Costs O(n).
+    /// Returns the member that has acknowledged least, or `None` without members. Costs O(n).
     #[must_use]
     pub fn slowest(&self) -> Option<MemberId> {
         let members = self.members.iter().zip(0..);
@@ -433,12 +433,12 @@ impl Group {
     }
 }
 
-/// A receiver that catches up has no more than this of what the group has sent: the largest window
+/// The largest number of bytes that a receiver in catch-up can have from the group: the largest window
 /// (RFC 7323, section 2.3).
 const MOST_AHEAD: u64 = 1 << 30;
-/// How much a receiver that catches up is lent at once, in bytes.
+/// The number of bytes lent at once to a receiver in catch-up.
 const CATCH_UP_BYTES: usize = 1 << 20;
-/// How long a receiver may check and store what it has received.
+/// The time that a receiver has to check and store the data before it must confirm.
 pub(super) const CONFIRMS_WITHIN: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

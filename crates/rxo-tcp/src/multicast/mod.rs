@@ -1,28 +1,29 @@
-//! One stream for a group of receivers: new text leaves once, and each receiver acknowledges it by a connection of its
-//! own (TCP-SMO; Chan and Cheriton 2013, section 4).
+//! One stream for a group of receivers: new text is sent once, and each receiver acknowledges it by a
+//! connection of its own (TCP-SMO; Chan and Cheriton 2013, section 4).
 //!
-//! A [`Group`] does not own the connections. Their owner tells it of each what goes in and what came of it
-//! ([`Group::before`], [`Group::after`]), and sends what comes out: new text and common repairs to the group
-//! ([`Group::poll_transmit`], [`Group::poll_repair`]), everything else by the connections. It is sans-IO like a
-//! connection. Text is shared by all receivers; memory grows by a few hundred bytes for each.
+//! A [`Group`] does not own the connections. Their owner reports each input and its result
+//! ([`Group::before`], [`Group::after`]), and sends the output: new text and common repairs to the group
+//! ([`Group::poll_transmit`], [`Group::poll_repair`]), everything else by the connections. The group is
+//! sans-IO like a connection. All receivers share the text; memory grows by a few hundred bytes for each.
 //!
-//! * `acks.rs`: the fast path of acknowledgements, by which members are dormant.
-//! * `tree.rs`: how far all receivers allow, and what all have: O(log n) for an acknowledgement.
-//! * `sends.rs`: what was sent when. A connection learns of it when something happens to it, so that a send does
-//!   not cost once for each receiver.
+//! * `acks.rs`: the fast path of acknowledgements, for dormant members.
+//! * `tree.rs`: the send limit and the acknowledged position of all receivers, O(log n) for an
+//!   acknowledgement.
+//! * `sends.rs`: the times of the last sends. A connection is informed of them at its next event, so that the
+//!   cost of a send does not grow with the number of receivers.
 //! * `member.rs`: one receiver: joining, text, the two calls.
-//! * `outcome.rs`: what the owner is told.
+//! * `outcome.rs`: the events for the owner.
 //! * `text.rs`: the text that not all receivers have.
-//! * `emit.rs`: what leaves next, to the group.
-//! * `repair.rs`: what is missing at several receivers is repaired once.
-//! * `slow.rs`: who holds the others up for too long.
-//! * `late.rs`: how much longer those who come late may make it.
+//! * `emit.rs`: the next segment to the group.
+//! * `repair.rs`: repairs to the group of text that several receivers miss.
+//! * `slow.rs`: ejects receivers that delay the others for too long.
+//! * `late.rs`: limits the time that late receivers may add.
 //!
-//! Contract: nothing that a receiver sends makes it panic, and nobody who does not know the group's initial sequence number,
-//! which whoever asks to join in time is told, can change what it does.
-//! A receiver can hold the others up for the time of [`Slow::Eject`] at most, or to a segment in each such time. With
-//! [`Slow::EjectBelow`] it cannot hold them to less than was asked for. Those who come late hold them up for
-//! [`GroupConfig::late_time`] at most, all together.
+//! Contract: no input of a receiver causes a panic. Only a host that knows the group's initial sequence
+//! number can influence the group; every receiver that asks to join in time gets that number. A receiver can
+//! delay the others for at most the time of [`Slow::Eject`], or down to one segment in each such time. With
+//! [`Slow::EjectBelow`] it cannot slow them below the given rate. All late receivers together delay the
+//! others for at most [`GroupConfig::late_time`].
 
 mod acks;
 mod config;
@@ -59,11 +60,12 @@ use self::tree::Tree;
 pub struct Group {
     config: GroupConfig,
     text: GroupText,
-    /// The position of the next byte to be sent for the first time; after the FIN one more than the length.
+    /// The stream position of the next byte to be sent for the first time; after the FIN it is the length
+    /// plus one.
     nxt: u64,
-    /// Payload of a full segment, in bytes: the least of all receivers.
+    /// The text of a full segment in bytes: the smallest limit of all receivers.
     mss: u32,
-    /// How many receivers take no more.
+    /// The number of receivers with that smallest limit.
     smallest: usize,
     is_started: bool,
     members: Vec<Option<Member>>,
@@ -75,13 +77,14 @@ pub struct Group {
     repaired: Repaired,
     patience: Patience,
     late: Latecomers,
-    /// Members to whose connections something is to happen though nothing arrived.
+    /// Members whose connections must be served although nothing arrived.
     touched: VecDeque<MemberId>,
     events: VecDeque<GroupEvent>,
 }
 
 impl Group {
-    /// A group without receivers. Allocates what it needs for all that may come, except text.
+    /// Creates a group without receivers. Allocates all memory for the largest number of receivers, except
+    /// for text.
     ///
     /// # Examples
     /// ```
@@ -129,51 +132,52 @@ impl Group {
         }
     }
 
-    /// The settings.
+    /// Returns the settings.
     #[must_use]
     pub const fn config(&self) -> &GroupConfig {
         &self.config
     }
 
-    /// Begins to send. Until then receivers gather.
+    /// Begins to send. Before this call, receivers may join and nothing is sent.
     pub fn start(&mut self) {
         self.is_started = true;
     }
 
-    /// How many receivers there are, those included that catch up.
+    /// Returns the number of receivers, including those in catch-up.
     #[must_use]
     pub fn receivers(&self) -> usize {
         self.members.len() - self.free.len()
     }
 
-    /// The sequence number at `position` of the stream.
+    /// Returns the sequence number at `position` of the stream.
     fn seq(&self, position: u64) -> SeqNumber {
         self.config.seed.iss + (position as u32).wrapping_add(1)
     }
 
-    /// The position of `seq`, which is less than 2³¹ away from `near`. `None` if it is before the stream.
+    /// Returns the position of `seq`, which must be less than 2³¹ away from `near`. `None` if it is before
+    /// the stream.
     fn position(&self, seq: SeqNumber, near: u64) -> Option<u64> {
         near.checked_add_signed(i64::from(seq - self.seq(near)))
     }
 
-    /// The next thing that the owner should know of.
+    /// Returns the next event for the owner, or `None` if there is none.
     pub fn poll_event(&mut self) -> Option<GroupEvent> {
         self.events.pop_front()
     }
 
-    /// The next member for whose connection the owner is to call [`Group::wake`], and the connection's
-    /// [`poll_transmit`](crate::Connection::poll_transmit), and [`Group::after`].
+    /// Returns the next member to serve: call [`Group::wake`], the connection's
+    /// [`poll_transmit`](crate::Connection::poll_transmit), then [`Group::after`]. `None` if there is none.
     pub fn poll_touched(&mut self) -> Option<MemberId> {
         self.touched.pop_front()
     }
 
-    /// When [`Group::on_timeout`] is to be called; `None` if no timer runs.
+    /// Returns the time at which [`Group::on_timeout`] must be called; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         [self.sends.check_at(), self.patience.next()].into_iter().flatten().min()
     }
 
-    /// Does what is due at `now`, which may be nothing.
+    /// Runs the timers that are due at `now`, possibly none.
     pub fn on_timeout(&mut self, now: Instant) {
         if self.sends.take_check(now) {
             self.touch_behind();
@@ -185,7 +189,7 @@ impl Group {
         }
     }
 
-    /// Connections that have not learned of sends start their timers.
+    /// Marks connections that have not been informed of sends, so that they start their timers.
     fn touch_behind(&mut self) {
         let last = self.sends.next();
         for (id, member) in self.members.iter().enumerate() {

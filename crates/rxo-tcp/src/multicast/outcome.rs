@@ -1,4 +1,4 @@
-//! What the owner of a group is told: who is refused, how it ended with whom, how far all are.
+//! Events and results for the owner of a group: refusals, the outcome for each receiver, the progress of all.
 
 use core::fmt;
 
@@ -7,20 +7,20 @@ use rxo_frame::Duration;
 use super::MemberId;
 use crate::Failure;
 
-/// Why a receiver is refused.
+/// The reason for which a receiver is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its connection was not made for this group.
+    /// The connection was not opened for this group.
     Stranger,
-    /// It has no SACK.
+    /// The receiver does not use SACK.
     NoSack,
-    /// It has no timestamps.
+    /// The receiver does not use timestamps.
     NoTimestamps,
-    /// Its segments are so small that all would suffer. In bytes.
+    /// The segments of the receiver, with this number of bytes, are so small that all receivers would suffer.
     SmallSegments(u32),
-    /// It came after the first byte.
+    /// The receiver came after the first byte.
     Late,
-    /// It came after the first byte, and others that did so have used up the time for that.
+    /// The receiver came after the first byte, and late receivers have used up their shared time.
     LateTimeOver,
     /// The group is full.
     Full,
@@ -47,20 +47,20 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// How it ended with a receiver.
+/// The outcome for a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It has everything, and has closed its side to say so.
+    /// The receiver has everything, and has closed its side to confirm it.
     Done,
-    /// It took less than a segment in so long a time while text waited for it.
+    /// The receiver took less than one segment in this time while text waited for it.
     Ejected(Duration),
-    /// All got less than so many bytes in so long a time, because text waited for it.
+    /// All receivers got less than this number of bytes in this time, because text waited for this one.
     TooSlow(u64, Duration),
-    /// It has received everything, but has not confirmed it in so long a time.
+    /// The receiver has everything, but has not confirmed it within this time.
     Unconfirmed(Duration),
-    /// It came after the first byte, and all that did so together have used up this time.
+    /// The receiver came after the first byte, and late receivers have used up this shared time.
     LateTimeOver(Duration),
-    /// Its connection failed.
+    /// The connection to the receiver failed.
     Failed(Failure),
 }
 
@@ -84,50 +84,52 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What the owner of a group should know of, or do.
+/// An event that the owner of a group must handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupEvent {
-    /// Call [`Group::before`](super::Group::before), abort the connection, and call
+    /// The owner must abort the connection: call [`Group::before`](super::Group::before), abort, then call
     /// [`Group::after`](super::Group::after).
     Abort(MemberId),
-    /// The connection is to be lent earlier text by [`Group::lend`](super::Group::lend): `bytes` from `from` on, or less.
+    /// The owner must lend the connection earlier text by [`Group::lend`](super::Group::lend):
+    /// `bytes` bytes from `from` on, or fewer.
     WantsText {
-        /// Whose connection.
+        /// The member that needs the text.
         id: MemberId,
-        /// The position of the first byte.
+        /// The stream position of the first byte.
         from: u64,
-        /// How many are missing.
+        /// The number of missing bytes.
         bytes: u64,
     },
-    /// A receiver is no member any more. Its place may be another's from now on.
+    /// A receiver is no longer a member. Its number may be reused from now on.
     Ended {
-        /// Which.
+        /// The former member.
         id: MemberId,
-        /// How it ended.
+        /// The outcome for this receiver.
         outcome: Outcome,
-        /// How much it has acknowledged, in bytes.
+        /// The number of bytes that it has acknowledged.
         bytes: u64,
-        /// How much its connection has sent again, in bytes.
+        /// The number of bytes that its connection has retransmitted.
         repaired_bytes: u64,
-        /// Since it joined.
+        /// The time since it joined.
         time: Duration,
     },
 }
 
-/// How far a group is; positions in the stream, in bytes.
+/// The progress of a group, as stream positions in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// What has left.
+    /// The position up to which text has been sent.
     pub sent: u64,
-    /// What the slowest receiver has.
+    /// The position that the slowest receiver has acknowledged.
     pub slowest: u64,
-    /// What at least half of the receivers have.
+    /// The position that at least half of the receivers have acknowledged.
     pub median: u64,
-    /// How many receivers there are.
+    /// The number of receivers.
     pub receivers: usize,
-    /// How many of them catch up.
+    /// The number of receivers in catch-up.
     pub catching_up: usize,
 }
 
-/// Smaller segments would have all receivers pay for one: no link of today asks for less.
+/// The smallest segment size in bytes. A smaller one would slow all receivers for one; no link of today needs
+/// less.
 pub(super) const LEAST_SEGMENT_BYTES: u32 = 500;

@@ -1,11 +1,12 @@
-//! What is missing at several receivers is repaired once, to the group.
+//! Common repairs: text that several receivers miss is retransmitted once, to the group.
 //!
-//! Each connection finds out by itself what its receiver misses, and takes what it wants to repeat for repeated. The
-//! owner holds back those segments until the end of its poll ([`Group::defer`]); then what several want leaves once.
-//! Connections find out at different times: those that want a segment within a round trip count together, and once
-//! it is on its way to the group nobody needs it. Should it be lost again, each finds out by itself again; and
-//! once the FIN has left, it gets it by itself. So does whoever has not answered a timeout: its acknowledgements may be
-//! what is lost, and receivers seldom answer what they have had from the group.
+//! Each connection detects the losses of its receiver and counts a segment as repeated when it hands it out.
+//! The owner defers those segments to the end of its poll ([`Group::defer`]); then a segment that several
+//! connections want leaves once. Connections detect a loss at different times: requests within one round trip
+//! count together, and while the segment is on its way to the group further requests are dropped. If it is
+//! lost again, each connection detects that again. After the FIN has left, a segment goes to the group only
+//! once, then to single receivers. A receiver that has not answered a timeout gets its repairs alone as well:
+//! its acknowledgements may be lost, and receivers rarely answer text that they have from the group.
 
 use alloc::collections::BTreeMap;
 
@@ -16,20 +17,20 @@ use super::{Group, MemberId, Repairs};
 use crate::Transmit;
 use crate::options::OptionBytes;
 
-/// A segment that a connection wants to repeat.
+/// A segment that a connection wants to retransmit.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     start: u64,
     end: u64,
     pub(super) id: MemberId,
-    /// Whether this is not the first timeout in a row.
+    /// `true` if a retransmission timeout has expired and no new text was acknowledged since.
     has_timed_out: bool,
-    /// The smoothed round-trip time to it, in nanoseconds.
+    /// The smoothed round-trip time of the connection, in nanoseconds.
     round_trip_ns: u64,
     head: Head,
 }
 
-/// The parts of a segment that differ between connections.
+/// The header fields of a segment that differ between connections.
 #[derive(Clone, Debug)]
 struct Head {
     ack: rxo_wire::SeqNumber,
@@ -46,21 +47,22 @@ struct Last {
     end: u64,
     at: Instant,
     way: Way,
-    /// Whether it has ever gone to the group.
+    /// `true` if it has ever been sent to the group.
     was_to_group: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     ToGroup,
-    /// To so many receivers, each by itself.
+    /// To this number of receivers, each alone.
     Alone(usize),
 }
 
 impl Repaired {
-    /// Which way the segment of `same` goes; `None` if it is on its way to the group. Once the FIN has left, `is_over`,
-    /// it goes to the group once: whoever has acknowledged everything may have left the group, and the
-    /// acknowledgement may be lost.
+    /// Chooses the way of a repair that the requests `same` want; `None` if it is on its way to the group
+    /// already. `is_over` means that the FIN has left. Then the segment goes to the group at most once: a
+    /// receiver that has acknowledged everything may have left the group, and that acknowledgement may be
+    /// lost.
     fn way(&mut self, same: &[Wanted], least: usize, is_over: bool, now: Instant) -> Option<Way> {
         let (start, end) = (same[0].start, same[0].end);
         let round_trip_ns = same.iter().map(|it| it.round_trip_ns).max().unwrap_or_default();
@@ -77,7 +79,8 @@ impl Repaired {
         let is_to_group = may_be_to_group && count >= least.max(2);
         let way = if is_to_group { Way::ToGroup } else { Way::Alone(count) };
         if self.0.len() >= MOST_REPAIRED {
-            // A receiver can ask for any byte. What is forgotten may leave once more.
+            // A receiver can request any byte, so the record is bounded. A forgotten segment may leave once
+            // more.
             self.0.clear();
         }
         let was_to_group = was_to_group || is_to_group;
@@ -85,7 +88,7 @@ impl Repaired {
         Some(way)
     }
 
-    /// Drops what all receivers have: everything before `una`.
+    /// Drops the record of segments that all receivers have: those before `una`.
     pub(super) fn forget_before(&mut self, una: u64) {
         while let Some(first) = self.0.first_entry().filter(|it| it.get().end <= una) {
             first.remove();
@@ -93,17 +96,17 @@ impl Repaired {
     }
 }
 
-/// A segment to repeat.
+/// A segment to retransmit.
 #[derive(Clone, Debug)]
 pub struct Repair {
     start: u64,
     end: u64,
-    /// To whom, and with which header; `None` is to the group.
+    /// The member and its header fields; `None` for the group.
     to: Option<(MemberId, Head)>,
 }
 
 impl Repair {
-    /// To which member alone it goes; `None` if it goes to the group.
+    /// Returns the only member to which the repair goes; `None` if it goes to the group.
     #[must_use]
     pub fn member(&self) -> Option<MemberId> {
         self.to.as_ref().map(|(id, _)| *id)
@@ -111,19 +114,19 @@ impl Repair {
 }
 
 impl Group {
-    /// Whether repairs may go to the group.
+    /// Returns `true` if repairs may go to the group.
     #[must_use]
     pub const fn defers_repairs(&self) -> bool {
         matches!(self.config.repairs, Repairs::Group { .. })
     }
 
-    /// Takes `transmit`, which a member's connection has handed out, to be sent by [`Group::poll_repair`]. Returns
-    /// `false` if the owner is to send it now: it repeats nothing, or each repair goes its own way.
+    /// Defers `transmit`, a segment of a member's connection, to [`Group::poll_repair`]. Returns `false` if
+    /// the owner must send it now: it is no retransmission, or repairs are not shared.
     pub fn defer(&mut self, id: MemberId, transmit: &Transmit<'_>) -> bool {
         let Some(Some(member)) = self.members.get(id as usize) else { return false };
         let bytes = transmit.payload_bytes() as u64;
         let Some(start) = self.position(transmit.seq, self.nxt) else { return false };
-        // What one that caught up lacks the group may not have any more; the connection has it.
+        // The group may no longer have text that a receiver lacks after catch-up; its connection has it.
         let is_kept = start >= self.text.start();
         let is_repeated = bytes > 0 && start + bytes <= self.nxt.min(self.text.end());
         if !self.defers_repairs() || !member.is_led || !is_repeated || !is_kept {
@@ -131,7 +134,7 @@ impl Group {
         }
         let Transmit { ack, window, options, .. } = *transmit;
         let Member { round_trip_ns, has_timed_out, .. } = *member;
-        // What the receivers miss is compared segment by segment.
+        // Requests are compared segment by segment.
         let (mut at, end) = (start, start + bytes);
         while at < end {
             let next = (at + u64::from(self.mss)).min(end);
@@ -148,7 +151,7 @@ impl Group {
         true
     }
 
-    /// Decides, at the end of a poll, which way each deferred segment goes.
+    /// Chooses the way of each deferred segment, at the end of a poll.
     pub fn decide_repairs(&mut self, now: Instant) {
         let Repairs::Group { least } = self.config.repairs else { return };
         if self.wanted.is_empty() {
@@ -178,12 +181,12 @@ impl Group {
         self.wanted = wanted;
     }
 
-    /// The next segment to repeat. [`Group::repair_segment`] is how it looks.
+    /// Returns the next repair, or `None`. [`Group::repair_segment`] returns its segment.
     pub fn poll_repair(&mut self) -> Option<Repair> {
         self.repairs.pop_front()
     }
 
-    /// The segment of `repair`. Its text is empty if all receivers have it by now.
+    /// Returns the segment of `repair`. Its text is empty if all receivers have it by now.
     #[must_use]
     pub fn repair_segment(&self, repair: &Repair, now: Instant) -> Transmit<'_> {
         let ends = self.text.length() == Some(repair.end) && self.nxt > repair.end;
@@ -197,7 +200,7 @@ impl Group {
     }
 }
 
-/// As many repairs are remembered: more than there are segments in a window of 4 MiB.
+/// The largest number of repairs to remember: more than the segments in a window of 4 MiB.
 const MOST_REPAIRED: usize = 4_096;
 
 #[cfg(test)]
@@ -225,7 +228,7 @@ mod tests {
         assert_eq!(way(1, 0), Some(Way::Alone(1)));
         assert_eq!(way(2, 999), Some(Way::ToGroup));
         assert_eq!(way(3, 1_500), None);
-        // It may have been lost again.
+        // The repair may have been lost again.
         assert_eq!(way(3, 1_999), Some(Way::Alone(1)));
         assert_eq!(way(4, 5_000), Some(Way::Alone(1)), "too late");
     }

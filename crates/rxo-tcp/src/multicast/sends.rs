@@ -1,28 +1,29 @@
-//! What the group sent, and when: connections learn of it later.
+//! The sends of a group with their times, of which connections are informed later.
 //!
-//! Separate so that recording a send costs the same for any number of receivers. A connection learns of all sends before
-//! anything but an acknowledgement in order happens to it (`acks.rs`). So that its timers run even if no acknowledgement
-//! ever comes, those that have not learned of a send for [`CHECK_AFTER`] are told.
+//! Separate so that recording a send costs the same for any number of receivers. A connection is informed of
+//! all sends before any event except an acknowledgement in order
+//! (`acks.rs`). Connections that have not been informed for [`CHECK_AFTER`] are informed by a timer, so that
+//! their own timers run even if no acknowledgement arrives.
 
 use alloc::collections::VecDeque;
 
 use rxo_frame::{Duration, Instant};
 
-/// The last sends, numbered from the first that ever was.
+/// The last sends, numbered from the first send of the group.
 #[derive(Debug, Default)]
 pub(super) struct Sends {
-    /// The position after each, and when it left.
+    /// The stream position after each send, and the time at which it left.
     last: VecDeque<(u64, Instant)>,
-    /// The number of the first of them.
+    /// The number of the first send in `last`.
     first: u64,
     check_at: Option<Instant>,
 }
 
 impl Sends {
-    /// Everything before `end` has left at `now`.
+    /// Records that everything before `end` has left at `now`.
     pub(super) fn push(&mut self, end: u64, now: Instant) {
         if self.last.len() == MOST {
-            // Who has not learned of it takes it for a part of the next one, which left little later.
+            // A connection not informed of this send counts it as part of the next, which left little later.
             self.last.pop_front();
             self.first += 1;
         }
@@ -30,48 +31,49 @@ impl Sends {
         self.check_at.get_or_insert(now + CHECK_AFTER);
     }
 
-    /// The number of the next send.
+    /// Returns the number of the next send.
     pub(super) fn next(&self) -> u64 {
         self.first + self.last.len() as u64
     }
 
-    /// The sends from `number` on.
+    /// Returns the sends from `number` on.
     pub(super) fn from(&self, number: u64) -> impl Iterator<Item = (u64, Instant)> {
         let skipped = usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX);
         self.last.range(skipped.min(self.last.len())..).copied()
     }
 
-    /// The number of the first send that reaches beyond `position`. Costs O(log n).
+    /// Returns the number of the first send that reaches beyond `position`. Costs O(log n).
     pub(super) fn first_after(&self, position: u64) -> u64 {
         self.first + self.last.partition_point(|(end, _)| *end <= position) as u64
     }
 
-    /// When the byte before `end` left. Costs O(log n).
+    /// Returns the time at which the byte before `end` left. Costs O(log n).
     #[inline]
     pub(super) fn when(&self, end: u64) -> Instant {
         let index = self.last.partition_point(|(sent, _)| *sent < end);
         self.last.get(index).map_or(Instant::ZERO, |(_, at)| *at)
     }
 
-    /// Has connections checked again after a while.
+    /// Schedules another check of the connections after [`CHECK_AFTER`], unless one is scheduled.
     pub(super) fn check_again(&mut self, now: Instant) {
         self.check_at.get_or_insert(now + CHECK_AFTER);
     }
 
-    /// When connections must be told; `None` if all were.
+    /// Returns the time of the next check of the connections; `None` if none is needed.
     pub(super) fn check_at(&self) -> Option<Instant> {
         self.check_at
     }
 
-    /// Whether connections must be told now.
+    /// Returns `true`, once, if the check is due.
     pub(super) fn take_check(&mut self, now: Instant) -> bool {
         self.check_at.take_if(|at| *at <= now).is_some()
     }
 }
 
-/// At most so many are remembered one by one.
+/// The largest number of sends that are remembered one by one.
 const MOST: usize = 1_024;
-/// Less than the least retransmission timeout of any host, so that a timer that starts this late still serves.
+/// Less than the smallest retransmission timeout of any host, so that a timer started this late is still
+/// useful.
 pub(super) const CHECK_AFTER: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

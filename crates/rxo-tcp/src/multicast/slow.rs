@@ -1,4 +1,5 @@
-//! Who holds the others up for too long (RFC 9293 lets a peer keep its window closed for ever; a group does not).
+//! Detects receivers that delay the others for too long. RFC 9293 lets a peer keep its window closed for
+//! ever; a group does not.
 
 use rxo_frame::{Duration, Instant};
 
@@ -6,18 +7,19 @@ use super::member::CONFIRMS_WITHIN;
 use super::tree::Least;
 use super::{Group, MemberId, Outcome, Slow};
 
-/// Since when all wait, and when somebody may have made them wait for too long.
+/// The times from which slow receivers are detected.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
-    /// Since when text waits for receivers that allow less than a segment.
+    /// The time since which text has waited for receivers that allow less than a segment.
     blocked_since: Option<Instant>,
     due: Option<Instant>,
-    /// Since when text has waited for receivers whenever no more could leave, and what all had then.
+    /// The time since which text has waited for receivers whenever no more could leave, and the position that
+    /// all receivers had then.
     pace: Option<(Instant, u64)>,
 }
 
 impl Patience {
-    /// When it is to be looked who is slow; `None` if nobody can be.
+    /// Returns the time of the next check for slow receivers; `None` if none can be slow.
     pub(super) fn next(&self) -> Option<Instant> {
         self.due
     }
@@ -26,19 +28,19 @@ impl Patience {
         self.due.take_if(|at| *at <= now).is_some()
     }
 
-    /// How fast all are is measured anew.
+    /// Restarts the measurement of the common rate.
     pub(super) fn forget_pace(&mut self) {
         self.pace = None;
     }
 
-    /// Looks at `at` at the latest.
+    /// Schedules a check at `at` or earlier.
     pub(super) fn look_at(&mut self, at: Instant) {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 }
 
 impl Group {
-    /// Takes note that text waits for receivers.
+    /// Records that text waits for receivers.
     pub(super) fn wait_for(&mut self, now: Instant) {
         if let Some(time) = self.config.slow.time()
             && self.patience.due.is_none()
@@ -49,12 +51,12 @@ impl Group {
         self.patience.pace.get_or_insert((now, self.tree.least().una));
     }
 
-    /// Takes note that nothing waits.
+    /// Records that no text waits.
     pub(super) fn wait_no_more(&mut self) {
         self.patience.blocked_since = None;
     }
 
-    /// Ejects the members that have kept the others waiting for too long.
+    /// Ejects the members that have delayed the others for too long.
     pub(super) fn eject_slow(&mut self, now: Instant) {
         self.keep_pace(now);
         for id in 0..self.members.len() as MemberId {
@@ -74,7 +76,8 @@ impl Group {
         }
     }
 
-    /// Ejects the slowest if all have got less than was asked for since the last look. Looks again after as long a time.
+    /// Ejects the slowest member if all have got less than the required bytes in the interval. Schedules the
+    /// next check.
     fn keep_pace(&mut self, now: Instant) {
         let Slow::EjectBelow { time, bytes } = self.config.slow else { return };
         let Some((since, una)) = self.patience.pace else { return };
@@ -93,13 +96,14 @@ impl Group {
         }
     }
 
-    /// Whether nobody allows less, or has less once nothing more is to be sent.
+    /// Returns `true` if no member has a lower send limit or, once everything is sent, a lower position.
     fn is_slowest(&self, id: MemberId, least: Least) -> bool {
         let its = self.tree.get(id as usize);
         if self.has_sent_all() { its.una == least.una } else { its.limit == least.limit }
     }
 
-    /// Since when a member keeps others waiting, and how that may end.
+    /// Returns the time since which a member has delayed others, and the outcome that it will have if that
+    /// goes on.
     fn waits_since(&self, id: MemberId) -> Option<(Instant, Outcome)> {
         let member = self.members.get(id as usize)?.as_ref()?;
         if let Some(until) = member.confirm_by {
@@ -117,7 +121,8 @@ impl Group {
         self.is_blocking(id).then(|| (idle_since.max(blocked_since), Outcome::Ejected(time)))
     }
 
-    /// Whether a member allows less than a segment more, or has not acknowledged all if there is no more.
+    /// Returns `true` if a member allows less than one more segment, or after the last segment has not
+    /// acknowledged everything.
     fn is_blocking(&self, id: MemberId) -> bool {
         let least = self.tree.get(id as usize);
         if self.has_sent_all() {
@@ -129,7 +134,7 @@ impl Group {
 }
 
 impl Slow {
-    /// After which time without a segment a receiver is ejected; `None` if it never is.
+    /// Returns the time without a segment after which a receiver is ejected; `None` if it never is.
     const fn time(self) -> Option<Duration> {
         match self {
             Self::Wait => None,

@@ -1,7 +1,7 @@
 //! The text that not all receivers have, in the pieces in which the application has lent it.
 //!
-//! Separate from the send buffers of the connections, which share its pieces. What a connection still has after this
-//! has dropped it is its own.
+//! Separate from the send buffers of the connections, which share its pieces. A connection keeps its own
+//! references to text that the group has dropped.
 
 use alloc::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use rxo_frame::SharedBytes;
 
 use crate::{SendBuffer, Text};
 
-/// Text from the slowest receiver's position on.
+/// The text from the slowest receiver's position on.
 #[derive(Debug)]
 pub(super) struct GroupText {
-    /// For the packets to the group.
+    /// The text as the segments to the group need it.
     buffer: SendBuffer,
     /// The position of the first byte in `buffer`.
     una: u64,
-    /// For the connections: position and bytes.
+    /// The pieces to lend to connections, each with its stream position.
     pieces: VecDeque<(u64, SharedBytes)>,
     is_finished: bool,
 }
@@ -27,17 +27,17 @@ impl GroupText {
         Self { buffer, una: 0, pieces: VecDeque::new(), is_finished: false }
     }
 
-    /// The position of the first byte that is kept.
+    /// Returns the position of the first byte that is kept.
     pub(super) fn start(&self) -> u64 {
         self.una
     }
 
-    /// The position after all text.
+    /// Returns the position after all text.
     pub(super) fn end(&self) -> u64 {
         self.una + u64::from(self.buffer.len())
     }
 
-    /// The length of the whole stream, once it is known.
+    /// Returns the length of the whole stream; `None` before [`GroupText::finish`].
     pub(super) fn length(&self) -> Option<u64> {
         self.is_finished.then(|| self.end())
     }
@@ -46,12 +46,12 @@ impl GroupText {
         self.is_finished = true;
     }
 
-    /// The free room, in bytes.
+    /// Returns the free space in bytes; 0 once the stream is finished.
     pub(super) fn room(&self) -> u32 {
         if self.is_finished { 0 } else { self.buffer.room() }
     }
 
-    /// Appends as much of `text` as fits, and takes it off `text`. Returns how many bytes.
+    /// Appends as much of `text` as fits and removes it from `text`. Returns the number of bytes.
     pub(super) fn write(&mut self, text: &mut SharedBytes) -> usize {
         let at = self.end();
         let piece = text.split_to(self.room() as usize);
@@ -63,11 +63,11 @@ impl GroupText {
         bytes
     }
 
-    /// Drops what all receivers have: everything before `una`.
+    /// Drops the text that all receivers have: everything before `una`.
     pub(super) fn advance(&mut self, una: u64) {
         let una = una.min(self.end());
         let Some(bytes) = una.checked_sub(self.una).filter(|bytes| *bytes > 0) else { return };
-        // No more than the buffer's size.
+        // `bytes` is at most the size of the buffer.
         self.buffer.advance(bytes as u32);
         self.una = una;
         while self.pieces.front().is_some_and(|(at, piece)| at + piece.len() as u64 <= una) {
@@ -75,7 +75,8 @@ impl GroupText {
         }
     }
 
-    /// The text from `from` up to `to`, as far as there is such in one piece.
+    /// Returns the text from `from` up to `to`, or the first part of it that lies in one piece.
+    /// `None` if `from` is not kept.
     pub(super) fn piece(&self, from: u64, to: u64) -> Option<SharedBytes> {
         let next = self.pieces.partition_point(|(at, _)| *at <= from);
         let (at, piece) = self.pieces.get(next.checked_sub(1)?)?;
@@ -86,12 +87,12 @@ impl GroupText {
         (!found.is_empty()).then_some(found)
     }
 
-    /// The position of the first text that connections can be lent.
+    /// Returns the position of the first text that can be lent to connections.
     pub(super) fn first(&self) -> u64 {
         self.pieces.front().map_or(self.end(), |(at, _)| *at)
     }
 
-    /// The text from `from` up to `to` for a packet; none if a part of it was dropped.
+    /// Returns the text from `from` up to `to` for a packet; empty if a part of it was dropped.
     pub(super) fn view(&self, from: u64, to: u64) -> Text<'_> {
         let index = |position: u64| u32::try_from(position.checked_sub(self.una)?).ok();
         match (index(from), index(to)) {

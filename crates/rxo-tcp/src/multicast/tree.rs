@@ -1,22 +1,22 @@
-//! A tournament tree: how far all receivers allow, and what all have.
+//! A tournament tree with two minima over all receivers: the send limit and the acknowledged position.
 //!
-//! Separate because it is the only part whose cost grows with the number of receivers for each acknowledgement: a
-//! change climbs towards the root only as far as it changes a minimum, O(log n) at most.
+//! Separate because it is the only part whose cost for each acknowledgement grows with the number of
+//! receivers. A change climbs towards the root only as far as it changes a minimum, O(log n) at most.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// What one receiver, or all below a node, allow and have; positions in the stream.
+/// The send limit and acknowledged position of one receiver, or the minima below a node; stream positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Least {
-    /// New text before this may leave.
+    /// New text before this position may be sent.
     pub(super) limit: u64,
-    /// Everything before this has arrived.
+    /// Everything before this position has arrived.
     pub(super) una: u64,
 }
 
 impl Least {
-    /// The value of a receiver that nobody waits for.
+    /// The value of a receiver that does not limit the group.
     pub(super) const NONE: Self = Self { limit: u64::MAX, una: u64::MAX };
 
     fn with(self, other: Self) -> Self {
@@ -24,7 +24,7 @@ impl Least {
     }
 }
 
-/// The least of all receivers. The root is node 1, the children of node n are 2n and 2n + 1.
+/// The minima over all receivers. The root is node 1; the children of node n are 2n and 2n + 1.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     nodes: Vec<Least>,
@@ -32,7 +32,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// A tree for `receivers`. Allocates 32 to 64 bytes for each.
+    /// Creates a tree for `receivers`. Allocates 32 to 64 bytes for each.
     pub(super) fn new(receivers: usize) -> Self {
         let leaves = receivers.next_power_of_two();
         Self { nodes: vec![Least::NONE; 2 * leaves], leaves }
@@ -55,12 +55,12 @@ impl Tree {
         }
     }
 
-    /// The value of receiver `index`.
+    /// Returns the value of receiver `index`; [`Least::NONE`] if there is no such receiver.
     pub(super) fn get(&self, index: usize) -> Least {
         self.nodes.get(self.leaves + index).copied().unwrap_or(Least::NONE)
     }
 
-    /// The least of all; [`Least::NONE`] without receivers.
+    /// Returns the minima over all receivers; [`Least::NONE`] without receivers.
     pub(super) fn least(&self) -> Least {
         self.nodes[1]
     }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     proptest! {
-        /// The naive oracle looks at all receivers.
+        /// The oracle computes the minima over all receivers anew.
         #[test]
         fn the_root_is_the_least(
             receivers in 1_usize..40,

@@ -1,9 +1,9 @@
-//! Which acknowledgements are owed: how many, what each says, and when.
+//! The owed acknowledgements: their number, their content, and their timing.
 //!
-//! Separate because aggregation must not change it: text is counted segment by segment, so the segments of
+//! Separate because aggregation must not change them: text is counted segment by segment, so the segments of
 //! an aggregate cause the acknowledgements that they would have caused alone (Menon and Zwaenepoel 2008,
 //! section 3.4). The content of each is fixed when it becomes owed, as if it were sent then. Those that
-//! differ in numbers only are sent as one template (section 4).
+//! differ only in numbers are sent as one template (section 4).
 
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
@@ -14,73 +14,76 @@ use super::repeats::Repeats;
 use crate::AckPolicy;
 use crate::options::SackBlocks;
 
-/// One acknowledgement.
+/// One acknowledgement that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckOwed {
     /// SEG.ACK.
     pub ack: SeqNumber,
-    /// TSecr; means nothing without timestamps.
+    /// TSecr; meaningless without timestamps.
     pub echo: u32,
-    /// SEG.WND as it stands in the header.
+    /// SEG.WND as in the header.
     pub window: u16,
-    /// Whether ECE is set.
+    /// `true` if ECE is set.
     pub(crate) has_mark: bool,
     pub(crate) kind: AckKind,
 }
 
-/// How an acknowledgement is sent.
+/// The way in which an acknowledgement is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckKind {
-    /// Together with others that differ in numbers only, or beside text.
+    /// Together with others that differ only in numbers, or on a segment with text.
     Plain,
-    /// As a segment of its own, and no later one replaces it: it says that a gap is filled. A peer that repairs a loss
-    /// sends no tail loss probe (RFC 8985, section 7.2), so that it waits for its retransmission timeout if all that a
-    /// turn says is one acknowledgement, and that is lost (RFC 2525, section 2.13).
+    /// As a segment of its own that no later one replaces: it reports that a gap is filled. A peer in
+    /// recovery sends no tail loss probe (RFC 8985, section 7.2). If an arrival caused only one
+    /// acknowledgement and that was lost, the peer would wait for its retransmission timeout (RFC 2525,
+    /// section 2.13).
     Filled,
-    /// As a segment of its own: the peer counts duplicates.
+    /// As a segment of its own, because the peer counts duplicates.
     Alone,
-    /// As a segment of its own, with the next SACK option that waits.
+    /// As a segment of its own, with the next SACK option in the queue.
     AloneWithSack,
 }
 
-/// The acknowledgements that are owed, oldest first. Allocates its memory when it is used.
+/// The owed acknowledgements, oldest first. Allocates memory on use.
 #[derive(Debug)]
 pub(crate) struct Acks {
     owed: Vec<AckOwed>,
-    /// The SACK blocks of those that have some, in their order.
+    /// The SACK blocks of the acknowledgements that have some, in the same order.
     sacks: Vec<SackBlocks>,
-    /// How many of the first of `owed` were sent. They are kept until the next call, for the caller to read.
+    /// The number of first entries of `owed` that were sent. They are kept until the next call, for the
+    /// caller to read.
     left: u32,
-    /// Bytes of text that no owed acknowledgement covers.
+    /// The bytes of text that no owed acknowledgement covers.
     unacknowledged_bytes: u32,
-    /// While so many SACK options wait, a duplicate is left out if the next one has all of its blocks.
+    /// With this number of queued SACK options, a duplicate is dropped if the next one has all of its blocks.
     brief_from: u8,
     repeats: Repeats,
     segment: Within,
-    /// Which of the segments in order owe one, if not every second.
+    /// The choice of segments that owe an acknowledgement, if not every second.
     spread: Option<Spread>,
-    /// How many more segments are acknowledged at once.
+    /// The number of further segments that are acknowledged at once.
     quick: u16,
-    /// Whether one became owed since [`Acks::take_news`].
+    /// `true` if an acknowledgement became owed since [`Acks::take_news`].
     has_news: bool,
 }
 
-/// The segment that is being processed: it owes at most one acknowledgement.
+/// The segment in process, which owes at most one acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
-    /// No segment is being processed.
+    /// No segment is in process.
     Nothing,
-    /// A segment is being processed, and owes nothing yet.
+    /// A segment is in process and owes nothing yet.
     Unanswered,
-    /// A segment is being processed, and owes an acknowledgement.
+    /// A segment is in process and owes an acknowledgement.
     Answered {
-        /// Whether that is sent as a segment of its own.
+        /// `true` if the acknowledgement is sent as a segment of its own.
         is_alone: bool,
     },
 }
 
 impl Acks {
-    /// No acknowledgement is owed. The first `quick` segments are acknowledged at once, then as `policy` says.
+    /// Creates an empty queue. The first
+    /// `quick` segments are acknowledged at once, the later ones by `policy`.
     pub(crate) fn new(quick: u16, policy: AckPolicy) -> Self {
         Self {
             owed: Vec::new(),
@@ -96,14 +99,13 @@ impl Acks {
         }
     }
 
-    /// Begins the processing of a segment, which causes at most one acknowledgement (RFC 5681, section
-    /// 4.2).
+    /// Begins the processing of a segment, which causes at most one acknowledgement (RFC 5681, section 4.2).
     pub(crate) fn begin_segment(&mut self) {
         self.segment = Within::Unanswered;
     }
 
-    /// Ends the processing of a segment. `Some` if it owes an acknowledgement, with whether that is sent as a
-    /// segment of its own.
+    /// Ends the processing of a segment. Returns `Some` if it owes an acknowledgement; the value is `true` if
+    /// that is sent as a segment of its own.
     pub(crate) fn end_segment(&mut self) -> Option<bool> {
         match core::mem::replace(&mut self.segment, Within::Nothing) {
             Within::Answered { is_alone } => Some(is_alone),
@@ -111,20 +113,20 @@ impl Acks {
         }
     }
 
-    /// Makes the segment that is being processed owe an acknowledgement.
+    /// Makes the segment in process owe an acknowledgement.
     pub(crate) fn answer(&mut self) {
         let is_alone = self.segment == Within::Answered { is_alone: true };
         self.segment = Within::Answered { is_alone };
     }
 
-    /// Makes the segment that is being processed owe an acknowledgement that is sent as a segment of its own:
-    /// the peer counts duplicates, and each carries SACK blocks.
+    /// Makes the segment in process owe an acknowledgement as a segment of its own: the peer counts
+    /// duplicates, and each carries SACK blocks.
     pub(crate) fn answer_alone(&mut self) {
         self.segment = Within::Answered { is_alone: true };
     }
 
-    /// Counts a segment of `bytes` in order. Returns whether it owes an acknowledgement, as each second full
-    /// segment does (RFC 9293, section 3.8.6.3).
+    /// Counts a segment of `bytes` in order. Returns `true` if it owes an acknowledgement, as every second
+    /// full segment does (RFC 9293, section 3.8.6.3).
     #[inline]
     pub(crate) fn count(&mut self, bytes: u32, full_segment: u32) -> bool {
         self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes);
@@ -137,8 +139,8 @@ impl Acks {
         is_owed
     }
 
-    /// Counts segments of `bytes` each, up to the first that owes an acknowledgement, at most `count`. Returns
-    /// how many it counted, and whether the last of them owes one.
+    /// Counts up to `count` segments of `bytes` each, until one owes an acknowledgement. Returns the number
+    /// counted, and `true` if the last of them owes one.
     #[inline]
     pub(crate) fn count_alike(
         &mut self,
@@ -161,35 +163,36 @@ impl Acks {
         (counted, counted == needed)
     }
 
-    /// Whether text waits for a delayed acknowledgement.
+    /// Returns `true` if text waits for a delayed acknowledgement.
     pub(crate) fn is_delaying(&self) -> bool {
         self.unacknowledged_bytes > 0
     }
 
-    /// Whether a whole segment waits for a delayed acknowledgement.
+    /// Returns `true` if at least one full segment waits for a delayed acknowledgement.
     pub(crate) fn is_delaying_a_whole(&self, full_segment: u32) -> bool {
         self.unacknowledged_bytes >= full_segment && full_segment > 0
     }
 
-    /// Whether an acknowledgement became owed since the last call. Text that waits for a delayed
-    /// acknowledgement then arrived later than all that waited before.
+    /// Returns `true` if an acknowledgement became owed since the last call. Then text that waits for a
+    /// delayed acknowledgement arrived after that.
     pub(crate) fn take_news(&mut self) -> bool {
         core::mem::take(&mut self.has_news)
     }
 
-    /// Those that were not sent.
+    /// Returns the acknowledgements that have not been sent.
     #[inline]
     fn waiting(&self) -> &[AckOwed] {
         self.owed.get(self.left as usize..).unwrap_or_default()
     }
 
-    /// How many acknowledgements are owed.
+    /// Returns the number of owed acknowledgements.
     pub(crate) fn count_owed(&self) -> usize {
         self.waiting().len()
     }
 
-    /// Replaces the last acknowledgements that are plain and do not differ in ECE by one; behind them one may say that a gap
-    /// is filled. It has the number of the last and the echoed timestamp of the first (RFC 7323, section 4.3).
+    /// Replaces the last acknowledgements, those that are plain and equal in ECE, by one. It has the number
+    /// of the last and the echoed timestamp of the first (RFC 7323, section 4.3). An acknowledgement of a
+    /// filled gap behind them stays.
     pub(crate) fn stretch(&mut self) {
         let filled = match self.waiting() {
             [.., last] if last.kind == AckKind::Filled => self.owed.pop(),
@@ -213,12 +216,13 @@ impl Acks {
         }
     }
 
-    /// Replaces everything that is owed by the last, with its SACK blocks and the echoed timestamp of the first.
+    /// Replaces all owed acknowledgements by the last one, with its SACK blocks and the echoed timestamp of
+    /// the first.
     pub(crate) fn keep_last(&mut self) {
         let first = self.waiting().first().copied();
         let (Some(first), true) = (first, self.count_owed() > 1) else { return };
         let Some(last) = self.owed.pop() else { return };
-        // Those that were sent have taken their blocks.
+        // Acknowledgements that were sent have already taken their blocks.
         let sack = self.sacks.pop().filter(|_| last.kind == AckKind::AloneWithSack);
         self.sacks.clear();
         self.sacks.extend(sack);
@@ -230,13 +234,13 @@ impl Acks {
         });
     }
 
-    /// Whether a segment with data can carry everything that is owed.
+    /// Returns `true` if a segment with text can carry everything that is owed.
     pub(crate) fn can_ride_along(&self) -> bool {
         let owed = self.waiting();
         owed.len() < 2 && owed.iter().all(|ack| ack.kind == AckKind::Plain)
     }
 
-    /// Forgets what is owed: a segment with SEG.ACK = RCV.NXT is sent, or the connection ends.
+    /// Drops all owed acknowledgements: a segment with SEG.ACK = RCV.NXT is sent, or the connection ends.
     pub(crate) fn ride_along(&mut self) {
         self.owed.clear();
         self.sacks.clear();
@@ -247,12 +251,12 @@ impl Acks {
     }
 
     /// Takes the next acknowledgements that can be sent together: a single one, or all plain ones up to the
-    /// next that is not plain or differs in ECE. Returns the first and its SACK blocks; [`Acks::later`] has
-    /// the others. `None` if none is owed.
+    /// next that is not plain or differs in ECE. Returns the first with its SACK blocks; [`Acks::later`]
+    /// returns the others. `None` if none is owed.
     pub(crate) fn take(&mut self) -> Option<(AckOwed, SackBlocks)> {
         self.owed.drain(..self.left as usize);
         self.left = 0;
-        // What a flood took is given back, so that it need not be counted for each connection.
+        // Memory grown by a flood is freed, so that it need not be counted for each connection.
         if self.owed.len() < MOST_KEPT && self.owed.capacity() > MOST_KEPT {
             self.owed.shrink_to(MOST_KEPT);
         }
@@ -265,12 +269,13 @@ impl Acks {
         Some((first, sack))
     }
 
-    /// The acknowledgements that [`Acks::take`] took behind the first.
+    /// Returns the acknowledgements that [`Acks::take`] took after the first.
     pub(crate) fn later(&self) -> &[AckOwed] {
         self.owed.get(1..self.left as usize).unwrap_or_default()
     }
 
-    /// Whether the last acknowledgement is not sent, has the number `nxt`, and may get another window.
+    /// Returns `true` if the last acknowledgement has not been sent, has the number `nxt`, and may get
+    /// another window.
     pub(crate) fn may_update(&self, nxt: SeqNumber) -> bool {
         let last = self.waiting().last();
         last.is_some_and(|last| last.ack == nxt && last.kind != AckKind::Alone)
@@ -283,9 +288,10 @@ impl Acks {
         }
     }
 
-    /// Owes `ack` with the blocks `sack`. It replaces the last one if it has all blocks of that and the peer needs no
-    /// more duplicates. So no block is left out that no later acknowledgement has: what the peer is not told of it takes as
-    /// lost, and sends again. Only if too many options wait nevertheless, the newest replaces the last.
+    /// Adds `ack` with the blocks `sack`. It replaces the last one if it has all blocks of that and the peer
+    /// needs no more duplicates. Therefore every dropped block is in a later acknowledgement: the peer counts
+    /// an unreported block as lost and sends it again. Only if the queue of SACK options is full, the newest
+    /// replaces the last in any case.
     pub(crate) fn owe_with(&mut self, ack: AckOwed, sack: SackBlocks) {
         if sack.is_empty() {
             return self.owe(ack);
@@ -305,7 +311,7 @@ impl Acks {
         }
     }
 
-    /// Owes `ack` without SACK blocks.
+    /// Adds `ack` without SACK blocks.
     #[inline]
     pub(crate) fn owe(&mut self, ack: AckOwed) {
         (self.unacknowledged_bytes, self.has_news) = (0, true);
@@ -319,41 +325,43 @@ impl Acks {
         self.owed.push(ack);
     }
 
-    /// Whether `ack` with `sack` says what `last` says, which is the last and has the last SACK option.
+    /// Returns `true` if `ack` with `sack` covers `last`, the last acknowledgement, which has the last SACK
+    /// option.
     fn is_said_by(&self, last: &AckOwed, ack: &AckOwed, sack: &SackBlocks) -> bool {
         let is_alike = (last.ack, last.has_mark) == (ack.ack, ack.has_mark);
         is_alike && self.sacks.last().is_some_and(|own| sack.has_all_of(own, ack.ack))
     }
 
-    /// How many segments of `bytes` each owe one acknowledgement, if no text waits for one. `None` while
-    /// segments are acknowledged at once, or if text waits.
+    /// Returns the number of segments of `bytes` each that cause one acknowledgement. `None` if text waits,
+    /// or if segments are acknowledged at once.
     #[inline]
     pub(crate) fn segments_for_one(&self, bytes: u32, full_segment: u32) -> Option<u32> {
         let is_steady = self.quick == 0 && self.unacknowledged_bytes == 0 && self.spread.is_none();
         is_steady.then(|| full_segment.saturating_mul(2).div_ceil(bytes.max(1)).max(1))
     }
 
-    /// How many more acknowledgements can be owed before the last of them is forgotten.
+    /// Returns the number of acknowledgements that can be added before the last one is dropped.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         MOST_OWED - self.owed.len()
     }
 
-    /// Owes all of `acks`, for which there is room, without SACK blocks.
+    /// Adds all of `acks` without SACK blocks. The caller has checked that they fit.
     #[inline(always)]
     pub(crate) fn owe_each(&mut self, acks: impl Iterator<Item = AckOwed>) {
         (self.unacknowledged_bytes, self.has_news) = (0, true);
         self.owed.extend(acks);
     }
 
-    /// Makes room if the owner has not sent for long: the next acknowledgement covers those that go.
+    /// Drops the last acknowledgement to make space after the owner has not sent for long; the next one
+    /// covers it.
     fn forget_last(&mut self) {
         if self.owed.pop().is_some_and(|last| last.kind == AckKind::AloneWithSack) {
             self.sacks.pop();
         }
     }
 
-    /// Frees the memory if nothing is owed. It is allocated again when it is used.
+    /// Frees the memory if nothing is owed. It is allocated again on use.
     pub(crate) fn free_unused(&mut self) {
         if self.waiting().is_empty() {
             (self.owed, self.left) = (Vec::new(), 0);
@@ -364,14 +372,14 @@ impl Acks {
     }
 }
 
-/// Which segments owe an acknowledgement where many receivers acknowledge the same ones. Counts text in order, whatever
-/// else was acknowledged in between, so that offsets stay apart.
+/// Chooses the segments that owe an acknowledgement where many receivers acknowledge the same segments. It
+/// counts text in order, whatever else was acknowledged in between, so that offsets stay apart.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
     segments: NonZeroU16,
-    /// Taken when the first segment comes, whose size tells how many bytes it is; then 0.
+    /// Applied and set to 0 at the first segment, whose size determines the offset in bytes.
     offset: u16,
-    /// Bytes since the last one was due.
+    /// Bytes since the last acknowledgement was due.
     bytes: u32,
 }
 
@@ -386,7 +394,7 @@ impl Spread {
         }
     }
 
-    /// Counts a segment of `bytes`. Returns whether one is due.
+    /// Counts a segment of `bytes`. Returns `true` if an acknowledgement is due.
     fn count(&mut self, bytes: u32, full_segment: u32) -> bool {
         let most = u32::from(self.segments.get()).saturating_mul(full_segment);
         let skipped = u32::from(core::mem::take(&mut self.offset)).saturating_mul(full_segment);
@@ -396,12 +404,13 @@ impl Spread {
     }
 }
 
-/// The acknowledgements of 2,048 segments: of several full batches, and of what waits while an application uses
-/// the connection. What exceeds it is acknowledged, but not by every second segment.
+/// The largest number of owed acknowledgements, enough for 2,048 segments: several full batches, and more
+/// while an application uses the connection. Further segments are covered by later acknowledgements, no
+/// longer every second one.
 const MOST_OWED: usize = 1_024;
-/// SACK options that wait. A peer needs the newest, and some duplicates.
+/// The largest number of queued SACK options. A peer needs the newest, and some duplicates.
 const MOST_SACKS: usize = 64;
-/// A full batch owes no more, so memory for so many stays: 3 KiB.
+/// The number of acknowledgements whose memory, 3 KiB, is kept. A full batch owes no more.
 const MOST_KEPT: usize = 256;
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! How much the application reads in a round trip, and the receive buffer that this rate needs.
+//! The number of bytes that the application reads in a round trip, and the receive buffer that this rate
+//! needs.
 //!
-//! As Linux's dynamic right-sizing does (Fisk and Feng 2001): a window of twice what is read in a round trip
-//! never limits a sender that doubles its rate each round trip, and an application that never reads much in one
-//! asks for nothing. An application that pauses and then reads everything counts as fast: all that waited is
-//! read in one round trip. Separate because it is pure.
+//! As in Linux's dynamic right-sizing (Fisk and Feng 2001), a window of twice the bytes read in a round trip
+//! never limits a sender that doubles its rate in each round trip, and an application that reads little
+//! causes no growth. An application that pauses and then reads everything counts as fast, because it reads
+//! all waiting text in one round trip. Separate because it is pure.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -16,21 +17,21 @@ pub(crate) struct ReadRate {
     round: Round,
     /// The most that was read in a round trip, in bytes.
     most_bytes: u32,
-    /// The receive buffer that this needs, in bytes; 0 if any is large enough.
+    /// The receive buffer that this rate needs, in bytes; 0 if any size is large enough.
     need_bytes: u32,
 }
 
-/// A round trip that is being measured, as it began.
+/// A round trip in progress, with the state at its start.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     at: Instant,
     read_at: SeqNumber,
     edge: SeqNumber,
-    /// The least round-trip time that was seen in it.
+    /// The shortest round-trip time seen during it.
     time: Option<Duration>,
 }
 
-/// What is known at one time.
+/// The state at one time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
     pub(crate) now: Instant,
@@ -43,7 +44,7 @@ pub(crate) struct Progress {
 }
 
 impl ReadRate {
-    /// Begins to measure. `initial_bytes` is what any peer may send in its first round trip.
+    /// Begins to measure. `initial_bytes` is the amount that any peer may send in its first round trip.
     pub(crate) fn new(progress: &Progress, initial_bytes: u32) -> Self {
         Self { round: Round::begin(progress), most_bytes: initial_bytes, need_bytes: 0 }
     }
@@ -68,9 +69,9 @@ impl ReadRate {
         Some(self.need_bytes)
     }
 
-    /// The receive buffer for `read` bytes in a round trip, which are more than ever before.
+    /// Returns the receive buffer for `read` bytes in a round trip, which must be a new maximum.
     fn need_for(&self, read: u32) -> u32 {
-        // A sender in slow start doubles again before the larger window reaches it.
+        // A sender in slow start doubles again before it sees the larger window.
         let growth = (read - self.most_bytes).min(self.most_bytes);
         let twice = u64::from(read) * 2;
         let ahead = twice * 2 * u64::from(growth) / u64::from(self.most_bytes.max(1));
@@ -84,8 +85,9 @@ impl Round {
         Self { at: now, read_at, edge, time: round_trip }
     }
 
-    /// Without a round-trip time it is over when the whole window was read that was offered when it began: the
-    /// peer cannot fill a window in less than a round trip. Or after a second.
+    /// Returns `true` if the round trip is over. Without a round-trip time it is over when the whole window
+    /// offered at its start has been read, because the peer needs at least a round trip to fill it, or after
+    /// one second.
     fn is_over(&self, progress: &Progress) -> bool {
         match self.time {
             Some(time) => progress.now.since(self.at) >= time.max(SHORTEST),
@@ -97,7 +99,7 @@ impl Round {
     }
 }
 
-/// On a path within a machine room, waking the application takes longer than the round trip.
+/// The shortest measurement: within a machine room, waking the application takes longer than the round trip.
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(1);
 
@@ -116,7 +118,7 @@ mod tests {
         }
     }
 
-    /// Each window is more than twice what arrives in the next round trip.
+    /// Each window is more than twice the bytes that arrive in the next round trip.
     #[test]
     fn the_window_stays_ahead_of_slow_start() {
         let mut rate = ReadRate::new(&progress(0, 0, Some(40)), INITIAL);

@@ -1,4 +1,4 @@
-//! Receivers that catch up: what their sequence numbers mean.
+//! Tests of receivers in catch-up: the interpretation of their sequence numbers.
 
 use alloc::vec::Vec;
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
@@ -35,7 +35,8 @@ fn segment_of(transmit: &Transmit<'_>) -> Segment<Vec<u8>> {
     }
 }
 
-/// The sender's connection to a receiver that has just opened it, and what the receiver has sent last.
+/// Returns the sender's connection to a receiver that has just opened it, and the last segment of the
+/// receiver.
 fn opened(group: &Group) -> (Connection<Vec<u8>>, Segment<Vec<u8>>) {
     let pair = FlowKey::v4(0x0a00_0001, 0x0a00_0002, 7_000 << 16 | 40_000, 0);
     let open = |pair| Connection::open_passive(Config::default(), pair, Secret([1, 2]));
@@ -57,7 +58,8 @@ fn opened(group: &Group) -> (Connection<Vec<u8>>, Segment<Vec<u8>>) {
     (side, last.expect("an ACK"))
 }
 
-/// It has the group's sequence numbers, and none of its text.
+/// A receiver that misses all text catches up, even if its sequence numbers equal the group's because they
+/// have wrapped.
 #[test]
 fn whoever_is_behind_by_all_sequence_numbers_catches_up() {
     for sent in [1, 1 << 31, 1 << 32, 3 << 32] {
@@ -70,7 +72,7 @@ fn whoever_is_behind_by_all_sequence_numbers_catches_up() {
     }
 }
 
-/// Its window reaches into what the group sends, so it has text that its own connection has not sent yet.
+/// An ACK counts for text that only the group has sent, because the receiver's window reaches into that text.
 #[test]
 fn an_acknowledgement_of_what_only_the_group_has_sent_counts() {
     let group = group();
@@ -96,7 +98,8 @@ fn an_acknowledgement_of_what_only_the_group_has_sent_counts() {
     }
 }
 
-/// It has text that its own connection has not been lent yet. Its window begins behind that, and so does a reset.
+/// A receiver may have text that its connection has not been lent yet. Its window and a reset begin after
+/// that text.
 #[test]
 fn whoever_is_ahead_of_what_was_lent_is_believed_and_reset_where_it_is() {
     let group = group();

@@ -1,4 +1,4 @@
-//! What is owed, segment by segment and all at once.
+//! Tests of the owed acknowledgements, for single segments and for runs.
 
 use super::*;
 use crate::options::SackBlock;
@@ -29,7 +29,8 @@ fn blocks(start: u32) -> SackBlocks {
     blocks
 }
 
-/// RFC 9293, section 3.8.6.3 (SHLD-18, 19); Menon 2008, section 3.4.
+/// Every second full segment owes an acknowledgement (RFC 9293, section 3.8.6.3, SHLD-18, 19; Menon 2008,
+/// section 3.4).
 #[test]
 fn every_second_full_segment_owes_one() {
     let mut acks = Acks::new(0, AckPolicy::EverySecondSegment);
@@ -79,7 +80,7 @@ fn alike_ones_are_counted_as_each_alone_would_be() {
     }
 }
 
-/// Each with the blocks that it was owed with.
+/// Each duplicate leaves with the blocks with which it was added.
 #[test]
 fn duplicates_leave_one_by_one_in_their_place() {
     let mut acks = Acks::new(0, AckPolicy::EverySecondSegment);
@@ -96,7 +97,7 @@ fn duplicates_leave_one_by_one_in_their_place() {
     assert_eq!(next(), None);
 }
 
-/// RFC 7323, section 4.3: an acknowledgement of several segments echoes the first.
+/// An acknowledgement of several segments echoes the timestamp of the first (RFC 7323, section 4.3).
 #[test]
 fn a_stretch_ack_is_the_last_one_with_the_echo_of_the_first() {
     let mut acks = Acks::new(0, AckPolicy::EverySecondSegment);
@@ -110,7 +111,7 @@ fn a_stretch_ack_is_the_last_one_with_the_echo_of_the_first() {
     assert_eq!(said, [(11, 2)], "one until it is sent, and not the one that was");
 }
 
-/// A duplicate counts at the peer, and a mark must not be hidden (RFC 3168, section 6.1.3).
+/// The peer counts duplicates, and a congestion mark must not be hidden (RFC 3168, section 6.1.3).
 #[test]
 fn a_stretch_ack_replaces_neither_duplicates_nor_marks() {
     let mut acks = Acks::new(0, AckPolicy::EverySecondSegment);
@@ -124,7 +125,8 @@ fn a_stretch_ack_replaces_neither_duplicates_nor_marks() {
     assert_eq!(said.collect::<Vec<_>>(), expected);
 }
 
-/// Each receiver acknowledges another one of eight segments, also after it has acknowledged something else.
+/// Each receiver acknowledges another one of eight segments, even after an acknowledgement for another
+/// reason.
 #[test]
 fn spread_ones_are_due_at_the_offset() {
     for offset in 0..8 {
@@ -158,7 +160,7 @@ fn the_last_one_is_kept_with_its_blocks() {
     assert_eq!((last.ack.0, sack), (7, SackBlocks::default()));
 }
 
-/// RFC 3168, section 6.1.3: those before the mark do not echo it.
+/// Acknowledgements owed before the mark do not echo it (RFC 3168, section 6.1.3).
 #[test]
 fn marked_ones_leave_apart() {
     let mut acks = Acks::new(0, AckPolicy::EverySecondSegment);
