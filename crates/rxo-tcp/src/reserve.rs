@@ -1,11 +1,11 @@
-//! The memory of a ring of bytes, which grows with what is written.
+//! Growth of the memory of a ring of bytes.
 //!
 //! Separate because the rings of both directions use it.
 
 use alloc::vec::Vec;
 
-/// Reserves room for `bytes` in `ring`, which never has more than `most`. Doubles what there is, so that the
-/// bytes are moved seldom.
+/// Reserves space for `bytes` bytes in `ring`, but at most `most`. Doubles the capacity, so that the bytes
+/// are rarely moved.
 #[inline]
 pub(crate) fn reserve(ring: &mut Vec<u8>, bytes: usize, most: usize) {
     if bytes > ring.capacity() {
@@ -14,5 +14,5 @@ pub(crate) fn reserve(ring: &mut Vec<u8>, bytes: usize, most: usize) {
     }
 }
 
-/// A usual request.
+/// The smallest allocation in bytes, enough for a usual request.
 const LEAST_BYTES: usize = 256;

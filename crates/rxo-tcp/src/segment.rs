@@ -1,7 +1,7 @@
-//! A segment as the connection sees it: header values, and its payload in the buffer it came in.
+//! A segment as the connection sees it: header values, and its payload in its original buffer.
 //!
-//! Separate from the wire: addresses, checksums and lengths are checked before a segment comes here, and
-//! the connection keeps payload by taking the buffer, never by copying.
+//! Separate from the wire format: addresses, checksums and lengths have been checked before, and the
+//! connection keeps payload by taking the buffer, never by copying.
 
 use core::ops::Range;
 
@@ -11,55 +11,55 @@ use rxo_wire::{Offsets, Parsed, SeqNumber, TcpFlags, Transport, class_and_length
 
 use crate::options::SegmentOptions;
 
-/// One segment that arrived.
+/// One received segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment<B> {
     /// SEG.SEQ.
     pub seq: SeqNumber,
-    /// SEG.ACK; means nothing without the ACK flag.
+    /// SEG.ACK; meaningless without the ACK flag.
     pub ack: SeqNumber,
     /// Control bits.
     pub flags: TcpFlags,
-    /// SEG.WND as it stands in the header, unscaled.
+    /// SEG.WND as in the header, unscaled.
     pub window: u16,
-    /// The options that this crate knows.
+    /// The options that this crate supports.
     pub options: SegmentOptions,
     /// The text; `None` if there is none.
     pub payload: Option<Payload<B>>,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
-    /// When the frame arrived. Round-trip times are measured to here, so waiting in an aggregate
-    /// does not lengthen them.
+    /// The arrival time of the frame. Round-trip times are measured up to it, so waiting in an aggregate does
+    /// not lengthen them.
     pub arrived_at: Instant,
 }
 
 impl<B> Segment<B> {
-    /// SEG.LEN: text, and one for each of SYN and FIN (RFC 9293, section 3.4).
+    /// Returns SEG.LEN: the text, plus one for each of SYN and FIN (RFC 9293, section 3.4).
     #[must_use]
     pub fn len(&self) -> u32 {
         let controls = u32::from(self.has(TcpFlags::SYN)) + u32::from(self.has(TcpFlags::FIN));
         self.text_bytes() + controls
     }
 
-    /// Whether it takes no sequence numbers.
+    /// Returns `true` if the segment occupies no sequence numbers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The length of its text, in bytes.
+    /// Returns the length of the text, in bytes.
     #[must_use]
     pub fn text_bytes(&self) -> u32 {
         self.payload.as_ref().map_or(0, Payload::bytes)
     }
 
-    /// Whether all of `flags` are set.
+    /// Returns `true` if all of `flags` are set.
     #[must_use]
     pub const fn has_all(&self, flags: TcpFlags) -> bool {
         self.flags.contains(flags)
     }
 
-    /// Whether any of `flags` is set.
+    /// Returns `true` if any of `flags` is set.
     #[must_use]
     pub const fn has(&self, flags: TcpFlags) -> bool {
         self.flags.intersects(flags)
@@ -67,8 +67,8 @@ impl<B> Segment<B> {
 }
 
 impl<B: AsRef<[u8]>> Segment<B> {
-    /// The segment in the frame `buffer`, whose headers are `parsed`. `None` if it is not TCP. Takes the
-    /// buffer; copies nothing.
+    /// Returns the segment in the frame `buffer`, whose headers are `parsed`. `None` if it is not TCP. Takes
+    /// the buffer and copies nothing.
     #[must_use]
     pub fn of_frame(buffer: B, parsed: &Parsed, arrived_at: Instant) -> Option<Self> {
         let Transport::Tcp(tcp) = parsed.transport else { return None };
@@ -85,9 +85,9 @@ impl<B: AsRef<[u8]>> Segment<B> {
         })
     }
 
-    /// The segment in the frame `buffer`, whose headers are at `at`. Where its header and its text end is
-    /// read from the frame, and not in `at`. `None` if `at` is out of bounds. Takes the buffer; copies
-    /// nothing.
+    /// Returns the segment in the frame `buffer`, whose headers begin at the offsets `at`. The ends of its
+    /// header and text are read from the frame, not from `at`. `None` if `at` is out of bounds. Takes the
+    /// buffer and copies nothing.
     #[inline]
     #[must_use]
     pub fn read(buffer: B, at: Offsets, arrived_at: Instant) -> Option<Self> {
@@ -109,17 +109,17 @@ impl<B: AsRef<[u8]>> Segment<B> {
     }
 }
 
-/// Text that stays in the buffer it came in.
+/// Text that stays in its original buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload<B> {
     buffer: B,
-    /// The first byte of the text in the buffer. Before `end`.
+    /// The offset of the first byte of the text in the buffer; less than `end`.
     start: u32,
     end: u32,
 }
 
 impl<B: AsRef<[u8]>> Payload<B> {
-    /// The bytes of `buffer` in `range`. `None` if there are none, `range` is not inside `buffer`, or it is
+    /// Returns the bytes of `buffer` in `range` as text. `None` if `range` is empty, not inside `buffer`, or
     /// longer than the text of an IP packet.
     #[inline]
     pub fn new(buffer: B, range: Range<usize>) -> Option<Self> {
@@ -127,14 +127,14 @@ impl<B: AsRef<[u8]>> Payload<B> {
         is_inside.then(|| Self::known(buffer, range)).flatten()
     }
 
-    /// The bytes.
+    /// Returns the bytes of the text.
     pub(crate) fn as_slice(&self) -> &[u8] {
         self.buffer.as_ref().get(self.range()).unwrap_or_default()
     }
 }
 
 impl<B> Payload<B> {
-    /// The bytes of `buffer` in `range`, which is known to be inside it. `None` as for [`Payload::new`].
+    /// Does what [`Payload::new`] does, for a `range` that is known to be inside `buffer`.
     #[inline(always)]
     pub(crate) fn known(buffer: B, range: Range<usize>) -> Option<Self> {
         let is_text = range.start < range.end && range.end - range.start <= MAX_TEXT_BYTES;
@@ -142,33 +142,33 @@ impl<B> Payload<B> {
         is_text.then_some(Self { buffer, start, end })
     }
 
-    /// The length in bytes; never 0.
+    /// Returns the length in bytes; never 0.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> u32 {
         self.end - self.start
     }
 
-    /// Where the text is in the buffer.
+    /// Returns the range of the text in the buffer.
     #[inline]
     pub(crate) fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 
-    /// The text without its first `bytes`; `None` if nothing is left.
+    /// Returns the text without its first `bytes`; `None` if nothing is left.
     pub(crate) fn without_front(mut self, bytes: u32) -> Option<Self> {
         self.start = self.start.saturating_add(bytes);
         (self.start < self.end).then_some(self)
     }
 
-    /// The first `bytes` of the text; `None` if there are none.
+    /// Returns the first `bytes` of the text; `None` if there are none.
     pub(crate) fn truncated(mut self, bytes: u32) -> Option<Self> {
         self.end = self.end.min(self.start.saturating_add(bytes));
         (self.start < self.end).then_some(self)
     }
 
-    /// Replaces the buffer by the one that `exchange` makes of the text, unless `exchange` gives `None` or
-    /// a buffer of another length.
+    /// Replaces the buffer by the one that `exchange` returns for the text. Keeps the old one if `exchange`
+    /// returns `None` or a buffer whose length differs from the text's.
     pub(crate) fn exchange(&mut self, exchange: impl FnOnce(&B, &[u8]) -> Option<B>)
     where
         B: AsRef<[u8]>,
@@ -179,7 +179,7 @@ impl<B> Payload<B> {
         }
     }
 
-    /// The buffer, and where in it the text is.
+    /// Returns the buffer and the range of the text in it.
     #[inline]
     #[must_use]
     pub fn into_parts(self) -> (B, Range<usize>) {
@@ -191,19 +191,19 @@ impl<B> Payload<B> {
 /// The ECN field of an IP header (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
-    /// The transport does not know ECN.
+    /// The transport does not support ECN.
     #[default]
     NotCapable,
     /// ECT(1).
     Capable1,
-    /// ECT(0): what this crate sends on data when ECN is agreed.
+    /// ECT(0), the mark that this crate sends on data when ECN is in use.
     Capable0,
-    /// CE: a router saw congestion.
+    /// CE: a router has detected congestion.
     Congestion,
 }
 
 impl Ecn {
-    /// From the lower two bits of a type of service or traffic class.
+    /// Returns the ECN field in the lower two bits of a type of service or traffic class.
     #[must_use]
     pub const fn from_traffic_class(class: u8) -> Self {
         match class & 3 {
@@ -214,7 +214,7 @@ impl Ecn {
         }
     }
 
-    /// The two bits as they stand in the IP header.
+    /// Returns the two bits as in the IP header.
     #[must_use]
     pub const fn bits(self) -> u8 {
         match self {
@@ -226,5 +226,5 @@ impl Ecn {
     }
 }
 
-/// No IP packet but a jumbogram carries more.
+/// The longest text of an IP packet, jumbograms excluded.
 const MAX_TEXT_BYTES: usize = 65_535;

@@ -1,33 +1,34 @@
-//! Arithmetic on sequence numbers that the whole crate shares.
+//! Arithmetic on sequence numbers, shared by the whole crate.
 
 use rxo_wire::SeqNumber;
 
-/// The distance from `from` to `to` in bytes; 0 if `to` is before `from`.
+/// Returns the distance from `from` to `to` in bytes; 0 if `to` is before `from`.
 pub(crate) fn distance(from: SeqNumber, to: SeqNumber) -> u32 {
     u32::try_from(to - from).unwrap_or(0)
 }
 
-/// The later of two sequence numbers.
+/// Returns the later of two sequence numbers.
 pub(crate) fn later(a: SeqNumber, b: SeqNumber) -> SeqNumber {
     if a.is_before(b) { b } else { a }
 }
 
-/// The earlier of two sequence numbers.
+/// Returns the earlier of two sequence numbers.
 pub(crate) fn earlier(a: SeqNumber, b: SeqNumber) -> SeqNumber {
     if a.is_before(b) { a } else { b }
 }
 
-/// The sequence number `bytes` before `seq`.
+/// Returns the sequence number `bytes` before `seq`.
 pub(crate) fn before(seq: SeqNumber, bytes: u32) -> SeqNumber {
     SeqNumber(seq.0.wrapping_sub(bytes))
 }
 
-/// Whether the numbers, counted from `origin`, begin again between `from` and `to`.
+/// Returns `true` if the sequence numbers, counted from `origin`, wrap between `from` and `to`.
 pub(crate) fn comes_round(origin: SeqNumber, from: SeqNumber, to: SeqNumber) -> bool {
     counted(origin, to) < counted(origin, from)
 }
 
-/// The bytes from `origin` to `to`, if the numbers have begun again `rounds` times on the way.
+/// Returns the number of bytes from `origin` to `to` if the sequence numbers have wrapped `rounds` times in
+/// between.
 pub(crate) fn after_rounds(rounds: u16, origin: SeqNumber, to: SeqNumber) -> u64 {
     u64::from(rounds) << 32 | u64::from(counted(origin, to))
 }

@@ -1,7 +1,7 @@
-//! The states (RFC 9293, section 3.3.2).
+//! The connection states (RFC 9293, section 3.3.2).
 //!
-//! What all synchronized states need (sequence variables, text, what was sent) belongs to the connection; a
-//! state has only what is its own.
+//! The connection holds everything that all synchronized states need (sequence variables, text, sent data); a
+//! state holds only its own data.
 //!
 //! ```text
 //!  CLOSED --passive open--> LISTEN --SYN--> SYN-RECEIVED --ACK of SYN--> ESTABLISHED
@@ -13,8 +13,8 @@
 //!  TIME-WAIT --2 MSL--> CLOSED        any --RST, abort, timeout--> CLOSED
 //! ```
 //!
-//! In LAST-ACK and CLOSING our FIN was sent, and all text before it: while text is queued (RFC 9293, section
-//! 3.10.4) the connection is still in CLOSE-WAIT or FIN-WAIT-1.
+//! In LAST-ACK and CLOSING our FIN has been sent, and all text before it. While text is queued (RFC 9293,
+//! section 3.10.4), the connection is still in CLOSE-WAIT or FIN-WAIT-1.
 
 use core::fmt;
 
@@ -25,13 +25,13 @@ use rxo_frame::Instant;
 pub enum State {
     /// There is no connection.
     Closed(Closed),
-    /// Waits for a SYN.
+    /// A listener waits for a SYN.
     Listen,
-    /// Has sent a SYN.
+    /// Our SYN has been sent.
     SynSent(SynSent),
-    /// Has sent and received a SYN.
+    /// Our SYN has been sent, and the peer's received.
     SynReceived(SynReceived),
-    /// Open; data goes both ways.
+    /// The connection is open; data flows in both directions.
     Established,
     /// The application has closed; our FIN is not acknowledged.
     FinWait1,
@@ -39,22 +39,22 @@ pub enum State {
     FinWait2,
     /// The peer has closed; our FIN has not been sent.
     CloseWait,
-    /// Both have closed, at the same time; our FIN is not acknowledged.
+    /// Both sides have closed at the same time; our FIN is not acknowledged.
     Closing,
-    /// Both have closed, the peer first; our FIN is not acknowledged.
+    /// Both sides have closed, the peer first; our FIN is not acknowledged.
     LastAck,
-    /// Both have closed; old segments expire.
+    /// Both sides have closed; the connection waits until old segments have expired.
     TimeWait,
 }
 
-/// CLOSED.
+/// The state CLOSED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// Why; `None` if both sides have closed.
+    /// The reason of a failure; `None` if both sides have closed.
     pub failure: Option<Failure>,
 }
 
-/// SYN-SENT.
+/// The state SYN-SENT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SynSent {
     pub(crate) syn: Syn,
@@ -64,25 +64,26 @@ pub struct SynSent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SynReceived {
     pub(crate) syn: Syn,
-    /// Whether it came from LISTEN, and returns there if the peer gives up.
+    /// `true` after a passive open; the connection returns to LISTEN if the peer gives up.
     pub(crate) is_passive: bool,
 }
 
-/// Our SYN, until it is acknowledged.
+/// The state of our SYN, until it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Syn {
-    /// Whether it is to be sent now.
+    /// `true` if the SYN must be sent now.
     pub(crate) is_due: bool,
-    /// How often it was retransmitted.
+    /// The number of retransmissions.
     pub(crate) retransmissions: u32,
-    /// When it was first sent.
+    /// The time at which the SYN was first sent.
     pub(crate) sent_at: Option<Instant>,
-    /// Whether it was sent anew because an old connection of the peer's was in its way.
+    /// `true` if the SYN was sent again, without a timeout, because an old connection of the peer was in the
+    /// way.
     pub(crate) is_anew: bool,
 }
 
 impl Syn {
-    /// Sends it anew, once, if it was not retransmitted: no timeout is waited for.
+    /// Makes the SYN due again without waiting for a timeout, once, and only if it was never retransmitted.
     pub(crate) fn begin_anew(&mut self) {
         if !self.is_anew && self.retransmissions == 0 {
             *self = Self { is_anew: true, ..Self::default() };
@@ -96,18 +97,18 @@ impl Default for Syn {
     }
 }
 
-/// Why a connection ended before both sides had closed.
+/// The reason why a connection ended before both sides had closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The peer reset it.
+    /// The peer reset the connection.
     Reset,
-    /// The peer refused to open it.
+    /// The peer refused the connection.
     Refused,
     /// The peer did not answer for too long.
     TimedOut,
-    /// The application aborted it.
+    /// The application aborted the connection.
     Aborted,
-    /// It was never opened: the peer, or the next hop, is unreachable.
+    /// The connection never opened: the peer, or the next hop, is unreachable.
     Unreachable,
 }
 
@@ -126,18 +127,18 @@ impl fmt::Display for Failure {
 impl core::error::Error for Failure {}
 
 impl State {
-    /// Whether both SYNs are acknowledged.
+    /// Returns `true` in all states after the handshake, except CLOSED.
     #[must_use]
     pub const fn is_synchronized(&self) -> bool {
         !matches!(self, Self::Closed(_) | Self::Listen | Self::SynSent(_) | Self::SynReceived(_))
     }
 
-    /// Whether text is taken from the peer (seventh step).
+    /// Returns `true` if text from the peer is accepted (RFC 9293, section 3.10.7.4, seventh step).
     pub(crate) const fn takes_text(&self) -> bool {
         matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
     }
 
-    /// Whether text or FIN may be sent.
+    /// Returns `true` if text or a FIN may be sent.
     pub(crate) const fn sends_text(&self) -> bool {
         matches!(
             self,
@@ -145,7 +146,7 @@ impl State {
         )
     }
 
-    /// Our SYN, until it is acknowledged.
+    /// Returns our SYN until it is acknowledged, then `None`.
     pub(crate) fn syn(&mut self) -> Option<&mut Syn> {
         match self {
             Self::SynSent(state) => Some(&mut state.syn),
@@ -154,7 +155,7 @@ impl State {
         }
     }
 
-    /// The state after our FIN was acknowledged (fifth step).
+    /// Returns the state after our FIN was acknowledged (RFC 9293, section 3.10.7.4, fifth step).
     pub(crate) const fn after_fin_acknowledged(self) -> Self {
         match self {
             Self::FinWait1 => Self::FinWait2,
@@ -164,7 +165,8 @@ impl State {
         }
     }
 
-    /// The state after the peer's FIN (eighth step); `has_left` if our FIN was sent.
+    /// Returns the state after the peer's FIN (RFC 9293, section 3.10.7.4, eighth step). `has_left` is `true`
+    /// if our FIN was sent.
     pub(crate) const fn after_fin_received(self, has_left: bool) -> Self {
         match self {
             Self::Established => Self::CloseWait,
@@ -174,7 +176,7 @@ impl State {
         }
     }
 
-    /// The state after the application has closed.
+    /// Returns the state after the application has closed.
     pub(crate) const fn after_shutdown(self) -> Self {
         match self {
             Self::Established => Self::FinWait1,
@@ -182,7 +184,7 @@ impl State {
         }
     }
 
-    /// The state after our FIN is sent, if the peer's has arrived before.
+    /// Returns the state after our FIN is sent, if the peer's FIN has arrived before.
     pub(crate) const fn after_both_fins(self) -> Self {
         match self {
             Self::CloseWait => Self::LastAck,
@@ -196,13 +198,14 @@ impl State {
 mod tests {
     use super::*;
 
-    /// RFC 9293, section 3.3.2, figure 5: every edge that a FIN or its acknowledgement makes.
+    /// Checks every edge of RFC 9293, section 3.3.2, figure 5 that a FIN or its acknowledgement makes.
     #[test]
     fn the_figure() {
         use State::{CloseWait, Closing, Established, FinWait1, FinWait2, LastAck, TimeWait};
         let closed = State::Closed(Closed { failure: None });
         let rows = [
-            // state, shut down, our FIN acknowledged, the peer's FIN, both
+            // The columns: state, after shutdown, after our FIN is acknowledged, after the peer's FIN, after
+            // both FINs.
             (Established, FinWait1, Established, CloseWait, Established),
             (FinWait1, FinWait1, FinWait2, Closing, Closing),
             (FinWait2, FinWait2, FinWait2, TimeWait, FinWait2),

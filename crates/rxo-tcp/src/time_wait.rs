@@ -1,8 +1,8 @@
-//! TIME-WAIT in a few bytes.
+//! A compact form of TIME-WAIT.
 //!
-//! A server that closes first has thousands of connections in TIME-WAIT, which need nothing but their
-//! numbers. Separate from [`Connection`] so that an owner can keep the numbers alone, in a table of its own,
-//! with the rules of RFC 9293, section 3.10.7.4 for this state. Does not allocate.
+//! A server that closes first has thousands of connections in TIME-WAIT, which need nothing but a few
+//! numbers. Separate from [`Connection`] so that an owner can keep these in a table of its own, with the
+//! rules of RFC 9293, section 3.10.7.4 for this state. Does not allocate.
 
 use rxo_frame::Instant;
 use rxo_wire::tcp::Timestamp;
@@ -14,40 +14,40 @@ use crate::send::Text;
 use crate::timestamps::Timestamps;
 use crate::{Connection, Reuse, State, Transmit};
 
-/// What is left of a connection in TIME-WAIT: 24 bytes.
+/// The remaining state of a connection in TIME-WAIT: 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeWait {
     /// SND.NXT.
     snd_nxt: SeqNumber,
     /// RCV.NXT.
     rcv_nxt: SeqNumber,
-    /// TS.Recent; means nothing without timestamps.
+    /// TS.Recent; meaningless without timestamps.
     ts_recent: u32,
-    /// The offset of our timestamps.
+    /// The offset of our timestamps, in milliseconds.
     ts_offset: u32,
-    /// When the last rate-limited answer was sent, on a wrapping clock of milliseconds.
+    /// The time of the last rate-limited answer, on a wrapping clock of milliseconds.
     answered_ms: u32,
     /// SEG.WND of every answer.
     window: u16,
     has_timestamps: bool,
 }
 
-/// What a segment means to a connection in TIME-WAIT.
+/// The reaction to a segment for a connection in TIME-WAIT.
 #[derive(Clone, Copy, Debug)]
 pub enum InTimeWait {
-    /// Nothing: drop it.
+    /// The segment has no effect: drop it.
     Ignored,
-    /// Answer it by an acknowledgement. If `restarts`, the time begins again.
+    /// The segment is answered by an acknowledgement. If `restarts`, the waiting time begins again.
     Answered {
-        /// The acknowledgement.
+        /// The acknowledgement to send.
         ack: Transmit<'static>,
-        /// Whether the peer has repeated its FIN.
+        /// `true` if the peer has repeated its FIN.
         restarts: bool,
     },
-    /// It is a SYN that may open a new connection between the same sockets (RFC 6191). Call
-    /// [`Connection::follow`] on the new one, and forget the old one.
+    /// The segment is a SYN that may open a new connection between the same sockets (RFC 6191). Call
+    /// [`Connection::follow`] on the new one, and drop the old one.
     Reused(Reuse),
-    /// The peer has reset the connection: it is over.
+    /// The peer has reset the connection, which is over.
     Over,
 }
 
@@ -64,14 +64,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some((left, until))
     }
 
-    /// What TIME-WAIT needs of this connection.
+    /// Returns the compact TIME-WAIT state of this connection.
     pub(crate) fn time_wait(&self, now: Instant) -> TimeWait {
         TimeWait {
             snd_nxt: self.snd.nxt,
             rcv_nxt: self.rcv.nxt,
             ts_recent: self.timestamps.recent(),
             ts_offset: self.timestamps.clock(Instant::ZERO),
-            // The first answer may be sent at once.
+            // Allows the first answer at once.
             answered_ms: millis(now).wrapping_sub(LEAST_MS_BETWEEN_ANSWERS),
             window: self.rcv.window_field_for(self.rcv.nxt),
             has_timestamps: self.timestamps.is_agreed,
@@ -80,8 +80,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
 }
 
 impl TimeWait {
-    /// Takes a segment of these sockets by the steps of RFC 9293, section 3.10.7.4, with a window of zero:
-    /// the peer has sent its FIN, so no text can follow.
+    /// Processes a segment between these sockets by the steps of RFC 9293, section 3.10.7.4, with a window of
+    /// zero: the peer has sent its FIN, so no text can follow.
     pub fn on_segment<B>(&mut self, now: Instant, segment: &Segment<B>) -> InTimeWait {
         if let Some(reuse) = self.reuse_by(segment) {
             return InTimeWait::Reused(reuse);
@@ -89,7 +89,7 @@ impl TimeWait {
         let is_reset = segment.has(TcpFlags::RST);
         let is_in_time = match segment.options.timestamp {
             _ if !self.has_timestamps || is_reset => true,
-            // RFC 7323, section 3.2: it does not belong to this connection.
+            // The segment does not belong to this connection (RFC 7323, section 3.2).
             None => return InTimeWait::Ignored,
             Some(timestamp) => timestamp.value.wrapping_sub(self.ts_recent) as i32 >= 0,
         };
@@ -107,8 +107,9 @@ impl TimeWait {
         self.answer(now, segment, is_in_time)
     }
 
-    /// Whether `segment` is a SYN that may open a new connection: with timestamps if its timestamp is newer
-    /// (RFC 6191, section 2), without if its sequence number is larger (RFC 9293, section 3.6.1).
+    /// Returns `Some` if `segment` is a SYN that may open a new connection. With timestamps, its timestamp
+    /// must be newer (RFC 6191, section 2); without, its sequence number must be larger (RFC 9293, section
+    /// 3.6.1).
     #[must_use]
     pub fn reuse_by<B>(&self, segment: &Segment<B>) -> Option<Reuse> {
         let is_syn = segment.has(TcpFlags::SYN) && !segment.has(TcpFlags::RST | TcpFlags::ACK);
@@ -124,10 +125,10 @@ impl TimeWait {
         is_newer.then_some(Reuse { iss_after: self.snd_nxt })
     }
 
-    /// Answers a retransmitted FIN always, anything else at a limited rate: two sides that disagree must not
-    /// answer each other's answers for ever, nor answer a flood (RFC 5961, section 7).
+    /// Answers a retransmitted FIN always, any other segment at a limited rate. Otherwise two sides that
+    /// disagree could answer each other for ever, or answer a flood (RFC 5961, section 7).
     fn answer<B>(&mut self, now: Instant, segment: &Segment<B>, is_in_time: bool) -> InTimeWait {
-        // The peer has sent no other FIN: any other may be forged.
+        // The peer has sent no FIN at another position: such a FIN may be forged.
         let is_fin = segment.has(TcpFlags::FIN)
             && !segment.has(TcpFlags::SYN)
             && segment.seq + segment.text_bytes() + 1 == self.rcv_nxt;
@@ -164,5 +165,5 @@ fn millis(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }
 
-/// The limit that Linux uses.
+/// The shortest time between two rate-limited answers, as in Linux.
 const LEAST_MS_BETWEEN_ANSWERS: u32 = 500;

@@ -1,37 +1,37 @@
-//! Every timer of a connection, in one table.
+//! The timers of a connection, in one table.
 
 use rxo_frame::Instant;
 
-/// A timer. At most one of each runs.
+/// A timer of a connection. At most one of each kind runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// When nothing new has been acknowledged for a retransmission timeout (RFC 6298).
+    /// Fires when no new data was acknowledged for a retransmission timeout (RFC 6298).
     Retransmit,
-    /// When the peer's window has blocked data for so long that it must be probed (RFC 9293, section
+    /// Fires when the peer's window has blocked data for so long that it must be probed (RFC 9293, section
     /// 3.8.6.1).
     Persist,
-    /// When the last segments sent have not been acknowledged for about two round trips
-    /// (RFC 8985, section 7).
+    /// Fires when the last segments sent have not been acknowledged for about two round trips (RFC 8985,
+    /// section 7).
     TailLoss,
-    /// When a segment that was overtaken counts as lost (RFC 8985, section 6.2).
+    /// Fires when a segment that later ones have overtaken counts as lost (RFC 8985, section 6.2).
     Reorder,
-    /// When more of the congestion window may be used.
+    /// Fires when more of the congestion window may be used.
     Pace,
-    /// When a delayed acknowledgement is due (RFC 9293, section 3.8.6.3).
+    /// Fires when a delayed acknowledgement is due (RFC 9293, section 3.8.6.3).
     DelayedAck,
-    /// When an idle peer is probed (RFC 9293, section 3.8.4).
+    /// Fires when an idle peer must be probed (RFC 9293, section 3.8.4).
     KeepAlive,
-    /// When the connection fails for lack of progress (RFC 9293, section 3.8.3: R2).
+    /// Fires when the connection fails for lack of progress (RFC 9293, section 3.8.3: R2).
     GiveUp,
-    /// When an orphan ends.
+    /// Fires when the time limit of an orphan has passed.
     Orphan,
-    /// When the pair of sockets may be used again (RFC 9293, section 3.3.2: 2 MSL).
+    /// Fires when the socket pair may be reused (RFC 9293, section 3.3.2: 2 MSL).
     TimeWait,
 }
 
 impl Timer {
     const COUNT: usize = 10;
-    /// Every timer, in the order in which those that are due together fire: a probe before the timeout.
+    /// All timers, in the order in which they fire if due together: a probe before the timeout.
     const ALL: [Self; Self::COUNT] = [
         Self::TailLoss,
         Self::Retransmit,
@@ -46,7 +46,8 @@ impl Timer {
     ];
 }
 
-/// When each timer fires; [`NEVER`] if it does not run, so that stopping one and looking for the first take no branch.
+/// The time at which each timer fires, or [`NEVER`] if it does not run. Thus stopping a timer and finding the
+/// first need no branch.
 #[derive(Clone, Debug)]
 pub(crate) struct Timers {
     at: [Instant; Timer::COUNT],
@@ -59,7 +60,7 @@ impl Default for Timers {
 }
 
 impl Timers {
-    /// Starts `timer`, or restarts it.
+    /// Starts or restarts `timer`, to fire at `at`.
     pub(crate) fn arm(&mut self, timer: Timer, at: Instant) {
         self.at[timer as usize] = at;
     }
@@ -81,17 +82,17 @@ impl Timers {
         *self = Self::default();
     }
 
-    /// When `timer` fires; `None` if it does not run.
+    /// Returns the time at which `timer` fires; `None` if it does not run.
     pub(crate) fn when(&self, timer: Timer) -> Option<Instant> {
         running(self.at[timer as usize])
     }
 
-    /// When the first timer fires; `None` if none runs.
+    /// Returns the time at which the first timer fires; `None` if none runs.
     pub(crate) fn next(&self) -> Option<Instant> {
         running(self.at.iter().fold(NEVER, |first, at| first.min(*at)))
     }
 
-    /// Stops the first timer that is due at `now`, and returns it.
+    /// Stops the first timer that is due at `now` and returns it; `None` if none is due.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<Timer> {
         let due = |timer: &Timer| self.when(*timer).is_some_and(|at| at <= now);
         let timer = Timer::ALL.into_iter().find(due)?;
@@ -104,5 +105,5 @@ fn running(at: Instant) -> Option<Instant> {
     (at < NEVER).then_some(at)
 }
 
-/// The clock ends here, after 584 years.
+/// The end of the clock, after 584 years.
 const NEVER: Instant = Instant::from_nanos(u64::MAX);

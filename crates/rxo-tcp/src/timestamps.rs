@@ -1,22 +1,22 @@
-//! Timestamps (RFC 7323): our clock, the peer's last value, protection against wrapped sequence numbers.
+//! Timestamps (RFC 7323): our clock, the peer's last value, and protection against wrapped sequence numbers.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::Timestamp;
 
-/// One connection's timestamps.
+/// The timestamp state of one connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timestamps {
-    /// Whether both sides use them.
+    /// `true` if both sides use timestamps.
     pub(crate) is_agreed: bool,
-    /// The offset of our clock.
+    /// The offset of our timestamp clock, in milliseconds.
     offset: u32,
     /// TS.Recent.
     recent: u32,
     recent_at: Instant,
-    /// TSecr of the segment that TS.Recent is of.
+    /// The TSecr of the segment that set TS.Recent.
     recent_echo: u32,
-    /// When the peer's SYN arrived: no valid echo is much older.
+    /// The time at which the peer's SYN arrived. No valid echo is much older.
     agreed_at: Instant,
     /// Last.ACK.sent. An owed acknowledgement counts as sent.
     pub(crate) last_ack: SeqNumber,
@@ -27,7 +27,7 @@ impl Timestamps {
         Self { offset, ..Self::default() }
     }
 
-    /// Takes the timestamp of the peer's SYN, `offered`.
+    /// Decides on timestamps from those of the peer's SYN, `offered`, and stores its value.
     pub(crate) fn agree(&mut self, offered: Option<Timestamp>, is_wanted: bool, now: Instant) {
         self.is_agreed = is_wanted && offered.is_some();
         let Timestamp { value, echo } = offered.unwrap_or_default();
@@ -35,26 +35,27 @@ impl Timestamps {
         self.agreed_at = now;
     }
 
-    /// The timestamp to send now.
+    /// Returns the timestamp to send now.
     pub(crate) fn current(&self, now: Instant) -> Timestamp {
         Timestamp { value: self.clock(now), echo: self.recent }
     }
 
-    /// Section 5.3, R1: whether a segment with this TSval is old. After 24 idle days this is unknown, so it
-    /// is not (section 5.5).
+    /// Returns
+    /// `true` if a segment with this TSval is old (RFC 7323, section 5.3, R1). After 24 idle days this cannot be decided, and the result is `false`
+    /// (section 5.5).
     pub(crate) fn is_old(&self, value: u32, now: Instant) -> bool {
         let is_before = value.wrapping_sub(self.recent) as i32;
         is_before < 0 && now.since(self.recent_at) < OUTDATED
     }
 
-    /// TS.Recent.
+    /// Returns TS.Recent.
     pub(crate) const fn recent(&self) -> u32 {
         self.recent
     }
 
-    /// Whether the peer's clock can show `value` now: timestamps are agreed on, it is not old, and not further ahead than
-    /// two ticks for each millisecond since the last one and ten thousand more. A tick is no less than a millisecond
-    /// (section 5.4).
+    /// Returns `true` if the peer's clock can show `value` now: timestamps are in use, the value is not old,
+    /// and it is ahead by at most two ticks per millisecond since the last one plus ten thousand. A tick is
+    /// at least a millisecond (RFC 7323, section 5.4).
     pub(crate) fn is_timely(&self, value: u32, now: Instant) -> bool {
         let elapsed_ms = u64::try_from(now.since(self.recent_at).as_millis()).unwrap_or(u64::MAX);
         let ahead = u64::from(value.wrapping_sub(self.recent));
@@ -62,33 +63,34 @@ impl Timestamps {
         self.is_agreed && !self.is_old(value, now) && ahead <= most.min(i32::MAX as u64)
     }
 
-    /// Whether a segment with this option is not old, and has the option if it was agreed on.
+    /// Returns `true` if the option is not old, and is present if timestamps are in use.
     #[inline]
     pub(crate) fn expects(&self, option: Option<Timestamp>) -> bool {
         !self.is_agreed
             || option.is_some_and(|timestamp| timestamp.value.wrapping_sub(self.recent) as i32 >= 0)
     }
 
-    /// Section 4.3, rule 2: records TSval of a segment that begins at `seq` and is not old.
+    /// Records the TSval of a segment that begins at `seq`, if it must be recorded and is not old (RFC 7323,
+    /// section 4.3, rule 2).
     pub(crate) fn remember(&mut self, timestamp: Timestamp, seq: SeqNumber, now: Instant) {
         if self.covers(seq) && !self.is_old(timestamp.value, now) {
             self.record(timestamp, now);
         }
     }
 
-    /// Whether a segment that begins at `seq` is one whose option is recorded.
+    /// Returns `true` if the timestamp of a segment that begins at `seq` must be recorded.
     #[inline]
     pub(crate) fn covers(&self, seq: SeqNumber) -> bool {
         self.last_ack.is_at_or_after(seq)
     }
 
-    /// Records the option of a segment that is not old and is covered.
+    /// Records the timestamp of a segment that is not old and for which [`Timestamps::covers`] is true.
     #[inline]
     pub(crate) fn record(&mut self, Timestamp { value, echo }: Timestamp, now: Instant) {
         (self.recent, self.recent_at, self.recent_echo) = (value, now, echo);
     }
 
-    /// Whether recording this option `now` would change nothing, wherever its segment begins.
+    /// Returns `true` if recording this option `now` would change nothing, wherever its segment begins.
     #[inline]
     pub(crate) fn is_settled(&self, option: Option<Timestamp>, now: Instant) -> bool {
         let is_recorded = |stamp: Timestamp| {
@@ -97,16 +99,16 @@ impl Timestamps {
         !self.is_agreed || option.is_none_or(is_recorded)
     }
 
-    /// The round-trip time by the last segment that was recorded, to the millisecond: since this side sent what that
-    /// echoes, even if that was an acknowledgement. Longer if the peer had nothing to send. `None` if it is not
-    /// known.
+    /// Returns the round-trip time to the millisecond, by the last recorded segment: the time since this side
+    /// sent the echoed timestamp, even on an acknowledgement. It is longer if the peer had nothing to send.
+    /// `None` if it is not known.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         let sent_at = self.echoed(self.recent_echo, self.recent_at)?;
         Some(self.recent_at.since(sent_at))
     }
 
-    /// When the echoed segment was sent, to the millisecond. `None` if that is before the connection was
-    /// open: an invalid echo must not set our timers.
+    /// Returns the send time of the echoed segment, to the millisecond. `None` if it is before the connection
+    /// opened: an invalid echo must not set our timers.
     pub(crate) fn echoed(&self, echo: u32, now: Instant) -> Option<Instant> {
         let age_ms = u64::from(self.clock(now).wrapping_sub(echo));
         let now_ms = now.as_nanos() / NANOS_PER_MILLI;
@@ -115,14 +117,14 @@ impl Timestamps {
         is_possible.then_some(Instant::from_nanos(sent_ms * NANOS_PER_MILLI))
     }
 
-    /// TSval: a tick is a millisecond (section 5.4 allows 1 ms to 1 s).
+    /// Returns TSval. A tick is a millisecond (RFC 7323, section 5.4 allows 1 ms to 1 s).
     pub(crate) fn clock(&self, now: Instant) -> u32 {
         self.offset.wrapping_add((now.as_nanos() / NANOS_PER_MILLI) as u32)
     }
 }
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
-/// A clock that was set, or a machine that slept, may show so much more than has passed here.
+/// The additional ticks allowed for a clock that was set, or a machine that slept.
 const TICKS_AHEAD: u64 = 10_000;
 const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
 
@@ -136,7 +138,7 @@ mod tests {
         timestamps
     }
 
-    /// RFC 7323, sections 5.3 and 5.5.
+    /// Old values are detected across the wrap (RFC 7323, sections 5.3 and 5.5).
     #[test]
     fn what_is_old_is_told_across_the_wrap() {
         let timestamps = agreed(3);
@@ -159,7 +161,7 @@ mod tests {
         assert!(!Timestamps::new(7).is_timely(0, second), "they were not agreed on");
     }
 
-    /// RFC 7323, section 4.3: the echo is that of the earliest segment not acknowledged.
+    /// The echo is that of the earliest segment that is not acknowledged (RFC 7323, section 4.3).
     #[test]
     fn the_first_of_two_is_echoed() {
         let mut timestamps = agreed(3);

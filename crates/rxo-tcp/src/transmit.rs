@@ -1,4 +1,4 @@
-//! A segment to build and send.
+//! Segments to build and send.
 
 use core::num::NonZeroU16;
 
@@ -10,38 +10,39 @@ use crate::receive::AckOwed;
 use crate::segment::{Ecn, Segment};
 use crate::send::Text;
 
-/// A segment to build and send. Its payload is in the send buffer.
+/// A segment to build and send. Its text stays in the send buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<'a> {
     /// SEG.SEQ.
     pub seq: SeqNumber,
-    /// SEG.ACK; means nothing without the ACK flag.
+    /// SEG.ACK; meaningless without the ACK flag.
     pub ack: SeqNumber,
     /// Control bits. FIN and PSH belong to the last segment of a GSO frame, CWR to the first.
     pub flags: TcpFlags,
-    /// SEG.WND, scaled.
+    /// SEG.WND as it goes into the header.
     pub window: u16,
     /// The encoded options.
     pub options: OptionBytes,
     /// The text, in the send buffer.
     pub payload: Text<'a>,
-    /// `Some` if this is a GSO frame: it is to be split into segments with so many bytes of text.
+    /// `Some` if this is a GSO frame: it must be split into segments with this number of bytes of text.
     pub gso_size: Option<NonZeroU16>,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
-    /// Acknowledgements to send behind this one as segments of their own. They differ from it in number,
-    /// window and TSecr only: it is their template (Menon and Zwaenepoel 2008, section 4). Empty with text.
+    /// Acknowledgements to send after this one as segments of their own. This segment is their template: they
+    /// differ from it only in ACK number, window and TSecr (Menon and Zwaenepoel 2008, section 4). Empty if there
+    /// is text.
     pub later_acks: &'a [AckOwed],
 }
 
 impl Transmit<'_> {
-    /// The text's length, in bytes.
+    /// Returns the length of the text, in bytes.
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         self.payload.len()
     }
 
-    /// Each of [`Transmit::later_acks`] as a segment, for callers that build them one by one.
+    /// Returns each of [`Transmit::later_acks`] as a segment, for callers that build them one by one.
     pub fn later(&self) -> impl Iterator<Item = Self> {
         self.later_acks.iter().map(|owed| {
             let mut one = Self { later_acks: &[], ..*self };
@@ -58,7 +59,7 @@ impl Transmit<'_> {
         self.options.set_echo(owed.echo);
     }
 
-    /// The TCP header for the connection that sends as `pair`, without the checksum.
+    /// Returns the TCP header without checksum, for the connection that sends as `pair`.
     #[must_use]
     pub fn header(&self, pair: &FlowKey) -> TcpHeader<'_> {
         TcpHeader {
@@ -74,7 +75,7 @@ impl Transmit<'_> {
     }
 }
 
-/// A reset, the answer to a segment that no connection accepts.
+/// A reset: the answer to a segment that no connection accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reset {
     seq: SeqNumber,
@@ -82,7 +83,7 @@ pub struct Reset {
 }
 
 impl Reset {
-    /// The answer to a segment for which there is no connection; `None` if the segment is a reset (RFC 9293,
+    /// Returns the answer to a segment without a connection; `None` if the segment is a reset (RFC 9293,
     /// section 3.10.7.1).
     #[must_use]
     pub fn answer<B>(segment: &Segment<B>) -> Option<Self> {
@@ -96,12 +97,12 @@ impl Reset {
         Some(Self { seq: SeqNumber(0), ack })
     }
 
-    /// A reset with the SEQ that the peer expects.
+    /// Creates a reset with the SEQ that the peer expects.
     pub(crate) const fn of_connection(seq: SeqNumber, ack: SeqNumber) -> Self {
         Self { seq, ack: Some(ack) }
     }
 
-    /// The segment to send.
+    /// Returns the segment to send.
     #[must_use]
     pub fn transmit(self) -> Transmit<'static> {
         let acks = if self.ack.is_some() { TcpFlags::ACK } else { TcpFlags::default() };

@@ -1,4 +1,4 @@
-//! Out-of-order text.
+//! Reassembly of out-of-order text.
 
 use alloc::collections::VecDeque;
 
@@ -9,20 +9,20 @@ use crate::options::SackBlock;
 use crate::segment::Payload;
 use crate::sequence::{distance, earlier, later};
 
-/// Out-of-order text: which bytes there are, and where they are. Text is in the buffer that it came in, or was
-/// copied to the [`Spill`] because there were too many. Allocates its memory when it is used.
+/// Out-of-order text: the ranges that have arrived, and the place of their bytes. Text is in its original
+/// buffer, or was copied to the [`Spill`] because there were too many buffers. Allocates memory on use.
 ///
-/// Which bytes there are is a list of runs, eight bytes for each, so that one more costs a binary search and moving
-/// at most half of the list, whatever the peer sends.
+/// The ranges are a list of runs, eight bytes for each. Inserting one costs a binary search and moves at most
+/// half of the list, whatever the peer sends.
 #[derive(Debug)]
 pub(crate) struct Reassembly<B> {
-    /// Contiguous text, sorted. There is a gap between two runs.
+    /// Contiguous ranges of text, sorted. There is a gap between two runs.
     runs: VecDeque<SackBlock>,
-    /// Text in the buffer that it came in, sorted, without overlap. All other text of the runs is in the spill.
+    /// Text in its original buffers, sorted, without overlap. All other text of the runs is in the spill.
     pieces: VecDeque<Piece<B>>,
     most_runs: usize,
     most_pieces: usize,
-    /// How many bytes are in the spill.
+    /// The number of bytes in the spill.
     spilled_bytes: u32,
 }
 
@@ -32,12 +32,12 @@ struct Piece<B> {
     payload: Payload<B>,
 }
 
-/// Where bytes are.
+/// The place of some bytes of text.
 #[derive(Debug)]
 pub(crate) enum Text<B> {
-    /// In the buffer that they came in.
+    /// The bytes are in their original buffer.
     Lent(Payload<B>),
-    /// In the spill. The number is their length.
+    /// The bytes are in the spill. The number is their length.
     Spilled(u32),
 }
 
@@ -56,19 +56,19 @@ impl<B> Piece<B> {
     }
 }
 
-/// What became of a segment's text.
+/// The result of inserting a segment's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inserted {
-    /// All of it, or its new part, is kept.
+    /// The text, or its new part, is kept.
     Kept,
-    /// All of it was received before.
+    /// The whole text was received before.
     Duplicate,
-    /// There are too many gaps; the peer will send it again.
+    /// The text was dropped because there are too many gaps; the peer will send it again.
     NoRoom,
 }
 
 impl<B: AsRef<[u8]>> Reassembly<B> {
-    /// With room for so many `pieces` in their buffers, and so many `runs`.
+    /// Creates an empty reassembly for at most `pieces` buffers and `runs` runs.
     pub(crate) fn with_limits(pieces: usize, runs: usize) -> Self {
         Self {
             runs: VecDeque::new(),
@@ -79,7 +79,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         }
     }
 
-    /// Allows `runs`; those that are kept stay.
+    /// Changes the limit to `runs`; existing runs stay.
     pub(crate) fn set_most_runs(&mut self, runs: usize) {
         self.most_runs = runs;
         self.runs.shrink_to(runs);
@@ -92,12 +92,12 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         }
     }
 
-    /// How many buffers are kept.
+    /// Returns the number of buffers that are kept.
     pub(crate) fn lent(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Whether any text is in the spill.
+    /// Returns `true` if any text is in the spill.
     pub(crate) fn has_spilled(&self) -> bool {
         self.spilled_bytes > 0
     }
@@ -106,7 +106,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.runs.is_empty()
     }
 
-    /// Whether a byte after `seq` was received.
+    /// Returns `true` if a byte after `seq` was received.
     pub(crate) fn reaches_beyond(&self, seq: SeqNumber) -> bool {
         self.runs.back().is_some_and(|last| seq.is_before(last.end))
     }
@@ -117,15 +117,15 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.spilled_bytes = 0;
     }
 
-    /// Moves the text of each piece into the buffer that `exchange` makes of it.
+    /// Moves the text of each piece into the buffer that `exchange` returns.
     pub(crate) fn exchange(&mut self, exchange: &mut impl FnMut(&B, &[u8]) -> Option<B>) {
         for piece in &mut self.pieces {
             piece.payload.exchange(&mut *exchange);
         }
     }
 
-    /// Inserts `payload`, which begins at `start`. Bytes that were received before stay, unless the new text covers
-    /// a whole run. The text is copied unless `may_lend` and there is room for its buffer.
+    /// Inserts `payload`, which begins at `start`. Bytes received before are kept, unless the new text covers
+    /// a whole run. The text is copied unless `may_lend` is set and its buffer fits.
     pub(crate) fn insert(
         &mut self,
         start: SeqNumber,
@@ -134,7 +134,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         spill: &mut Spill,
     ) -> Inserted {
         let all = SackBlock { start, end: start + payload.bytes() };
-        // The runs that it overlaps or touches.
+        // The indices of the runs that the text overlaps or touches.
         let first = self.runs.partition_point(|run| run.end.is_before(all.start));
         let next = self.runs.partition_point(|run| !all.end.is_before(run.start));
         let Some(new) = self.new_part(all, first, next) else { return Inserted::Duplicate };
@@ -151,8 +151,8 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         Inserted::Kept
     }
 
-    /// `all` without what is in the first or in the last of the runs from `first` to `next`; `None` if nothing is
-    /// left.
+    /// Returns `all` without its overlap with the first and the last of the runs from `first` to
+    /// `next`; `None` if nothing is left.
     fn new_part(&self, all: SackBlock, first: usize, next: usize) -> Option<SackBlock> {
         let mut new = all;
         if let Some(run) = self.runs.get(first).filter(|run| !all.start.is_before(run.start)) {
@@ -165,11 +165,11 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         new.start.is_before(new.end).then_some(new)
     }
 
-    /// Makes one run of `new` and of the runs from `first` to `next`, and forgets where the text in `new` was.
+    /// Joins `new` and the runs from `first` to `next` into one run, and drops the old text inside `new`.
     fn join(&mut self, new: SackBlock, first: usize, next: usize) {
         let covered = self.first_piece(new.start)..self.first_piece(new.end);
         for piece in self.pieces.drain(covered) {
-            // All of a covered run is subtracted below.
+            // Counted as spilled here, because the whole of a covered run is subtracted below.
             self.spilled_bytes += piece.payload.bytes();
         }
         let mut joined = new;
@@ -190,7 +190,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         }
     }
 
-    /// The index of the first piece that begins at `seq` or after it.
+    /// Returns the index of the first piece that begins at or after `seq`.
     fn first_piece(&self, seq: SeqNumber) -> usize {
         self.pieces.partition_point(|piece| piece.start.is_before(seq))
     }
@@ -205,7 +205,8 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         }
     }
 
-    /// Takes the text at `nxt`, if there is some. Text before `nxt` is a duplicate and is dropped.
+    /// Takes the text at `nxt`, or returns `None` if there is none. Drops text before `nxt`, which is
+    /// duplicate.
     pub(crate) fn take_at(&mut self, nxt: SeqNumber) -> Option<Text<B>> {
         self.drop_before(nxt);
         let run = self.runs.front_mut().filter(|run| run.start == nxt)?;
@@ -236,30 +237,31 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         }
     }
 
-    /// The first contiguous part of `start` to `end` that was received.
+    /// Returns the first contiguous part of `start` to `end` that was received, or `None`.
     pub(crate) fn first_part(&self, start: SeqNumber, end: SeqNumber) -> Option<SackBlock> {
         let run = self.first_run_behind(start).filter(|run| run.start.is_before(end))?;
         Some(SackBlock { start: later(start, run.start), end: earlier(end, run.end) })
     }
 
-    /// The contiguous run of text around `seq`, if there is text at `seq`.
+    /// Returns the contiguous run of text around `seq`, or `None` if there is no text at `seq`.
     pub(crate) fn run_around(&self, seq: SeqNumber) -> Option<SackBlock> {
         self.first_run_behind(seq).filter(|run| seq.is_at_or_after(run.start))
     }
 
-    /// The first run that ends after `seq`.
+    /// Returns the first run that ends after `seq`, or `None`.
     fn first_run_behind(&self, seq: SeqNumber) -> Option<SackBlock> {
         let at = self.runs.partition_point(|run| seq.is_at_or_after(run.end));
         self.runs.get(at).copied()
     }
 
-    /// All contiguous runs, in order.
+    /// Returns all contiguous runs, in order.
     pub(crate) fn runs(&self) -> impl Iterator<Item = SackBlock> + '_ {
         self.runs.iter().copied()
     }
 }
 
-/// Drops the pieces before `end`, and the part before it of a piece around it. Returns how many bytes.
+/// Drops the pieces before `end`, and the front of a piece that crosses `end`. Returns the number of bytes
+/// dropped.
 fn drop_pieces<B>(pieces: &mut VecDeque<Piece<B>>, end: SeqNumber) -> u32 {
     let mut dropped = 0;
     while pieces.front().is_some_and(|piece| piece.start.is_before(end)) {

@@ -1,12 +1,12 @@
-//! How often the same number was acknowledged together with SACK blocks.
+//! Counts acknowledgements with SACK blocks that repeat one ACK number.
 //!
-//! A peer with SACK finds losses by what has arrived, not by the number of duplicates (RFC 6675, section 4; RFC
-//! 8985), and each duplicate costs it more than it costs here. So a duplicate may be left out if the next one has all
-//! of its blocks. Separate from `acks.rs` because it outlives what is owed.
+//! A peer with SACK detects losses by arrivals, not by the number of duplicates (RFC 6675, section 4; RFC
+//! 8985), and each duplicate costs the peer more than this side. Therefore a duplicate may be dropped if the
+//! next one has all of its blocks. Separate from `acks.rs` because the count outlives the queue.
 
 use rxo_wire::SeqNumber;
 
-/// Counts duplicates of one number.
+/// Counts duplicates of one ACK number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Repeats {
     ack: SeqNumber,
@@ -14,8 +14,8 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Counts an acknowledgement of `ack`. Returns whether the one before may be left out: a peer that counts has
-    /// already got as many as begin a fast retransmission (RFC 5681, section 3.2).
+    /// Counts an acknowledgement of `ack`. Returns `true` if the one before may be dropped: a peer that
+    /// counts duplicates already has enough for a fast retransmission (RFC 5681, section 3.2).
     pub(super) fn count(&mut self, ack: SeqNumber) -> bool {
         let times = if ack == self.ack { self.times } else { 0 };
         *self = Self { ack, times: times.saturating_add(1) };
@@ -23,7 +23,7 @@ impl Repeats {
     }
 }
 
-/// DupThresh of RFC 6675.
+/// The duplicates that are always sent: DupThresh of RFC 6675.
 const MOST_COUNTED: u8 = 3;
 
 #[cfg(test)]

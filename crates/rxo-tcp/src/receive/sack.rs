@@ -1,4 +1,4 @@
-//! Which SACK blocks are reported, and in which order (RFC 2018, section 4; RFC 2883).
+//! Chooses the SACK blocks to report and their order (RFC 2018, section 4; RFC 2883).
 
 use core::array::from_fn;
 
@@ -7,42 +7,42 @@ use rxo_wire::SeqNumber;
 use super::reassembly::Reassembly;
 use crate::options::{SackBlock, SackBlocks};
 
-/// What SACK reports: the text that was received last comes first.
+/// The state of SACK reports. The block that changed last comes first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SackReport {
-    /// A byte of each block that changed recently, the last first.
+    /// A byte of each block that changed recently, the latest first.
     recent: [Option<SeqNumber>; SackBlocks::MAX],
     /// A duplicate that has not been reported.
     duplicate: Option<SackBlock>,
 }
 
 impl SackReport {
-    /// Records that text in the block `run` arrived out of order. A block counts once, however many segments it
-    /// has: else a few of them would push out the blocks before it, which are to be told again.
+    /// Records that text in the block `run` arrived out of order. Each block is listed once, however many
+    /// segments it has. Otherwise a few segments would displace older blocks, which must be repeated.
     pub(crate) fn received(&mut self, run: SackBlock) {
         let mut others = self.recent.into_iter().flatten().filter(|seq| !run.has(*seq));
         self.recent = from_fn(|at| if at == 0 { Some(run.start) } else { others.next() });
     }
 
-    /// Records that `block` is a duplicate (RFC 2883, section 4), which the acknowledgement of its segment
-    /// reports.
+    /// Records that `block` is a duplicate (RFC 2883, section 4). The acknowledgement of its segment reports
+    /// it.
     pub(crate) fn received_again(&mut self, block: SackBlock) {
         self.duplicate = Some(block);
     }
 
-    /// Whether a duplicate is to be reported.
+    /// Returns `true` if a duplicate is to be reported.
     pub(crate) fn has_duplicate(&self) -> bool {
         self.duplicate.is_some()
     }
 
-    /// The blocks to send: first a duplicate, which is reported once; then the other blocks, the one that
-    /// changed last first.
+    /// Returns the blocks to send: first a duplicate, which is reported once, then the other blocks, the
+    /// latest change first.
     pub(crate) fn take<B: AsRef<[u8]>>(&mut self, waiting: &Reassembly<B>) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let duplicate = self.duplicate.take();
         if let Some(block) = duplicate {
             blocks.push(block);
-            // RFC 2883, section 4.1: the block around the duplicate, if any, comes next.
+            // The block around the duplicate, if any, comes next (RFC 2883, section 4.1).
             if let Some(around) = waiting.run_around(block.start) {
                 blocks.push(around);
             }

@@ -1,6 +1,6 @@
-//! The pieces of text in order: first those in the buffers that they came in, then those that were copied.
+//! Iterates over text in order: first the pieces in their original buffers, then the copied ones.
 
-/// The pieces of `first`, then those of `last` that are not empty.
+/// Yields the pieces of `first`, then those of `last` that are not empty.
 pub(super) struct Slices<'a, I> {
     first: I,
     last: [&'a [u8]; 2],

@@ -1,9 +1,9 @@
-//! The spill: text that is copied because it came in too many pieces.
+//! The spill: text that is copied because it arrived in too many pieces.
 //!
-//! The window counts bytes, but the text of each segment keeps a buffer: a peer with few bytes in each
-//! segment would use up all buffers long before its window. Text without a free buffer is copied here, so
+//! The window counts bytes, but the text of each segment keeps a buffer: a peer that sends few bytes in each
+//! segment would use up all buffers long before its window. Text that exceeds the limit is copied here, so
 //! that everything inside an offered window can be kept, in memory as large as the window. Separate because
-//! it knows bytes by sequence number only; `mod.rs` and `reassembly.rs` know which of them are in order.
+//! it addresses bytes by sequence number only; `mod.rs` and `reassembly.rs` track which of them are in order.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -13,29 +13,29 @@ use rxo_wire::SeqNumber;
 use crate::reserve::reserve;
 use crate::sequence::distance;
 
-/// A ring of bytes. Allocates its memory when it is used.
+/// A ring of bytes, addressed by sequence number. Allocates memory on use.
 pub(crate) struct Spill {
-    /// As much of the ring as was ever written.
+    /// The part of the ring that has been written so far.
     bytes: Vec<u8>,
     size: usize,
-    /// The sequence number of the byte at `head`. Nothing before it is read any more.
+    /// The sequence number of the byte at `head`. Bytes before it are no longer read.
     origin: SeqNumber,
     head: usize,
 }
 
 impl Spill {
-    /// A ring with room for `bytes`.
+    /// Creates a ring for `bytes` bytes.
     pub(crate) fn with_capacity(bytes: u32) -> Self {
         let size = bytes as usize;
         Self { bytes: Vec::new(), size, origin: SeqNumber::default(), head: 0 }
     }
 
-    /// Frees all memory. Nothing of what was written is needed any more.
+    /// Frees all memory. Call it when none of the bytes are needed.
     pub(crate) fn free(&mut self) {
         self.bytes = Vec::new();
     }
 
-    /// Forgets everything. The next bytes to be written begin at `origin`, or after it.
+    /// Drops all bytes. Later writes begin at or after `origin`.
     pub(crate) fn begin_at(&mut self, origin: SeqNumber) {
         (self.origin, self.head) = (origin, 0);
     }
@@ -46,7 +46,7 @@ impl Spill {
         (self.origin, self.head) = (origin, self.place(gone));
     }
 
-    /// Changes the room to `bytes`. What was written from `origin` on stays, as far as there is room.
+    /// Changes the size to `bytes`. Bytes from `origin` on stay, as far as they fit.
     pub(crate) fn resize(&mut self, origin: SeqNumber, bytes: u32) {
         self.advance_to(origin);
         let mut resized = Self::with_capacity(bytes);
@@ -58,7 +58,7 @@ impl Spill {
         *self = resized;
     }
 
-    /// Copies `data` to `seq`, without the part before the origin or behind the room of the ring.
+    /// Copies `data` to `seq`, without the part before the origin or beyond the size of the ring.
     pub(crate) fn write(&mut self, seq: SeqNumber, data: &[u8]) {
         let Ok(offset) = usize::try_from(seq - self.origin) else { return };
         let data = &data[..data.len().min(self.size.saturating_sub(offset))];
@@ -85,7 +85,7 @@ impl Spill {
         self.bytes[at..end].copy_from_slice(data);
     }
 
-    /// The `bytes` from `seq` on, in two pieces if they wrap around the end of the ring.
+    /// Returns the `bytes` bytes from `seq` on, in two slices if they wrap around the end of the ring.
     pub(crate) fn slices(&self, seq: SeqNumber, bytes: u32) -> [&[u8]; 2] {
         if bytes == 0 {
             return [&[], &[]];

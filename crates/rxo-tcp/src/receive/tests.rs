@@ -1,4 +1,4 @@
-//! Reassembly against a naive oracle, and the window's edge.
+//! Tests of reassembly against a naive oracle, and of the window's edge.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -57,7 +57,7 @@ fn a_gap_that_is_filled_releases_what_waits() {
     assert_eq!(all_text(&receive), expected);
 }
 
-/// A peer that sends every other byte: a gap for each 512 bytes of the window, and no more.
+/// A peer that sends every other byte can make one gap for each 512 bytes of the window, and no more.
 #[test]
 fn gaps_are_bounded_by_the_window() {
     let mut receive = receive();
@@ -67,7 +67,7 @@ fn gaps_are_bounded_by_the_window() {
     let kept = kept.count();
     assert_eq!(kept, (6 << 20) / 512);
     assert_eq!(receive.waiting.runs().count(), kept);
-    // What fills gaps needs no place: it makes one run of two.
+    // Text that fills a gap needs no free slot: it joins two runs into one.
     for n in (2..200).step_by(2) {
         assert_eq!(put(&mut receive, n, 1), Accepted::OutOfOrder);
     }
@@ -77,7 +77,7 @@ fn gaps_are_bounded_by_the_window() {
     assert_eq!(all_text(&receive), expected);
 }
 
-/// RFC 2018, section 4: the block that the last segment touched comes first.
+/// The block of the last segment comes first (RFC 2018, section 4).
 #[test]
 fn the_latest_block_is_reported_first() {
     let mut receive = receive();
@@ -89,7 +89,7 @@ fn the_latest_block_is_reported_first() {
     assert_eq!(blocks.as_slice(), expected.map(|(from, to)| block(&receive, from, to)));
 }
 
-/// RFC 2883, section 4: what arrived twice is reported once, in front.
+/// Duplicate text is reported once, in front (RFC 2883, section 4).
 #[test]
 fn a_duplicate_is_reported_once() {
     let mut receive = receive();
@@ -100,7 +100,8 @@ fn a_duplicate_is_reported_once() {
     assert_eq!(receive.sack_blocks().as_slice(), [whole]);
 }
 
-/// RFC 2883, section 4 (d): the first contiguous part that was here, wherever it was kept.
+/// The duplicate is the first contiguous part that was received before, in order or not (RFC 2883, section 4
+/// (d)).
 #[test]
 fn the_first_part_is_the_duplicate() {
     let mut receive = receive();
@@ -117,13 +118,13 @@ fn the_first_part_is_the_duplicate() {
     assert_eq!(said(450, 900), None);
 }
 
-/// What comes in order is always taken; of what waits too many gaps alone are too much.
+/// Text in order is always accepted; text out of order is dropped only if there are too many gaps.
 #[test]
 fn only_gaps_are_too_many() {
     let mut receive = receive();
     let kept = (0..20).filter(|n| put(&mut receive, 100 + n * 20, 10) == Accepted::OutOfOrder);
     assert_eq!(kept.count(), 8);
-    // What fills a gap needs no place.
+    // Text that fills a gap needs no free slot.
     assert_eq!(put(&mut receive, 110, 10), Accepted::OutOfOrder);
     assert_eq!(receive.waiting.runs().count(), 7);
     for n in 0..100 {
@@ -134,8 +135,7 @@ fn only_gaps_are_too_many() {
     assert_eq!(all_text(&receive), expected);
 }
 
-/// One byte in each segment, from the last to the first and then in order, as much as was offered: all of
-/// it is kept.
+/// A full window in segments of one byte, half of them out of order, is kept completely.
 #[test]
 fn an_offered_window_is_kept_byte_by_byte() {
     let mut receive = receive();
@@ -158,7 +158,7 @@ fn an_offered_window_is_kept_byte_by_byte() {
     assert!(!receive.is_spilling());
 }
 
-/// RFC 9293, section 3.8.6.2.2 (MUST-39): the edge moves in steps of a segment or half the buffer.
+/// The edge moves in steps of a segment or half the buffer (RFC 9293, section 3.8.6.2.2, MUST-39).
 #[test]
 fn the_edge_does_not_creep() {
     let mut receive = receive();
@@ -171,8 +171,8 @@ fn the_edge_does_not_creep() {
     assert_eq!(receive.window_field(), CAPACITY as u16);
 }
 
-/// RFC 7323, section 2.4: rounding moves the edge by less than a unit, and never below the true one;
-/// what any field allowed is taken.
+/// Rounding moves the edge by less than a unit and never below the exact one. Text that any window field
+/// allowed is accepted (RFC 7323, section 2.4).
 #[test]
 fn a_scaled_edge_stays_near_the_true_one() {
     let mut receive = receive();
@@ -187,7 +187,7 @@ fn a_scaled_edge_stays_near_the_true_one() {
     }
 }
 
-/// Places of the stream in the property test; more than the window, so that it must open.
+/// The length of the stream in the property test; longer than the window, so that the window must open.
 const STREAM: u32 = 3_000;
 
 fn tight() -> Receive<Vec<u8>> {
@@ -203,8 +203,8 @@ fn tight() -> Receive<Vec<u8>> {
 }
 
 proptest! {
-    /// Whatever the segmentation, the order and the reading: a byte that arrived inside the offered window
-    /// is there, unless there were too many gaps, and no other is. The owner grants memory and takes it back
+    /// A byte that arrived inside the offered window is kept, unless there were too many gaps, and no other
+    /// byte is, whatever the segmentation, the order and the reads. The owner grants memory and takes it back
     /// at any time; the offered edge never moves back.
     #[test]
     fn what_was_offered_is_kept(
@@ -252,7 +252,7 @@ proptest! {
         prop_assert_eq!(all_text(&receive), rest);
     }
 
-    /// The naive oracle: a byte is there once any segment brought it.
+    /// The naive oracle: a byte is available once any segment brought it.
     #[test]
     fn any_order_gives_the_same_bytes(
         segments in prop::collection::vec((0_u32..200, 1_u32..40), 1..40),

@@ -1,5 +1,5 @@
-//! The offered window: its right edge, when that moves, and its value in a header (RFC 9293, section
-//! 3.8.6.2.2; RFC 7323, section 2).
+//! The offered window: its right edge, the steps in which the edge moves, and the value in a header (RFC
+//! 9293, section 3.8.6.2.2; RFC 7323, section 2).
 
 use rxo_wire::SeqNumber;
 
@@ -7,7 +7,7 @@ use super::Receive;
 use crate::sequence::{distance, later};
 
 impl<B: AsRef<[u8]>> Receive<B> {
-    /// SEG.WND of a segment that is sent now and acknowledges everything received.
+    /// Returns SEG.WND of a segment that is sent now and acknowledges everything received.
     pub(crate) fn window_field(&mut self) -> u16 {
         self.move_edge(self.nxt);
         let field = self.window_field_at(self.nxt);
@@ -15,13 +15,13 @@ impl<B: AsRef<[u8]>> Receive<B> {
         field
     }
 
-    /// Takes note that the furthest offered edge is sent now.
+    /// Records that the furthest offered edge is sent now.
     pub(crate) fn tell(&mut self) {
         self.told = self.said;
     }
 
-    /// Moves the right edge if that is worth it, by the room when RCV.NXT was `ack` (RFC 9293, section
-    /// 3.8.6.2.2).
+    /// Moves the right edge if the step is large enough, by the free space when RCV.NXT was `ack` (RFC 9293,
+    /// section 3.8.6.2.2).
     #[inline]
     pub(crate) fn move_edge(&mut self, ack: SeqNumber) {
         if self.gain_at(ack) >= self.worth_moving() {
@@ -29,32 +29,32 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Whether [`Receive::move_edge`] can move the edge for an acknowledgement up to RCV.NXT, as long as
-    /// nothing is consumed.
+    /// Returns `true` if [`Receive::move_edge`] can move the edge for an acknowledgement up to RCV.NXT, as
+    /// long as nothing is consumed.
     #[inline]
     pub(crate) fn may_move_edge(&self) -> bool {
         let room = self.capacity.saturating_sub(self.ready_bytes() as u32);
         distance(self.edge, self.nxt + room) >= self.worth_moving()
     }
 
-    /// The least move of the edge that is worth an update, in bytes. Never 0: the edge does not move back.
+    /// Returns the smallest worthwhile step of the edge, in bytes. Never 0: the edge does not move back.
     fn worth_moving(&self) -> u32 {
         (self.capacity / 2).min(self.mss).max(1)
     }
 
-    /// SEG.WND beside SEG.ACK = `ack`, which is recorded as offered.
+    /// Returns SEG.WND for SEG.ACK = `ack`, and records it as offered.
     #[inline]
     pub(crate) fn window_field_at(&mut self, ack: SeqNumber) -> u16 {
         self.window_fields(|offer| offer.field_at(ack))
     }
 
-    /// SEG.WND beside SEG.ACK = `ack`, as [`Offer::field_for`] computes it.
+    /// Returns SEG.WND for SEG.ACK = `ack` without recording it; see [`Offer::field_for`].
     #[inline]
     pub(crate) fn window_field_for(&self, ack: SeqNumber) -> u16 {
         self.offer().field_for(ack)
     }
 
-    /// Lets `offering` compute SEG.WND of several acknowledgements, which are recorded as offered.
+    /// Lets `offering` compute SEG.WND of several acknowledgements, and records them as offered.
     #[inline(always)]
     pub(crate) fn window_fields<R>(&mut self, offering: impl FnOnce(&mut Offer) -> R) -> R {
         let mut offer = self.offer();
@@ -68,19 +68,20 @@ impl<B: AsRef<[u8]>> Receive<B> {
         Offer { edge: self.edge, said: self.said, scale: self.scale }
     }
 
-    /// Whether so much room has become free that a window update should be sent.
+    /// Returns `true` if enough space has become free for a window update.
     pub(crate) fn wants_update(&self) -> bool {
         let is_nearly_closed = self.wnd() < 2 * self.mss;
         let worth = if is_nearly_closed { 0 } else { self.capacity / 4 };
         self.gain_at(self.nxt) >= worth.max(self.worth_moving())
     }
 
-    /// How far the edge could move when RCV.NXT was `ack`, in bytes.
+    /// Returns the distance by which the edge could move when RCV.NXT was `ack`, in bytes.
     fn gain_at(&self, ack: SeqNumber) -> u32 {
         distance(self.edge, ack + self.free_at(ack))
     }
 
-    /// Room for text when RCV.NXT was `ack`, in whole units of the window. Nothing was consumed since.
+    /// Returns the free space when RCV.NXT was `ack` in bytes, in whole units of the window. Nothing may have
+    /// been consumed since.
     fn free_at(&self, ack: SeqNumber) -> u32 {
         let ready = (self.ready_bytes() as u32).saturating_sub(distance(ack, self.nxt));
         let free = self.capacity.saturating_sub(ready);
@@ -88,17 +89,17 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 }
 
-/// What acknowledgements offer. A copy, so that it stays in registers while many are written.
+/// The window as a run of acknowledgements offers it. A copy, so that it stays in registers.
 pub(crate) struct Offer {
-    /// See [`Receive`].
+    /// The right edge of the window: the field `edge` of [`Receive`].
     edge: SeqNumber,
-    /// See [`Receive`].
+    /// The furthest offered edge: the field `said` of [`Receive`].
     said: SeqNumber,
     scale: u8,
 }
 
 impl Offer {
-    /// SEG.WND beside SEG.ACK = `ack`, which is recorded as offered.
+    /// Returns SEG.WND for SEG.ACK = `ack`, and records it as offered.
     #[inline(always)]
     pub(crate) fn field_at(&mut self, ack: SeqNumber) -> u16 {
         let field = self.field_for(ack);
@@ -106,13 +107,13 @@ impl Offer {
         field
     }
 
-    /// Whether no window beside `ack` or a later number is more than the field holds.
+    /// Returns `true` if the window for `ack`, and for every later number, fits the header field.
     #[inline(always)]
     pub(crate) fn fits_from(&self, ack: SeqNumber) -> bool {
         self.units_at(ack) <= u32::from(u16::MAX)
     }
 
-    /// As [`Offer::field_at`], if the offer [fits](Offer::fits_from).
+    /// Does what [`Offer::field_at`] does, for an offer that [fits](Offer::fits_from).
     #[inline(always)]
     pub(crate) fn fitting_field_at(&mut self, ack: SeqNumber) -> u16 {
         let units = self.units_at(ack);
@@ -120,8 +121,8 @@ impl Offer {
         units as u16
     }
 
-    /// SEG.WND beside SEG.ACK = `ack`. Rounded up, so that the edge does not seem to move back by more than a
-    /// unit of the scale (RFC 7323, section 2.4). Text up to the furthest offered edge is accepted.
+    /// Returns SEG.WND for SEG.ACK = `ack`. Rounded up, so that the edge does not seem to move back by more
+    /// than a unit of the scale (RFC 7323, section 2.4). Text up to the furthest offered edge is accepted.
     #[inline(always)]
     fn field_for(&self, ack: SeqNumber) -> u16 {
         u16::try_from(self.units_at(ack)).unwrap_or(u16::MAX)

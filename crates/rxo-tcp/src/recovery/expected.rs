@@ -1,8 +1,8 @@
-//! The fast path of an acknowledgement: it covers only data that was sent once, while nothing is lost or being
-//! recovered. Nearly all acknowledgements are such.
+//! The fast path of an acknowledgement that covers only data sent once, while no loss is suspected or being
+//! recovered. Nearly all acknowledgements are of this kind.
 //!
-//! The result is that of `on_ack.rs`, without the checks whose results are known. Acknowledgements that come together are
-//! a run: each is a sample of the path, and the rest is written once.
+//! The result is that of `on_ack.rs`, without the checks whose results are known. Acknowledgements that
+//! arrive together form a run: each is a sample of the path, and all other state is written once.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -14,49 +14,51 @@ use super::scoreboard::{Fate, Sent};
 use crate::congestion::{Acked, Congestion, Delivery};
 use crate::sequence::distance;
 
-/// A run of expected acknowledgements that come together. What only the last of them decides is written at its end.
+/// A run of expected acknowledgements that arrive together. State that depends only on the last one is
+/// written at the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckRun {
-    /// SND.UNA. In the scoreboard the first range begins where it began before.
+    /// SND.UNA. The first range of the scoreboard still begins at its old value.
     una: SeqNumber,
-    /// The end of the first range, and when it was sent. It was sent once, or nothing of it is expected: then it ends at
-    /// SND.UNA.
+    /// The end of the first range and the time at which it was sent. If that range was retransmitted, `end`
+    /// is SND.UNA, so that no part of it is expected.
     end: SeqNumber,
     sent_at: Instant,
-    /// What is in flight, in bytes.
+    /// The number of bytes in flight.
     in_flight: u32,
 }
 
 impl AckRun {
-    /// SND.UNA.
+    /// Returns SND.UNA.
     #[inline(always)]
     pub(crate) fn una(&self) -> SeqNumber {
         self.una
     }
 }
 
-/// Acknowledgements of parts of the first range of a run. Each is a sample of the round trip and nothing else.
+/// A run of acknowledgements of parts of one range. Each is a sample of the round-trip time and nothing else.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Samples {
     /// SND.UNA.
     una: SeqNumber,
     /// The end of the range.
     end: SeqNumber,
-    /// When it was sent, in nanoseconds.
+    /// The time at which the range was sent, in nanoseconds.
     sent_at_ns: u64,
-    /// No sample is longer: no frame arrived after now.
+    /// The upper bound of a sample in nanoseconds: no frame arrived after now.
     most_ns: u64,
     rtt: Estimate,
 }
 
 impl Samples {
-    /// Whether `ack` acknowledges a part of what is left of the range.
+    /// Returns `true` if `ack` acknowledges a part of the rest of the range, but not all of it.
     #[inline(always)]
     pub(crate) fn expects(&self, ack: SeqNumber) -> bool {
         self.una.is_before(ack) && ack.is_before(self.end)
     }
 
-    /// Takes an acknowledgement that is expected, whose frame arrived at `arrived_at_ns` or, if that is to come, now.
+    /// Takes an expected acknowledgement whose frame arrived at `arrived_at_ns`. A time in the future counts
+    /// as now.
     #[inline(always)]
     pub(crate) fn take(&mut self, arrived_at_ns: u64, ack: SeqNumber) {
         self.rtt.take(arrived_at_ns.saturating_sub(self.sent_at_ns).min(self.most_ns));
@@ -65,14 +67,15 @@ impl Samples {
 }
 
 impl Recovery {
-    /// Whether acknowledgements can take the fast path at all. No expected acknowledgement changes that.
+    /// Returns `true` if acknowledgements can take the fast path. An expected acknowledgement never changes
+    /// the result.
     #[inline]
     pub(crate) fn may_expect_acks(&self) -> bool {
         self.is_calm() && self.suspect.is_none()
     }
 
-    /// Begins a run of expected acknowledgements. `None` if nothing is out that was sent once, or something that was
-    /// sent later has arrived before it.
+    /// Begins a run of expected acknowledgements. `None` if the first outstanding range was retransmitted or
+    /// does not exist, or if data sent after it has already arrived.
     #[inline]
     pub(crate) fn begin_acks(&self) -> Option<AckRun> {
         let first = self.board.first_range().filter(|first| !first.was_retransmitted)?;
@@ -81,20 +84,21 @@ impl Recovery {
         begins.then(|| AckRun { una: start, end, sent_at, in_flight: self.board.in_flight() })
     }
 
-    /// Whether all that `ack` acknowledges was sent once. It acknowledges something, and nothing that was not sent.
+    /// Returns `true` if all data that `ack` acknowledges was sent once. `ack` must be new and must not
+    /// exceed SND.NXT.
     #[inline(always)]
     pub(crate) fn expects_ack(&self, run: &AckRun, ack: SeqNumber) -> bool {
         run.end.is_at_or_after(ack) || self.board.was_sent_once(ack)
     }
 
-    /// Forgets what is in flight, which the owner remembers. Returns `false`, and changes nothing, if a part of it was
-    /// sent again.
+    /// Drops the record of data in flight, which the owner keeps. Returns `false`, and changes nothing, if a
+    /// part of it was retransmitted.
     pub(crate) fn forget_sent(&mut self) -> bool {
         self.board.forget_sent_once()
     }
 
-    /// Begins with acknowledgements of what is left of the first range of `run`. `None` if nothing is left, or before the
-    /// first sample.
+    /// Begins to take samples from the rest of the first range of `run`. `None` if nothing is left of it, or
+    /// before the first round-trip sample.
     #[inline(always)]
     pub(crate) fn begin_samples(&self, run: &AckRun, now: Instant) -> Option<Samples> {
         let AckRun { una, end, sent_at, .. } = *run;
@@ -104,7 +108,7 @@ impl Recovery {
         rtt.map(|rtt| Samples { una, end, sent_at_ns, most_ns, rtt })
     }
 
-    /// Takes note of all that `samples` has taken of `run`.
+    /// Applies to `run` the acknowledgements that `samples` has taken.
     #[inline(always)]
     pub(crate) fn end_samples(&mut self, run: &mut AckRun, samples: &Samples) {
         run.in_flight -= distance(run.una, samples.una);
@@ -112,7 +116,7 @@ impl Recovery {
         self.rtt.set_estimate(samples.rtt);
     }
 
-    /// Takes an expected acknowledgement of `run`, whose frame arrived at `arrived_at`.
+    /// Takes an expected acknowledgement of `run` whose frame arrived at `arrived_at`.
     #[inline(always)]
     pub(crate) fn take_ack(
         &mut self,
@@ -132,8 +136,8 @@ impl Recovery {
         self.sample((now, arrived_at), ack, delivered, run.in_flight, congestion);
     }
 
-    /// Takes an expected acknowledgement of at least the first range of `run`. Returns how many bytes it acknowledges,
-    /// and when the last of them was sent.
+    /// Takes an expected acknowledgement of at least the first range of `run`. Returns the number of
+    /// acknowledged bytes and the time at which the last of them was sent.
     #[inline(never)]
     fn take_ranges(
         &mut self,
@@ -151,11 +155,11 @@ impl Recovery {
         (bytes, sent_at)
     }
 
-    /// Removes what `ack` acknowledges, by the last acknowledgement of it, which arrived at `arrived_at`. Returns when the
-    /// last of it was sent.
+    /// Removes the ranges that `ack` acknowledges; its frame arrived at `arrived_at`. Returns the time at
+    /// which the latest of them was sent.
     #[inline]
     fn write_ranges(&mut self, arrived_at: Instant, ack: SeqNumber) -> Instant {
-        // RACK reads the other fields for retransmitted ranges only.
+        // RACK reads the other fields only for retransmitted ranges.
         let arrival = Arrival { at: arrived_at, echoed: None, least_rtt: Duration::ZERO };
         let Self { board, rack, .. } = self;
         let mut sent_at = Instant::ZERO;
@@ -166,7 +170,8 @@ impl Recovery {
         sent_at
     }
 
-    /// Ends `run`, whose last acknowledgement arrived at `arrived_at`: writes what only that decides.
+    /// Ends `run`, whose last acknowledgement arrived at `arrived_at`, and writes the state that depends on
+    /// it.
     #[inline(always)]
     pub(crate) fn end_acks(&mut self, run: &AckRun, arrived_at: Instant) {
         if self.board.first().is_some_and(|start| start.is_before(run.una())) {
@@ -175,8 +180,8 @@ impl Recovery {
         self.settle(run.una());
     }
 
-    /// Takes an acknowledgement of `start` to `ack`, which a dormant connection expects: the group knows when it was
-    /// last sent, and how much is outstanding.
+    /// Takes an acknowledgement of `start` to `ack` that a dormant connection expects. The group provides the
+    /// time of the last send and SND.NXT.
     pub(crate) fn on_dormant_ack(
         &mut self,
         (now, arrived_at): (Instant, Instant),
@@ -193,7 +198,7 @@ impl Recovery {
         self.settle(ack);
     }
 
-    /// What follows from all expected acknowledgements as far as `ack`.
+    /// Applies the common effects of all expected acknowledgements up to `ack`.
     #[inline]
     fn settle(&mut self, ack: SeqNumber) {
         self.rack.acknowledged(ack);
@@ -201,7 +206,8 @@ impl Recovery {
         self.duplicates.reset();
     }
 
-    /// What each expected acknowledgement says of the path: of `bytes`, after which so much is in flight.
+    /// Passes a sample of the path to the estimators: `bytes` were acknowledged, after which `in_flight`
+    /// bytes are in flight.
     #[inline(always)]
     fn sample(
         &mut self,

@@ -1,37 +1,37 @@
-//! F-RTO: was a timeout needed? (RFC 5682, sections 2.1 and 3.1.) For connections without timestamps;
-//! with them Eifel knows earlier (`spurious.rs`).
+//! F-RTO detects spurious timeouts (RFC 5682, sections 2.1 and 3.1) for connections without timestamps; with
+//! timestamps, Eifel detects them earlier (`spurious.rs`).
 //!
-//! After a timeout one segment is sent again. When that is acknowledged, two new segments leave instead
-//! of more old ones. What comes next tells: an acknowledgement of something that was not sent again
-//! shows that the originals arrive, only late; a duplicate, that they are lost.
+//! After a timeout one segment is retransmitted. When it is acknowledged, two new segments leave instead of
+//! more old ones. The next ACK decides: if it covers data that was not retransmitted, the originals arrive
+//! late; if it is a duplicate, they are lost.
 
 use rxo_wire::SeqNumber;
 
-/// Where the question stands.
+/// The state of the detection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Frto {
-    /// Nothing is asked.
+    /// No detection is active.
     #[default]
     Off,
-    /// Step 1: the timer has fired; the segment sent again ends there, once it has left.
+    /// Step 1: the timer has fired. `end` is the end of the retransmitted segment, once it has left.
     First { end: Option<SeqNumber> },
-    /// Step 2: it is acknowledged, and so many new bytes have left since.
+    /// Step 2: the retransmitted segment is acknowledged, and this number of new bytes has left since.
     Second { new_bytes: u32 },
 }
 
-/// What an acknowledgement says of the timeout.
+/// The conclusion from an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// Nothing yet, or nothing is asked.
+    /// No conclusion yet, or no detection is active.
     None,
-    /// It was needless.
+    /// The timeout was spurious.
     Needless,
-    /// It was needed; what is lost is sent again.
+    /// The timeout was justified; lost data is retransmitted.
     Needed,
 }
 
 impl Frto {
-    /// Something leaves again up to `end`. More than one segment ends the question.
+    /// Records that data up to `end` is retransmitted. More than one segment ends the detection.
     pub(crate) fn sent_again(&mut self, end: SeqNumber) {
         *self = match *self {
             Self::First { end: None } => Self::First { end: Some(end) },
@@ -39,25 +39,25 @@ impl Frto {
         };
     }
 
-    /// `bytes` leave for the first time.
+    /// Records that `bytes` leave for the first time.
     pub(crate) fn sent_new(&mut self, bytes: u32) {
         if let Self::Second { new_bytes } = self {
             *new_bytes = new_bytes.saturating_add(bytes);
         }
     }
 
-    /// Whether new segments go before what is lost.
+    /// Returns `true` if new segments must leave before lost ones.
     pub(crate) fn prefers_new(self) -> bool {
         matches!(self, Self::Second { .. })
     }
 
-    /// Whether new segments have left whose acknowledgement is waited for.
+    /// Returns `true` if new segments have left and their acknowledgement is awaited.
     pub(crate) fn waits(self) -> bool {
         matches!(self, Self::Second { new_bytes: 1.. })
     }
 
-    /// `ack` has come; `advances` when it acknowledges something new, `is_duplicate` when it repeats
-    /// the one before. `recover` is the end of what was out when the timer fired.
+    /// Processes the ACK number `ack`. `advances` is `true` if it acknowledges new data, `is_duplicate` if it
+    /// repeats the last one. `recover` is the end of the data that was outstanding when the timer fired.
     pub(crate) fn on_ack(
         &mut self,
         ack: SeqNumber,
@@ -95,7 +95,7 @@ mod tests {
         frto
     }
 
-    /// RFC 5682, section 2.1, step by step.
+    /// Follows the steps of RFC 5682, section 2.1.
     #[test]
     fn two_acknowledgements_tell() {
         let mut frto = asked();
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn it_was_needed() {
-        // A duplicate first; all at once; less than was sent again; nothing new to send.
+        // The cases: a duplicate first; all data at once; less than was retransmitted; no new data to send.
         assert_eq!(asked().on_ack(SeqNumber(0), RECOVER, false, true), Finding::Needed);
         assert_eq!(asked().on_ack(RECOVER, RECOVER, true, false), Finding::Needed);
         assert_eq!(asked().on_ack(SeqNumber(999), RECOVER, true, false), Finding::Needed);

@@ -1,10 +1,10 @@
-//! Finding out what was lost, and sending it again.
+//! Loss recovery: detects lost data and chooses what to retransmit.
 //!
-//! Separate from the steps of RFC 9293, which only know that an acknowledgement advances SND.UNA.
-//! [`Recovery`] takes each acknowledgement by itself and in order, also those of an aggregate, so
-//! aggregation does not change the result. The files: `scoreboard.rs` what was sent, `rtt.rs` RFC 6298,
-//! `rack.rs` and `tail_probe.rs` RFC 8985, `prr.rs` RFC 9937, `newreno.rs` RFC 6582 and 3042, `spurious.rs`
-//! RFC 3522, `f_rto.rs` RFC 5682.
+//! Separate from the steps of RFC 9293, which only see that an acknowledgement advances SND.UNA. [`Recovery`]
+//! processes each acknowledgement separately and in order, including those of an aggregate, so aggregation
+//! does not change the result. The files: `scoreboard.rs` tracks sent data, `rtt.rs` is RFC 6298,
+//! `rack.rs` and `tail_probe.rs` RFC 8985, `prr.rs` RFC 9937, `newreno.rs` RFC 6582 and 3042,
+//! `spurious.rs` RFC 3522, `f_rto.rs` RFC 5682.
 
 mod expected;
 mod f_rto;
@@ -35,7 +35,7 @@ use self::tail_probe::{TailProbe, probe_timeout_ns};
 use crate::Config;
 use crate::congestion::Congestion;
 
-/// What is known of everything between SND.UNA and SND.NXT.
+/// The recovery state of everything between SND.UNA and SND.NXT.
 #[derive(Debug)]
 pub(crate) struct Recovery {
     board: Scoreboard,
@@ -47,30 +47,30 @@ pub(crate) struct Recovery {
     phase: Phase,
     suspect: Option<Suspect>,
     frto: Frto,
-    /// SACK was negotiated.
+    /// `true` if SACK was negotiated.
     uses_sack: bool,
     mss: u32,
-    /// Without SACK: the next retransmission leaves even if the window is full (RFC 5681, section 3.2,
-    /// step 3).
+    /// Set if the next retransmission may exceed the window, which happens only without SACK (RFC 5681,
+    /// section 3.2, step 3).
     is_urgent: bool,
-    /// When RACK looks for losses again.
+    /// The time at which RACK checks for losses again.
     look_again: Option<Instant>,
-    /// Until this is acknowledged, a mark of ECN is congestion that has been answered.
+    /// Until this sequence number is acknowledged, ECN marks report congestion that has been answered.
     reduced_until: Option<SeqNumber>,
-    /// The window was reduced since [`Recovery::take_reduction`] was last called.
+    /// Set when the window is reduced; cleared by [`Recovery::take_reduction`].
     has_reduced: bool,
-    /// Segments that were sent again so far.
+    /// The number of segments retransmitted so far.
     resent_segments: u32,
 }
 
-/// Whether something is being recovered.
+/// The phase of recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No.
+    /// No recovery is active.
     Open,
     /// Fast recovery, until `recover` is acknowledged.
     Recovery { recover: SeqNumber },
-    /// After a timeout, or when segments did not fit the path, until `recover` is acknowledged.
+    /// Recovery after a timeout, or after segments did not fit the path, until `recover` is acknowledged.
     Loss { recover: SeqNumber, by_timeout: bool },
 }
 
@@ -96,12 +96,12 @@ impl Recovery {
         }
     }
 
-    /// The handshake has settled what both sides take.
+    /// Sets the features and the segment size that the handshake has agreed on.
     pub(crate) fn start(&mut self, uses_sack: bool, mss: u32) {
         (self.uses_sack, self.mss) = (uses_sack, mss);
     }
 
-    /// Forgets all that was sent and frees its memory. Nothing is sent afterwards.
+    /// Drops all records and frees their memory. Nothing may be sent afterwards.
     pub(crate) fn give_back(&mut self) {
         self.board = Scoreboard::with_limit(0);
         self.probe.cancel();
@@ -109,28 +109,28 @@ impl Recovery {
         self.frto = Frto::Off;
     }
 
-    /// Frees the memory if nothing is out.
+    /// Frees the memory if nothing is outstanding.
     pub(crate) fn free_unused(&mut self) {
         self.board.free_unused();
     }
 
-    /// Remembers up to `ranges` of what was sent.
+    /// Sets the largest number of ranges to track.
     pub(crate) fn set_limit(&mut self, ranges: usize) {
         self.board.set_limit(ranges);
     }
 
-    /// Whether progress leaves the retransmission timer as it is.
+    /// Returns `true` if progress must not restart the retransmission timer.
     pub(crate) fn keeps_timer(&self) -> bool {
         self.duplicates.keeps_timer()
     }
 
-    /// Bytes that count as in the network.
+    /// Returns the number of bytes that count as in the network.
     pub(crate) fn in_flight(&self) -> u32 {
         self.board.in_flight().saturating_sub(self.duplicates.credit())
     }
 
-    /// Whether nothing is lost, held out of order, or being recovered, and no probe is out. Then an
-    /// acknowledgement of nothing new has no effect here.
+    /// Returns `true` if nothing is lost, held out of order or being recovered, and no probe is in flight.
+    /// Then an acknowledgement without new data has no effect here.
     #[inline]
     pub(crate) fn is_calm(&self) -> bool {
         self.phase == Phase::Open
@@ -142,38 +142,38 @@ impl Recovery {
             && !self.probe.is_out()
     }
 
-    /// Returns `true` if there is room to track another transmitted segment.
+    /// Returns `true` if there is space to track another transmitted segment.
     pub(crate) fn has_room(&self) -> bool {
         self.board.has_room()
     }
 
-    /// Whether anything is to be sent again.
+    /// Returns `true` if anything must be retransmitted.
     pub(crate) fn has_lost(&self) -> bool {
         self.board.lost() > 0
     }
 
-    /// Whether new segments leave before lost ones, and whether they have left. This is so after a timeout
-    /// that may have been spurious (RFC 5682).
+    /// Returns two flags: new segments leave before lost ones, and such segments have left. Both apply after
+    /// a timeout that may have been spurious (RFC 5682).
     pub(crate) fn asks_by_new(&self) -> (bool, bool) {
         (self.frto.prefers_new(), self.frto.waits())
     }
 
-    /// The first lost range, at most `bytes` of it.
+    /// Returns the first lost range, cut to `bytes` bytes, or `None`.
     pub(crate) fn first_lost(&self, bytes: u32) -> Option<(SeqNumber, SeqNumber)> {
         self.board.first_lost(bytes)
     }
 
-    /// Whether the first lost range leaves even if the congestion window is full.
+    /// Returns `true` if the first lost range may leave even if the congestion window is full.
     pub(crate) fn is_urgent(&self) -> bool {
         self.is_urgent
     }
 
-    /// When [`Recovery::on_reorder_timeout`] is due. `None` means never.
+    /// Returns the time at which [`Recovery::on_reorder_timeout`] is due; `None` means never.
     pub(crate) fn look_again_at(&self) -> Option<Instant> {
         self.look_again
     }
 
-    /// Records that `start` to `end` leaves for the first time.
+    /// Records that the range `start` to `end` leaves for the first time.
     pub(crate) fn sent(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
         self.board.sent(start, end, now);
         self.frto.sent_new(crate::sequence::distance(start, end));
@@ -183,7 +183,7 @@ impl Recovery {
         self.prr.sent(crate::sequence::distance(start, end));
     }
 
-    /// Records that `start` to `end` leaves again.
+    /// Records that the range `start` to `end` is retransmitted.
     pub(crate) fn sent_again(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
         self.board.sent_again(start, end, now);
         self.is_urgent = false;
@@ -197,15 +197,16 @@ impl Recovery {
         }
     }
 
-    /// Takes all that the peer does not hold as lost, because the retransmission timer has fired (RFC 6298,
-    /// section 5.4; RFC 5681, section 3.1).
+    /// Marks all data that the peer does not hold as lost, because the retransmission timer has fired (RFC
+    /// 6298, section 5.4; RFC 5681, section 3.1).
     pub(crate) fn on_timeout(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         if !matches!(self.phase, Phase::Loss { by_timeout: true, .. }) {
-            // What ends a recovery was needed: an old echo is of that, not of the first flight.
+            // A timeout that ends a recovery is justified: an old echo belongs to that recovery, not to the
+            // first flight.
             let is_suspect = self.phase == Phase::Open;
             self.suspect = is_suspect.then(|| Suspect::new(congestion.before_loss()));
             self.reduce(nxt, congestion);
-            // What the peer holds out of order shows that something is lost.
+            // Data that the peer holds out of order shows that something is lost.
             let may_ask = is_suspect && self.board.sacked() == 0;
             self.frto = if may_ask { Frto::First { end: None } } else { Frto::Off };
         } else {
@@ -221,8 +222,8 @@ impl Recovery {
         self.rtt.back_off();
     }
 
-    /// What was sent in segments that do not fit the path is lost, and that is no congestion: slow
-    /// start begins again, up to the window that there was (RFC 1191, section 6.5).
+    /// Marks segments that do not fit the path as lost. This is no congestion: slow start begins again, up to
+    /// the previous window (RFC 1191, section 6.5).
     pub(crate) fn on_packet_too_big(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         let mss = self.mss;
         let lost = self.board.lose(|range| range.bytes() > mss);
@@ -235,12 +236,12 @@ impl Recovery {
         }
     }
 
-    /// Full segments have `mss` bytes from now on.
+    /// Sets the size of a full segment to `mss` bytes.
     pub(crate) fn set_mss(&mut self, mss: u32) {
         self.mss = mss;
     }
 
-    /// Looks for losses again, because RACK's timer has fired.
+    /// Checks for losses again because RACK's timer has fired.
     pub(crate) fn on_reorder_timeout(
         &mut self,
         now: Instant,
@@ -254,8 +255,8 @@ impl Recovery {
         }
     }
 
-    /// Reduces the window, because a router has marked a segment (RFC 3168, section 6.1.2). A window is
-    /// reduced at most once for each flight, whatever the reason.
+    /// Reduces the window because a router has marked a segment (RFC 3168, section 6.1.2). A window is
+    /// reduced at most once per flight, whatever the reason.
     pub(crate) fn on_ecn_echo(
         &mut self,
         una: SeqNumber,
@@ -268,30 +269,31 @@ impl Recovery {
         }
     }
 
-    /// Whether the window was reduced, for whatever reason, since the last call.
+    /// Returns `true` if the window has been reduced, for any reason, since the last call.
     pub(crate) fn take_reduction(&mut self) -> bool {
         core::mem::take(&mut self.has_reduced)
     }
 
-    /// Whether the congestion that the flight with `una` met has been answered (RFC 3168, section
-    /// 6.1.2: a loss and a mark of one flight are one).
+    /// Returns `true` if congestion in the flight that contains `una` has been answered. A loss and a mark in
+    /// one flight count as one (RFC 3168, section 6.1.2).
     fn is_answered(&self, una: SeqNumber) -> bool {
         self.reduced_until.is_some_and(|until| una.is_before(until))
     }
 
-    /// Lowers the slow start threshold to suit the flight.
+    /// Lowers the slow-start threshold to suit the flight.
     fn reduce(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         congestion.on_loss(self.flight_size(congestion));
         (self.reduced_until, self.has_reduced) = (Some(nxt), true);
     }
 
-    /// The timeout of the tail loss probe in nanoseconds (RFC 8985, section 7.2). `None` if no probe may be sent.
+    /// Returns the timeout of the tail loss probe in nanoseconds (RFC 8985, section 7.2); `None` if no probe
+    /// may be sent.
     pub(crate) fn probe_timeout_ns(&self) -> Option<u64> {
         let is_one_segment = self.board.in_flight() <= self.mss;
         self.may_probe().then(|| probe_timeout_ns(self.rtt.smoothed_ns(), is_one_segment))
     }
 
-    /// Whether a tail loss probe may be sent.
+    /// Returns `true` if a tail loss probe may be sent.
     pub(crate) fn may_probe(&self) -> bool {
         self.uses_sack
             && self.phase == Phase::Open
@@ -299,34 +301,34 @@ impl Recovery {
             && !self.probe.is_out()
     }
 
-    /// Makes the next segment that leaves the probe, because the probe's timer has fired.
+    /// Makes the next segment the probe, because the probe timer has fired.
     pub(crate) fn probe_is_due(&mut self) {
         self.probe.is_due = true;
     }
 
-    /// Whether a tail loss probe is due.
+    /// Returns `true` if a tail loss probe is due.
     pub(crate) fn has_probe_due(&self) -> bool {
         self.probe.is_due
     }
 
-    /// Whether a tail loss probe is in flight.
+    /// Returns `true` if a tail loss probe is in flight.
     pub(crate) fn has_probe_out(&self) -> bool {
         self.probe.is_out()
     }
 
-    /// The range of the probe if nothing new can be sent: the last segment (RFC 8985, section 7.3).
+    /// Returns the range of the probe if nothing new can be sent: the last segment (RFC 8985, section 7.3).
     pub(crate) fn probe_range(&self) -> Option<(SeqNumber, SeqNumber)> {
         self.board.last_unsacked(self.mss)
     }
 
-    /// Records that the last segment leaves again as the probe.
+    /// Records that the last segment is retransmitted as the probe.
     pub(crate) fn probe_sent_again(&mut self, nxt: SeqNumber) {
         self.probe.sent(nxt, true);
     }
 
-    /// FlightSize of RFC 5681, without what limited transmit added to the window: what was in flight before the
-    /// acknowledgements that show the loss arrived. A peer that aggregates acknowledges in one go all that arrived
-    /// before the loss.
+    /// Returns FlightSize (RFC 5681), without the additions of limited transmit: the bytes in flight before
+    /// the acknowledgements that show the loss. A peer that aggregates acknowledges at once everything that
+    /// arrived before the loss.
     fn flight_size(&self, congestion: &Congestion) -> u32 {
         let outstanding = self.board.in_flight() + self.board.sacked() + self.board.lost();
         outstanding.max(congestion.flight()).min(congestion.cwnd())
@@ -346,14 +348,14 @@ impl Recovery {
         if !self.board.first().is_some_and(|una| self.is_answered(una)) {
             self.reduce(nxt, congestion);
         }
-        // RFC 9937, section 6.1: what the peer held before is not delivered during recovery.
+        // Data that the peer held before is not delivered during recovery (RFC 9937, section 6.1).
         let flight = self.board.in_flight() + self.board.lost() + delivered;
         self.prr = Prr::start(flight, congestion.flight().saturating_sub(flight));
         self.probe.cancel();
         self.phase = Phase::Recovery { recover: nxt };
     }
 
-    /// Sets the window by PRR after `more` has arrived. Only with SACK.
+    /// Sets the window by PRR after `more` has arrived. Used only with SACK.
     fn limit_by_prr(&mut self, more: Arrived, congestion: &mut Congestion) {
         let pipe = self.board.in_flight();
         let window = self.prr.window(more, pipe, congestion.ssthresh(), self.mss);
@@ -361,11 +363,12 @@ impl Recovery {
     }
 }
 
-/// The millisecond in which `at` lies. A timestamp says no more.
+/// Returns the start of the millisecond that contains `at`, which is the precision of timestamps.
 fn to_millis(at: Instant) -> Instant {
     Instant::from_nanos(at.as_nanos() / NANOS_PER_MILLI * NANOS_PER_MILLI)
 }
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
-/// RFC 8985, section 6.2.4: as many overtaken segments as duplicates in RFC 5681.
+/// The number of segments delivered out of order that shows a loss: equal to the duplicates in RFC 5681 (RFC
+/// 8985, section 6.2.4).
 const DUP_THRESHOLD: u32 = 3;

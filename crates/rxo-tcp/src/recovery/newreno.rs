@@ -1,39 +1,39 @@
-//! Recovery without SACK (RFC 5681, section 3.2; RFC 6582): duplicates are counted, and each says
-//! that one segment has left the network.
+//! Recovery without SACK (RFC 5681, section 3.2; RFC 6582): each duplicate ACK counts as one segment that has
+//! left the network.
 //!
-//! The RFC inflates the window by each; here the same number is taken from what counts as in
-//! flight, so that the window stays what it means. Limited transmit (RFC 3042) follows of itself.
+//! The RFC inflates the window by each duplicate. Here the same number is subtracted from the bytes in
+//! flight, so that the window keeps its meaning. Limited transmit (RFC 3042) follows without further code.
 
-/// Duplicate acknowledgements.
+/// The count of duplicate acknowledgements.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Duplicates {
     count: u32,
-    /// What has left the network by their account, in bytes.
+    /// The bytes that have left the network according to the duplicates.
     credit: u32,
-    /// Partial acknowledgements since recovery began.
+    /// The number of partial acknowledgements since recovery began.
     partials: u32,
 }
 
 impl Duplicates {
-    /// Another one. Says whether it is the third (RFC 5681, section 3.2, step 2).
+    /// Counts a duplicate. Returns `true` from the third on (RFC 5681, section 3.2, step 2).
     pub(crate) fn count(&mut self, mss: u32) -> bool {
         self.count = self.count.saturating_add(1);
         self.credit = self.credit.saturating_add(mss);
         self.count >= THRESHOLD
     }
 
-    /// Whether there was one since the last progress.
+    /// Returns `true` if there was a duplicate since the last progress.
     pub(crate) fn any(&self) -> bool {
         self.count > 0
     }
 
-    /// Bytes that are not in flight any more.
+    /// Returns the number of bytes that are no longer in flight.
     pub(crate) fn credit(&self) -> u32 {
         self.credit
     }
 
-    /// A partial acknowledgement of `bytes` (RFC 6582, section 3.2, step 3): deflates by what was
-    /// acknowledged, and adds back a segment.
+    /// Processes a partial acknowledgement of `bytes`: deflates by the acknowledged bytes, and adds back a
+    /// segment (RFC 6582, section 3.2, step 3).
     pub(crate) fn partial(&mut self, bytes: u32, mss: u32) {
         self.partials = self.partials.saturating_add(1);
         self.credit = self.credit.saturating_sub(bytes);
@@ -42,9 +42,9 @@ impl Duplicates {
         }
     }
 
-    /// Whether the retransmission timer goes on as it was: only the first partial acknowledgement
-    /// restarts it, because where much is lost a timeout is faster than a loss each round trip
-    /// (RFC 6582, section 3.2, step 3).
+    /// Returns `true` if the retransmission timer must not be restarted. Only the first partial
+    /// acknowledgement restarts it: with many losses, a timeout is faster than repairing one loss per round
+    /// trip (RFC 6582, section 3.2, step 3).
     pub(crate) fn keeps_timer(&self) -> bool {
         self.partials > 1
     }
@@ -54,5 +54,5 @@ impl Duplicates {
     }
 }
 
-/// RFC 5681: three duplicates are not reordering any more.
+/// The number of duplicates that counts as a loss rather than reordering (RFC 5681).
 const THRESHOLD: u32 = 3;

@@ -1,4 +1,4 @@
-//! One acknowledgement, from the scoreboard to the congestion window.
+//! Processes one acknowledgement, from the scoreboard to the congestion window.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -12,41 +12,41 @@ use super::{Phase, Recovery};
 use crate::congestion::{Acked, Before, Congestion, Delivery};
 use crate::options::{SackBlock, SackBlocks};
 
-/// What one acknowledgement says.
+/// The content of one acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckNews<'a> {
     pub(crate) now: Instant,
-    /// When its frame arrived; not after `now`.
+    /// The arrival time of its frame; not after `now`.
     pub(crate) arrived_at: Instant,
     /// SEG.ACK; at or after SND.UNA.
     pub(crate) ack: SeqNumber,
     /// SND.NXT.
     pub(crate) nxt: SeqNumber,
-    /// It repeats the one before: no text, no new window, something outstanding (RFC 5681, section
+    /// `true` if it is a duplicate ACK: no text, an unchanged window, and data outstanding (RFC 5681, section
     /// 2).
     pub(crate) is_duplicate: bool,
     pub(crate) sack: &'a SackBlocks,
-    /// When the segment that its timestamp echoes was sent, to the millisecond.
+    /// The send time of the segment whose timestamp it echoes, to the millisecond; `None` if unknown.
     pub(crate) echoed: Option<Instant>,
 }
 
-/// What arrived at the peer by this acknowledgement.
+/// The data that one acknowledgement reports as delivered.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delivered {
     /// Bytes acknowledged in order for the first time.
     acked: u32,
-    /// Bytes that arrived, in order or not, for the first time.
+    /// Bytes delivered, in order or not, for the first time.
     bytes: u32,
-    /// When the last of those that were sent once was sent.
+    /// The send time of the latest delivered range that was sent once.
     sent_at: Option<Instant>,
-    /// When the first was last sent, if it was sent more than once.
+    /// The last send time of the first delivered range, if it was retransmitted.
     first_again_at: Option<Instant>,
-    /// When the last of all was last sent.
+    /// The last send time of the latest delivered range.
     latest_at: Option<Instant>,
     has_retransmitted: bool,
-    /// More is found lost.
+    /// `true` if the acknowledgement caused more data to be marked as lost.
     shows_loss: bool,
-    /// Data was being sent again after a timeout.
+    /// `true` if data was being retransmitted after a timeout.
     after_timeout: bool,
 }
 
@@ -67,8 +67,8 @@ impl Delivered {
 }
 
 impl Recovery {
-    /// Takes one acknowledgement. Costs the ranges it covers, and all ranges while something is out
-    /// of order or lost.
+    /// Processes one acknowledgement. The cost is proportional to the ranges it covers, or to all ranges
+    /// while data is out of order or lost.
     pub(crate) fn on_ack(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
         let flight_before = self.board.in_flight();
         let mut delivered = self.take_delivered(news);
@@ -92,8 +92,8 @@ impl Recovery {
         delivered.after_timeout = matches!(self.phase, Phase::Loss { by_timeout: true, .. });
         self.probe_answered(news, reports_duplicate, congestion);
         if self.leave_phase(news.ack, congestion) {
-            // What the peer held already was counted while recovering; without SACK nobody knows
-            // what it held (RFC 6582, section 3.2, step 3).
+            // Data that the peer held before was counted during recovery. Without SACK it is unknown what the
+            // peer held (RFC 6582, section 3.2, step 3).
             delivered.acked = if self.uses_sack { delivered.acked.min(delivered.bytes) } else { 0 };
         }
         self.follow_phase(news, &delivered, congestion);
@@ -131,10 +131,11 @@ impl Recovery {
             }
         });
         if self.uses_sack {
-            // The peer echoes a segment that came in order, so the echo says nothing of one that did not.
+            // The peer echoes a segment that arrived in order, so the echo does not apply to out-of-order
+            // ranges.
             let arrival = Arrival { echoed: None, ..arrival };
-            // The peer lists the block that changed last first; RACK takes what is out of order for
-            // reordering.
+            // The peer lists the block that changed last first. Sorted here, because RACK counts out-of-order
+            // deliveries as reordering.
             let blocks = news.sack.by_distance_from(news.ack);
             for block in blocks.as_slice().iter().filter(|block| is_valid(block, news)) {
                 board.sack(*block, |range| {
@@ -146,11 +147,11 @@ impl Recovery {
         delivered
     }
 
-    /// RFC 6298, section 3: of what was sent once, or by the timestamp (RFC 7323, section 4). Beside a
-    /// retransmission it says nothing that others were sent once: they may have waited for it. An echo older than the
-    /// last retransmission says nothing either. If an acknowledgement was lost, the next one repeats its echo, because what has
-    /// arrived before updates nothing (RFC 7323, section 5.3, R2). It would measure our own timeout and make the next one
-    /// longer, and so on up to two minutes.
+    /// Takes a round-trip sample from data that was sent once (RFC 6298, section 3), or from the timestamp
+    /// (RFC 7323, section 4). If the ACK also covers a retransmission, data that was sent once gives no
+    /// sample, because it may have waited for that retransmission. An echo older than the last retransmission
+    /// gives none either: if an ACK was lost, the next one repeats its echo (RFC 7323, section 5.3, R2). Such
+    /// a sample would measure our own timeout and double the next one, up to two minutes.
     fn sample_round_trip(&mut self, news: &AckNews<'_>, delivered: &Delivered) {
         let again_at = delivered.first_again_at.map(super::to_millis);
         let is_sample = |echoed: &Instant| {
@@ -165,7 +166,7 @@ impl Recovery {
         }
     }
 
-    /// RFC 3522: the first acknowledgement after a retransmission says whether it was needed.
+    /// Decides at the first acknowledgement after a retransmission whether it was spurious (Eifel, RFC 3522).
     fn acquit(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
         if news.echoed.is_none() && self.frto != Frto::Off {
             return;
@@ -179,7 +180,7 @@ impl Recovery {
         }
     }
 
-    /// RFC 5682: the second acknowledgement after a timeout says whether it was needed.
+    /// Decides at the second acknowledgement after a timeout whether it was spurious (F-RTO, RFC 5682).
     fn ask_by_new(&mut self, news: &AckNews<'_>, advances: bool, congestion: &mut Congestion) {
         let Phase::Loss { recover, .. } = self.phase else {
             self.frto = Frto::Off;
@@ -202,7 +203,7 @@ impl Recovery {
         }
     }
 
-    /// Nothing was lost: everything is as it was (RFC 4015).
+    /// Restores the state before the recovery, because nothing was lost (RFC 4015).
     fn was_needless(&mut self, before: Before, congestion: &mut Congestion) {
         congestion.restore(before);
         self.board.find_all();
@@ -246,7 +247,7 @@ impl Recovery {
         }
     }
 
-    /// Says whether a recovery, not one after a timeout, ends with it.
+    /// Ends the recovery if `ack` reaches its end. Returns `true` if that was fast recovery.
     fn leave_phase(&mut self, ack: SeqNumber, congestion: &mut Congestion) -> bool {
         let (Phase::Recovery { recover } | Phase::Loss { recover, .. }) = self.phase else {
             return false;
@@ -265,8 +266,8 @@ impl Recovery {
         was_recovery
     }
 
-    /// RFC 9937 leaves the window at the threshold; RFC 6582, section 3.2, step 3 sees to it that
-    /// without SACK not all of it leaves at once.
+    /// Returns the window after fast recovery. RFC 9937 leaves it at the threshold; without SACK it is
+    /// smaller, so that not all of it leaves at once (RFC 6582, section 3.2, step 3).
     fn window_after(&self, ssthresh: u32) -> u32 {
         let in_flight = self.board.in_flight().max(self.mss);
         if self.uses_sack { ssthresh } else { ssthresh.min(in_flight + self.mss) }
@@ -291,7 +292,7 @@ impl Recovery {
                 self.limit_by_prr(delivered.arrived(), congestion);
             }
             Phase::Recovery { .. } if delivered.acked > 0 => {
-                // RFC 6582, section 3.2, step 3: a partial acknowledgement names the next loss.
+                // A partial acknowledgement identifies the next loss (RFC 6582, section 3.2, step 3).
                 self.duplicates.partial(delivered.acked, self.mss);
                 self.lose_first();
             }
@@ -320,10 +321,10 @@ impl Recovery {
     }
 }
 
-/// RFC 5682, section 2.1, step 3 (a).
+/// The window after a justified timeout, in segments (RFC 5682, section 2.1, step 3 (a)).
 const SEGMENTS_AFTER_F_RTO: u32 = 3;
 
-/// Whether `block` is about what is outstanding (RFC 2018, section 5).
+/// Returns `true` if `block` lies within the outstanding data (RFC 2018, section 5).
 fn is_valid(block: &SackBlock, news: &AckNews<'_>) -> bool {
     block.start.is_before(block.end)
         && block.start.is_at_or_after(news.ack)

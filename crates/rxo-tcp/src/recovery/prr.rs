@@ -1,29 +1,30 @@
-//! Proportional rate reduction (RFC 9937): during recovery the window comes down evenly, one
-//! acknowledgement at a time.
+//! Proportional rate reduction (RFC 9937): during recovery the window shrinks evenly, one acknowledgement at
+//! a time.
 
-/// The account of one recovery, in bytes.
+/// The byte counters of one recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
-    /// RecoverFS: in flight when it began, what the first acknowledgement delivered included.
+    /// RecoverFS: the bytes in flight at the start, including those that the first acknowledgement delivered.
     flight_at_start: u32,
     delivered: u32,
     out: u32,
 }
 
 impl Prr {
-    /// Begins a recovery with `flight` bytes in flight. `delivered` more bytes arrived before it by acknowledgements that
-    /// came together with the one that begins it, so that nothing has left for them yet.
+    /// Begins a recovery with `flight` bytes in flight. `delivered` further bytes were reported by
+    /// acknowledgements that arrived together with the first one, so nothing has been sent in exchange for
+    /// them yet.
     pub(crate) fn start(flight: u32, delivered: u32) -> Self {
         Self { flight_at_start: flight.saturating_add(delivered).max(1), delivered, out: 0 }
     }
 
-    /// `bytes` were sent, new or again.
+    /// Records that `bytes` were sent, new or retransmitted.
     pub(crate) fn sent(&mut self, bytes: u32) {
         self.out = self.out.saturating_add(bytes);
     }
 
-    /// An acknowledgement says that more arrived while `pipe` is in flight; how much may be in flight now
-    /// (section 6.2).
+    /// Processes an acknowledgement that reports `more` while `pipe` bytes are in flight. Returns the number
+    /// of bytes that may be in flight now (RFC 9937, section 6.2).
     pub(crate) fn window(&mut self, more: Arrived, pipe: u32, ssthresh: u32, mss: u32) -> u32 {
         self.delivered = self.delivered.saturating_add(more.bytes);
         let allowed = if pipe > ssthresh {
@@ -31,23 +32,24 @@ impl Prr {
             let due = share.div_ceil(u64::from(self.flight_at_start));
             u32::try_from(due).unwrap_or(u32::MAX).saturating_sub(self.out)
         } else {
-            // As many as arrive; one more, as in slow start, only when nothing else seems lost.
+            // As many bytes leave as arrive; one segment more, as in slow start, only if no further loss
+            // shows.
             let conserving = self.delivered.saturating_sub(self.out).max(more.bytes);
             let growth = if more.is_safe { mss } else { 0 };
             conserving.saturating_add(growth).min(ssthresh - pipe)
         };
-        // The first retransmission is not held back.
+        // The first retransmission is never held back.
         let least = if self.out == 0 { mss } else { 0 };
         pipe.saturating_add(allowed.max(least))
     }
 }
 
-/// What an acknowledgement says during recovery.
+/// The data that an acknowledgement reports during recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrived {
-    /// DeliveredData: bytes that arrived for the first time.
+    /// DeliveredData: bytes delivered for the first time.
     pub(crate) bytes: u32,
-    /// SafeACK: it acknowledges something in order, and nothing more is found lost.
+    /// SafeACK: the ACK acknowledges data in order, and no further loss shows.
     pub(crate) is_safe: bool,
 }
 
@@ -65,8 +67,8 @@ mod tests {
 
     const MSS: u32 = 1000;
 
-    /// RFC 9937, section 6.2 (a), as the example of RFC 6937, appendix A, figure 1 has it: 20 segments in flight, the first lost, half
-    /// of them to stay. One segment leaves for every two that arrive.
+    /// With 20 segments in flight, the first lost and half of them to stay, one segment leaves for every two
+    /// that arrive (RFC 9937, section 6.2 (a); the example of RFC 6937, appendix A, figure 1).
     #[test]
     fn half_leaves_for_what_arrives() {
         let mut prr = Prr::start(20 * MSS, 0);
@@ -85,8 +87,8 @@ mod tests {
         assert_eq!(pipe, 10 * MSS);
     }
 
-    /// RFC 9937, section 6.2 (b): many lost, the pipe far below the threshold. One leaves for each that
-    /// arrives; two only while nothing more is lost.
+    /// With many losses and a pipe far below the threshold, one segment leaves for each that arrives, and two
+    /// only while no further loss shows (RFC 9937, section 6.2 (b)).
     #[test]
     fn a_pipe_that_ran_empty_grows_only_when_that_is_safe() {
         let mut prr = Prr::start(20 * MSS, 0);
@@ -99,7 +101,7 @@ mod tests {
         assert_eq!(prr.window(safe(MSS), 5 * MSS, 10 * MSS, MSS), 7 * MSS);
     }
 
-    /// RFC 9937, section 6.2 (c): the first retransmission leaves at once, alone.
+    /// The first retransmission leaves at once, alone (RFC 9937, section 6.2 (c)).
     #[test]
     fn the_first_retransmission_is_one() {
         for pipe in [4, 15] {

@@ -1,5 +1,5 @@
-//! RACK: a segment is lost when one that was sent later has arrived, and time enough has passed
-//! for reordering (RFC 8985, section 6.2).
+//! RACK: a segment is lost if one sent later has arrived, and enough time for reordering has passed (RFC
+//! 8985, section 6.2).
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -7,21 +7,21 @@ use rxo_wire::SeqNumber;
 use super::scoreboard::{Scoreboard, Sent};
 use crate::sequence::later;
 
-/// What RACK knows of the segment that was sent last of all that arrived.
+/// The state of RACK, with the most recently sent segment of all that have arrived.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rack {
     latest: Option<Latest>,
-    /// RACK.fack: the highest sequence number that arrived.
+    /// RACK.fack: the highest sequence number that has arrived.
     fack: Option<SeqNumber>,
-    /// How often reordering was seen; RACK.reordering_seen when more than zero.
+    /// The number of reorderings seen; RACK.reordering_seen if more than zero.
     reordered: u32,
-    /// Acknowledgements that reported a duplicate.
+    /// The number of acknowledgements that reported a duplicate.
     duplicates_reported: u32,
-    /// RACK.reo_wnd_mult, less one.
+    /// RACK.reo_wnd_mult minus one.
     more_quarters: u32,
     /// RACK.reo_wnd_persist.
     recoveries_left: u32,
-    /// RACK.dsack_round: until this is acknowledged, more duplicates say nothing new.
+    /// RACK.dsack_round: until this is acknowledged, further duplicates are ignored.
     round_ends: Option<SeqNumber>,
 }
 
@@ -31,22 +31,22 @@ struct Latest {
     sent_at: Instant,
     /// RACK.end_seq.
     end: SeqNumber,
-    /// When it arrived, as far as is known: RACK.rtt is the time between.
+    /// The time at which it arrived, as far as known. RACK.rtt is the time since `sent_at`.
     arrived_at: Instant,
 }
 
-/// A delivered range, and what its acknowledgement said.
+/// The circumstances in which a range was delivered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) at: Instant,
-    /// When the segment that the peer echoes was sent, to the millisecond; `None` for text out of order.
+    /// The send time of the segment that the peer echoes, to the millisecond; `None` for text out of order.
     pub(crate) echoed: Option<Instant>,
-    /// The least round-trip time.
+    /// The minimum round-trip time.
     pub(crate) least_rtt: Duration,
 }
 
 impl Rack {
-    /// Steps 2 and 3: `range` has arrived.
+    /// Records that `range` has arrived (RFC 8985, section 6.2, steps 2 and 3).
     #[inline]
     pub(crate) fn delivered(&mut self, range: &Sent, arrival: &Arrival) {
         self.watch_order(range);
@@ -67,17 +67,19 @@ impl Rack {
         self.fack = Some(later(fack, range.end));
     }
 
-    /// Returns `true` if no segment beyond the sequence number `start` is known to have been received, by ACK or SACK.
+    /// Returns `true` if no segment beyond the sequence number `start` is known to have been received, by ACK
+    /// or SACK.
     pub(crate) fn has_nothing_beyond(&self, start: SeqNumber) -> bool {
         self.fack.is_none_or(|fack| start.is_at_or_after(fack))
     }
 
-    /// What was retransmitted had not been lost.
+    /// Records that retransmitted data had not been lost, only reordered.
     pub(crate) fn was_reordering(&mut self) {
         self.reordered = self.reordered.saturating_add(1);
     }
 
-    /// Step 4: the peer got something twice, so the wait for reordering was too short.
+    /// Lengthens the wait for reordering because the peer has received data twice (RFC 8985, section 6.2,
+    /// step 4).
     pub(crate) fn duplicate_arrived(&mut self, nxt: SeqNumber) {
         self.duplicates_reported = self.duplicates_reported.saturating_add(1);
         if self.round_ends.is_none() {
@@ -87,24 +89,24 @@ impl Rack {
         }
     }
 
-    /// How often [`Rack::duplicate_arrived`] was called.
+    /// Returns the number of calls of [`Rack::duplicate_arrived`].
     pub(crate) fn duplicates_reported(&self) -> u32 {
         self.duplicates_reported
     }
 
-    /// How often reordering was seen.
+    /// Returns the number of reorderings seen.
     pub(crate) fn reordered(&self) -> u32 {
         self.reordered
     }
 
-    /// Everything before `una` is acknowledged.
+    /// Records that everything before `una` is acknowledged.
     pub(crate) fn acknowledged(&mut self, una: SeqNumber) {
         if self.round_ends.is_some_and(|end| una.is_at_or_after(end)) {
             self.round_ends = None;
         }
     }
 
-    /// Step 4: a recovery has ended.
+    /// Records that a recovery has ended (RFC 8985, section 6.2, step 4).
     pub(crate) fn recovery_ended(&mut self) {
         self.recoveries_left = self.recoveries_left.saturating_sub(1);
         if self.recoveries_left == 0 {
@@ -112,8 +114,8 @@ impl Rack {
         }
     }
 
-    /// Step 4: RACK.reo_wnd. `has_evidence` says that recovery is under way or three segments have
-    /// been overtaken.
+    /// Returns RACK.reo_wnd (RFC 8985, section 6.2, step 4). `has_evidence` is `true` during recovery, or if
+    /// three later segments have arrived.
     fn reordering_window(&self, has_evidence: bool, least: Duration, srtt: Duration) -> Duration {
         if self.reordered == 0 && has_evidence {
             return Duration::ZERO;
@@ -121,7 +123,8 @@ impl Rack {
         (least * (self.more_quarters + 1) / 4).min(srtt)
     }
 
-    /// Step 5: marks as lost what must be; `Some` is when to look again.
+    /// Marks segments as lost (RFC 8985, section 6.2, step 5). Returns the time of the next check, or `None`
+    /// if no more segments can be lost by time.
     pub(crate) fn detect_loss(
         &self,
         board: &mut Scoreboard,
@@ -151,25 +154,26 @@ impl Latest {
         (self.sent_at, self.end)
     }
 
-    /// RACK.rtt.
+    /// Returns RACK.rtt.
     fn rtt(&self) -> Duration {
         self.arrived_at.since(self.sent_at)
     }
 }
 
-/// RACK_sent_after: ties are broken by sequence number.
+/// Returns `true` if `a` was sent after `b` (RACK_sent_after); ties are broken by sequence number.
 fn was_sent_after(a: (Instant, SeqNumber), b: (Instant, SeqNumber)) -> bool {
     a.0 > b.0 || (a.0 == b.0 && b.1.is_before(a.1))
 }
 
-/// Step 2: what was sent twice and answered too soon is answered for the first time it was sent.
+/// Returns `true` if the acknowledgement is too early for the retransmission, so that it belongs to the
+/// original (RFC 8985, section 6.2, step 2).
 fn is_of_the_original(range: &Sent, arrival: &Arrival) -> bool {
     let rtt = arrival.at.since(range.sent_at);
     let echoes_older = arrival.echoed.is_some_and(|at| at < super::to_millis(range.sent_at));
     echoes_older || rtt < arrival.least_rtt
 }
 
-/// RACK.reo_wnd_persist.
+/// The initial value of RACK.reo_wnd_persist, in recoveries.
 const RECOVERIES_TO_FORGET: u32 = 16;
 
 #[cfg(test)]

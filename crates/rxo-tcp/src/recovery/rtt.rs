@@ -1,33 +1,33 @@
-//! The retransmission timeout (RFC 6298).
+//! The round-trip estimate and the retransmission timeout (RFC 6298).
 //!
-//! Counted in nanoseconds as plain numbers: `Duration` keeps seconds apart, and dividing it for each
-//! acknowledgement costs more than all the rest.
+//! Times are plain numbers of nanoseconds: `Duration` stores seconds apart, and dividing it for each
+//! acknowledgement costs more than all other steps.
 
 use rxo_frame::Duration;
 
-/// Round-trip estimate and timeout.
+/// The round-trip estimate and the retransmission timeout.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrip {
-    /// What samples have shown; `None` before the first.
+    /// The estimate from all samples; `None` before the first.
     estimate: Option<Estimate>,
     min_rto_ns: u64,
-    /// How often the timeout was doubled since it was last answered.
+    /// The number of times that the timeout was doubled since the last progress.
     backoff: u32,
-    /// The handshake's timer fired (section 5.7).
+    /// `true` if the handshake timer fired (RFC 6298, section 5.7).
     is_slow_start: bool,
 }
 
-/// What samples have shown.
+/// The estimate from all samples so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Estimate {
     srtt_ns: u64,
     rttvar_ns: u64,
-    /// The least sample since the connection opened.
+    /// The smallest sample since the connection opened.
     least_ns: u64,
 }
 
 impl Estimate {
-    /// Takes the next sample, of at most [`MOST_SAMPLE_NS`] nanoseconds.
+    /// Takes the next sample `r` in nanoseconds, at most [`MOST_SAMPLE_NS`].
     #[inline(always)]
     pub(crate) fn take(&mut self, r: u64) {
         let Self { srtt_ns, rttvar_ns, least_ns } = *self;
@@ -45,33 +45,33 @@ impl RoundTrip {
         Self { estimate: None, min_rto_ns, backoff: 0, is_slow_start: false }
     }
 
-    /// SRTT; `None` before the first sample.
+    /// Returns SRTT; `None` before the first sample.
     pub(crate) fn smoothed(&self) -> Option<Duration> {
         self.smoothed_ns().map(Duration::from_nanos)
     }
 
-    /// SRTT in nanoseconds; `None` before the first sample.
+    /// Returns SRTT in nanoseconds; `None` before the first sample.
     #[inline]
     pub(crate) fn smoothed_ns(&self) -> Option<u64> {
         self.estimate.map(|estimate| estimate.srtt_ns)
     }
 
-    /// RTTVAR; `None` before the first sample.
+    /// Returns RTTVAR; `None` before the first sample.
     pub(crate) fn variation(&self) -> Option<Duration> {
         self.estimate.map(|estimate| Duration::from_nanos(estimate.rttvar_ns))
     }
 
-    /// The least sample; zero before the first.
+    /// Returns the smallest sample; zero before the first.
     pub(crate) fn least(&self) -> Duration {
         Duration::from_nanos(self.estimate.map_or(0, |estimate| estimate.least_ns))
     }
 
-    /// Takes a sample of a segment that was sent once (Karn's rule: section 3).
+    /// Takes a sample from a segment that was sent once (Karn's algorithm; RFC 6298, section 3).
     pub(crate) fn sample(&mut self, sample: Duration) {
         self.sample_ns(nanos(sample));
     }
 
-    /// Takes a sample in nanoseconds.
+    /// Takes a sample in nanoseconds, and ends the backoff.
     #[inline]
     pub(crate) fn sample_ns(&mut self, sample: u64) {
         let r = sample.min(MOST_SAMPLE_NS);
@@ -82,32 +82,32 @@ impl RoundTrip {
         self.backoff = 0;
     }
 
-    /// What samples have shown so far; `None` before the first.
+    /// Returns the estimate; `None` before the first sample.
     #[inline]
     pub(crate) fn estimate(&self) -> Option<Estimate> {
         self.estimate
     }
 
-    /// Takes what more samples have shown, which began with [`RoundTrip::estimate`].
+    /// Sets an estimate that was copied from [`RoundTrip::estimate`] and updated, and ends the backoff.
     #[inline]
     pub(crate) fn set_estimate(&mut self, estimate: Estimate) {
         self.estimate = Some(estimate);
         self.backoff = 0;
     }
 
-    /// RTO: how long to wait now, backed off.
+    /// Returns the RTO, including backoff.
     #[inline]
     pub(crate) fn timeout(&self) -> Duration {
         Duration::from_nanos(self.timeout_ns())
     }
 
-    /// RTO in nanoseconds.
+    /// Returns the RTO in nanoseconds, including backoff.
     #[inline]
     pub(crate) fn timeout_ns(&self) -> u64 {
         self.base_ns().saturating_mul(1 << self.backoff.min(MAX_BACKOFF)).min(MAX_RTO_NS)
     }
 
-    /// RTO before any backing off.
+    /// Returns the RTO in nanoseconds without backoff.
     #[inline]
     fn base_ns(&self) -> u64 {
         match self.estimate {
@@ -119,22 +119,22 @@ impl RoundTrip {
         }
     }
 
-    /// The timer fired (section 5.5).
+    /// Doubles the timeout because the timer fired (RFC 6298, section 5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff += 1;
     }
 
-    /// How often it fired without an answer.
+    /// Returns the number of times that the timer fired since the last progress.
     pub(crate) fn backed_off(&self) -> u32 {
         self.backoff
     }
 
-    /// Something new was acknowledged, or a timeout found to have been needless.
+    /// Ends the backoff: new data was acknowledged, or a timeout was spurious.
     pub(crate) fn forget_backoff(&mut self) {
         self.backoff = 0;
     }
 
-    /// The handshake is done; `was_retransmitted` says that its timer fired (section 5.7).
+    /// Ends the handshake. `was_retransmitted` is `true` if its timer fired (RFC 6298, section 5.7).
     pub(crate) fn handshake_done(&mut self, was_retransmitted: bool) {
         self.is_slow_start = was_retransmitted;
         self.backoff = 0;
@@ -146,15 +146,15 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// RFC 6298, section 2.1.
+/// The RTO before the first sample (RFC 6298, section 2.1).
 const INITIAL_RTO_NS: u64 = SECOND_NS;
-/// Section 5.7.
+/// The RTO after a retransmitted SYN, before the first sample (RFC 6298, section 5.7).
 const AFTER_SLOW_HANDSHAKE_NS: u64 = 3 * SECOND_NS;
-/// Section 2.5: at least 60 seconds.
+/// The largest RTO; it must be at least 60 seconds (RFC 6298, section 2.5).
 const MAX_RTO_NS: u64 = 120 * SECOND_NS;
-/// G: the caller's clock counts nanoseconds, its timers milliseconds.
+/// G: the clock counts nanoseconds, but the timers are exact to milliseconds.
 const GRANULARITY_NS: u64 = 1_000_000;
-/// A year: no sample is longer, and eight of them are still a number.
+/// The longest sample, one year: eight times this value does not overflow.
 pub(crate) const MOST_SAMPLE_NS: u64 = 365 * 24 * 3600 * SECOND_NS;
 const MAX_BACKOFF: u32 = 16;
 
@@ -166,7 +166,7 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// RFC 6298, sections 2.1, 2.2 and 2.3.
+    /// The estimate follows RFC 6298, sections 2.1, 2.2 and 2.3.
     #[test]
     fn the_estimate_follows_the_formulas() {
         let mut rtt = RoundTrip::new(ms(1));
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(rtt.least(), ms(100));
     }
 
-    /// RFC 6298, sections 2.5 and 5.5.
+    /// The timeout doubles between its bounds (RFC 6298, sections 2.5 and 5.5).
     #[test]
     fn the_timeout_doubles_within_its_limits() {
         let mut rtt = RoundTrip::new(ms(200));
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(rtt.timeout(), ms(200));
     }
 
-    /// RFC 6298, section 5.7.
+    /// After a retransmitted SYN the first timeout is three seconds (RFC 6298, section 5.7).
     #[test]
     fn a_slow_handshake_makes_the_first_timeout_three_seconds() {
         let mut rtt = RoundTrip::new(ms(200));

@@ -1,10 +1,9 @@
-//! What was sent, range by range, and what has become of it.
+//! The scoreboard: the ranges of sent data and the state of each.
 //!
-//! Separate because everything that recovers from loss asks it: which bytes are in flight, which
-//! the peer holds, which count as lost, when each was last sent. A large send is one range until
-//! an acknowledgement cuts it. The number of ranges is limited, and their memory is allocated when it is used; where a
-//! cut finds no room, the SACK that asked for it is forgotten, which costs a needless
-//! retransmission and nothing else.
+//! Separate because all parts of loss recovery use it: it records which bytes are in flight, held by the
+//! peer, or lost, and when each was last sent. A large send is one range until an acknowledgement splits it.
+//! The number of ranges is limited, and memory is allocated on use. If a split finds no free slot, the SACK
+//! that caused it is ignored, which costs a needless retransmission and nothing else.
 
 use alloc::collections::VecDeque;
 
@@ -14,25 +13,25 @@ use rxo_wire::SeqNumber;
 use crate::options::SackBlock;
 use crate::sequence::{distance, earlier, later};
 
-/// A range of sequence numbers that was sent as one.
+/// A range of sequence numbers that was sent at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) start: SeqNumber,
     pub(crate) end: SeqNumber,
-    /// When it was last sent.
+    /// The time at which it was last sent.
     pub(crate) sent_at: Instant,
     pub(crate) was_retransmitted: bool,
     pub(crate) fate: Fate,
 }
 
-/// What is known of a range that is not acknowledged.
+/// The state of a range that is not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// On its way, as far as anybody knows.
+    /// In the network, as far as known.
     InFlight,
-    /// The peer holds it.
+    /// Held by the peer out of order.
     Sacked,
-    /// It is to be sent again.
+    /// Lost, and waits for retransmission.
     Lost,
 }
 
@@ -57,56 +56,56 @@ impl Scoreboard {
         Self { ranges: VecDeque::new(), limit: ranges, in_flight: 0, sacked: 0, lost: 0 }
     }
 
-    /// Allows `ranges`; those that are out stay.
+    /// Changes the limit to `ranges`; existing ranges stay.
     pub(crate) fn set_limit(&mut self, ranges: usize) {
         self.limit = ranges;
         self.ranges.shrink_to(ranges);
     }
 
-    /// Frees the memory if nothing is out.
+    /// Frees the memory if nothing is outstanding.
     pub(crate) fn free_unused(&mut self) {
         if self.ranges.is_empty() {
             self.ranges = VecDeque::new();
         }
     }
 
-    /// Bytes that may still be in the network: the pipe.
+    /// Returns the number of bytes that may still be in the network (the pipe).
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// Bytes that the peer holds out of order.
+    /// Returns the number of bytes that the peer holds out of order.
     pub(crate) fn sacked(&self) -> u32 {
         self.sacked
     }
 
-    /// Bytes that wait to be sent again.
+    /// Returns the number of bytes that wait for retransmission.
     pub(crate) fn lost(&self) -> u32 {
         self.lost
     }
 
-    /// All ranges that are out, in order.
+    /// Returns all outstanding ranges, in order.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = &Sent> {
         self.ranges.iter()
     }
 
-    /// The first range that is out.
+    /// Returns the first outstanding range, or `None`.
     #[inline]
     pub(crate) fn first_range(&self) -> Option<&Sent> {
         self.ranges.front()
     }
 
-    /// Whether another send can be remembered, with places left for cuts.
+    /// Returns `true` if another send can be recorded, with slots left for splits.
     pub(crate) fn has_room(&self) -> bool {
         self.ranges.len() < self.limit / 2
     }
 
-    /// The first sequence number that is not acknowledged, if any is out.
+    /// Returns the first sequence number that is not acknowledged, or `None` if nothing is outstanding.
     pub(crate) fn first(&self) -> Option<SeqNumber> {
         self.ranges.front().map(|first| first.start)
     }
 
-    /// `start` to `end` was sent for the first time.
+    /// Records that the range `start` to `end` was sent for the first time.
     pub(crate) fn sent(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
         let fate = Fate::InFlight;
         let range = Sent { start, end, sent_at: now, was_retransmitted: false, fate };
@@ -117,7 +116,7 @@ impl Scoreboard {
         }
     }
 
-    /// Everything before `ack` arrived; shows each range that goes.
+    /// Removes everything before `ack`, which has arrived. Calls `gone` for each removed range.
     #[inline]
     pub(crate) fn acknowledge(&mut self, ack: SeqNumber, mut gone: impl FnMut(&Sent)) {
         while let Some(first) = self.ranges.front_mut() {
@@ -135,7 +134,8 @@ impl Scoreboard {
         }
     }
 
-    /// As [`Scoreboard::acknowledge`], while everything that is out is in flight and was sent once as far as `ack`.
+    /// Does what [`Scoreboard::acknowledge`] does, for data that is all in flight and was sent once up to
+    /// `ack`.
     #[inline]
     pub(crate) fn acknowledge_in_flight(&mut self, ack: SeqNumber, mut gone: impl FnMut(&Sent)) {
         while let Some(first) = self.ranges.front_mut().filter(|it| it.start.is_before(ack)) {
@@ -151,7 +151,7 @@ impl Scoreboard {
         }
     }
 
-    /// Whether all before `ack`, and there is some, was sent once.
+    /// Returns `true` if there is data before `ack` and all of it was sent once.
     #[inline]
     pub(crate) fn was_sent_once(&self, ack: SeqNumber) -> bool {
         let Some(first) = self.ranges.front() else { return false };
@@ -159,7 +159,8 @@ impl Scoreboard {
         begins_here && (first.end.is_at_or_after(ack) || self.were_sent_once(ack))
     }
 
-    /// Forgets all that is out, if all was sent once. Returns whether it was. Nothing of it is sacked or lost.
+    /// Drops all ranges if all were sent once. Returns `false`, and changes nothing, otherwise. No range may
+    /// be sacked or lost.
     pub(crate) fn forget_sent_once(&mut self) -> bool {
         if self.ranges.iter().any(|range| range.was_retransmitted) {
             return false;
@@ -174,7 +175,7 @@ impl Scoreboard {
         before.all(|range| !range.was_retransmitted)
     }
 
-    /// The peer holds `block`; shows each range for which that is news.
+    /// Records that the peer holds `block`. Calls `news` for each range that was not known to be held.
     pub(crate) fn sack(&mut self, block: SackBlock, mut news: impl FnMut(&Sent)) {
         self.cut(block.start);
         self.cut(block.end);
@@ -191,7 +192,7 @@ impl Scoreboard {
         }
     }
 
-    /// Marks as lost what `is_lost` says of the ranges in flight; says how many bytes.
+    /// Marks the ranges in flight for which `is_lost` is true as lost. Returns the number of bytes.
     pub(crate) fn lose(&mut self, mut is_lost: impl FnMut(&Sent) -> bool) -> u32 {
         let before = self.lost;
         for index in 0..self.ranges.len() {
@@ -212,8 +213,8 @@ impl Scoreboard {
         }
     }
 
-    /// Marks everything as lost that the peer does not hold. When it seems to have thrown away what
-    /// it held (RFC 2018, section 8), that too.
+    /// Marks everything that the peer does not hold as lost. If the peer seems to have discarded data that it
+    /// held (RFC 2018, section 8), marks that as well.
     pub(crate) fn lose_all(&mut self) {
         let has_reneged = self.ranges.front().is_some_and(|first| first.fate == Fate::Sacked);
         for index in 0..self.ranges.len() {
@@ -223,7 +224,7 @@ impl Scoreboard {
         }
     }
 
-    /// What was counted as lost is in flight after all.
+    /// Marks lost data as in flight again, because it was not lost.
     pub(crate) fn find_all(&mut self) {
         for index in 0..self.ranges.len() {
             if self.ranges[index].fate == Fate::Lost {
@@ -232,20 +233,20 @@ impl Scoreboard {
         }
     }
 
-    /// The first bytes to be sent again, at most `bytes` of them.
+    /// Returns the first lost range, cut to `bytes` bytes, or `None`.
     pub(crate) fn first_lost(&self, bytes: u32) -> Option<(SeqNumber, SeqNumber)> {
         let first = self.ranges.iter().find(|range| range.fate == Fate::Lost)?;
         Some((first.start, earlier(first.end, first.start + bytes)))
     }
 
-    /// The last `bytes` that the peer is not known to hold.
+    /// Returns the last range that the peer is not known to hold, cut to its last `bytes` bytes, or `None`.
     pub(crate) fn last_unsacked(&self, bytes: u32) -> Option<(SeqNumber, SeqNumber)> {
         let last = self.ranges.iter().rev().find(|range| range.fate != Fate::Sacked)?;
         let start = SeqNumber(last.end.0.wrapping_sub(bytes));
         Some((later(last.start, start), last.end))
     }
 
-    /// `start` to `end`, inside one range, was sent again.
+    /// Records that `start` to `end`, a part of one range, was retransmitted.
     pub(crate) fn sent_again(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
         self.cut(start);
         self.cut(end);
@@ -267,7 +268,7 @@ impl Scoreboard {
         self.ranges[index].fate = fate;
     }
 
-    /// How many bytes have this fate.
+    /// Returns the counter of bytes in state `fate`.
     #[inline]
     fn counter(&mut self, fate: Fate) -> &mut u32 {
         match fate {
@@ -277,7 +278,7 @@ impl Scoreboard {
         }
     }
 
-    /// Makes `at` the boundary of two ranges, when it lies inside one and there is room.
+    /// Splits the range around `at` into two, if there is one and a slot is free.
     fn cut(&mut self, at: SeqNumber) {
         let index = self.ranges.partition_point(|range| at.is_at_or_after(range.end));
         let Some(range) = self.ranges.get(index).copied() else { return };
@@ -289,7 +290,7 @@ impl Scoreboard {
     }
 }
 
-/// Whether `next` can be one range with `last`.
+/// Returns `true` if `next` can be merged into `last`.
 fn continues(last: &Sent, next: &Sent) -> bool {
     last.end == next.start
         && last.sent_at == next.sent_at

@@ -1,52 +1,53 @@
-//! What can be seen of loss recovery from outside.
+//! A snapshot of loss recovery for outside use.
 
 use rxo_frame::Duration;
 
 use super::scoreboard::Fate;
 use super::{Phase, Recovery};
 
-/// Loss recovery at one moment, for tests, logs and TCP_INFO.
+/// The state of loss recovery at one moment, for tests, logs and TCP_INFO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecoveryStatistics {
-    /// What is being recovered from.
+    /// The phase of recovery.
     pub phase: RecoveryPhase,
     /// Bytes that the peer holds out of order.
     pub sacked: u32,
-    /// Bytes that count as lost and wait to be sent again.
+    /// Bytes that are marked lost and wait for retransmission.
     pub lost: u32,
     /// Bytes in flight that were sent more than once.
     pub retransmitted: u32,
-    /// Segments that were sent again so far, each as often as it was.
+    /// The number of retransmissions so far, in segments.
     pub resent_segments: u32,
-    /// How often the retransmission timer fired since the last progress.
+    /// The number of times that the retransmission timer fired since the last progress.
     pub backoff: u32,
     /// RTTVAR (RFC 6298, section 2); `None` before the first sample.
     pub rttvar: Option<Duration>,
-    /// The least round-trip time; `None` before the first sample.
+    /// The minimum round-trip time; `None` before the first sample.
     pub least_rtt: Option<Duration>,
-    /// Acknowledgements that reported a segment received twice (RFC 2883).
+    /// The number of acknowledgements that reported a segment received twice (RFC 2883).
     pub duplicates_reported: u32,
-    /// Ranges that arrived after later ones, although they were sent once: reordering.
+    /// The number of ranges that arrived after later ones although they were sent once, which shows
+    /// reordering.
     pub reordered: u32,
 }
 
-/// Where loss recovery is.
+/// The phase of loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryPhase {
     /// Nothing is out of order.
     Open,
-    /// Something is out of order, and nothing counts as lost.
+    /// Data is out of order, but none is marked lost.
     Disorder,
-    /// ECN has reduced the window, and the flight that was marked is not acknowledged.
+    /// ECN has reduced the window, and the marked flight is not acknowledged yet.
     Reduced,
     /// Fast recovery.
     Recovery,
-    /// After a retransmission timeout.
+    /// Recovery after a retransmission timeout.
     Loss,
 }
 
 impl Recovery {
-    /// How it stands now. Costs one look at each range that is out.
+    /// Returns a snapshot. Costs O(outstanding ranges).
     pub(crate) fn statistics(&self) -> RecoveryStatistics {
         let again = self
             .board

@@ -1,5 +1,5 @@
-//! Tail loss probes (RFC 8985, section 7): when the last segments of a flight are lost, nothing
-//! behind them tells; a probe makes the peer speak before the retransmission timeout.
+//! Tail loss probes (RFC 8985, section 7): if the last segments of a flight are lost, no later segment
+//! reveals it. A probe makes the peer answer before the retransmission timeout.
 
 use rxo_wire::SeqNumber;
 
@@ -10,27 +10,27 @@ pub(crate) struct TailProbe {
     end: Option<SeqNumber>,
     /// TLP.is_retrans.
     is_retransmission: bool,
-    /// The timer has fired and the probe is to be sent.
+    /// Set when the timer has fired and the probe must be sent.
     pub(crate) is_due: bool,
 }
 
-/// What an acknowledgement says of it.
+/// The content of an acknowledgement that concerns the probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProbeAck {
     pub(crate) ack: SeqNumber,
-    /// It reports that something arrived twice.
+    /// `true` if it reports data that arrived twice.
     pub(crate) reports_duplicate: bool,
-    /// It repeats the one before, with no SACK and no text.
+    /// `true` if it repeats the last ACK, with no SACK and no text.
     pub(crate) is_duplicate: bool,
 }
 
 impl TailProbe {
-    /// Whether one is in flight.
+    /// Returns `true` if a probe is in flight.
     pub(crate) fn is_out(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Section 7.3: the probe leaves; `nxt` is SND.NXT after it.
+    /// Records that the probe leaves; `nxt` is SND.NXT after it (RFC 8985, section 7.3).
     pub(crate) fn sent(&mut self, nxt: SeqNumber, is_retransmission: bool) {
         *self = Self { end: Some(nxt), is_retransmission, is_due: false };
     }
@@ -39,7 +39,8 @@ impl TailProbe {
         *self = Self::default();
     }
 
-    /// Section 7.4.2: says whether the probe repaired a loss, which then counts as one.
+    /// Processes an acknowledgement. Returns `true` if the probe has repaired a loss, which counts as
+    /// congestion (RFC 8985, section 7.4.2).
     pub(crate) fn on_ack(&mut self, ack: &ProbeAck) -> bool {
         let Some(end) = self.end.filter(|end| ack.ack.is_at_or_after(*end)) else { return false };
         let both_arrived = ack.reports_duplicate || (ack.ack == end && ack.is_duplicate);
@@ -55,7 +56,8 @@ impl TailProbe {
     }
 }
 
-/// Section 7.2: PTO, in nanoseconds. `is_one_segment` allows for a peer that delays its acknowledgement.
+/// Returns PTO in nanoseconds (RFC 8985, section 7.2). `is_one_segment` adds time for a peer that delays its
+/// acknowledgement.
 pub(crate) fn probe_timeout_ns(srtt_ns: Option<u64>, is_one_segment: bool) -> u64 {
     let Some(srtt_ns) = srtt_ns else { return WITHOUT_ESTIMATE_NS };
     let delay_ns = if is_one_segment { MAX_ACK_DELAY_NS } else { 0 };
@@ -63,7 +65,7 @@ pub(crate) fn probe_timeout_ns(srtt_ns: Option<u64>, is_one_segment: bool) -> u6
 }
 
 const WITHOUT_ESTIMATE_NS: u64 = 1_000_000_000;
-/// Timers are not more exact.
+/// The shortest probe timeout: timers are not more exact.
 const LEAST_NS: u64 = 1_000_000;
 /// TLP.max_ack_delay.
 const MAX_ACK_DELAY_NS: u64 = 200_000_000;
@@ -81,7 +83,7 @@ mod tests {
         (repaired, probe.is_out())
     }
 
-    /// RFC 8985, section 7.4.2, case by case.
+    /// Checks each case of RFC 8985, section 7.4.2.
     #[test]
     fn only_a_retransmission_that_was_needed_counts_as_loss() {
         let ack = |ack, reports_duplicate, is_duplicate| ProbeAck {

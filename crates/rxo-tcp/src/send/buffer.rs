@@ -7,10 +7,10 @@ use rxo_frame::SharedBytes;
 use super::chunks::{CHUNK_BYTES, Chunks, most_chunks};
 use super::lent::Lent;
 
-/// Text from SND.UNA on. What is written is copied; what is lent stays where it is, with a place in
-/// the order. Both count against one size. Allocates memory when it is used.
+/// Text from SND.UNA on. Written text is copied; lent text stays in its memory, with a position in the order.
+/// Both count against one size. Allocates memory on use.
 ///
-/// Public so that owners can make a [`Transmit`](crate::Transmit) of their own for tests.
+/// Public so that owners can build a [`Transmit`](crate::Transmit) of their own for tests.
 pub struct SendBuffer {
     copied: Chunks,
     lent: Lent,
@@ -18,13 +18,14 @@ pub struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// The most memory that a buffer for `bytes` of text takes, in bytes, if nothing is lent: whole chunks.
+    /// Returns the largest memory that a buffer for `bytes` of text uses, in bytes, in whole chunks, if
+    /// nothing is lent.
     #[must_use]
     pub const fn most_memory(bytes: u32) -> u64 {
         most_chunks(bytes as usize) as u64 * CHUNK_BYTES as u64
     }
 
-    /// An empty buffer for at most `bytes` of text.
+    /// Creates an empty buffer for at most `bytes` of text.
     #[must_use]
     pub fn with_capacity(bytes: u32) -> Self {
         Self { copied: Chunks::with_capacity(bytes), lent: Lent::default(), size: bytes }
@@ -36,34 +37,35 @@ impl SendBuffer {
         self.copied.resize(self.size);
     }
 
-    /// Frees the memory that holds no text. It is allocated again when it is used.
+    /// Frees the memory that holds no text. It is allocated again on use.
     pub(crate) fn free_unused(&mut self) {
         self.copied.free_unused();
         self.lent.free_unused();
     }
 
-    /// The most text that it holds, in bytes.
+    /// Returns the largest length of the text, in bytes.
     pub(crate) fn size(&self) -> u32 {
         self.size
     }
 
-    /// The length of the text, in bytes.
+    /// Returns the length of the text, in bytes.
     pub(crate) fn len(&self) -> u32 {
         self.copied.len() + self.lent.bytes()
     }
 
-    /// The free room, in bytes.
+    /// Returns the free space, in bytes.
     pub(crate) fn room(&self) -> u32 {
         self.size - self.len()
     }
 
-    /// Appends as much of `data` as fits, by a copy. Returns how many bytes.
+    /// Appends a copy of as much of `data` as fits. Returns the number of bytes.
     pub fn write(&mut self, data: &[u8]) -> usize {
         self.copied.write(&data[..data.len().min(self.room() as usize)])
     }
 
-    /// Appends as much of `text` as fits, and takes it off `text`. Returns how many bytes. Copies only a part that is
-    /// shorter than 2 KiB and does not continue the last one, so that the number of parts is bounded by the size.
+    /// Appends as much of `text` as fits and removes it from `text`. Returns the number of bytes. Copies only
+    /// a part that is shorter than 2 KiB and does not continue the last one, so that the size bounds the
+    /// number of parts.
     pub fn lend(&mut self, text: &mut SharedBytes) -> usize {
         let fits = text.len().min(self.room() as usize);
         if fits >= LEAST_LENT_BYTES || self.lent.is_continued_by(text, self.copied.len()) {
@@ -76,14 +78,14 @@ impl SendBuffer {
         taken
     }
 
-    /// Removes the first `bytes`, or all if there are fewer. Drops what was lent and is used up.
+    /// Removes the first `bytes`, or all if there are fewer. Drops lent parts that are used up.
     #[inline]
     pub fn advance(&mut self, bytes: u32) {
         let from_copied = if self.lent.is_empty() { bytes } else { self.lent.advance(bytes) };
         self.copied.advance(from_copied);
     }
 
-    /// The text from the index `from` up to `to`, as far as there is such.
+    /// Returns the text from the index `from` up to `to`, cut to the text that exists.
     pub fn text(&self, from: u32, to: u32) -> Text<'_> {
         let to = to.min(self.len());
         let from = from.min(to);
@@ -91,7 +93,8 @@ impl SendBuffer {
         Text { buffer: Some(self), from, to, ahead }
     }
 
-    /// The text from `from` up to `to`, which is in the buffer, as far as it is in one piece.
+    /// Returns the text from `from` up to `to`, which must be in the buffer, or the first contiguous part of
+    /// it.
     #[inline(never)]
     fn slice(&self, from: u32, to: u32) -> &[u8] {
         if self.lent.is_empty() {
@@ -104,11 +107,11 @@ impl SendBuffer {
     }
 }
 
-/// Where text is.
+/// The place of some text.
 pub(super) enum Place<'a> {
     /// In memory that was lent.
     Lent(&'a [u8]),
-    /// Among what was copied, between these indices.
+    /// In the copied text, between these indices.
     Copied { from: u32, to: u32 },
 }
 
@@ -118,36 +121,36 @@ impl fmt::Debug for SendBuffer {
     }
 }
 
-/// A stretch of text in a send buffer: a view, which is cheap to copy and to cut.
+/// A range of text in a send buffer: a view that is cheap to copy and to split.
 #[derive(Clone, Copy, Default)]
 pub struct Text<'a> {
     /// `None` if there is no text.
     buffer: Option<&'a SendBuffer>,
     from: u32,
     to: u32,
-    /// The bytes from `from` on that are in one piece, perhaps beyond `to`. Empty if they are to be looked for.
+    /// The contiguous bytes from `from` on, possibly beyond `to`. Empty if they must be looked up.
     ahead: &'a [u8],
 }
 
 impl<'a> Text<'a> {
-    /// No text.
+    /// An empty text.
     pub const EMPTY: Self = Self { buffer: None, from: 0, to: 0, ahead: &[] };
 
-    /// The length, in bytes.
+    /// Returns the length, in bytes.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         (self.to - self.from) as usize
     }
 
-    /// Whether there is no text.
+    /// Returns `true` if there is no text.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.from == self.to
     }
 
-    /// Takes the first `bytes` off, or all if there are fewer, and returns them.
+    /// Removes the first `bytes`, or all if there are fewer, and returns them.
     #[inline]
     #[must_use]
     pub fn split_to(&mut self, bytes: usize) -> Self {
@@ -164,22 +167,22 @@ impl<'a> Text<'a> {
         front
     }
 
-    /// The bytes, in as many pieces as they are in.
+    /// Returns the bytes as one or more contiguous slices.
     #[inline]
     #[must_use]
     pub const fn slices(self) -> Slices<'a> {
         Slices(self)
     }
 
-    /// A copy of the bytes. Allocates.
+    /// Returns a copy of the bytes. Allocates.
     #[must_use]
     pub fn to_vec(self) -> alloc::vec::Vec<u8> {
         self.slices().flatten().copied().collect()
     }
 }
 
-/// The text from `from` up to `to`, as far as it is in one piece: looked for once a piece, not once a segment. By
-/// value, so that a [`Text`] that is cut need not be in memory.
+/// Returns the contiguous text from `from` up to `to`. The lookup happens once for each piece, not for each
+/// segment. Arguments are by value, so that a [`Text`] that is split can stay in registers.
 #[cold]
 #[inline(never)]
 fn look_ahead(buffer: Option<&SendBuffer>, from: u32, to: u32) -> &[u8] {
@@ -192,7 +195,7 @@ impl fmt::Debug for Text<'_> {
     }
 }
 
-/// The pieces of a [`Text`], in order; none is empty.
+/// The contiguous slices of a [`Text`], in order; none is empty.
 #[derive(Clone, Debug)]
 pub struct Slices<'a>(Text<'a>);
 
@@ -207,12 +210,12 @@ impl<'a> Iterator for Slices<'a> {
         let slice = slice.get(..(to - from) as usize).unwrap_or(slice);
         self.0.ahead = &[];
         self.0.from += slice.len() as u32;
-        // Nothing is left of bytes whose owner has dropped them.
+        // Stop if the owner has dropped the bytes.
         (!slice.is_empty()).then_some(slice)
     }
 }
 
-/// Shorter text is copied: that costs less than to keep account of it.
+/// Shorter text is copied, which costs less than tracking it.
 const LEAST_LENT_BYTES: usize = 2 << 10;
 
 #[cfg(test)]
@@ -225,7 +228,7 @@ mod tests {
 
     use super::*;
 
-    /// What an application does with a send buffer.
+    /// A call of the application on a send buffer.
     #[derive(Clone, Debug)]
     enum Call {
         Write(u32),
@@ -245,13 +248,13 @@ mod tests {
         prop::collection::vec(call, 0..80)
     }
 
-    /// Bytes that tell where they belong.
+    /// Returns `count` bytes whose values depend on their position, beginning at `from`.
     fn bytes(from: u32, count: u32) -> Vec<u8> {
         (from..from + count).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
     }
 
     proptest! {
-        /// The naive oracle is a queue of bytes, whatever is copied and whatever lent.
+        /// The naive oracle is a queue of bytes, for any mix of copied and lent text.
         #[test]
         fn it_is_a_queue(calls in calls(), from in any::<prop::sample::Index>()) {
             let mut buffer = SendBuffer::with_capacity(20_000);
@@ -265,7 +268,7 @@ mod tests {
                         let lent = Owned(bytes(written, count), Arc::clone(&owner));
                         let mut text = SharedBytes::from_owner(lent);
                         if count % 2 == 0 {
-                            // Perhaps the text that follows what was lent last.
+                            // With luck this text continues the part that was lent last.
                             text = whole.clone();
                             text.advance(written as usize);
                             text = text.first(count as usize);

@@ -1,25 +1,25 @@
-//! Text that the application has written and the stack has copied.
+//! Text that the application has written and this crate has copied.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::reserve::reserve;
 
-/// A queue of bytes in chunks. It grows without moving them. A chunk that is used up serves again, the last one
-/// first, because it is probably still in the cache. Allocates memory when it is used.
+/// A queue of bytes in chunks. It grows without moving bytes. Emptied chunks are reused, the last one first,
+/// because it is probably still in the cache. Allocates memory on use.
 pub(super) struct Chunks {
-    /// Those with text, in order. All but the last are full.
+    /// The chunks with text, in order. All but the last are full.
     used: VecDeque<Vec<u8>>,
-    /// Empty ones.
+    /// The empty chunks, for reuse.
     free: Vec<Vec<u8>>,
     size: usize,
-    /// Where the text begins in the first chunk.
+    /// The offset of the text in the first chunk.
     head: usize,
     length: usize,
 }
 
 impl Chunks {
-    /// A queue of at most `bytes`, in at most [`most_chunks`] of that.
+    /// Creates a queue of at most `bytes`, in at most [`most_chunks`] chunks.
     pub(super) const fn with_capacity(bytes: u32) -> Self {
         let size = bytes as usize;
         Self { used: VecDeque::new(), free: Vec::new(), size, head: 0, length: 0 }
@@ -31,7 +31,7 @@ impl Chunks {
         self.free.truncate(most_chunks(self.size).saturating_sub(self.used.len()));
     }
 
-    /// Frees the memory that holds no text. It is allocated again when it is used.
+    /// Frees the memory that holds no text. It is allocated again on use.
     pub(super) fn free_unused(&mut self) {
         self.free = Vec::new();
         if self.length == 0 {
@@ -39,17 +39,17 @@ impl Chunks {
         }
     }
 
-    /// The length of the data, in bytes.
+    /// Returns the length of the data, in bytes.
     pub(super) const fn len(&self) -> u32 {
         self.length as u32
     }
 
-    /// The free room, in bytes.
+    /// Returns the free space, in bytes.
     pub(super) const fn room(&self) -> u32 {
         (self.size - self.length) as u32
     }
 
-    /// Appends as much of `data` as fits. Returns how many bytes.
+    /// Appends as much of `data` as fits. Returns the number of bytes.
     pub(super) fn write(&mut self, data: &[u8]) -> usize {
         let taken = data.len().min(self.room() as usize);
         let mut left = &data[..taken];
@@ -68,7 +68,8 @@ impl Chunks {
         taken
     }
 
-    /// The first of a queue grows with what is written; a queue that needs another one has much.
+    /// Returns a new chunk. The first one of a queue grows with the data; further ones are allocated whole,
+    /// because the queue is large.
     fn new_chunk(&self) -> Vec<u8> {
         if self.used.is_empty() { Vec::new() } else { Vec::with_capacity(CHUNK_BYTES) }
     }
@@ -91,7 +92,7 @@ impl Chunks {
         }
     }
 
-    /// Frees the chunks before the text, but for the last.
+    /// Recycles the chunks before the text, except the last.
     #[inline(never)]
     fn free_used_up(&mut self) {
         while self.used.len() > 1 && (self.length == 0 || self.head >= CHUNK_BYTES) {
@@ -100,8 +101,8 @@ impl Chunks {
         }
     }
 
-    /// The bytes from the index `from` up to `to`, which are in the queue, as far as they are in one piece: the
-    /// end of a chunk may divide them.
+    /// Returns the bytes from the index `from` up to `to`, which must be in the queue, or the part up to the
+    /// end of the chunk.
     #[inline]
     pub(super) fn slice(&self, from: u32, to: u32) -> &[u8] {
         let at = self.head + from as usize;
@@ -116,12 +117,12 @@ fn emptied(mut chunk: Vec<u8>) -> Vec<u8> {
     chunk
 }
 
-/// The most chunks that hold `bytes`: they may begin and end within one.
+/// Returns the largest number of chunks that hold `bytes`: the data may begin and end within one.
 pub(super) const fn most_chunks(bytes: usize) -> usize {
     bytes.div_ceil(CHUNK_BYTES) + 1
 }
 
-/// A piece of 16 KiB is one place in a gathered write, and small beside a buffer of 64 KiB.
+/// The size of a chunk in bytes: one entry of a gathered write, and small compared with a buffer of 64 KiB.
 pub(super) const CHUNK_BYTES: usize = 16 << 10;
 
 #[cfg(test)]
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!([chunks.slice(0, 4), chunks.slice(1, 3)], [&b"defg"[..], b"ef"]);
     }
 
-    /// Little data at a time takes little memory, and always the same.
+    /// Small writes use little memory, and reuse it.
     #[test]
     fn unused_memory_is_not_touched() {
         let mut chunks = Chunks::with_capacity(1 << 20);
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(chunks.memory(), 0);
     }
 
-    /// However large it is, what is written and taken again stays in the same few chunks.
+    /// However large the queue may be, data that is written and removed stays in the same few chunks.
     #[test]
     fn the_chunk_that_was_used_last_serves_again() {
         let mut chunks = Chunks::with_capacity(4 << 20);

@@ -1,4 +1,4 @@
-//! Text that the application has lent, and where it stands among what is copied.
+//! Text that the application has lent, and its position among the copied text.
 
 use alloc::collections::VecDeque;
 
@@ -6,23 +6,23 @@ use rxo_frame::SharedBytes;
 
 use super::buffer::Place;
 
-/// Parts of the send buffer's text that are not copied, in order. Every index counts from the first byte of
-/// the send buffer, which moves; positions in the stream do not. They wrap around.
+/// The parts of the send buffer's text that are not copied, in order. An index counts from the first byte of
+/// the send buffer, which moves. A position in the stream is fixed, and wraps around.
 #[derive(Default)]
 pub(super) struct Lent {
     parts: VecDeque<Part>,
-    /// Of all parts.
+    /// The length of all parts, in bytes.
     bytes: u32,
-    /// The position of the send buffer's first byte; means nothing while there is no part.
+    /// The position of the send buffer's first byte; meaningless while there is no part.
     start: u32,
 }
 
-/// A part that was lent, and is not empty.
+/// A lent part, which is never empty.
 struct Part {
     text: SharedBytes,
-    /// The position of its first byte.
+    /// The position of its first byte in the stream.
     at: u32,
-    /// How many bytes were lent before it, of all that ever were.
+    /// The number of bytes ever lent before it.
     before: u32,
 }
 
@@ -31,7 +31,7 @@ impl Part {
         self.text.len() as u32
     }
 
-    /// The position after its last byte.
+    /// Returns the position after its last byte.
     fn end(&self) -> u32 {
         self.at.wrapping_add(self.len())
     }
@@ -49,18 +49,20 @@ impl Lent {
         }
     }
 
-    /// Of all parts.
+    /// Returns the length of all parts, in bytes.
     pub(super) fn bytes(&self) -> u32 {
         self.bytes
     }
 
-    /// Whether `text` would make the last part longer. `copied` bytes are copied.
+    /// Returns `true` if `text` would extend the last part. `copied` is the number of copied bytes in the
+    /// send buffer.
     pub(super) fn is_continued_by(&self, text: &SharedBytes, copied: u32) -> bool {
         let at = self.end(copied);
         self.parts.back().is_some_and(|last| last.end() == at && last.text.is_followed_by(text))
     }
 
-    /// Appends `text` behind everything else. It is not empty; `copied` bytes are copied.
+    /// Appends `text`, which must not be empty, to the send buffer. `copied` is the number of copied bytes in
+    /// it.
     pub(super) fn push(&mut self, text: SharedBytes, copied: u32) {
         let (at, bytes) = (self.end(copied), text.len() as u32);
         let joined = match self.parts.back_mut() {
@@ -74,12 +76,13 @@ impl Lent {
         self.bytes += bytes;
     }
 
-    /// The position after everything.
+    /// Returns the position after all text.
     fn end(&self, copied: u32) -> u32 {
         self.start.wrapping_add(copied).wrapping_add(self.bytes)
     }
 
-    /// Removes the first `bytes` of the send buffer. Returns how many of these are copied, or beyond the end.
+    /// Removes the first `bytes` of the send buffer. Returns the number of these that are copied, or beyond
+    /// the end.
     pub(super) fn advance(&mut self, bytes: u32) -> u32 {
         let (mut left, mut from_copied) = (bytes, 0);
         while let Some(part) = self.parts.front_mut().filter(|_| left > 0) {
@@ -102,7 +105,7 @@ impl Lent {
         from_copied + left
     }
 
-    /// Finds the text from the index `from` on, as far as it is in one place and before `to`. There is a part.
+    /// Finds the contiguous text from the index `from` on, cut at `to`. There must be a part.
     pub(super) fn find(&self, from: u32, to: u32) -> Place<'_> {
         let index_of = |part: &Part| part.at.wrapping_sub(self.start);
         let next = self.parts.partition_point(|part| index_of(part) <= from);
@@ -121,5 +124,5 @@ impl Lent {
     }
 }
 
-/// Room for so many parts is kept while there is none.
+/// The number of parts whose memory is kept while there are none.
 const KEPT_PARTS: usize = 4;

@@ -1,11 +1,11 @@
-//! How much may be sent now: silly window avoidance and the Nagle algorithm, as one decision.
+//! The size of the next send: silly window avoidance and the Nagle algorithm, as one decision.
 //!
-//! Separate because it is pure: it needs a few numbers, and every row of the RFC's rule is tested alone.
+//! Separate because it is pure: it needs a few numbers, and every rule of the RFC is tested alone.
 
 /// The input of the sender's algorithm (RFC 9293, sections 3.7.4 and 3.8.6.2.1), in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizing {
-    /// D: the data to send, FIN included.
+    /// D: the number of bytes to send, including the FIN.
     pub(crate) unsent: u32,
     /// U: the usable part of the peer's window.
     pub(crate) usable: u32,
@@ -15,32 +15,32 @@ pub(crate) struct Sizing {
     pub(crate) mss: u32,
     /// Max(SND.WND).
     pub(crate) max_window: u32,
-    /// The largest GSO frame.
+    /// The largest text of a GSO frame.
     pub(crate) large_send: u32,
-    /// Whether data is outstanding.
+    /// `true` if data is outstanding.
     pub(crate) is_outstanding: bool,
-    /// Whether the Nagle algorithm is on.
+    /// `true` if the Nagle algorithm is on.
     pub(crate) nagle: bool,
 }
 
-/// Why nothing may be sent.
+/// The reason why nothing may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     /// There is nothing to send.
     Nothing,
-    /// The peer's window has too little room.
+    /// The peer's window has too little space.
     ByWindow,
-    /// The congestion window has too little room.
+    /// The congestion window has too little space.
     ByCongestion,
-    /// It is less than a segment, and data is outstanding.
+    /// There is less than a segment, and data is outstanding (Nagle).
     ByNagle,
 }
 
 impl Sizing {
-    /// How many bytes to send at once: full segments, perhaps with a shorter one at the end.
+    /// Returns the number of bytes to send at once: full segments, possibly with a shorter one at the end.
     ///
     /// # Errors
-    /// Why nothing may be sent.
+    /// Returns the reason if nothing may be sent.
     pub(crate) fn next_send(&self) -> Result<u32, Held> {
         let within_window = self.unsent.min(self.usable);
         let full = self.full_segments(within_window);
@@ -54,7 +54,8 @@ impl Sizing {
         }
     }
 
-    /// Rule 1: min(D, U) >= Eff.snd.MSS. The end of the data is included if it may be sent.
+    /// Applies rule 1 of RFC 9293, section 3.8.6.2.1: min(D, U) >= Eff.snd.MSS. Includes the end of the data
+    /// if it may be sent.
     fn full_segments(&self, within_window: u32) -> u32 {
         let most = within_window.min(self.allowed).min(self.large_send.max(self.mss));
         let full = most - most % self.mss;
@@ -62,13 +63,13 @@ impl Sizing {
         if full > 0 && takes_the_rest { most } else { full }
     }
 
-    /// Rules 2 and 3: less than a segment.
+    /// Applies rules 2 and 3 of RFC 9293, section 3.8.6.2.1, for less than a segment.
     fn small_segment(&self, within_window: u32) -> Result<u32, Held> {
         if self.unsent == 0 {
             return Err(Held::Nothing);
         }
         if within_window >= self.mss {
-            // Only congestion control blocks it.
+            // Only the congestion window blocks it.
             return Err(Held::ByCongestion);
         }
         let is_all = self.unsent <= self.usable;
@@ -115,7 +116,8 @@ mod tests {
         assert_eq!(Sizing { unsent: 5_500, nagle: false, ..ROOM }.next_send(), Ok(5_000));
     }
 
-    /// RFC 9293, section 3.7.4: the Nagle algorithm, and its switch (MUST-17).
+    /// Less than a segment waits while data is outstanding, unless Nagle is off (RFC 9293, section 3.7.4,
+    /// MUST-17).
     #[test]
     fn little_waits_for_what_is_outstanding() {
         let little = Sizing { unsent: 10, ..ROOM };
@@ -125,13 +127,13 @@ mod tests {
         assert_eq!(Sizing { nagle: false, ..waiting }.next_send(), Ok(10));
     }
 
-    /// RFC 9293, section 3.8.6.2.1 (MUST-38): a nearly closed window is not used.
+    /// A nearly closed window is not used (RFC 9293, section 3.8.6.2.1, MUST-38).
     #[test]
     fn a_silly_window_is_not_used() {
         let silly = Sizing { unsent: 5_000, usable: 900, ..ROOM };
         assert_eq!(silly.next_send(), Err(Held::ByWindow));
         assert_eq!(Sizing { usable: 0, ..silly }.next_send(), Err(Held::ByWindow));
-        // For a peer with a small buffer half of the largest window is worth sending.
+        // If the peer's buffer is small, half of its largest window is worth sending.
         assert_eq!(Sizing { max_window: 1_800, ..silly }.next_send(), Ok(900));
     }
 

@@ -1,4 +1,4 @@
-//! What RACK takes for evidence, and how long it waits.
+//! Tests of the evidence that RACK accepts, and of its wait for reordering.
 
 use super::*;
 use crate::recovery::scoreboard::Fate;
@@ -20,8 +20,8 @@ fn arrival(millis: u64, echoed: Option<u64>) -> Arrival {
     Arrival { at: at(millis), echoed: echoed.map(at), least_rtt: ms(10) }
 }
 
-/// RFC 8985, section 6.2 (d): sooner than the least round trip, or with an echo from before it, what
-/// arrived is what was sent first.
+/// An ACK that comes earlier than the minimum round-trip time, or echoes an older timestamp, is for the
+/// original transmission (RFC 8985, section 6.2 (d)).
 #[test]
 fn a_retransmission_answered_too_soon_is_no_evidence() {
     let knows = |range: Sent, arrival: Arrival| {
@@ -36,9 +36,9 @@ fn a_retransmission_answered_too_soon_is_no_evidence() {
     assert!(knows(sent(100, 500, false), arrival(109, Some(99))));
 }
 
-/// RFC 8985, section 6.2 (b, c): none without reordering once there is evidence; else a quarter of the
-/// least round trip, a quarter more for each round with a duplicate, at most a round trip; and after
-/// sixteen recoveries as at first.
+/// With evidence and no reordering seen there is no wait. Otherwise it is a quarter of the minimum round-trip
+/// time, a quarter more for each round with a duplicate, at most a smoothed round trip, and after sixteen
+/// recoveries as at first (RFC 8985, section 6.2 (b, c)).
 #[test]
 fn the_wait_for_reordering_follows_what_was_seen() {
     let mut rack = Rack::default();

@@ -1,4 +1,4 @@
-//! Cuts, counters and their limits, against the fate of each byte.
+//! Tests of splits, counters and limits against an oracle with the state of each byte.
 
 use super::*;
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ fn no_room_forgets_the_sack_only() {
     assert_eq!(board.in_flight(), 30);
 }
 
-/// RFC 2018, section 8: what a peer held and threw away is sent again.
+/// Data that a peer held and discarded is retransmitted (RFC 2018, section 8).
 #[test]
 fn a_peer_that_reneged_is_not_believed() {
     let mut board = board(32);
@@ -49,7 +49,7 @@ fn a_peer_that_reneged_is_not_believed() {
 }
 
 proptest! {
-    /// The naive oracle keeps the fate of each byte.
+    /// The naive oracle keeps the state of each byte.
     #[test]
     fn counters_agree_with_bytes(
         operations in prop::collection::vec((0_u8..4, 0_u32..100, 1_u32..40), 0..40),
