@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(second - first, 1_000_000);
     }
 
-    /// The number of one connection reveals nothing about another (RFC 6528, section 3 (a, b); RFC 9293,
+    /// The number of one connection reveals nothing about another (RFC 6528, section 3 (a, b), and RFC 9293,
     /// section 3.4.1, MUST-9, SHLD-1).
     #[test]
     fn connections_and_secrets_have_their_own_numbers() {

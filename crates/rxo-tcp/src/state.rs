@@ -60,7 +60,7 @@ pub struct SynSent {
     pub(crate) syn: Syn,
 }
 
-/// SYN-RECEIVED.
+/// The state SYN-RECEIVED.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SynReceived {
     pub(crate) syn: Syn,

@@ -1,7 +1,7 @@
-//! A connection takes memory when it is used, and seldom; an idle one gives it back, and so does each half
-//! that is done.
+//! A connection allocates on use, and rarely. An idle one frees its memory, and so does each direction that
+//! is done.
 //!
-//! In a test binary of its own, since an allocator counts for the whole binary.
+//! In a test binary of its own, because an allocator counts for the whole binary.
 
 #[allow(unsafe_code, reason = "counting allocations needs an allocator, and that trait is unsafe")]
 #[path = "../../rxo-coalesce/tests/no_allocation/counting.rs"]
@@ -59,7 +59,7 @@ impl Peer {
         }
     }
 
-    /// One of the things that happen to a connection.
+    /// Performs one random event of a connection.
     fn turn(&mut self) {
         let seen = self.tcp.statistics();
         let outstanding = (seen.snd_nxt - seen.snd_una) as u64;
@@ -87,15 +87,16 @@ impl Peer {
     }
 }
 
-/// How often a connection allocates, whatever comes: its seven buffers double from the first use to their limits.
+/// The largest number of allocations, whatever happens: seven buffers that double from the first use to their
+/// limits.
 const MOST_ALLOCATIONS: u64 = 48;
-/// One that is seldom full may double late.
+/// The largest number of late allocations: a buffer that is rarely full may double late.
 const MOST_LATE: u64 = 2;
 
 #[test]
 fn an_open_connection_seldom_allocates() {
     for seed in 1..6 {
-        // Little memory: nothing may be allocated at its limits.
+        // Little memory, to show that nothing is allocated at the limits.
         let config = Config { receive_pieces: 16, sent_ranges: 32, ..Config::default() };
         let now = Instant::from_micros(1_000_000);
         let tcp = Connection::open_active(config, PAIR, Secret([1, 2]), now)
@@ -122,7 +123,7 @@ fn an_open_connection_seldom_allocates() {
     }
 }
 
-/// An open connection, and what was held before there was one.
+/// Returns an open connection, and the number of bytes held before it was opened.
 fn open() -> (Peer, i64) {
     let held = held_bytes();
     let now = Instant::from_micros(1_000_000);
@@ -142,11 +143,11 @@ impl Peer {
     }
 }
 
-/// What a connection keeps that holds no text: places for acknowledgements that are owed.
+/// The memory that a connection keeps without text: slots for owed acknowledgements.
 const LITTLE: i64 = 512;
 const MUCH: usize = 100_000;
 
-/// Gives the peer so much to send that it does not fit what may be in flight at once.
+/// Gives the connection more to send than may be in flight at once.
 fn write_much(peer: &mut Peer) {
     for _ in 0..MUCH / TEXT.len() {
         assert_eq!(peer.tcp.send(&TEXT), Ok(TEXT.len()));
@@ -154,7 +155,7 @@ fn write_much(peer: &mut Peer) {
     peer.flush();
 }
 
-/// The peer acknowledges until nothing is left to send.
+/// Lets the peer acknowledge until nothing is left to send.
 fn acknowledge_all(peer: &mut Peer) {
     while peer.tcp.unacknowledged_bytes() > 0 {
         peer.now = peer.now + Duration::from_millis(1);
@@ -180,10 +181,10 @@ fn an_idle_connection_keeps_nothing() {
     assert_eq!(peer.tcp.consume(usize::MAX), 5_000);
     peer.flush();
     assert!(peer.tcp.free_unused());
-    // The settings stay, which connections can share.
+    // The settings stay, because connections can share them.
     let settings = size_of::<Config>() as i64;
     assert!(held_bytes() - before <= settings + 16, "{} bytes", held_bytes() - before);
-    // It goes on as before.
+    // The connection continues as before.
     write_much(&mut peer);
     peer.says(TcpFlags::PSH, 1_000);
     acknowledge_all(&mut peer);
@@ -203,7 +204,7 @@ fn time_wait_keeps_next_to_nothing() {
     peer.says(TcpFlags::FIN, 1_000);
     assert_eq!(peer.tcp.state(), State::TimeWait);
     assert_eq!(peer.tcp.consume(usize::MAX), 1_000);
-    // A FIN that comes again is acknowledged with SACK blocks.
+    // A repeated FIN is acknowledged with SACK blocks.
     let sent = peer.sent;
     for _ in 0..100 {
         let seen = peer.tcp.statistics();
@@ -217,7 +218,7 @@ fn time_wait_keeps_next_to_nothing() {
 
 #[test]
 fn a_half_that_is_done_keeps_nothing() {
-    // The peer is done: receiving needs nothing, and sending goes on.
+    // The peer is done: receiving needs no memory, and sending continues.
     let (mut peer, before) = open();
     for _ in 0..100 {
         peer.says(TcpFlags::PSH, 1_000);
@@ -234,7 +235,7 @@ fn a_half_that_is_done_keeps_nothing() {
     assert!(peer.tcp.is_closed());
     assert!(held_bytes() - before <= LITTLE);
 
-    // This side is done: sending needs nothing, and receiving goes on.
+    // This side is done: sending needs no memory, and receiving continues.
     let (mut peer, before) = open();
     write_much(&mut peer);
     acknowledge_all(&mut peer);

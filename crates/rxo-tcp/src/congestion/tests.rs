@@ -51,7 +51,7 @@ fn bytes_are_counted() {
 }
 
 /// One acknowledgement counts for at most eight segments, or for twice the largest aggregate of the last two
-/// round trips; after a timeout for one segment (RFC 3465, section 2.3 (b); RFC 9406, section 4.3 (a)).
+/// round trips; after a timeout for one segment (RFC 3465, section 2.3 (b), and RFC 9406, section 4.3 (a)).
 #[test]
 fn the_limit_follows_the_aggregation_seen() {
     let mut congestion = limited(Algorithm::Reno);

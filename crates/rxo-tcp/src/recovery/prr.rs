@@ -68,7 +68,7 @@ mod tests {
     const MSS: u32 = 1000;
 
     /// With 20 segments in flight, the first lost and half of them to stay, one segment leaves for every two
-    /// that arrive (RFC 9937, section 6.2 (a); the example of RFC 6937, appendix A, figure 1).
+    /// that arrive (RFC 9937, section 6.2 (a), and the example of RFC 6937, appendix A, figure 1).
     #[test]
     fn half_leaves_for_what_arrives() {
         let mut prr = Prr::start(20 * MSS, 0);

@@ -1,9 +1,9 @@
-//! Peers that never finish: they answer for ever and take nothing, one byte, or half of it; close half; say
-//! FIN where theirs is not; say nothing.
+//! Peers that never finish: they answer for ever and accept nothing, one byte, or half of the data; close
+//! half; send a FIN at a wrong position; or send nothing.
 //!
-//! What must hold, whatever the application has written or read, once it has dropped its socket: the
-//! connection ends within the times that are set; until then it keeps no more buffers than there are places,
-//! no more text than its window, and sends no faster than its timers and the peer's answers let it.
+//! Invariants after the application has dropped its socket, whatever it has written or read: the connection
+//! ends within the configured times. Until then it keeps at most as many buffers as it has slots, and no more
+//! text than its window. It sends no faster than its timers and the peer's answers allow.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use super::Script;
 /// Plays the script `data`.
 ///
 /// # Panics
-/// When it does not end, or something is not bounded.
+/// Panics if the connection does not end, or a bound is exceeded.
 pub(crate) fn run(data: &[u8]) {
     let mut script = Script::new(data);
     let config = Config { orphan_timeout: ORPHAN, fin_wait_2: ORPHAN, ..script.config() };
@@ -28,7 +28,7 @@ pub(crate) fn run(data: &[u8]) {
     }
     scene.tcp.abandon(scene.now);
     let since = scene.now;
-    // A peer is waited for again whenever it has taken 64 KiB.
+    // The connection waits for its peer again after every 64 KiB that the peer has taken.
     let longest = ORPHAN * (1 + (scene.tcp.unacknowledged_bytes() >> 16) as u32);
     let answers = [script.byte(), script.byte(), script.byte()];
     for turn in 0..MOST_TURNS {
@@ -73,11 +73,11 @@ struct Scene {
     config: Config,
     now: Instant,
     held: Rc<Cell<usize>>,
-    /// The peer's next number.
+    /// The peer's next sequence number.
     seq: SeqNumber,
-    /// What the peer acknowledges.
+    /// The ACK number that the peer sends.
     ack: SeqNumber,
-    /// The first number that has not left.
+    /// The first sequence number that has not left.
     left: SeqNumber,
 }
 
@@ -98,7 +98,7 @@ impl Scene {
         scene
     }
 
-    /// What the application and a peer do while there is one.
+    /// Performs a step of the application or of the peer, before the socket is dropped.
     fn use_it(&mut self, script: &mut Script<'_>) {
         match script.byte() % 5 {
             0 => drop(self.tcp.send(&vec![7; usize::from(script.word())])),
@@ -116,7 +116,7 @@ impl Scene {
         self.check();
     }
 
-    /// Time goes on to the next timer, and the peer answers in its way.
+    /// Advances time to the next timer, and lets the peer answer in its way.
     fn answer(&mut self, how: u8, turn: u32) {
         let least = self.now + Duration::from_millis(50 + u64::from(how));
         self.now = self.tcp.poll_at().map_or(least, |at| at.max(self.now).min(least));
@@ -131,20 +131,20 @@ impl Scene {
                 self.ack = self.ack + u32::from(outstanding > 0);
                 self.give(self.seq, TcpFlags::ACK, 1, 0);
             }
-            // Everything, and then nothing more: half closed.
+            // Everything is acknowledged, and then nothing more: half closed.
             2 => {
                 self.ack = self.left;
                 self.give(self.seq, TcpFlags::ACK, 60_000, 0);
             }
-            // A FIN that is not there yet, each time somewhere else.
+            // A FIN behind a gap, each time at another position.
             3 => self.give(self.seq + 1 + turn % 500, TcpFlags::ACK | TcpFlags::FIN, 60_000, 0),
             // Duplicates.
             4 => self.give(self.seq, TcpFlags::ACK, 60_000, 0),
             // Old text again.
             5 => self.give(SeqNumber(self.seq.0.wrapping_sub(1)), TcpFlags::ACK, 0, 1),
-            // Numbers of nobody.
+            // Sequence numbers outside any window.
             6 => self.give(SeqNumber(turn.wrapping_mul(0x9e37_79b9)), TcpFlags::ACK, 9, 0),
-            // Not a word.
+            // No answer.
             _ => {}
         }
         self.flush();
@@ -196,7 +196,7 @@ impl Scene {
         assert!(self.tcp.poll_at().is_none_or(|at| at > self.now), "a timer that does not stop");
     }
 
-    /// TIME-WAIT has an end of its own.
+    /// Returns `true` if the connection is closed or in TIME-WAIT, which ends by itself.
     fn is_over(&self) -> bool {
         matches!(self.tcp.state(), State::Closed(_) | State::TimeWait)
     }
@@ -206,6 +206,6 @@ const PAIR: FlowKey = FlowKey::v4(0x0a00_0001, 0x0a00_0002, 0x1388_0050, 0);
 const PEER_ISS: SeqNumber = SeqNumber(0xffff_fe00);
 const ORPHAN: Duration = Duration::from_secs(20);
 const LITTLE: Duration = Duration::from_millis(400);
-/// As many steps of 50 ms as fit, and more.
+/// The largest number of steps, enough for steps of 50 ms.
 const MOST_TURNS: usize = 5_000;
 const MOST_AT_ONCE: usize = 80_000;

@@ -1,8 +1,8 @@
-//! A connection in any state gets any segments, calls and times.
+//! A connection in any state receives any segments, calls and times.
 //!
-//! What must hold: nothing panics; what is read is what has those sequence numbers, without a gap;
-//! what leaves is what was written, in the windows there are; everything that leaves ends; a timer that
-//! fired does not fire again at once.
+//! Invariants: nothing panics. The text read has the right bytes for its sequence numbers, without a gap. The
+//! text sent is the text written, within both windows. Transmission comes to an end, and a timer that fired
+//! does not fire again at once.
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{
@@ -16,7 +16,7 @@ use super::{Script, stream_byte};
 /// Plays the script `data`.
 ///
 /// # Panics
-/// When something does not hold.
+/// Panics if an invariant does not hold.
 pub(crate) fn run(data: &[u8]) {
     let mut script = Script::new(data);
     let config = script.config();
@@ -30,7 +30,7 @@ pub(crate) fn run(data: &[u8]) {
 const PAIR: FlowKey = FlowKey::v4(0x0a00_0001, 0x0a00_0002, 0x1388_0050, 0);
 const PEER_ISS: SeqNumber = SeqNumber(0xffff_fe00);
 
-/// The states that a script can begin in, by number.
+/// The states in which a script can begin, by number.
 const STATES: [&str; 10] = [
     "Listen",
     "SynSent",
@@ -48,15 +48,15 @@ struct Stage {
     tcp: Connection<Vec<u8>>,
     config: Config,
     now: Instant,
-    /// Our ISS, as our SYN said.
+    /// Our ISS, taken from our SYN.
     iss: SeqNumber,
     written: u32,
-    /// The sequence number of the next byte to be read, once one was.
+    /// The sequence number of the next byte to be read; `None` before the first.
     reads_at: Option<SeqNumber>,
 }
 
 impl Stage {
-    /// Brings a connection into the state of that number.
+    /// Brings a connection into the state with the number `state`.
     fn enter(config: &Config, state: u8) -> Self {
         let now = Instant::from_micros(5_000_000);
         let opened = match state % 10 {
@@ -100,7 +100,7 @@ impl Stage {
         self.tcp.statistics().rcv_nxt
     }
 
-    /// A segment that fits; `old` is how much of what we sent it does not acknowledge.
+    /// Returns an acceptable segment that leaves `old` of our sent bytes unacknowledged.
     fn segment(&self, seq: SeqNumber, flags: TcpFlags, old: u32) -> Segment<Vec<u8>> {
         let is_syn = flags.contains(TcpFlags::SYN);
         let timestamp = self.config.timestamps.then_some(Timestamp { value: 9, echo: 0 });
@@ -155,7 +155,7 @@ impl Stage {
         }
     }
 
-    /// Whatever is granted, what was offered stays offered.
+    /// Grants any buffers, and checks that the offered window edge does not move back.
     fn grant(&mut self, script: &mut Script<'_>) {
         let _ = self.tcp.wants_buffers(self.now);
         let (before, granted) = (self.tcp.statistics(), script.buffers());
@@ -311,5 +311,5 @@ fn any_options(script: &mut Script<'_>, una: &SeqNumber) -> SegmentOptions {
     options
 }
 
-/// More than any buffer here holds in segments of one byte.
+/// More segments than any buffer here needs if each has one byte.
 const MOST_AT_ONCE: usize = 80_000;

@@ -1,8 +1,9 @@
-//! What the property tests and the fuzz targets share: any bytes are a script.
+//! The shared part of the property tests and the fuzz targets: any bytes are a script.
 //!
-//! `hostile.rs` gives a connection in any state any segments; `endless.rs` is peers that never finish; `pair.rs` has two connections talk
-//! over a network that does anything, watched by `model.rs`; `twin.rs` holds fast paths against the steps;
-//! `wire.rs` is a segment on its way; `run.rs` puts segments into frames.
+//! `hostile.rs` gives any segments to a connection in any state. `endless.rs` simulates peers that never
+//! finish. `pair.rs` connects two connections by a faulty network, checked by `model.rs`.
+//! `twin.rs` compares fast paths with the steps. `wire.rs` is a segment in flight; `run.rs` puts segments
+//! into frames.
 
 pub(crate) mod endless;
 pub(crate) mod hostile;
@@ -14,7 +15,7 @@ pub(crate) mod wire;
 
 use rxo_tcp::{AckPolicy, Algorithm, Buffers, Config};
 
-/// Reads a script; a script that has ended gives zeros.
+/// Reads a script. A script that has ended yields zeros.
 pub(crate) struct Script<'a> {
     rest: &'a [u8],
 }
@@ -42,13 +43,13 @@ impl<'a> Script<'a> {
         u32::from(self.word()) << 16 | u32::from(self.word())
     }
 
-    /// Any grant of buffers, mostly within what may be granted.
+    /// Returns any grant of buffers, mostly within the configured limits.
     pub(crate) fn buffers(&mut self) -> Buffers {
         let mut bytes = || u32::from(self.word()) * 4;
         Buffers { send_bytes: bytes(), receive_bytes: bytes() }
     }
 
-    /// Settings with every switch in either position, and little memory in some.
+    /// Returns settings with every switch in either position, and sometimes little memory.
     pub(crate) fn config(&mut self) -> Config {
         let (switches, sizes) = (self.byte(), self.byte());
         let is_on = |bit: u8| switches >> bit & 1 == 1;
@@ -80,10 +81,10 @@ impl<'a> Script<'a> {
     }
 }
 
-/// What an owner may grant where buffers grow.
+/// The largest buffers that an owner may grant if buffers grow.
 pub(crate) const LARGEST_BUFFERS: Buffers = Buffers { send_bytes: 150_000, receive_bytes: 200_000 };
 
-/// The byte of a stream that has the sequence number `seq`, or stands at `seq`.
+/// Returns the byte of a stream at the sequence number or position `seq`.
 pub(crate) fn stream_byte(seq: u32) -> u8 {
     (seq ^ seq >> 8 ^ seq >> 16) as u8
 }

@@ -1,50 +1,48 @@
-//! What two ends may do, told from what passes between them: the simplest account of each, kept from
-//! outside.
+//! A minimal model of two ends, built only from the segments that pass between them.
 //!
-//! It looks at segments that leave and arrive, and at names of states; nothing is asked of a connection.
-//! What must hold: no acknowledgement of what did not arrive; a window's edge that does not move back;
-//! nothing sent beyond the edge that was heard, but for the byte of a probe; only changes of state that
-//! RFC 9293, figure 5, has.
+//! It observes segments that leave and arrive, and the names of states; it queries no connection. Invariants:
+//! no acknowledgement of data that did not arrive; no window edge that moves back; nothing sent beyond the
+//! edge received, except the byte of a probe; only transitions of RFC 9293, figure 5.
 
 use rxo_tcp::State;
 use rxo_wire::{SeqNumber, TcpFlags};
 
 use super::wire::Wire;
 
-/// Both ends.
+/// The model of both ends.
 #[derive(Default)]
 pub(crate) struct Model {
     ends: [End; 2],
 }
 
-/// One end, as its peer could know it, and what has reached it.
+/// One end, as its peer could know it, and the data that has reached it.
 #[derive(Default)]
 struct End {
     iss: Option<SeqNumber>,
-    /// The scale in its SYN.
+    /// The window scale in its SYN.
     scale: Option<u8>,
-    /// The furthest edge that it has said.
+    /// The furthest window edge that it has sent.
     said: Option<SeqNumber>,
-    /// The furthest edge that it has heard.
+    /// The furthest window edge that it has received.
     heard: Option<SeqNumber>,
-    /// The peer's SYN has arrived.
+    /// `true` if the peer's SYN has arrived.
     has_syn: bool,
-    /// Which of the peer's bytes have arrived, counted from the first.
+    /// `true` for each byte of the peer's stream that has arrived.
     arrived: Vec<bool>,
-    /// How many of them without a gap.
+    /// The number of bytes that have arrived without a gap.
     in_order: usize,
-    /// Where the peer's FIN stands.
+    /// The position of the peer's FIN.
     fin: Option<usize>,
-    /// Its own FIN has left.
+    /// `true` if its own FIN has left.
     has_fin_left: bool,
     state: Option<State>,
 }
 
 impl Model {
-    /// `wire` leaves `end`.
+    /// Records that `wire` leaves `end`.
     ///
     /// # Panics
-    /// When it may not.
+    /// Panics if `wire` violates an invariant.
     pub(crate) fn leaves(&mut self, end: usize, wire: &Wire) {
         if wire.flags.contains(TcpFlags::RST) {
             return;
@@ -65,7 +63,7 @@ impl Model {
         }
     }
 
-    /// A SYN; a new number is a new connection.
+    /// Records a SYN; a new ISS begins a new connection.
     fn opens(&mut self, end: usize, wire: &Wire) {
         if self.ends[end].iss != Some(wire.seq) {
             let peer = &mut self.ends[1 - end];
@@ -88,7 +86,7 @@ impl Model {
     fn check_edge(&mut self, end: usize, wire: &Wire) {
         let (edge, unit) = self.edge(end, wire);
         let said = self.ends[end].said.get_or_insert(edge);
-        // A SYN cannot say a large window (RFC 7323, section 2.2), also when it is repeated.
+        // A SYN cannot carry a large window (RFC 7323, section 2.2), nor can a repeated one.
         let is_syn = wire.flags.contains(TcpFlags::SYN);
         assert!(is_syn || edge - *said > -unit, "the edge moves back by {}", *said - edge);
         if said.is_before(edge) {
@@ -96,7 +94,7 @@ impl Model {
         }
     }
 
-    /// The edge that `wire` of `end` says, and in which steps it can be said.
+    /// Returns the window edge in `wire`, which `end` sends, and the unit in which it can be expressed.
     fn edge(&self, end: usize, wire: &Wire) -> (SeqNumber, i32) {
         let scales = (self.ends[end].scale, self.ends[1 - end].scale);
         let shift = match scales {
@@ -106,7 +104,7 @@ impl Model {
         (wire.ack + (u32::from(wire.window) << shift), 1 << shift)
     }
 
-    /// `wire` reaches `end`.
+    /// Records that `wire` reaches `end`.
     pub(crate) fn arrives(&mut self, end: usize, wire: &Wire) {
         let Some(iss) = self.ends[1 - end].iss else { return };
         let edge = self.edge(1 - end, wire).0;
@@ -116,20 +114,20 @@ impl Model {
         {
             me.heard = Some(edge);
         }
-        // What comes of an older connection lies before the first byte of this.
+        // Segments of an older connection lie before the first byte of this one.
         let Ok(start) = usize::try_from(wire.seq - (iss + 1)) else { return };
         me.take(start, wire.text.len(), wire.flags.contains(TcpFlags::FIN));
     }
 
-    /// Whether `bytes` that the other wrote have all reached `end`.
+    /// Returns `true` if `bytes` bytes of the other end have all reached `end`.
     pub(crate) fn has_all(&self, end: usize, bytes: u32) -> bool {
         self.ends[end].in_order >= bytes as usize
     }
 
-    /// `end` is in `state`.
+    /// Records that `end` is in `state`.
     ///
     /// # Panics
-    /// When it cannot have come there.
+    /// Panics if the transition from the last state is invalid.
     pub(crate) fn is_in(&mut self, end: usize, state: State) {
         let me = &mut self.ends[end];
         let before = me.state.replace(state).unwrap_or(state);
@@ -173,7 +171,7 @@ fn name(state: State) -> &'static str {
     }
 }
 
-/// Whether the figure has a way from one to the other; an aggregate may take several steps.
+/// Returns `true` if the figure has a path from one state to the other; an aggregate may take several steps.
 fn leads_to(from: &str, to: &str, steps: usize) -> bool {
     let next: &[&str] = match from {
         "listen" => &["syn received"],

@@ -1,9 +1,9 @@
-//! Two connections and a network that does anything, against the simplest model: a queue of bytes
-//! each way, and what `model.rs` says of all that passes.
+//! Two connections and a faulty network, checked against a queue of bytes in each direction and against
+//! `model.rs`.
 //!
-//! What must hold: what one reads is what the other wrote, from the first byte on; what leaves ends, and
-//! a timer that fired does not fire again at once; and once the network behaves, everything arrives and
-//! both ends end, unless somebody gave up.
+//! Invariants: the text read equals the text written, from the first byte on. Transmission comes to an end,
+//! and a timer that fired does not fire again at once. Once the network works, everything arrives and both
+//! ends close, unless one of them gave up.
 
 use rxo_frame::Instant;
 use rxo_tcp::{Arrival, Closed, Connection, Secret, State};
@@ -17,7 +17,7 @@ use super::{LARGEST_BUFFERS, Script, stream_byte};
 /// Plays the script `data`.
 ///
 /// # Panics
-/// When something does not hold.
+/// Panics if an invariant does not hold.
 pub(crate) fn run(data: &[u8]) {
     let mut script = Script::new(data);
     let mut pair = Pair::new(&mut script);
@@ -32,7 +32,7 @@ const BACK: FlowKey = FlowKey::v4(0x0a00_0002, 0x0a00_0001, 0x0050_1388, 0);
 
 struct Pair {
     ends: [Connection<Vec<u8>>; 2],
-    /// What is on its way to each.
+    /// The segments in flight to each end.
     ways: [Vec<Wire>; 2],
     now: Instant,
     written: [u32; 2],
@@ -115,14 +115,15 @@ impl Pair {
         assert!(self.read[end] <= self.written[1 - end], "more than was written");
     }
 
-    /// Before the handshake it would forget what was written (RFC 9293, section 3.10.4).
+    /// Closes `end`, but not before the handshake, when a close would drop the written text (RFC 9293,
+    /// section 3.10.4).
     fn shut(&mut self, end: usize) {
         if !matches!(self.ends[end].state(), State::Listen | State::SynSent(_)) {
             let _ = self.ends[end].shutdown();
         }
     }
 
-    /// The owner grants what is wanted, or anything.
+    /// Grants the requested buffers, or any.
     fn grant(&mut self, end: usize, script: &mut Script<'_>) {
         let any = script.buffers();
         let wanted = self.ends[end].wants_buffers(self.now);
@@ -169,7 +170,7 @@ impl Pair {
         }
     }
 
-    /// From here on nothing is lost, and there is memory.
+    /// Ends the script: from here on nothing is lost, and there is memory.
     fn end(&mut self) {
         for end in &mut self.ends {
             end.set_buffers(LARGEST_BUFFERS);
@@ -196,7 +197,7 @@ impl Pair {
             assert_eq!(self.read, [self.written[1], self.written[0]], "not everything arrived");
         }
         for end in 0..2 {
-            // A reset, an abort or a timeout before that is a failure.
+            // A reset, an abort or a timeout before that counts as a failure.
             let lost = is_clean(&self.ends[end]) && !self.model.has_all(1 - end, self.written[end]);
             assert!(!lost, "{end} ended without failure, and not all it wrote arrived");
         }
@@ -204,7 +205,7 @@ impl Pair {
         let has_failed =
             |end: usize| matches!(states[end], State::Closed(Closed { failure: Some(_) }));
         for (end, state) in states.iter().enumerate() {
-            // A peer that is gone cannot send its FIN, and nobody asks for it.
+            // A peer that is gone cannot send its FIN, and no application waits for it.
             let waits = *state == State::FinWait2 && has_failed(1 - end);
             let is_over = matches!(state, State::Closed(_) | State::Listen);
             assert!(is_over || waits, "it does not end: {states:?}");
@@ -214,5 +215,5 @@ impl Pair {
 
 const MOST_ON_THE_WAY: usize = 300;
 const MOST_TURNS: usize = 20_000;
-/// More than any buffer here holds in segments of one byte.
+/// More segments than any buffer here needs if each has one byte.
 const MOST_AT_ONCE: usize = 80_000;

@@ -1,15 +1,15 @@
-//! Plain segments in frames, as an engine delivers them.
+//! Puts plain segments into frames, as an engine delivers them.
 
 use rxo_frame::Frame;
 use rxo_tcp::{PlainSegments, Segment, SegmentOptions};
 use rxo_wire::build::{Ipv4Header, TcpHeader, timestamp_option};
 use rxo_wire::parse_ip;
 
-/// A run, and so the frames of one shape in order.
+/// A run: frames of one header layout, in order.
 pub(crate) type Run = PlainSegments<std::vec::IntoIter<Frame<Vec<u8>>>>;
 
-/// The run of `segments`. The first `alike` of them are alike. `None` if one of them has no text or
-/// options besides timestamps, or they have different shapes.
+/// Returns the run of `segments`, the first `alike` of which are alike. `None` if one has no text or has
+/// options besides timestamps, or if the header layouts differ.
 pub(crate) fn run(segments: &[Segment<Vec<u8>>], alike: usize) -> Option<Run> {
     let has_timestamp = segments.first()?.options.timestamp.is_some();
     let is_of_shape = |segment: &Segment<_>| {

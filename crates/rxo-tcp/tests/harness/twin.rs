@@ -1,10 +1,10 @@
-//! Fast paths against the numbered steps: two connections get the same, one as segments that take the
-//! steps one by one, the other in the forms of arrival that have a fast path.
+//! Compares fast paths with the numbered steps: two connections receive the same segments, one by single
+//! steps, the other in the arrival forms that have a fast path.
 //!
-//! What must hold: after everything that goes in both are in the same state, all of it, and the same
-//! leaves. In every other script nobody sends text, and the one that takes the steps transmits after each
-//! segment, as a stack without aggregates does: each acknowledgement that the other owed says what it would
-//! have said had it left at once, and `transmits.rs` compares all of them.
+//! Invariants: after each input both have the same state in every field and send the same segments. In every
+//! other script no side sends text, and the connection that takes the steps transmits after each segment,
+//! like a stack without aggregates. Then each owed acknowledgement of the other must equal the one sent at
+//! once; `transmits.rs` compares all of them.
 
 use std::num::NonZeroU16;
 
@@ -21,17 +21,17 @@ use super::{Script, stream_byte};
 
 mod transmits;
 
-/// Plays the script `data`; says how many segments each twin got.
+/// Plays the script `data`. Returns the number of segments that each twin received.
 ///
 /// # Panics
-/// When the two differ.
+/// Panics if the two differ.
 pub(crate) fn run(data: &[u8]) -> u64 {
     let mut script = Script::new(data);
     let config = script.config();
     let idle = Duration::from_millis(700);
     let asks = KeepAlive { idle, interval: idle, probes: 2 };
     let keep_alive = config.nagle.then_some(asks);
-    // The text of a GSO frame is one piece, and that of its segments many.
+    // The text of a GSO frame is one piece; the text of its segments is many.
     let how = script.byte();
     let (has_gso, transmits_between) = (how & 1 == 1, how & 2 == 2);
     let receive_pieces = if has_gso { 1 << 16 } else { config.receive_pieces };
@@ -41,13 +41,13 @@ pub(crate) fn run(data: &[u8]) -> u64 {
     while script.has_more() {
         twins.play(&mut script);
         if twins.fin_between {
-            // That FIN had an acknowledgement with it, which only one of them has sent.
+            // That FIN carried an acknowledgement, which only one of the two has sent.
             assert_eq!(twins.fast.state(), twins.slow.state());
             break;
         }
         twins.flush();
         if transmits_between && twins.fast.is_closed() {
-            // With what was owed, and what was not told.
+            // Closing has dropped owed acknowledgements and window updates.
             assert_eq!(twins.fast.state(), twins.slow.state());
             break;
         }
@@ -57,14 +57,14 @@ pub(crate) fn run(data: &[u8]) -> u64 {
     twins.segments
 }
 
-/// All of it, but in how many pieces text is; and which acknowledgements have left, where they did not
-/// leave together.
+/// Returns the debug output of the state, without the number of text pieces. `without_acks` also removes owed
+/// acknowledgements, for twins that do not send them together.
 fn state(connection: &Connection<Vec<u8>>, without_acks: bool) -> String {
     let whole = without(&format!("{connection:?}"), " bytes in ", " pieces");
     if without_acks { without(&whole, " owed: [", " unacknowledged_bytes") } else { whole }
 }
 
-/// `whole` without what stands from `start` to `end`.
+/// Returns `whole` without the part from `start` to `end`.
 fn without(whole: &str, start: &str, end: &str) -> String {
     let (before, rest) = whole.split_once(start).expect("a connection");
     let (_, after) = rest.split_once(end).expect("a connection");
@@ -78,17 +78,18 @@ struct Twins {
     fast: Connection<Vec<u8>>,
     slow: Connection<Vec<u8>>,
     now: Instant,
-    /// What our timestamps began with.
+    /// The initial value of our timestamp clock.
     clock: u32,
     has_timestamps: bool,
     has_gso: bool,
-    /// The slow one transmits after each segment; then nobody sends text.
+    /// `true` if the slow twin transmits after each segment. Then no side sends text.
     transmits_between: bool,
-    /// Whether the slow one sent its FIN between two segments: again, or because the first of them opened the window.
+    /// `true` if the slow twin sent its FIN between two segments: again, or because the first of them opened
+    /// the window.
     fin_between: bool,
-    /// What has left that one since all was compared.
+    /// The segments that the slow twin has sent since the last comparison.
     left: Vec<String>,
-    /// How many each got.
+    /// The number of segments that each twin received.
     segments: u64,
 }
 
@@ -158,7 +159,7 @@ impl Twins {
         }
     }
 
-    /// The owner grants what is wanted, or anything.
+    /// Grants the requested buffers, or any.
     fn grant(&mut self, script: &mut Script<'_>) {
         let any = script.buffers();
         let [fast, slow] = [&mut self.fast, &mut self.slow];
@@ -168,7 +169,7 @@ impl Twins {
         assert_eq!(fast.set_buffers(granted), slow.set_buffers(granted));
     }
 
-    /// Text, mostly what comes next: as a run where it has one shape.
+    /// Gives text to both, mostly the next expected text, as a run if the header layouts are equal.
     fn texts(&mut self, script: &mut Script<'_>) {
         let mut next = self.fast.statistics().rcv_nxt;
         let texts: Vec<_> =
@@ -176,15 +177,15 @@ impl Twins {
         self.take_run(texts, 1);
     }
 
-    /// A run the first segments of which are alike; mostly what comes next.
+    /// Gives a run to both whose first segments are alike, mostly the next expected text.
     fn alike(&mut self, script: &mut Script<'_>) {
-        // So that their timestamp is new.
+        // Time passes so that the timestamp is new.
         self.pass(Duration::from_millis(u64::from(script.byte() % 4)));
         let mut next = self.fast.statistics().rcv_nxt;
         let mut first = self.text(script, &mut next);
         let length = first.text_bytes();
         if script.byte() < 60 {
-            // The first of them was here before.
+            // The first segment was received before.
             first.seq = SeqNumber(first.seq.0.wrapping_sub(length));
         }
         let count = 1 + usize::from(script.byte() % 12 / (1 + script.byte() % 6));
@@ -216,14 +217,14 @@ impl Twins {
         }
     }
 
-    /// A GSO frame.
+    /// Gives a GSO frame to both.
     fn gso(&mut self, script: &mut Script<'_>) {
         self.pass(Duration::from_millis(u64::from(script.byte() % 4)));
         let mut next = self.fast.statistics().rcv_nxt;
         let first = self.text(script, &mut next);
         let (size, mut length) = (1 + script.word() % 900, u32::from(script.word() % 6_000) + 1);
         if first.seq != self.fast.statistics().rcv_nxt {
-            // Each piece that waits shows the whole buffer.
+            // Each waiting piece prints the whole buffer, so the frame stays short.
             length = length.min(20 * u32::from(size));
         }
         let whole = part(&first, 0, length);
@@ -279,7 +280,7 @@ impl Twins {
         }
     }
 
-    /// Pure ACKs, mostly of something new.
+    /// Gives pure ACKs to both, mostly of new data.
     fn acks(&mut self, script: &mut Script<'_>) {
         let mut ack = self.fast.statistics().snd_una;
         let records: Vec<_> =
@@ -293,7 +294,7 @@ impl Twins {
         }
     }
 
-    /// A duplicate with SACK, or anything else that makes recovery begin. No fast path takes it.
+    /// Gives both a duplicate ACK with SACK, or another segment that starts recovery. No fast path takes it.
     fn sack(&mut self, script: &mut Script<'_>) {
         let mut ack = self.fast.statistics().snd_una;
         let mut segment = of_record(&self.ack(script, &mut ack));
@@ -326,7 +327,7 @@ impl Twins {
         }
     }
 
-    /// The timestamp of a segment that arrives now; an odd one is old, or not there.
+    /// Returns the timestamp of a segment that arrives now. If `is_odd`, it may be old or missing.
     fn stamp(&self, script: &mut Script<'_>, is_odd: bool) -> Option<Timestamp> {
         let ms = (self.now.as_nanos() / 1_000_000) as u32;
         let echo = self.clock.wrapping_add(ms - u32::from(script.byte() & 7));
@@ -341,7 +342,7 @@ impl Twins {
         self.has_timestamps.then_some(Timestamp { value, echo })
     }
 
-    /// Every other text is lent to one of them.
+    /// Writes to both; every other text is lent to one of them.
     fn write(&mut self, bytes: u16) {
         let data: Vec<u8> =
             (0..bytes.into()).map(|at: u32| (at.wrapping_mul(40_503) >> 8) as u8).collect();
@@ -353,7 +354,7 @@ impl Twins {
         }
     }
 
-    /// One copies, the other reads in place.
+    /// Reads from both: one copies, the other reads in place.
     fn read(&mut self, bytes: usize) {
         let mut text = vec![0; bytes];
         let outcome = self.fast.receive(&mut text);
@@ -396,22 +397,22 @@ impl Twins {
     }
 }
 
-/// The segment with the header of `first` and `length` bytes of text, `at` bytes after it.
+/// Returns a segment with the header of `first` and `length` bytes of text, at offset `at`.
 fn part(first: &Segment<Vec<u8>>, at: u32, length: u32) -> Segment<Vec<u8>> {
     let seq = first.seq + at;
     Segment { seq, payload: text_at(seq, length), ..first.clone() }
 }
 
-/// `length` bytes of the stream from `seq` on.
+/// Returns `length` bytes of the stream from `seq` on.
 fn text_at(seq: SeqNumber, length: u32) -> Option<Payload<Vec<u8>>> {
     let text = (0..length).map(|at| stream_byte((seq + at).0)).collect();
     Payload::new(text, 0..length as usize)
 }
 
-/// More are covered by the last, where nothing is transmitted in between.
+/// The number of acknowledgements that can be owed separately if nothing is transmitted in between.
 const ACKS_THAT_CAN_WAIT: usize = 64;
 
-/// The pure ACK of `record`.
+/// Returns the pure ACK of `record`.
 fn of_record(record: &AckRecord) -> Segment<Vec<u8>> {
     let timestamp = Timestamp { value: record.ts_value, echo: record.ts_echo };
     Segment {
@@ -429,7 +430,7 @@ fn of_record(record: &AckRecord) -> Segment<Vec<u8>> {
     }
 }
 
-/// What our clock began with, as a segment says that leaves at `now`.
+/// Returns the initial value of our timestamp clock, from a segment that leaves at `now`.
 fn clock(transmit: &Transmit<'_>, now: Instant) -> Option<u32> {
     let stamp = SegmentOptions::read(transmit.options.as_slice()).timestamp?;
     Some(stamp.value.wrapping_sub((now.as_nanos() / 1_000_000) as u32))

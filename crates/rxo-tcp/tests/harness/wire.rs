@@ -1,4 +1,4 @@
-//! A segment on its way, with what a device does to a large send and to a template.
+//! A segment in flight, and the work of a device on GSO frames and ACK templates.
 
 use rxo_frame::Instant;
 use rxo_tcp::{Ecn, Payload, Segment, SegmentOptions, Transmit};
@@ -33,7 +33,7 @@ impl Wire {
 }
 
 impl Wire {
-    /// It as a record, when it is a pure ACK of which that says all.
+    /// Returns the segment as a record if it is a pure ACK that a record can express, otherwise `None`.
     pub(crate) fn record(&self, arrived_at: Instant) -> Option<AckRecord> {
         let marks = TcpFlags::ECE | TcpFlags::CWR;
         let is_pure = self.text.is_empty() && self.flags.without(marks) == TcpFlags::ACK;
@@ -52,7 +52,7 @@ impl Wire {
     }
 }
 
-/// The segments that `transmit` stands for.
+/// Appends the segments of `transmit` to `to`.
 pub(crate) fn cut(transmit: &Transmit<'_>, to: &mut Vec<Wire>) {
     let text = transmit.payload.to_vec();
     let whole = Wire {

@@ -1,11 +1,11 @@
-//! The fast path of acknowledgements, by which members are dormant, does what the ordinary way does.
+//! The fast path of acknowledgements, with dormant members, has the effect of the slow path.
 
 use rxo_frame::Duration;
 use rxo_tcp::Slow;
 
 use crate::room::{FOR_EVER, Room, group_config};
 
-/// What the sender knows of each receiver, once the slowest has acknowledged so much.
+/// Returns the sender's state for each receiver once the slowest has acknowledged `slowest` bytes.
 fn known(is_sleepless: bool, slowest: u64) -> (Vec<impl PartialEq + std::fmt::Debug>, [u64; 3]) {
     let mut room = Room::new(group_config(), 20, 3_000_000);
     room.is_sleepless = is_sleepless;
@@ -18,7 +18,7 @@ fn known(is_sleepless: bool, slowest: u64) -> (Vec<impl PartialEq + std::fmt::De
     (sides.collect(), [room.now.as_nanos(), room.to_group[0], room.to_one])
 }
 
-/// If nothing is lost and nobody pauses, they are equal to the last number.
+/// Without losses and pauses, dormant members lead to exactly the same state.
 #[test]
 fn dormant_members_hold_the_group_as_all_do() {
     for slowest in [10_000, 100_000, 500_000, 1_000_000, 2_500_000] {
@@ -26,7 +26,7 @@ fn dormant_members_hold_the_group_as_all_do() {
     }
 }
 
-/// A cast to 20 receivers under this loss, of 1000 segments. One of them stays away for a while.
+/// Runs a cast to 20 receivers; `loss` of 1000 segments are lost. One receiver is absent for `pause`.
 fn cast(is_sleepless: bool, loss: u64, pause: Duration, seed: u64) -> Room {
     let mut room = Room::new(group_config(), 20, 3_000_000);
     room.is_sleepless = is_sleepless;
@@ -41,8 +41,8 @@ fn cast(is_sleepless: bool, loss: u64, pause: Duration, seed: u64) -> Room {
     room
 }
 
-/// Under loss they are not equal: a connection that sleeps learns later that an acknowledgement is missing. Here, where a
-/// round trip takes 0.4 ms and the group looks after 10 ms, nothing makes more of a difference. It stays within bounds.
+/// Under loss the results differ, because a dormant connection detects a missing acknowledgement later: a
+/// round trip here takes 0.4 ms, and the group checks after 10 ms. The difference stays within bounds.
 #[test]
 fn under_loss_and_pauses_dormant_members_are_a_little_later() {
     let no_pause = Duration::ZERO;
@@ -71,8 +71,8 @@ fn under_loss_and_pauses_dormant_members_are_a_little_later() {
     }
 }
 
-/// Receivers seldom answer what they have had from the group, so a repair whose answer was lost comes to its receiver alone.
-/// While such repairs went to the group, a receiver that had everything was ejected.
+/// Receivers rarely answer text that they have from the group, so a repair whose answer was lost must go to
+/// its receiver alone. When such repairs went to the group, a receiver that had everything was ejected.
 #[test]
 fn loss_of_three_percent_ejects_nobody() {
     for is_sleepless in [false, true] {
@@ -88,7 +88,7 @@ fn nearly_all_acknowledgements_find_members_dormant() {
     assert!(slept > 3 * served, "{slept} found members dormant, {served} did not");
 }
 
-/// A dormant connection has no timer: its group must miss the acknowledgements.
+/// A dormant connection has no timer, so its group must detect missing acknowledgements.
 #[test]
 fn a_dormant_member_that_falls_silent_is_woken() {
     let slow = Slow::Wait;
@@ -104,7 +104,7 @@ fn a_dormant_member_that_falls_silent_is_woken() {
     assert!(time < Duration::from_secs(1), "probed after {time:?}");
 }
 
-/// A dormant member has no timers, so the group must check it for as long as text is outstanding.
+/// A dormant member has no timers, so the group must check it as long as text is outstanding.
 #[test]
 fn nobody_sleeps_for_ever_whatever_is_lost() {
     for seed in 0..SEEDS {
@@ -121,5 +121,5 @@ fn nobody_sleeps_for_ever_whatever_is_lost() {
 }
 
 const SEEDS: u64 = 60;
-/// When a room opens.
+/// The virtual time at which a room opens.
 const BEGUN_NS: u64 = 1_000_000_000;

@@ -1,4 +1,5 @@
-//! What somebody who does not see the group's traffic can do: nothing. What a receiver can do: little.
+//! Forged segments: a stranger that does not see the group's traffic has no effect, and a receiver has
+//! little.
 
 use proptest::prelude::*;
 use rxo_frame::Duration;
@@ -8,7 +9,7 @@ use rxo_wire::{SeqNumber, TcpFlags};
 use crate::room::{ISS, Room, group_config, receiver_config};
 use crate::wire::Wire;
 
-/// A pure ACK as receiver `number` would send it.
+/// Returns a pure ACK as receiver `number` would send it.
 fn ack(room: &Room, number: usize, ack: SeqNumber) -> Wire {
     let statistics = room.receivers[number].tcp.statistics();
     Wire {
@@ -25,7 +26,7 @@ fn ack(room: &Room, number: usize, ack: SeqNumber) -> Wire {
     }
 }
 
-/// RFC 5961, section 5: what was never sent is not acknowledged, so the group does not count it.
+/// RFC 5961, section 5: an ACK of data that was never sent is invalid, so the group does not count it.
 #[test]
 fn acknowledging_what_was_never_sent_changes_nothing() {
     let mut room = Room::new(group_config(), 5, 1_000_000);
@@ -41,8 +42,7 @@ fn acknowledging_what_was_never_sent_changes_nothing() {
     assert_eq!(room.done(), 5, "{:?}", room.outcomes());
 }
 
-/// A receiver that acknowledges all that was sent at once, without having it, harms itself only: its own file is not
-/// whole.
+/// A receiver that acknowledges data without having it harms only itself: its own file is incomplete.
 #[test]
 fn acknowledging_what_did_not_arrive_harms_nobody_else() {
     let mut room = Room::new(group_config(), 5, 1_000_000);
@@ -64,7 +64,7 @@ fn acknowledging_what_did_not_arrive_harms_nobody_else() {
     }
 }
 
-/// Without a receiver's numbers nothing of its connection changes: not by an ACK, a reset, nor a FIN.
+/// Without a receiver's numbers, no ACK, reset or FIN changes its connection.
 #[test]
 fn segments_with_guessed_numbers_change_nothing() {
     let mut room = Room::new(group_config(), 5, 1_000_000);
@@ -77,7 +77,7 @@ fn segments_with_guessed_numbers_change_nothing() {
         let mut forged = ack(&room, 2, SeqNumber(guess.wrapping_mul(40_503_559)));
         forged.seq = seq;
         forged.flags = flags[guess as usize % flags.len()];
-        // What the receiver takes is hit by one guess of 65,536; none of these is.
+        // One guess of 65,536 would hit the receiver's window; none of these does.
         let offset = seq - room.sides[2].tcp.statistics().rcv_nxt;
         assert!(!(0..300_000).contains(&offset), "guess {guess} hits");
         room.arrives(2, forged);
@@ -87,15 +87,15 @@ fn segments_with_guessed_numbers_change_nothing() {
     assert_eq!(room.done(), 5, "{:?}", room.outcomes());
 }
 
-/// RFC 9293, section 3.10.7.4, fifth step: only an ACK of our SYN opens a connection, so a forged SYN is no member, and
-/// nobody waits for it.
+/// RFC 9293, section 3.10.7.4, fifth step: only an ACK of our SYN opens a connection, so a forged SYN makes
+/// no member and delays no receiver.
 #[test]
 fn a_join_without_the_handshakes_proof_is_none() {
     let mut room = Room::new(group_config(), 5, 10_000_000);
     room.begin();
     for _ in 0..10 {
         let number = room.come(receiver_config());
-        // It never gets the SYN-ACK, and guesses.
+        // The SYN-ACK never reaches it, so it guesses.
         room.receivers[number].absent_until = crate::room::FOR_EVER;
         room.run_until(|room| matches!(room.sides[number].tcp.state(), State::SynReceived(_)));
         let guess = ack(&room, number, SeqNumber(number as u32 * 77_777));
@@ -107,7 +107,7 @@ fn a_join_without_the_handshakes_proof_is_none() {
     assert_eq!(room.done(), 5, "{:?}", room.outcomes());
 }
 
-/// What a group needs of a receiver is named.
+/// The refusal names the feature that the receiver lacks.
 #[test]
 fn receivers_without_sack_or_timestamps_are_refused() {
     let mut room = Room::new(group_config(), 2, 100_000);
@@ -120,7 +120,7 @@ fn receivers_without_sack_or_timestamps_are_refused() {
     assert_eq!(room.done(), 2);
 }
 
-/// A receiver that resets in the middle is gone, and the others go on at once.
+/// A receiver that resets during the stream is removed, and the others continue at once.
 #[test]
 fn a_reset_takes_one_receiver_out() {
     let mut room = Room::new(group_config(), 5, 1_000_000);
@@ -141,7 +141,7 @@ fn a_reset_takes_one_receiver_out() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Whatever some receivers say, come, stop and lose, those that keep to the rules get the whole stream.
+    /// Whatever some receivers send, lose or delay, those that follow the rules get the whole stream.
     #[test]
     fn whatever_a_receiver_says_the_others_get_all(script in prop::collection::vec(any::<u8>(), 3..120)) {
         crate::script::run(&script);

@@ -1,4 +1,4 @@
-//! Receivers that come after the first byte.
+//! Receivers that join after the first byte.
 
 use rxo_frame::Duration;
 use rxo_tcp::{GroupConfig, Late, Outcome, Refusal};
@@ -26,8 +26,8 @@ fn who_comes_late_is_refused() {
     assert!(room.receivers[late].tcp.is_closed());
 }
 
-/// It gets what it missed by its own connection; the others do not wait for it until it is where they are. Here they
-/// wait for another meanwhile.
+/// A late receiver gets the missed text by its own connection; the others do not wait for it until it has
+/// caught up. Here they wait for another one meanwhile.
 #[test]
 fn who_comes_late_catches_up() {
     for loss in [0, 10] {
@@ -43,7 +43,7 @@ fn who_comes_late_catches_up() {
     }
 }
 
-/// A receiver that restarts comes as a new one.
+/// A receiver that restarts joins as a new one.
 #[test]
 fn a_receiver_that_restarts_gets_everything() {
     let mut room = room(Late::CatchUp, 8_000_000);
@@ -55,7 +55,8 @@ fn a_receiver_that_restarts_gets_everything() {
     assert_eq!(room.done(), 5, "{:?}", room.outcomes());
 }
 
-/// Whoever comes late and reads nothing is asked for no more text than its connection takes; it is ejected in the end.
+/// A late receiver that reads nothing is asked for no more text than its connection takes, and is ejected in
+/// the end.
 #[test]
 fn who_comes_late_and_reads_nothing_does_not_keep_the_sender_busy() {
     let small = GroupConfig { late: Late::CatchUp, buffer_bytes: 64 << 10, ..group_config() };
@@ -67,7 +68,8 @@ fn who_comes_late_and_reads_nothing_does_not_keep_the_sender_busy() {
     assert_eq!(room.done(), 5, "{:?}", room.outcomes());
 }
 
-/// A receiver has caught up as far as its window reaches, the last part by what the group sent, and reads no more.
+/// Returns a room with a late receiver that has filled its window, the last part by segments to the group,
+/// and reads no more.
 fn catches_up_and_stops() -> (Room, usize) {
     let config = GroupConfig { late: Late::CatchUp, ..group_config() };
     let mut room = Room::new(config, 5, 20_000_000);
@@ -76,7 +78,7 @@ fn catches_up_and_stops() -> (Room, usize) {
     room.run_until(|room| room.group.progress().slowest > 2_000_000);
     let late = room.come(spread_config(3));
     room.receivers[late].reads_at_most = 2_000_000;
-    // Less than a segment of its window is left.
+    // Less than one segment of its window is left.
     let full = 2_000_000 + (2 << 20) - 1_448;
     let took = |room: &Room| room.receivers[late].tcp.statistics().rcv_nxt - ISS;
     room.run_until(|room| took(room) > full || room.sides[late].outcome.is_some());
@@ -84,7 +86,8 @@ fn catches_up_and_stops() -> (Room, usize) {
     (room, late)
 }
 
-/// It has more than its own connection has sent, and more than the sender has heard that it takes.
+/// Such a receiver has more text than its own connection has sent, and more than its last known window
+/// covered.
 #[test]
 fn who_catches_up_by_what_the_group_sends_may_pause() {
     let (mut room, late) = catches_up_and_stops();
@@ -96,7 +99,8 @@ fn who_catches_up_by_what_the_group_sends_may_pause() {
     assert_eq!(room.done(), 6, "{:?}", room.outcomes());
 }
 
-/// The reset has the number that the receiver expects (RFC 5961, section 3), wherever its own connection is.
+/// The reset has the sequence number that the receiver expects (RFC 5961, section 3), wherever its own
+/// connection is.
 #[test]
 fn who_is_ejected_while_it_catches_up_is_told_at_once() {
     let (mut room, late) = catches_up_and_stops();
@@ -107,7 +111,8 @@ fn who_is_ejected_while_it_catches_up_is_told_at_once() {
     assert!(room.receivers[late].tcp.is_closed(), "it is told");
 }
 
-/// The group's numbers, as it is told them, are those of the next byte. It gets what follows, and nobody waits for it.
+/// The group's numbers that a late receiver gets are those of the next byte. It gets the text from there on,
+/// and no receiver waits for it.
 #[test]
 fn who_comes_late_gets_what_follows_from_now_on() {
     for loss in [0, 10] {
@@ -121,12 +126,12 @@ fn who_comes_late_gets_what_follows_from_now_on() {
         room.finish();
         assert_eq!(room.done(), 6, "{loss}: {:?}", room.outcomes());
         let got = room.receivers[late].tcp.statistics().rcv_nxt - (ISS + 1 + start as u32);
-        // And the FIN.
+        // One more for the FIN.
         assert_eq!(got as usize, 6_000_000 - start + 1);
     }
 }
 
-/// Whoever has asked before the first byte gets everything, though it becomes a member later.
+/// A receiver that asked before the first byte gets everything, even if it becomes a member later.
 #[test]
 fn who_asks_before_the_first_byte_gets_all_from_now_on() {
     let config = GroupConfig { late: Late::FromNow, ..group_config() };
@@ -140,18 +145,19 @@ fn who_asks_before_the_first_byte_gets_all_from_now_on() {
     assert_eq!((room.receivers[early].start, room.done()), (0, 6), "{:?}", room.outcomes());
 }
 
-/// All receivers together that come late have a minute here.
+/// The shared time of all late receivers: one minute here.
 const LATE_TIME: Duration = Duration::from_secs(60);
 
-/// Lets `time` pass, or less if everybody has ended.
+/// Lets `time` pass, or less if all receivers have ended.
 fn pass(room: &mut Room, time: Duration) {
     let until = room.now + time;
     let has_ended = |room: &Room| room.sides.iter().all(|it| it.id.is_none());
     room.run_until(|room| room.now >= until || has_ended(room));
 }
 
-/// Those that came in time have the stream. Strangers come one after the other, before the last has ended, and read as
-/// little as `--slow` permits. Together they keep the sender for the time of all late receivers, whatever their number.
+/// The receivers in time have the stream. Strangers join one after the other, each before the last has ended,
+/// and read as slowly as `--slow` permits. Together they keep the sender for the shared time of late
+/// receivers, whatever their number.
 #[test]
 fn who_keeps_coming_late_keeps_the_sender_for_a_bounded_time() {
     let mut room = room(Late::CatchUp, 4_000_000);
@@ -173,7 +179,7 @@ fn who_keeps_coming_late_keeps_the_sender_for_a_bounded_time() {
     assert!((0..5).all(|number| room.is_done(number)), "{:?}", room.outcomes());
     let cut = Some(Outcome::LateTimeOver(LATE_TIME));
     assert!(strangers.iter().any(|it| room.sides[*it].outcome == cut), "{:?}", room.outcomes());
-    // Whoever comes now is told none of the group's numbers, and why in the end.
+    // A receiver that comes now gets none of the group's numbers, but a reason for the refusal.
     assert!(room.group.is_too_late());
     let refused = room.come(receiver_config());
     room.finish();
@@ -182,7 +188,7 @@ fn who_keeps_coming_late_keeps_the_sender_for_a_bounded_time() {
     assert!(room.receivers[refused].tcp.is_closed());
 }
 
-/// A late receiver is where the group is, and from then on takes a segment now and then, for which all wait.
+/// A late receiver has caught up, and then accepts a segment from time to time, for which all others wait.
 #[test]
 fn who_comes_late_and_trickles_holds_the_others_up_for_a_bounded_time() {
     for late in [Late::CatchUp, Late::FromNow] {
@@ -202,7 +208,7 @@ fn who_comes_late_and_trickles_holds_the_others_up_for_a_bounded_time() {
     }
 }
 
-/// While somebody who came in time holds the group up, the clock of the late ones stands.
+/// While a receiver in time delays the group, the clock of the late receivers does not run.
 #[test]
 fn time_in_which_the_others_are_slow_is_not_counted() {
     let slow = rxo_tcp::Slow::Wait;
@@ -217,7 +223,8 @@ fn time_in_which_the_others_are_slow_is_not_counted() {
     assert_eq!(room.done(), 6, "{:?}", room.outcomes());
 }
 
-/// The only receiver restarts just before its end, and has the time of late receivers to get everything again.
+/// The only receiver restarts just before its end, and has the time of late receivers to get everything
+/// again.
 #[test]
 fn a_receiver_that_restarts_near_the_end_gets_everything() {
     let mut room = Room::new(GroupConfig { late: Late::CatchUp, ..group_config() }, 1, 8_000_000);

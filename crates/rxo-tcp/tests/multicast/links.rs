@@ -1,4 +1,4 @@
-//! The links between a sender and its receivers: each segment takes a while, or is lost.
+//! The links between a sender and its receivers: each segment is delayed, or lost.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use rxo_frame::{Duration, Instant};
 
 use super::wire::Wire;
 
-/// Whom a segment is for.
+/// The addressee of a segment.
 #[derive(Clone, Copy)]
 pub(crate) enum To {
     Sender(usize),
@@ -15,13 +15,13 @@ pub(crate) enum To {
 
 pub(crate) type ByGroup = bool;
 
-/// What is on its way, and what becomes of it.
+/// The segments in flight, and the rules of the links.
 pub(crate) struct Links {
-    /// Of 1000 segments to a receiver, and from it.
+    /// The number of lost segments per 1000, in each direction.
     pub(crate) loss: u64,
-    /// How long the sender's link needs for a byte; zero if it does not limit.
+    /// The time that the sender's link needs for a byte; zero if it has no limit.
     pub(crate) byte_time: Duration,
-    /// The seed of what is lost.
+    /// The seed that decides which segments are lost.
     pub(crate) random: u64,
     free_at: Instant,
     flights: BTreeMap<(Instant, u64), (To, Wire)>,
@@ -40,35 +40,36 @@ impl Links {
         }
     }
 
-    /// When the sender's link is through with all that has left by `now`.
+    /// Returns the time at which the sender's link has sent everything that has left by `now`.
     pub(crate) fn leaves_after(&self, now: Instant) -> Instant {
         self.free_at.max(now)
     }
 
-    /// When the sender's link is through with `wire`, which it carries after all before.
+    /// Returns the time at which the sender's link has sent `wire`, which it carries after all earlier
+    /// segments.
     pub(crate) fn has_left(&mut self, now: Instant, wire: &Wire) -> Instant {
         let time = self.byte_time * (wire.text.len() as u32 + HEADER_BYTES);
         self.free_at = self.leaves_after(now) + time;
         self.free_at
     }
 
-    /// Brings `wire`, which leaves at `at`.
+    /// Carries `wire`, which leaves at `at`, unless it is lost.
     pub(crate) fn carry(&mut self, to: To, wire: Wire, at: Instant) {
         if self.happens(self.loss) {
             return;
         }
-        // Receivers and sender look ten thousand times a second.
+        // Receivers and sender poll ten thousand times per second.
         let at = (at + DELAY).as_nanos().div_ceil(TICK_NS) * TICK_NS;
         self.carried += 1;
         self.flights.insert((Instant::from_nanos(at), self.carried), (to, wire));
     }
 
-    /// When the next segment arrives.
+    /// Returns the time at which the next segment arrives.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.flights.keys().next().map(|(at, _)| *at)
     }
 
-    /// Takes the next segment that has arrived by `now`.
+    /// Returns the next segment that has arrived by `now`.
     pub(crate) fn arrived(&mut self, now: Instant) -> Option<(To, Wire)> {
         let entry = self.flights.first_entry().filter(|entry| entry.key().0 <= now)?;
         Some(entry.remove())

@@ -1,5 +1,5 @@
-//! A group of receivers as stories: a sender, receivers with connections of this crate, links that lose, and virtual
-//! time.
+//! A group of receivers as stories: a sender, receivers with connections of this crate, lossy links, and
+//! virtual time.
 
 mod dormant;
 mod forged;

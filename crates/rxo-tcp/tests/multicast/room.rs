@@ -13,7 +13,7 @@ use super::links::{ByGroup, Links, To};
 pub(crate) use super::settings::*;
 use super::wire::{Wire, cut};
 
-/// A receiver at the sender: its connection there.
+/// The sender's connection to one receiver.
 pub(crate) struct Side {
     pub(crate) tcp: Connection<Vec<u8>>,
     pub(crate) id: Option<MemberId>,
@@ -24,19 +24,19 @@ pub(crate) struct Side {
 /// A receiver.
 pub(crate) struct Receiver {
     pub(crate) tcp: Connection<Vec<u8>>,
-    /// The position at which its stream begins: 0 unless it came late ([`Late::FromNow`]).
+    /// The stream position at which it begins: 0 unless it joined late ([`Late::FromNow`]).
     pub(crate) start: usize,
-    /// Up to where it has read. Everything from `start` to here is the stream.
+    /// The stream position up to which it has read. Everything from `start` to here equals the stream.
     pub(crate) read: usize,
-    /// It reads no more than this.
+    /// The limit up to which it reads.
     pub(crate) reads_at_most: usize,
-    /// It has received the FIN, and closed.
+    /// `true` if it has received the FIN and closed.
     pub(crate) is_done: bool,
-    /// Nothing reaches it, nor leaves it, before.
+    /// Before this time no segment reaches it or leaves it.
     pub(crate) absent_until: Instant,
-    /// It leaves the group as soon as it has the FIN.
+    /// `true` if it leaves the group as soon as it has the FIN.
     pub(crate) leaves_early: bool,
-    /// So many of the segments are lost that it sends once it has the FIN.
+    /// The number of its segments that are lost once it has the FIN.
     pub(crate) last_acks_lost: u32,
 }
 
@@ -48,18 +48,18 @@ pub(crate) struct Room {
     pub(crate) stream: SharedBytes,
     written: usize,
     pub(crate) links: Links,
-    /// What each receiver says takes so much longer than what the one before it says.
+    /// The extra delay of each receiver's segments, compared with the receiver before it.
     pub(crate) stagger: Duration,
-    /// This segment to the group, counted from 0, reaches nobody.
+    /// The number, from 0, of a segment to the group that reaches no receiver.
     pub(crate) lost_by_all: Option<u64>,
     dirty: BTreeSet<usize>,
-    /// Segments to the group: new text, and repairs.
+    /// The number of segments to the group: new text, and repairs.
     pub(crate) to_group: [u64; 2],
-    /// Segments with text to one receiver.
+    /// The number of segments with text to one receiver.
     pub(crate) to_one: u64,
-    /// All ACKs go the ordinary way.
+    /// `true` if all ACKs take the slow path.
     pub(crate) is_sleepless: bool,
-    /// Pure ACKs of members: those after which nothing was served, and the others.
+    /// The number of pure ACKs of members: those after which nothing was served, and the others.
     pub(crate) acks: [u64; 2],
     is_begun: bool,
 }
@@ -89,7 +89,7 @@ impl Room {
         room
     }
 
-    /// A receiver comes, and connects. Returns its number.
+    /// Adds a receiver, which connects. Returns its number.
     pub(crate) fn come(&mut self, config: Config) -> usize {
         let number = self.receivers.len();
         let ports = |from: u32, to: u32| from << 16 | to;
@@ -122,7 +122,7 @@ impl Room {
         number
     }
 
-    /// Begins the stream once all are members.
+    /// Begins the stream once all receivers are members.
     pub(crate) fn begin(&mut self) {
         self.run_until(|room| {
             room.sides.iter().all(|side| side.id.is_some() || side.refused.is_some())
@@ -130,14 +130,14 @@ impl Room {
         self.start();
     }
 
-    /// Begins the stream for those that are members.
+    /// Begins the stream for the receivers that are members.
     pub(crate) fn start(&mut self) {
         self.is_begun = true;
         self.group.start();
         self.flush_group();
     }
 
-    /// Goes on until `is_over`, or nothing will happen, or an hour has passed.
+    /// Runs until `is_over` returns `true` or no event is left. Panics after an hour of virtual time.
     pub(crate) fn run_until(&mut self, mut is_over: impl FnMut(&Self) -> bool) {
         let end = self.now + Duration::from_secs(3_600);
         while !is_over(self) {
@@ -148,7 +148,7 @@ impl Room {
         }
     }
 
-    /// Begins, and goes on until each receiver has ended.
+    /// Begins the stream, and runs until each receiver has ended.
     pub(crate) fn run(&mut self) {
         self.begin();
         self.finish();
@@ -164,12 +164,12 @@ impl Room {
         self.sides.iter().map(|side| side.outcome).collect()
     }
 
-    /// How many have the whole stream and ended well.
+    /// Returns the number of receivers that have the whole stream and ended well.
     pub(crate) fn done(&self) -> usize {
         (0..self.sides.len()).filter(|number| self.is_done(*number)).count()
     }
 
-    /// Whether receiver `number` has the whole stream and ended well.
+    /// Returns `true` if receiver `number` has the whole stream and ended well.
     pub(crate) fn is_done(&self, number: usize) -> bool {
         let (side, receiver) = (&self.sides[number], &self.receivers[number]);
         side.outcome == Some(Outcome::Done)
@@ -177,7 +177,7 @@ impl Room {
             && receiver.read == self.stream.len()
     }
 
-    /// Whether each receiver has acknowledged the FIN.
+    /// Returns `true` if each receiver has acknowledged the FIN.
     pub(crate) fn is_all_acknowledged(&self) -> bool {
         let has_it = |side: &Side| side.tcp.state() == State::FinWait2 || side.outcome.is_some();
         self.sides.iter().all(has_it)
@@ -225,7 +225,7 @@ impl Room {
         }
     }
 
-    /// Receiver `number` takes what has come by the group, and to it alone.
+    /// Passes segments to receiver `number`, those to the group and those to it alone.
     fn hears(&mut self, number: usize, wires: &[(ByGroup, Wire)]) {
         let (now, tcp) = (self.now, &mut self.receivers[number].tcp);
         for same in wires.chunk_by(|one, next| one.0 == next.0) {
@@ -238,7 +238,7 @@ impl Room {
         }
     }
 
-    /// A segment of receiver `number` arrives at the sender.
+    /// Passes a segment of receiver `number` to the sender.
     pub(crate) fn arrives(&mut self, number: usize, wire: Wire) {
         let side = &mut self.sides[number];
         let record = wire.record(self.now);
@@ -260,7 +260,7 @@ impl Room {
         self.dirty.insert(number);
     }
 
-    /// Receiver `number` reads on.
+    /// Lets receiver `number` read on.
     pub(crate) fn read_again(&mut self, number: usize) {
         self.read(number);
         self.flush_receiver(number);
@@ -305,7 +305,7 @@ impl Room {
         }
     }
 
-    /// Lets everything leave that wants to.
+    /// Serves all connections until nothing more leaves.
     fn serve(&mut self) {
         for _ in 0..MOST_ROUNDS {
             while let Some(id) = self.group.poll_touched() {
@@ -447,12 +447,12 @@ impl Room {
         leaving.into_iter().for_each(|wire| self.links.carry(To::Sender(number), wire, at));
     }
 
-    /// When the sender's link is through with all that has left.
+    /// Returns the time at which the sender's link has sent everything that has left.
     pub(crate) fn leaves_after(&self) -> Instant {
         self.links.leaves_after(self.now)
     }
 }
 
 pub(crate) const FOR_EVER: Instant = Instant::from_nanos(u64::MAX);
-/// More often than this nothing is served at one time.
+/// The largest number of serving rounds at one time.
 const MOST_ROUNDS: u32 = 10_000;

@@ -1,5 +1,5 @@
-//! A group played by bytes that nobody chose: who comes, who stops for a while, what is lost, and what a receiver says
-//! that keeps to no rule.
+//! A group driven by arbitrary bytes: receivers join, pause, lose segments, and send segments that follow no
+//! rule.
 
 use rxo_frame::Duration;
 use rxo_tcp::{Ecn, GroupConfig, Late, Outcome, Repairs, SackBlock, SegmentOptions, Slow};
@@ -9,15 +9,16 @@ use rxo_wire::tcp::Timestamp;
 use super::room::{Room, group_config, receiver_config};
 use super::wire::Wire;
 
-/// Plays the script `data`: the first bytes are settings, the others what happens. In the end the network behaves.
+/// Plays the script `data`: the first bytes are settings, the others are events. In the end the network
+/// works.
 ///
 /// # Panics
-/// If a receiver reads anything but the stream, the group keeps more text than its buffer has, the cast does not end, or
-/// a receiver that kept to the rules does not get all.
+/// Panics if a receiver reads anything but the stream, the group keeps more text than its buffer holds, the
+/// cast does not end, or a receiver that followed the rules does not get everything.
 pub(crate) fn run(data: &[u8]) {
     let mut script = Script(data.iter());
     let (mut room, receivers) = open(&mut script);
-    // Hostile is who broke a rule; who was away for long may be ejected.
+    // A receiver that broke a rule counts as hostile; one that was absent for long may be ejected.
     let mut is_hostile = [false; MOST_RECEIVERS];
     let mut away = [Duration::ZERO; MOST_RECEIVERS];
     room.begin();
@@ -65,7 +66,8 @@ fn open(script: &mut Script<'_>) -> (Room, usize) {
     (room, receivers)
 }
 
-/// What receiver `number`, or whoever knows its addresses, says: near to what it would say, or far from it.
+/// Returns a segment of receiver `number`, or of a stranger with its addresses: close to a valid one, or far
+/// from it.
 fn said(room: &Room, number: usize, script: &mut Script<'_>) -> Wire {
     let receiver = room.receivers[number].tcp.statistics();
     let sender = room.sides[number].tcp.statistics();
@@ -109,7 +111,7 @@ fn stop_reading(room: &mut Room, number: usize, time: Duration) {
     room.read_again(number);
 }
 
-/// Lets `time` pass while nothing reaches receiver `number`, nor leaves it.
+/// Lets `time` pass while no segment reaches receiver `number` or leaves it.
 fn stay_away(room: &mut Room, number: usize, time: Duration) {
     room.receivers[number].absent_until = room.now + time;
     pass(room, time);
@@ -120,7 +122,8 @@ fn pass(room: &mut Room, time: Duration) {
     room.run_until(|room| room.now >= until);
 }
 
-/// What has left and is not acknowledged by all is in the group's buffer. Who caught up has text in a buffer of its own.
+/// Checks that text not acknowledged by all fits the group's buffer. A receiver that caught up has a buffer
+/// of its own.
 fn check_bounds(room: &Room) {
     let (progress, config) = (room.group.progress(), room.group.config());
     let kept = progress.sent - progress.slowest;
@@ -128,7 +131,7 @@ fn check_bounds(room: &Room) {
     assert!(!is_known || kept <= config.buffer_bytes.into(), "{kept} bytes of text are kept");
 }
 
-/// The bytes that decide; zeros when they have run out.
+/// The bytes that make the decisions; zeros when they have run out.
 struct Script<'a>(core::slice::Iter<'a, u8>);
 
 impl Script<'_> {
@@ -144,7 +147,7 @@ impl Script<'_> {
         u32::from(self.byte()) << 8 | u32::from(self.byte())
     }
 
-    /// A distance of sequence numbers: mostly small, to either side.
+    /// Returns a distance of sequence numbers, mostly small, in either direction.
     fn offset(&mut self) -> u32 {
         let word = self.word();
         match word >> 14 {
@@ -155,14 +158,15 @@ impl Script<'_> {
         }
     }
 
-    /// Up to 2.55 s.
+    /// Returns a time up to 2.55 s.
     fn time(&mut self) -> Duration {
         Duration::from_millis(u64::from(self.byte()) * 10)
     }
 }
 
-/// Timeouts double: whoever is away for a tenth of it is repaired before it ends, even if some repairs are lost.
+/// Timeouts double: a receiver absent for a tenth of this time is repaired before it ends, even if some
+/// repairs are lost.
 const PATIENCE: Duration = Duration::from_secs(100);
 const MOST_RECEIVERS: usize = 12;
-/// Of 1000 segments.
+/// The largest number of lost segments per 1000.
 const MOST_LOSS: u64 = 60;

@@ -1,4 +1,4 @@
-//! What the sender and the receivers of a room are set to, and the stream.
+//! The settings of the sender and the receivers of a room, and the stream.
 
 use rxo_frame::{Duration, SharedBytes};
 use rxo_tcp::{AckPolicy, Config, GroupConfig, GroupSeed, Late, Repairs, Slow};
@@ -30,7 +30,7 @@ pub(crate) fn receiver_config() -> Config {
     }
 }
 
-/// As `rxo cast receive` acknowledges: one of sixteen segments, each receiver another one.
+/// Acknowledges like `rxo cast receive`: one of sixteen segments, each receiver a different one.
 pub(crate) fn spread_config(offset: u16) -> Config {
     Config {
         acks: AckPolicy::Spread { segments: 16, offset },

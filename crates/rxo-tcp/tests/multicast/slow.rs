@@ -1,11 +1,11 @@
-//! A receiver that holds the others up, by accident or on purpose, and what that can do.
+//! Receivers that delay the others, by accident or on purpose, and the limits of that.
 
 use rxo_frame::Duration;
 use rxo_tcp::{Config, GroupConfig, Outcome, Slow};
 
 use crate::room::{FOR_EVER, Room, group_config, receiver_config};
 
-/// RFC 9293, section 3.8.6.1 lets a window stay closed for ever; the others do not wait for ever.
+/// RFC 9293, section 3.8.6.1 lets a window stay closed for ever; the other receivers do not wait for ever.
 #[test]
 fn a_window_that_never_opens_is_ejected() {
     let mut room = Room::new(group_config(), 10, 2_000_000);
@@ -15,7 +15,7 @@ fn a_window_that_never_opens_is_ejected() {
     assert_eq!(room.sides[3].outcome, Some(Outcome::Ejected(Duration::from_secs(10))));
 }
 
-/// Probes of its window do not count as progress.
+/// Probes of a receiver's window do not count as progress.
 #[test]
 fn a_window_of_a_few_bytes_is_ejected() {
     let mut room = Room::new(group_config(), 10, 2_000_000);
@@ -30,7 +30,8 @@ fn a_window_of_a_few_bytes_is_ejected() {
     assert_eq!(room.done(), 9, "{:?}", room.outcomes());
 }
 
-/// Reads a segment now and then, just often enough for [`Slow::Eject`].
+/// Runs a room in which one receiver reads a segment from time to time, just often enough for
+/// [`Slow::Eject`].
 fn reads_a_segment_now_and_then(slow: Slow) -> Room {
     let mut room = Room::new(GroupConfig { slow, ..group_config() }, 10, 2_000_000);
     room.receivers[3].reads_at_most = 100_000;
@@ -44,7 +45,7 @@ fn reads_a_segment_now_and_then(slow: Slow) -> Room {
     room
 }
 
-/// 750 bytes a second are enough for ever, unless more is asked for.
+/// A receiver that takes 750 bytes per second may stay for ever, unless a higher rate is required.
 #[test]
 fn whoever_holds_all_to_less_than_is_asked_for_is_ejected() {
     let time = Duration::from_secs(10);
@@ -56,7 +57,7 @@ fn whoever_holds_all_to_less_than_is_asked_for_is_ejected() {
     assert_eq!(room.done(), 9, "{:?}", room.outcomes());
 }
 
-/// Whoever is as fast as is asked for stays, whatever is lost meanwhile.
+/// A receiver that keeps the required rate stays, whatever is lost meanwhile.
 #[test]
 fn whoever_is_fast_enough_stays() {
     let (time, bytes) = (Duration::from_secs(1), 100_000);
@@ -64,7 +65,7 @@ fn whoever_is_fast_enough_stays() {
         let slow = Slow::EjectBelow { time, bytes };
         let mut room = Room::new(GroupConfig { slow, ..group_config() }, 10, 3_000_000);
         room.links.loss = loss;
-        // 1.6 Mbit/s: a round of the buffer takes seconds.
+        // The link has 1.6 Mbit/s, so a round of the buffer takes seconds.
         room.links.byte_time = Duration::from_micros(5);
         room.run();
         assert_eq!(room.done(), 10, "loss {loss}: {:?}", room.outcomes());
@@ -87,7 +88,7 @@ fn all_wait_for_a_receiver_that_pauses() {
     assert_eq!(room.done(), 10, "{:?}", room.outcomes());
 }
 
-/// With `wait` only its own connection gives a receiver up, after the user timeout.
+/// With `wait`, a receiver is removed only when its own connection fails, after the user timeout.
 #[test]
 fn whoever_waits_waits_for_the_user_timeout() {
     let config = GroupConfig { slow: Slow::Wait, ..group_config() };
@@ -101,7 +102,8 @@ fn whoever_waits_waits_for_the_user_timeout() {
     assert!(room.now - begun >= user_timeout, "{:?}", room.now - begun);
 }
 
-/// RFC 9293, section 3.8.6.1 (MUST-37): as long as a receiver answers probes of its window, its connection does not fail.
+/// RFC 9293, section 3.8.6.1 (MUST-37): as long as a receiver answers window probes, its connection does not
+/// fail.
 #[test]
 fn whoever_waits_waits_for_a_window_as_long_as_probes_are_answered() {
     let config = GroupConfig { slow: Slow::Wait, ..group_config() };
@@ -117,7 +119,7 @@ fn whoever_waits_waits_for_a_window_as_long_as_probes_are_answered() {
     assert_eq!(room.done(), 4, "{:?}", room.outcomes());
 }
 
-/// It has everything, and never says that it has checked it.
+/// The receiver has everything, but never confirms it.
 #[test]
 fn a_receiver_that_does_not_confirm_is_not_waited_for_for_ever() {
     let mut room = Room::new(group_config(), 3, 100_000);
@@ -128,7 +130,7 @@ fn a_receiver_that_does_not_confirm_is_not_waited_for_for_ever() {
     assert!(matches!(outcome, Some(Outcome::Unconfirmed(_))), "{outcome:?}");
 }
 
-/// The smallest segments of all hold, above what nobody needs.
+/// The smallest segment size of all receivers applies, down to the lower limit.
 #[test]
 fn the_smallest_segments_hold() {
     let mut room = Room::new(group_config(), 3, 100_000);
@@ -142,7 +144,7 @@ fn the_smallest_segments_hold() {
     assert_eq!((room.done(), room.to_group[0]), (3, 70));
 }
 
-/// Whoever asks for small segments, and leaves, does not leave them to the others.
+/// When the receiver with the smallest segments has left, segments grow again.
 #[test]
 fn segments_grow_again_when_whoever_had_the_smallest_is_gone() {
     let mut room = Room::new(group_config(), 3, 3_000_000);

@@ -32,7 +32,7 @@ fn what_is_lost_is_repaired_each_by_itself_or_for_all() {
     }
 }
 
-/// Six times the paper's largest group. `rxo-lab bench instructions` counts what an ACK costs in one.
+/// Six times the largest group in the paper. `rxo-lab bench instructions` counts the cost of an ACK in one.
 #[test]
 fn a_thousand_receivers() {
     let mut room = Room::new(group_config(), 1_000, 100_000);
@@ -43,8 +43,8 @@ fn a_thousand_receivers() {
     assert!(sent + room.to_one < 10 * 70, "{sent} to all, {} to one", room.to_one);
 }
 
-/// The paper's largest group (section 4.1), with what it did not have: 1 % loss to and from each receiver, one that is
-/// killed, one that stops for 3 s.
+/// The largest group in the paper (section 4.1) with additional faults: 1 % loss to and from each receiver,
+/// one receiver that is killed, and one that pauses for 3 s.
 #[test]
 fn a_hundred_and_sixty_eight_receivers() {
     let mut room = Room::new(group_config(), 168, 500_000);
@@ -62,9 +62,10 @@ fn a_hundred_and_sixty_eight_receivers() {
     assert!(time < Duration::from_secs(60), "{time:?}");
 }
 
-/// Behind a slow link acknowledgements come late: the queue before it grows, and receivers acknowledge few segments
-/// (`rxo cast receive` one of sixteen). No probe takes what is on its way for lost, neither with dormant members nor
-/// without; each repair would take the link's time from everybody, and bring an answer from each receiver.
+/// Behind a slow link acknowledgements come late: the queue in front of it grows, and receivers acknowledge
+/// few segments (`rxo cast receive`: one of sixteen). No probe may treat segments in flight as lost, with or
+/// without dormant members: each repair would take the link's time from all receivers and cause an answer
+/// from each.
 #[test]
 fn nothing_is_repeated_that_is_only_slow() {
     for is_sleepless in [false, true] {
@@ -81,8 +82,9 @@ fn nothing_is_repeated_that_is_only_slow() {
     }
 }
 
-/// Receivers say at different times that the same segment is missing, as they do if it was lost before the first switch.
-/// It leaves to the first that says so, to the group when a second one does, and not again for the others.
+/// Receivers report the same missing segment at different times, as they do if it was lost before the first
+/// switch. It is sent to the first that reports it, to the group when a second one does, and not again for
+/// the others.
 #[test]
 fn what_all_miss_is_repeated_once_though_they_say_so_one_after_another() {
     let mut room = Room::new(group_config(), 0, 200_000);
@@ -96,8 +98,9 @@ fn what_all_miss_is_repeated_once_though_they_say_so_one_after_another() {
     assert_eq!((room.to_group[1], room.to_one), (1, 1));
 }
 
-/// Such as an unmodified host behind `rxo cast join`: it leaves the group when it has acknowledged the FIN, and closes
-/// later. The last acknowledgement is lost, so the FIN comes again, and the group's address no longer reaches it.
+/// The receiver is like an unmodified host behind `rxo cast join`: it leaves the group when it has
+/// acknowledged the FIN, and closes later. The last acknowledgement is lost, so the FIN comes again, and the
+/// group's address no longer reaches the receiver.
 #[test]
 fn whoever_has_left_the_group_gets_the_fin_again() {
     for slow in [Slow::Wait, Slow::Eject(Duration::from_secs(10))] {

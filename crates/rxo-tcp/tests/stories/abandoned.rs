@@ -1,10 +1,10 @@
-//! Sockets that the application has dropped.
+//! Orphans: sockets that the application has dropped.
 
 use rxo_tcp::{Closed, Config, Failure, State};
 
 use crate::dsl::*;
 
-/// RFC 9293, section 3.6.1: what was sent is delivered; a peer that says FIN is answered.
+/// RFC 9293, section 3.6.1: sent data is delivered, and the peer's FIN is answered.
 #[test]
 fn what_was_sent_is_still_delivered() {
     let mut scene = Scene::established(plain());
@@ -17,7 +17,7 @@ fn what_was_sent_is_still_delivered() {
     assert_eq!(scene.tcp.state(), State::TimeWait);
 }
 
-/// RFC 9293, section 3.5.2 (and what hosts do): FIN-WAIT-2 ends where nobody can end it.
+/// RFC 9293, section 3.5.2: FIN-WAIT-2 ends by a timer if no application can end it, as on other hosts.
 #[test]
 fn a_peer_that_never_says_fin_is_not_waited_for() {
     let mut scene = Scene::established(Config { fin_wait_2: ms(5_000), ..plain() });
@@ -31,7 +31,7 @@ fn a_peer_that_never_says_fin_is_not_waited_for() {
     assert_eq!(scene.tcp.poll_at(), None);
 }
 
-/// Half closed is not abandoned: the application reads for as long as it likes.
+/// A half-closed connection is no orphan: the application reads for as long as it likes.
 #[test]
 fn a_reader_waits_as_long_as_it_likes() {
     let mut scene = Scene::established(plain());
@@ -40,7 +40,7 @@ fn a_reader_waits_as_long_as_it_likes() {
     scene.gets(seg().ack(2));
     scene.after(ms(100_000_000));
     assert_eq!(scene.tcp.state(), State::FinWait2);
-    // Dropped later, it is given the time from then on.
+    // If dropped later, the connection gets the full time from then on.
     scene.tcp.abandon(scene.now);
     scene.after(ms(59_999));
     assert_eq!(scene.tcp.state(), State::FinWait2);
@@ -48,7 +48,7 @@ fn a_reader_waits_as_long_as_it_likes() {
     assert!(scene.tcp.is_closed());
 }
 
-/// RFC 9293, section 3.6.1 (SHLD-3): text that nobody will read is answered by a reset.
+/// RFC 9293, section 3.6.1 (SHLD-3): text that no application will read is answered by a reset.
 #[test]
 fn text_that_nobody_reads_is_refused() {
     let mut scene = Scene::established(plain());
@@ -65,7 +65,7 @@ fn text_that_nobody_reads_is_refused() {
     assert!(scene.tcp.is_closed());
 }
 
-/// The peer was done before: LAST-ACK ends by itself.
+/// The peer has closed before, so LAST-ACK ends by its acknowledgement.
 #[test]
 fn a_peer_that_is_done_is_answered_with_our_fin() {
     let mut scene = Scene::established(plain());
@@ -81,7 +81,7 @@ fn orphan() -> Scene {
     orphan_with(50_000)
 }
 
-/// A connection that was dropped with so many bytes that the peer does not have.
+/// Returns a connection that was dropped with `bytes` bytes that the peer does not have.
 fn orphan_with(bytes: u32) -> Scene {
     let config = Config { orphan_timeout: ms(100_000), send_buffer_bytes: bytes, ..plain() };
     let mut scene = Scene::established(config);
@@ -90,7 +90,7 @@ fn orphan_with(bytes: u32) -> Scene {
     scene
 }
 
-/// A peer that takes so many segments, one every 1.2 seconds.
+/// Lets the peer take `segments` segments, one every 1.2 seconds.
 fn takes(scene: &mut Scene, segments: u32) {
     for number in 1..=segments {
         scene.after(ms(1_200));
@@ -99,7 +99,7 @@ fn takes(scene: &mut Scene, segments: u32) {
     }
 }
 
-/// What a peer answers to each segment that leaves until nothing does any more, and for how long.
+/// Answers each segment by `answer` until the connection is closed. Returns the elapsed time.
 fn answered(scene: &mut Scene, mut answer: impl FnMut(u32) -> Peer) -> u64 {
     let start = scene.now;
     for turn in 0..100_000 {
@@ -113,15 +113,15 @@ fn answered(scene: &mut Scene, mut answer: impl FnMut(u32) -> Peer) -> u64 {
     panic!("it does not end: {:?}", scene.tcp.state());
 }
 
-/// RFC 9293, section 3.8.6.1 (MUST-37) holds for connections that an application has: of others the end is
-/// bounded, whatever the peer answers.
+/// RFC 9293, section 3.8.6.1 (MUST-37) holds for connections with an application. An orphan ends in bounded
+/// time, whatever the peer answers.
 #[test]
 fn a_peer_that_takes_nothing_is_not_waited_for() {
     let mut scene = orphan();
     assert_eq!(answered(&mut scene, |_| seg().ack(1).win(0)), 100_000);
     assert_eq!(scene.tcp.state(), State::Closed(Closed { failure: Some(Failure::TimedOut) }));
 
-    // The peer is told that the rest does not come.
+    // The reset tells the peer that the rest will not come.
     let mut scene = orphan();
     scene.gets(seg().win(0));
     let mut left = Vec::new();
@@ -132,7 +132,7 @@ fn a_peer_that_takes_nothing_is_not_waited_for() {
     assert!(left.last().is_some_and(|last| last.starts_with("R. ")), "{left:?}");
 }
 
-/// One byte for each question would take a week.
+/// With one byte for each probe, the data would take a week.
 #[test]
 fn a_peer_that_takes_a_byte_at_a_time_is_not_waited_for() {
     let mut scene = orphan();
@@ -140,17 +140,17 @@ fn a_peer_that_takes_a_byte_at_a_time_is_not_waited_for() {
     assert!(taken <= 100_000, "{taken} ms");
 }
 
-/// A peer that reads steadily gets everything, however long it takes: no time is long enough for every path.
+/// A peer that reads steadily gets everything, however long it takes, because no fixed time suits every path.
 #[test]
 fn a_peer_that_reads_steadily_is_waited_for() {
     let mut scene = orphan_with(1_000_000);
-    // 83,000 bytes in each `orphan_timeout`, for twelve of them.
+    // The peer takes 83,000 bytes in each `orphan_timeout`, for twelve of them.
     takes(&mut scene, 1_000);
     scene.gets(seg().ack(1_000_002).fin());
     assert_eq!(scene.tcp.state(), State::TimeWait);
 }
 
-/// What it has taken before is no credit: a peer that stops is waited for twice the time at most.
+/// Earlier progress earns no credit: a peer that stops gets at most twice the time.
 #[test]
 fn a_peer_that_reads_no_further_is_not_waited_for() {
     let mut scene = orphan_with(1_000_000);
@@ -160,7 +160,7 @@ fn a_peer_that_reads_no_further_is_not_waited_for() {
     assert_eq!(scene.tcp.state(), State::Closed(Closed { failure: Some(Failure::TimedOut) }));
 }
 
-/// RFC 9293, section 3.6.1: TIME-WAIT and FIN-WAIT-2 have their own ends.
+/// RFC 9293, section 3.6.1: TIME-WAIT and FIN-WAIT-2 have their own time limits.
 #[test]
 fn what_was_delivered_in_time_ends_as_ever() {
     let mut scene = Scene::established(Config { orphan_timeout: ms(10_000), ..plain() });

@@ -1,10 +1,10 @@
-//! Which acknowledgements leave, and when (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2).
+//! The acknowledgements that leave, and their timing (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2).
 
 use rxo_tcp::{AckPolicy, Config};
 
 use crate::dsl::*;
 
-/// RFC 9293, section 3.8.6.3 (SHLD-19).
+/// RFC 9293, section 3.8.6.3 (SHLD-19): every second full segment is acknowledged.
 #[test]
 fn every_second_full_segment_is_acknowledged() {
     let mut scene = Scene::established(plain());
@@ -33,8 +33,8 @@ fn an_acknowledgement_rides_along_with_text() {
     assert_eq!(scene.after(ms(100)), [""; 0]);
 }
 
-/// Menon 2008, section 3.4: an aggregate owes what its segments would have. RFC 9293, section
-/// 3.10.7.4 (MUST-59): none leaves before all of it is processed.
+/// Menon 2008, section 3.4: an aggregate causes the acknowledgements of its original segments. RFC 9293,
+/// section 3.10.7.4 (MUST-59): none leaves before the whole aggregate is processed.
 #[test]
 fn an_aggregate_owes_an_ack_for_each_second_segment() {
     let mut scene = Scene::established(plain());
@@ -43,8 +43,8 @@ fn an_aggregate_owes_an_ack_for_each_second_segment() {
     assert_eq!(scene.after(ms(40)), [". 1:1 ack 7001"]);
 }
 
-/// Menon 2008, section 3.4: aggregates that arrive one after the other owe what their segments would have,
-/// however many arrive before the owner sends.
+/// Menon 2008, section 3.4: aggregates that arrive one after the other cause the acknowledgements of their
+/// original segments, however many arrive before the owner sends.
 #[test]
 fn many_aggregates_owe_an_ack_for_each_second_segment() {
     let buffers = Config { receive_buffer_bytes: 1 << 20, window_scaling: true, ..plain() };
@@ -55,7 +55,7 @@ fn many_aggregates_owe_an_ack_for_each_second_segment() {
     assert_eq!(scene.out(), expected);
 }
 
-/// Menon 2008, section 4: they leave as one template, each with the window of the same edge.
+/// Menon 2008, section 4: the acknowledgements leave as one template, each with the same window edge.
 #[test]
 fn acks_leave_as_one_template() {
     let mut scene = Scene::established(plain());
@@ -69,9 +69,9 @@ fn acks_leave_as_one_template() {
     assert!(scene.tcp.poll_transmit(scene.now).is_none());
 }
 
-/// RFC 9293, section 3.10.7.4 (MUST-58): one for all of it. What is set by default owes more, and
-/// says why: a sender that counts them must not be slowed (Menon 2008, section 3.4); they leave as
-/// one template.
+/// RFC 9293, section 3.10.7.4 (MUST-58): with this setting one acknowledgement covers an aggregate. The
+/// default sends more, because a sender that counts acknowledgements must not be slowed (Menon 2008, section
+/// 3.4), and sends them as one template.
 #[test]
 fn the_switch_makes_one_ack_of_an_aggregate() {
     let config = Config { acks: AckPolicy::OneForATurn, ..plain() };
@@ -80,8 +80,8 @@ fn the_switch_makes_one_ack_of_an_aggregate() {
     assert_eq!(scene.out(), [". 1:1 ack 6001"]);
 }
 
-/// Behind a gap a single acknowledgement would be all that the peer hears, and it may be lost: the one that says that the
-/// gap is filled leaves, too.
+/// After a gap, a single acknowledgement could be lost and the peer would learn nothing. Therefore the one
+/// that reports the filled gap leaves in addition to the last.
 #[test]
 fn a_filled_gap_is_told_beside_what_comes_after_it() {
     let config = Config { acks: AckPolicy::OneForATurn, ..plain() };
@@ -93,7 +93,7 @@ fn a_filled_gap_is_told_beside_what_comes_after_it() {
     assert_eq!(scene.out(), [". 1:1 ack 4001", ". 1:1 ack 10001"]);
 }
 
-/// Menon 2008, section 3.6: duplicates are counted by the peer; each leaves, in its place.
+/// Menon 2008, section 3.6: the peer counts duplicates, so each of them leaves, in order.
 #[test]
 fn an_aggregate_out_of_order_owes_one_for_each() {
     let mut scene = Scene::established(plain());
@@ -103,7 +103,7 @@ fn an_aggregate_out_of_order_owes_one_for_each() {
     assert_eq!(scene.out(), [&plain[..], &[". 1:1 ack 4001"; 3]].concat());
 }
 
-/// RFC 9293, section 3.8.6.1: a probe of the window is answered at once.
+/// RFC 9293, section 3.8.6.1: a window probe is answered at once.
 #[test]
 fn old_text_is_answered_at_once() {
     let mut scene = Scene::established(plain());
@@ -111,7 +111,7 @@ fn old_text_is_answered_at_once() {
     assert_eq!(scene.answers(seg().len(10)), [". 1:1 ack 11"]);
 }
 
-/// RFC 5681, section 4.2 (c): never more acknowledgements than segments, whatever these are.
+/// RFC 5681, section 4.2 (c): there are never more acknowledgements than segments, of any kind.
 #[test]
 fn no_more_acks_leave_than_segments_came() {
     let mut scene = Scene::established(with_sack());
@@ -125,14 +125,14 @@ fn no_more_acks_leave_than_segments_came() {
     assert!(scene.out().len() <= 500);
 }
 
-/// RFC 2018, section 4: also a segment with text says what is held, where there is room.
+/// RFC 2018, section 4: a segment with text also carries SACK blocks if there is space.
 #[test]
 fn text_says_what_is_held() {
     let mut scene = Scene::established(with_sack());
     scene.answers(seg().seq(1_001).len(500));
     assert_eq!(scene.sends(500), ["P. 1:501 ack 1 sack 1001-1501"]);
     scene.gets(seg().ack(501));
-    // No room beside a full segment; eight bytes are too few for a block.
+    // There is no space beside a full segment, and eight bytes are too few for a block.
     assert_eq!(scene.sends(1_000), ["P. 501:1501 ack 1"]);
     scene.gets(seg().ack(1_501));
     assert_eq!(scene.sends(992), ["P. 1501:2493 ack 1"]);
@@ -142,8 +142,8 @@ fn text_says_what_is_held() {
     assert_eq!(scene.sends(500), ["P. 2493:2993 ack 1501"]);
 }
 
-/// RFC 5681, section 4.2 lets a receiver acknowledge more often: the first segments are, when that is
-/// wanted, so that the peer's slow start is not held up.
+/// RFC 5681, section 4.2 lets a receiver acknowledge more often. With `quick_acks` the first segments are
+/// acknowledged at once, so that the peer's slow start is not delayed.
 #[test]
 fn a_new_connection_acknowledges_at_once() {
     let mut scene = Scene::established(Config { quick_acks: 2, ..plain() });

@@ -8,16 +8,16 @@ use rxo_wire::tcp::AckRecord;
 
 use crate::dsl::*;
 
-/// What the peer does between two polls.
+/// The input of a peer between two polls.
 #[derive(Clone, Debug)]
 struct Turn {
-    /// Segments of text that come: length, by how much their ACK advances, a gap before them.
+    /// Segments of text: the length, the advance of the ACK number, and `true` for a gap before the segment.
     segments: Vec<(u32, u32, bool)>,
-    /// How much the application sends before.
+    /// The number of bytes that the application sends before.
     sends: u32,
-    /// Whether it reads after.
+    /// `true` if the application reads afterwards.
     reads: bool,
-    /// Milliseconds until the next.
+    /// The time until the next turn, in milliseconds.
     pause: u64,
 }
 
@@ -29,7 +29,7 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
     prop::collection::vec(turn, 1..12)
 }
 
-/// All that may be seen from outside.
+/// Everything that is visible from outside.
 #[derive(Debug, PartialEq)]
 struct Seen {
     lines: Vec<String>,
@@ -98,8 +98,8 @@ proptest! {
     }
 }
 
-/// The case without loss, transmitting after each single segment as a stack does: the same
-/// acknowledgement numbers leave, and the window is the same after each aggregate.
+/// Without loss, a stack that transmits after each single segment sends the same acknowledgement numbers, and
+/// has the same window after each aggregate.
 #[test]
 fn a_bulk_transfer_is_acknowledged_alike() {
     let mut single = Scene::established(plain());
@@ -116,8 +116,8 @@ fn a_bulk_transfer_is_acknowledged_alike() {
     }
 }
 
-/// RFC 9293, section 3.8.6.3: what waits after an aggregate has only come with it, whatever waited
-/// before it came.
+/// RFC 9293, section 3.8.6.3: text that waits after an aggregate arrived with it, whatever was waiting
+/// before. Its delayed acknowledgement therefore starts anew.
 #[test]
 fn an_aggregate_does_not_hurry_the_acknowledgement_of_its_last_segment() {
     let mut scene = Scene::established(plain());
@@ -130,7 +130,7 @@ fn an_aggregate_does_not_hurry_the_acknowledgement_of_its_last_segment() {
     assert_eq!(scene.after(ms(30)).len(), 1);
 }
 
-/// Menon 2008, section 3.4: text that carries acknowledgements opens the window by each of them.
+/// Menon 2008, section 3.4: each acknowledgement on segments with text opens the window.
 #[test]
 fn acknowledgements_inside_an_aggregate_are_counted() {
     let mut scene = Scene::established(plain());
@@ -140,7 +140,7 @@ fn acknowledgements_inside_an_aggregate_are_counted() {
     assert_eq!(scene.cwnd_segments(), 20);
 }
 
-/// A pure ACK does the same as its record, and ten records the same as ten ACKs, also side by side.
+/// A record has the effect of its pure ACK, and ten records that of ten ACKs, contiguous or not.
 #[test]
 fn a_record_is_a_pure_ack() {
     let [mut whole, mut record, mut side_by_side] = [(); 3].map(|()| Scene::established(plain()));
@@ -161,8 +161,8 @@ fn a_record_is_a_pure_ack() {
     assert_ne!(whole.tcp.statistics().snd_una, SeqNumber(0));
 }
 
-/// Of two ACKs the first opens a window that was probed, and the second closes it again: the probes begin anew, as if
-/// each had come alone.
+/// The first of two ACKs opens a window that was probed, and the second closes it again. The probes begin
+/// anew, as if each ACK had come alone.
 #[test]
 fn a_window_that_opens_and_closes_in_one_arrival_is_probed_anew() {
     let (mut alone, mut together) = (Scene::established(plain()), Scene::established(plain()));

@@ -1,4 +1,4 @@
-//! BBR over a bottleneck: the rate, the queue, other connections, other paths.
+//! BBR over a bottleneck: rate, queue, fairness and path changes.
 
 use rxo_frame::Duration;
 use rxo_tcp::{Algorithm, Buffers, Config, RecoveryPhase};
@@ -6,7 +6,7 @@ use rxo_tcp::{Algorithm, Buffers, Config, RecoveryPhase};
 use crate::bottleneck::{Bottleneck, Path};
 use crate::dsl::*;
 
-/// 20 Mbit/s, 40 ms there and back, and a queue of 100 ms.
+/// 20 Mbit/s, 40 ms round trip, and a queue of 100 ms.
 const PATH: Path = Path { bytes_per_ms: 2_500, delay: ms(20), queue: ms(100), loss: 0 };
 
 fn config(congestion: Algorithm) -> Config {
@@ -27,7 +27,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// The share of the link that `bytes` of text took in `time`.
+/// Returns the share of the link that `bytes` of text used in `time`.
 fn share(path: Path, bytes: u64, time: Duration) -> f64 {
     let most = path.bytes_per_ms as f64 * time.as_secs_f64() * 1_000.0 * 1_448.0 / 1_514.0;
     bytes as f64 / most
@@ -43,7 +43,7 @@ fn it_fills_the_link_and_not_the_queue() {
     assert_eq!(network.waits.2, 0);
 }
 
-/// The first seconds as well: slow start finds the rate within a few round trips.
+/// In the first seconds as well, because slow start reaches the rate within a few round trips.
 #[test]
 fn it_starts_as_fast_as_slow_start() {
     let [bbr, cubic] = [Algorithm::Bbr, Algorithm::Cubic]
@@ -51,7 +51,7 @@ fn it_starts_as_fast_as_slow_start() {
     assert!(bbr as f64 > 0.8 * cubic as f64, "{bbr} and {cubic} bytes");
 }
 
-/// One segment in a hundred is lost, whatever is sent: that is no congestion.
+/// One segment in a hundred is lost, whatever is sent; this is no congestion.
 #[test]
 fn random_loss_does_not_slow_it() {
     let path = Path { loss: 10, ..PATH };
@@ -63,7 +63,7 @@ fn random_loss_does_not_slow_it() {
     assert!(bbr > 0.9 && cubic < 0.5, "{bbr:.2}, CUBIC {cubic:.2}");
 }
 
-/// Four connections, each beginning a second after the other: in the long run each has its part.
+/// Four connections, each starting a second after the last: in the long run each gets its share.
 #[test]
 fn it_is_fair_to_itself() {
     let mut network = network(PATH, 4);
@@ -104,7 +104,7 @@ fn it_follows_the_path() {
     assert!(network.mean_wait() < ms(15), "{:?}", network.mean_wait());
 }
 
-/// After idle time it sends at the rate that it knows, without a burst.
+/// After idle time BBR sends at the known rate, without a burst.
 #[test]
 fn it_resumes_at_the_rate() {
     let mut network = network(Path { queue: ms(15), ..PATH }, 1);
@@ -117,14 +117,15 @@ fn it_resumes_at_the_rate() {
     assert!(network.waits.2 < 5, "{} dropped", network.waits.2);
 }
 
-/// The same seed, the same bytes at the same times.
+/// The same seed gives the same bytes at the same times.
 #[test]
 fn it_is_deterministic() {
     let run = || network(Path { loss: 10, ..PATH }, 2).run(seconds(3));
     assert_eq!(run(), run());
 }
 
-/// A small first message whose acknowledgement is delayed says nothing of the path: 1 ms, as it shows then.
+/// A small first message with a delayed acknowledgement shows far less than the rate of the path, and must
+/// not slow BBR. Here the path takes 1 ms.
 #[test]
 fn a_small_first_message_does_not_slow_it() {
     let mut scene = Scene::established(scene_config());
@@ -136,7 +137,7 @@ fn a_small_first_message_does_not_slow_it() {
     assert!(bytes >= 150 * MSS, "{bytes} bytes in 20 ms");
 }
 
-/// Whatever is left of a burst when the segments become larger, the rest of the text leaves.
+/// If segments become larger while a part of a burst is left, the rest of the text still leaves.
 #[test]
 fn it_goes_on_with_larger_segments() {
     for more in (0..6_000).step_by(100) {
@@ -159,7 +160,7 @@ fn it_goes_on_with_larger_segments() {
     }
 }
 
-/// Round trips of 10 ms until all is acknowledged.
+/// Runs round trips of 10 ms until everything is acknowledged.
 fn drain(scene: &mut Scene) {
     for _ in 0..100 {
         round(scene, ms(10));
@@ -167,12 +168,12 @@ fn drain(scene: &mut Scene) {
     assert_eq!(scene.tcp.unacknowledged_bytes(), 0, "it stands still");
 }
 
-/// The first recovery, before any acknowledgement of something new, keeps to the initial window.
+/// A recovery before the first new acknowledgement keeps the initial window.
 #[test]
 fn its_first_recovery_without_sack_is_no_flood() {
     let mut scene = Scene::established(Config { sack: false, ..scene_config() });
     assert_eq!(scene.sends(100 * MSS).len(), 10);
-    // The first tells of a window that is scaled; then three duplicates.
+    // The first ACK sets a scaled window; the next three are duplicates.
     for _ in 0..4 {
         scene.gets(seg().ack(1));
         scene.out();
@@ -191,7 +192,8 @@ fn scene_config() -> Config {
     }
 }
 
-/// A round trip of `rtt`, after which the peer acknowledges all that has left. Returns how much that was.
+/// Runs a round trip of `rtt`, after which the peer acknowledges everything sent. Returns the number of
+/// bytes.
 fn round(scene: &mut Scene, rtt: Duration) -> u32 {
     scene.after(rtt);
     let seen = scene.tcp.statistics();

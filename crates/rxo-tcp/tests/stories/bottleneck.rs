@@ -1,5 +1,5 @@
-//! Several connections over one bottleneck: a link with a rate and a queue, on virtual time. Acknowledgements come
-//! back without waiting.
+//! Several connections over one bottleneck: a link with a rate and a queue, on virtual time. Acknowledgements
+//! return without queueing.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,22 +10,22 @@ use rxo_wire::FlowKey;
 
 use crate::harness::wire::{Wire, cut};
 
-/// The bottleneck.
+/// The properties of the bottleneck.
 #[derive(Clone, Copy)]
 pub(crate) struct Path {
     pub(crate) bytes_per_ms: u64,
-    /// One way.
+    /// The delay in one direction.
     pub(crate) delay: Duration,
-    /// How long a segment may wait before it is dropped.
+    /// The longest time that a segment may wait before it is dropped.
     pub(crate) queue: Duration,
-    /// Of 1000 segments, at random.
+    /// The number of segments per 1000 that are lost at random.
     pub(crate) loss: u64,
 }
 
 pub(crate) struct Flow {
-    /// The sender and the receiver.
+    /// The sender, then the receiver.
     pub(crate) ends: [Connection<Vec<u8>>; 2],
-    /// Whether the sender has anything to send.
+    /// `true` if the sender has anything to send.
     pub(crate) is_active: bool,
     pub(crate) received_bytes: u64,
 }
@@ -34,11 +34,12 @@ pub(crate) struct Bottleneck {
     pub(crate) flows: Vec<Flow>,
     pub(crate) path: Path,
     pub(crate) now: Instant,
-    /// Of all segments since [`Bottleneck::measure`]: how many, how long they waited together, how many were dropped.
+    /// The segments since [`Bottleneck::measure`]: their number, their total waiting time, and the number
+    /// dropped.
     pub(crate) waits: (u32, Duration, u32),
     random: u64,
     free_at: Instant,
-    /// What arrives: the time and a counter for order, then the flow and the end that it goes to.
+    /// The arrivals: time and a counter for order, then the flow and the receiving end.
     flights: BinaryHeap<Reverse<(Instant, u64, usize, usize)>>,
     wires: Vec<Option<Wire>>,
 }
@@ -59,7 +60,7 @@ impl Bottleneck {
         }
     }
 
-    /// Goes on for `time`. Returns how many bytes each flow received in it.
+    /// Runs for `time`. Returns the number of bytes that each flow received in it.
     pub(crate) fn run(&mut self, time: Duration) -> Vec<u64> {
         let (end, before) = (self.now + time, self.received());
         self.waits = (0, Duration::ZERO, 0);
@@ -68,7 +69,7 @@ impl Bottleneck {
         self.received().iter().zip(before).map(|(after, before)| after - before).collect()
     }
 
-    /// The mean time that a segment waited for the link.
+    /// Returns the mean time that a segment waited for the link.
     pub(crate) fn mean_wait(&self) -> Duration {
         self.waits.1 / self.waits.0.max(1)
     }
@@ -141,7 +142,7 @@ impl Flow {
         Self { ends, is_active: true, received_bytes: 0 }
     }
 
-    /// What leaves now, and from which end.
+    /// Returns the segments that leave now, each with the end that sends it.
     fn leave(&mut self, now: Instant) -> Vec<(usize, Wire)> {
         let room = self.ends[0].send_room();
         if self.is_active && room > 0 {

@@ -1,5 +1,5 @@
-//! Buffers that follow the path, on virtual time: what the owner grants is as much as is asked for, unless a
-//! story says otherwise.
+//! Buffers that follow the path, on virtual time: the owner grants what is requested, unless a story says
+//! otherwise.
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{Buffers, Config, Events, State};
@@ -9,7 +9,7 @@ use crate::link::{Link, Network};
 
 const INITIAL: u32 = 64 << 10;
 const LARGEST: u32 = 4 << 20;
-/// 100 Mbit/s for 40 ms.
+/// The bandwidth-delay product: 100 Mbit/s for 40 ms.
 const PATH_BYTES: u32 = 500_000;
 
 fn growing() -> Config {
@@ -21,7 +21,7 @@ fn growing() -> Config {
     }
 }
 
-/// Against the peer of the scenes.
+/// Returns a connection against the peer of the stories.
 fn scene() -> Scene {
     let config = Config { receive_pieces: 16, window_scaling: true, ..with_sack() };
     let Config { send_buffer_bytes, receive_buffer_bytes, largest_buffers, .. } = growing();
@@ -33,12 +33,12 @@ fn scene() -> Scene {
     })
 }
 
-/// 40 ms there and back.
+/// Returns a link with a round trip of 40 ms.
 fn path() -> Link {
     Link { delay: ms(20), queue: ms(40), ..Link::default() }
 }
 
-/// Sends `bytes` there. The reader takes at most `bytes_per_ms`. Returns the time it took.
+/// Sends `bytes` from client to server. The reader takes at most `bytes_per_ms`. Returns the elapsed time.
 fn transfer(network: &mut Network, bytes: u32, bytes_per_ms: u64) -> Duration {
     let (start, mut sent, mut read) = (network.now, 0, 0_u32);
     while read < bytes {
@@ -71,13 +71,13 @@ fn both_buffers_grow_to_what_the_path_holds() {
     let (sent, received) = (client.buffers(), server.buffers());
     assert!(sent.send_bytes >= PATH_BYTES, "{sent:?}");
     assert!(received.receive_bytes >= PATH_BYTES, "{received:?}");
-    // What has nothing to do stays as it is.
+    // A direction without data keeps its size.
     assert_eq!((sent.receive_bytes, received.send_bytes), (INITIAL, INITIAL));
-    // 0.83 s at the path's rate, beside slow start.
+    // 0.83 s at the rate of the path, plus slow start.
     assert!(time < ms(1_300), "{time:?}");
 }
 
-/// What the peer's window never allows is not in flight, so it needs no send buffer.
+/// Data beyond the peer's window is never in flight, so it needs no send buffer.
 #[test]
 fn the_send_buffer_stays_within_the_peers_window() {
     let small = Config { largest_buffers: None, ..growing() };
@@ -87,8 +87,8 @@ fn the_send_buffer_stays_within_the_peers_window() {
     assert!(sent <= 4 * INITIAL, "{sent} bytes for a window of {INITIAL}");
 }
 
-/// A side that only receives has no round-trip time but that of the handshake, unless it looks at the echoes of its
-/// acknowledgements.
+/// A side that only receives has no round-trip sample except that of the handshake, unless it uses the
+/// timestamp echoes of its acknowledgements.
 #[test]
 fn a_path_that_becomes_longer_gets_a_larger_window() {
     let short = Link { delay: ms(2), queue: ms(40), ..Link::default() };
@@ -121,7 +121,7 @@ fn growth_costs_no_time() {
     }
 }
 
-/// Memory that was taken back is asked for again, at the same rate as before.
+/// Memory that was taken back is requested again at the same rate.
 #[test]
 fn a_buffer_that_was_shrunk_grows_again() {
     let mut network = Network::new(path(), growing(), growing());
@@ -134,7 +134,7 @@ fn a_buffer_that_was_shrunk_grows_again() {
     assert!(time < ms(1_300), "{time:?}");
 }
 
-/// A reader that takes 4 KB in a round trip needs no more; one that takes 16 KB gets little more.
+/// A reader that takes 4 KB per round trip needs no more; one that takes 16 KB gets little more.
 #[test]
 fn a_slow_reader_keeps_its_small_buffer() {
     for (bytes_per_ms, most) in [(100, INITIAL), (400, 4 * INITIAL)] {
@@ -145,7 +145,7 @@ fn a_slow_reader_keeps_its_small_buffer() {
     }
 }
 
-/// The round-trip time of a handshake that was repeated is not known: then the window is the clock.
+/// After a retransmitted SYN the round-trip time is unknown; then the window serves as the clock.
 #[test]
 fn without_a_round_trip_time_it_grows_too() {
     let config = Config { timestamps: false, ..growing() };
@@ -171,8 +171,8 @@ fn no_grant_no_growth() {
     assert_eq!(network.ends.each_ref().map(|end| end.buffers()), [same; 2]);
 }
 
-/// Every second segment of a whole window is lost: more gaps than there were pieces before it grew. All that
-/// arrived is kept, so that only what was lost is to be sent again.
+/// Every second segment of a full window is lost: more gaps than there were pieces before the buffer grew.
+/// All received text is kept, so that only lost segments are sent again.
 #[test]
 fn a_window_full_of_gaps_is_kept() {
     let mut scene = scene();
@@ -191,8 +191,8 @@ fn a_window_full_of_gaps_is_kept() {
     assert!(scene.reads().into_iter().eq((1..=end).map(stream_byte)));
 }
 
-/// RFC 9293, section 3.8.6 (SHLD-14), and RFC 7323, section 2.4: memory that is taken back closes the window only as the
-/// peer fills it.
+/// RFC 9293, section 3.8.6 (SHLD-14), and RFC 7323, section 2.4: when memory is taken back, the window closes
+/// only as the peer fills it.
 #[test]
 fn an_offered_window_is_not_taken_back() {
     let mut scene = scene();
@@ -214,7 +214,7 @@ fn an_offered_window_is_not_taken_back() {
     assert!(at > offered);
     assert!(scene.reads().into_iter().eq((1..at).map(stream_byte)));
     scene.out();
-    // What was held for the window is given back without another grant.
+    // Memory kept for the old window is freed without another grant.
     scene.tcp.wants_buffers(scene.now);
     scene.now = scene.now + Duration::from_secs(1);
     scene.tcp.wants_buffers(scene.now);
@@ -222,7 +222,7 @@ fn an_offered_window_is_not_taken_back() {
     assert!(scene.tcp.statistics().rcv_wnd <= INITIAL);
 }
 
-/// A peer that has sent its FIN needs no window: only the text that waits for the application takes memory.
+/// A peer that has sent its FIN needs no window: only text that waits for the application uses memory.
 #[test]
 fn a_peer_that_is_done_needs_no_receive_buffer() {
     let mut scene = scene();
@@ -237,7 +237,7 @@ fn a_peer_that_is_done_needs_no_receive_buffer() {
     assert_eq!(scene.tcp.buffers(), Buffers { receive_bytes: 0, ..unread });
 }
 
-/// The window is offered in units of 128 bytes here: a buffer of one byte would never be offered.
+/// The window is offered in units of 128 bytes here, so a buffer of one byte would never be offered.
 #[test]
 fn the_smallest_buffer_is_still_offered() {
     let mut scene = scene();
@@ -258,7 +258,7 @@ fn the_smallest_buffer_is_still_offered() {
     );
 }
 
-/// Data that waits to be acknowledged stays, and an application that waits for room learns of new room.
+/// Unacknowledged data stays, and an application that waits for space is notified of new space.
 #[test]
 fn data_to_be_sent_stays() {
     let mut scene = scene();

@@ -1,12 +1,12 @@
-//! Closing: both orders, both at once, half closed, TIME-WAIT (RFC 9293, section 3.6).
+//! Closing in every order, half-closed connections, and TIME-WAIT (RFC 9293, section 3.6).
 
 use rxo_tcp::{CallError, Config, Connection, Events, Failure, State};
 use rxo_wire::TcpFlags;
 
 use crate::dsl::*;
 
-/// RFC 9293, section 3.6.1 (MUST-13): this side first (section 3.6, figure 12), and two segment
-/// lifetimes in TIME-WAIT.
+/// RFC 9293, section 3.6.1 (MUST-13): this side closes first (section 3.6, figure 12), and stays in TIME-WAIT
+/// for two segment lifetimes.
 #[test]
 fn this_side_closes_first() {
     let mut scene = Scene::established(plain());
@@ -24,7 +24,8 @@ fn this_side_closes_first() {
     assert_eq!(scene.tcp.receive(&mut [0]), Ok(0));
 }
 
-/// RFC 9293, section 3.6, figure 12: the peer first; half closed, this side goes on.
+/// RFC 9293, section 3.6, figure 12: the peer closes first; in the half-closed connection this side continues
+/// to send.
 #[test]
 fn the_peer_closes_first() {
     let mut scene = Scene::established(plain());
@@ -41,7 +42,7 @@ fn the_peer_closes_first() {
     assert!(scene.tcp.is_closed());
 }
 
-/// RFC 9293, section 3.6, figure 13: both at once.
+/// RFC 9293, section 3.6, figure 13: both sides close at once.
 #[test]
 fn both_close_at_once() {
     let mut scene = Scene::established(plain());
@@ -62,8 +63,8 @@ fn a_fin_that_acknowledges_ours_goes_to_time_wait() {
     assert_eq!(scene.tcp.state(), State::TimeWait);
 }
 
-/// RFC 9293, section 3.9.1.4: what was sent before CLOSE is delivered before the FIN; a half-closed
-/// connection receives.
+/// RFC 9293, section 3.9.1.4: data sent before CLOSE is delivered before the FIN. A half-closed connection
+/// still receives.
 #[test]
 fn all_that_was_sent_goes_before_the_fin() {
     let mut scene = Scene::established(plain());
@@ -78,7 +79,7 @@ fn all_that_was_sent_goes_before_the_fin() {
     assert_eq!(scene.reads().len(), 100);
 }
 
-/// RFC 9293, section 3.10.7.4, eighth step: in its place, not before.
+/// RFC 9293, section 3.10.7.4, eighth step: a FIN is processed in sequence, not before.
 #[test]
 fn a_fin_waits_for_the_text_before_it() {
     let mut scene = Scene::established(plain());
@@ -108,7 +109,7 @@ fn in_time_wait(config: Config) -> Scene {
     scene
 }
 
-/// RFC 9293, section 3.10.7.4: a repeated FIN is answered, and two segment lifetimes begin again.
+/// RFC 9293, section 3.10.7.4: a repeated FIN is answered, and the two segment lifetimes begin again.
 #[test]
 fn a_repeated_fin_starts_time_wait_again() {
     let mut scene = in_time_wait(plain());
@@ -129,7 +130,7 @@ fn an_ack_does_not_start_time_wait_again() {
     assert!(scene.tcp.is_closed());
 }
 
-/// RFC 9293, section 3.6.1: a SYN after all that was may open a new connection.
+/// RFC 9293, section 3.6.1: a SYN with a sequence number after all earlier ones may open a new connection.
 #[test]
 fn a_newer_syn_may_reuse_the_pair() {
     let scene = in_time_wait(plain());
@@ -145,8 +146,8 @@ fn a_newer_syn_may_reuse_the_pair() {
     assert!(answer.seq - scene.tcp.statistics().snd_nxt > 0);
 }
 
-/// RFC 9293, section 3.6.1 (SHLD-4), which asks for RFC 6191, section 2: by timestamp, where there
-/// are some.
+/// RFC 9293, section 3.6.1 (SHLD-4), which asks for RFC 6191, section 2: with timestamps, the timestamp
+/// decides.
 #[test]
 fn a_newer_timestamp_may_reuse_the_pair() {
     let scene = in_time_wait(Config { timestamps: true, ..plain() });
@@ -178,15 +179,15 @@ fn closing_in_the_handshake_waits_for_it() {
     assert_eq!(scene.tcp.state(), State::FinWait1);
 }
 
-/// RFC 9293, section 3.6 (MUST-12): whether the peer was done or broke off is told apart, after all
-/// that it sent is read.
+/// RFC 9293, section 3.6 (MUST-12): the application can tell a normal close from a failure, after it has read
+/// all text.
 #[test]
 fn the_application_learns_how_it_ended() {
     let ended = |scene: &Scene| match scene.tcp.state() {
         State::Closed(closed) => Some(closed.failure),
         _ => None,
     };
-    // A normal close, by either side first: the end is told, and no failure, also afterwards.
+    // A normal close, by either side first: reads return the end and no failure, repeatedly.
     let mut scene = Scene::established(plain());
     scene.gets(seg().len(5).fin());
     assert!(scene.tcp.take_events().contains(Events::PEER_DONE));
@@ -202,7 +203,7 @@ fn the_application_learns_how_it_ended() {
     scene.after(ms(60_000));
     assert_eq!((ended(&scene), scene.tcp.receive(&mut [0])), (Some(None), Ok(0)));
 
-    // An abort after the peer had said that it was done: its text is whole, but not all of ours has arrived.
+    // An abort after the peer's FIN: its text is complete, but not all of ours has arrived.
     let mut scene = Scene::established(plain());
     scene.gets(seg().len(5).fin());
     assert_eq!(scene.reads().len(), 5);
@@ -215,8 +216,8 @@ fn the_application_learns_how_it_ended() {
     assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::Reset)));
 }
 
-/// RFC 9293, section 3.9.1.2 (MUST-60, MUST-61): without a push of its own the last segment of all
-/// that is queued has PSH, and nothing waits for more than an acknowledgement or a probe.
+/// RFC 9293, section 3.9.1.2 (MUST-60, MUST-61): without an explicit push, the last segment of the queued
+/// data has PSH. No data waits longer than for an acknowledgement or a probe.
 #[test]
 fn what_is_sent_does_not_wait_for_ever() {
     let mut scene = Scene::established(plain());
@@ -228,7 +229,7 @@ fn what_is_sent_does_not_wait_for_ever() {
     assert_eq!(scene.answers(seg().ack(2012)), ["P. 2012:2021 ack 1"]);
 }
 
-/// RFC 5681, section 4.2: a FIN that overtook data is answered at once, as data is.
+/// RFC 5681, section 4.2: a FIN that arrives before earlier data is answered at once, like data.
 #[test]
 fn an_early_fin_is_answered() {
     let mut scene = Scene::established(plain());
@@ -248,7 +249,8 @@ fn a_fin_alone_is_no_load() {
     assert_eq!(scene.out(), ["F. 10001:10001 ack 1"]);
 }
 
-/// The peer is done, then this side: 30,000 bytes are queued that no window takes.
+/// Returns a connection that the peer has closed, then this side, with 30,000 queued bytes that exceed the
+/// windows.
 fn queued_in_close_wait() -> Scene {
     let mut scene = Scene::established(plain());
     scene.gets(seg().win(2_000).fin());
@@ -259,7 +261,7 @@ fn queued_in_close_wait() -> Scene {
     scene
 }
 
-/// RFC 9293, section 3.10.4: LAST-ACK begins when our FIN leaves, behind all text.
+/// RFC 9293, section 3.10.4: LAST-ACK begins when our FIN leaves, after all text.
 #[test]
 fn last_ack_begins_when_the_fin_leaves() {
     let mut scene = queued_in_close_wait();
@@ -277,7 +279,8 @@ fn last_ack_begins_when_the_fin_leaves() {
     assert_eq!(scene.tcp.state(), State::Closed(rxo_tcp::Closed { failure: None }));
 }
 
-/// RFC 9293, section 3.10.4: and so does CLOSING; a FIN that came before is not one of both at once.
+/// RFC 9293, section 3.10.4: CLOSING also begins when our FIN leaves; a peer's FIN before that is no
+/// simultaneous close.
 #[test]
 fn closing_begins_when_the_fin_leaves() {
     let mut scene = Scene::established(plain());
@@ -286,7 +289,7 @@ fn closing_begins_when_the_fin_leaves() {
     scene.tcp.shutdown().unwrap();
     assert_eq!(scene.answers(seg().win(1_000).len(5).fin()), [". 1001:1001 ack 7"]);
     assert_eq!(scene.tcp.state(), State::FinWait1);
-    // The peer is done: what seems to follow its FIN is not read.
+    // The peer has closed: text that seems to follow its FIN is not read.
     scene.gets(seg().win(1_000).seq(7).len(10).fin());
     assert_eq!(scene.reads().len(), 5);
     assert_eq!(scene.tcp.receive(&mut [0]), Ok(0));
@@ -297,7 +300,7 @@ fn closing_begins_when_the_fin_leaves() {
     assert_eq!(scene.tcp.state(), State::TimeWait);
 }
 
-/// RFC 9293, section 3.6 (MUST-12): a reset before the peer has all text is a failure, in every state.
+/// RFC 9293, section 3.6 (MUST-12): a reset before the peer has all text is a failure in every state.
 #[test]
 fn a_reset_before_all_is_delivered_is_a_failure() {
     let failed = State::Closed(rxo_tcp::Closed { failure: Some(Failure::Reset) });
@@ -324,7 +327,7 @@ fn a_reset_before_all_is_delivered_is_a_failure() {
     }
 }
 
-/// RFC 9293, section 3.10.7.4, second step: where only our FIN is missing, nothing is lost.
+/// RFC 9293, section 3.10.7.4, second step: if only our FIN is missing, nothing is lost.
 #[test]
 fn a_reset_after_all_was_delivered_is_none() {
     let mut scene = Scene::established(plain());
@@ -337,8 +340,7 @@ fn a_reset_after_all_was_delivered_is_none() {
     assert_eq!(scene.tcp.state(), State::Closed(rxo_tcp::Closed { failure: None }));
 }
 
-/// RFC 9293, section 3.10.5: ABORT tells the peer, whatever the state is called, when it does not have
-/// everything.
+/// RFC 9293, section 3.10.5: ABORT resets the peer in any state, unless the peer has everything.
 #[test]
 fn an_abort_with_text_outstanding_resets_the_peer() {
     let mut scene = queued_in_close_wait();

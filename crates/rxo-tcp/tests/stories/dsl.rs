@@ -1,4 +1,4 @@
-//! The language of the stories: segments by hand, answers as lines.
+//! The language of the stories: hand-made segments, and answers as lines of text.
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{
@@ -12,14 +12,15 @@ use crate::harness::run::run;
 
 /// The peer's ISS: close to the wrap, so that every story crosses it.
 pub(crate) const PEER_ISS: SeqNumber = SeqNumber(u32::MAX - 700);
-/// Payload of a full segment in most stories.
+/// The text of a full segment in most stories, in bytes.
 pub(crate) const MSS: u32 = 1000;
 pub(crate) const PAIR: FlowKey = FlowKey::v4(0x0a00_0001, 0x0a00_0002, 0x1388_0050, 0);
 pub(crate) const SECRET: Secret = Secret([7, 11]);
-/// What the peer's timestamps begin with.
+/// The first timestamp of the peer.
 pub(crate) const PEER_TS: u32 = 5000;
 
-/// No options but the maximum segment size: stories switch on what they are about.
+/// Returns settings without any option except the maximum segment size. Stories enable the features under
+/// test.
 pub(crate) fn plain() -> Config {
     Config {
         maximum_segment_size: MSS as u16,
@@ -33,17 +34,17 @@ pub(crate) fn plain() -> Config {
     }
 }
 
-/// [`plain`] with SACK.
+/// Returns the settings of [`plain`] with SACK.
 pub(crate) fn with_sack() -> Config {
     Config { sack: true, ..plain() }
 }
 
-/// A segment from the peer, to be changed by what follows.
+/// Returns a segment of the peer, to be changed by the methods below.
 pub(crate) fn seg() -> Peer {
     Peer { seq: 1, ack: 1, flags: TcpFlags::ACK, window: 50_000, ..Peer::default() }
 }
 
-/// The peer's SYN.
+/// Returns the peer's SYN.
 pub(crate) fn syn() -> Peer {
     Peer { seq: 0, flags: TcpFlags::SYN, mss: Some(MSS as u16), ..seg() }
 }
@@ -92,7 +93,7 @@ impl Peer {
     pub(crate) fn sack_permitted(self) -> Self {
         Self { sack_permitted: true, ..self }
     }
-    /// TSval and TSecr, relative to [`PEER_TS`] and to our first.
+    /// Sets TSval and TSecr, relative to [`PEER_TS`] and to our first timestamp.
     pub(crate) fn ts(self, value: u32, echo: u32) -> Self {
         Self { ts: Some((value, echo)), ..self }
     }
@@ -102,13 +103,13 @@ impl Peer {
     pub(crate) fn ecn(self, ecn: Ecn) -> Self {
         Self { ecn, ..self }
     }
-    /// Its frame arrived so long before it is processed.
+    /// Lets the frame arrive `earlier` than it is processed.
     pub(crate) fn arrived_earlier(self, earlier: Duration) -> Self {
         Self { earlier, ..self }
     }
 }
 
-/// The byte of a stream at `at`.
+/// Returns the byte of a stream at position `at`.
 pub(crate) fn stream_byte(at: u32) -> u8 {
     (at ^ at >> 8) as u8
 }
@@ -117,7 +118,7 @@ pub(crate) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A connection, its clock, and the peer's side of the numbers.
+/// A connection, its clock, and our initial numbers.
 pub(crate) struct Scene {
     pub(crate) tcp: Connection<Vec<u8>>,
     pub(crate) now: Instant,
@@ -126,7 +127,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// In SYN-SENT, before the SYN has left.
+    /// Returns a connection in SYN-SENT, before the SYN has left.
     pub(crate) fn active(config: Config) -> Self {
         let now = Instant::from_micros(1_000_000);
         let tcp = Connection::open_active(config, PAIR, SECRET, now).expect("settings that can be");
@@ -134,15 +135,15 @@ impl Scene {
         Self { tcp, now, iss, first_ts: 0 }
     }
 
-    /// In LISTEN.
+    /// Returns a connection in LISTEN.
     pub(crate) fn passive(config: Config) -> Self {
         let now = Instant::from_micros(1_000_000);
         let tcp = Connection::open_passive(config, PAIR, SECRET).expect("settings that can be");
         Self { tcp, now, iss: SeqNumber(0), first_ts: 0 }
     }
 
-    /// Established by a SYN that offers what `config` wants; nothing is to be sent, and 10 ms have
-    /// passed as a round trip.
+    /// Returns an established connection whose peer offers the features in `config`. Nothing is to be sent,
+    /// and the round trip of 10 ms has passed.
     pub(crate) fn established(config: Config) -> Self {
         let mut answer = syn().mss(Some(config.maximum_segment_size)).ack(1);
         answer.sack_permitted = config.sack;
@@ -173,7 +174,7 @@ impl Scene {
         self.tcp.on_arrival(self.now, Arrival::segments(segments));
     }
 
-    /// Gives an aggregate to the connection, as a run if all have text and one shape.
+    /// Gives an aggregate to the connection, as a run if all segments have text and one header layout.
     pub(crate) fn gets_run(&mut self, peers: impl IntoIterator<Item = Peer>) {
         let segments: Vec<_> = peers.into_iter().map(|peer| self.segment(peer)).collect();
         match run(&segments, 1) {
@@ -182,7 +183,7 @@ impl Scene {
         }
     }
 
-    /// Gives a segment and says what leaves.
+    /// Gives a segment to the connection and returns the lines that leave.
     pub(crate) fn answers(&mut self, peer: Peer) -> Vec<String> {
         self.gets(peer);
         self.out()
@@ -194,12 +195,12 @@ impl Scene {
         }
     }
 
-    /// After the connection was exchanged for one in SYN-SENT.
+    /// Updates the ISS after the connection was exchanged for one in SYN-SENT.
     pub(crate) fn learn_iss_of_ours(&mut self) {
         self.iss = self.tcp.statistics().snd_una;
     }
 
-    /// The record of a pure ACK.
+    /// Returns the record of a pure ACK.
     pub(crate) fn record(&self, peer: Peer) -> AckRecord {
         let segment = self.segment(peer);
         let timestamp = segment.options.timestamp;
@@ -251,7 +252,7 @@ impl Scene {
         }
     }
 
-    /// Everything that leaves now, a line each.
+    /// Returns everything that leaves now, one line each.
     pub(crate) fn out(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         let iss = self.iss;
@@ -268,7 +269,7 @@ impl Scene {
         lines
     }
 
-    /// Lets time pass, timers firing as they are due; says what leaves on the way.
+    /// Lets time pass, and fires timers when due. Returns the lines that leave meanwhile.
     pub(crate) fn after(&mut self, time: Duration) -> Vec<String> {
         let end = self.now + time;
         let mut lines = self.out();
@@ -281,14 +282,14 @@ impl Scene {
         lines
     }
 
-    /// Sends `bytes` of the stream, and says what leaves.
+    /// Sends `bytes` of the stream and returns the lines that leave.
     pub(crate) fn sends(&mut self, bytes: u32) -> Vec<String> {
         let data: Vec<u8> = (0..bytes).map(stream_byte).collect();
         assert_eq!(self.tcp.send(&data), Ok(bytes as usize));
         self.out()
     }
 
-    /// Reads everything there is.
+    /// Reads all available text.
     pub(crate) fn reads(&mut self) -> Vec<u8> {
         let mut text = vec![0; 1 << 20];
         let bytes = self.tcp.receive(&mut text).unwrap_or(0);
@@ -305,7 +306,7 @@ impl Scene {
     }
 }
 
-/// `flags start:end ack number`, then what is not usual.
+/// Formats a segment as `flags start:end ack number`, then any unusual fields.
 fn line(transmit: &Transmit<'_>, iss: SeqNumber) -> String {
     let flags = transmit.flags;
     let letters: String = [

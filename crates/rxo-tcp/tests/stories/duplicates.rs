@@ -1,10 +1,10 @@
-//! What is reported of text that came twice (RFC 2883).
+//! Reports of duplicate text (RFC 2883).
 
 use rxo_tcp::Config;
 
 use crate::dsl::*;
 
-/// RFC 2883, section 4 (d): the first part that was here before, not one that was found later.
+/// RFC 2883, section 4 (d): the first duplicate part is reported, not a later one.
 #[test]
 fn the_first_duplicate_part_is_reported() {
     let mut scene = Scene::established(with_sack());
@@ -13,7 +13,7 @@ fn the_first_duplicate_part_is_reported() {
     assert_eq!(scene.answers(seg().len(799)), [". 1:1 ack 800 sack 1-100"]);
 }
 
-/// RFC 2883, section 4 (a): all of what came twice, also where it was kept in two pieces.
+/// RFC 2883, section 4 (a): a duplicate is reported completely, also if it was kept in two pieces.
 #[test]
 fn all_of_a_duplicate_is_reported() {
     let mut scene = Scene::established(with_sack());
@@ -23,7 +23,7 @@ fn all_of_a_duplicate_is_reported() {
     assert_eq!(again, [". 1:1 ack 1 sack 1001-3001,1001-3001"]);
 }
 
-/// RFC 2883, section 4 (d): of two parts with a gap between them the first.
+/// RFC 2883, section 4 (d): of two duplicate parts with a gap between them, the first is reported.
 #[test]
 fn of_two_parts_the_first_is_reported() {
     let mut scene = Scene::established(with_sack());
@@ -33,8 +33,8 @@ fn of_two_parts_the_first_is_reported() {
     assert_eq!(again, [". 1:1 ack 1 sack 1001-1501,1001-3001"]);
 }
 
-/// RFC 2883, section 4 (a): two segments that came twice, in one poll: each acknowledgement reports its
-/// own, and none both.
+/// RFC 2883, section 4 (a): with two duplicate segments in one poll, each acknowledgement reports its own,
+/// and none both.
 #[test]
 fn each_acknowledgement_reports_its_own_duplicate() {
     let mut scene = Scene::established(with_sack());
@@ -46,7 +46,7 @@ fn each_acknowledgement_reports_its_own_duplicate() {
     assert_eq!(scene.after(ms(40)), [". 1:1 ack 5001"]);
 }
 
-/// RFC 2883, section 4 (a): what follows in the aggregate of a duplicate does not report it again.
+/// RFC 2883, section 4 (a): the segments after a duplicate in an aggregate do not report it again.
 #[test]
 fn a_template_does_not_repeat_a_duplicate() {
     let mut scene = Scene::established(with_sack());
@@ -67,7 +67,7 @@ fn an_old_duplicate_is_reported() {
     assert_eq!(again, [". 1:1 ack 2001 sack 1-1001"]);
 }
 
-/// RFC 2883, section 4: a segment without text repeats nothing, wherever it stands; the next
+/// RFC 2883, section 4: a segment without text is no duplicate, whatever its sequence number. The next
 /// acknowledgement has no empty block.
 #[test]
 fn a_segment_without_text_is_no_duplicate() {

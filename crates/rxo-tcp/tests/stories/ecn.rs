@@ -19,7 +19,7 @@ fn only_new_text_is_capable() {
     assert_eq!(scene.after(ms(300))[0], "P. 1:1001 ack 1");
 }
 
-/// RFC 3168, section 6.1.3 (a): a mark is echoed until the peer says that it has reduced its
+/// RFC 3168, section 6.1.3 (a): a mark is echoed until the peer reports, by CWR, that it has reduced its
 /// window.
 #[test]
 fn a_mark_is_echoed_until_it_is_heard() {
@@ -32,8 +32,8 @@ fn a_mark_is_echoed_until_it_is_heard() {
     assert_eq!(scene.answers(seg().seq(5001).len(MSS)), [". 1:1 ack 6001"]);
 }
 
-/// RFC 3168, section 6.1.2 (a, b, c): an echo reduces the window, once for each flight, and the
-/// peer is told.
+/// RFC 3168, section 6.1.2 (a, b, c): an echo reduces the window, once for each flight, and the peer is
+/// notified by CWR.
 #[test]
 fn an_echo_reduces_the_window_once() {
     let mut scene = scene();
@@ -49,7 +49,7 @@ fn an_echo_reduces_the_window_once() {
     assert!(scene.cwnd_segments() <= 7);
 }
 
-/// RFC 3168, section 6.1.1 (c): without agreement marks and echoes mean nothing.
+/// RFC 3168, section 6.1.1 (c): without an agreement, marks and echoes have no effect.
 #[test]
 fn nothing_is_echoed_without_agreement() {
     let mut scene = Scene::established(plain());
@@ -60,8 +60,8 @@ fn nothing_is_echoed_without_agreement() {
     assert!(scene.cwnd_segments() >= 10);
 }
 
-/// RFC 3168, sections 6.1.1 (a, b) and 6.1.1.1: the handshake is not marked as capable; an answer agrees
-/// with ECE alone; who got no answer does not ask again.
+/// RFC 3168, sections 6.1.1 (a, b) and 6.1.1.1: the handshake is not marked as capable. An answer agrees with
+/// ECE alone. A retransmitted SYN does not ask again.
 #[test]
 fn the_handshake_asks_once_and_is_not_capable() {
     let config = || Config { ecn: true, ..plain() };
@@ -74,8 +74,8 @@ fn the_handshake_asks_once_and_is_not_capable() {
     assert_eq!(scene.after(ms(1_000)), ["SE. 0:0 ack 1"]);
 }
 
-/// RFC 3168, section 6.1.2 (c, d): a loss reduces the window and says so; an echo of the same flight
-/// reduces nothing more.
+/// RFC 3168, section 6.1.2 (c, d): a loss reduces the window and is reported by CWR; an echo for the same
+/// flight reduces nothing more.
 #[test]
 fn a_loss_and_an_echo_reduce_once() {
     let mut scene = scene();
@@ -91,14 +91,14 @@ fn a_loss_and_an_echo_reduce_once() {
     scene.gets(seg().flags(echo).ack(10_001));
     assert_eq!(scene.tcp.statistics().ssthresh, 7_000);
     assert_eq!(scene.cwnd_segments(), 7);
-    // What left after it is another flight.
+    // Data sent after the reduction belongs to another flight.
     let next = scene.tcp.statistics().snd_nxt - scene.tcp.statistics().snd_una;
     scene.gets(seg().flags(echo).ack(10_001 + next as u32));
     assert!(scene.tcp.statistics().ssthresh < 7_000);
 }
 
-/// RFC 3168, section 6.1.2 (c): a timeout is a reduction as well; the retransmission does not tell of it,
-/// the first new text does.
+/// RFC 3168, section 6.1.2 (c): a timeout is a reduction as well. The first new text reports it by CWR, not
+/// the retransmission.
 #[test]
 fn a_timeout_is_told() {
     let mut scene = scene();
@@ -110,8 +110,8 @@ fn a_timeout_is_told() {
     assert_eq!(new, ["PW. 10001:11001 ack 1 ect0"]);
 }
 
-/// RFC 3168, section 6.1.3 (b, c): the acknowledgement of several says that one was marked; a mark beside
-/// CWR begins anew.
+/// RFC 3168, section 6.1.3 (b, c): an acknowledgement of several segments reports that one was marked; a mark
+/// on a segment with CWR starts the echo anew.
 #[test]
 fn a_mark_beside_cwr_is_echoed() {
     let mut scene = scene();
@@ -122,8 +122,8 @@ fn a_mark_beside_cwr_is_echoed() {
     assert_eq!(scene.answers(seg().seq(3001).len(MSS).ecn(Ecn::Capable0)), ["E. 1:1 ack 4001"]);
 }
 
-/// RFC 3168, section 6.1.6: a probe of a closed window may be dropped without telling anything of a
-/// router's queue.
+/// RFC 3168, section 6.1.6: a window probe is not marked, because its loss shows nothing about a router's
+/// queue.
 #[test]
 fn a_window_probe_is_not_capable() {
     let mut scene = scene();

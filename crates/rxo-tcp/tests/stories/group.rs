@@ -11,18 +11,18 @@ fn config() -> Config {
     Config { sack: true, timestamps: true, window_scaling: true, ..plain() }
 }
 
-/// The receiver of a cast in ESTABLISHED.
+/// Returns the receiver of a cast in ESTABLISHED.
 fn receiver() -> Scene {
     Scene::established(config())
 }
 
-/// A segment to the group: its ACK number, window and TSecr mean nothing to this connection.
+/// Returns a segment to the group, whose ACK number, window and TSecr this connection must ignore.
 fn to_group(seq: u32, len: u32) -> Peer {
     seg().seq(seq).len(len).ack(77_777).win(3).ts(20, 1 << 30)
 }
 
 impl Scene {
-    /// Gives segments to the connection that were sent to the group, as a run if they can be one.
+    /// Gives segments to the connection as sent to the group, as a run if possible.
     fn hears(&mut self, peers: impl IntoIterator<Item = Peer>) {
         let segments: Vec<_> = peers.into_iter().map(|peer| self.segment(peer)).collect();
         match run(&segments, 1) {
@@ -49,7 +49,7 @@ fn text_to_the_group_is_acknowledged_whatever_else_it_says() {
     assert_eq!((after.srtt, after.group.taken), (before.srtt, 2));
 }
 
-/// A GSO frame counts as the segments that it stands for.
+/// A GSO frame counts as its original segments.
 #[test]
 fn segments_of_a_gso_frame_are_counted() {
     let mut scene = receiver();
@@ -70,7 +70,7 @@ fn the_fin_comes_to_the_group() {
     assert!(scene.tcp.is_peer_done());
 }
 
-/// A gap is reported at once, filled by unicast, and the group goes on.
+/// A gap is reported at once and filled by unicast, and segments to the group continue to count.
 #[test]
 fn what_was_lost_comes_by_unicast() {
     let mut scene = receiver();
@@ -82,7 +82,8 @@ fn what_was_lost_comes_by_unicast() {
     assert_eq!(scene.out(), [". 1:1 ack 4001"]);
 }
 
-/// What others have missed comes again. An answer of every receiver that has it would drown the sender.
+/// Repairs for other receivers arrive again. If every receiver answered them, the answers would flood the
+/// sender.
 #[test]
 fn repairs_for_others_are_answered_seldom() {
     let mut scene = receiver();
@@ -99,8 +100,8 @@ fn repairs_for_others_are_answered_seldom() {
     assert_eq!(scene.out().len(), 1, "the acknowledgement may have been lost");
 }
 
-/// RFC 5961, section 3: the sender that has ended answers the challenge by a reset with the right number. Repairs for
-/// others must not use up the challenges.
+/// RFC 5961, section 3: a sender whose connection is gone answers the challenge by a valid reset. Repairs for
+/// other receivers must not use up the challenges.
 #[test]
 fn a_reset_is_challenged_however_much_was_repaired_for_others() {
     let mut scene = receiver();
@@ -111,7 +112,7 @@ fn a_reset_is_challenged_however_much_was_repaired_for_others() {
     assert_eq!(scene.out(), [". 1:1 ack 1001"]);
 }
 
-/// Of what can be forged without seeing the group's traffic.
+/// Forgeries that need no view of the group's traffic are refused.
 #[test]
 fn what_cannot_be_the_peers_is_refused() {
     let rows = [
@@ -136,7 +137,7 @@ fn what_cannot_be_the_peers_is_refused() {
     assert_eq!((without.out().len(), without.group().refused), (0, 1), "no timestamps, no group");
 }
 
-/// Who knows the window but not the clock tries the whole space of timestamps: one in 400,000 fits.
+/// An attacker that knows the window but not the clock must guess the timestamp: one in 400,000 fits.
 #[test]
 fn a_forger_must_guess_the_clock() {
     const SAMPLES: u32 = 20_000;
@@ -149,7 +150,7 @@ fn a_forger_must_guess_the_clock() {
     assert!(scene.out().len() <= 1);
 }
 
-/// The peer's clock goes on while nothing comes, and is believed.
+/// After a pause, a timestamp that has advanced with the peer's clock is accepted.
 #[test]
 fn a_pause_is_no_forgery() {
     let mut scene = receiver();
@@ -168,7 +169,8 @@ fn before_the_handshake_is_over_nothing_is_taken() {
     assert_eq!((scene.out().len(), scene.group().refused), (0, 1));
 }
 
-/// One for eight segments, at its own ones, and one for all that arrives out of order at once.
+/// A receiver acknowledges one of eight segments, at its own offset, and sends one acknowledgement for all
+/// text out of order that arrives at once.
 #[test]
 fn receivers_acknowledge_at_different_segments() {
     for offset in 0..8 {
@@ -190,13 +192,14 @@ fn receivers_acknowledge_at_different_segments() {
     assert_eq!(scene.out(), [". 1:1 ack 1 sack 1001-9001"]);
 }
 
-/// What comes to the group: the place of the segment, of the connection's own or the group's, its length.
+/// Returns the segments of a test: the position, the length, and `true` for one sent to the group.
 fn steps() -> impl Strategy<Value = Vec<(u32, u32, bool)>> {
     prop::collection::vec((0_u32..12, 1_u32..=MSS, any::<bool>()), 1..60)
 }
 
 proptest! {
-    /// The oracle is the same segment as one of the connection's own, with the fields that this would have.
+    /// The oracle receives the same segment on the connection itself, with the fields that it would have
+    /// there.
     #[test]
     fn a_segment_to_the_group_does_what_one_of_the_connection_does(steps in steps(), spread: bool) {
         let acks = if spread { AckPolicy::Spread { segments: 4, offset: 1 } } else { AckPolicy::OneForATurn };
@@ -211,7 +214,7 @@ proptest! {
             scene.hears(parts.clone().map(|seq| to_group(seq, len).ts(value, 1 << 29)));
             oracle.gets_run(parts.map(|seq| seg().seq(seq).len(len).ts(value, u32::MAX)));
             if scene.group().outside > 0 {
-                // What was received before is answered more seldom.
+                // A segment received before is answered more rarely if sent to the group.
                 break;
             }
             let (said, expected) = (scene.out(), oracle.out());

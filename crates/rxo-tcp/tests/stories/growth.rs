@@ -1,7 +1,7 @@
 //! The congestion window of a whole connection, round trip by round trip, against the formulas.
 //!
-//! The path loses nothing but what a story loses; each segment is acknowledged by itself, all at the
-//! end of the round trip in which they left. Windows are in segments.
+//! The path loses only what a story loses. Each segment is acknowledged separately, all at the end of the
+//! round trip in which they left. Windows are in segments.
 
 use rxo_frame::Duration;
 use rxo_tcp::{Algorithm, Config};
@@ -13,8 +13,7 @@ const RTT: Duration = ms(100);
 /// A sender that always has more to send.
 struct Path {
     scene: Scene,
-    /// What the peer has acknowledged, and how far segments have left; as in the stories, 1 is the
-    /// first byte.
+    /// The acknowledged and the sent stream positions; 1 is the first byte, as in all stories.
     acked: u32,
     left: u32,
 }
@@ -32,14 +31,14 @@ impl Path {
             ..config
         };
         let mut scene = Scene::established(config);
-        // The round trip is known from the start, and the peer's window is never in the way.
+        // The round-trip time is known from the start, and the peer's window never limits.
         scene.gets(seg().win(u16::MAX));
         let mut path = Self { scene, acked: 1, left: 1 };
         path.leave();
         path
     }
 
-    /// Keeps the buffer full and lets everything leave that may; says how many segments.
+    /// Keeps the buffer full and sends everything permitted. Returns the number of segments.
     fn leave(&mut self) -> u32 {
         let room = self.scene.tcp.send_room();
         if room > 1 << 23 {
@@ -55,7 +54,7 @@ impl Path {
         segments
     }
 
-    /// A round trip: what was out at its begin is acknowledged, a segment at a time.
+    /// Runs a round trip: data outstanding at its start is acknowledged, one segment at a time.
     fn round(&mut self) {
         self.round_of(RTT);
     }
@@ -70,7 +69,7 @@ impl Path {
         }
     }
 
-    /// A round trip in which the first segment is lost, and the next one, which repairs it.
+    /// Runs a round trip in which the first segment is lost, and the next one, which repairs it.
     fn lose_one(&mut self) {
         self.scene.now = self.scene.now + RTT;
         let (hole, end) = (self.acked, self.left);
@@ -78,7 +77,7 @@ impl Path {
             self.scene.gets(seg().win(u16::MAX).ack(hole).sack(&[(hole + MSS, at)]));
             self.leave();
         }
-        // What left meanwhile is acknowledged in the round trip after this one.
+        // Data sent meanwhile is acknowledged in the round trip after this one.
         self.scene.now = self.scene.now + RTT;
         self.acked = end;
         self.scene.gets(seg().win(u16::MAX).ack(self.acked));
@@ -114,8 +113,8 @@ fn slow_start_doubles_the_window() {
     }
 }
 
-/// RFC 5681, section 3.1 (c, d): half of what was in flight, then a segment each round trip, exactly.
-/// RFC 5681, section 3.2 (d): recovery ends with the window at the threshold.
+/// RFC 5681, section 3.1 (c, d): the window falls to half of the data in flight, then grows by exactly one
+/// segment per round trip. RFC 5681, section 3.2 (d): recovery ends with the window at the threshold.
 #[test]
 fn reno_is_a_saw() {
     let mut path = Path::new(Algorithm::Reno);
@@ -133,9 +132,9 @@ fn reno_is_a_saw() {
     }
 }
 
-/// RFC 5681, section 3.1 (c), and RFC 9438, section 4.6: what counts is what was in flight, not what a peer that
-/// aggregates has left of it. Its first acknowledgement covers all that arrived before the loss, and nothing leaves
-/// before the second one shows the loss. Then as much leaves as the threshold allows.
+/// RFC 5681, section 3.1 (c), and RFC 9438, section 4.6: the reduction is based on the data in flight before
+/// the loss showed. A peer that aggregates acknowledges at once everything that arrived before the loss, and
+/// nothing leaves before its second ACK shows the loss. Then as much leaves as the threshold allows.
 #[test]
 fn a_loss_lowers_the_flight_and_not_what_is_left_of_it() {
     for (congestion, share) in [(Algorithm::Reno, 0.5), (Algorithm::Cubic, 0.7)] {
@@ -150,8 +149,8 @@ fn a_loss_lowers_the_flight_and_not_what_is_left_of_it() {
     }
 }
 
-/// RFC 5681, section 3.1 (d), and RFC 9438, section 4.6: however little is in flight, the threshold is
-/// two segments at least.
+/// RFC 5681, section 3.1 (d), and RFC 9438, section 4.6: the threshold is at least two segments, however
+/// little is in flight.
 #[test]
 fn a_threshold_is_two_segments_at_least() {
     for congestion in [Algorithm::Reno, Algorithm::Cubic] {
@@ -162,8 +161,8 @@ fn a_threshold_is_two_segments_at_least() {
     }
 }
 
-/// RFC 5681, section 3.1 (b), and RFC 3465, section 2.2 (a): slow start adds what an acknowledgement covers,
-/// many segments or part of one.
+/// RFC 5681, section 3.1 (b), and RFC 3465, section 2.2 (a): slow start adds the bytes that an
+/// acknowledgement covers, many segments or part of one.
 #[test]
 fn slow_start_counts_bytes() {
     let mut path = Path::new(Algorithm::Reno);
@@ -176,8 +175,8 @@ fn slow_start_counts_bytes() {
     }
 }
 
-/// RFC 9438, section 4.10, and RFC 9406, section 4.2 (b): a queue that fills makes slow start end, five round
-/// trips after this shows, without a loss.
+/// RFC 9438, section 4.10, and RFC 9406, section 4.2 (b): a growing queue ends slow start without a loss,
+/// five round trips after the delay has risen.
 #[test]
 fn slow_start_ends_when_the_delay_rises() {
     for mut path in both() {
@@ -186,7 +185,7 @@ fn slow_start_ends_when_the_delay_rises() {
         for _ in 0..7 {
             path.round_of(ms(120));
         }
-        // Not 2^7: once more twofold, then a quarter more each round trip.
+        // Not a factor of 2^7: the window doubles once more, then grows by a quarter in each round trip.
         assert!(path.threshold() <= path.window(), "{}", path.threshold());
         assert!(path.window() / before < 8.0, "{before} to {}", path.window());
         let ended = path.window();
@@ -195,14 +194,14 @@ fn slow_start_ends_when_the_delay_rises() {
     }
 }
 
-/// RFC 9438, sections 4.2, 4.4 and 4.5: within 2 % of the cubic function, below the old window ever
-/// slower, above it ever faster.
+/// RFC 9438, sections 4.2, 4.4 and 4.5: the window stays within 2 % of the cubic function, growing ever more
+/// slowly below the old window and ever faster above it.
 #[test]
 fn cubic_follows_its_function() {
     let mut path = Path::new(Algorithm::Cubic);
     path.rounds(5);
     path.lose_one();
-    // RFC 9438, section 4.6: 0.7 of what was in flight.
+    // RFC 9438, section 4.6: the window falls to 0.7 of the data in flight.
     let (old, start) = (320.0, path.window());
     assert_eq!(start, 224.0);
     path.round();
@@ -222,8 +221,8 @@ fn cubic_follows_its_function() {
     assert!(gain(70) > gain(60) && gain(89) > gain(70), "{windows:?}");
 }
 
-/// RFC 9438, section 4.3: a small window grows as Reno's estimate does, 9/17 of a segment each round
-/// trip until the old window is reached, then a segment.
+/// RFC 9438, section 4.3: a small window follows Reno's estimate: 9/17 of a segment per round trip until the
+/// old window is reached, then a segment.
 #[test]
 fn a_small_cubic_window_grows_as_renos() {
     let mut path = Path::new(Algorithm::Cubic);
@@ -241,8 +240,8 @@ fn a_small_cubic_window_grows_as_renos() {
     assert!(path.window() >= 12.0);
 }
 
-/// RFC 9438, section 4.7: a second loss below the old window lowers the plateau to 0.85 of where it
-/// happened, so that another connection finds room.
+/// RFC 9438, section 4.7: a second loss below the old window lowers the plateau to 0.85 of the window at that
+/// loss, which leaves capacity to other connections.
 #[test]
 fn fast_convergence_gives_way() {
     let mut path = Path::new(Algorithm::Cubic);
@@ -253,15 +252,15 @@ fn fast_convergence_gives_way() {
     assert!(second < 320.0);
     path.lose_one();
     path.round();
-    // Where the function is flat: as long after as K says, the window stands at the plateau.
+    // After the time K the window is on the plateau, where the function is flat.
     let plateau = second * 0.85;
     let k = ((plateau - path.window()) / 0.4_f64).cbrt();
     path.rounds((k * 10.0) as u32);
     assert!((path.window() / plateau - 1.0).abs() < 0.02, "{} not {plateau}", path.window());
 }
 
-/// RFC 9438, section 4.8, and RFC 5681, section 3.1 (e): after a timeout slow start from one segment
-/// to the threshold, 0.7 or half of what was in flight; then congestion avoidance.
+/// RFC 9438, section 4.8, and RFC 5681, section 3.1 (e): after a timeout, slow start goes from one segment to
+/// the threshold, 0.7 or 0.5 of the data in flight, followed by congestion avoidance.
 #[test]
 fn a_timeout_begins_anew() {
     for (mut path, factor) in both().into_iter().zip([0.5, 0.7]) {
@@ -274,7 +273,7 @@ fn a_timeout_begins_anew() {
             path.leave();
         }
         assert_eq!(path.threshold(), threshold.floor());
-        // All had arrived but the first.
+        // All segments except the first had arrived.
         let end = path.left;
         path.scene.now = path.scene.now + RTT;
         path.acked = end;
@@ -294,7 +293,7 @@ fn a_timeout_begins_anew() {
     }
 }
 
-/// RFC 9438, section 5.8: what is not used does not grow.
+/// RFC 9438, section 5.8: a window that is not filled does not grow.
 #[test]
 fn a_window_that_is_not_filled_stays() {
     for congestion in [Algorithm::Reno, Algorithm::Cubic] {
@@ -308,15 +307,15 @@ fn a_window_that_is_not_filled_stays() {
     }
 }
 
-/// RFC 5681, section 4.1: a window that was idle for longer than a timeout is the first one again.
+/// RFC 5681, section 4.1: after an idle time longer than a timeout, the window falls back to the initial one.
 #[test]
 fn an_idle_window_is_the_first_again() {
     let [cwnd, at_once, in_round_trip] = window_after_a_pause(true);
     assert_eq!([cwnd, at_once, in_round_trip], [10, 10, 10]);
 }
 
-/// RFC 7661, section 4.3 (a), and RFC 7661, section 4.4.2 (b): or it stays, and leaves in a round trip, no more of it
-/// at once than of the first one.
+/// RFC 7661, section 4.3 (a), and RFC 7661, section 4.4.2 (b): otherwise the window is kept and leaves within
+/// a round trip, with no larger burst than the initial window.
 #[test]
 fn an_idle_window_is_paced() {
     let [cwnd, at_once, in_round_trip] = window_after_a_pause(false);
@@ -324,7 +323,8 @@ fn an_idle_window_is_paced() {
     assert_eq!([at_once, in_round_trip], [10, cwnd]);
 }
 
-/// RFC 7661, section 4.4.1 (a): what a loss leaves of it goes by what was in flight, not by what was allowed.
+/// RFC 7661, section 4.4.1 (a): after a loss in an unused window, the new window follows the data in flight,
+/// not the old window.
 #[test]
 fn a_loss_in_an_unused_window_counts_what_was_sent() {
     let config = Config { congestion: Algorithm::Reno, ..with_sack() };
@@ -339,7 +339,8 @@ fn a_loss_in_an_unused_window_counts_what_was_sent() {
     assert_eq!(scene.tcp.statistics().ssthresh, 4 * MSS);
 }
 
-/// The window in segments after a pause, how many leave then, and how many in the round trip from then on.
+/// Returns three numbers of segments after a pause: the window, the first burst, and the total of the next
+/// round trip.
 fn window_after_a_pause(restart_after_idle: bool) -> [u32; 3] {
     let (mut scene, _) = with_a_grown_window(Config { restart_after_idle, ..with_sack() });
     let grown = scene.cwnd_segments();
@@ -357,12 +358,13 @@ fn window_after_a_pause(restart_after_idle: bool) -> [u32; 3] {
     [cwnd, at_once as u32, sent as u32]
 }
 
-/// A connection whose window has grown beyond 20 segments, and the next byte to be sent. A round trip takes 10 ms.
+/// Returns a connection with a window above 20 segments and a round trip of 10 ms, and the next byte to be
+/// sent.
 fn with_a_grown_window(config: Config) -> (Scene, u32) {
     let mut scene = Scene::established(Config { window_scaling: true, ..config });
     let mut acked = 1;
     for _ in 0..3 {
-        // Twice what the window allows: it is what holds the rest back.
+        // Twice the window is written, so that the window limits the sender.
         let segments = scene.tcp.statistics().cwnd / MSS;
         scene.sends(2 * segments * MSS);
         for _ in 0..2 {

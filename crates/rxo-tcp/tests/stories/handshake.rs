@@ -1,4 +1,4 @@
-//! Opening: active, passive, simultaneous, and what is agreed on the way.
+//! Opening: active, passive and simultaneous, with the negotiated features.
 
 use rxo_tcp::{CallError, Closed, Config, Events, Failure, SegmentOptions, State};
 use rxo_wire::{FlowKey, TcpFlags};
@@ -15,7 +15,7 @@ fn an_active_open_is_answered() {
     assert!(scene.tcp.take_events().contains(Events::CONNECTED));
 }
 
-/// RFC 9293, section 3.5, figure 6, from the other side.
+/// RFC 9293, section 3.5, figure 6: the passive side.
 #[test]
 fn a_passive_open_answers() {
     let mut scene = Scene::passive(plain());
@@ -35,11 +35,11 @@ fn both_sides_may_open_at_once() {
     assert_eq!(scene.answers(syn().ack(1)), [""; 0]);
     assert_eq!(scene.tcp.state(), State::Established);
     assert!(scene.tcp.take_events().contains(Events::CONNECTED));
-    // Ours was lost, and the peer repeats its own: it is answered.
+    // Our ACK was lost, and the peer repeats its SYN-ACK, which is answered.
     assert_eq!(scene.answers(syn().ack(1)), [". 1:1 ack 1"]);
     assert_eq!(scene.sends(10), ["P. 1:11 ack 1"]);
 
-    // An ACK opens it as well, and what is no answer to our SYN does not.
+    // An ACK also opens the connection; a segment that does not acknowledge our SYN has no effect.
     let mut scene = Scene::active(plain());
     scene.out();
     scene.gets(syn());
@@ -51,8 +51,8 @@ fn both_sides_may_open_at_once() {
     assert_eq!(scene.tcp.state(), State::Established);
 }
 
-/// RFC 9293, section 3.5 (MUST-10): both arrive before our SYN-ACK leaves; the peer still gets its ACK. RFC 7323,
-/// section 2.2: the window beside a SYN is not scaled.
+/// RFC 9293, section 3.5 (MUST-10): both answers arrive before our SYN-ACK leaves, and the peer still gets
+/// its ACK. RFC 7323, section 2.2: the window of a SYN is not scaled.
 #[test]
 fn both_answers_of_a_simultaneous_open_may_come_together() {
     let mut scene = Scene::active(Config { window_scaling: true, ..plain() });
@@ -65,8 +65,8 @@ fn both_answers_of_a_simultaneous_open_may_come_together() {
     assert_eq!(scene.tcp.statistics().snd_wnd, 8_000);
 }
 
-/// A listener whose SYN-ACK nobody acknowledges keeps the connection as long as Linux does: five repetitions, 63 s. An
-/// active open that has met another one keeps its own time.
+/// A listener keeps a connection without the final ACK as long as Linux does: five repetitions of the
+/// SYN-ACK, 63 s. A simultaneous open keeps the time limit of an active one.
 #[test]
 fn a_half_open_connection_ends_after_63_seconds() {
     let mut scene = Scene::passive(plain());
@@ -82,7 +82,7 @@ fn a_half_open_connection_ends_after_63_seconds() {
     assert!(matches!(scene.tcp.state(), State::SynReceived(_)));
 }
 
-/// Whoever gives handshakes less time gives it to both kinds.
+/// A shorter handshake timeout applies to both kinds of open.
 #[test]
 fn a_half_open_connection_lives_no_longer_than_any_handshake() {
     let mut scene = Scene::passive(Config { handshake_timeout: ms(5_000), ..plain() });
@@ -91,21 +91,22 @@ fn a_half_open_connection_lives_no_longer_than_any_handshake() {
     assert!(scene.tcp.is_closed());
 }
 
-/// RFC 9293, section 3.10.7.3: an ACK of something that was not sent; and section 3.5.1, figure 9: it is of an old
-/// connection of the peer's, as after a restart with the same ports. The SYN follows the reset that ends it.
+/// RFC 9293, section 3.10.7.3: an ACK of data that was never sent is reset. Section 3.5.1, figure 9: it comes
+/// from an old connection of the peer's, as after a restart with the same ports. The SYN is sent again after
+/// the reset that ends it.
 #[test]
 fn a_wrong_answer_is_reset_and_the_syn_sent_anew() {
     let mut scene = Scene::active(plain());
     scene.out();
     assert_eq!(scene.answers(seg().ack(7)), ["R 7:7", "S 0:0"]);
     assert!(matches!(scene.tcp.state(), State::SynSent(_)));
-    // Once: whoever sends wrong answers gets no more out of it than a reset for each.
+    // Only once: later wrong answers cause only a reset each.
     assert_eq!(scene.answers(seg().ack(7)), ["R 7:7"]);
     assert_eq!(scene.answers(syn().ack(1)), [". 1:1 ack 1"]);
     assert_eq!(scene.tcp.state(), State::Established);
 }
 
-/// A reset is not answered, so it brings no SYN either.
+/// A wrong reset is not answered, so it causes no new SYN either.
 #[test]
 fn a_wrong_reset_brings_no_syn() {
     let mut scene = Scene::active(plain());
@@ -117,7 +118,7 @@ fn a_wrong_reset_brings_no_syn() {
 fn a_refusal_is_told() {
     let mut scene = Scene::active(plain());
     scene.out();
-    // Without the right ACK anybody could have sent it.
+    // Without a valid ACK the reset may be forged.
     scene.gets(seg().flags(TcpFlags::RST));
     assert!(matches!(scene.tcp.state(), State::SynSent(_)));
     scene.gets(seg().flags(TcpFlags::RST).ack(1));
@@ -136,7 +137,8 @@ fn a_listener_wants_a_syn() {
     assert_eq!(scene.tcp.state(), State::Listen);
 }
 
-/// RFC 9293, section 3.5 (MUST-11), and section 3.10.7.4, second and fourth step: back to LISTEN.
+/// RFC 9293, section 3.5 (MUST-11), and section 3.10.7.4, second and fourth step: the connection returns to
+/// LISTEN.
 #[test]
 fn a_peer_that_gives_up_leaves_a_listener() {
     for last in [TcpFlags::RST, TcpFlags::SYN] {
@@ -149,8 +151,8 @@ fn a_peer_that_gives_up_leaves_a_listener() {
     }
 }
 
-/// RFC 9293, section 3.8.3 (MUST-22, 23): a SYN for three minutes. RFC 6298, sections 2.1, 5.5 and
-/// 5.6.
+/// RFC 9293, section 3.8.3 (MUST-22, 23): a SYN is repeated for three minutes. RFC 6298, sections 2.1, 5.5
+/// and 5.6.
 #[test]
 fn a_syn_is_repeated_for_three_minutes() {
     let mut scene = Scene::active(plain());
@@ -168,7 +170,7 @@ fn a_syn_is_repeated_for_three_minutes() {
     assert_eq!(failed, Err(CallError::Failed(Failure::TimedOut)));
 }
 
-/// RFC 9293, section 3.4: the SYN-ACK is repeated by the timer and for a repeated SYN.
+/// RFC 9293, section 3.4: the SYN-ACK is repeated by the timer and in answer to a repeated SYN.
 #[test]
 fn a_lost_syn_ack_is_repeated() {
     let mut scene = Scene::passive(plain());
@@ -178,7 +180,7 @@ fn a_lost_syn_ack_is_repeated() {
     assert_eq!(scene.answers(syn()), ["S. 0:0 ack 1"]);
 }
 
-/// RFC 5681, section 3.1 (g), and RFC 6928, section 2 (b): after a lost SYN the first window is one
+/// RFC 5681, section 3.1 (g), and RFC 6928, section 2 (b): after a retransmitted SYN the first window is one
 /// segment. RFC 6298, section 5.7.
 #[test]
 fn a_slow_handshake_makes_a_careful_start() {
@@ -211,8 +213,8 @@ fn the_peers_segment_size_is_kept() {
     assert_eq!(v6.statistics().mss, 1220);
 }
 
-/// Offered by a SYN, and in a SYN-ACK only what was offered: RFC 9293, section 3.7.1 (MUST-14,
-/// MUST-67, SHLD-5), RFC 7323, sections 2.2 (a) and 3.2 (a), RFC 2018, section 2, RFC 3168, section
+/// A SYN offers all configured options, a SYN-ACK only those that were offered: RFC 9293, section 3.7.1
+/// (MUST-14, MUST-67, SHLD-5), RFC 7323, sections 2.2 (a) and 3.2 (a), RFC 2018, section 2, RFC 3168, section
 /// 6.1.1 (a).
 #[test]
 fn what_both_want_is_agreed() {
@@ -261,7 +263,7 @@ fn data_may_wait_for_the_handshake() {
     assert_eq!(scene.answers(syn().ack(1)), ["P. 1:11 ack 1"]);
 }
 
-/// RFC 9293, section 3.5 (MUST-11): what an active open began does not go back to LISTEN.
+/// RFC 9293, section 3.5 (MUST-11): a connection from an active open does not return to LISTEN.
 #[test]
 fn a_peer_that_gives_up_refuses_an_active_open() {
     let mut scene = Scene::active(plain());
@@ -272,7 +274,7 @@ fn a_peer_that_gives_up_refuses_an_active_open() {
     assert_eq!(scene.tcp.send(b"x"), Err(CallError::Failed(Failure::Refused)));
 }
 
-/// RFC 7323, section 2.2 (a): the scale of one side alone is none.
+/// RFC 7323, section 2.2 (a): a window scale from one side only is not used.
 #[test]
 fn one_scale_is_no_scale() {
     let mut scene = Scene::active(Config { window_scaling: true, ..plain() });
@@ -287,7 +289,7 @@ fn one_scale_is_no_scale() {
     assert_eq!(scene.tcp.statistics().snd_wnd, 1_000);
 }
 
-/// RFC 9293, section 3.10.7.3: text and FIN of a SYN-ACK are taken, from the sixth step on.
+/// RFC 9293, section 3.10.7.3: text and FIN of a SYN-ACK are processed, from the sixth step on.
 #[test]
 fn text_in_a_syn_ack_is_taken() {
     let mut scene = Scene::active(plain());

@@ -1,12 +1,12 @@
-//! Headers: options in every place, and what must stand in all that leaves.
+//! Headers: options on every kind of segment, and the rules for all segments sent.
 
 use rxo_tcp::{Config, SegmentOptions};
 use rxo_wire::TcpFlags;
 
 use crate::dsl::*;
 
-/// RFC 9293, section 3.1 (MUST-5): after the handshake what belongs into a SYN changes nothing, and
-/// the segment counts all the same.
+/// RFC 9293, section 3.1 (MUST-5): after the handshake, options of a SYN change nothing, and the segment is
+/// processed normally.
 #[test]
 fn any_segment_may_carry_options() {
     let mut scene = Scene::established(Config { window_scaling: true, ..with_sack() });
@@ -17,8 +17,7 @@ fn any_segment_may_carry_options() {
     assert_eq!(scene.tcp.readable_bytes(), 10);
 }
 
-/// RFC 9293, section 3.1 (MUST-6): what nobody knows is passed over, and so is what is known with
-/// another length.
+/// RFC 9293, section 3.1 (MUST-6): unknown options are skipped, and so are known ones with a wrong length.
 #[test]
 fn unknown_options_are_passed_over() {
     let read = SegmentOptions::read(&[253, 6, 1, 2, 3, 4, 4, 3, 0, 2, 4, 5, 0xb4]);
@@ -26,7 +25,7 @@ fn unknown_options_are_passed_over() {
     assert_eq!(read, expected);
 }
 
-/// Kind and length of each option in `bytes`, read one byte after the other.
+/// Returns kind and length of each option in `bytes`.
 fn kinds(bytes: &[u8]) -> Vec<(u8, usize)> {
     let (mut kinds, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
@@ -45,7 +44,7 @@ fn kinds(bytes: &[u8]) -> Vec<(u8, usize)> {
     kinds
 }
 
-/// The options of all that leaves now: whether it has a SYN, and their kinds.
+/// Returns, for each segment that leaves now, `true` if it has a SYN, and its options.
 fn leaving(scene: &mut Scene) -> Vec<(bool, Vec<(u8, usize)>)> {
     let mut seen = Vec::new();
     while let Some(transmit) = scene.tcp.poll_transmit(scene.now) {
@@ -54,8 +53,8 @@ fn leaving(scene: &mut Scene) -> Vec<(bool, Vec<(u8, usize)>)> {
     seen
 }
 
-/// RFC 9293, section 3.1 (MUST-65, MUST-68): each option has its length, and the segment size stands
-/// in SYNs alone. RFC 7323, section 3.2 (b): once agreed, timestamps stand in every segment.
+/// RFC 9293, section 3.1 (MUST-65, MUST-68): each option has its length, and the segment size appears in SYNs
+/// only. RFC 7323, section 3.2 (b): once negotiated, timestamps appear in every segment.
 #[test]
 fn every_header_that_leaves_is_well_formed() {
     let mut scene =
@@ -63,7 +62,7 @@ fn every_header_that_leaves_is_well_formed() {
     scene.gets(syn().scale(2).sack_permitted().ts(1, 0));
     let mut seen = leaving(&mut scene);
     scene.gets(seg().ts(2, 0));
-    // Text, a gap, a duplicate, a retransmission, a question of a closed window, the end.
+    // Text, a gap, a duplicate, a retransmission, a window probe, the end.
     assert_eq!(scene.tcp.send(&[7; 3_000]), Ok(3_000));
     seen.extend(leaving(&mut scene));
     scene.gets(seg().seq(501).len(100).ts(3, 0));
@@ -95,8 +94,7 @@ fn every_header_that_leaves_is_well_formed() {
     }
 }
 
-/// RFC 9293, section 3.1 (MUST-1, REC-1): the upper half of what a window can say is not negative,
-/// scaled or not.
+/// RFC 9293, section 3.1 (MUST-1, REC-1): the upper half of the window field is not negative, scaled or not.
 #[test]
 fn a_window_has_no_sign() {
     let mut scene = Scene::established(Config { window_scaling: true, ..plain() });

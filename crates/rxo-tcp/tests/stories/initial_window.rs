@@ -1,4 +1,5 @@
-//! What leaves before the first acknowledgement. Segments have 8,948 bytes, and RFC 6928 allows two of them.
+//! The data sent before the first acknowledgement. Segments have 8,948 bytes, and RFC 6928 allows two of
+//! them.
 
 use rxo_frame::Duration;
 use rxo_tcp::{Algorithm, Config, InitialWindow};
@@ -6,7 +7,7 @@ use rxo_tcp::{Algorithm, Config, InitialWindow};
 use crate::dsl::*;
 
 const JUMBO: u16 = 8_948;
-/// More than two flights of ten.
+/// The number of bytes to send, more than two flights of ten segments.
 const ALL: u32 = 400_000;
 
 fn beginning_with(initial_window: InitialWindow) -> Config {
@@ -23,7 +24,7 @@ fn ten() -> Config {
     beginning_with(InitialWindow::Segments(10))
 }
 
-/// A connection whose handshake took `round_trip`, and a peer with a large window.
+/// Returns a connection whose handshake took `round_trip`, with a large window of the peer.
 fn established(config: Config, round_trip: Duration) -> Scene {
     let mut scene = Scene::active(config);
     scene.out();
@@ -34,7 +35,7 @@ fn established(config: Config, round_trip: Duration) -> Scene {
     scene
 }
 
-/// How many segments leave at once, and then in each millisecond up to `end`.
+/// Returns the number of segments that leave at once, and then in each millisecond up to `end`.
 fn flight(scene: &mut Scene, end: u64) -> Vec<usize> {
     let at_once = scene.sends(ALL).len();
     let later = (0..end).map(|_| scene.after(ms(1)).len());
@@ -53,7 +54,7 @@ fn ten_segments_leave_in_half_a_round_trip() {
     for congestion in [Algorithm::Cubic, Algorithm::Reno, Algorithm::Bbr] {
         let mut scene = established(Config { congestion, ..ten() }, ms(40));
         let flight = flight(&mut scene, 39);
-        // Two at once, as many as RFC 6928 allows; then two in each fifth of half a round trip.
+        // Two segments leave at once, as RFC 6928 allows, then two in each fifth of half a round trip.
         let expected: Vec<_> =
             (0..40).map(|ms| if ms % 4 == 0 && ms < 20 { 2 } else { 0 }).collect();
         assert_eq!(flight, expected, "{congestion:?}");
@@ -73,7 +74,7 @@ fn on_a_short_path_ten_segments_leave_at_once() {
     assert_eq!(scene.sends(ALL).len(), 10);
 }
 
-/// Ten segments of the usual size are what RFC 6928 allows at once.
+/// RFC 6928 allows ten segments of the usual size at once.
 #[test]
 fn small_segments_are_not_paced() {
     let config = Config { maximum_segment_size: MSS as u16, ..ten() };

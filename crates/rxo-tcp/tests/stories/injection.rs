@@ -1,13 +1,13 @@
-//! Strangers who guess (RFC 5961): samples of the whole sequence space, counted.
+//! Strangers that guess sequence numbers (RFC 5961): samples of the whole sequence space, counted.
 //!
-//! Each guess gets a connection whose allowance of challenges is fresh, so that every answer is seen.
+//! Each guess gets a connection with a fresh limit of challenges, so that every answer shows.
 
 use rxo_tcp::State;
 use rxo_wire::TcpFlags;
 
 use crate::dsl::*;
 
-/// Numbers all over the space, and each one near what matters.
+/// Returns sequence numbers across the whole space, and around each number in `near`.
 fn guesses(near: &[u32]) -> Vec<u32> {
     let samples = (0..SAMPLES).map(|number| number * (u32::MAX / SAMPLES) + 12_345);
     let close = near.iter().flat_map(|at| (0..7).map(|step| at.wrapping_add(step).wrapping_sub(3)));
@@ -17,7 +17,7 @@ fn guesses(near: &[u32]) -> Vec<u32> {
     all
 }
 
-/// What a guess did.
+/// The effects of all guesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     took_effect: usize,
@@ -25,7 +25,7 @@ struct Tally {
     unanswered: usize,
 }
 
-/// Lets a guess at each number loose; `has_effect` tells by the answer and the connection.
+/// Tries a guess at each number. `has_effect` judges the answer and the connection.
 fn try_all(
     near: &[u32],
     guess: impl Fn(u32) -> Peer,
@@ -49,7 +49,7 @@ fn try_all(
     tally
 }
 
-/// 100 bytes are acknowledged; the largest window seen is 50,000, ours is 60,000.
+/// Returns a connection with 100 acknowledged bytes. The peer's largest window was 50,000, ours is 60,000.
 fn open() -> Scene {
     let mut scene = Scene::established(with_sack());
     scene.sends(100);
@@ -57,7 +57,7 @@ fn open() -> Scene {
     scene
 }
 
-/// Numbers relative to the peer's first byte are inside our window when below this.
+/// Numbers relative to the peer's first byte are inside our window if below this.
 const OUR_WINDOW: u32 = 60_000;
 const SAMPLES: u32 = 20_000;
 
@@ -65,8 +65,8 @@ fn inside(near: &[u32], is_inside: impl Fn(u32) -> bool) -> usize {
     guesses(near).into_iter().filter(|number| is_inside(*number)).count()
 }
 
-/// RFC 5961, section 3.2 (a, b, c): of a reset at any number exactly one ends the connection; those in
-/// the window are challenged; the rest is dropped without a word.
+/// RFC 5961, section 3.2 (a, b, c): exactly one sequence number of a reset ends the connection; others in the
+/// window are challenged, and all others are dropped silently.
 #[test]
 fn a_guessed_reset_ends_nothing() {
     let near = [1, 1 + OUR_WINDOW];
@@ -79,7 +79,7 @@ fn a_guessed_reset_ends_nothing() {
     assert!(unanswered > 19_900, "{tally:?}");
 }
 
-/// RFC 5961, section 4.2: a SYN is challenged whatever its number, and changes nothing.
+/// RFC 5961, section 4.2: a SYN is challenged whatever its sequence number, and changes nothing.
 #[test]
 fn a_guessed_syn_ends_nothing() {
     let near = [0, 1, 1 + OUR_WINDOW];
@@ -93,8 +93,8 @@ fn a_guessed_syn_ends_nothing() {
     assert_eq!(tally, Tally { challenged, ..Tally::default() });
 }
 
-/// RFC 5961, section 5.2 (a, b): text in the window counts only with an ACK that is at most the
-/// largest window old: about one guess in 86,000.
+/// RFC 5961, section 5.2 (a, b): text in the window counts only with an ACK that is at most the largest
+/// window old: about one guess in 86,000.
 #[test]
 fn guessed_text_is_not_taken() {
     let near = [101, 101_u32.wrapping_sub(50_000)];
@@ -110,7 +110,8 @@ fn guessed_text_is_not_taken() {
     assert!(took_effect < 10, "{tally:?}");
 }
 
-/// RFC 5961, section 7 (a): a flood of SYNs is answered as seldom as one of resets, wherever it stands.
+/// RFC 5961, section 7 (a): a flood of SYNs is answered as rarely as one of resets, whatever the sequence
+/// numbers.
 #[test]
 fn a_flood_of_syns_is_answered_seldom() {
     for seq in [100, 70_000, 0x8000_0000] {
@@ -121,8 +122,8 @@ fn a_flood_of_syns_is_answered_seldom() {
     }
 }
 
-/// RFC 5961, section 7 (b): what one connection was asked does not keep another from answering, so
-/// that nobody can count the challenges of others.
+/// RFC 5961, section 7 (b): challenges of one connection do not limit another, so that no attacker can count
+/// the challenges of others.
 #[test]
 fn the_limit_is_each_connections_own() {
     let (mut one, mut other) = (open(), open());
@@ -132,7 +133,8 @@ fn the_limit_is_each_connections_own() {
     assert_eq!(other.answers(guess()).len(), 1);
 }
 
-/// RFC 9293, section 3.10.7.4, eighth step: a FIN behind which text comes was none. The peer's own is heard.
+/// RFC 9293, section 3.10.7.4, eighth step: a FIN that is followed by text was forged. The peer's own FIN is
+/// still accepted.
 #[test]
 fn a_false_fin_does_not_deafen() {
     let fin = |seq| seg().seq(seq).flags(TcpFlags::FIN | TcpFlags::ACK);
@@ -140,7 +142,7 @@ fn a_false_fin_does_not_deafen() {
         let mut scene = Scene::established(with_sack());
         scene.answers(fin(forged));
         scene.gets(seg().len(MSS));
-        // Text behind it, then before it; and the forged one once more.
+        // Text after the forged FIN, then before it, and the forged FIN once more.
         scene.gets(seg().seq(2_001).len(MSS));
         scene.answers(fin(forged));
         scene.gets(seg().seq(1_001).len(MSS));
@@ -152,7 +154,7 @@ fn a_false_fin_does_not_deafen() {
     }
 }
 
-/// The peer's own FIN, which overtook its text, after a forged one: the last counts.
+/// The peer's own FIN arrives before its text, after a forged one: the last FIN counts.
 #[test]
 fn the_last_fin_counts() {
     let mut scene = Scene::established(plain());

@@ -1,8 +1,9 @@
-//! What was sent again is no sample of the round trip (RFC 6298, section 3; Karn), on the fast path of acknowledgements as
-//! by single segments, with timestamps and without. In `timers.rs` and `recovery.rs` are the plain cases.
+//! Retransmitted data gives no round-trip sample (RFC 6298, section 3; Karn), neither on the fast path of
+//! acknowledgements nor by single segments, with timestamps and without. The plain cases are in
+//! `timers.rs` and `recovery.rs`.
 //!
-//! Nothing that is lost or recovered takes the fast path. But a retransmission that was found needless leaves the
-//! connection calm while what was sent again is still outstanding, behind text that was sent once.
+//! ACKs do not take the fast path while data is lost or being recovered. But after a spurious retransmission
+//! the connection is calm while retransmitted data is still outstanding, behind data that was sent once.
 
 use proptest::prelude::*;
 use rxo_frame::{Duration, Instant};
@@ -10,24 +11,25 @@ use rxo_tcp::{Arrival, Config, RecoveryPhase};
 
 use crate::dsl::*;
 
-/// How pure ACKs reach the connection.
+/// The way in which pure ACKs reach the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// All that come together in one pass.
+    /// All ACKs that arrive together, in one pass.
     Run,
     /// One segment after the other.
     Single,
 }
 
-/// A connection, and a naive account of what it has sent: when each byte was first sent, and whether it was sent again.
+/// A connection, and a naive record of its sends: the time at which each byte was first sent, and `true` if
+/// it was retransmitted.
 struct Watched {
     scene: Scene,
     way: Way,
     has_timestamps: bool,
     sent: Vec<(Instant, bool)>,
-    /// When the connection opened, which all timestamps echo.
+    /// The time at which the connection opened, which all timestamps echo.
     echoed_at: Instant,
-    /// How many bytes are acknowledged.
+    /// The number of acknowledged bytes.
     acked: usize,
     srtt: Duration,
 }
@@ -39,7 +41,8 @@ impl Watched {
         let sent = Vec::new();
         let echoed_at = scene.now;
         let mut watched = Self { scene, way, has_timestamps, sent, echoed_at, acked: 0, srtt };
-        // A path that has carried no full segment yet is watched, and then nothing takes the fast path.
+        // A path that has carried no full segment yet is watched by MTU discovery, and then no ACK takes the
+        // fast path.
         let mss = watched.scene.tcp.statistics().mss as usize;
         watched.sends(mss);
         watched.passes(ms(10));
@@ -47,7 +50,7 @@ impl Watched {
         watched
     }
 
-    /// Takes note of everything that leaves now.
+    /// Records everything that leaves now.
     fn leaves(&mut self) {
         for line in self.scene.out() {
             let range = line.split(' ').nth(1).and_then(|range| range.split_once(':'));
@@ -67,7 +70,7 @@ impl Watched {
         self.leaves();
     }
 
-    /// Lets `time` pass; timers fire as they are due.
+    /// Lets `time` pass; timers fire when due.
     fn passes(&mut self, time: Duration) {
         let end = self.scene.now + time;
         while let Some(at) = self.scene.tcp.poll_at().filter(|at| *at <= end) {
@@ -78,7 +81,7 @@ impl Watched {
         self.scene.now = end;
     }
 
-    /// Sends three segments, and the last and the first of them again: by a probe, then by the timeout.
+    /// Sends three segments; a probe retransmits the last of them, then a timeout the first.
     fn is_sent_again(&mut self) {
         for _ in 0..3 {
             self.sends(self.scene.tcp.statistics().mss as usize);
@@ -87,8 +90,8 @@ impl Watched {
         self.passes(ms(300));
     }
 
-    /// As [`Watched::is_sent_again`], and a part of the second segment is acknowledged, from which it is known that nothing
-    /// was lost.
+    /// Does what [`Watched::is_sent_again`] does, then acknowledges a part of the second segment, which shows
+    /// that nothing was lost.
     fn is_sent_again_needlessly(&mut self, part: usize) {
         self.is_acknowledged(&[self.sent.len()]);
         self.is_sent_again();
@@ -99,14 +102,15 @@ impl Watched {
         self.is_acknowledged(&[(first + part).min(self.sent.len())]);
     }
 
-    /// Where what was sent together with the byte at `at` ends.
+    /// Returns the end of the data that was sent together with the byte at `at`.
     fn edge_after(&self, at: usize) -> usize {
         let same = self.sent[at..].iter().take_while(|byte| **byte == self.sent[at]);
         at + same.count()
     }
 
-    /// The sample that an acknowledgement of `covered` is: since the last of it was sent, if all was sent once. Else the
-    /// timestamp may say it (RFC 7323, section 4): it echoes the first of what is covered, if that was sent once.
+    /// Returns the expected sample of an acknowledgement of `covered`: the time since its latest byte was
+    /// sent, if all was sent once. Otherwise the timestamp may give it (RFC 7323, section 4): it echoes the
+    /// first of the covered bytes, if that was sent once.
     fn sample(&self, covered: &[(Instant, bool)]) -> Option<Duration> {
         let last = covered.iter().map(|byte| byte.0).max()?;
         if covered.iter().all(|byte| !byte.1) {
@@ -116,8 +120,9 @@ impl Watched {
         is_echoed.then(|| self.scene.now.since(self.echoed_at))
     }
 
-    /// All bytes before each of `acks`, counted from 0, are acknowledged. The timestamps echo the handshake: what was
-    /// sent again had arrived before. The round trip must be what the account says.
+    /// Acknowledges all bytes before each of `acks`, counted from 0. The timestamps echo the handshake,
+    /// because the originals of retransmitted data had arrived. Checks the smoothed round-trip time against
+    /// the record.
     fn is_acknowledged(&mut self, acks: &[usize]) {
         let mut peers = Vec::new();
         for to in acks.iter().copied().filter(|to| *to > 0) {
@@ -143,8 +148,9 @@ impl Watched {
     }
 }
 
-/// The timeout has sent the first of three segments again, and the probe before it the last, and neither was lost. The
-/// text between them is a sample; what was sent again is none, though it comes in the same pass, or by the same ACK.
+/// The timeout has retransmitted the first of three segments, and the probe before it the last; neither was
+/// lost. The data between them gives a sample; the retransmitted data gives none, even in the same pass or by
+/// the same ACK.
 #[test]
 fn what_was_sent_again_is_no_sample_behind_what_was_sent_once() {
     for (way, has_timestamps, is_by_one) in [Way::Run, Way::Single]
@@ -158,8 +164,8 @@ fn what_was_sent_again_is_no_sample_behind_what_was_sent_once() {
         watched.is_sent_again();
         let again = [first, second, third].map(|at| watched.sent[at].1);
         assert_eq!(again, [true, false, true], "by the timeout, and as a probe");
-        // New text for F-RTO (RFC 5682), which finds with two acknowledgements that the timeout was needless, as a
-        // timestamp does with one (RFC 3522). Then the connection is calm.
+        // New text for F-RTO (RFC 5682), which detects the spurious timeout with two ACKs; a timestamp does
+        // with one (RFC 3522). Then the connection is calm.
         watched.sends(2 * mss);
         watched.is_acknowledged(&[second]);
         watched.is_acknowledged(&[second + 500]);
@@ -169,7 +175,7 @@ fn what_was_sent_again_is_no_sample_behind_what_was_sent_once() {
             true => watched.is_acknowledged(&[second + 700, end]),
             false => watched.is_acknowledged(&[second + 700, third, third + 100, end]),
         }
-        // What was sent once is a sample again.
+        // Data sent once gives a sample again.
         let before = watched.srtt;
         watched.passes(ms(30));
         watched.is_acknowledged(&[next]);
@@ -180,7 +186,7 @@ fn what_was_sent_again_is_no_sample_behind_what_was_sent_once() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever is sent, sent again and acknowledged when, the round trip is the account's.
+    /// Whatever is sent, retransmitted and acknowledged, the round-trip time equals the record's.
     #[test]
     fn the_round_trip_is_that_of_what_was_sent_once(
         is_run in any::<bool>(),
@@ -193,13 +199,13 @@ proptest! {
             match what {
                 0 | 1 => watched.sends(number * 4),
                 2 => watched.passes(ms(1)),
-                // Until probes leave, and timeouts.
+                // Long enough for probes and timeouts.
                 3 => watched.passes(ms(number as u64 / 8)),
                 4 => watched.passes(ms(number as u64)),
                 5 => watched.is_acknowledged(&[watched.acked + out * number / 1_000]),
                 6 => watched.is_sent_again_needlessly(number),
                 _ => {
-                    // To where something was sent at another time, and on.
+                    // ACKs at a boundary between send times, and beyond.
                     let edge = watched.edge_after(watched.acked + out * number / 4_000);
                     let behind = (watched.sent.len() - edge) * number / 1_000;
                     watched.is_acknowledged(&[edge, edge + behind / 2, edge + behind]);

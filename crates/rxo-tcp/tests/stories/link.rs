@@ -1,4 +1,4 @@
-//! Two connections over a link that loses, reorders, repeats and delays, on virtual time.
+//! Two connections over a link that loses, reorders, duplicates and delays segments, on virtual time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,24 +9,24 @@ use rxo_wire::{FlowKey, TcpFlags};
 
 use crate::harness::wire::{Wire, cut};
 
-/// What the link does to a segment; shares are of 1000.
+/// The faults and the rate of the link; shares are per 1000 segments.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
     pub(crate) seed: u64,
     pub(crate) loss: u64,
     pub(crate) reordering: u64,
     pub(crate) repetition: u64,
-    /// One way.
+    /// The delay in one direction.
     pub(crate) delay: Duration,
     pub(crate) bytes_per_ms: u64,
-    /// How long a segment may wait for the link before it is dropped.
+    /// The longest time that a segment may wait for the link before it is dropped.
     pub(crate) queue: Duration,
-    /// The receiver looks that often, and takes what continues as one aggregate; zero is at once.
+    /// The poll interval of the receiver, which aggregates contiguous text of one poll; zero means at once.
     pub(crate) poll: Duration,
 }
 
 impl Default for Link {
-    /// 100 Mbit/s, 20 ms there and back.
+    /// Returns a link with 100 Mbit/s and a round trip of 20 ms.
     fn default() -> Self {
         Self {
             seed: 1,
@@ -41,15 +41,15 @@ impl Default for Link {
     }
 }
 
-/// When, in which order, to whom, what.
+/// A segment in flight: time and order of arrival, and the receiving end.
 type Flight = (Reverse<(Instant, u64)>, usize);
 
 pub(crate) struct Network {
     pub(crate) ends: [Connection<Vec<u8>>; 2],
     pub(crate) now: Instant,
-    /// Segments that left either end.
+    /// The number of segments that left either end.
     pub(crate) sent: u64,
-    /// Those of them that the link lost.
+    /// The number of segments that the link lost.
     pub(crate) lost: u64,
     link: Link,
     random: u64,
@@ -81,17 +81,17 @@ impl Network {
         }
     }
 
-    /// Changes the time from one end to the other.
+    /// Changes the delay in one direction.
     pub(crate) fn set_delay(&mut self, delay: Duration) {
         self.link.delay = delay;
     }
 
-    /// Changes how many of 1000 segments are lost.
+    /// Changes the number of lost segments per 1000.
     pub(crate) fn set_loss(&mut self, loss: u64) {
         self.link.loss = loss;
     }
 
-    /// Lets everything leave that wants to.
+    /// Sends everything that may leave.
     pub(crate) fn flush(&mut self) {
         for end in 0..2 {
             let mut leaving = Vec::new();
@@ -102,7 +102,7 @@ impl Network {
         }
     }
 
-    /// Goes on to the next thing that happens; `false` when nothing will.
+    /// Advances to the next event. Returns `false` if there is none.
     pub(crate) fn step(&mut self) -> bool {
         self.flush();
         let arrival = self.flights.peek().map(|(Reverse((at, _)), _)| self.polled(*at));
@@ -186,7 +186,8 @@ impl Network {
     }
 }
 
-/// What a receive engine makes of a poll: text that continues becomes one, all else stays alone.
+/// Aggregates the segments of one poll like a receive engine: contiguous text is joined, all else stays
+/// alone.
 fn aggregates(segments: Vec<Segment<Vec<u8>>>) -> Vec<Vec<Segment<Vec<u8>>>> {
     let mut made: Vec<Vec<Segment<Vec<u8>>>> = Vec::new();
     for segment in segments {

@@ -1,7 +1,7 @@
-//! The crate's behaviour as stories: one file a topic, virtual time, a peer made by hand.
+//! The crate's behaviour as stories: one file per topic, virtual time, a hand-made peer.
 //!
-//! Numbers are relative as in a capture: 0 is a SYN, 1 the first byte. Each RFC MUST that is tested
-//! is named in the test's doc.
+//! Numbers are relative, as in a capture: 0 is a SYN, 1 the first byte. The doc of a test names each RFC MUST
+//! that it checks.
 
 mod abandoned;
 mod acks;

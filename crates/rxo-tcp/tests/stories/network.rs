@@ -1,4 +1,4 @@
-//! Whole transfers over a bad link: every byte arrives, both ends end; and how fast, as a table.
+//! Whole transfers over a bad link: every byte arrives and both ends close. A table shows the throughput.
 
 use rxo_frame::Duration;
 use rxo_tcp::{Algorithm, Config, State};
@@ -10,7 +10,7 @@ fn config() -> Config {
     Config { time_wait: ms(1_000), ..Config::default() }
 }
 
-/// What one end does: writes so much, then closes; reads everything and checks it.
+/// The work of one end: it writes `to_send` bytes, then closes; it reads and checks everything.
 #[derive(Default)]
 struct Side {
     to_send: u32,
@@ -42,12 +42,12 @@ impl Side {
     }
 }
 
-/// How long it took, since the start.
+/// The times of a transfer since its start.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
-    /// Until half of what goes there was read.
+    /// The time until half of the data from client to server was read.
     half: Duration,
-    /// Until the last byte was read.
+    /// The time until the last byte was read.
     all: Duration,
 }
 
@@ -125,7 +125,7 @@ fn small_buffers_and_small_segments_work() {
     }
 }
 
-/// Aggregates or not, the time a transfer takes is the same within a tenth, without loss.
+/// Without loss, a transfer takes the same time with and without aggregates, within a tenth.
 #[test]
 fn aggregates_do_not_slow_a_transfer() {
     let time = |poll| {
@@ -137,7 +137,7 @@ fn aggregates_do_not_slow_a_transfer() {
     assert!((0.9..1.1).contains(&ratio), "{ratio}");
 }
 
-/// With buffers that are never in the way.
+/// Returns settings with buffers that never limit.
 fn unhindered(congestion: Algorithm, sack: bool) -> Config {
     Config {
         congestion,
@@ -150,13 +150,13 @@ fn unhindered(congestion: Algorithm, sack: bool) -> Config {
     }
 }
 
-/// `bytes` over `link` at 100 Mbit/s.
+/// Returns the times of a transfer of `bytes` over `link` at 100 Mbit/s.
 fn times(link: Link, settings: &Config, bytes: u32) -> Times {
     let receiver = unhindered(Algorithm::Cubic, true);
     transfer(&mut Network::new(link, settings.clone(), receiver), bytes, 0)
 }
 
-/// `RXO_SNAPSHOT=write` writes the table anew; its changes are to be read as a diff.
+/// `RXO_SNAPSHOT=write` writes the table anew; review its changes as a diff.
 #[test]
 fn throughput_by_loss_reordering_and_delay() {
     let mut table = String::from(
@@ -191,9 +191,9 @@ fn throughput_by_loss_reordering_and_delay() {
     assert_eq!(table, kept, "RXO_SNAPSHOT=write writes it anew");
 }
 
-/// Under random loss a window of half (Reno) or of CUBIC's Reno-friendly region has a mean of
-/// sqrt(1.5 / p) segments a round trip (Mathis and others 1997; RFC 9438, section 4.3): the mean of three
-/// seeds is between 0.6 and 1.7 of that, with SACK and without.
+/// Under random loss the mean window is sqrt(1.5 / p) segments, for Reno and for CUBIC in its Reno-friendly
+/// region (Mathis and others 1997; RFC 9438, section 4.3). The mean of three seeds is between 0.6 and 1.7 of
+/// that, with SACK and without.
 #[test]
 fn throughput_under_loss_is_what_the_formula_allows() {
     let rows = [(Algorithm::Reno, true), (Algorithm::Cubic, true), (Algorithm::Cubic, false)];
@@ -202,7 +202,7 @@ fn throughput_under_loss_is_what_the_formula_allows() {
             let rates = [7, 8, 9].map(|seed| {
                 let link = Link { seed, loss, delay: ms(round_trip / 2), ..Link::default() };
                 let times = times(link, &unhindered(congestion, sack), 3_000_000);
-                // Without the first half: slow start knows no loss yet.
+                // The first half is left out, because slow start has met no loss yet.
                 12e6 / (times.all - times.half).as_secs_f64()
             });
             let mean = rates.iter().sum::<f64>() / 3.0;

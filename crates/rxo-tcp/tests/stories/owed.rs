@@ -1,10 +1,10 @@
-//! What each acknowledgement of an aggregate says: what it would have said had it left at once.
+//! The content of each acknowledgement of an aggregate: the content that it would have if sent at once.
 
 use rxo_tcp::{AckPolicy, Config, Ecn, SegmentOptions};
 
 use crate::dsl::*;
 
-/// ACK, window and TSecr of all that leaves, later acknowledgements included.
+/// Returns ACK, window and TSecr of everything that leaves, including later acknowledgements.
 fn said(scene: &mut Scene) -> Vec<(u32, u16, u32)> {
     let mut said = Vec::new();
     while let Some(transmit) = scene.tcp.poll_transmit(scene.now) {
@@ -25,7 +25,7 @@ fn eight() -> impl Iterator<Item = Peer> {
     (0..8).map(|n| seg().seq(1 + n * MSS).len(MSS).ts((n + 1) * 10, 0))
 }
 
-/// RFC 7323, section 4.3 (a): each echoes the first segment that it covers.
+/// RFC 7323, section 4.3 (a): each acknowledgement echoes the first segment that it covers.
 #[test]
 fn each_echoes_the_first_segment_it_covers() {
     let expected = [(2001, 58_000, 10), (4001, 56_000, 30), (6001, 54_000, 50), (8001, 52_000, 70)];
@@ -44,7 +44,7 @@ fn each_echoes_the_first_segment_it_covers() {
     assert_eq!(alone, expected);
 }
 
-/// RFC 7323, section 4.3 (a): one for all of them echoes the first of all.
+/// RFC 7323, section 4.3 (a): a single acknowledgement of all segments echoes the first.
 #[test]
 fn a_stretch_ack_echoes_the_first_of_all() {
     let config = Config { acks: AckPolicy::OneForATurn, ..with_timestamps() };
@@ -53,15 +53,16 @@ fn a_stretch_ack_echoes_the_first_of_all() {
     assert_eq!(said(&mut scene), [(8001, 52_000, 10)]);
 }
 
-/// If the one acknowledgement of a turn is lost, the peer probes with a single whole segment after two or more round
-/// trips, and waits. Who sends less than that has nothing more to send, and may wait for an answer with text.
+/// If the only acknowledgement of a poll is lost, the peer probes with one full segment after two or more
+/// round trips, and waits. A peer that sends less than a segment has nothing more to send, and may wait for
+/// an answer with text.
 #[test]
 fn a_whole_segment_alone_is_acknowledged_after_two_round_trips() {
     for (bytes, delay) in [(MSS, 10), (MSS - 1, 40)] {
         let config = Config { acks: AckPolicy::OneForATurn, ..with_timestamps() };
         let mut scene = Scene::established(config);
         scene.gets_aggregate((0..2).map(|n| seg().seq(1 + n * MSS).len(MSS).ts(10, 0)));
-        // Ten milliseconds after the SYN.
+        // The time is ten milliseconds after the SYN.
         assert_eq!(scene.out(), [". 1:1 ack 2001"]);
         scene.after(ms(5));
         scene.gets(seg().seq(2001).len(bytes).ts(11, 10));
@@ -80,7 +81,7 @@ fn a_mark_is_echoed_from_its_segment_on() {
     assert_eq!(scene.out(), [". 1:1 ack 2001", "E. 1:1 ack 4001"]);
 }
 
-/// RFC 5681, section 2: a duplicate has the window of what it repeats, though text was read since.
+/// RFC 5681, section 2: a duplicate has the window of the ACK that it repeats, even if text was read since.
 #[test]
 fn a_duplicate_keeps_the_window() {
     let mut scene = Scene::established(plain());
@@ -89,12 +90,12 @@ fn a_duplicate_keeps_the_window() {
     scene.reads();
     scene.gets_aggregate((5..7).map(|n| seg().seq(1 + n * MSS).len(MSS)));
     assert_eq!(said(&mut scene), [(4001, 56_000, 0); 2]);
-    // What acknowledges more says how much room there is.
+    // An acknowledgement of more text reports the free space.
     scene.gets(seg().seq(4001).len(MSS));
     assert_eq!(said(&mut scene), [(7001, 57_000, 0)]);
 }
 
-/// What is read before an acknowledgement has left opens the window that it says: one segment, not two.
+/// Text read before an acknowledgement has left opens the window in it: one segment, not two.
 #[test]
 fn an_acknowledgement_that_has_not_left_says_what_was_read() {
     let mut scene = Scene::established(plain());

@@ -1,12 +1,12 @@
-//! The path: what routers say of it, what they may not say, and what is found out without them
-//! (RFC 1191, 8201, 5927, 4821, 5461).
+//! The path: reports of routers, the limits of their effect, and discovery without reports (RFC 1191, 8201,
+//! 5927, 4821, 5461).
 
 use rxo_tcp::{CallError, Config, Connection, Events, Failure, State};
 use rxo_wire::{FlowKey, SeqNumber};
 
 use crate::dsl::*;
 
-/// Full segments of 1460 bytes, no options.
+/// Returns settings with full segments of 1460 bytes and no options.
 fn ethernet() -> Config {
     Config { maximum_segment_size: 1460, ..with_sack() }
 }
@@ -16,7 +16,7 @@ fn too_big(scene: &mut Scene, from_una: u32, mtu: u32) {
     scene.tcp.on_packet_too_big(scene.now, seq, mtu);
 }
 
-/// Enough has been acknowledged that full segments are known to pass.
+/// Returns a connection on which full segments are known to pass.
 fn with_full_segments_passed() -> Scene {
     let mut scene = Scene::established(ethernet());
     scene.sends(2 * 1460);
@@ -24,8 +24,8 @@ fn with_full_segments_passed() -> Scene {
     scene
 }
 
-/// RFC 9293, section 3.9.2.2 (MUST-54): acted on. RFC 1191, sections 3 and 6.5: sent again in segments
-/// that fit, one until it is acknowledged, and the congestion window comes back at once.
+/// RFC 9293, section 3.9.2.2 (MUST-54): a report is applied. RFC 1191, sections 3 and 6.5: the data is sent
+/// again in segments that fit, one until it is acknowledged, and the congestion window recovers at once.
 #[test]
 fn what_is_too_big_is_sent_again_smaller() {
     let mut scene = Scene::established(ethernet());
@@ -39,14 +39,14 @@ fn what_is_too_big_is_sent_again_smaller() {
     let after = scene.tcp.statistics();
     assert_eq!((after.path.too_big_taken, after.path.too_big_ignored), (1, 0));
     assert_eq!(after.ssthresh, before.ssthresh);
-    // The other nine are reported as well: nothing new.
+    // The other nine segments are reported as well, without further effect.
     for n in 1..10 {
         too_big(&mut scene, n * 1_460 - 1_360, 1_400);
     }
     assert_eq!(scene.tcp.statistics().path.too_big_ignored, 9);
 }
 
-/// RFC 5681, section 3.1: what is too big is no congestion, but a timeout that follows is.
+/// RFC 5681, section 3.1: a segment too big is no sign of congestion, but a timeout after it is.
 #[test]
 fn a_timeout_after_a_report_is_congestion() {
     let mut scene = Scene::established(ethernet());
@@ -79,7 +79,7 @@ fn all_of_it_arrives_smaller() {
     }
 }
 
-/// RFC 5927, section 4.1: about something that is in flight, or not at all.
+/// RFC 5927, section 4.1: a report counts only if it names data in flight.
 #[test]
 fn a_report_about_nothing_in_flight_is_ignored() {
     let mut scene = Scene::established(ethernet());
@@ -95,8 +95,8 @@ fn a_report_about_nothing_in_flight_is_ignored() {
     assert_eq!(scene.tcp.statistics().mss, 1_460);
 }
 
-/// RFC 5927, section 7.2: no host is asked for less than 576 bytes; RFC 8200, section 5: nor for less
-/// than 1280 of IPv6.
+/// RFC 5927, section 7.2: no report lowers the packet size below 576 bytes; RFC 8200, section 5: nor below
+/// 1280 for IPv6.
 #[test]
 fn a_size_that_cannot_be_is_not_believed() {
     let mut scene = Scene::established(ethernet());
@@ -120,20 +120,20 @@ fn a_size_that_cannot_be_is_not_believed() {
     assert_eq!(scene.tcp.statistics().mss, 1_220);
 }
 
-/// RFC 5927, section 7.2: once larger segments have passed, a report waits for a timeout ...
+/// RFC 5927, section 7.2: once larger segments have passed, a report waits for a timeout.
 #[test]
 fn a_late_report_waits_for_a_timeout() {
     let mut scene = with_full_segments_passed();
     scene.sends(1460);
     too_big(&mut scene, 0, 1_300);
     assert_eq!(scene.tcp.statistics().mss, 1_460);
-    // First comes a probe, then the timeout.
+    // A probe comes first, then the timeout.
     scene.after(ms(450));
     assert_eq!(scene.tcp.statistics().mss, 1_260);
     assert_eq!(scene.tcp.statistics().path.too_big_taken, 1);
 }
 
-/// ... and an acknowledgement shows that it was a lie.
+/// An acknowledgement shows that such a report was forged.
 #[test]
 fn an_attackers_report_is_refuted() {
     let mut scene = with_full_segments_passed();
@@ -146,7 +146,7 @@ fn an_attackers_report_is_refuted() {
     assert_eq!((after.mss, after.path.too_big_taken, after.path.too_big_ignored), (1_460, 0, 1));
 }
 
-/// RFC 1191, section 6.3: ten minutes later a larger segment is tried, one alone.
+/// RFC 1191, section 6.3: ten minutes later one larger segment is tried.
 #[test]
 fn a_larger_segment_is_tried_later() {
     let mut scene = Scene::established(ethernet());
@@ -166,7 +166,7 @@ fn a_larger_segment_is_tried_later() {
     assert_eq!((after.mss, after.path.raised), (1_460, 1));
 }
 
-/// A trial that is lost costs one segment, and the next waits ten minutes.
+/// A lost trial costs one segment, and the next one comes ten minutes later.
 #[test]
 fn a_trial_that_does_not_pass_changes_nothing() {
     let mut scene = Scene::established(ethernet());
@@ -178,7 +178,7 @@ fn a_trial_that_does_not_pass_changes_nothing() {
     assert_eq!(scene.sends(7_000), [". 1461:2921 ack 1", ". 2921:4181 ack 1"]);
     scene.after(ms(10));
     scene.gets(seg().ack(1_461).sack(&[(2_921, 4_181)]));
-    // A quarter of a round trip is waited for what may only be late; meanwhile new text leaves.
+    // The lost segment may be late for a quarter of a round trip; meanwhile new text leaves.
     assert_eq!(scene.after(ms(10)), [". 4181:5441 ack 1", ". 1461:2721 ack 1"]);
     let rest = scene.answers(seg().ack(2_721).sack(&[(2_921, 4_181)]));
     assert_eq!(rest[0], ". 2721:2921 ack 1");
@@ -188,7 +188,7 @@ fn a_trial_that_does_not_pass_changes_nothing() {
     assert!([rest, scene.out()].concat().contains(&". 5441:6701 ack 1".to_owned()));
 }
 
-/// RFC 2923, section 2.1; RFC 4821, section 7.7: full segments vanish without a word.
+/// RFC 2923, section 2.1; RFC 4821, section 7.7: full segments vanish without a report.
 #[test]
 fn a_black_hole_is_found_by_timeouts() {
     let mut scene = Scene::established(ethernet());
@@ -203,7 +203,7 @@ fn a_black_hole_is_found_by_timeouts() {
     assert!((ms(1_400)..ms(1_500)).contains(&(scene.now - start)), "{:?}", scene.now - start);
     assert_eq!(scene.tcp.statistics().path.black_holes, 1);
     scene.gets(seg().ack(1_241));
-    // Something passes: what is left goes in small segments, then a full one is tried.
+    // A segment passes: the rest is sent in small segments, then a full one is tried.
     let mut acked = 1_241;
     while acked < 5_841 {
         let sent = scene.out();
@@ -217,7 +217,7 @@ fn a_black_hole_is_found_by_timeouts() {
     assert_eq!(scene.tcp.statistics().mss, 1_240);
 }
 
-/// When the peer was only gone for a while, full segments are back with its first answers.
+/// If the peer was only unreachable for a while, full segments return with its first answers.
 #[test]
 fn a_path_that_was_only_interrupted_is_as_before() {
     let mut scene = Scene::established(ethernet());
@@ -231,7 +231,7 @@ fn a_path_that_was_only_interrupted_is_as_before() {
     assert_eq!((after.mss, after.path.raised), (1_460, 1));
 }
 
-/// Little that is lost says nothing of sizes.
+/// Losses of small segments show nothing about the segment size.
 #[test]
 fn small_segments_do_not_show_a_black_hole() {
     let mut scene = Scene::established(ethernet());
@@ -240,8 +240,8 @@ fn small_segments_do_not_show_a_black_hole() {
     assert_eq!(scene.tcp.statistics().mss, 1_460);
 }
 
-/// RFC 9293, section 3.9.2.2 (MUST-56, SHLD-25); RFC 5927, section 5.2: no error ends an open
-/// connection, and the application hears of each.
+/// RFC 9293, section 3.9.2.2 (MUST-56, SHLD-25); RFC 5927, section 5.2: no ICMP error ends an open
+/// connection, and the application is notified of each.
 #[test]
 fn an_open_connection_survives_errors() {
     let mut scene = Scene::established(plain());
@@ -258,8 +258,8 @@ fn an_open_connection_survives_errors() {
     assert_eq!(scene.tcp.statistics().path.unreachable, 2);
 }
 
-/// RFC 9293, section 3.9.2.2 (MUST-56, SHLD-26); RFC 5461, section 4: while it opens, soft errors are
-/// borne, a hard one ends it.
+/// RFC 9293, section 3.9.2.2 (MUST-56, SHLD-26); RFC 5461, section 4: a connection that is opening survives
+/// soft errors, and a hard error ends it.
 #[test]
 fn a_hard_error_ends_an_opening() {
     let mut scene = Scene::active(plain());
@@ -272,8 +272,8 @@ fn a_hard_error_ends_an_opening() {
     assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::Refused)));
 }
 
-/// RFC 1191, section 6.2: what one connection has found out spares another the same; when it has grown
-/// old, a larger segment is tried.
+/// RFC 1191, section 6.2: another connection reuses the discovered size; when it is old, a larger segment is
+/// tried.
 #[test]
 fn a_path_that_is_known_limits_the_first_segment() {
     let mut scene = Scene::active(ethernet());
@@ -292,8 +292,8 @@ fn a_path_that_is_known_limits_the_first_segment() {
     assert!(scene.tcp.take_events().contains(Events::PATH_CHANGED));
 }
 
-/// What the path takes at least is worth telling others when somebody has said so, or a larger segment
-/// was tried and lost; a black hole that is only suspected is not.
+/// A path MTU is reported to other connections if a router has named it, or a larger segment was tried and
+/// lost. A suspected black hole is not reported.
 #[test]
 fn what_is_known_of_the_path_is_told() {
     let mut scene = Scene::established(ethernet());
@@ -308,7 +308,7 @@ fn what_is_known_of_the_path_is_told() {
     scene.after(ms(1_700));
     assert_eq!(scene.tcp.statistics().path.black_holes, 1);
     assert!(!scene.tcp.take_events().contains(Events::PATH_CHANGED));
-    // The smaller one passes, and the full one that is tried then does not.
+    // The smaller segment passes, and the full one tried then does not.
     scene.gets(seg().ack(1_461));
     assert_eq!(scene.sends(1460), ["P. 1461:2921 ack 1"]);
     scene.after(ms(1_000));

@@ -1,11 +1,12 @@
-//! Windows count bytes: whatever pieces a peer cuts its text into, what was offered is kept.
+//! Windows count bytes: everything inside an offered window is kept, whatever the size of the peer's
+//! segments.
 
 use rxo_tcp::Config;
 
 use crate::dsl::*;
 
-/// A reader that pauses: 100 bytes in each segment, as many as the window takes, which is twelve times the
-/// buffers there are.
+/// Fills the window with segments of 100 bytes while the reader pauses: twelve times as many segments as
+/// buffers.
 fn fill(scene: &mut Scene, starts: impl Iterator<Item = u32>) {
     for start in starts {
         scene.gets(seg().seq(start).len(100));
@@ -21,14 +22,14 @@ fn whole_window() -> Vec<u8> {
     (1..60_001).map(stream_byte).collect()
 }
 
-/// RFC 9293, section 3.8.6: and all of it is acknowledged.
+/// RFC 9293, section 3.8.6: all of the text is acknowledged.
 #[test]
 fn small_segments_fill_the_window() {
     let mut scene = few_buffers();
     fill(&mut scene, (1..60_001).step_by(100));
     let last = scene.tcp.statistics();
     assert_eq!((last.rcv_nxt - PEER_ISS, last.rcv_wnd), (60_001, 0));
-    // RFC 9293, section 3.8.6.2.2: room that returns is told at once.
+    // RFC 9293, section 3.8.6.2.2: space that returns is announced at once.
     assert_eq!(scene.reads(), whole_window());
     assert_eq!(scene.out(), [". 1:1 ack 60001"]);
     assert_eq!(scene.tcp.statistics().rcv_wnd, 60_000);
@@ -36,7 +37,7 @@ fn small_segments_fill_the_window() {
     assert_eq!(scene.reads().len(), 30_000);
 }
 
-/// RFC 9293, section 3.10.7.4 (SHLD-31): out of order too; the gap alone comes again.
+/// RFC 9293, section 3.10.7.4 (SHLD-31): text out of order is kept too; only the gap is sent again.
 #[test]
 fn small_segments_behind_a_gap_are_kept() {
     let mut scene = few_buffers();
@@ -45,7 +46,7 @@ fn small_segments_behind_a_gap_are_kept() {
     assert_eq!(scene.reads(), whole_window());
 }
 
-/// From the last to the first, so that each is in front of all that are here.
+/// The segments arrive from the last to the first, so that each lies before all others.
 #[test]
 fn small_segments_that_come_backwards_are_kept() {
     let mut scene = few_buffers();
@@ -54,7 +55,7 @@ fn small_segments_that_come_backwards_are_kept() {
     assert_eq!(scene.reads(), whole_window());
 }
 
-/// Part by reference, part copied, read a little at a time: in order, nothing twice.
+/// Text kept by reference and copied text, read in small parts, arrive in order and once.
 #[test]
 fn pieces_of_both_kinds_are_read_in_order() {
     let mut scene = few_buffers();

@@ -1,7 +1,8 @@
-//! How long a transfer may be quiet: nothing stops without losses, and a loss at most doubles the wait.
+//! The longest pause in a transfer: it never stalls without losses, and a loss at most doubles the wait.
 //!
-//! Data, acknowledgements, window updates, probes and retransmissions are lost at random, with every congestion
-//! control, with and without SACK and timestamps, and with a reader that pauses until the window is closed.
+//! Data, acknowledgements, window updates, probes and retransmissions are lost at random, with every
+//! congestion control, with and without SACK and timestamps, and with a reader that pauses until the window
+//! is closed.
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{Algorithm, Config};
@@ -9,21 +10,22 @@ use rxo_tcp::{Algorithm, Config};
 use crate::dsl::ms;
 use crate::link::{Link, Network};
 
-/// More than the retransmission timeout on this path: at least 200 ms, and more while round trips differ, as they do
-/// where segments wait for others.
+/// More than the retransmission timeout on this path: at least 200 ms, and more while round-trip times vary
+/// because segments queue.
 const LEAST_WAIT: Duration = ms(800);
 const BYTES: usize = 300_000;
 
-/// A reader that takes everything, but not while it pauses.
+/// A reader that takes everything, except while it pauses.
 struct Reader {
     read: usize,
-    /// After so many bytes it pauses once for so long.
+    /// The number of bytes after which it pauses once, and the length of the pause.
     pause: Option<(usize, Duration)>,
     paused_until: Instant,
 }
 
 impl Reader {
-    /// Reads what there is. Returns whether it was anything, or has paused: then quiet time begins anew.
+    /// Reads available text. Returns `true` if it has read anything or has paused, after which the
+    /// measurement starts anew.
     fn reads(&mut self, network: &mut Network) -> bool {
         let now = network.now;
         if let Some((_, time)) = self.pause.take_if(|(after, _)| self.read >= *after) {
@@ -40,7 +42,7 @@ impl Reader {
     }
 }
 
-/// The longest wait, in multiples of what the losses in it explain.
+/// Returns the longest wait, as a multiple of the wait that its losses explain.
 fn longest_quiet(link: Link, config: &Config, pause: Option<(usize, Duration)>) -> f64 {
     let receiver = Config { receive_buffer_bytes: 40_000, ..config.clone() };
     let mut network = Network::new(link, config.clone(), receiver);
@@ -86,7 +88,7 @@ fn configs() -> impl Iterator<Item = Config> {
     .into_iter()
 }
 
-/// Every kind of loss, with many seeds.
+/// Runs `check` for every kind of loss, with many seeds.
 fn each_case(mut check: impl FnMut(String, Link, &Config)) {
     for (number, config) in configs().enumerate() {
         for loss in [10, 50, 150] {
@@ -103,8 +105,8 @@ fn each_case(mut check: impl FnMut(String, Link, &Config)) {
     }
 }
 
-/// A round trip was measured from the first of two retransmissions, where the acknowledgement of the first was lost:
-/// the sample was our own timeout. The next timeout was longer, up to two minutes on a path of 20 ms.
+/// The regression: a round-trip sample was taken from the first of two retransmissions, although the ACK of
+/// the first was lost. It measured our own timeout, and timeouts grew up to two minutes on a path of 20 ms.
 #[test]
 fn a_quiet_time_is_explained_by_the_losses_in_it() {
     each_case(|case, link, config| {
@@ -113,7 +115,8 @@ fn a_quiet_time_is_explained_by_the_losses_in_it() {
     });
 }
 
-/// RFC 9293, section 3.8.6.1: a lost window update is asked for, at the latest after as long as the window was closed.
+/// RFC 9293, section 3.8.6.1: after a lost window update, a probe comes after at most the time that the
+/// window was closed.
 #[test]
 fn a_reader_that_pauses_is_found_again() {
     let pause = ms(2_000);

@@ -1,10 +1,10 @@
-//! The receiving half against a naive oracle: a bit for each byte of the stream, and the RFCs' rules
-//! read off it.
+//! The receiving direction against a naive oracle: one flag per byte of the stream, and the rules of the RFCs
+//! applied to them.
 //!
-//! The oracle is written from RFC 9293 (sections 3.10.7.4, 3.8.6), RFC 5681 (section 4.2), RFC 2018 and
-//! RFC 2883, and shares nothing with the endpoint. It says what must be acknowledged at once, what may
-//! wait, which text is readable and which SACK blocks are true; not when an acknowledgement is owed that
-//! the RFCs leave free.
+//! The oracle is written from RFC 9293 (sections 3.10.7.4, 3.8.6), RFC 5681 (section 4.2), RFC 2018 and RFC
+//! 2883, and shares no code with the endpoint. It decides which segments must be acknowledged at once and
+//! which may wait, which text is readable, and which SACK blocks are valid. Timings that the RFCs leave open
+//! are not checked.
 
 use proptest::prelude::*;
 use rxo_frame::Duration;
@@ -12,38 +12,38 @@ use rxo_tcp::{Config, SackBlock, SegmentOptions};
 
 use crate::dsl::*;
 
-/// Bytes in the stream; its FIN stands behind the last.
+/// The number of bytes in the stream; its FIN follows the last.
 const STREAM: usize = 12_000;
-/// Less than the stream, so that the window closes when nobody reads.
+/// The receive buffer in bytes: less than the stream, so that the window closes when no application reads.
 const CAPACITY: u32 = 9_000;
 
-/// How many acknowledgements of one poll have SACK blocks of their own once the peer's FIN has come: what
-/// held more is given back.
+/// The number of acknowledgements in one poll with SACK blocks of their own after the peer's FIN; larger
+/// memory has been freed.
 const MOST_AFTER_THE_END: usize = 4;
 
-/// From the first to the one after the last.
+/// A range of positions: the first is included, the second is not.
 type Place = (usize, usize);
 
-/// Places count from the first byte as 0.
+/// The oracle. Positions count from the first byte as 0.
 struct Oracle {
     has: Vec<bool>,
     /// RCV.NXT.
     nxt: usize,
-    /// The furthest edge of a window that was said.
+    /// The furthest window edge that was offered.
     edge: usize,
     read: usize,
-    /// In order and not covered by any acknowledgement that has left.
+    /// The first position in order that no sent acknowledgement covers.
     unacknowledged_from: usize,
 }
 
-/// What the RFCs say of one segment.
+/// The acknowledgement that the RFCs require for one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
-    /// Acknowledged at once.
+    /// It must be acknowledged at once.
     Now,
-    /// Acknowledged within half a second.
+    /// It must be acknowledged within half a second.
     Later,
-    /// A bare segment that is in order, or one whose answer may be limited.
+    /// It needs no acknowledgement, or its answer may be rate-limited.
     Perhaps,
 }
 
@@ -53,12 +53,13 @@ impl Oracle {
         Self { has: vec![false; STREAM + 1], nxt: 0, edge, read: 0, unacknowledged_from: 0 }
     }
 
-    /// RFC 9293, section 3.10.7.4, and with it what begins at the right edge and what lies around the whole window.
+    /// Returns `true` if the segment is acceptable by RFC 9293, section 3.10.7.4, or begins at the right
+    /// edge, or covers the whole window.
     fn is_acceptable(&self, start: usize, len: usize) -> bool {
         start <= self.edge && if len == 0 { start >= self.nxt } else { start + len > self.nxt }
     }
 
-    /// Takes a segment of `len` places, FIN included.
+    /// Processes a segment of `len` positions, including a FIN.
     fn take(&mut self, start: usize, len: usize) -> Answer {
         if !self.is_acceptable(start, len) {
             return if len == 0 { Answer::Perhaps } else { Answer::Now };
@@ -78,7 +79,7 @@ impl Oracle {
         if had_gap || is_out_of_order || is_cut { Answer::Now } else { Answer::Later }
     }
 
-    /// The first part of `len` bytes from `start` on that is here already; FINs are not reported.
+    /// Returns the first part of `len` bytes from `start` on that has arrived before; FINs are not reported.
     fn first_duplicate(&self, start: usize, len: usize) -> Option<Place> {
         let end = (start + len).min(STREAM);
         let first = (start..end).find(|place| self.has[*place])?;
@@ -86,7 +87,7 @@ impl Oracle {
         Some((first, after.unwrap_or(end)))
     }
 
-    /// The runs of places behind a gap.
+    /// Returns the contiguous ranges after a gap.
     fn runs(&self) -> Vec<Place> {
         let mut runs: Vec<Place> = Vec::new();
         for place in (self.nxt..STREAM).filter(|place| self.has[*place]) {
@@ -99,7 +100,7 @@ impl Oracle {
     }
 }
 
-/// An acknowledgement that left, in the oracle's places.
+/// An acknowledgement that was sent, in the oracle's positions.
 #[derive(Debug)]
 struct Left {
     ack: usize,
@@ -108,7 +109,8 @@ struct Left {
 }
 
 impl Left {
-    /// RFC 2883, section 4: the first block, if it lies below the acknowledgement or inside the second.
+    /// RFC 2883, section 4: returns the first block if it lies below the acknowledgement or inside the second
+    /// block.
     fn duplicate(&self) -> Option<Place> {
         let first = *self.blocks.first()?;
         let is_inside = |second: &Place| second.0 <= first.0 && first.1 <= second.1;
@@ -130,7 +132,7 @@ impl Trial {
         Self { scene: Scene::established(config), oracle: Oracle::new(), turn: 0 }
     }
 
-    /// What leaves now.
+    /// Returns the acknowledgements that leave now.
     fn leaving(&mut self) -> Vec<Left> {
         let place = |seq: rxo_wire::SeqNumber| (seq - (PEER_ISS + 1)) as usize;
         let mut left = Vec::new();
@@ -149,7 +151,7 @@ impl Trial {
         left
     }
 
-    /// Gives segments at once and holds what leaves against the oracle.
+    /// Gives segments at once and checks the output against the oracle.
     fn segments(&mut self, segments: &[(usize, usize)]) {
         let mut duplicates = Vec::new();
         let mut answers = Vec::new();
@@ -163,7 +165,7 @@ impl Trial {
             answers.push(self.oracle.take(*start, len + usize::from(has_fin)));
             numbers.push(self.oracle.nxt);
         }
-        // Every other time by the fast way, where that takes them.
+        // Every other time the segments take the fast path, if it accepts them.
         self.turn += 1;
         if self.turn.is_multiple_of(2) {
             self.scene.gets_run(peers)
@@ -199,10 +201,9 @@ impl Trial {
         assert!(waits < 2 * MSS as usize, "{waits} bytes wait");
     }
 
-    /// RFC 2883, section 4: each acknowledgement reports what came twice in one segment, the first part of
-    /// it and all of that part, and nothing is reported a second time; also when many came at once. What
-    /// may be acknowledged later need not be reported, because the next segment may bring something else
-    /// to report.
+    /// RFC 2883, section 4: each acknowledgement reports the duplicate of one segment: the first part,
+    /// completely, and only once, even if many arrive together. A duplicate in a segment whose
+    /// acknowledgement may wait need not be reported, because the next segment may bring another one.
     fn check_duplicates(&self, came: &[Option<Place>], answers: &[Answer], left: &[Left]) {
         let mut reported = left.iter().filter_map(Left::duplicate).peekable();
         for (duplicate, answer) in came.iter().zip(answers) {
@@ -223,7 +224,7 @@ impl Trial {
         );
     }
 
-    /// RFC 2018, section 4, for the one answer to one segment that begins at `start`.
+    /// RFC 2018, section 4: checks the only answer to one segment that begins at `start`.
     fn check_blocks(&self, start: usize, left: &Left) {
         let runs = self.oracle.runs();
         let duplicates = usize::from(left.duplicate().is_some());
@@ -236,7 +237,7 @@ impl Trial {
         }
     }
 
-    /// RFC 9293, section 3.8.6: never back, never more than there is room for.
+    /// RFC 9293, section 3.8.6: the edge never moves back and never exceeds the free space.
     fn check_window(&mut self, left: &Left) {
         let most = self.oracle.read + CAPACITY as usize;
         assert!(left.edge <= most + 1, "{left:?} offers more than {most}");
@@ -269,7 +270,7 @@ impl Trial {
         }
     }
 
-    /// RFC 9293, section 3.8.6.3 (MUST-40): half a second leaves nothing unacknowledged.
+    /// RFC 9293, section 3.8.6.3 (MUST-40): after half a second everything is acknowledged.
     fn wait(&mut self) {
         let end = self.scene.now + Duration::from_millis(500);
         while let Some(at) = self.scene.tcp.poll_at().filter(|at| *at < end) {
@@ -288,9 +289,9 @@ impl Trial {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Start and length of each.
+    /// Segments with the given start and length each.
     Segments(Vec<(usize, usize)>),
-    /// The next bytes that are missing.
+    /// A segment with this number of the next missing bytes.
     Next(usize),
     Read(usize),
     Wait,

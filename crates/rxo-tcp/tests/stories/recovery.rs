@@ -4,7 +4,7 @@ use rxo_tcp::{Config, RecoveryPhase};
 
 use crate::dsl::*;
 
-/// Ten segments are outstanding, a window's worth; more waits.
+/// Returns a connection with ten outstanding segments, a full window, and more text queued.
 fn ten_outstanding() -> Scene {
     let mut scene = Scene::established(with_sack());
     assert_eq!(scene.sends(40_000).len(), 10);
@@ -16,21 +16,21 @@ fn sack(from: u32, to: u32) -> Peer {
     seg().sack(&[(1 + from * MSS, 1 + to * MSS)])
 }
 
-/// RFC 8985, section 6.2 (b), and RFC 6675, section 5 (a): three segments have overtaken the first.
-/// RFC 9937, section 6.2 (c), as RFC 6937, section 3 (c) before: and it leaves at once. RFC 3042, section 2 (a, d): new segments leave
-/// for the first two. RFC 9438, section 4.6.
+/// RFC 8985, section 6.2 (b), and RFC 6675, section 5 (a): three later segments have arrived before the
+/// first. RFC 9937, section 6.2 (c), like RFC 6937, section 3 (c) before: the first is retransmitted at once.
+/// RFC 3042, section 2 (a, d): a new segment leaves for each of the first two SACKs. RFC 9438, section 4.6.
 #[test]
 fn an_overtaken_segment_is_sent_again() {
     let mut scene = ten_outstanding();
-    // RFC 3042, section 2: new segments leave for the first two.
+    // RFC 3042, section 2: a new segment leaves for each of the first two SACKs.
     assert_eq!(scene.answers(sack(1, 2)), [". 10001:11001 ack 1"]);
     assert_eq!(scene.answers(sack(1, 3)), [". 11001:12001 ack 1"]);
     assert_eq!(scene.answers(sack(1, 4)), [". 1:1001 ack 1"]);
-    // RFC 9438, section 4.6: to 0.7 of the window.
+    // RFC 9438, section 4.6: the threshold is 0.7 of the window.
     assert_eq!(scene.tcp.statistics().ssthresh, 7_000);
 }
 
-/// RFC 3042, section 2 (d): a duplicate that says nothing new of what is held lets nothing leave.
+/// RFC 3042, section 2 (d): a duplicate without new SACK information lets no segment leave.
 #[test]
 fn a_duplicate_without_news_lets_nothing_leave() {
     let mut scene = ten_outstanding();
@@ -40,8 +40,8 @@ fn a_duplicate_without_news_lets_nothing_leave() {
     assert_eq!(scene.answers(sack(1, 2)), [""; 0]);
 }
 
-/// RFC 2883, section 4 (e): a first block below the acknowledgement, or inside the second, says that
-/// something came twice; any other says what is held.
+/// RFC 2883, section 4 (e): a first block below the acknowledgement, or inside the second, reports duplicate
+/// text; any other reports held text.
 #[test]
 fn a_duplicate_is_known_by_what_it_covers() {
     let reported = |ack: u32, blocks: &[(u32, u32)]| {
@@ -58,8 +58,8 @@ fn a_duplicate_is_known_by_what_it_covers() {
     assert_eq!(reported(1, &[(3_001, 6_001), (4_001, 5_001)]), 0);
 }
 
-/// RFC 8985, section 6.2 (b): RFC 2018, section 4 lists the block that changed last first, so what one
-/// acknowledgement lists in that order was not reordered.
+/// RFC 8985, section 6.2 (b): RFC 2018, section 4 lists the latest change first, so that order within one
+/// acknowledgement does not show reordering.
 #[test]
 fn the_order_of_sack_blocks_is_no_reordering() {
     let mut scene = ten_outstanding();
@@ -69,8 +69,8 @@ fn the_order_of_sack_blocks_is_no_reordering() {
     assert_eq!(scene.tcp.statistics().recovery.reordered, 1);
 }
 
-/// RFC 8985, section 7.2: two round trips; where one segment is out, a peer that delays its
-/// acknowledgement has 200 ms more.
+/// RFC 8985, section 7.2: the probe comes after two round trips. If one segment is outstanding, a peer that
+/// delays its acknowledgement gets 200 ms more.
 #[test]
 fn a_single_segment_is_probed_later() {
     for (bytes, timeout) in [(2 * MSS, 600), (MSS, 800)] {
@@ -87,8 +87,8 @@ fn a_single_segment_is_probed_later() {
     }
 }
 
-/// RFC 9937, section 6.2 (a), as RFC 6937, section 3 (a, d) before: what is in flight comes down to the
-/// threshold, then one leaves for each that arrives; the window ends at the threshold. RFC 6675,
+/// RFC 9937, section 6.2 (a), like RFC 6937, section 3 (a, d) before: the data in flight falls to the
+/// threshold, then one segment leaves for each that arrives; the window ends at the threshold. RFC 6675,
 /// sections 4 and 5 (c, d).
 #[test]
 fn the_window_comes_down_evenly() {
@@ -102,24 +102,24 @@ fn the_window_comes_down_evenly() {
     assert_eq!(scene.cwnd_segments(), 7);
 }
 
-/// RFC 8985, section 6.2 (a): without three overtaking segments, by time.
+/// RFC 8985, section 6.2 (a): with fewer than three later segments, time decides.
 #[test]
 fn one_overtaking_segment_is_enough_after_a_while() {
     let mut scene = ten_outstanding();
     scene.answers(sack(1, 2));
-    // A quarter of the least round trip, which was 10 ms.
+    // The wait is a quarter of the minimum round-trip time, which was 10 ms.
     let waited = scene.after(ms(2));
     assert_eq!(waited, [""; 0]);
     assert_eq!(scene.after(ms(1)), [". 1:1001 ack 1"]);
 }
 
-/// RFC 8985, section 6.2 (e): what was sent again and lost again is found by time, too.
+/// RFC 8985, section 6.2 (e): a lost retransmission is also detected by time.
 #[test]
 fn a_lost_retransmission_is_found() {
     let mut scene = ten_outstanding();
     assert_eq!(scene.answers(sack(1, 4))[0], ". 1:1001 ack 1");
     scene.after(ms(10));
-    // Something sent after it arrives, a round trip later.
+    // A segment sent after it arrives, a round trip later.
     let sent = scene.answers(sack(1, 10));
     assert!(sent.len() > 1, "{sent:?}");
     scene.after(ms(15));
@@ -127,12 +127,12 @@ fn a_lost_retransmission_is_found() {
     assert_eq!(again[0], ". 1:1001 ack 1");
 }
 
-/// RFC 8985, section 6.2 (e), with timestamps: while the first is missing, the peer echoes what came before
-/// it (RFC 7323, section 4.3); so the echo does not say that later retransmissions were not needed.
+/// RFC 8985, section 6.2 (e), with timestamps: while the first segment is missing, the peer echoes a segment
+/// before it (RFC 7323, section 4.3). Such an echo does not show that later retransmissions were spurious.
 #[test]
 fn a_lost_retransmission_is_found_whatever_is_echoed() {
     let mut scene = Scene::established(Config { timestamps: true, ..with_sack() });
-    // Beside the timestamps a segment has room for 988.
+    // With timestamps a segment holds 988 bytes.
     let at = |segments: u32| 1 + segments * 988;
     assert_eq!(scene.sends(20_000).len(), 10);
     scene.after(ms(10));
@@ -141,30 +141,30 @@ fn a_lost_retransmission_is_found_whatever_is_echoed() {
     scene.gets(sack(&[(at(5), at(8)), (at(1), at(4))]));
     assert_eq!(scene.out()[..2], [". 1:989 ack 1", ". 3953:4941 ack 1"]);
     scene.after(ms(10));
-    // The later one has arrived, a round trip after it left; the first has not.
+    // The later retransmission has arrived, a round trip after it left; the first has not.
     let again = scene.answers(sack(&[(at(1), at(8))]));
     assert_eq!(again[0], ". 1:989 ack 1");
 }
 
-/// RFC 8985, section 7.2: two round trips after the last acknowledgement. RFC 8985, section 7.3
-/// (a): the last segment asks.
+/// RFC 8985, section 7.2: the probe leaves two round trips after the last acknowledgement. RFC 8985, section
+/// 7.3 (a): it is the last segment.
 #[test]
 fn a_lost_tail_is_probed() {
     let mut scene = Scene::established(with_sack());
     scene.sends(3_000);
     assert_eq!(scene.after(ms(19)), [""; 0]);
     assert_eq!(scene.after(ms(1)), ["P. 2001:3001 ack 1"]);
-    // Its SACK shows what is missing; nothing waits for the retransmission timeout.
+    // The SACK for the probe shows the missing segments, without a retransmission timeout.
     scene.after(ms(10));
     let sent = scene.answers(seg().sack(&[(2001, 3001)]));
     let rest = scene.after(ms(20));
-    // One leaves at first (RFC 9937, section 6.2 (c)), then one for each that arrives.
+    // One segment leaves first (RFC 9937, section 6.2 (c)), then one for each that arrives.
     assert_eq!([sent, rest].concat(), [". 1:1001 ack 1"]);
     assert_eq!(scene.answers(seg().ack(1_001).sack(&[(2001, 3001)])), [". 1001:2001 ack 1"]);
 }
 
-/// RFC 8985, section 7.4.2: a probe that repaired a loss counts as a loss, any other does not. RFC
-/// 2883, section 4 (e).
+/// RFC 8985, section 7.4.2: a probe that repaired a loss counts as a loss, any other does not. RFC 2883,
+/// section 4 (e).
 #[test]
 fn a_repaired_loss_reduces_the_window() {
     let after_probe = |last: &[Peer]| {
@@ -184,7 +184,7 @@ fn a_repaired_loss_reduces_the_window() {
     assert!(after_probe(&[seg().ack(3_001), with_duplicate]) >= 10);
 }
 
-/// RFC 6675, section 5.1, and RFC 2018, section 5 (a): what the peer holds is not sent again.
+/// RFC 6675, section 5.1, and RFC 2018, section 5 (a): data that the peer holds is not retransmitted.
 #[test]
 fn a_timeout_leaves_out_what_the_peer_holds() {
     let mut scene = ten_outstanding();
@@ -196,8 +196,8 @@ fn a_timeout_leaves_out_what_the_peer_holds() {
     assert!(!sent.iter().any(|line| line.contains("9001:10001")), "{sent:?}");
 }
 
-/// RFC 3522 and 4015; RFC 9438, section 4.9: the acknowledgement after a needless retransmission
-/// gives everything back.
+/// RFC 3522 and 4015; RFC 9438, section 4.9: the acknowledgement after a spurious retransmission restores the
+/// congestion state.
 #[test]
 fn a_needless_timeout_is_forgiven() {
     let mut scene = Scene::established(Config { timestamps: true, ..plain() });
@@ -205,7 +205,7 @@ fn a_needless_timeout_is_forgiven() {
     let before = scene.tcp.statistics();
     assert!(scene.after(ms(200))[0].starts_with(". 1:"));
     assert_eq!(scene.cwnd_segments(), 1);
-    // It echoes a timestamp of before: 10 ms after the SYN.
+    // It echoes a timestamp from before the timeout: 10 ms after the SYN.
     let mss = scene.tcp.statistics().mss;
     scene.gets(seg().ack(1 + mss).ts(300, 10));
     let after = scene.tcp.statistics();
@@ -219,13 +219,13 @@ fn a_needless_timeout_is_forgiven() {
     assert!(scene.cwnd_segments() <= 3);
 }
 
-/// RFC 2018, section 5 (b): blocks that cannot be are left out.
+/// RFC 2018, section 5 (b): invalid blocks are ignored.
 #[test]
 fn blocks_that_cannot_be_do_nothing() {
     let mut scene = ten_outstanding();
     let wild = [(90_001, 95_001), (5_001, 5_001), (9_001, 4_001), (u32::MAX - 5, 900)];
     assert_eq!(scene.answers(seg().sack(&wild)), [""; 0]);
-    // From what is out to what was never sent; from what is acknowledged to what is out.
+    // One block reaches beyond SND.NXT, the other begins before SND.UNA.
     assert_eq!(scene.answers(seg().sack(&[(5_001, 10_002)])), [""; 0]);
     let mut seen = scene.tcp.statistics();
     assert_eq!((seen.in_flight, seen.recovery.sacked), (10_000, 0));
@@ -234,25 +234,25 @@ fn blocks_that_cannot_be_do_nothing() {
     assert_eq!((seen.in_flight, seen.recovery.sacked), (8_000, 0));
 }
 
-/// RFC 6675, section 5 (b): while something is lost nothing new leaves before it.
+/// RFC 6675, section 5 (b): lost data is retransmitted before new data.
 #[test]
 fn what_is_lost_leaves_before_what_is_new() {
     let mut scene = ten_outstanding();
-    // The first three are lost, and room for several opens at once.
+    // The first three segments are lost, and capacity for several becomes free at once.
     let sent = scene.answers(seg().sack(&[(3_001, 10_001)]));
     let expected = [". 1:1001 ack 1", ". 1001:2001 ack 1", ". 2001:3001 ack 1"];
     let lost = sent.len().min(3);
     assert!(lost > 0 && sent[..lost] == expected[..lost], "{sent:?}");
 }
 
-/// RFC 2018, section 8 (a, b), and RFC 6675, section 3: a peer may throw away what it said it holds, so
-/// it is kept until it is acknowledged, and sent again after a timeout.
+/// RFC 2018, section 8 (a, b), and RFC 6675, section 3: a peer may discard data that it reported as held.
+/// Therefore the data is kept until it is acknowledged, and retransmitted after a timeout.
 #[test]
 fn a_peer_may_throw_away_what_it_held() {
     let mut scene = ten_outstanding();
     scene.gets(sack(1, 10));
     assert_eq!(scene.out()[0], ". 1:1001 ack 1");
-    // The first comes, and with it all should be acknowledged; it is not.
+    // The first segment arrives, and the peer should acknowledge everything, but does not.
     scene.gets(seg().ack(1_001));
     let sent = [scene.out(), scene.after(ms(1_000))].concat();
     assert!(sent.contains(&". 1001:2001 ack 1".to_string()), "{sent:?}");
@@ -266,13 +266,13 @@ fn a_peer_may_throw_away_what_it_held() {
     }
 }
 
-/// RFC 8985, section 6.2 (c): a retransmission that was needless makes the wait twice as long.
+/// RFC 8985, section 6.2 (c): a spurious retransmission doubles the wait.
 #[test]
 fn a_reported_duplicate_makes_the_wait_longer() {
     let mut scene = ten_outstanding();
     scene.answers(sack(1, 2));
     assert_eq!(scene.after(ms(3)), [". 1:1001 ack 1"]);
-    // The first was only late, and then comes twice.
+    // The first segment was only late, and then arrives twice.
     scene.gets(seg().ack(2_001));
     scene.gets(seg().ack(2_001).sack(&[(1, 1_001)]));
     scene.gets(seg().ack(10_001));
@@ -303,7 +303,7 @@ fn a_probe_is_followed_by_the_timeout() {
     assert_eq!(scene.after(ms(1)), [". 1:1001 ack 1"]);
 }
 
-/// RFC 5681, section 4.3: two losses of one flight reduce the window once, also when the second is found
+/// RFC 5681, section 4.3: two losses in one flight reduce the window once, even if the second is detected
 /// after the first was repaired.
 #[test]
 fn two_losses_of_a_flight_count_once() {
@@ -311,7 +311,7 @@ fn two_losses_of_a_flight_count_once() {
     scene.gets(sack(1, 5));
     assert!(scene.out().contains(&". 1:1001 ack 1".to_owned()));
     scene.after(ms(10));
-    // All but the second has come, also what left meanwhile.
+    // All segments except the second have arrived, including those sent meanwhile.
     let seen = scene.tcp.statistics();
     let end = 1 + (seen.snd_nxt - seen.snd_una) as u32;
     let again = scene.answers(seg().ack(5_001).sack(&[(6_001, end)]));
@@ -322,8 +322,8 @@ fn two_losses_of_a_flight_count_once() {
     assert_eq!(scene.tcp.statistics().ssthresh, 7_000);
 }
 
-/// Ten segments are outstanding without timestamps, more waits, and the timer has fired: the first has
-/// left again.
+/// Returns a connection without timestamps whose timer has fired, with ten outstanding segments and more text
+/// queued. The first segment has been retransmitted.
 fn timed_out(config: Config) -> Scene {
     let mut scene = Scene::established(config);
     assert_eq!(scene.sends(40_000).len(), 10);
@@ -333,14 +333,14 @@ fn timed_out(config: Config) -> Scene {
     scene
 }
 
-/// Where the text of a segment begins.
+/// Returns the first sequence number of a segment's text.
 fn first_of(line: &str) -> u32 {
     let range = line.split(' ').nth(1).and_then(|range| range.split_once(':'));
     range.and_then(|(start, _)| start.parse().ok()).expect("a line with a range")
 }
 
-/// RFC 5682, section 2: the originals arrive late; two new segments ask, the answer gives everything
-/// back, and nothing more is sent again.
+/// RFC 5682, section 2: the originals arrive late. Two new segments probe for that; their ACKs restore the
+/// congestion state, and no more is retransmitted.
 #[test]
 fn a_delay_is_not_a_loss() {
     for config in [plain(), with_sack()] {
@@ -358,7 +358,7 @@ fn a_delay_is_not_a_loss() {
     }
 }
 
-/// RFC 5682, section 2.1, step 3 (a): duplicates say that the rest is lost, and it is sent again.
+/// RFC 5682, section 2.1, step 3 (a): duplicates show that the rest is lost, and it is retransmitted.
 #[test]
 fn a_loss_is_still_a_loss() {
     for config in [plain(), with_sack()] {
@@ -371,7 +371,8 @@ fn a_loss_is_still_a_loss() {
     }
 }
 
-/// RFC 5682, section 2.1, step 2 (b): nothing new to send, so nothing can be asked.
+/// RFC 5682, section 2.1, step 2 (b): without new data to send, the detection ends and lost data is
+/// retransmitted.
 #[test]
 fn without_new_text_the_old_goes() {
     let mut scene = Scene::established(plain());
@@ -382,9 +383,9 @@ fn without_new_text_the_old_goes() {
     assert_eq!(scene.tcp.statistics().ssthresh, 3_500);
 }
 
-/// RFC 8985, section 7.2: a probe is never later than the timeout. A round trip of 10 ms makes a
-/// timeout of 200 ms and a probe for a single segment after 220 ms: it leaves after 200 ms, and the
-/// timeout begins anew.
+/// RFC 8985, section 7.2: a probe is never later than the timeout. A round trip of 10 ms gives a timeout of
+/// 200 ms, and a probe for a single segment after 220 ms. The probe leaves after 200 ms, and the timeout
+/// starts anew.
 #[test]
 fn a_probe_is_not_later_than_the_timeout() {
     let mut scene = Scene::established(Config { sack: true, ..plain() });
@@ -397,7 +398,7 @@ fn a_probe_is_not_later_than_the_timeout() {
     assert_eq!(scene.cwnd_segments(), 1);
 }
 
-/// RFC 8985, section 7.3: new data, if there is any, is the probe; Nagle's rule does not hold it.
+/// RFC 8985, section 7.3: new data, if there is any, is the probe; the Nagle algorithm does not delay it.
 #[test]
 fn little_new_data_is_a_probe() {
     let mut scene = Scene::established(Config { sack: true, ..plain() });
@@ -406,7 +407,7 @@ fn little_new_data_is_a_probe() {
     assert_eq!(scene.after(ms(20)), ["P. 2001:2501 ack 1"]);
 }
 
-/// What `Statistics` says of recovery, step by step.
+/// Checks the recovery fields of `Statistics`, step by step.
 #[test]
 fn statistics_say_what_is_lost_and_in_which_phase() {
     let mut scene = ten_outstanding();
@@ -431,8 +432,8 @@ fn statistics_say_what_is_lost_and_in_which_phase() {
     assert_eq!(scene.tcp.statistics().recovery.backoff, 1);
 }
 
-/// RFC 9937, section 6.2 (b, c): with most of a flight lost, one leaves on entry, and one for each that
-/// arrives while more is found lost; one more only when an acknowledgement is safe.
+/// RFC 9937, section 6.2 (b, c): with most of a flight lost, one segment leaves on entry, and one for each
+/// that arrives while further losses show. One more leaves only for a safe acknowledgement.
 #[test]
 fn no_more_leave_than_arrive_until_that_is_safe() {
     let mut scene = ten_outstanding();
@@ -442,8 +443,8 @@ fn no_more_leave_than_arrive_until_that_is_safe() {
     assert_eq!(scene.answers(seg().ack(1_001).sack(&[(7_001, 10_001)])).len(), 2);
 }
 
-/// RFC 6298, section 3: an acknowledgement that also covers what was sent again is no sample, for what
-/// came after the hole waited for it.
+/// RFC 6298, section 3: an acknowledgement that also covers retransmitted data gives no sample, because the
+/// data after the gap waited for it.
 #[test]
 fn an_ack_beyond_a_retransmission_is_no_sample() {
     let mut scene = Scene::established(plain());
@@ -457,7 +458,7 @@ fn an_ack_beyond_a_retransmission_is_no_sample() {
     scene.after(ms(150));
     scene.gets(seg().ack(5_001));
     assert_eq!(scene.tcp.statistics().srtt, Some(ms(10)));
-    // What was sent once and comes alone is one.
+    // Data that was sent once, and is acknowledged alone, gives a sample.
     scene.sends(1_000);
     scene.after(ms(18));
     scene.gets(seg().ack(6_001));

@@ -11,8 +11,8 @@ fn ten_outstanding() -> Scene {
     scene
 }
 
-/// RFC 3042, section 2 (a): a new segment for each of the first two duplicates. RFC 5681, section
-/// 3.2 (a): the third sends the lost one.
+/// RFC 3042, section 2 (a): a new segment leaves for each of the first two duplicates. RFC 5681, section 3.2
+/// (a): the third retransmits the lost segment.
 #[test]
 fn the_third_duplicate_retransmits() {
     let mut scene = ten_outstanding();
@@ -22,7 +22,7 @@ fn the_third_duplicate_retransmits() {
     assert_eq!(scene.cwnd_segments(), 7);
 }
 
-/// RFC 5681, section 2: what has text or another window is no duplicate.
+/// RFC 5681, section 2: an ACK with text or another window is no duplicate.
 #[test]
 fn not_every_repetition_is_a_duplicate() {
     let mut scene = ten_outstanding();
@@ -34,7 +34,7 @@ fn not_every_repetition_is_a_duplicate() {
     assert!(!sent.iter().any(|line| line.contains(" 1:1001 ")), "{sent:?}");
 }
 
-/// RFC 5681, section 2: nor is what has a FIN, or comes while nothing is outstanding.
+/// RFC 5681, section 2: an ACK with a FIN, or without outstanding data, is no duplicate.
 #[test]
 fn a_fin_or_an_idle_ack_is_no_duplicate() {
     let mut scene = ten_outstanding();
@@ -50,8 +50,7 @@ fn a_fin_or_an_idle_ack_is_no_duplicate() {
     assert_eq!(scene.tcp.statistics().recovery.lost, 0);
 }
 
-/// RFC 6582, section 3.2 (a, c): a partial acknowledgement names the next loss; a full one ends
-/// recovery.
+/// RFC 6582, section 3.2 (a, c): a partial acknowledgement shows the next loss; a full one ends recovery.
 #[test]
 fn a_partial_acknowledgement_retransmits_the_next() {
     let mut scene = ten_outstanding();
@@ -63,20 +62,21 @@ fn a_partial_acknowledgement_retransmits_the_next() {
     assert!(scene.cwnd_segments() <= 7);
 }
 
-/// RFC 5681, section 3.2 (b, c): more duplicates let new segments leave, one for each, once half
+/// RFC 5681, section 3.2 (b, c): further duplicates let one new segment leave each, once half of the flight
 /// has left the network.
 #[test]
 fn duplicates_make_room_for_new_segments() {
     let mut scene = ten_outstanding();
     (0..3).for_each(|_| drop(scene.answers(seg())));
-    // The window is the threshold, 7, and three; twelve are out, so that the sixth lets the first leave.
+    // The window is the threshold, 7, plus 3; twelve segments are outstanding, so the sixth duplicate lets
+    // the first one leave.
     let sent: Vec<Vec<String>> = (0..9).map(|_| scene.answers(seg())).collect();
     let counts: Vec<usize> = sent.iter().map(Vec::len).collect();
     assert_eq!(counts, [0, 0, 1, 1, 1, 1, 1, 1, 1]);
     assert_eq!(sent[2], [". 12001:13001 ack 1"]);
 }
 
-/// RFC 6582, section 4: after a timeout duplicates of what was sent twice begin no recovery.
+/// RFC 6582, section 4: after a timeout, duplicates caused by retransmitted data start no recovery.
 #[test]
 fn duplicates_after_a_timeout_are_ignored() {
     let mut scene = ten_outstanding();
@@ -86,7 +86,7 @@ fn duplicates_after_a_timeout_are_ignored() {
     assert_eq!(scene.tcp.statistics().ssthresh, threshold);
 }
 
-/// RFC 3042, section 2 (b): a closed window is not opened by duplicates.
+/// RFC 3042, section 2 (b): duplicates do not open the peer's window.
 #[test]
 fn limited_transmit_keeps_to_the_peers_window() {
     let mut scene = Scene::established(plain());
@@ -96,7 +96,8 @@ fn limited_transmit_keeps_to_the_peers_window() {
     assert_eq!(scene.answers(seg().win(10_500)), [""; 0]);
 }
 
-/// RFC 3042, section 2 (c, e): two segments beyond the window and no more; the window itself stays.
+/// RFC 3042, section 2 (c, e): at most two segments leave beyond the window, and the window itself does not
+/// change.
 #[test]
 fn limited_transmit_is_two_segments() {
     let mut scene = ten_outstanding();
@@ -106,8 +107,8 @@ fn limited_transmit_is_two_segments() {
     assert_eq!(scene.cwnd_segments(), 10);
 }
 
-/// RFC 6582, section 3.2 (b): a partial acknowledgement takes what it covers from what duplicates had
-/// made room for, but for a segment; one retransmission and at most one new segment leave.
+/// RFC 6582, section 3.2 (b): a partial acknowledgement subtracts the covered bytes from the credit of the
+/// duplicates, except for one segment. One retransmission and at most one new segment leave.
 #[test]
 fn a_partial_acknowledgement_deflates() {
     let mut scene = ten_outstanding();
@@ -116,8 +117,8 @@ fn a_partial_acknowledgement_deflates() {
     assert_eq!(sent[0], ". 4001:5001 ack 1");
     assert!(sent.len() <= 2, "{sent:?}");
 
-    // A segment at a time: each takes a segment from the room and gives it back, so that one new segment
-    // leaves for each beside the retransmission.
+    // With one segment at a time, each subtracts a segment from the credit and returns it, so that one new
+    // segment leaves for each, in addition to the retransmission.
     let mut scene = ten_outstanding();
     (0..9).for_each(|_| drop(scene.answers(seg())));
     for segment in 1..4 {
@@ -127,7 +128,7 @@ fn a_partial_acknowledgement_deflates() {
     }
 }
 
-/// RFC 6582, section 3.2 (d): a full acknowledgement lets two segments leave, not a window.
+/// RFC 6582, section 3.2 (d): a full acknowledgement lets two segments leave, not a whole window.
 #[test]
 fn the_end_of_recovery_is_not_a_flood() {
     let mut scene = ten_outstanding();
@@ -137,8 +138,8 @@ fn the_end_of_recovery_is_not_a_flood() {
     assert_eq!(scene.tcp.statistics().ssthresh, 7_000);
 }
 
-/// RFC 6582, section 3.2 (e): the first partial acknowledgement starts the timer anew, the later ones do
-/// not: where many are lost the timeout ends it.
+/// RFC 6582, section 3.2 (e): the first partial acknowledgement restarts the timer, later ones do not. With
+/// many losses the timeout ends recovery.
 #[test]
 fn the_first_partial_acknowledgement_restarts_the_timer() {
     let mut scene = ten_outstanding();
@@ -153,8 +154,8 @@ fn the_first_partial_acknowledgement_restarts_the_timer() {
     assert_eq!(scene.cwnd_segments(), 1);
 }
 
-/// RFC 3522, section 3.2: a timeout in the midst of a recovery is no suspect. The acknowledgement of what
-/// that recovery sent again echoes an older timestamp, and yet what follows it is lost.
+/// RFC 3522, section 3.2: a timeout during recovery is never treated as spurious. The acknowledgement of that
+/// recovery's retransmission echoes an older timestamp, although the data after it is lost.
 #[test]
 fn a_timeout_that_ends_a_recovery_is_not_forgiven() {
     let mut scene = Scene::established(Config { timestamps: true, ..plain() });
@@ -163,7 +164,8 @@ fn a_timeout_that_ends_a_recovery_is_not_forgiven() {
     scene.after(ms(10));
     (0..3).for_each(|_| drop(scene.answers(seg().ts(1, 10))));
     scene.after(ms(10));
-    // 20 ms after the SYN the first leaves again; its acknowledgement sends the second, at 30.
+    // The first segment is retransmitted 20 ms after the SYN; its ACK causes the second retransmission, at 30
+    // ms.
     assert_eq!(scene.answers(seg().ack(1 + mss).ts(2, 20)).len(), 1);
     let timed_out = scene.after(scene.tcp.statistics().rto);
     assert_eq!(timed_out, [format!(". {}:{} ack 1", 1 + mss, 1 + 2 * mss)]);

@@ -1,4 +1,4 @@
-//! RST, and what strangers may try (RFC 9293, section 3.10.7; RFC 5961).
+//! RST, and attacks by strangers (RFC 9293, section 3.10.7; RFC 5961).
 
 use rxo_tcp::{CallError, Config, Events, Failure, Reset, SegmentOptions, State};
 use rxo_wire::TcpFlags;
@@ -9,7 +9,7 @@ fn rst() -> Peer {
     seg().flags(TcpFlags::RST)
 }
 
-/// RFC 5961, section 3.2 (b): exactly at RCV.NXT it counts.
+/// RFC 5961, section 3.2 (b): a reset at exactly RCV.NXT counts.
 #[test]
 fn a_reset_that_fits_ends_the_connection() {
     let mut scene = Scene::established(plain());
@@ -19,8 +19,9 @@ fn a_reset_that_fits_ends_the_connection() {
     assert_eq!(scene.out(), [""; 0]);
 }
 
-/// RFC 9293, section 3.10.7.4 (b), section 3.6 (MUST-12): a server that closes with a request unread resets its client behind its last
-/// answer. The answer was acknowledged, so it is read; then the failure is told once, as Linux does.
+/// RFC 9293, section 3.10.7.4 (b), section 3.6 (MUST-12): a server that closes with a request unread resets
+/// its client after its last answer. The answer was acknowledged, so it is read first; then the failure is
+/// returned once, as in Linux.
 #[test]
 fn text_before_a_reset_is_read_before_the_failure() {
     let mut scene = Scene::established(plain());
@@ -36,7 +37,7 @@ fn text_before_a_reset_is_read_before_the_failure() {
     assert_eq!(scene.tcp.send(b"x"), Err(CallError::Failed(Failure::Reset)), "it is not forgotten");
 }
 
-/// The copies of text that came in many small segments are read too; text behind a gap is lost.
+/// Copied text from many small segments is read as well; text after a gap is lost.
 #[test]
 fn a_reset_keeps_copied_text_and_drops_what_is_behind_a_gap() {
     let mut scene = Scene::established(Config { receive_pieces: 4, ..plain() });
@@ -47,7 +48,7 @@ fn a_reset_keeps_copied_text_and_drops_what_is_behind_a_gap() {
     assert!(!scene.tcp.holds_received_text());
 }
 
-/// Nothing is missing before a FIN, so the end of the text is its end, whatever comes behind.
+/// No text is missing before a FIN, so the end of the text is reported whatever follows.
 #[test]
 fn a_reset_behind_a_fin_does_not_spoil_the_end() {
     let mut scene = Scene::established(plain());
@@ -58,7 +59,7 @@ fn a_reset_behind_a_fin_does_not_spoil_the_end() {
     assert_eq!(scene.tcp.send(b"x"), Err(CallError::Failed(Failure::Reset)));
 }
 
-/// Whoever aborts a connection wants nothing more of it.
+/// An abort drops the text, because the application wants no more of it.
 #[test]
 fn an_abort_drops_the_text() {
     for last in [seg().len(10), seg().len(10).fin()] {
@@ -70,7 +71,7 @@ fn an_abort_drops_the_text() {
     }
 }
 
-/// RFC 5961, section 3.2 (a, c): elsewhere in the window it is asked back, outside it is dropped.
+/// RFC 5961, section 3.2 (a, c): a reset elsewhere in the window is challenged, one outside is dropped.
 #[test]
 fn a_guessed_reset_is_challenged() {
     let mut scene = Scene::established(plain());
@@ -88,7 +89,7 @@ fn a_syn_in_the_window_is_challenged() {
     assert_eq!(scene.tcp.state(), State::Established);
 }
 
-/// RFC 5961, section 5.2 (a, b): data with an ACK that cannot be is not taken.
+/// RFC 5961, section 5.2 (a, b): text with an invalid ACK is not accepted.
 #[test]
 fn guessed_data_is_challenged() {
     let mut scene = Scene::established(plain());
@@ -98,12 +99,12 @@ fn guessed_data_is_challenged() {
     let too_old = seg().len(10).ack(1_u32.wrapping_sub(50_001));
     assert_eq!(scene.answers(too_old), [". 101:101 ack 1"]);
     assert_eq!(scene.tcp.readable_bytes(), 0);
-    // One largest window back is an old duplicate.
+    // An ACK one largest window back is an old duplicate.
     scene.gets(seg().len(10).ack(1_u32.wrapping_sub(50_000)));
     assert_eq!(scene.tcp.readable_bytes(), 10);
 }
 
-/// RFC 5961, section 7 (a): ten in five seconds.
+/// RFC 5961, section 7 (a): at most ten challenges in five seconds.
 #[test]
 fn challenges_are_limited() {
     let mut scene = Scene::established(plain());
@@ -116,8 +117,8 @@ fn challenges_are_limited() {
     assert_eq!(count(&mut scene), 10);
 }
 
-/// Bare segments that are not acceptable are answered within the same limit, so that two sides that
-/// disagree do not answer each other for ever.
+/// Unacceptable segments without text are answered within the same limit, so that two sides that disagree do
+/// not answer each other for ever.
 #[test]
 fn an_ack_war_ends() {
     let mut scene = Scene::established(plain());
@@ -125,7 +126,7 @@ fn an_ack_war_ends() {
     assert_eq!(answers, 10);
 }
 
-/// RFC 9293, section 3.10.7.1: what has no connection.
+/// RFC 9293, section 3.10.7.1: a segment without a connection is answered by a reset.
 #[test]
 fn a_stranger_is_reset() {
     let scene = Scene::established(plain());
@@ -157,7 +158,7 @@ fn an_abort_before_the_handshake_says_nothing() {
     assert!(scene.tcp.is_closed());
 }
 
-/// RFC 9293, section 3.5.3 (SHLD-2): what is said beside a reset is not read, and does no harm.
+/// RFC 9293, section 3.5.3 (SHLD-2): text in a reset is ignored and has no effect.
 #[test]
 fn a_reset_may_carry_text() {
     let mut scene = Scene::established(plain());
@@ -166,7 +167,7 @@ fn a_reset_may_carry_text() {
     assert_eq!(scene.tcp.readable_bytes(), 0);
 }
 
-/// RFC 7323, section 3.2 (d): a reset needs no timestamp.
+/// RFC 7323, section 3.2 (d): a reset is accepted without a timestamp.
 #[test]
 fn a_reset_without_a_timestamp_counts() {
     let mut scene = Scene::established(Config { timestamps: true, ..plain() });
@@ -174,7 +175,7 @@ fn a_reset_without_a_timestamp_counts() {
     assert!(scene.tcp.is_closed());
 }
 
-/// RFC 7323, section 3.2 (e): a reset has a timestamp where the connection uses them.
+/// RFC 7323, section 3.2 (e): a reset carries a timestamp if the connection uses them.
 #[test]
 fn a_reset_has_a_timestamp() {
     let mut scene = Scene::established(Config { timestamps: true, ..plain() });

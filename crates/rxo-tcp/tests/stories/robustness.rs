@@ -1,10 +1,10 @@
-//! Scripts that nobody chose: what the fuzz targets do, as property tests.
+//! Arbitrary scripts: the input of the fuzz targets, as property tests.
 
 use proptest::prelude::*;
 
 use crate::harness::{endless, hostile, pair, twin};
 
-/// A script begins in the state it names, or the harness says so.
+/// Each script begins in the state that it names; the harness panics otherwise.
 #[test]
 fn every_state_can_be_entered() {
     for state in 0..10 {
@@ -13,7 +13,7 @@ fn every_state_can_be_entered() {
     }
 }
 
-/// A SYN takes a sequence number, so the text that it carries begins one later.
+/// A SYN occupies a sequence number, so the text that it carries begins one later.
 #[test]
 fn text_on_a_syn_begins_behind_it() {
     const SYN_ACK_WITH_TEXT: [u8; 12] = [0, 0x73, 0, 0, 0, 9, 0, 0x12, 0, 8, 0, 0];
@@ -21,8 +21,8 @@ fn text_on_a_syn_begins_behind_it() {
     hostile::run(&[&[0, 0, 1][..], &SYN_ACK_WITH_TEXT, &READ].concat());
 }
 
-/// A FIN that is sent again between two segments carries an acknowledgement, so an echo that the next one has is
-/// recorded. The twin that takes them together sends that FIN after both.
+/// A FIN retransmitted between two segments carries an acknowledgement, so the echo of the next segment is
+/// recorded. The twin that takes both segments together sends that FIN after both.
 #[test]
 fn a_fin_sent_again_in_between_ends_the_comparison() {
     twin::run(&[
@@ -33,12 +33,12 @@ fn a_fin_sent_again_in_between_ends_the_comparison() {
     ]);
 }
 
-/// Each way to answer for ever, after each way to have been used.
+/// Every endless kind of answer is combined with every kind of earlier use.
 #[test]
 fn every_peer_that_never_finishes_is_bounded() {
     for answer in 0..8 {
         for switches in [0x00, 0x3f] {
-            // Written to; written to and shut down; with text unread; as it was opened.
+            // The uses: written to; written to and shut down; with unread text; unused.
             for used in
                 [&[0, 0, 250, 250][..], &[1, 0, 99, 99, 4, 0], &[0, 2, 80, 9, 9], &[0, 1, 0, 0]]
             {
@@ -78,7 +78,8 @@ proptest! {
     }
 }
 
-/// The timers begin anew with the segment that opens the window, also if the one that closed it came in the same arrival.
+/// The timers start anew with the segment that opens the window, even if one that closed it came in the same
+/// arrival.
 #[test]
 fn a_window_that_closes_and_opens_within_an_arrival_restarts_the_timers() {
     twin::run(&[
@@ -92,8 +93,8 @@ fn a_window_that_closes_and_opens_within_an_arrival_restarts_the_timers() {
     ]);
 }
 
-/// As many segments through the twins as `RXO_TWIN_SEGMENTS` says, in scripts that follow from
-/// `RXO_TWIN_SEED`. The script that fails is named by the seed that begins with it.
+/// Sends `RXO_TWIN_SEGMENTS` segments through the twins, in scripts derived from `RXO_TWIN_SEED`. A failing
+/// script is named by its seed.
 #[test]
 fn twins_by_number() {
     let setting = |name: &str, default: u64| {
@@ -112,7 +113,7 @@ fn twins_by_number() {
     println!("{segments} segments, seeds {first} to {}", seed - 1);
 }
 
-/// Says which seed shows a failure again.
+/// Prints the seed that reproduces a failure.
 struct Named(u64);
 
 impl Drop for Named {
@@ -121,7 +122,7 @@ impl Drop for Named {
     }
 }
 
-/// Bytes that follow from `seed` (splitmix64).
+/// Returns bytes derived from `seed` (splitmix64).
 fn long_script(seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let word = || {
@@ -133,7 +134,7 @@ fn long_script(seed: u64) -> Vec<u8> {
     core::iter::repeat_with(word).take(SCRIPT_WORDS).flat_map(u64::to_be_bytes).collect()
 }
 
-/// What an ordinary run of all tests can wait for.
+/// The number of segments in an ordinary run of all tests.
 const FEW_SEGMENTS: u64 = 20_000;
 const FIRST_SEED: u64 = 1;
 const SCRIPT_WORDS: usize = 150;

@@ -1,19 +1,20 @@
-//! What a peer learns of text out of order, if much of it comes at once: everything, and in few acknowledgements. What
-//! it does not learn it takes as lost, and sends again (RFC 8985, section 6.2; RFC 6675, section 4).
+//! Reports to the peer if much text arrives out of order at once: every segment is reported, in few
+//! acknowledgements. The peer treats unreported text as lost and sends it again (RFC 8985, section 6.2; RFC
+//! 6675, section 4).
 
 use rxo_tcp::{AckPolicy, Config, SackBlock, SegmentOptions};
 use rxo_wire::SeqNumber;
 
 use crate::dsl::*;
 
-/// All segments of a turn: a packet ring has more than the endpoint owes acknowledgements.
+/// The number of segments in one poll: a packet ring holds more than the limit of owed acknowledgements.
 const TURN: u32 = 250;
 
 fn config(acks: AckPolicy) -> Config {
     Config { acks, receive_buffer_bytes: 1 << 20, window_scaling: true, ..with_sack() }
 }
 
-/// Gets one segment after the other, and then says what leaves: what is acknowledged, with the blocks.
+/// Gives one segment after the other. Returns the acknowledgements that leave, with their blocks.
 fn answers(
     scene: &mut Scene,
     numbers: impl Iterator<Item = u32>,
@@ -27,7 +28,7 @@ fn answers(
     answers
 }
 
-/// Whether one of `answers` says that the segment has arrived.
+/// Returns `true` if one of `answers` reports the arrival of the segment.
 fn is_told(answers: &[(SeqNumber, Vec<SackBlock>)], number: u32) -> bool {
     let (start, end) = (PEER_ISS + 1 + number * MSS, PEER_ISS + 1 + (number + 1) * MSS);
     answers.iter().any(|(ack, blocks)| {
@@ -50,20 +51,20 @@ fn all_that_a_turn_brings_out_of_order_is_told() {
     }
 }
 
-/// RFC 2018, section 4 (c): an acknowledgement repeats the blocks that were told last, whatever the number of segments in
-/// each, so that one may be lost.
+/// RFC 2018, section 4 (c): an acknowledgement repeats the blocks reported last, whatever the number of
+/// segments in each, so that one acknowledgement may be lost.
 #[test]
 fn each_block_is_told_three_times() {
     let mut scene = Scene::established(config(AckPolicy::OneForATurn));
     let answers = answers(&mut scene, (0..TURN).filter(|number| number % 7 != 3));
-    // The last segment of each block. The first four fit into one acknowledgement.
+    // The last segment of each block. The first four blocks fit into one acknowledgement.
     for number in (30..200).filter(|number| number % 7 == 2) {
         let times = answers.iter().filter(|one| is_told(std::slice::from_ref(one), number)).count();
         assert!(times >= 3, "{number} is told {times} times");
     }
 }
 
-/// Linux sends as many, because it tells its sender once for an aggregate.
+/// Linux sends as many, because it acknowledges once per aggregate.
 #[test]
 fn a_turn_out_of_order_brings_few_acks() {
     let mut scene = Scene::established(config(AckPolicy::OneForATurn));
@@ -80,11 +81,11 @@ fn the_first_three_duplicates_leave() {
         .map(|(_, blocks)| blocks[0].end - blocks[0].start)
         .collect();
     assert_eq!(told, [1, 2, 3, 39].map(|segments| segments * MSS as i32));
-    // They do not begin anew with each turn.
+    // The count does not restart with each poll.
     assert_eq!(answers(&mut scene, 40..80).len(), 1);
 }
 
-/// RFC 2883, section 4: what has arrived twice is told once, so that none may be left out.
+/// RFC 2883, section 4: duplicate text is reported only once, so no such report may be dropped.
 #[test]
 fn every_duplicate_is_told() {
     let mut scene = Scene::established(config(AckPolicy::OneForATurn));

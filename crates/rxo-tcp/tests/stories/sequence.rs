@@ -1,11 +1,11 @@
-//! The first step: what is acceptable (RFC 9293, section 3.10.7.4), and PAWS (RFC 7323).
+//! The first step: acceptable segments (RFC 9293, section 3.10.7.4), and PAWS (RFC 7323).
 
 use rxo_tcp::Config;
 use rxo_wire::TcpFlags;
 
 use crate::dsl::*;
 
-/// The four rows of the table, each with what it accepts and refuses.
+/// The four rows of the table, each with accepted and refused segments.
 #[test]
 fn the_table_of_acceptable_segments() {
     let answered = |peer: Peer| {
@@ -17,7 +17,7 @@ fn the_table_of_acceptable_segments() {
     // length 0, window open
     assert_eq!(answered(seg()), (false, 0));
     assert_eq!(answered(seg().seq(2000)), (false, 0));
-    // The right edge, where a peer is that has sent a full window: see the next story.
+    // The right edge, where a peer stands that has sent a full window: see the next story.
     assert_eq!(answered(seg().seq(2001)), (false, 0));
     assert_eq!(answered(seg().seq(2002)), (true, 0));
     assert_eq!(answered(seg().seq(0)), (true, 0));
@@ -26,11 +26,12 @@ fn the_table_of_acceptable_segments() {
     assert_eq!(answered(seg().seq(0).len(10)), (false, 9));
     assert_eq!(answered(seg().seq(0).len(1)), (true, 0));
     assert_eq!(answered(seg().seq(2001).len(10)), (true, 0));
-    // Both ends lie outside, and a part inside.
+    // Both ends lie outside, and the middle inside.
     assert_eq!(answered(seg().seq(0).len(2002)), (true, 2000));
 }
 
-/// A window of 2,000 bytes. Its first segment is lost, the rest has arrived, and 10 bytes of ours are out.
+/// Returns a connection with a window of 2,000 bytes. Its first segment is lost, the rest has arrived, and 10
+/// of our bytes are outstanding.
 fn full_behind_a_gap() -> Scene {
     let mut scene = Scene::established(Config { receive_buffer_bytes: 2_000, ..plain() });
     scene.sends(10);
@@ -39,8 +40,8 @@ fn full_behind_a_gap() -> Scene {
     scene
 }
 
-/// RFC 9293, section 3.10.7.4 (a): a peer that has sent a full window acknowledges with SND.NXT,
-/// which is RCV.NXT + RCV.WND here. Linux and BSD take its ACK; ignored, it costs a retransmission timeout.
+/// RFC 9293, section 3.10.7.4 (a): a peer that has sent a full window acknowledges with SND.NXT, which is
+/// RCV.NXT + RCV.WND here. Linux and BSD accept its ACK; ignoring it would cost a retransmission timeout.
 #[test]
 fn an_ack_at_the_right_edge_counts() {
     let is_taken = |scene: &Scene| scene.tcp.statistics().snd_una == scene.tcp.statistics().snd_nxt;
@@ -49,7 +50,7 @@ fn an_ack_at_the_right_edge_counts() {
     assert_eq!(scene.answers(at_edge()), [""; 0]);
     assert!(is_taken(&scene));
     assert_eq!(scene.after(ms(2_000)), [""; 0], "nothing times out");
-    // By its record, alone and among others, as a host gives pure ACKs.
+    // By its record, alone and among others, as a host passes pure ACKs.
     let mut scene = full_behind_a_gap();
     scene.tcp.on_pure_acks(scene.now, &[scene.record(at_edge())]);
     assert!(is_taken(&scene));
@@ -57,25 +58,26 @@ fn an_ack_at_the_right_edge_counts() {
     let records = [scene.record(seg().ack(5)), scene.record(at_edge())];
     scene.tcp.on_pure_acks(scene.now, &records);
     assert!(is_taken(&scene));
-    // Beside text or a FIN, which do not fit and are answered.
+    // With text or a FIN, which do not fit and are answered.
     for peer in [at_edge().len(10), at_edge().fin()] {
         let mut scene = full_behind_a_gap();
         assert_eq!(scene.answers(peer), [". 11:11 ack 1"]);
         assert!(is_taken(&scene) && !scene.tcp.is_peer_done());
         assert_eq!(scene.tcp.readable_bytes(), 0);
     }
-    // And beside text that begins before the window and ends behind it.
+    // With text that begins before the window and ends after it.
     let mut scene = full_behind_a_gap();
     scene.gets(seg().seq(0).ack(11).len(2010));
     assert!(is_taken(&scene));
     assert_eq!(scene.reads(), (1..2001).map(stream_byte).collect::<Vec<_>>());
-    // One byte further nothing counts.
+    // One byte further the segment is outside and ignored.
     let mut scene = full_behind_a_gap();
     assert_eq!(scene.answers(seg().seq(2002).ack(11)), [". 11:11 ack 1"]);
     assert!(!is_taken(&scene));
 }
 
-/// RFC 5961, section 3.2 (a): for a reset the right edge is outside the window; guesses have no byte more.
+/// RFC 5961, section 3.2 (a): for a reset the right edge is outside the window, which leaves attackers no
+/// additional byte.
 #[test]
 fn a_reset_at_the_right_edge_is_dropped() {
     let mut scene = full_behind_a_gap();
@@ -83,8 +85,8 @@ fn a_reset_at_the_right_edge_is_dropped() {
     assert!(!scene.tcp.is_closed());
 }
 
-/// RFC 9293, section 3.4 (MUST-66): the same with a closed window; ACK and RST count all the same,
-/// and an urgent segment does no harm.
+/// RFC 9293, section 3.4 (MUST-66): with a closed window, ACK and RST are processed as well, and an urgent
+/// segment has no effect.
 #[test]
 fn a_closed_window_takes_acks_and_resets() {
     let full = || {
@@ -97,13 +99,13 @@ fn a_closed_window_takes_acks_and_resets() {
         scene
     };
     let mut scene = full();
-    // A probe of the window is answered, its text not taken, its ACK is.
+    // A window probe is answered and its ACK is processed, but its text is not accepted.
     assert_eq!(scene.answers(seg().seq(2001).len(1).ack(11)), [". 11:11 ack 2001"]);
     assert_eq!(scene.tcp.statistics().snd_una, scene.tcp.statistics().snd_nxt);
     let mut scene = full();
     scene.gets(seg().seq(2001).ack(11).flags(TcpFlags::ACK | TcpFlags::URG));
     assert_eq!(scene.tcp.statistics().snd_una, scene.tcp.statistics().snd_nxt);
-    // Old text is retransmitted, and more than fits behind it: its ACK counts too.
+    // Old text is retransmitted, with more after it than fits: its ACK counts too.
     let mut scene = full();
     assert_eq!(scene.answers(seg().seq(1001).len(1010).ack(11)), [". 11:11 ack 2001"]);
     assert_eq!(scene.tcp.statistics().snd_una, scene.tcp.statistics().snd_nxt);
@@ -130,7 +132,7 @@ fn with_timestamps() -> Scene {
     Scene::established(Config { timestamps: true, ..plain() })
 }
 
-/// RFC 7323, section 5.3 (a): an old timestamp is an old segment, whatever its number.
+/// RFC 7323, section 5.3 (a): a segment with an old timestamp is old, whatever its sequence number.
 #[test]
 fn an_old_timestamp_is_refused() {
     let mut scene = with_timestamps();
@@ -142,8 +144,8 @@ fn an_old_timestamp_is_refused() {
     assert_eq!(scene.tcp.readable_bytes(), 20);
 }
 
-/// RFC 7323, section 5.3 (b): resets are not checked. RFC 7323, section 5.5: nor is anything after
-/// 24 days.
+/// RFC 7323, section 5.3 (b): the timestamps of resets are not checked. RFC 7323, section 5.5: nor are any
+/// after 24 days.
 #[test]
 fn a_timestamp_does_not_hold_back_a_reset() {
     let mut scene = with_timestamps();
@@ -158,7 +160,7 @@ fn a_timestamp_does_not_hold_back_a_reset() {
     assert_eq!(scene.tcp.readable_bytes(), 20);
 }
 
-/// RFC 7323, section 3.2 (c): agreed is agreed.
+/// RFC 7323, section 3.2 (c): once timestamps are in use, a segment without one is dropped.
 #[test]
 fn a_missing_timestamp_is_dropped() {
     let mut scene = with_timestamps();
@@ -166,7 +168,7 @@ fn a_missing_timestamp_is_dropped() {
     assert_eq!(scene.tcp.readable_bytes(), 0);
 }
 
-/// What the next acknowledgement echoes, relative to the peer's first timestamp.
+/// Returns the echo in the next acknowledgement, relative to the peer's first timestamp.
 fn echo(scene: &mut Scene) -> u32 {
     let sent = scene.tcp.poll_transmit(scene.now).expect("an acknowledgement is owed");
     let options = rxo_tcp::SegmentOptions::read(sent.options.as_slice());
@@ -185,8 +187,8 @@ fn the_echo_is_of_the_first_unacknowledged() {
     assert_eq!(echo(&mut scene), 30);
 }
 
-/// RFC 7323, section 4.3 (a): the same after an acknowledgement that was held back, and when a third
-/// segment came beside two that are acknowledged.
+/// RFC 7323, section 4.3 (a): the rule also holds after a delayed acknowledgement, and when a third segment
+/// arrives with two that are acknowledged.
 #[test]
 fn the_echo_follows_every_acknowledgement() {
     let mut scene = with_timestamps();
@@ -203,7 +205,7 @@ fn the_echo_follows_every_acknowledgement() {
     assert_eq!(echo(&mut scene), 12);
 }
 
-/// RFC 7323, section 4.3 (b, c): what comes out of order does not change the echo; what fills the gap
+/// RFC 7323, section 4.3 (b, c): a segment out of order does not change the echo; one that fills the gap
 /// does.
 #[test]
 fn a_gap_keeps_the_echo() {
@@ -219,7 +221,7 @@ fn a_gap_keeps_the_echo() {
     assert_eq!(echo(&mut scene), 15);
 }
 
-/// RFC 7323, section 5.5: a timestamp that was forgotten is followed by the next one, smaller or not.
+/// RFC 7323, section 5.5: after a timestamp has expired, the next one is accepted, even if it is smaller.
 #[test]
 fn a_forgotten_timestamp_has_a_follower() {
     let mut scene = with_timestamps();
@@ -230,7 +232,7 @@ fn a_forgotten_timestamp_has_a_follower() {
     assert_eq!(echo(&mut scene), 20);
 }
 
-/// RFC 7323, section 5.4: a tick of ours is a millisecond.
+/// RFC 7323, section 5.4: our timestamp clock ticks once per millisecond.
 #[test]
 fn our_clock_ticks_in_milliseconds() {
     let mut scene = with_timestamps();
@@ -244,8 +246,8 @@ fn our_clock_ticks_in_milliseconds() {
     assert_eq!(value().wrapping_sub(first), 1_000);
 }
 
-/// RFC 7323, section 4.3, with RFC 5961, section 5: what a segment with an ACK that cannot be says of
-/// the time is not believed; else a guess would make everything later old.
+/// RFC 7323, section 4.3, with RFC 5961, section 5: the timestamp of a segment with an invalid ACK is
+/// ignored. Otherwise a forged one would make all later segments old.
 #[test]
 fn a_wrong_ack_has_no_timestamp() {
     let mut scene = Scene::established(Config { timestamps: true, ..plain() });

@@ -1,5 +1,6 @@
-//! A peer that aggregates: it acknowledges once for many segments. The window grows by what is acknowledged,
-//! not by how often (RFC 3465), and what a large acknowledgement adds to it leaves a little later.
+//! A peer that aggregates acknowledges many segments at once. The window grows by acknowledged bytes, not by
+//! the number of acknowledgements (RFC 3465), and the growth by a large acknowledgement leaves a little
+//! later.
 
 use std::collections::VecDeque;
 
@@ -11,16 +12,16 @@ use crate::dsl::*;
 const RTT: Duration = ms(40);
 const FILE_BYTES: u32 = 1_000_000;
 
-/// A file on its way to a peer that acknowledges `aggregate` segments at once, and the rest of what came at
-/// one instant.
+/// A file in transfer to a peer that acknowledges `aggregate` segments at once, and then the rest of the
+/// segments that arrived at one instant.
 struct Transfer {
     scene: Scene,
     aggregate: u32,
-    /// Acknowledgements on their way: when they arrive, and what they acknowledge.
+    /// The acknowledgements in flight: arrival time and ACK number.
     acks: VecDeque<(Instant, u32)>,
     left: u32,
     acked: u32,
-    /// The most bytes that left at one instant.
+    /// The largest number of bytes that left at one instant.
     largest_flight: u32,
 }
 
@@ -40,7 +41,7 @@ impl Transfer {
         Self { scene, aggregate, acks: VecDeque::new(), left: 1, acked: 1, largest_flight: 0 }
     }
 
-    /// Lets everything leave that may now, and notes when it is acknowledged.
+    /// Sends everything that may leave now, and schedules its acknowledgements.
     fn leave(&mut self) {
         let start = self.left;
         while let Some(transmit) = self.scene.tcp.poll_transmit(self.scene.now) {
@@ -53,7 +54,7 @@ impl Transfer {
         self.acks.extend(whole.chain([self.left]).filter(|end| *end > start).map(|end| (at, end)));
     }
 
-    /// The next acknowledgement or timer.
+    /// Advances to the next acknowledgement or timer.
     fn step(&mut self) {
         let timer = self.scene.tcp.poll_at();
         match self.acks.front().copied() {
@@ -71,7 +72,7 @@ impl Transfer {
         self.leave();
     }
 
-    /// How long the file takes until all of it is acknowledged, in round trips.
+    /// Returns the time until the whole file is acknowledged, in round trips.
     fn round_trips(&mut self) -> f64 {
         let began = self.scene.now;
         self.leave();
@@ -82,8 +83,8 @@ impl Transfer {
     }
 }
 
-/// RFC 3465, section 2.2 (b): about as many round trips as to a peer that acknowledges every segment: seven.
-/// When two segments were the most that an acknowledgement counted for, it took 13 and 21 of them.
+/// RFC 3465, section 2.2 (b): the transfer takes about seven round trips, as with a peer that acknowledges
+/// every segment. When an acknowledgement counted for at most two segments, it took 13 and 21.
 #[test]
 fn a_peer_that_aggregates_gets_a_file_as_fast() {
     for congestion in [Algorithm::Reno, Algorithm::Cubic] {
@@ -94,8 +95,8 @@ fn a_peer_that_aggregates_gets_a_file_as_fast() {
     }
 }
 
-/// RFC 3465, section 2.3 (c): what leaves for a large acknowledgement is as large as the aggregate of the peer
-/// and two segments, as long as such groups follow each other by more than a millisecond.
+/// RFC 3465, section 2.3 (c): a large acknowledgement releases at most the peer's aggregate plus two
+/// segments, as long as such groups are more than a millisecond apart.
 #[test]
 fn an_aggregate_does_not_become_a_larger_burst() {
     for congestion in [Algorithm::Reno, Algorithm::Cubic] {

@@ -1,4 +1,4 @@
-//! Text that arrives: in order, out of order, twice, without room.
+//! Received text: in order, out of order, duplicate, and beyond the window.
 
 use rxo_tcp::{CallError, Config, Events};
 use rxo_wire::TcpFlags;
@@ -22,20 +22,20 @@ fn text_is_read_in_order() {
     assert_eq!(scene.tcp.consume(100), 6);
 }
 
-/// RFC 9293, section 3.10.7.4 (SHLD-31): what comes out of order is kept. RFC 5681, section 4.2 (a,
-/// b): and acknowledged at once, as is what fills a gap.
+/// RFC 9293, section 3.10.7.4 (SHLD-31): text out of order is kept. RFC 5681, section 4.2 (a, b): it is
+/// acknowledged at once, and so is text that fills a gap.
 #[test]
 fn text_out_of_order_waits() {
     let mut scene = Scene::established(plain());
     assert_eq!(scene.answers(seg().seq(201).len(100)), [". 1:1 ack 1"]);
     assert_eq!(scene.answers(seg().seq(101).len(100)), [". 1:1 ack 1"]);
     assert_eq!(scene.tcp.readable_bytes(), 0);
-    // RFC 5681, section 4.2: at once when a gap is filled.
+    // RFC 5681, section 4.2: text that fills a gap is acknowledged at once.
     assert_eq!(scene.answers(seg().len(100)), [". 1:1 ack 301"]);
     assert_eq!(scene.reads(), stream(1, 301));
 }
 
-/// RFC 2018, sections 3 (a) and 4 (a, b): blocks, the latest first.
+/// RFC 2018, sections 3 (a) and 4 (a, b): the blocks are reported, the latest first.
 #[test]
 fn gaps_are_reported_by_sack() {
     let mut scene = Scene::established(with_sack());
@@ -45,7 +45,7 @@ fn gaps_are_reported_by_sack() {
     assert_eq!(scene.answers(seg().len(100)), [". 1:1 ack 401"]);
 }
 
-/// RFC 2883, section 4 (a, b, c, d): a duplicate below and above the acknowledgement.
+/// RFC 2883, section 4 (a, b, c, d): duplicates below and above the ACK number are reported.
 #[test]
 fn duplicates_are_reported_by_sack() {
     let mut scene = Scene::established(with_sack());
@@ -58,7 +58,7 @@ fn duplicates_are_reported_by_sack() {
     assert_eq!(scene.answers(seg().seq(51).len(100)), [". 1:1 ack 151 sack 51-101,201-301"]);
 }
 
-/// RFC 9293, section 3.10.7.4, fifth step: without ACK it is dropped.
+/// RFC 9293, section 3.10.7.4, fifth step: a segment without ACK is dropped.
 #[test]
 fn text_without_ack_is_dropped() {
     let mut scene = Scene::established(plain());
@@ -66,7 +66,7 @@ fn text_without_ack_is_dropped() {
     assert_eq!(scene.tcp.readable_bytes(), 0);
 }
 
-/// Bounded: text of more segments than there are places for buffers is copied.
+/// Memory is bounded: the text of more segments than buffer slots is copied.
 #[test]
 fn more_segments_than_buffers_are_kept() {
     let mut scene = Scene::established(Config { receive_pieces: 4, ..plain() });
@@ -74,11 +74,11 @@ fn more_segments_than_buffers_are_kept() {
         scene.gets(seg().seq(1 + n).len(1));
     }
     assert_eq!(scene.reads(), stream(1, 7));
-    // Each is acknowledged as any other is.
+    // The segments are acknowledged as usual.
     assert_eq!(scene.after(ms(40)), [". 1:1 ack 7"]);
 }
 
-/// RFC 2018, section 4 (c): each block is said at least three times, as long as it is not covered.
+/// RFC 2018, section 4 (c): each block is reported at least three times, until it is acknowledged.
 #[test]
 fn each_block_is_said_three_times() {
     let mut scene = Scene::established(with_sack());

@@ -1,4 +1,4 @@
-//! TIME-WAIT kept without its connection (RFC 9293, section 3.10.7.4; RFC 6191).
+//! The compact form of TIME-WAIT, kept without its connection (RFC 9293, section 3.10.7.4; RFC 6191).
 
 use rxo_frame::Instant;
 use rxo_tcp::{Config, InTimeWait, State, TimeWait};
@@ -6,7 +6,7 @@ use rxo_wire::TcpFlags;
 
 use crate::dsl::*;
 
-/// A connection that this side closed first, and what TIME-WAIT needs of it.
+/// Returns a connection that this side closed first, its compact TIME-WAIT state, and its end.
 fn left(config: Config) -> (Scene, TimeWait, Instant) {
     let with_timestamps = config.timestamps;
     let mut scene = Scene::established(config);
@@ -26,7 +26,7 @@ fn with_timestamps() -> Config {
     Config { timestamps: true, ..plain() }
 }
 
-/// What it makes of a segment, in a word, and the numbers of its answer.
+/// Returns the reaction to a segment in one word, with the numbers of the answer.
 fn heard(scene: &Scene, left: &mut TimeWait, now: Instant, peer: Peer) -> String {
     let mine = scene.tcp.statistics().snd_nxt;
     let theirs = scene.tcp.statistics().rcv_nxt;
@@ -60,7 +60,7 @@ fn only_time_wait_is_taken() {
     assert!(scene.tcp.take_time_wait(now).is_none());
 }
 
-/// The steps, without timestamps. The peer's FIN stood at 4.
+/// The reaction to each kind of segment, without timestamps. The peer's FIN had sequence number 4.
 #[test]
 fn every_kind_of_segment_has_its_answer() {
     let rst = |seq| seg().seq(seq).flags(TcpFlags::RST);
@@ -106,7 +106,7 @@ fn timestamps_decide() {
     }
 }
 
-/// RFC 5961, section 7: bare segments are answered twice a second at most, a repeated FIN always.
+/// RFC 5961, section 7: segments without text are answered at most twice per second, a repeated FIN always.
 #[test]
 fn a_flood_is_answered_in_part() {
     let (scene, mut left, now) = left(plain());

@@ -4,8 +4,8 @@ use rxo_tcp::{CallError, Config, Events, Failure, KeepAlive, State};
 
 use crate::dsl::*;
 
-/// RFC 6298, sections 5.1, 5.4, 5.5 and 5.6: the earliest segment, and the timeout doubles. RFC
-/// 9293, section 3.8.2 (MUST-19). RFC 5681, section 3.1 (e): from one segment.
+/// RFC 6298, sections 5.1, 5.4, 5.5 and 5.6: the earliest segment is retransmitted, and the timeout doubles.
+/// RFC 9293, section 3.8.2 (MUST-19). RFC 5681, section 3.1 (e): slow start begins with one segment.
 #[test]
 fn the_earliest_segment_is_sent_again() {
     let mut scene = Scene::established(plain());
@@ -32,7 +32,7 @@ fn progress_restarts_the_timer() {
     scene.gets(seg().ack(3001));
     assert_eq!(scene.after(ms(10_000)), [""; 0]);
 
-    // Restarted is not stopped: a whole timeout after the acknowledgement the next segment leaves.
+    // The timer restarts and does not stop: a full timeout after the ACK, the next segment leaves.
     let mut scene = Scene::established(plain());
     scene.sends(3_000);
     scene.after(ms(150));
@@ -42,8 +42,8 @@ fn progress_restarts_the_timer() {
     assert_eq!(scene.after(ms(1)), [". 1001:2001 ack 1"]);
 }
 
-/// RFC 9293, section 3.8.1 (MUST-18): the timeout of a connection follows the formulas of RFC 6298,
-/// sections 2.2 and 2.3, sample by sample.
+/// RFC 9293, section 3.8.1 (MUST-18): the timeout follows the formulas of RFC 6298, sections 2.2 and 2.3,
+/// sample by sample.
 #[test]
 fn the_timeout_follows_the_round_trips() {
     let mut scene = Scene::established(Config { min_rto: ms(1), ..plain() });
@@ -52,7 +52,7 @@ fn the_timeout_follows_the_round_trips() {
     for (number, sample) in (1..).zip([90, 90, 30, 10, 200].map(ms)) {
         assert_eq!(scene.tcp.statistics().rto, srtt + rttvar * 4);
         scene.sends(1_000);
-        // No timer fires: what is sent twice is not measured.
+        // No timer fires, because retransmitted data is not measured.
         scene.now = scene.now + sample;
         scene.gets(seg().ack(1 + number * 1_000));
         rttvar = (rttvar * 3 + srtt.abs_diff(sample)) / 4;
@@ -61,9 +61,9 @@ fn the_timeout_follows_the_round_trips() {
     }
 }
 
-/// RFC 9293, section 3.8.1 (MUST-18), and RFC 6298, section 3 (Karn): an acknowledgement that covers
-/// what was sent twice says nothing, though it covers others that were sent once: these may have waited
-/// there for the one that was lost.
+/// RFC 9293, section 3.8.1 (MUST-18), and RFC 6298, section 3 (Karn): an ACK that covers retransmitted data
+/// gives no sample, even if it covers other data that was sent once. That data may have waited at the
+/// receiver for the lost segment.
 #[test]
 fn a_retransmission_among_others_is_not_measured() {
     for config in [plain(), with_sack()] {
@@ -77,8 +77,8 @@ fn a_retransmission_among_others_is_not_measured() {
     }
 }
 
-/// RFC 9293, section 3.8.1 (MUST-18), and RFC 6298, section 3 (Karn): what was sent twice gives no
-/// sample, without timestamps.
+/// RFC 9293, section 3.8.1 (MUST-18), and RFC 6298, section 3 (Karn): without timestamps, retransmitted data
+/// gives no sample.
 #[test]
 fn what_was_sent_twice_is_not_measured() {
     let mut scene = Scene::established(plain());
@@ -93,7 +93,7 @@ fn what_was_sent_twice_is_not_measured() {
     assert_eq!(scene.tcp.statistics().srtt, Some(ms(20)));
 }
 
-/// The time that a segment waited in an aggregate is not the network's.
+/// The time that a segment waits in an aggregate does not count as network delay.
 #[test]
 fn a_round_trip_ends_when_the_frame_arrives() {
     let mut scene = Scene::established(plain());
@@ -103,8 +103,8 @@ fn a_round_trip_ends_when_the_frame_arrives() {
     assert_eq!(scene.tcp.statistics().srtt, Some(ms(10)));
 }
 
-/// RFC 9293, section 3.8.3 (MUST-20, SHLD-9, SHLD-10, SHLD-11): R1 is told, R2 ends the connection.
-/// RFC 9293, section 3.9.1.8 (MUST-47, SHLD-20): who does not ask for events hears of none.
+/// RFC 9293, section 3.8.3 (MUST-20, SHLD-9, SHLD-10, SHLD-11): R1 is reported, R2 ends the connection. RFC
+/// 9293, section 3.9.1.8 (MUST-47, SHLD-20): an application that does not ask for events gets none.
 #[test]
 fn a_peer_that_vanished_is_given_up() {
     let mut scene = Scene::established(plain());
@@ -113,7 +113,7 @@ fn a_peer_that_vanished_is_given_up() {
     assert_eq!(scene.after(ms(1_399)).len(), 2);
     assert!(!scene.tcp.take_events().contains(Events::STALLED));
     assert_eq!(scene.after(ms(101)).len(), 1);
-    // The calls that do not ask say what they said before.
+    // Other calls return the same results as before.
     assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::NotYet));
     assert_eq!(scene.tcp.send(b"x"), Ok(1));
     assert!(scene.tcp.take_events().contains(Events::STALLED));
@@ -124,7 +124,8 @@ fn a_peer_that_vanished_is_given_up() {
     assert_eq!(scene.tcp.poll_at(), None);
 }
 
-/// What a peer had sent before it vanished was acknowledged, so it is read before the failure is told, once.
+/// Text that a peer had sent before it vanished was acknowledged, so it is read before the failure is
+/// returned, once.
 #[test]
 fn text_of_a_peer_that_vanished_is_read() {
     let mut scene = Scene::established(plain());
@@ -143,7 +144,7 @@ fn text_of_a_peer_that_vanished_is_read() {
     assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::TimedOut)));
 }
 
-/// RFC 9293, section 3.8.4 (MUST-25): off unless asked for.
+/// RFC 9293, section 3.8.4 (MUST-25): keep-alive is off by default.
 #[test]
 fn an_idle_connection_says_nothing() {
     let mut scene = Scene::established(plain());
@@ -155,8 +156,8 @@ fn with_keep_alive() -> Scene {
     Scene::established(Config { keep_alive: Some(keep_alive), ..plain() })
 }
 
-/// RFC 9293, section 3.8.4 (MUST-24, 26, 27, 29, SHLD-12): asked for, after the time that was
-/// chosen, without text; one unanswered question does not end it.
+/// RFC 9293, section 3.8.4 (MUST-24, 26, 27, 29, SHLD-12): keep-alive probes leave after the configured time,
+/// without text, and one unanswered probe does not end the connection.
 #[test]
 fn an_idle_peer_is_asked() {
     let mut scene = with_keep_alive();
@@ -170,7 +171,7 @@ fn an_idle_peer_is_asked() {
     assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::TimedOut)));
 }
 
-/// RFC 9293, section 3.8.4 (MUST-26): not while something is outstanding.
+/// RFC 9293, section 3.8.4 (MUST-26): no probe is sent while data is outstanding.
 #[test]
 fn a_busy_peer_is_not_asked() {
     let mut scene = with_keep_alive();
@@ -179,7 +180,7 @@ fn a_busy_peer_is_not_asked() {
     assert!(sent.iter().all(|line| line == "P. 1:11 ack 1"), "{sent:?}");
 }
 
-/// In TIME-WAIT there is nobody to keep alive.
+/// In TIME-WAIT no probes are sent.
 #[test]
 fn a_peer_that_is_done_is_not_asked() {
     let mut scene = with_keep_alive();
@@ -193,7 +194,7 @@ fn a_peer_that_is_done_is_not_asked() {
     assert!(scene.tcp.is_closed());
 }
 
-/// RFC 9293, section 3.8.3 (MUST-21): R2 is the application's to choose.
+/// RFC 9293, section 3.8.3 (MUST-21): the application can set R2.
 #[test]
 fn the_time_until_giving_up_can_be_chosen() {
     let mut scene = Scene::established(Config { user_timeout: ms(10_000), ..plain() });
@@ -204,7 +205,7 @@ fn the_time_until_giving_up_can_be_chosen() {
     assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::TimedOut)));
 }
 
-/// RFC 9293, section 3.8.4 (MUST-28): two hours unless another time is chosen.
+/// RFC 9293, section 3.8.4 (MUST-28): the default idle time is two hours.
 #[test]
 fn an_idle_peer_is_asked_after_two_hours() {
     let keep_alive = Some(KeepAlive::default());
@@ -213,7 +214,7 @@ fn an_idle_peer_is_asked_after_two_hours() {
     assert_eq!(scene.after(ms(1)), [". 0:0 ack 1"]);
 }
 
-/// RFC 5681, section 3.1 (f): what times out again was in no flight of its own.
+/// RFC 5681, section 3.1 (f): a repeated timeout of one segment does not lower the threshold again.
 #[test]
 fn a_second_timeout_does_not_lower_the_threshold_again() {
     let mut scene = Scene::established(plain());
@@ -225,7 +226,7 @@ fn a_second_timeout_does_not_lower_the_threshold_again() {
     assert_eq!(scene.tcp.statistics().ssthresh, threshold);
 }
 
-/// RFC 7323, section 4.1: the echo of a duplicate says how long the peer kept it, not how far it is.
+/// RFC 7323, section 4.1: the echo in a duplicate shows how long the peer kept it, not the round-trip time.
 #[test]
 fn a_duplicate_is_not_measured() {
     let mut scene = Scene::established(Config { timestamps: true, ..plain() });
@@ -239,8 +240,8 @@ fn a_duplicate_is_not_measured() {
     assert!(scene.tcp.statistics().srtt > before);
 }
 
-/// RFC 9293, section 3.9.1, RFC 5482: the user timeout of an open connection; what is outstanding has
-/// that long from then on.
+/// RFC 9293, section 3.9.1, RFC 5482: the user timeout of an open connection can be changed; outstanding data
+/// gets the new time from then on.
 #[test]
 fn the_user_timeout_may_change_while_data_waits() {
     let mut scene = Scene::established(plain());
@@ -253,7 +254,7 @@ fn the_user_timeout_may_change_while_data_waits() {
     assert_eq!(scene.tcp.receive(&mut [0]), Err(CallError::Failed(Failure::TimedOut)));
 }
 
-/// RFC 9293, section 3.8.4 (MUST-24): keep-alive can be switched for each connection, at any time.
+/// RFC 9293, section 3.8.4 (MUST-24): keep-alive can be switched on and off for each connection at any time.
 #[test]
 fn keep_alive_can_be_switched() {
     let mut scene = Scene::established(plain());

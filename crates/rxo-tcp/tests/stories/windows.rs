@@ -1,4 +1,4 @@
-//! Windows of both sides, and Nagle (RFC 9293, sections 3.7.4 and 3.8.6).
+//! The windows of both sides, and the Nagle algorithm (RFC 9293, sections 3.7.4 and 3.8.6).
 
 use rxo_tcp::{Config, Failure, State};
 use rxo_wire::TcpFlags;
@@ -17,8 +17,8 @@ fn small_segments_wait_for_what_is_outstanding() {
     assert_eq!(scene.sends(10), ["P. 31:41 ack 1"]);
 }
 
-/// RFC 9293, section 3.9.1.2 (SHLD-27, SHLD-28): three calls or one, segments are as large as they
-/// can be.
+/// RFC 9293, section 3.9.1.2 (SHLD-27, SHLD-28): text of several calls is joined into segments of the largest
+/// size.
 #[test]
 fn full_segments_do_not_wait() {
     let mut scene = Scene::established(plain());
@@ -26,7 +26,7 @@ fn full_segments_do_not_wait() {
     assert_eq!(scene.sends(2_500), [". 11:1011 ack 1", ". 1011:2011 ack 1"]);
 }
 
-/// With PSH at its end: a receiver that aggregates waits for nothing.
+/// A GSO frame has PSH at its end, so that a receiver that aggregates does not wait.
 #[test]
 fn a_large_send_leaves_as_one() {
     let mut scene = Scene::established(Config { large_send_bytes: 64_000, ..plain() });
@@ -37,7 +37,7 @@ fn a_large_send_leaves_as_one() {
     assert_eq!(scene.sends(4_500), ["P. 4501:9001 ack 1 gso 1000"]);
 }
 
-/// A receiver that aggregates goes on with the next: text behind which more leaves at once has no PSH.
+/// Text that is followed at once by more text has no PSH, so that a receiver may aggregate both.
 #[test]
 fn the_last_of_several_large_sends_has_psh() {
     let mut scene = Scene::established(Config { large_send_bytes: 2_000, ..plain() });
@@ -45,7 +45,7 @@ fn the_last_of_several_large_sends_has_psh() {
     assert_eq!(scene.sends(4_500), expected);
 }
 
-/// RFC 5681, section 3.1 (a): here the congestion window is the smaller, whatever the peer allows.
+/// RFC 5681, section 3.1 (a): here the congestion window is smaller than the peer's window.
 #[test]
 fn no_more_leaves_than_the_congestion_window() {
     for large_send_bytes in [0, 64_000] {
@@ -62,7 +62,7 @@ fn no_more_leaves_than_the_congestion_window() {
     }
 }
 
-/// RFC 5681, section 3.1 (a): here the peer's window is the smaller.
+/// RFC 5681, section 3.1 (a): here the peer's window is smaller.
 #[test]
 fn no_more_leaves_than_the_peer_allows() {
     let mut scene = Scene::established(plain());
@@ -81,11 +81,12 @@ fn an_old_segment_does_not_change_the_window() {
     scene.gets(seg().seq(11).len(10).win(8_000));
     scene.gets(seg().seq(1).len(11).win(500));
     assert_eq!(scene.tcp.statistics().snd_wnd, 8_000);
-    // One that overtook others counts, and those, which are acceptable, do not when they come.
+    // A segment that arrives early counts, and those before it, although acceptable, do not change the window
+    // later.
     scene.gets(seg().seq(1_001).len(10).win(7_000));
     scene.gets(seg().seq(21).len(10).win(500));
     assert_eq!((scene.tcp.statistics().snd_wnd, scene.tcp.readable_bytes()), (7_000, 30));
-    // Of two with one number the one that acknowledges more is newer.
+    // Of two segments with one SEQ, the one with the higher ACK number is newer.
     scene.sends(100);
     scene.gets(seg().seq(1_011).ack(101).win(6_000));
     scene.gets(seg().seq(1_011).ack(51).win(500));
@@ -94,14 +95,14 @@ fn an_old_segment_does_not_change_the_window() {
     assert_eq!(scene.tcp.statistics().snd_wnd, 5_000);
 }
 
-/// What repeats old text and acknowledges more brings its window along, as with Linux; the RFC would
-/// keep the old one, which now seems to end further on than the peer ever said.
+/// A segment that repeats old text with a higher ACK number updates the window, as in Linux. By the RFC the
+/// old window would stay, and would seem to end further on than the peer ever offered.
 #[test]
 fn a_repetition_that_acknowledges_more_changes_the_window() {
     let mut scene = Scene::established(plain());
     scene.gets(seg().len(10).win(3_000));
     assert_eq!(scene.sends(10_000).len(), 3);
-    // The peer's ten bytes again: our acknowledgement was lost.
+    // The peer's ten bytes again, because our acknowledgement was lost.
     assert_eq!(scene.answers(seg().len(10).ack(2_001).win(1_000)), [". 3001:3001 ack 11"]);
     assert_eq!(
         scene.tcp.statistics().snd_wnd,
@@ -113,7 +114,7 @@ fn a_repetition_that_acknowledges_more_changes_the_window() {
     assert_eq!(scene.tcp.statistics().snd_wnd, 500);
 }
 
-/// RFC 7323, sections 2.2 (b) and 2.3 (a): windows are scaled after the handshake, not in it.
+/// RFC 7323, sections 2.2 (b) and 2.3 (a): windows are scaled after the handshake, not during it.
 #[test]
 fn windows_are_scaled() {
     let config = Config {
@@ -142,8 +143,8 @@ fn closed() -> Scene {
     scene
 }
 
-/// RFC 9293, section 3.8.6.1 (MUST-36, SHLD-29, SHLD-30): probes of at least a byte, the first
-/// after a retransmission timeout, then ever later.
+/// RFC 9293, section 3.8.6.1 (MUST-36, SHLD-29, SHLD-30): probes have at least one byte. The first comes
+/// after a retransmission timeout, later ones at growing intervals.
 #[test]
 fn a_closed_window_is_probed() {
     let mut scene = closed();
@@ -153,11 +154,11 @@ fn a_closed_window_is_probed() {
     scene.gets(seg().win(0));
     assert_eq!(scene.after(rto * 2 - ms(1)), [""; 0]);
     assert_eq!(scene.after(ms(1)), [". 1:2 ack 1"]);
-    // The window opens: everything flows.
+    // The window opens, and all text is sent.
     assert_eq!(scene.answers(seg().ack(2).win(2_000)), [". 2:1002 ack 1", ". 1002:2002 ack 1"]);
 }
 
-/// RFC 9293, section 3.8.6.1 (MUST-37): while the peer answers, the connection stays open.
+/// RFC 9293, section 3.8.6.1 (MUST-37): as long as the peer answers, the connection stays open.
 #[test]
 fn a_window_may_stay_closed_for_ever() {
     let mut scene = closed();
@@ -166,12 +167,12 @@ fn a_window_may_stay_closed_for_ever() {
         scene.gets(seg().win(0));
     }
     assert_eq!(scene.tcp.state(), State::Established);
-    // When the peer is gone as well, it ends (section 3.8.3: R2).
+    // If the peer does not answer either, the connection ends (section 3.8.3: R2).
     scene.after(ms(301_000));
     assert_eq!(scene.tcp.send(b"x"), Err(rxo_tcp::CallError::Failed(Failure::TimedOut)));
 }
 
-/// RFC 9293, section 3.8.6.2.1 (MUST-38): little room is left alone, until waiting is no better.
+/// RFC 9293, section 3.8.6.2.1 (MUST-38): a small window is not used until the persist timer fires.
 #[test]
 fn a_silly_window_is_used_in_the_end() {
     let mut scene = Scene::established(plain());
@@ -181,7 +182,7 @@ fn a_silly_window_is_used_in_the_end() {
     assert_eq!(scene.after(rto), [". 1:401 ack 1"]);
 }
 
-/// RFC 9293, section 3.8.6 (MUST-34): a peer that takes back its window.
+/// RFC 9293, section 3.8.6 (MUST-34): a peer may take back a part of its window.
 #[test]
 fn a_window_may_shrink() {
     let mut scene = Scene::established(plain());
@@ -193,7 +194,7 @@ fn a_window_may_shrink() {
     assert_eq!(scene.answers(seg().ack(5001)), [""; 0]);
 }
 
-/// RFC 9293, section 3.8.6.2.2 (MUST-39): an update is worth telling, or not told.
+/// RFC 9293, section 3.8.6.2.2 (MUST-39): a window update is sent only for a large step.
 #[test]
 fn the_window_opens_in_large_steps() {
     let mut scene = Scene::established(Config { receive_buffer_bytes: 4_000, ..plain() });
@@ -207,7 +208,8 @@ fn the_window_opens_in_large_steps() {
     assert_eq!(scene.tcp.statistics().rcv_wnd, 1000);
 }
 
-/// RFC 9293, section 3.8.6.2.2: a quarter of a small buffer is less than a segment, which is the least step of the window.
+/// RFC 9293, section 3.8.6.2.2: a quarter of a small buffer is less than a segment, the smallest step of the
+/// window.
 #[test]
 fn an_update_that_would_move_nothing_does_not_leave() {
     let mut scene = Scene::established(Config { receive_buffer_bytes: 3 * MSS, ..plain() });
@@ -219,7 +221,7 @@ fn an_update_that_would_move_nothing_does_not_leave() {
     }
 }
 
-/// A FIN stands behind the window like text does.
+/// A FIN beyond the window waits, like text.
 #[test]
 fn a_fin_waits_for_the_window() {
     let mut scene = Scene::established(plain());
@@ -232,8 +234,8 @@ fn a_fin_waits_for_the_window() {
     assert_eq!(scene.tcp.state(), State::FinWait2);
 }
 
-/// RFC 9293, section 3.8.6 (SHLD-14), and RFC 7323, section 2.4: whatever comes and is read, the edge
-/// that the peer was told does not move back; with a scale, by less than a unit of it.
+/// RFC 9293, section 3.8.6 (SHLD-14), and RFC 7323, section 2.4: the offered edge never moves back, whatever
+/// arrives and is read; with scaling, by less than one unit.
 #[test]
 fn our_edge_does_not_move_back() {
     for (window_scaling, unit) in [(false, 1), (true, 8)] {
@@ -262,8 +264,8 @@ fn our_edge_does_not_move_back() {
     }
 }
 
-/// RFC 9293, section 3.8.6 (MUST-34, SHLD-15, SHLD-16): what is out beyond a window that shrank is
-/// negative room: nothing new leaves, and what lies inside is retransmitted.
+/// RFC 9293, section 3.8.6 (MUST-34, SHLD-15, SHLD-16): after a window has shrunk, no new data leaves, and
+/// outstanding data inside the window is retransmitted.
 #[test]
 fn a_window_that_shrank_holds_back_what_is_new() {
     let mut scene = Scene::established(plain());
@@ -272,19 +274,19 @@ fn a_window_that_shrank_holds_back_what_is_new() {
     assert_eq!(scene.answers(seg().ack(5_001).win(2_000)), [""; 0]);
     let seen = scene.tcp.statistics();
     assert!(seen.cwnd > seen.in_flight + MSS && seen.unsent == 10_000, "{seen:?}");
-    // What lies inside the window leaves again and again, and nothing else.
+    // Only data inside the window is retransmitted.
     let again = scene.after(ms(1_000));
     let is_inside = |line: &String| line.starts_with(". 5001:6001 ");
     assert!(again.len() >= 2 && again.iter().all(is_inside), "{again:?}");
     let next = scene.answers(seg().ack(6_001).win(1_000));
     assert_eq!(next, [". 6001:7001 ack 1"]);
-    // It opens again: the rest follows, old text first.
+    // The window opens again: the rest follows, old text first.
     let rest = scene.answers(seg().ack(7_001).win(50_000));
     assert_eq!(rest.first().map(String::as_str), Some(". 7001:8001 ack 1"));
 }
 
-/// RFC 9293, section 3.8.6 (MUST-35, SHLD-17): a window that shrinks to nothing is probed as one that
-/// closed, and what lies outside it does not end the connection while the peer answers.
+/// RFC 9293, section 3.8.6 (MUST-35, SHLD-17): a window that shrinks to zero is probed like a closed one, and
+/// outstanding data does not end the connection while the peer answers.
 #[test]
 fn a_window_that_shrank_to_nothing_is_probed() {
     let mut scene = Scene::established(plain());
@@ -301,8 +303,8 @@ fn a_window_that_shrank_to_nothing_is_probed() {
     assert_eq!(scene.tcp.state(), State::Established);
 }
 
-/// RFC 5681, section 4.1: also the first send after a pause, which may be large, fits the window that
-/// is left after it.
+/// RFC 5681, section 4.1: the first send after a pause, which may be large, is also limited to the restart
+/// window.
 #[test]
 fn the_first_send_after_a_pause_is_limited() {
     let mut scene = Scene::established(Config { large_send_bytes: 64_000, ..plain() });
@@ -316,8 +318,8 @@ fn the_first_send_after_a_pause_is_limited() {
     assert_eq!(scene.sends(20_000), ["P. 20001:30001 ack 1 gso 1000"]);
 }
 
-/// RFC 5961, section 3: a peer believes a reset where it expects the next byte. Probes that it did not take
-/// are behind that.
+/// RFC 5961, section 3: a peer accepts a reset only at the next byte that it expects. Window probes that it
+/// did not accept lie beyond that.
 #[test]
 fn a_reset_stands_where_a_closed_window_begins() {
     let mut scene = closed();
@@ -328,7 +330,7 @@ fn a_reset_stands_where_a_closed_window_begins() {
     assert_eq!(scene.out(), ["R. 1:1 ack 1"]);
 }
 
-/// What a device has room for. Nothing is lost by a limit: the same text leaves in more sends.
+/// The limit follows the free space of the device. Text is delayed, not lost: it leaves in more sends.
 #[test]
 fn an_owner_may_limit_large_sends_for_a_while() {
     let mut scene = Scene::established(Config { large_send_bytes: 4_000, ..plain() });
@@ -357,7 +359,8 @@ fn only_text_is_worth_waiting_for() {
     assert!(!scene.tcp.is_text_next());
 }
 
-/// RFC 9438, section 5.8: the congestion window does not limit a sender that waits for its device.
+/// RFC 9438, section 5.8: while a sender waits for its device, the congestion window does not limit it and
+/// must not grow.
 #[test]
 fn the_window_does_not_grow_while_the_device_limits() {
     for (is_held_back, grows) in [(false, true), (true, false)] {

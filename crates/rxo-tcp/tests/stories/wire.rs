@@ -1,5 +1,5 @@
-//! From a connection to bytes and back: what leaves is built by `rxo-wire`, parsed, and taken by the
-//! other side, for IPv4 and IPv6.
+//! From a connection to bytes and back: segments are built by `rxo-wire`, parsed, and processed by the other
+//! side, for IPv4 and IPv6.
 
 use rxo_frame::Instant;
 use rxo_tcp::{Config, Connection, Ecn, Secret, Segment, State, Transmit};
@@ -9,7 +9,7 @@ use rxo_wire::{FlowKey, SeqNumber, TcpFlags, parse_ip};
 
 use crate::dsl::stream_byte;
 
-/// An IP packet, as a device would send it.
+/// Returns an IP packet as a device would send it.
 fn packet(pair: &FlowKey, transmit: &Transmit<'_>) -> Vec<u8> {
     let text = transmit.payload.to_vec();
     packet_of(pair, &transmit.header(pair), &text, transmit.ecn.bits())
@@ -50,7 +50,7 @@ fn packet_of(pair: &FlowKey, tcp: &TcpHeader<'_>, text: &[u8], ecn: u8) -> Vec<u
     bytes
 }
 
-/// The sum of RFC 9293, section 3.1, word by word: pseudo-header, header, text.
+/// Returns the sum of RFC 9293, section 3.1 over pseudo-header, header and text, word by word.
 fn naive_sum(packet: &[u8], pair: &FlowKey) -> u32 {
     let (addresses, segment) = match pair.source() {
         std::net::IpAddr::V4(_) => (&packet[12..20], &packet[20..]),
@@ -68,7 +68,7 @@ fn naive_sum(packet: &[u8], pair: &FlowKey) -> u32 {
         .fold(0, |sum, word| (sum + word) % 0xffff + 0xffff * u32::from((sum + word) % 0xffff == 0))
 }
 
-/// Carries everything that leaves `from` to `to`; says how many packets.
+/// Carries everything that leaves `from` to `to`. Returns the number of packets.
 fn carry(
     pair: &FlowKey,
     from: &mut Connection<Vec<u8>>,
@@ -110,12 +110,12 @@ fn exchange(there: FlowKey, back: FlowKey) {
     assert_eq!([client.state(), server.state()], [State::Established; 2]);
     let agreed = client.statistics();
     assert!(agreed.timestamps && agreed.sack && agreed.ecn);
-    // What is left waits for a delayed acknowledgement.
+    // The rest waits for a delayed acknowledgement.
     assert!(read.len() > 48_000 && data.starts_with(&read), "{} bytes", read.len());
 }
 
-/// RFC 9293, section 3.9.1.1 (MUST-43, MUST-45): both addresses are said when it is opened, and all that
-/// leaves has them. RFC 9293, section 3.1 (MUST-2): and a checksum.
+/// RFC 9293, section 3.9.1.1 (MUST-43, MUST-45): both addresses are given when the connection opens, and all
+/// packets carry them. RFC 9293, section 3.1 (MUST-2): all packets carry a checksum.
 #[test]
 fn two_ends_talk_in_ipv4_packets() {
     exchange(FlowKey::v4(1, 2, 0x1388_0050, 0), FlowKey::v4(2, 1, 0x0050_1388, 0));
@@ -129,7 +129,7 @@ fn two_ends_talk_in_ipv6_packets() {
     exchange(FlowKey::v6(&there, 0x1388_0050, 0), FlowKey::v6(&back, 0x0050_1388, 0));
 }
 
-/// RFC 3168, section 5: the two bits.
+/// RFC 3168, section 5: the ECN field has two bits.
 #[test]
 fn the_ecn_field_is_two_bits() {
     for bits in 0..4 {
@@ -137,9 +137,9 @@ fn the_ecn_field_is_two_bits() {
     }
 }
 
-/// RFC 9293, section 3.8.5 (MUST-31): urgent data may be of any length. It is read in its place, all of
-/// it and once, wherever the pointer points: inside the segment, behind its end (that what is urgent goes
-/// on in the next segments), at its first byte, or as far as it can.
+/// RFC 9293, section 3.8.5 (MUST-31): urgent data may have any length. It is read in sequence, completely and
+/// once, wherever the pointer points: inside the segment, beyond its end (urgent data continues in the next
+/// segments), at its first byte, or at the maximum.
 #[test]
 fn urgent_data_of_any_length_is_read_in_its_place() {
     let (ours, theirs) = (FlowKey::v4(1, 2, 0x1388_0050, 0), FlowKey::v4(2, 1, 0x0050_1388, 0));
@@ -166,7 +166,7 @@ fn urgent_data_of_any_length_is_read_in_its_place() {
     give(&mut tcp, header(0, TcpFlags::SYN | TcpFlags::ACK, 0), &[]);
     assert_eq!(tcp.state(), State::Established);
     let data: Vec<u8> = (0..20_000).map(stream_byte).collect();
-    // Urgent from the first segment on for 3,000 bytes; then one byte; then 65,535; then none.
+    // The urgent data: 3,000 bytes from the first segment on, then one byte, then 65,535, then none.
     let pointers = [3_000, 2_500, 2_000, 1_500, 1_000, 500, 1, 0, u16::MAX, 499, 500, 501];
     let urgent = TcpFlags::ACK | TcpFlags::URG;
     let mut seq = 1;

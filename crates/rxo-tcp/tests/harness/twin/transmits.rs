@@ -1,5 +1,5 @@
-//! The twin that takes the steps transmits after each segment, and what it sent is what the other sends
-//! after the whole aggregate.
+//! The twin that takes the steps transmits after each segment. The other must send the same segments after
+//! the whole aggregate.
 
 use rxo_frame::Instant;
 use rxo_tcp::{Arrival, Connection, Segment, Transmit};
@@ -9,7 +9,7 @@ use super::super::LARGEST_BUFFERS;
 use super::{Twins, clock};
 
 impl Twins {
-    /// Gives `segments` to the one that takes the steps.
+    /// Gives `segments` to the twin that takes the steps.
     pub(super) fn step(&mut self, segments: Vec<Segment<Vec<u8>>>) {
         self.segments += segments.len() as u64;
         let segments: Vec<_> = segments.into_iter().map(for_the_steps).collect();
@@ -25,8 +25,8 @@ impl Twins {
         self.fin_between |= fins(&self.slow) != before;
     }
 
-    /// Whether a peer may send it that has seen only what has left both: inside the window, or far behind
-    /// it, where no acknowledgement in between can put the edge.
+    /// Returns `true` if a peer that has seen only the common output may send `segment`: inside the window,
+    /// or so far behind it that no acknowledgement in between can move the edge there.
     pub(super) fn may_come(&self, segment: &Segment<Vec<u8>>) -> bool {
         let seen = self.fast.statistics();
         let end = segment.seq + segment.text_bytes();
@@ -40,7 +40,8 @@ impl Twins {
         while let Some(transmit) = self.fast.poll_transmit(self.now) {
             self.clock = clock(&transmit, self.now).unwrap_or(self.clock);
             for said in says(&transmit) {
-                // What ends a connection forgets what was owed, and answers the rest of an aggregate once.
+                // An input that closes a connection drops owed acknowledgements, and answers the rest of an
+                // aggregate once.
                 if self.fast.is_closed() {
                     left.drain(..left.iter().position(|alone| *alone == said).unwrap_or(0));
                 }
@@ -52,13 +53,13 @@ impl Twins {
     }
 }
 
-/// What changes when a FIN leaves, for the first time or again: nobody sends text.
+/// Returns the values that change when a FIN leaves, for the first time or again, since no side sends text.
 fn fins(connection: &Connection<Vec<u8>>) -> (SeqNumber, u32) {
     let statistics = connection.statistics();
     (statistics.snd_nxt, statistics.recovery.resent_segments)
 }
 
-/// All that leaves now.
+/// Returns all segments that leave now.
 fn leaving(connection: &mut Connection<Vec<u8>>, now: Instant) -> Vec<String> {
     let mut left = Vec::new();
     while let Some(transmit) = connection.poll_transmit(now) {
@@ -67,7 +68,7 @@ fn leaving(connection: &mut Connection<Vec<u8>>, now: Instant) -> Vec<String> {
     left
 }
 
-/// What `transmit` and the acknowledgements that follow it say, each on its own.
+/// Returns `transmit` and the acknowledgements after it as separate lines.
 fn says(transmit: &Transmit<'_>) -> Vec<String> {
     let alone = Transmit { later_acks: &[], ..*transmit };
     let is_reset = transmit.flags.contains(TcpFlags::RST);
@@ -75,10 +76,10 @@ fn says(transmit: &Transmit<'_>) -> Vec<String> {
     core::iter::once(alone).chain(transmit.later()).map(|one| format!("{one:?}")).collect()
 }
 
-/// More than any receive buffer here grows to, and its rounding.
+/// A distance larger than any receive buffer here, including its rounding.
 const FAR_BEHIND_ANY_WINDOW: i32 = 2 * LARGEST_BUFFERS.receive_bytes as i32;
 
-/// `segment` with an option that means nothing outside a SYN, so that no fast path takes it.
+/// Returns `segment` with an option that has no meaning outside a SYN, so that no fast path takes it.
 fn for_the_steps(mut segment: Segment<Vec<u8>>) -> Segment<Vec<u8>> {
     segment.options.is_sack_permitted |= !segment.has(TcpFlags::SYN);
     segment
