@@ -16,9 +16,8 @@ pub struct Config {
     /// bytes.
     pub receive_buffer_bytes: u32,
     /// The sizes up to which the buffers may grow, each 1 to 2³⁰ - 1 bytes; values below the initial sizes
-    /// count as these.
-    /// `None` if the buffers never change. They grow only by grants of the owner: see [`crate::Connection::wants_buffers`].
-    /// The window scale is chosen for the largest receive buffer.
+    /// count as these. `None` if the buffers never change. They grow only by grants of the owner: see
+    /// [`crate::Connection::wants_buffers`]. The window scale is chosen for the largest receive buffer.
     pub largest_buffers: Option<Buffers>,
     /// The number of segments of received text that stay in their own buffers: half of this for text out of
     /// order, all but two for text in order. At least 2. Further text is copied into a ring as large as the
@@ -56,9 +55,9 @@ pub struct Config {
     pub congestion: Algorithm,
     /// The congestion window before the first acknowledgement.
     pub initial_window: InitialWindow,
-    /// `true` if slow start begins again after an idle time longer than the retransmission timeout (RFC 5681, section 4.1). If `false`,
-    /// the window is kept for five minutes, and the first data after idle time is paced (RFC 7661). On a path
-    /// too short for pacing, slow start begins again in both cases.
+    /// `true` if slow start begins again after an idle time longer than the retransmission timeout (RFC 5681,
+    /// section 4.1). If `false`, the window is kept for five minutes, and the first data after idle time is
+    /// paced (RFC 7661). On a path too short for pacing, slow start begins again in both cases.
     pub restart_after_idle: bool,
     /// The smallest retransmission timeout. RFC 6298 says 1 s; Linux uses 200 ms, which suits peers that
     /// delay acknowledgements by at most 40 ms.

@@ -13,11 +13,12 @@
 //! with the same effect.
 //!
 //! Contract, sans-IO: segments go in ([`Connection::on_arrival`]), time goes in ([`Connection::on_timeout`],
-//! due at [`Connection::poll_at`]), segments to be built come out
-//! ([`Connection::poll_transmit`]). There is no clock, no randomness, no input or output; the same input gives the same output. Memory is allocated on use, up to the buffers that the owner grants ([`Connection::set_buffers`]),
-//! and reused. Each direction frees its memory when it is done, and both do when the connection is idle
-//! ([`Connection::free_unused`]). Received text stays in its own buffer until the application has read it; it is copied only if there are more segments than [`Config::receive_pieces`].
-//! No segment causes a panic.
+//! due at [`Connection::poll_at`]), segments to be built come out ([`Connection::poll_transmit`]). There is
+//! no clock, no randomness, no input or output; the same input gives the same output. Memory is allocated on
+//! use, up to the buffers that the owner grants ([`Connection::set_buffers`]), and reused. Each direction
+//! frees its memory when it is done, and both do when the connection is idle ([`Connection::free_unused`]).
+//! Received text stays in its own buffer until the application has read it; it is copied only if there are
+//! more segments than [`Config::receive_pieces`]. No segment causes a panic.
 //!
 //! The path of a segment, and the module for each step:
 //!

@@ -53,8 +53,8 @@ pub enum InTimeWait {
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Closes a connection in TIME-WAIT without failure. Returns the compact state and the time at which
-    /// TIME-WAIT ends. Received text stays readable. Returns `None` in any other state, and while a segment is
-    /// to be sent.
+    /// TIME-WAIT ends. Received text stays readable. Returns `None` in any other state, and while a segment
+    /// is to be sent.
     pub fn take_time_wait(&mut self, now: Instant) -> Option<(TimeWait, Instant)> {
         if self.state != State::TimeWait || self.has_to_send() {
             return None;

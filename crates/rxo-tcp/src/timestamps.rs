@@ -40,9 +40,8 @@ impl Timestamps {
         Timestamp { value: self.clock(now), echo: self.recent }
     }
 
-    /// Returns
-    /// `true` if a segment with this TSval is old (RFC 7323, section 5.3, R1). After 24 idle days this cannot be decided, and the result is `false`
-    /// (section 5.5).
+    /// Returns `true` if a segment with this TSval is old (RFC 7323, section 5.3, R1). After 24 idle days
+    /// this cannot be decided, and the result is `false` (section 5.5).
     pub(crate) fn is_old(&self, value: u32, now: Instant) -> bool {
         let is_before = value.wrapping_sub(self.recent) as i32;
         is_before < 0 && now.since(self.recent_at) < OUTDATED

@@ -30,8 +30,8 @@ pub struct Transmit<'a> {
     /// The ECN field of the IP header.
     pub ecn: Ecn,
     /// Acknowledgements to send after this one as segments of their own. This segment is their template: they
-    /// differ from it only in ACK number, window and TSecr (Menon and Zwaenepoel 2008, section 4). Empty if there
-    /// is text.
+    /// differ from it only in ACK number, window and TSecr (Menon and Zwaenepoel 2008, section 4). Empty if
+    /// there is text.
     pub later_acks: &'a [AckOwed],
 }
 

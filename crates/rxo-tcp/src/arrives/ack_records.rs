@@ -55,9 +55,9 @@ pub(super) struct SampleRun {
 }
 
 impl SampleRun {
-    /// Takes
-    /// `record` if its only effect is a round-trip sample. Its other fields count only if it is the last: see [`SampleRun::note_last`].
-    /// `IS_RECORDED` is `true` if the timestamp updates TS.Recent; otherwise the timestamp is ignored.
+    /// Takes `record` if its only effect is a round-trip sample. Its other fields count only if it is the
+    /// last: see [`SampleRun::note_last`]. `IS_RECORDED` is `true` if the timestamp updates TS.Recent;
+    /// otherwise the timestamp is ignored.
     #[inline(always)]
     fn takes<const IS_RECORDED: bool>(&mut self, record: &AckRecord) -> bool {
         let is_timely = !IS_RECORDED || record.ts_value.wrapping_sub(self.recent) as i32 >= 0;

@@ -5,11 +5,10 @@
 //! `expected_acks.rs` are fast paths, one for each form of [`Arrival`]; they leave unexpected segments to the
 //! steps. A pure ACK among segments of any kind takes the fast path for ACKs.
 //!
-//! `closed.rs`, `listen.rs` and
-//! `syn_sent.rs` are the states with steps of their own; for all other states `first_sequence.rs` to
-//! `eighth_fin.rs` are the steps of section 3.10.7.4. The third step (security) is obsolete, and the sixth (URG) does nothing: urgent data is plain data here. `group.rs`
-//! is a second entry point, for segments that the peer has sent to a multicast group; it leads into the same
-//! steps.
+//! `closed.rs`, `listen.rs` and `syn_sent.rs` are the states with steps of their own; for all other states
+//! `first_sequence.rs` to `eighth_fin.rs` are the steps of section 3.10.7.4. The third step (security) is
+//! obsolete, and the sixth (URG) does nothing: urgent data is plain data here. `group.rs` is a second entry
+//! point, for segments that the peer has sent to a multicast group; it leads into the same steps.
 
 mod ack_records;
 mod closed;

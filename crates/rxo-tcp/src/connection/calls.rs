@@ -166,9 +166,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.readable_bytes() > 0 || self.rcv.has_gap()
     }
 
-    /// Consumes the first
-    /// `bytes` of the readable text, drops buffers that are fully consumed, and returns the number of bytes consumed. If this opens the window, [`Connection::poll_transmit`]
-    /// returns an acknowledgement.
+    /// Consumes the first `bytes` of the readable text, drops buffers that are fully consumed, and returns
+    /// the number of bytes consumed. If this opens the window, [`Connection::poll_transmit`] returns an
+    /// acknowledgement.
     pub fn consume(&mut self, bytes: usize) -> usize {
         let consumed = self.rcv.consume(bytes);
         self.has_consumed(consumed);

@@ -23,9 +23,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.note_held(Held::Nothing, now);
     }
 
-    /// Limits GSO frames to
-    /// `bytes` of text from now on. The limit is at least one segment and at most [`Config::large_send_bytes`](crate::Config::large_send_bytes),
-    /// its initial value.
+    /// Limits GSO frames to `bytes` of text from now on. The limit is at least one segment and at most
+    /// [`Config::large_send_bytes`](crate::Config::large_send_bytes), its initial value.
     #[inline]
     pub fn limit_large_sends(&mut self, bytes: u32) {
         self.large_send_bytes = bytes.min(self.config.large_send_bytes);

@@ -54,16 +54,16 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns the largest IP packet that the path is known to carry, in bytes;
-    /// `None` if it carries everything that the handshake allowed. An unconfirmed guess does not count. [`Events::PATH_CHANGED`]
+    /// Returns the largest IP packet that the path is known to carry, in bytes; `None` if it carries
+    /// everything that the handshake allowed. An unconfirmed guess does not count. [`Events::PATH_CHANGED`]
     /// reports a change.
     #[must_use]
     pub fn path_mtu(&self) -> Option<u32> {
         self.path.is_smaller_than_full(self.snd.mss).then(|| self.snd.mss + self.headers())
     }
 
-    /// Limits IP packets to
-    /// `mtu` bytes, as known from another connection or by configuration (RFC 1191, section 6.2; RFC 8201, section 5.2). A larger segment is tried at `try_at`.
+    /// Limits IP packets to `mtu` bytes, as known from another connection or by configuration (RFC 1191,
+    /// section 6.2; RFC 8201, section 5.2). A larger segment is tried at `try_at`.
     pub fn know_path(&mut self, mtu: u32, try_at: Instant) {
         self.known_path = Some(KnownPath { mtu, try_at });
         if self.state.is_synchronized() {

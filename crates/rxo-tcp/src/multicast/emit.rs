@@ -37,9 +37,9 @@ impl Group {
         self.text.length().is_some_and(|length| self.nxt > length)
     }
 
-    /// Returns the next segment or GSO frame of new text for the group, or
-    /// `None` if nothing may leave. Its ACK number and window have no meaning. Call it until it returns `None`
-    /// after every event; the returned segment counts as sent.
+    /// Returns the next segment or GSO frame of new text for the group, or `None` if nothing may leave. Its
+    /// ACK number and window have no meaning. Call it until it returns `None` after every event; the returned
+    /// segment counts as sent.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
         let Some((bytes, ends)) = self.next_send() else {
             let waits = self.waits();

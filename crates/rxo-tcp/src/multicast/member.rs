@@ -70,9 +70,8 @@ impl Group {
         GroupSeed { iss: iss + from, timestamp_offset }
     }
 
-    /// Returns
-    /// `true` if a receiver that comes now is refused: because it comes after the first byte ([`Late::Refuse`]),
-    /// or because late receivers have used up their time
+    /// Returns `true` if a receiver that comes now is refused: because it comes after the first byte
+    /// ([`Late::Refuse`]), or because late receivers have used up their time
     /// ([`GroupConfig::late_time`](super::GroupConfig::late_time)). Do not give its connection a seed: with
     /// the group's numbers it could forge segments to the group.
     #[must_use]

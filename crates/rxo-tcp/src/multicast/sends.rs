@@ -1,9 +1,9 @@
 //! The sends of a group with their times, of which connections are informed later.
 //!
 //! Separate so that recording a send costs the same for any number of receivers. A connection is informed of
-//! all sends before any event except an acknowledgement in order
-//! (`acks.rs`). Connections that have not been informed for [`CHECK_AFTER`] are informed by a timer, so that
-//! their own timers run even if no acknowledgement arrives.
+//! all sends before any event except an acknowledgement in order (`acks.rs`). Connections that have not been
+//! informed for [`CHECK_AFTER`] are informed by a timer, so that their own timers run even if no
+//! acknowledgement arrives.
 
 use alloc::collections::VecDeque;
 

@@ -49,9 +49,9 @@ impl ReadRate {
         Self { round: Round::begin(progress), most_bytes: initial_bytes, need_bytes: 0 }
     }
 
-    /// Ends the round trip if it is over, otherwise returns `None`. Returns the receive buffer in bytes that the
-    /// highest rate so far needs, every time, because a refused request may be granted later. Returns 0 if the
-    /// application has never read more than `initial_bytes` in a round trip.
+    /// Ends the round trip if it is over, otherwise returns `None`. Returns the receive buffer in bytes that
+    /// the highest rate so far needs, every time, because a refused request may be granted later. Returns 0
+    /// if the application has never read more than `initial_bytes` in a round trip.
     pub(crate) fn end_round(&mut self, progress: &Progress) -> Option<u32> {
         self.round.time = match (self.round.time, progress.round_trip) {
             (Some(least), Some(time)) => Some(least.min(time)),
