@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{Capture, CaptureError, Record};
 
-/// Most records of a batch.
+/// The largest number of records in a batch.
 const BATCH_RECORDS: usize = 1_024;
-/// Most bytes of a batch, options included: a record may be a long aggregate.
+/// The largest number of bytes in a batch, including options, because a record may be a long aggregate.
 const BATCH_BYTES: usize = 1 << 20;
-/// Records that are read between two checks of the batch's bytes.
+/// The number of records that are read between two checks of the batch's size.
 const STEP_RECORDS: usize = 16;
 
 /// A capture that is being read in batches.
@@ -54,7 +54,7 @@ pub enum Step {
 }
 
 impl Batches {
-    /// Reads `capture` until `stop` is set. Allocates room for a batch.
+    /// Creates a reader of `capture` that ends when `stop` is set. Allocates space for a batch.
     #[must_use]
     pub fn new(capture: Capture, stop: Arc<AtomicBool>) -> Self {
         let records = Vec::with_capacity(BATCH_RECORDS);

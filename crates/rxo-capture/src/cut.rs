@@ -1,9 +1,10 @@
 //! Cuts a capture file into parts that are read independently, without reading the records before them.
 //!
-//! A file has no index. So a cut is looked for where the file is cut in equal lengths: from there on the
-//! first position whose bytes can be records for a mebibyte, and then the record after the longest pause
-//! within some mebibytes. Everyone who looks finds the same. If bytes only look like records, the part
-//! before ends within a record, and is told to be damaged: nothing is lost without being noticed.
+//! A capture file has no index. The search for a cut begins where the file would be cut into equal lengths.
+//! It finds the first position from which a mebibyte of bytes can be a chain of records, and then the record
+//! after the longest pause within some mebibytes. The result is the same for every caller. If bytes only look
+//! like records, the part before the cut ends within a record and is reported as damaged, so no loss goes
+//! unnoticed.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
@@ -17,18 +18,18 @@ use super::{Capture, CaptureError, Compression, Fault};
 
 /// Bytes that must form a chain of records before a position counts as a record.
 const CHAIN_BYTES: usize = 1 << 20;
-/// Bytes that are searched for a chain. No packet is longer, so one packet alone cannot hide all records.
+/// Bytes that are searched for a chain. No packet is longer, so the contents of one packet cannot hide all
+/// records.
 const SEARCHED_BYTES: usize = PACKET_BYTES as usize + 64;
-/// Bytes in which the longest pause is looked for.
+/// The number of bytes that are searched for the longest pause.
 const PAUSE_BYTES: u64 = 8 << 20;
 
 impl Capture {
-    /// Finds the best position to cut the file at `path`, at or after byte `near`: before the record that follows the
-    /// longest pause in `within` bytes, at most 8 MiB. The file's length if there is no record; `None` if the file is
-    /// compressed and cannot be cut.
+    /// Finds the best position to cut the file at `path`, at or after byte `near`: before the record that
+    /// follows the longest pause in `within` bytes, at most 8 MiB. Returns the file's length if there is no
+    /// record, and `None` if the file is compressed and cannot be cut.
     ///
-    /// # Errors
-    /// If it cannot be read, or is not a capture.
+    /// # Errors If the file cannot be read, or is not a capture.
     ///
     /// # Examples
     /// Two halves of a capture, to be read by two threads:
@@ -60,11 +61,10 @@ impl Capture {
         }
     }
 
-    /// Opens the part of the file at `path` from byte `from` up to `to`, which [`cut`](Self::cut) gave, 0 and
-    /// the file's length included.
+    /// Opens the part of the file at `path` from byte `from` up to `to`. Both must be results of
+    /// [`cut`](Self::cut), or 0 and the file's length.
     ///
-    /// # Errors
-    /// If it cannot be read, or is not a capture.
+    /// # Errors If the file cannot be read, or is not a capture.
     pub fn open_between(path: &Path, from: u64, to: u64) -> Result<Self, CaptureError> {
         let name = path.display().to_string();
         let failed = |error| CaptureError::new(&name, from, None, Fault::Open(error));
@@ -104,8 +104,8 @@ impl Capture {
         Ok(best)
     }
 
-    /// Returns true if this part of a file describes an interface or a section after its first packet. Later parts do
-    /// not know of these.
+    /// Returns true if this part of a file describes an interface or a section after its first packet.
+    /// Readers of later parts do not get these descriptions.
     #[must_use]
     pub fn describes_later(&self) -> bool {
         self.ends_early && self.described().iter().any(|described| described.records_before > 0)

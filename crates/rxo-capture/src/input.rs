@@ -48,7 +48,7 @@ impl Input {
     }
 }
 
-/// The first four bytes, or all if there are fewer.
+/// Returns the first four bytes, or all if there are fewer.
 fn first_bytes(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     reader.take(4).read_to_end(&mut head)?;

@@ -117,8 +117,8 @@ pub struct Network {
     pub packet: SharedBytes,
     /// The VLAN tag before the packet in a cooked frame.
     pub vlan: Option<VlanTag>,
-    /// Length of the record before `packet`, in bytes. An aggregate that is written with the same link type begins with
-    /// these bytes of the record.
+    /// The number of bytes in the record before `packet`. An aggregate that is written with the same link
+    /// type begins with these bytes of the record.
     pub header_bytes: usize,
 }
 

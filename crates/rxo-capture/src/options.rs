@@ -9,7 +9,8 @@ const FLAGS: u16 = 2;
 const NUMBERS: [u16; 4] = [FLAGS, 4, 5, 6];
 /// Interface options that are numbers: speed, zone, clock offset, speed in each direction.
 pub(super) const INTERFACE_NUMBERS: [u16; 5] = [8, 10, 14, 16, 17];
-/// Custom options, with text and with bytes; of each, one that may be copied into a new file and one that may not.
+/// The codes of custom options, with text and with bytes: for each, one code for options that may be copied
+/// into a new file and one for options that may not.
 const CUSTOM: [u16; 4] = [2988, 2989, 19372, 19373];
 
 /// The options of one packet, as in the file; none in a pcap file. Copies and allocates nothing.
@@ -118,7 +119,7 @@ impl<'a> OptionIter<'a> {
         bytes
     }
 
-    /// Returns the length of the list without its end mark, in bytes; `None` if an option does not lie inside.
+    /// Returns the length of the list without its end mark, in bytes; `None` if an option exceeds the list.
     pub(super) fn sound_bytes(&self) -> Option<usize> {
         let mut left = self.clone();
         while left.next().is_some() {}

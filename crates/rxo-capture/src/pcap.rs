@@ -54,8 +54,8 @@ impl Shape {
         Some(Self { is_big_endian, nanos_each, header_bytes })
     }
 
-    /// Returns the length of the record at the start of `bytes`; `None` if they cannot be one. Zeros would look like
-    /// records without bytes, so such records do not count.
+    /// Returns the length of the record at the start of `bytes`; `None` if the bytes cannot be a record. A
+    /// run of zeros would look like records without bytes, so such records are refused.
     pub(super) fn record_bytes(self, bytes: &[u8]) -> Option<usize> {
         let header = bytes.get(..self.header_bytes)?;
         let (fraction, kept) = (self.number(header, 4), self.number(header, 8));
@@ -159,7 +159,8 @@ impl Pcap {
         self.minor == 3 || self.shape.header_bytes == MODIFIED_RECORD_HEADER_BYTES
     }
 
-    /// Puts the lengths in order. Old files have them swapped; version 2.3 exists in both forms.
+    /// Returns the captured length and the length on the wire. Old files have them swapped; version 2.3
+    /// exists in both forms.
     #[inline]
     fn in_order(&self, first: u32, second: u32) -> (u32, u32) {
         let is_swapped = self.minor < 3 || self.minor == 3 && first > second;

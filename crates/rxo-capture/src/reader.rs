@@ -38,9 +38,10 @@ pub struct Capture {
     compression: Option<Compression>,
     file_bytes_read: Arc<AtomicU64>,
     file_bytes: Option<u64>,
-    /// Bytes of the file that were not read: those between its head and the first record of this part.
+    /// The number of bytes between the head of the file and the first record of this part, which are not
+    /// read.
     skipped: u64,
-    /// True if this is a part of a file that continues behind it.
+    /// True if this is a part of a file that continues after it.
     pub(super) ends_early: bool,
     /// The error after the records of the last batch.
     failed: Option<CaptureError>,

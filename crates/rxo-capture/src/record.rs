@@ -37,7 +37,7 @@ impl Record {
         (self.bytes.as_ref().len() as u64) < u64::from(self.original_bytes)
     }
 
-    /// Returns the number of the file's bytes that this record keeps.
+    /// Returns the number of bytes of the file that this record keeps in memory.
     pub(super) fn kept_bytes(&self) -> usize {
         self.bytes.as_ref().len() + self.head.as_ref().len() + self.options.byte_len()
     }
@@ -55,7 +55,7 @@ impl Record {
 pub struct Interface {
     /// The link type of its packets.
     pub link: LinkType,
-    /// Most bytes kept of a packet; `None` for no limit.
+    /// The largest number of captured bytes of a packet; `None` for no limit.
     pub snap_bytes: Option<u32>,
     /// The interface's name on the capturing machine, if the file has it.
     pub name: Option<String>,

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-/// Most chunks that wait between the reading thread and its consumer.
+/// The largest number of chunks that wait between the reading thread and its consumer.
 const CHUNKS: usize = 4;
 const CHUNK_BYTES: usize = 256 << 10;
 /// The time between two checks of `stop`.

@@ -1,8 +1,8 @@
 //! A stream of bytes, read in chunks that records share.
 //!
-//! Separate from the formats so that they do not depend on the source of the bytes. Only the part
-//! of a record that a chunk ends in is copied. Contract: shared bytes never change, and records that are held
-//! keep not much more memory than they have bytes: where little of a chunk is shared, it is copied.
+//! Separate from the formats so that they do not depend on the source of the bytes. Only the part of a record
+//! that a chunk ends in is copied. Contract: shared bytes never change, and records that are held keep not
+//! much more memory than they have bytes: if little of a chunk would be shared, the bytes are copied instead.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -14,7 +14,7 @@ use super::limits::CHUNK_BYTES;
 /// Most chunks that are kept for reuse. More may be in use; those are freed.
 const MOST_KEPT: usize = 16;
 
-/// A chunk counts as little shared if less than one of so many bytes is.
+/// A chunk counts as little shared if less than one byte in this number is shared.
 const LITTLE: u64 = 4;
 
 /// The bytes of a capture that are not yet consumed.
@@ -60,8 +60,8 @@ impl Stream {
         if self.unread.len() >= wanted { Ok(true) } else { self.read_until(wanted) }
     }
 
-    /// Shares the available bytes in `range`, counted from the next byte, and cut at their end. Where little is
-    /// shared it copies them.
+    /// Shares the available bytes in `range`, which counts from the next byte and is cut at the end of the
+    /// available bytes. Copies them if little of the chunk would be shared.
     #[inline]
     pub(super) fn share(&mut self, range: Range<usize>) -> SharedBytes {
         let start = self.unread.start;
@@ -133,7 +133,7 @@ impl Stream {
         self.unread = 0..unread.len();
     }
 
-    /// Decides, about once a chunk, whether shared bytes are copied.
+    /// Decides, about once per chunk, if bytes are copied instead of shared.
     fn decide(&mut self) {
         let passed = self.offset - self.decided_at;
         if passed >= CHUNK_BYTES as u64 / 2 {
@@ -151,8 +151,8 @@ impl Stream {
         }
     }
 
-    /// Keeps a chunk for reuse when its records are gone. Chunks of other sizes, and surplus ones,
-    /// are freed with their last record.
+    /// Stores a chunk for reuse once its records are dropped. Chunks of other sizes, and surplus ones, are
+    /// freed with their last record.
     fn keep(&mut self, chunk: Rc<Vec<u8>>) {
         if chunk.len() == CHUNK_BYTES && self.lent.len() < MOST_KEPT {
             self.lent.push(chunk);

@@ -32,16 +32,16 @@ pub(crate) struct Path {
 /// Counters of path MTU discovery and ICMP errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounts {
-    /// Reports of packets too big that lowered the segment size.
+    /// The number of reports of packets too big that lowered the segment size.
     pub too_big_taken: u32,
-    /// Reports of packets too big that were ignored: wrong sequence number, implausible size, or refuted by
-    /// an acknowledgement.
+    /// The number of reports of packets too big that were ignored: wrong sequence number, implausible size,
+    /// or refuted by an acknowledgement.
     pub too_big_ignored: u32,
     /// The number of times that repeated timeouts of full segments lowered the segment size.
     pub black_holes: u32,
-    /// Larger segments that were tried and passed.
+    /// The number of larger segments that were tried and passed.
     pub raised: u32,
-    /// Reports that the peer is unreachable.
+    /// The number of reports that the peer is unreachable.
     pub unreachable: u32,
 }
 

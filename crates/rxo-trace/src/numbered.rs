@@ -1,10 +1,10 @@
-//! The packets that engines get here. One type for studies and for coalesced captures, so that the engine is compiled
-//! once for both: it takes longer to compile than the rest of this crate.
+//! The packet type of all engines in this crate. Studies and coalesced captures share it, so that the engine
+//! is compiled once: it takes longer to compile than the rest of this crate.
 
 use rxo_capture::SharedBytes;
 use rxo_frame::FrameBuffer;
 
-/// The bytes of a packet, with a number by which its owner knows it.
+/// The bytes of a packet, with a number by which its owner finds it again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbered {
     pub(crate) bytes: SharedBytes,

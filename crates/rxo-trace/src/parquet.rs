@@ -1,7 +1,8 @@
 //! A report as Parquet files, for Spark, DuckDB, pandas, Polars and others.
 //!
-//! The tables of [`crate::tables`] as files of their names in a folder, each written under a temporary name and
-//! renamed when complete. The metadata of a file says where its rows come from and whether they are complete.
+//! The tables of [`crate::tables`] as files of their names in a folder, each written under a temporary name
+//! and renamed when complete. The metadata of a file contains the origin of its rows, and a note if they are
+//! incomplete.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,7 +20,7 @@ use rxo_console::files;
 use crate::report::{FlowReport, Report};
 use crate::tables::{self, Table};
 
-/// Rows of flows that are in memory at a time: enough for readers to skip by.
+/// The number of flow rows in memory at a time, which become a row group: large enough for readers to skip.
 const PART_ROWS: usize = 65_536;
 
 /// Writes the tables into `folder`, which is created if necessary. Existing files are replaced one by one.
@@ -91,7 +92,7 @@ fn fill(
     Ok(())
 }
 
-/// Makes the metadata: the origin of the rows, and whether they are complete.
+/// Makes the metadata: the origin of the rows, and the reason if they are incomplete.
 fn origin(report: &Report) -> Vec<KeyValue> {
     let sources = report.sources.iter().map(|source| source.name.as_str());
     vec![

@@ -14,8 +14,8 @@ use super::Compression;
 const QUEUED: usize = 4;
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// The end of the stream is an explicit message, so that a panic of the thread is not mistaken for
-/// it.
+/// A message from the unpacking thread. The end of the stream is an explicit message, so that a panic of the
+/// thread is not mistaken for it.
 enum Message {
     Bytes(Vec<u8>),
     End(io::Result<()>),

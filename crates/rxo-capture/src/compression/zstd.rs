@@ -59,7 +59,7 @@ fn give_up_window(decoder: &mut FrameDecoder) {
     let _ = decoder.decode_blocks(&EMPTY_LAST_BLOCK_AND_CHECKSUM[..], BlockDecodingStrategy::All);
 }
 
-/// A reader that remembers its error, because the decoder wraps it in an error of its own.
+/// A reader that stores its error, because the decoder wraps it in an error of its own.
 struct Watched<R> {
     reader: BufReader<R>,
     failed: Option<io::Error>,
@@ -71,7 +71,7 @@ impl<R: Read> Watched<R> {
         if skipped < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 
-    /// The cause of `error`: the input's own error or end if there was one, otherwise the decoder's
+    /// Returns the cause of `error`: the input's own error or end if there was one, otherwise the decoder's
     /// message.
     fn explain(&mut self, error: FrameDecoderError) -> io::Error {
         match (self.failed.take(), error) {

@@ -5,7 +5,7 @@ use rxo_frame::Instant;
 use super::*;
 use crate::{CaptureWriter, Interface, LinkType, Packet};
 
-/// A file that is removed at the end.
+/// A temporary file, which is removed when dropped.
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {
@@ -14,7 +14,7 @@ impl Drop for Temporary {
     }
 }
 
-/// A pcap file whose packets contain a pcap file, with a pause before the packets named.
+/// Returns a pcap file whose packets contain a pcap file, with a pause before each packet in `pauses`.
 fn pcap(name: &str, packets: u32, pauses: &[u32]) -> Temporary {
     let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     bytes.extend([0, 0, 4, 0, 1, 0, 0, 0]);
@@ -47,7 +47,7 @@ fn a_cut_is_a_record_after_the_longest_pause() {
     assert_eq!(cut(0), 0);
     assert_eq!(cut(1), 24 + 10 * each);
     assert_eq!(cut(24 + 11 * each - 5), 24 + 5_000 * each);
-    // All pauses are equal, and the one before the first record is not seen.
+    // All pauses are equal, and the one before the first record does not count.
     assert_eq!(cut(24 + 8_001 * each), 24 + 8_002 * each);
     let length = 24 + 9_000 * each;
     assert_eq!(cut(length), length);

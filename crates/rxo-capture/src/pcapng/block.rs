@@ -77,7 +77,7 @@ impl<'a> Block<'a> {
             return Err(too_short("a packet", room, kept_bytes));
         }
         let start = BODY_AT + packet_at;
-        // Bodies are multiples of four bytes, so where the packet fits, its padding fits too.
+        // Bodies are multiples of four bytes, so if the packet fits, its padding fits too.
         let options_at = start + kept_bytes.next_multiple_of(4);
         Ok((start..start + kept_bytes, options_at..BODY_AT + self.body.len()))
     }

@@ -1,8 +1,8 @@
 //! The pcapng format: blocks that state their length twice (draft-ietf-opsawg-pcapng).
 //!
-//! Packets come in enhanced, simple and obsolete packet blocks. Other blocks that are not needed
-//! are skipped without being kept. A section's length is not used, because blocks say where the
-//! next begins, and many writers leave it open (-1).
+//! Packets come in enhanced, simple and obsolete packet blocks. Other blocks that are not needed are skipped
+//! without being kept. A section's length is not used, because every block has its own length, and many
+//! writers leave the section's length open (-1).
 
 pub(super) mod block;
 mod interface;

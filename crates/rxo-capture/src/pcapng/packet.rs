@@ -76,7 +76,7 @@ impl PcapNg {
         Ok(PacketFields { packet, options, original_bytes, interface, at, ticks })
     }
 
-    /// Returns the range of the options in `place` up to their end mark. Behind it there may be any bytes.
+    /// Returns the range of the options in `place` up to their end mark. Any bytes may follow the end mark.
     fn sound_options(&self, block: &Block<'_>, place: Range<usize>) -> Result<Range<usize>, Fault> {
         let bytes = block.body.get(place.start - BODY_AT..).unwrap_or_default();
         match OptionIter::new(bytes, self.is_big_endian).sound_bytes() {

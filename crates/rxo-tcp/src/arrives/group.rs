@@ -22,12 +22,13 @@ use crate::{Arrival, Connection};
 /// Counts of segments sent to a group, by outcome. The counters wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounts {
-    /// Segments accepted, by the steps or by a fast path.
+    /// The number of accepted segments, by the steps or by a fast path.
     pub taken: u32,
-    /// Segments outside the window: mostly text received before, which the peer repeats for another member.
+    /// The number of segments outside the window: mostly text received before, which the peer repeats for
+    /// another member.
     pub outside: u32,
-    /// Segments refused: the timestamp is missing, old or ahead of the peer's clock; or SYN or RST is set; or
-    /// there is neither text nor a FIN.
+    /// The number of refused segments: the timestamp is missing, old or ahead of the peer's clock; or SYN or
+    /// RST is set; or there is neither text nor a FIN.
     pub refused: u32,
 }
 

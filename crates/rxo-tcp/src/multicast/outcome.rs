@@ -22,7 +22,7 @@ pub enum Refusal {
     Late,
     /// The receiver came after the first byte, and late receivers have used up their shared time.
     LateTimeOver,
-    /// The group is full.
+    /// The group has its largest number of receivers.
     Full,
 }
 

@@ -99,8 +99,8 @@ pub(super) fn enough(axes: &mut [Candidates<'_>], wanted: f64) -> f64 {
     }
 }
 
-/// Chooses the smallest combination of a grid that keeps `wanted` of its best: the one whose values have the smallest
-/// sum of ranks, and among those the one that keeps most. `None` for an empty grid.
+/// Chooses the smallest combination of a grid that keeps `wanted` of its best: of those the one with the
+/// smallest sum of value indices, and among equal ones the one that keeps most. `None` for an empty grid.
 pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_>>, f64)> {
     let best = sweep.outcomes.iter().map(gain).fold(0.0, f64::max);
     let share = |place: usize| {
@@ -116,7 +116,7 @@ pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_
     Some((axes, share(chosen)))
 }
 
-/// Returns the sum over all axes of the rank of an outcome's value.
+/// Returns the sum over all axes of the index of an outcome's value, smallest value first.
 fn ranks(sweep: &Sweep, place: usize) -> usize {
     (0..sweep.axes.len())
         .map(|axis| {
@@ -127,13 +127,14 @@ fn ranks(sweep: &Sweep, place: usize) -> usize {
         .sum()
 }
 
-/// Returns the index on `axis` of the value of the outcome at `place`. The last axis varies fastest.
+/// Returns the index of a value on `axis`: the value that the outcome number `place` was made with. The last
+/// axis varies fastest.
 fn index_on(sweep: &Sweep, axis: usize, place: usize) -> usize {
     let after: usize = sweep.axes.iter().skip(axis + 1).map(|axis| axis.values.len()).product();
     place / after.max(1) % sweep.axes[axis].values.len().max(1)
 }
 
-/// Returns the values of one axis, with the other axes fixed as at `place`.
+/// Returns the values of one axis, with all other axes at the values of the outcome number `place`.
 fn along(sweep: &Sweep, axis: usize, place: usize) -> Candidates<'_> {
     let is_beside = |other: &usize| {
         (0..sweep.axes.len()).all(|each| {
@@ -205,7 +206,7 @@ mod tests {
         let sweep = Sweep { axes, outcomes: gains };
         let (axes, share) = from_grid(&sweep, 0.95).unwrap();
         let chosen: Vec<String> = axes.iter().map(|axis| axis.choice().value).collect();
-        // Both 1/keep and 4/close have a rank sum of one; the latter keeps more.
+        // Both 1/keep and 4/close have an index sum of one; the latter keeps more.
         assert_eq!((chosen, share), (texts(&["4", "close"]), 0.97));
     }
 }

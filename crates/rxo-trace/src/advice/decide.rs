@@ -6,10 +6,10 @@ use crate::projection::Costs;
 use crate::report::{Decision, Outcome, Traffic};
 use crate::words::percent;
 
-/// Cores that coalescing must save to be worth it.
+/// The share of a core that coalescing must save to be worth it.
 pub(super) const WORTH_CORES: f64 = 0.01;
 
-/// Decides for `outcome`. `better_poll` is a longer wait that would save more.
+/// Decides for `outcome`. `better_poll` is a poll rule with a longer wait that would save more, if any.
 pub(crate) fn decision(
     traffic: &Traffic,
     outcome: &Outcome,

@@ -1,6 +1,6 @@
 //! Advice: decides whether coalescing is worth it, and finds the smallest settings that come close to the best.
 //!
-//! * `decide`: whether it is worth it, from the cost of receiving (`load`).
+//! * `decide`: decides whether coalescing is worth it, from the cost of receiving (`load`).
 //! * `polls`: the results of other poll rules.
 //! * `axes`: the settings that are tried if the user sweeps none.
 //! * `choose`: the smallest values that together keep [`WANTED_SHARE`] of the best.

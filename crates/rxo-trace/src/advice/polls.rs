@@ -1,4 +1,5 @@
-//! Poll rules beside the chosen one: a host that does not wait, longer waits, and the upper bound of any rule.
+//! Poll rules to compare with the chosen one: a host that does not wait, longer waits, and the upper bound of
+//! any rule.
 
 use super::decide::WORTH_CORES;
 use super::load::{Load, fewer_packets, packets_per_delivery};
@@ -22,7 +23,7 @@ pub(super) fn rules(chosen: PollRule) -> Vec<PollRule> {
     rules
 }
 
-/// Makes the result of each rule.
+/// Returns the result of each poll rule. `chosen` is the rule of the report.
 pub(super) fn tried(outcomes: &[&Outcome], chosen: &str, load: Option<&Load>) -> Vec<TriedPoll> {
     let tried = outcomes.iter().map(|outcome| TriedPoll {
         poll: outcome.poll.clone(),

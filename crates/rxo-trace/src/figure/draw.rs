@@ -10,7 +10,8 @@ pub trait Draw {
     /// Returns the figure's title, in a few words.
     fn title(&self) -> &str;
 
-    /// Draws the figure in this size, for this place. The same data gives the same bytes.
+    /// Draws the figure in `size` as SVG, for a file of its own or for a page. The same data gives the same
+    /// bytes.
     fn draw(&self, size: Size, place: Place) -> String;
 
     /// Draws the figure as a file of its own.
@@ -43,7 +44,7 @@ impl Size {
     pub const NARROW: Self = Self { width: 360, height: 320 };
 }
 
-/// The place where a figure will stand.
+/// The surroundings of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In a file of its own, with style, background and visible title.
@@ -52,14 +53,14 @@ pub enum Place {
     InPage,
 }
 
-/// Title and description of a figure, for readers who see it and for those who do not.
+/// The title and the description of a figure; the description is for readers who cannot see it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Naming<'a> {
     pub(super) title: &'a str,
     pub(super) description: &'a str,
 }
 
-/// An unfinished drawing, and how far down it reaches.
+/// An unfinished drawing, and the y coordinate of its lower end so far.
 pub(super) struct Canvas {
     pub(super) svg: Svg,
     pub(super) top: f64,
@@ -137,5 +138,5 @@ fn character_width(c: char) -> f64 {
     }
 }
 
-/// Margin at the edges.
+/// The margin at the edges, in pixels.
 pub(super) const EDGE: f64 = 8.0;

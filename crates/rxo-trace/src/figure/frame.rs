@@ -8,7 +8,7 @@ use super::series::{Mark, Series};
 use super::svg::{Anchor, Area, Point, Svg, at};
 use super::ticks;
 
-/// The positions of a figure's values.
+/// The plot area of a figure with its two axes, which maps values to positions.
 pub(super) struct Frame<'a> {
     area: Area,
     x: Ruler<'a>,
@@ -41,7 +41,8 @@ impl<'a> Frame<'a> {
         Self { area, x, y }
     }
 
-    /// Returns the position of a point; `None` if it has none on these axes.
+    /// Returns the position of a point in the drawing; `None` if the axes cannot show it, such as 0 on a
+    /// logarithmic axis.
     pub(super) fn place(&self, x: f64, y: f64) -> Option<Point> {
         let (along, up) = (self.x.share(x)?, self.y.share(y)?);
         Some(at(self.area.x + along * self.area.width, self.area.bottom() - up * self.area.height))
@@ -73,7 +74,7 @@ impl<'a> Frame<'a> {
         format!("{series}, {} {x}: {y}", self.x.axis.label)
     }
 
-    /// Returns true if x has names, so that there is room beside each value.
+    /// Returns true if the x axis has names, so that there is space beside each value.
     pub(super) fn has_slots(&self) -> bool {
         self.x.axis.category_count() > 0
     }
@@ -157,7 +158,7 @@ fn is_inside(share: f64) -> bool {
     (-1e-9..=1.0 + 1e-9).contains(&share)
 }
 
-/// Chooses the side of a guide on which there is room for its name.
+/// Chooses the side of a guide that has space for its name.
 fn beside(share: f64) -> (Anchor, f64) {
     if share > 0.6 { (Anchor::End, 3.0) } else { (Anchor::Start, -3.0) }
 }
@@ -191,7 +192,7 @@ impl<'a> Ruler<'a> {
         Self { axis, low, high, ticks, names }
     }
 
-    /// Returns the position of a value, from 0 to 1; `None` if it has none.
+    /// Returns the position of a value on the axis, from 0 to 1; `None` if the axis cannot show it.
     fn share(&self, value: f64) -> Option<f64> {
         let share = match self.axis.scale {
             Scale::Logarithmic if value <= 0.0 => return None,
@@ -216,7 +217,7 @@ fn names(axis: &Axis, ticks: &[f64]) -> Vec<String> {
     }
 }
 
-/// Returns the name at a place of an axis of names; empty if there is none.
+/// Returns the name with the index `place` on an axis of names; empty if there is none.
 fn category(axis: &Axis, place: f64) -> String {
     match &axis.scale {
         Scale::Categories(names) => names.get(place.max(0.0) as usize).cloned().unwrap_or_default(),

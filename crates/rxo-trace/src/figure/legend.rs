@@ -74,7 +74,7 @@ fn draw_sample(svg: &mut Svg, series: &Series, colour: usize, x: f64, y: f64) {
     svg.end();
 }
 
-/// The class of grey marks.
+/// The style class of grey marks.
 const NEUTRAL: &str = "fig-s7";
 /// Distance from an entry's left edge to its name.
 const SAMPLE: f64 = 28.0;

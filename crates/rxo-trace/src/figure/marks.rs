@@ -80,7 +80,7 @@ fn is_line(series: &Series) -> bool {
     matches!(series.mark, Mark::Line | Mark::Step)
 }
 
-/// Returns the offset of a series from its place, so that the ranges of several series do not cover each other.
+/// Returns the horizontal offset of a series, so that the ranges of several series do not cover each other.
 fn beside(frame: &Frame<'_>, all: &[Series], index: usize) -> f64 {
     let moves = |series: &Series| !series.ranges.is_empty() || series.has_invalid();
     if !frame.has_slots() || !moves(&all[index]) {
@@ -231,7 +231,7 @@ fn draw_stack(svg: &mut Svg, frame: &Frame<'_>, stacks: Stacks, (all, index): (&
 #[derive(Clone, Copy)]
 struct Stacks {
     width: f64,
-    /// The distance from a stack's place to its middle, to the left. Brackets need room beside it.
+    /// The distance by which stacks are moved to the left, because brackets need space beside them.
     shift: f64,
 }
 
@@ -247,7 +247,8 @@ impl Stacks {
     }
 }
 
-/// Draws a circle, square, triangle, diamond, and so on again, so that series differ without colour too.
+/// Returns the outline of a point: circle, square, triangle or diamond by the number of the colour, so that
+/// series also differ without colour.
 fn outline(colour: usize, Point { x, y }: Point) -> String {
     let p = |dx: f64, dy: f64| format!("{},{}", Short(x + dx), Short(y + dy));
     match colour % 4 {
@@ -270,11 +271,11 @@ fn circle(Point { x, y }: Point, radius: f64) -> String {
 }
 
 const MOST_POINTS: usize = 20;
-/// Points that a long series shows.
+/// The number of points that a long series shows.
 const SHOWN_POINTS: usize = 6;
 const WIDEST_BAR: f64 = 56.0;
 const WIDEST_STACK: f64 = 84.0;
 const FARTHEST_BESIDE: f64 = 11.0;
-/// Width of a box. Boxes beside each other have room between them.
+/// The width of a box in pixels. Boxes beside each other have space between them.
 const BOX: f64 = 16.0;
 const BOXES_BESIDE: f64 = 22.0;

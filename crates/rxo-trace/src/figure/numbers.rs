@@ -33,7 +33,8 @@ pub(super) fn ticks(values: &[f64], is_logarithmic: bool) -> Vec<String> {
     values.iter().map(text).collect()
 }
 
-/// Returns the unit in which a value has few digits. Up to 9,999, all digits are short enough.
+/// Returns the unit in which a value has few digits, with its suffix. `None` for values up to 9,999, which
+/// are short enough.
 fn unit_of(value: f64) -> Option<(f64, &'static str)> {
     const UNITS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     UNITS.into_iter().find(|(unit, _)| value.abs() >= unit.max(1e4))
@@ -65,7 +66,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{} %", digits(share * 100.0))
 }
 
-/// Most digits. Values of an axis are round, so more digits are never needed.
+/// The largest number of digits after the point. Values of an axis are round, so more are never needed.
 const MOST_DIGITS: usize = 9;
 
 /// Formats three significant digits, without trailing zeros.

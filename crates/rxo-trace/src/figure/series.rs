@@ -39,9 +39,9 @@ pub struct Series {
     pub ranges: Vec<Option<(f64, f64)>>,
     /// The quartiles around each point, the edges of its box. May be shorter than `points`.
     pub quartiles: Vec<Option<(f64, f64)>>,
-    /// For each point, true if it is invalid: measured under wrong conditions. Invalid points are drawn as crosses, no
-    /// line goes through them, and the axes make no room for them: beyond the end of an axis an arrow stands for them.
-    /// May be shorter than `points`.
+    /// For each point, true if it is invalid: measured under wrong conditions. Invalid points are drawn as
+    /// crosses, no line goes through them, and the axes are not extended for them: beyond the end of an axis
+    /// an arrow stands for them. May be shorter than `points`.
     pub invalid: Vec<bool>,
 }
 
@@ -111,7 +111,7 @@ impl Series {
         Self { ranges: ranges.into_iter().collect(), ..self }
     }
 
-    /// Sets, for each point, whether it is invalid.
+    /// Sets a flag for each point, which is true if the point is invalid.
     #[must_use]
     pub fn invalid(self, invalid: impl IntoIterator<Item = bool>) -> Self {
         Self { invalid: invalid.into_iter().collect(), ..self }
@@ -129,7 +129,7 @@ impl Series {
         (0..self.points.len()).any(|place| self.is_invalid(place))
     }
 
-    /// Returns the points and ends of ranges that the axes must have room for.
+    /// Returns the points and ends of ranges that the axes must include.
     pub(super) fn extents(&self) -> impl Iterator<Item = (f64, f64)> {
         let valid = self.points.iter().enumerate().filter(|(place, _)| !self.is_invalid(*place));
         valid.flat_map(|(place, &(x, y))| {

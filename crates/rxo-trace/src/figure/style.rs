@@ -1,7 +1,7 @@
 //! The colours and type of figures, as style classes. Their names begin with `fig-`, so that figures inside a page do
 //! not affect the page.
 
-/// Number of colours; further series use the first again.
+/// The number of colours; further series use the first ones again.
 pub(super) const COLOURS: usize = 8;
 
 /// Returns the class of a series: `fig-s0` to `fig-s7`.

@@ -1,10 +1,9 @@
 //! A report as a single HTML file. It needs no network, and no script for reading.
 //!
 //! [`page()`] builds it from sections, one module each. The sections have the text;
-//! `templates/report.{html,css,js}` decide how it looks. All numbers come from the report, and are
-//! only formatted here. The template and [`figure`](crate::figure) escape everything that comes
-//! from file names or captures, and the page's content security policy forbids all requests and all
-//! scripts but its own.
+//! `templates/report.{html,css,js}` decide how it looks. All numbers come from the report, and are only
+//! formatted here. The template and [`figure`](crate::figure) escape everything that comes from file names or
+//! captures, and the page's content security policy forbids all requests and all scripts but its own.
 
 mod advice;
 mod aggregates;

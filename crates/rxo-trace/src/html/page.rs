@@ -21,8 +21,7 @@ pub struct HtmlError(String);
 
 /// Makes a single HTML file of the report.
 ///
-/// # Errors
-/// If the template fails, which only a mistake of ours can cause.
+/// # Errors If the template fails, which only a bug can cause.
 ///
 /// # Examples
 /// ```
@@ -201,5 +200,5 @@ const SCRIPT: &str = include_str!("../../templates/report.js");
 /// The hash of [`SCRIPT`], so that the browser runs only this script. If the hash is wrong, the
 /// browser prints the right one in its console, and the test with a real browser fails.
 const SCRIPT_HASH: &str = "sha256-p6EUCgW8hinuwgCfRIaPLLn2cIgwEP2trsxVX1ty4ro=";
-/// Most file names under the headline; the table has all.
+/// The largest number of file names under the headline; the table has all.
 const MOST_NAMES: usize = 6;

@@ -92,7 +92,7 @@ fn sources(sources: &[Source]) -> Part {
     Table::new(&heads, rows.collect()).shown("Files")
 }
 
-/// Formats the time at which a capture began; empty if it has no packet.
+/// Formats the time at which a capture began; `-` if it has no packet.
 pub(super) fn started(source: &Source) -> String {
     if source.packets == 0 { "-".to_owned() } else { utc(source.started_at_ns) }
 }

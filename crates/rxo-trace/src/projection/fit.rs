@@ -28,9 +28,9 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Finds the costs with the smallest sum of squared relative errors. None is negative: a cost
-    /// that would be is set to 0, and the others are found without it. `None` if the measurements
-    /// cannot tell the costs apart (fewer than three kinds), or are not numbers.
+    /// Finds the costs with the smallest sum of squared relative errors. No cost is negative: one that would
+    /// be is set to 0, and the others are computed without it. `None` if the measurements cannot tell the
+    /// costs apart (fewer than three kinds), or are not numbers.
     ///
     /// # Examples
     /// ```
@@ -89,8 +89,8 @@ const fn row(one: &Observation) -> [f64; 3] {
     [one.deliveries, one.wire_bytes, 1.0]
 }
 
-/// Makes three equations with their right sides. Relative errors count; otherwise large packets would decide alone.
-/// Unused costs are held at 0.
+/// Makes three equations with their right sides. Relative errors are minimized; otherwise large packets would
+/// dominate. Unused costs are held at 0.
 fn normal_equations(observations: &[Observation], is_used: [bool; 3]) -> [[f64; 4]; 3] {
     let mut equations = [[0.0; 4]; 3];
     for one in observations {

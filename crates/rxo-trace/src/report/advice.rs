@@ -11,8 +11,7 @@ pub struct Advice {
     pub basis: String,
     /// The results of other poll rules, shortest wait first; empty in a sweep.
     pub polls: Vec<TriedPoll>,
-    /// The shortest wait that comes within 1 % of a core of the best; `None` if the chosen one
-    /// does.
+    /// The shortest wait that comes within 1 % of a core of the best; `None` if the chosen poll rule does.
     pub better_poll: Option<String>,
     /// One for every setting that was tried, or for each axis of the user's sweep.
     pub choices: Vec<Choice>,
@@ -54,7 +53,7 @@ pub struct Choice {
     pub value: String,
     /// Packets eliminated per 10,000 with this value.
     pub eliminated_per_10_000: f64,
-    /// These packets as a share of those with the best value of this setting.
+    /// The ratio of this number to that of the best value of this setting, from 0 to 1.
     pub share_of_best: f64,
     /// All values tried, smallest first.
     pub tried: Vec<Tried>,

@@ -14,12 +14,13 @@ pub struct Decision {
     pub is_worth_it: Option<bool>,
     /// The share of packets that never reach the host's stack, from 0 to 1.
     pub fewer_packets: f64,
-    /// True if that is an upper bound: polls of a number of packets wait longer than any host would.
+    /// True if `fewer_packets` is an upper bound: polls of a number of packets wait longer than any host
+    /// would.
     pub is_at_most: bool,
     /// Cores busy with receiving at the capture's mean rate without coalescing; 0.5 is half a core.
     /// `None` if no time passes between the first packet and the last.
     pub cores_without: Option<f64>,
-    /// Cores busy with receiving at the capture's mean rate with coalescing; `None` like `cores_without`.
+    /// Cores busy with receiving at the capture's mean rate with coalescing; `None` if `cores_without` is.
     pub cores_with: Option<f64>,
     /// 99 % of the first segments of aggregates wait at most this long, in nanoseconds.
     pub hold_p99_ns: u64,

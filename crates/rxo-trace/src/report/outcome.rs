@@ -31,8 +31,8 @@ pub struct Outcome {
     pub eliminated: u64,
     /// Packets eliminated per 10,000 packets, as the RSC paper counts (2006, section 4).
     pub eliminated_per_10_000: f64,
-    /// The number of packets by which `eliminated` may be wrong, because the capture was cut into parts where the pause
-    /// was short, or polls count packets. 0 if it is exact.
+    /// The number of packets by which `eliminated` may be wrong, because the capture was split at a short
+    /// pause, or polls count packets. 0 if it is exact.
     pub eliminated_error: u64,
     /// Segments per aggregate, for aggregates of two or more.
     pub segments_per_aggregate: Distribution,

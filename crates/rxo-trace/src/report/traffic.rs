@@ -83,7 +83,7 @@ pub struct Traffic {
     pub filtered_packets: u64,
     /// Number of packets whose time is before that of the previous packet in the file.
     pub steps_back: u64,
-    /// The status of the TCP and UDP checksums. UDP packets without one are not counted there.
+    /// The status of the TCP and UDP checksums. UDP packets without a checksum are not counted there.
     pub checksums: Checksums,
 }
 

@@ -25,10 +25,10 @@ pub(super) struct Beside {
 /// The time of a record, in the ticks of its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Time {
-    /// The ticks that its interface's clock shows at its instant.
+    /// The ticks that the clock of the record's interface shows at the record's instant.
     #[default]
     AsClock,
-    /// No time: a simple packet block.
+    /// The record has no time: a simple packet block.
     Absent,
     /// Other ticks.
     Ticks(u64),
@@ -113,7 +113,7 @@ impl Beside {
     }
 }
 
-/// A kind that only a later version may have written.
+/// The error for a kind of note that only a later version may have written.
 pub(super) const UNKNOWN: BadNote = BadNote("is of a kind that this version does not know");
 
 /// Appends the length of `bytes` and the bytes.

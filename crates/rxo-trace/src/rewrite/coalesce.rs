@@ -204,7 +204,7 @@ impl<'w> Coalescer<'w> {
         self.sink.check()
     }
 
-    /// Delivers everything that is held.
+    /// Flushes every engine, so that all held packets are written.
     fn empty(&mut self) {
         let (now, sink) = (self.clock.now(), &mut self.sink);
         for lane in self.lanes.iter_mut().flatten() {

@@ -38,7 +38,7 @@ pub enum RewriteError {
         limits::DESCRIBED_BYTES
     )]
     DescribesTooMuch,
-    /// The note of a packet was changed after it was written.
+    /// The note of a packet was changed after `rxo coalesce` wrote it.
     #[error("packet {packet}: {why}; it was changed since `rxo coalesce` wrote it, coalesce anew")]
     Packet {
         /// Number of the packet.

@@ -24,7 +24,7 @@ pub struct Expanded {
     pub aggregates: u64,
     /// Original packets written.
     pub originals: u64,
-    /// Original packets that were read and not written, because one before them is missing.
+    /// Original packets that were read and not written, because an earlier packet is missing.
     pub left_out: u64,
     /// True if the original capture had not been read to its end.
     pub original_was_partial: bool,
@@ -37,7 +37,7 @@ pub struct Expander<'w> {
     /// True if the coalesced capture is compressed.
     is_packed: bool,
     pcap_header: Option<[u8; 24]>,
-    /// The sections and interfaces of the original, as far as known.
+    /// The sections and interfaces of the original that have been read so far.
     described: Vec<Described>,
     /// The clocks of these interfaces.
     clocks: Vec<Clock>,

@@ -6,7 +6,7 @@ use rxo_capture::Record;
 #[derive(Debug)]
 pub(super) struct Carried {
     pub(super) record: Record,
-    /// Number of its bytes before the part that the engine sees.
+    /// The number of the record's bytes before the part that the engine gets.
     pub(super) link_bytes: usize,
     pub(super) place: u64,
 }
@@ -19,7 +19,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Keeps `carried` and returns its number. There are at most [`MOST_RECORDS`](super::MOST_RECORDS) at a time.
+    /// Stores `carried` and returns its number. There are at most [`MOST_RECORDS`](super::MOST_RECORDS) at a
+    /// time.
     pub(super) fn keep(&mut self, carried: Carried) -> u32 {
         if let Some(number) = self.free.pop() {
             self.slots[number as usize] = Some(carried);

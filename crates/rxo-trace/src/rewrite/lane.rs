@@ -48,7 +48,7 @@ impl Lane {
         }
     }
 
-    /// Delivers everything that is held, as if no more packets came.
+    /// Flushes all held packets, as at the end of the capture.
     pub(super) fn empty(&mut self, now: Instant, sink: Take<'_>) {
         let mut end = now;
         while let Some(poll) = self.polls.rest() {

@@ -11,8 +11,9 @@ use rxo_wire::build::{write_tcp_checksum, write_udp_checksum};
 use rxo_wire::checksum::{Sum, Summer, pseudo_header};
 use rxo_wire::{Offsets, PROTOCOL_TCP, PROTOCOL_UDP};
 
-/// Replaces the contents of `packet` by `link` and the bytes of `aggregate`. Returns the offsets of the headers, and
-/// those of a tunnel around them. `link` is the link header that the engine did not see; empty if it saw everything.
+/// Replaces the contents of `packet` by `link` and the bytes of `aggregate`. Returns the offsets of the
+/// headers, and those of the tunnel headers before them, if any. `link` is the link header that the engine
+/// did not get; empty if it got the whole frame.
 pub(crate) fn write<B: AsRef<[u8]>>(
     aggregate: &Aggregate<'_, B>,
     link: &[u8],

@@ -40,7 +40,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Returns the position of the next record to return. If no record waits, it is the first that has not arrived.
+    /// Returns the position of the next record to return. If no record waits, this is the first one that has
+    /// not arrived.
     pub(super) const fn next_place(&self) -> u64 {
         self.next
     }
@@ -50,11 +51,11 @@ impl Order {
         self.bytes += bytes;
     }
 
-    /// Adds the record of position `place`. Its chunk was announced.
+    /// Adds the record of position `place`. Its chunk must have been announced by [`Order::expect_chunk`].
     pub(super) fn put(&mut self, place: u64, record: Given) -> Result<(), BadNote> {
         let index = place.checked_sub(self.next).ok_or(BadNote("stood where another did"))?;
         let index = usize::try_from(index).unwrap_or(usize::MAX);
-        // Twice the limit of the coalescing side, because that side checks only now and then.
+        // Twice the limit of the coalescing side, because that side checks only from time to time.
         if index >= 2 * MOST_RECORDS || self.bytes > 2 * MOST_BYTES + RECORD_BYTES {
             return Err(BadNote("stood too far from the packets before it"));
         }

@@ -12,7 +12,7 @@ use super::{MAGIC, RewriteError, outline};
 pub(super) struct Origin {
     /// The header of a pcap file; `None` for pcapng.
     pub(super) pcap_header: Option<[u8; 24]>,
-    /// The end of a file without records. Otherwise the last packet carries it.
+    /// The totals of a file without records. Otherwise the last packet carries them.
     pub(super) end: Option<End>,
     /// Sections and interfaces described before the first packet.
     pub(super) described: Vec<Described>,
@@ -24,8 +24,7 @@ const PCAP: u8 = 1;
 impl Origin {
     /// Describes a capture that is about to be coalesced.
     ///
-    /// # Errors
-    /// If it has been coalesced already.
+    /// # Errors If the capture has been coalesced already.
     pub(super) fn of(capture: &Capture) -> Result<Self, RewriteError> {
         if capture.section().is_some_and(is_ours) {
             return Err(RewriteError::AlreadyCoalesced);
@@ -35,8 +34,7 @@ impl Origin {
 
     /// Reads the description from a coalesced capture.
     ///
-    /// # Errors
-    /// If it was not coalesced, or its description was changed.
+    /// # Errors If the capture was not coalesced, or its description was changed.
     pub(super) fn read(capture: &Capture) -> Result<Self, RewriteError> {
         let ours = capture.section().map(|section| apart(section).1).unwrap_or_default();
         if ours.is_empty() {
@@ -49,9 +47,8 @@ impl Origin {
             .map_err(|_| RewriteError::Changed("what the file says of itself cannot be read"))
     }
 
-    /// Encodes the description, with a checksum of its own: the checksum of everything is at the
-    /// end of the file, which may be missing, and a restored file must not begin with anything
-    /// else.
+    /// Encodes the description with a checksum of its own. The checksum of everything is at the end of the
+    /// file, which may be missing, and a restored file must not begin with changed bytes.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut to = MAGIC.to_vec();
         match &self.pcap_header {

@@ -65,8 +65,8 @@ impl<'w> Output<'w> {
         }
     }
 
-    /// Records the sections and interfaces of the capture; known ones are passed over. Returns the clocks of the new
-    /// interfaces.
+    /// Records the sections and interfaces of the capture; known ones are skipped. Returns the clocks of the
+    /// new interfaces.
     pub(super) fn learn(&mut self, described: &[Described]) -> Vec<Clock> {
         let new = described.get(self.described.len()..).unwrap_or_default();
         self.described.extend_from_slice(new);
@@ -78,8 +78,8 @@ impl<'w> Output<'w> {
         (self.origin.pcap_header.as_ref(), &self.described)
     }
 
-    /// Writes the previous packet and keeps this one. `interfaces` are the capture's, as far as
-    /// known.
+    /// Writes the previous packet and keeps this one. `interfaces` are those that the capture has described
+    /// so far.
     pub(super) fn write(
         &mut self,
         interfaces: &[Interface],

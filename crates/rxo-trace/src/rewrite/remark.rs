@@ -18,7 +18,8 @@ pub(super) struct Remark {
     pub(super) described: Vec<Described>,
     /// The note of an aggregate.
     pub(super) note: Option<Vec<u8>>,
-    /// The parts of its records that would be lost, by number in the aggregate. Only records with such parts.
+    /// The parts of the aggregate's records that would otherwise be lost, each with the record's number in
+    /// the aggregate. Records without such parts are omitted.
     pub(super) beside: Vec<(usize, Beside)>,
     /// The totals, in the last packet.
     pub(super) end: Option<End>,
@@ -137,7 +138,7 @@ pub(crate) fn restored(record: &Record) -> Option<Result<Vec<Restored>, BadNote>
     Some(note.and_then(|note| note::read(merged, &note)))
 }
 
-/// Splits `bytes` into as many custom options as needed.
+/// Splits `bytes` into custom options of the largest size that pcapng allows.
 pub(super) fn customs(bytes: &[u8]) -> Vec<Custom<'_>> {
     let custom = |bytes| Custom { enterprise: ENTERPRISE, bytes };
     bytes.chunks(Custom::MOST_BYTES).map(custom).collect()
@@ -195,7 +196,7 @@ mod tests {
         }
     }
 
-    /// A repeated list would take a hundred times its bytes of memory.
+    /// A repeated list would need a hundred times its size in memory.
     #[test]
     fn no_tag_comes_twice() {
         let once = [(DESCRIBED, vec![0]), (NOTE, vec![1, 7]), (BESIDE, vec![1, 0, 0])];

@@ -228,7 +228,7 @@ impl<'w> Sink<'w> {
                 place: carried.place,
             })
             .collect();
-        // Room for the head of the note, and for the segments of a steady stream.
+        // Space for the head of the note, and for the segments of a steady stream.
         let mut note = Vec::with_capacity(48 + 4 * originals.len());
         note::write(merged, headers, &originals, &mut note)?;
         let beside = all.iter().enumerate().filter_map(|(number, carried)| {
@@ -238,15 +238,15 @@ impl<'w> Sink<'w> {
         Ok(Remark { note: Some(note), beside: beside.collect(), ..Remark::default() })
     }
 
-    /// Returns the parts of a record that would be lost; `None` if there are none.
+    /// Returns the parts of a record that would otherwise be lost; `None` if there are none.
     fn beside(&self, record: &Record, options: PacketOptions) -> Option<Beside> {
         let clock = *self.clocks.get(record.interface as usize)?;
         let beside = Beside::of(record, clock, options);
         (!beside.is_empty()).then_some(beside)
     }
 
-    /// Writes deliveries in the order of their first records. So no acknowledgement precedes its
-    /// data, and the file need not store positions.
+    /// Writes deliveries in the order of their first records. Therefore no acknowledgement precedes the data
+    /// that it acknowledges, and the file need not store positions.
     fn write(&mut self, written: Written, first_place: u64) {
         self.figures.deliveries += 1;
         let oldest = self.span.oldest();
@@ -279,7 +279,7 @@ fn detached(written: &Written) -> SharedBytes {
     if written.remark.note.is_some() { written.bytes.clone() } else { written.bytes.detached() }
 }
 
-/// Returns the options that the file keeps with a record. None of them is ours.
+/// Returns the options of a record, without those that rxo has written.
 fn options_of(record: &Record) -> PacketOptions {
     if record.options.is_empty() { PacketOptions::new() } else { apart(&record.options).0 }
 }

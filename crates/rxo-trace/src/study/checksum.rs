@@ -23,7 +23,7 @@ pub enum ChecksumMode {
     Verify,
     /// Verify them, but accept those that the sender's card was to complete.
     Partial,
-    /// Accept all, also those of truncated packets.
+    /// Accept all, including those of truncated packets.
     Trust,
 }
 

@@ -15,7 +15,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// Starts with no counts and room for `most_flows` flows.
+    /// Starts with no counts and space for `most_flows` flows.
     pub(super) fn new(most_flows: usize) -> Self {
         let flows = Flows::new(most_flows);
         Self { flows, course: Steps::default(), clock: Clock::default() }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::{Course, CourseStep};
 
-/// Most steps: as many as a figure can show.
+/// The largest number of steps: as many as a figure can show.
 const MOST_STEPS: usize = 128;
 /// The length of the first steps, as a power of two: 2^10 ns.
 const FIRST_SHIFT: u32 = 10;

@@ -1,8 +1,8 @@
 //! The flows of a capture, with their figures.
 //!
-//! Designed for a million flows in little memory: records of fixed size in slabs that never move,
-//! and an index of eight bytes per place. Only the index is reallocated. Beyond [`MAX_FLOWS`] no
-//! flow is added; its packets count in the totals and as untracked.
+//! Designed for a million flows in little memory: records of fixed size in slabs that never move, and an
+//! index of eight bytes per slot. Only the index is reallocated. Beyond [`MAX_FLOWS`] no flow is added; its
+//! packets count in the totals and as untracked.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -29,7 +29,8 @@ pub(super) struct Flow {
     #[serde(with = "wire_key")]
     pub(super) key: FlowKey,
     pub(super) protocol: Protocol,
-    /// Numbers of the captures with the flow's earliest and latest packet. In a saved part they stand beside the flow.
+    /// Numbers of the captures with the flow's earliest and latest packet. A saved part stores them next to
+    /// the flow.
     #[serde(skip)]
     pub(super) files: [u32; 2],
     pub(super) packets: u64,
@@ -110,7 +111,7 @@ impl Flow {
         }
     }
 
-    /// Compares the key and the protocol. A key does not tell its protocol.
+    /// Compares the key and the protocol. A key does not contain its protocol.
     #[inline]
     fn is(&self, key: &FlowKey, protocol: Protocol) -> bool {
         self.key == *key && self.protocol == protocol
@@ -145,8 +146,8 @@ impl Flow {
         follows
     }
 
-    /// Records the time of a packet. Captures come in order, so of packets with equal times the first and the last one
-    /// count.
+    /// Records the time of a packet. Captures are read in order, so of packets with equal times the first and
+    /// the last one count.
     #[inline]
     fn see(&mut self, Sighting { at_ns, file }: Sighting) {
         if at_ns < self.first_ns {
@@ -216,7 +217,8 @@ impl Flow {
         traffic.into_iter().chain(others).fold(0, u64::max)
     }
 
-    /// Forgets the flow's first and last packet, which mean nothing once its figures are added to others.
+    /// Clears the record of the flow's first and last packet, which has no meaning once its figures are added
+    /// to others.
     pub(super) const fn forget_ends(&mut self) {
         (self.first_ack, self.first_window, self.ack, self.window) = (0, 0, 0, 0);
         (self.begins_with_plain_ack, self.after_plain_ack) = (false, false);
@@ -282,9 +284,9 @@ pub(super) struct Flows {
 const EMPTY: u64 = u64::MAX;
 
 impl Flows {
-    /// Makes a table for `limit` flows. Its hashes have a random seed of their own: whoever knew the seed could write a
-    /// capture whose flows all begin at one place of the index, and each look-up would pass all of them. The report
-    /// does not depend on the seed.
+    /// Makes a table for `limit` flows. Its hashes have a random seed of their own: with a known seed, a
+    /// capture could be made whose flows all have the same slot in the index, and each look-up would pass all
+    /// of them. The report does not depend on the seed.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             hasher: FlowHasher::new(RandomState::new().hash_one(0)),
@@ -296,8 +298,8 @@ impl Flows {
         }
     }
 
-    /// Finds the number of the segment's flow, and adds the flow if it is new; [`NO_FLOW`] if there
-    /// is no room.
+    /// Finds the number of the segment's flow, and adds the flow if it is new; [`NO_FLOW`] if the table is
+    /// full.
     #[inline]
     pub(super) fn find_or_add(&mut self, segment: &Segment, seen: Sighting) -> u32 {
         let (key, protocol) = (segment.key, segment.protocol);
@@ -309,7 +311,7 @@ impl Flows {
         number
     }
 
-    /// Adds the figures of a flow. Returns `false` if it is new and there is no room.
+    /// Adds the figures of a flow. Returns `false` if the flow is new and the table is full.
     pub(super) fn add(&mut self, other: &Flow, numbering: &Numbering<'_>) -> bool {
         let before = self.len;
         let other = other.clone().in_files(other.files.map(|file| numbering.number(file)));

@@ -39,7 +39,7 @@ pub(super) struct Group {
     first: Option<Instant>,
     last: Instant,
     ended: Option<Instant>,
-    /// True if nothing depends any more on packets before the first one.
+    /// True once earlier packets, before the first one of this part, can no longer influence the result.
     is_settled: bool,
     figures: PollFigures,
     pub(super) runners: Vec<Runner>,
@@ -99,7 +99,7 @@ impl Lane {
         }
     }
 
-    /// Begins anew with packets of another time. Nothing may be held.
+    /// Prepares for packets of another time. No packet may be held.
     pub(super) fn rejoin(&mut self) {
         self.groups.iter_mut().for_each(Group::rejoin);
     }
@@ -171,7 +171,8 @@ impl Group {
         }
     }
 
-    /// Finds out when nothing depends any more on packets before the first one.
+    /// Detects the time from which earlier packets, before the first one of this part, can no longer
+    /// influence the result.
     #[cold]
     fn settle(&mut self, at: Instant, chosen: &mut Chosen) {
         let pause = Duration::from_nanos(at.nanos_since(self.last));
@@ -210,7 +211,7 @@ impl Group {
         }
     }
 
-    /// Begins anew with packets of another time.
+    /// Prepares for packets of another time.
     fn rejoin(&mut self) {
         self.polls.rejoin();
         self.runners.iter_mut().for_each(Runner::restart);

@@ -151,7 +151,7 @@ impl Lanes {
 }
 
 impl Named {
-    /// Returns a number that stands for the interface's number and description.
+    /// Returns a hash of the interface's number and description.
     fn mark(&self) -> u64 {
         let mut mark = Mark::default();
         mark.add(&self.number.to_le_bytes());
@@ -167,9 +167,9 @@ impl Named {
 /// Returns the approximate memory of `point`'s engine and its counters, in bytes.
 fn memory_bytes(point: &Point) -> usize {
     use rxo_coalesce::Hold;
-    /// Bytes for a frame, its chain, and its place in the sink's queue.
+    /// Bytes for a frame, its chain, and its slot in the sink's queue.
     const SLOT: usize = 96;
-    /// Bytes for an aggregate, its header, and its places in tables and lists.
+    /// Bytes for an aggregate, its header, and its slots in tables and lists.
     const PLACE: usize = 320;
     /// Bytes for histograms.
     const FIXED: usize = 32 << 10;

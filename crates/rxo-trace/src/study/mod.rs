@@ -6,8 +6,8 @@
 //! * `clock`: its time, corrected so that it never goes back.
 //! * `intake`: the packet for the engines. Truncated packets are padded if checksums are trusted.
 //! * `packet_kind`: the facts that are counted, parsed once.
-//! * [`Filter`]: whether it is included.
-//! * `checksum`: whether its TCP or UDP checksum is right, checked once for all engines.
+//! * [`Filter`]: decides whether the record is included.
+//! * `checksum`: checks its TCP or UDP checksum, once for all engines.
 //! * `count`, `chosen`: totals of the traffic; the `flows`, and the `course` over time.
 //! * `lane`: the engines of its interface, grouped by poll rule ([`Polls`]).
 //! * `point`: one engine, and the counts of its deliveries.
@@ -96,14 +96,14 @@ pub struct Settings {
     pub costs_from: String,
     /// Number of flows in the report.
     pub top: usize,
-    /// Seed of the engines' hashes, drawn at random, so that no capture can aim at a bucket. The report does not depend on
-    /// it. The table of flows draws one of its own.
+    /// Seed of the engines' hashes. It should be random, so that no capture can force hash collisions. The
+    /// report does not depend on it. The flow table has a random seed of its own.
     pub seed: u64,
 }
 
 impl Settings {
-    /// The default configuration: only `chosen` and advice, verified checksums, all packets,
-    /// assumed costs, ten flows.
+    /// Returns the default configuration: only `chosen` and advice, verified checksums, all packets, assumed
+    /// costs, ten flows.
     #[must_use]
     pub fn new(chosen: Point) -> Self {
         Self {
@@ -339,7 +339,7 @@ impl Study {
     }
 }
 
-/// Counts the records and their time span. Records out of order change little.
+/// Counts the records and their time span. Records slightly out of order change the span little.
 fn note_times(source: &mut Source, records: &[Record]) {
     let (Some(first), Some(last)) = (records.first(), records.last()) else { return };
     if source.packets == 0 {

@@ -3,8 +3,8 @@
 use crate::report::{Checksums, Report, Traffic};
 use crate::words::count;
 
-/// Smallest number of unfinished checksums that is noted. Fewer may be chance, because one in 32,768 wrong ones looks
-/// unfinished.
+/// Smallest number of unfinished checksums that is noted. Fewer may be chance, because one in 32,768 wrong
+/// checksums looks unfinished.
 const MANY: u64 = 3;
 
 /// Returns the notes for a report that is otherwise complete.
@@ -100,7 +100,7 @@ fn super_packets(traffic: &Traffic) -> Option<String> {
     })
 }
 
-/// Returns the note on receivers of coalesced datagrams: not every host takes them.
+/// Returns the note on receivers of coalesced datagrams: not every host accepts them.
 fn udp(report: &Report) -> Option<String> {
     let setting = report.outcome.settings.iter().find(|(name, _)| name == "udp");
     let is_on = setting.is_some_and(|(_, value)| value == "equal");
@@ -112,7 +112,7 @@ fn udp(report: &Report) -> Option<String> {
     })
 }
 
-/// Returns the note on receivers of TCP coalesced inside tunnels: not every host takes it.
+/// Returns the note on receivers of TCP coalesced inside tunnels: not every host accepts it.
 fn tunnels(report: &Report) -> Option<String> {
     let outcome = &report.outcome;
     (outcome.tunnelled > outcome.tunnelled_deliveries).then(|| {

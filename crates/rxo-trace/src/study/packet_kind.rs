@@ -20,7 +20,7 @@ pub(super) enum PacketKind {
     Segment(Segment),
     /// Another IP packet, or one that shows nothing but its addresses. Its ports are 0.
     Ip(FlowKey),
-    /// A packet that ends before its IP header says. Of its flow, only the addresses are known.
+    /// A packet that ends before its IP header says. Only the addresses of its flow are known.
     Short(FlowKey),
     /// A packet that is not IP, or unreadable.
     Other,

@@ -31,22 +31,22 @@ const LIVE_BATCH_FRAMES: usize = 256;
 pub(crate) const ASSUMED_LOAD: Option<Load> = Some(Load { unread: 1 });
 
 impl Point {
-    /// Returns the point on the host's sink, a device of Linux 6.17 or later, which takes UDP datagrams and TCP inside
-    /// tunnels that are to be segmented.
+    /// Returns the point for the host's sink: a device of Linux 6.17 or later, which accepts GSO frames of
+    /// UDP and of TCP inside tunnels.
     #[must_use]
     pub(super) fn on_host(self) -> Self {
         Self { policy: self.policy.with_udp_if(true).with_tunnels_if(true), ..self }
     }
 
-    /// Returns the configuration of its engine.
+    /// Returns the engine configuration of this point.
     #[must_use]
     pub fn config(&self, link: LinkKind, trust_checksums: bool, seed: u64) -> Config {
         let batch_frames = LIVE_BATCH_FRAMES.max(self.poll.most_packets() as usize);
         Config { link, trust_checksums, batch_frames, ..Config::new(self.policy_as_seen(), seed) }
     }
 
-    /// Returns the pause after which results do not depend on earlier packets, because nothing waits or is held any
-    /// more. `None` if that may take any time, or if the engine remembers more than it holds.
+    /// Returns the pause after which results do not depend on earlier packets, because no packet waits or is
+    /// held any more. `None` if that may take any time, or if the engine remembers more than it holds.
     #[must_use]
     pub fn reach(&self) -> Option<Duration> {
         let polled = self.poll.reach()?;
@@ -123,7 +123,7 @@ pub(super) struct Runner {
     /// The counters of earlier engines that this one replaced.
     past: Counters,
     pub(super) aggregates: Aggregates,
-    /// A pause after which nothing depends on earlier packets.
+    /// The pause after which results do not depend on earlier packets; `None` if there is no such pause.
     reach: Option<Duration>,
     /// The number of packets by which its figures may be wrong because of unknown earlier packets, once that is known.
     error_bound: Option<u64>,
@@ -157,7 +157,7 @@ impl Runner {
         self.past.zip_with(self.engine.counters(), u64::saturating_add)
     }
 
-    /// Begins anew with an engine that knows no earlier packets. Nothing may be held.
+    /// Replaces the engine by a new one without any state. No packet may be held.
     pub(super) fn restart(&mut self) {
         // The configuration was valid before, so this cannot fail.
         if let Ok(engine) = Engine::new(self.config.clone()) {
@@ -196,16 +196,17 @@ impl Runner {
         most + u64::from(self.config.policy.flows) + unknown
     }
 
-    /// Returns the bound if only the ends of polls can differ: from the first packet on they may all be elsewhere, but
-    /// between two of them there is never less than a poll.
+    /// Returns the bound if only the ends of polls can differ. From the first packet on, all of them may be
+    /// at other positions, but two ends are never less than a poll apart. In the list, "ours" are the polls
+    /// as counted, "theirs" the polls with the unknown earlier packets.
     ///
-    /// * So at most one of theirs lies in a poll of ours, and splits each of its aggregates once.
-    /// * At most one of ours lies in a poll of theirs, which may join its flushes. It joins no more, because
-    ///   taking as much as the rules allow gives the fewest aggregates between two ends.
+    /// * At most one end of theirs lies in a poll of ours, and splits each of its aggregates once.
+    /// * At most one end of ours lies in a poll of theirs, which may join its flushes. It joins no more,
+    ///   because taking as much as the rules allow gives the fewest aggregates between two ends.
     /// * The first packets may belong to the poll before, and continue as many flows as that has packets. The
     ///   smaller share of a poll is at most half of it.
-    /// * If a poll can have more flows than are held, theirs may evict where ours do not: once for each flow that
-    ///   ours no longer held because its aggregate was full or ended by a short segment.
+    /// * If a poll can have more flows than are held, theirs may cause evictions that ours do not: once for
+    ///   each flow that ours no longer held because its aggregate was full or ended by a short segment.
     fn bound_by_boundaries(&self, counters: &Counters) -> u64 {
         let split = counters.aggregates + counters.ack_aggregates;
         let joined = counters.flushed(FlushReason::EndOfPoll);

@@ -46,7 +46,8 @@ impl Points {
         }
     }
 
-    /// Returns the index of the point, as it is on the host: engines know what their sink can do.
+    /// Returns the index of the point in its form for the host's sink, because engines depend on the
+    /// abilities of their sink. Adds it if it is new.
     fn place(&mut self, point: Point) -> usize {
         let point = point.on_host();
         self.all.iter().position(|known| *known == point).unwrap_or_else(|| {

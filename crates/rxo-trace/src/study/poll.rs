@@ -1,9 +1,8 @@
 //! Poll rules: the assumption about when a host takes packets.
 //!
-//! A capture says when packets arrived, not when the host took them. A [`PollRule`] is the
-//! assumption about that, as the user types it. [`Polls`] applies it, as a pure function of the
-//! arrivals. Separate from the engine so that it can be tested as a table, and shared by several
-//! engines.
+//! A capture has the arrival times of packets, not the times at which the host took them. A [`PollRule`] is
+//! the assumption about that, as the user types it. [`Polls`] applies it, as a pure function of the arrivals.
+//! Separate from the engine so that it can be tested as a table, and shared by several engines.
 
 use core::fmt;
 use core::str::FromStr;
@@ -35,7 +34,7 @@ pub enum PollRule {
     Host(Duration),
 }
 
-/// The text is not a poll rule.
+/// The error for a text that is not a poll rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadPollRule;
 
@@ -83,8 +82,8 @@ impl fmt::Display for PollRule {
 }
 
 impl PollRule {
-    /// Returns the time after a packet at which its poll has ended whatever came before, and the host is idle; `None`
-    /// if that may take any time.
+    /// Returns the longest time after a packet until its poll has ended and the host is idle, whatever came
+    /// before; `None` if there is no limit.
     #[must_use]
     pub const fn reach(self) -> Option<Duration> {
         match self {
@@ -203,7 +202,7 @@ impl Polls {
         }
     }
 
-    /// Makes the host idle, because the next packets are of another time. Nothing may wait.
+    /// Makes the host idle, because the next packets are of another time. No packet may be waiting.
     pub(super) const fn rejoin(&mut self) {
         self.free_at = Instant::ZERO;
     }

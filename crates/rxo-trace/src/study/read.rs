@@ -19,7 +19,7 @@ pub enum Ended {
     Stopped,
 }
 
-/// The text of the damage for a part of a file that may be wrong.
+/// The damage text for a part of a file whose figures may be wrong.
 const DESCRIBED_LATE: &str = "it describes an interface after its first packet, which later parts of \
                               it do not see: analyze it as a whole";
 

@@ -1,8 +1,8 @@
 //! The byte ranges of the files that a part of a study reads.
 //!
 //! The files, in their order, are cut into parts of equal length; each cut is moved to a long pause
-//! ([`rxo_capture::Capture::cut`]). A compressed file belongs to the part with its first byte. Everyone who
-//! asks gets the same answer, so parts need to know nothing of each other.
+//! ([`rxo_capture::Capture::cut`]). A compressed file belongs to the part with its first byte. The result is
+//! the same for every caller, so parts need no communication.
 
 use std::path::{Path, PathBuf};
 
@@ -17,15 +17,14 @@ pub struct Slice {
     pub path: PathBuf,
     /// The offset of the first byte.
     pub from: u64,
-    /// The offset behind the last byte; `None` for the rest of the file.
+    /// The offset after the last byte; `None` for the rest of the file.
     pub to: Option<u64>,
 }
 
 impl Slice {
     /// Opens the capture at this slice.
     ///
-    /// # Errors
-    /// If it cannot be opened, or is not a capture.
+    /// # Errors If the file cannot be opened, or is not a capture.
     pub fn open(&self) -> Result<Capture, CaptureError> {
         match (self.from, self.to) {
             (0, None) => Capture::open(&self.path),
@@ -34,8 +33,8 @@ impl Slice {
     }
 }
 
-/// Returns the slices that part `number`, from 1 on, of `parts` of these files reads, and the part's place. Reads a few
-/// megabytes at both of its ends.
+/// Returns the slices of `files` that part `number` of `parts`, from 1 on, must read, and the span of that
+/// part. Reads a few megabytes at both of its ends.
 ///
 /// # Errors
 /// If a file cannot be read, or is not a capture.
@@ -80,7 +79,7 @@ pub fn slices(
     Ok((span, slices.collect()))
 }
 
-/// Returns a number for these files, cut into so many parts.
+/// Returns a number that identifies these files, cut into `parts` parts.
 fn series(files: &[PathBuf], lengths: &[u64], parts: u32) -> u64 {
     let mut mark = Mark::default();
     mark.add(&parts.to_le_bytes());
@@ -91,7 +90,8 @@ fn series(files: &[PathBuf], lengths: &[u64], parts: u32) -> u64 {
     mark.0
 }
 
-/// Returns the place where part `number` ends and the next begins: the number of a file, and a byte in it.
+/// Returns the boundary between part `number` and the next one: the number of a file, and a byte offset in
+/// it.
 fn boundary(
     files: &[PathBuf],
     lengths: &[u64],

@@ -3,7 +3,7 @@
 /// Number of values at which a range is not expanded further: more than any sweep may have.
 const TOO_MANY: usize = 1_000;
 
-/// Returns the values of `item`: itself, or those of a range.
+/// Returns the values of `item`: the item itself, or all values of a range.
 pub(super) fn expand(item: &str) -> Result<Vec<String>, &'static str> {
     let Some((from, rest)) = item.split_once("..") else { return Ok(vec![item.to_owned()]) };
     let (to, step) = split_step(rest)?;

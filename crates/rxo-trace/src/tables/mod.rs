@@ -6,9 +6,9 @@
 //! * [`histograms`]: a row for each bucket of each histogram of those rows.
 //! * [`sources()`]: a row for each capture.
 //!
-//! Columns have their unit in their names (`_bytes`, `_ns`); a column without one counts packets, or what its
-//! name says. Times are in UTC. The columns and their types depend on nothing but the version. Their order is
-//! that in which they are read. All functions allocate the whole table.
+//! Columns have their unit in their names (`_bytes`, `_ns`); a column without a unit counts packets, or the
+//! things in its name. Times are in UTC. The columns and their types depend only on the version of rxo. All
+//! functions allocate the whole table.
 
 mod columns;
 mod flows;
@@ -22,13 +22,12 @@ use crate::report::Report;
 
 pub(crate) use self::flows::part;
 
-/// A table, or a mistake in this crate: columns of different lengths.
+/// A table, or an error that only a bug in this crate can cause: columns of different lengths.
 pub type Table = Result<RecordBatch, ArrowError>;
 
 /// Makes a table with a row for each flow, in the report's order.
 ///
-/// # Errors
-/// Never, but for a mistake in this crate.
+/// # Errors Only if this crate has a bug.
 ///
 /// # Examples
 /// ```

@@ -64,7 +64,7 @@ pub(super) fn settings(report: &Report) -> Table {
     columns.finish()
 }
 
-/// Adds the poll rule: as the user types it, and its number by kind.
+/// Adds columns for the poll rule: its text as the user types it, and its number in a column for each kind.
 fn with_poll(columns: Columns, outcomes: &[&Outcome]) -> Columns {
     let rules = || outcomes.iter().map(|outcome| outcome.poll.parse::<PollRule>().ok());
     let time = |of: fn(PollRule) -> Option<Duration>| rules().map(move |rule| rule.and_then(of));

@@ -1,4 +1,4 @@
-//! The report as text. Every number is the report's; here it only gets its place and its unit.
+//! The report as text. Every number comes from the report; this module only formats it.
 
 mod advice;
 mod decision;

@@ -1,4 +1,4 @@
-//! Numbers with their units, as people read them.
+//! Formats numbers with their units for readers.
 
 use rxo_console::numbers::ratio;
 

@@ -20,15 +20,16 @@ pub struct ComparisonResult {
     /// aggregate of the other capture that has no note. The header of an aggregate has only the fields of its last
     /// segment. UDP datagrams inside such an aggregate count as well: only the other capture tells their lengths.
     pub forgotten_segments: u64,
-    /// The first difference of each flow, in the order of finding.
+    /// The first difference of each flow, in the order in which they were found.
     pub differences: Vec<Difference>,
-    /// For each flow of UDP, the first place at which the captures have the same bytes but end datagrams in different
-    /// places, and no note tells how many datagrams either packet is. As many flows as differences at most.
+    /// For each flow of UDP, the first position at which the captures have the same bytes but end datagrams
+    /// at different positions, and no note gives the number of datagrams in either packet. The number of
+    /// flows is limited like that of differences.
     pub undecided: Vec<Difference>,
     /// True if the comparison stopped because enough flows differ.
     pub stopped: bool,
-    /// Flows that were forgotten while equal, because there were too many. Later offsets of such a
-    /// flow count from that point.
+    /// The number of flows that were dropped while equal, because there were too many. Later offsets of such
+    /// a flow count from that point.
     pub forgotten_flows: u64,
 }
 
@@ -48,9 +49,9 @@ pub struct Difference {
     pub packet_a: Option<u64>,
     /// The packet in the second capture, numbered in the same way.
     pub packet_b: Option<u64>,
-    /// The text for the first capture.
+    /// The first capture's side of the difference, as text.
     pub a: String,
-    /// The text for the second capture.
+    /// The second capture's side of the difference, as text.
     pub b: String,
 }
 

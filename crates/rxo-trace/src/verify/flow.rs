@@ -129,7 +129,7 @@ pub(super) struct Tally {
     pub(super) waiting: [usize; 2],
     /// Segments that end where the properties of the other capture's segment are unknown.
     pub(super) forgotten_segments: u64,
-    /// The last place where datagrams end differently, but may be equal. The caller takes it.
+    /// The last position at which datagrams end differently but may be equal. The caller takes it.
     pub(super) undecided: Option<Mismatch>,
 }
 

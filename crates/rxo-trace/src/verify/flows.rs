@@ -9,8 +9,8 @@ use super::facts::{Class, ComparedPacket, Name};
 use super::flow::{Flow, Mismatch, Tally, Unit};
 use super::{ComparisonResult, Difference, Limits, Side};
 
-/// All flows, by name. The table holds only indices into the vector: with a million flows, unused
-/// places of a table must be small.
+/// All flows, by name. The table holds only indices into the vector: with a million flows, unused slots of a
+/// table must be small.
 #[derive(Debug)]
 pub(super) struct Flows {
     limits: Limits,

@@ -1,8 +1,7 @@
 //! Compares two captures, flow by flow.
 //!
-//! Aggregates are equal to the segments that they were made of. What counts is which bytes of the
-//! stream were seen in which order, not how they were divided into packets. For each direction of a
-//! connection, on each interface:
+//! Aggregates are equal to the segments that they were made of. The comparison covers the bytes of the stream
+//! and their order, not their division into packets. For each direction of a connection, on each interface:
 //!
 //! * **bytes and order**: the same (SEQ, bytes) in the same order, including retransmitted and
 //!   reordered data;
@@ -21,9 +20,9 @@
 //! undecided. Everything else (fragments, unreadable packets) is compared packet by packet. Times, link-layer headers,
 //! TTL, IP IDs and checksums are not compared, because they may differ between two captures of one conversation.
 //!
-//! # Contract
-//! Both captures are read once, side by side. What only one of them has shown waits; [`Limits`]
-//! bounds how much, and says what happens then. Input and output belong to the caller.
+//! # Contract Both captures are read once, side by side. Packets that only one of them has shown wait;
+//! [`Limits`] bounds their number and documents the behaviour at the bound. Input and output belong to the
+//! caller.
 
 mod difference;
 mod facts;

@@ -1,4 +1,4 @@
-//! Captures that must compare equal do, and each planted difference is found where it was planted.
+//! Equal captures compare equal, and each planted difference is found at its position.
 
 use proptest::prelude::*;
 use rxo_testkit::{Packet, arp, seg, udp};
@@ -187,7 +187,7 @@ fn packets_that_are_not_tcp_are_compared_as_they_are() {
     assert_eq!(only(&compare(&a, &marked)).kind, Kind::Ecn);
 }
 
-/// Five datagrams as segmentation makes them, and what they are together.
+/// Returns five datagrams as segmentation makes them, and the GSO frame that they form.
 fn datagrams() -> ([Packet; 5], Packet) {
     let part =
         |n: usize| udp().id(n as u16).seq(300 * n as u32).len(if n == 4 { 100 } else { 300 });

@@ -15,7 +15,7 @@ impl Shape {
     /// Times are in microseconds; otherwise they are in nanoseconds.
     pub(crate) const MICROS: Self = Self(4);
 
-    /// The link header ends with the headers of a tunnel. Where these begin follows the lengths of the headers.
+    /// The link header ends with the headers of a tunnel. Their offsets follow the lengths of the headers.
     pub(crate) const TUNNEL: Self = Self(8);
     /// The outer IPv4 ID counts up; otherwise it stays equal.
     pub(crate) const COUNTING_OUTER_ID: Self = Self(16);
@@ -48,7 +48,7 @@ pub(crate) struct Differs(pub(crate) u8);
 impl Differs {
     /// Arrival: the time to the next segment. Predicted as 0.
     pub(crate) const TIME: Self = Self(1);
-    /// Position: the number of records before the next segment. Predicted as none.
+    /// Position: the number of records before the next segment. Predicted as 0.
     pub(crate) const PLACE: Self = Self(2);
     /// The link header, a tunnel's included: length and bytes.
     pub(crate) const LINK: Self = Self(4);

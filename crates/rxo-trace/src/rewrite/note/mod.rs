@@ -16,12 +16,11 @@
 //! allocations are bounded in advance: an aggregate has no more payload, and so no more segments,
 //! than an IP packet has bytes, and no header is longer than 256 bytes.
 //!
-//! # Format
-//! Numbers are LEB128; signed ones are zigzag-coded. The order is: position of the last record
-//! (signed, relative to the expected one), segment count, lengths of link, IP and TCP header,
-//! `Shape` bits, of a tunnel the places of its IP and UDP header, payload sizes; then for each segment, from the last to the first, `Differs` bits
-//! and the values that they announce; at the end a CRC-32 of the records, four bytes, least
-//! significant first. In the CRC, positions count from the expected one, so that a note can be
+//! # Format Numbers are LEB128; signed ones are zigzag-coded. The order is: position of the last record
+//! (signed, relative to the expected one), segment count, lengths of link, IP and TCP header, `Shape` bits,
+//! for a tunnel the offsets of its IP and UDP header, payload sizes; then for each segment, from the last to
+//! the first, `Differs` bits and the values that they announce; at the end a CRC-32 of the records, four
+//! bytes, least significant first. In the CRC, positions count from the expected one, so that a note can be
 //! verified by itself.
 
 mod bits;

@@ -20,9 +20,9 @@ pub struct Outer {
 const IPV6_BYTES: usize = 40;
 
 impl Outer {
-    /// Turns `link`, all bytes before the IP header of the next segment, into the prediction for `segment`. Behind it
-    /// stand headers at `at` and the segment's payload; `merged` is the merged packet, and the outer IPv4 ID counts by
-    /// `id_step`. Fields that do not fit are left as they are.
+    /// Turns `link`, all bytes before the IP header of the next segment, into the prediction for `segment`.
+    /// The headers at `at` and the segment's payload follow it; `merged` is the merged packet, and the outer
+    /// IPv4 ID counts by `id_step`. Fields that do not fit are left as they are.
     pub(super) fn predict(
         self,
         link: &mut Headers,
@@ -68,7 +68,8 @@ impl Outer {
     }
 }
 
-/// Returns the sum of the pseudo-header of a segment or datagram of so many bytes, whose IP header begins at `network`.
+/// Returns the sum of the pseudo-header of a segment or datagram of `bytes` bytes, whose IP header begins at
+/// `network`.
 fn pseudo_header(packet: &[u8], network: usize, protocol: u8, bytes: usize) -> Sum {
     let is_v4 = packet.get(network).is_some_and(|first| first >> 4 == 4);
     let addresses = if is_v4 { network + 12..network + 20 } else { network + 8..network + 40 };
@@ -76,8 +77,8 @@ fn pseudo_header(packet: &[u8], network: usize, protocol: u8, bytes: usize) -> S
     addresses + Sum::word(protocol.into()) + Sum::long(bytes as u32)
 }
 
-/// Returns the sum of an inner packet with so much payload, if its checksums are right: then the segment and its
-/// pseudo-header add up to nothing, and so does an IPv4 header.
+/// Returns the sum of an inner packet with `payload_bytes` of payload and right checksums: then the segment
+/// and its pseudo-header add up to zero, and so does an IPv4 header.
 fn inside(merged: &[u8], at: Offsets, payload_bytes: usize) -> Sum {
     let (network, transport) = (at.network as usize, at.transport as usize);
     let segment_bytes = (at.payload - at.transport) as usize + payload_bytes;

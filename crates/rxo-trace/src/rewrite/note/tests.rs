@@ -1,4 +1,4 @@
-//! Tests the codec with the engine's own aggregates, and with damage.
+//! Tests the codec with aggregates of the engine, and with damaged notes.
 
 use proptest::prelude::*;
 use rxo_coalesce::{Aggregate, Config, Delivery, Engine, Policy, TunnelRule};
@@ -11,7 +11,7 @@ use rxo_wire::{parse, parse_ip};
 use super::*;
 use crate::rewrite::merged;
 
-/// A record with more bytes than the engine sees.
+/// A record with more bytes than the engine gets.
 #[derive(Clone, Debug, Default)]
 struct Record {
     bytes: Vec<u8>,
@@ -83,7 +83,7 @@ impl Written {
     }
 }
 
-/// All aggregates that `policy` makes from `records` in one poll.
+/// Returns all aggregates that `policy` makes from `records` in one poll.
 fn aggregates(policy: Policy, link: LinkKind, records: &[Record]) -> Vec<Written> {
     let policy = Policy { tunnels: TunnelRule::On, ..policy.with_udp_if(true) };
     let config = Config { link, trust_checksums: true, ..Config::new(policy, 1) };
@@ -103,7 +103,7 @@ fn aggregates(policy: Policy, link: LinkKind, records: &[Record]) -> Vec<Written
     written
 }
 
-/// `count` ordinary segments of one flow with 1448 bytes each.
+/// Returns `count` ordinary segments of one flow with 1448 bytes each.
 fn bulk(count: u32) -> Vec<Packet> {
     let packet = |number: u32| {
         let base = seg().seq(1_000 + number * 1_448).len(1_448).id(number as u16);

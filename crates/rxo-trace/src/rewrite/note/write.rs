@@ -9,11 +9,10 @@ use super::{
     BadNote, Check, Differs, Merged, Original, Outer, Shape, patch, put_number, put_signed,
 };
 
-/// Appends the note of the aggregate `merged`, made of `records`, to `note`. `at` has the offsets of the headers of
-/// `merged`, and of those of a tunnel around them.
+/// Appends the note of the aggregate `merged`, made of `records`, to `note`. The pair has the offsets of the
+/// headers of `merged`, and those of the tunnel headers before them, if any.
 ///
-/// # Errors
-/// If `records` are not those of the packet: their payloads together are not its payload.
+/// # Errors If the payloads of `records` together are not the payload of the packet.
 pub fn write(
     merged: Merged<'_>,
     (at, outer): (Offsets, Option<Outer>),

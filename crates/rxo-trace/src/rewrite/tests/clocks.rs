@@ -1,5 +1,4 @@
-//! Times that nanoseconds cannot express, packets without a time, and all properties of sections
-//! and
+//! Restores times that nanoseconds cannot express, packets without a time, and all properties of sections and
 //! interfaces.
 
 use rxo_capture::Part;
@@ -87,7 +86,7 @@ fn times_of_any_resolution_and_offset_come_back() {
             comes_back(&file);
             let (coalesced, _) = coalesce(&file, remember()).unwrap();
             if let Ok((pcap, _)) = expand(&coalesced, Some(FileFormat::Pcap)) {
-                // Only if a pcap file can represent the same.
+                // The comparison applies only if a pcap file can represent the capture.
                 let times = |file: &[u8]| read(file).0.iter().map(|r| r.at).collect::<Vec<_>>();
                 assert_eq!(times(&file), times(&pcap), "{resolution} {offset_s}");
             }

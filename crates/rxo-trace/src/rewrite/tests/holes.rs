@@ -1,21 +1,21 @@
-//! What is given back of a coalesced file with one bad block: everything, the packets before the damage, or nothing.
+//! The packets restored from a coalesced file with one bad block: all, those before the damage, or none.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What happens to a block.
+/// The damage to a block.
 #[derive(Clone, Debug)]
 enum Damage {
-    /// It is not there.
+    /// The block is missing.
     Removed,
-    /// It has changed places with another.
+    /// The block is swapped with another.
     Swapped(prop::sample::Index),
-    /// A byte of it is another.
+    /// A byte of the block is changed.
     Changed(prop::sample::Index, u8),
-    /// A byte of its length is another: one of the four at its start or at its end.
+    /// A byte of the block's length is changed: one of the four at its start or at its end.
     Length(usize, u8),
-    /// The file ends within it.
+    /// The file ends within the block.
     Cut(prop::sample::Index),
 }
 
@@ -30,7 +30,7 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// The file with this damage to the block that `which` names; the section's block stays.
+/// Returns the file with this damage to the block that `which` selects; the section's block is never damaged.
 fn damaged(file: &[u8], which: prop::sample::Index, damage: &Damage) -> Vec<u8> {
     let ends = block_ends(file);
     let mut starts = vec![0];
@@ -61,8 +61,8 @@ fn damaged(file: &[u8], which: prop::sample::Index, damage: &Damage) -> Vec<u8> 
     blocks.concat()
 }
 
-/// A capture of flows whose packets take turns, so that an aggregate stands before packets of other flows, and of
-/// packets that are not coalesced. The second interface is described late.
+/// Returns a capture of interleaved flows and packets that are not coalesced, so that an aggregate precedes
+/// packets of other flows. The second interface is described late.
 fn mixed() -> Vec<u8> {
     let data = |flow: u32, n: u32| seg().flow(flow).seq(1 + 9 * n).len(9).id(n as u16);
     let packets: Vec<Packet> = (0..240_u32)
@@ -109,7 +109,7 @@ proptest! {
     }
 }
 
-/// Two flows take turns; the block of the second is unreadable, so its packets are the holes.
+/// Two flows are interleaved; the aggregate of the second is unreadable, so its packets are missing.
 #[test]
 fn nothing_from_behind_a_hole_is_written() {
     let packets: Vec<Packet> = (0..40_u32)
@@ -127,7 +127,7 @@ fn nothing_from_behind_a_hole_is_written() {
     assert_eq!(whole(&before[0]), whole(&after[0]));
 }
 
-/// A gzip file that holds `bytes` as they are.
+/// Returns a gzip file with `bytes` uncompressed.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut file = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     let mut pieces = bytes.chunks(60_000).peekable();
@@ -142,7 +142,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A decompressor notices the damage at the end, behind packets that are wrong.
+/// A decompressor detects damage only at the end, after wrong packets.
 #[test]
 fn of_a_damaged_compressed_file_nothing_is_given() {
     let (coalesced, _) = coalesce(&mixed(), settings(Policy::none())).unwrap();

@@ -34,7 +34,7 @@ fn several_interfaces_of_several_kinds_come_back() {
         let number = n % 5;
         let packet = seg().seq(1 + 500 * (n / 5)).len(500).id((n / 5) as u16);
         let mut cooked = COOKED;
-        // The sender's address differs from frame to frame. The engine does not see it.
+        // The sender's address differs from frame to frame; the engine does not get it.
         cooked[11] = (n / 40) as u8;
         let bytes = match number {
             0 => packet.bytes(),

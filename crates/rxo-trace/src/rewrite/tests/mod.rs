@@ -111,19 +111,19 @@ fn plain(record: &Record) -> Plain {
     (interface, at, original_bytes, record.bytes.as_ref().to_vec(), options)
 }
 
-/// Everything of a record that a file of its format can express.
+/// Returns all properties of a record that a file of its format can express.
 fn whole(record: &Record) -> (Plain, Option<u64>, Vec<u8>) {
     (plain(record), record.ticks, record.head.as_ref().to_vec())
 }
 
-/// What a capture contains besides records: header, sections, interfaces.
+/// Returns the contents of a capture besides records: header, sections, interfaces.
 fn around(file: &[u8]) -> (Option<[u8; 24]>, Vec<Described>) {
     let (mut capture, mut records) = (open(file), Vec::new());
     while capture.read_batch(&mut records, 1_000).is_ok_and(|count| count > 0) {}
     (capture.pcap_header(), capture.described().to_vec())
 }
 
-/// Coalesces, expands, and checks everything that must hold. Returns the result of coalescing.
+/// Coalesces and expands a capture, and checks all invariants. Returns the result of coalescing.
 fn round(file: &[u8], settings: Settings) -> Coalesced {
     let (coalesced, figures) = coalesce(file, settings).unwrap();
     let (expanded, given) = expand(&coalesced, None).unwrap();
@@ -212,7 +212,7 @@ fn ethernet(packets: &[Packet]) -> Vec<u8> {
     pcapng(&[interface(LinkType::ETHERNET)], &records)
 }
 
-/// `count` segments of flow `flow`.
+/// Returns `count` segments of flow `flow`.
 fn bulk(flow: u32, count: u32) -> Vec<Packet> {
     let packet = |n: u32| seg().flow(flow).seq(1 + 1_448 * n).len(1_448).id(n as u16).ts(n / 9, 3);
     (0..count).map(packet).collect()
@@ -231,7 +231,7 @@ fn pcap(
     let mut file = magic.to_vec();
     let version: [u8; 4] = if magic[0] == 0xa1 { [0, 2, 0, 4] } else { [2, 0, 4, 0] };
     file.extend(version);
-    // Zone and accuracy: nobody sets them, so they must not get lost.
+    // Zone and accuracy: programs never set them, and they must still be kept.
     for value in [7_200, 5, snap_bytes, link] {
         file.extend(number(value));
     }
@@ -251,7 +251,7 @@ const MAGICS: [[u8; 4]; 4] = [
     [0xa1, 0xb2, 0x3c, 0x4d],
 ];
 
-/// The offset at which each block ends.
+/// Returns the offset of the end of each block.
 fn block_ends(file: &[u8]) -> Vec<usize> {
     let (mut at, mut ends) = (0, Vec::new());
     while at < file.len() {

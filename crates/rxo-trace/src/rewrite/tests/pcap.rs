@@ -1,4 +1,4 @@
-//! Pcap files come back byte for byte, truncated ones too.
+//! Pcap files come back byte for byte, including truncated ones.
 
 use super::*;
 

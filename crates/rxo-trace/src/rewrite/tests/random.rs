@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Times that advance, stand still, jump, and now and then go back.
+/// Generates times that advance, stand still, jump, and sometimes go back.
 fn times() -> impl Strategy<Value = Vec<i64>> {
     prop::collection::vec(prop_oneof![5 => 0..50_000_i64, 1 => -2_000_000..2_000_000_i64], 1..50)
 }

@@ -1,4 +1,4 @@
-//! What cannot be done is reported, and missing data is noticed.
+//! Impossible requests are reported, and missing data is detected.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn what_was_coalesced_is_not_coalesced_again() {
     let (coalesced, _) = coalesce(&ethernet(&bulk(1, 30)), remember()).unwrap();
     let error = coalesce(&coalesced, remember()).unwrap_err();
     assert!(matches!(error, RewriteError::AlreadyCoalesced), "{error}");
-    // Also if another program has rewritten the section.
+    // The refusal also works after another program has rewritten the section.
     let (records, interfaces, _) = read(&coalesced);
     let records: Vec<Plain> = records.iter().map(plain).collect();
     let error = coalesce(&pcapng(&interfaces, &records), remember()).unwrap_err();

@@ -1,4 +1,4 @@
-//! Changes every byte of a coalesced file: either the original is restored, or nothing is.
+//! Changes every byte of a coalesced file: the original is restored, or the file is refused.
 
 use super::*;
 
@@ -44,8 +44,8 @@ fn outcome(file: &[u8]) -> Outcome {
     }
 }
 
-/// Changes every byte of `coalesced` in each of these ways. A whole restored file must be
-/// `original`. A partial one must be what it begins with.
+/// Changes every byte of `coalesced` in each of these ways. A whole restored file must be `original`. A
+/// partial one must be a prefix of `original`.
 fn tamper(original: &[u8], coalesced: &[u8], ways: &[u8]) {
     let Outcome::Whole(untouched) = outcome(coalesced) else { panic!("it does not come back") };
     assert!(untouched == original);
@@ -70,19 +70,20 @@ fn tamper(original: &[u8], coalesced: &[u8], ways: &[u8]) {
             }
         }
     }
-    // Padding, comments for people, and the length of the section are not restored.
+    // Padding, comments and the length of the section are not restored.
     assert!(refused * 4 > coalesced.len() * ways.len(), "only {refused} changes were noticed");
 }
 
 const WAYS: [u8; 4] = [0x01, 0x10, 0x80, 0xff];
 
-/// Many ways for the policy with the longest notes, one for those whose notes differ little.
+/// Returns the changes to try for each byte: many for the policy with the longest notes, one for the other
+/// policies.
 fn ways(policy: Policy) -> &'static [u8] {
     if policy.name == "remember" { &WAYS } else { &WAYS[3..] }
 }
 
-/// Segments of two flows that take turns, pure ACKs, and another packet; short, because every byte
-/// is changed.
+/// Returns interleaved segments of two flows, pure ACKs, and another packet; few, because every byte is
+/// changed.
 fn packets() -> Vec<Packet> {
     let data = |flow: u32, n: u32| seg().flow(flow).seq(1 + 9 * n).len(9).id(n as u16).ack(5 + n);
     let mut packets: Vec<Packet> =

@@ -1,9 +1,9 @@
-//! Comparing with a coalesced file finds every change, also of what only a note says.
+//! A comparison with a coalesced file detects every change, including changes that only a note shows.
 
 use super::*;
 
-/// Segments whose headers differ as far as the policies allow, so that they are merged and only the
-/// notes know the differences.
+/// Returns segments whose headers differ as far as the policies allow, so that they are merged and only the
+/// notes contain the differences.
 fn segments() -> Vec<Packet> {
     (0..12_u32)
         .map(|n| {
@@ -66,7 +66,7 @@ fn coalesced_datagrams_are_compared_one_by_one() {
     }
 }
 
-/// Segments inside `outer`, whose IDs count.
+/// Returns segments inside `outer` with consecutive IDs.
 fn inside(outer: &Outer) -> Vec<Packet> {
     let within = |(n, packet): (usize, Packet)| packet.within(outer.clone().id(7 + n as u16));
     segments().into_iter().enumerate().map(within).collect()

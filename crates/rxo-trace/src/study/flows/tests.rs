@@ -16,7 +16,7 @@ fn seen(at_ns: u64) -> Sighting {
     Sighting { at_ns, file: 0 }
 }
 
-/// Counts the packets of one flow, and returns which were pure ACKs that could be aggregated.
+/// Counts the packets of one flow. Returns, for each, true if it was a pure ACK that could be aggregated.
 fn counted(packets: &[Packet]) -> Vec<bool> {
     let mut flows = Flows::new(10);
     let mut count = |packet| {
@@ -42,8 +42,8 @@ fn each_flow_is_found_again_among_many() {
     assert_eq!((flows.len(), flows.iter().count()), (30_000, 30_000));
 }
 
-/// Flows that a table with one of these seeds would keep at one place: who wrote the capture knows what seed the user's
-/// settings have.
+/// The flows would share one slot in a table with one of these seeds. An attacker who writes the capture may
+/// know the seed in the user's settings.
 #[test]
 fn a_capture_cannot_aim_at_one_place() {
     for seed in [0, 1] {

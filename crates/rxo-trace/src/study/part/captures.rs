@@ -1,23 +1,23 @@
 //! The captures of a part, and the numbers that its flows have for them.
 //!
-//! A flow names captures by number, in the order in which they came to this part: four bytes, and no flow changes
-//! when a capture comes before others. A saved part has their ranks instead, which do not depend on the order of
-//! merging.
+//! A flow refers to captures by number, in the order in which they were added to this part. A number takes
+//! four bytes, and no flow changes when an earlier capture is added. A saved part has the ranks of the
+//! captures instead, which do not depend on the order of merging.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::report::Source;
 
-/// The place of a capture: its series, and its number in it.
+/// The identity of a capture: its series, and its number in the series.
 pub(super) type Place = (u64, u32);
 
 /// The captures of a part.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Captures {
-    /// The captures by place, each with its number.
+    /// The captures by identity, each with its number.
     by_place: BTreeMap<Place, (u32, Source)>,
-    /// The places by number.
+    /// The identities of the captures, by number.
     places: Vec<Place>,
 }
 
@@ -44,13 +44,13 @@ impl Captures {
         number
     }
 
-    /// Adds the captures of another part. Returns their numbers here, by their numbers there.
+    /// Adds the captures of another part. Returns the new numbers, indexed by the numbers in the other part.
     pub(super) fn add(&mut self, mut other: Self) -> Vec<u32> {
         let captures = other.places.iter().filter_map(|place| other.by_place.remove_entry(place));
         captures.map(|(place, (_, source))| self.put(place, source)).collect()
     }
 
-    /// Iterates over all captures, by place.
+    /// Iterates over all captures, in the order of their identities.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Place, &Source)> {
         self.by_place.iter().map(|(place, (_, source))| (place, source))
     }
@@ -79,18 +79,19 @@ impl Captures {
 
 /// The numbers of another part's captures in this part.
 pub(in super::super) struct Numbering<'a> {
-    /// The numbers here, by number there.
+    /// The numbers in this part, indexed by the numbers in the other part.
     pub(super) numbers: &'a [u32],
     pub(super) captures: &'a Captures,
 }
 
 impl Numbering<'_> {
-    /// Returns the number here of a capture's number `there`; the number of no capture stays.
+    /// Returns the number in this part of the capture with the number `there` in the other part. A number
+    /// without a capture is returned unchanged.
     pub(in super::super) fn number(&self, there: u32) -> u32 {
         self.numbers.get(there as usize).copied().unwrap_or(there)
     }
 
-    /// Returns the place of the capture with this number here; `None` if there is none.
+    /// Returns the identity of the capture with the number `here`; `None` if there is none.
     pub(in super::super) fn place(&self, here: u32) -> Option<Place> {
         self.captures.places.get(here as usize).copied()
     }

@@ -5,16 +5,17 @@
 //!
 //! * `sums`: the figures that are simply added: counts, flows by key, the course over time.
 //! * `captures`: the files, and the numbers that flows have for them.
-//! * `run`: where a part begins and ends. What lies across the cut between neighbours (a pause, two ACKs that
-//!   could be aggregated) is counted when they are joined; then also the possible error of a cut without a long pause.
+//! * `run`: the beginning and the end of a part. Everything that spans the cut between neighbours (a pause,
+//!   two ACKs that could be aggregated) is counted when they are joined, and so is the possible error of a
+//!   cut without a long pause.
 //! * `recipe`: the settings that all parts must share.
 //! * `save`: parts as bytes.
 //!
-//! # Contract
-//! Merging is associative and commutative, as long as there are at most [`super::MAX_FLOWS`] flows: of more,
-//! the first ones that are merged have figures of their own. The sum is exact for a point of settings where
-//! every cut is a pause longer than [`super::Point::reach`]; otherwise [`crate::report::Outcome`] bounds the
-//! error. A part's memory is that of its flows, twice that if it is cut at both ends.
+//! # Contract Merging is associative and commutative, as long as there are at most [`super::MAX_FLOWS`]
+//! flows: beyond that, only the flows merged first have figures of their own. The sum is exact for a point of
+//! settings where every cut is a pause longer than [`super::Point::reach`]; otherwise
+//! [`crate::report::Outcome`] contains a bound of the error. A part's memory is that of its flows, twice that
+//! if it is cut at both ends.
 
 mod captures;
 mod recipe;
@@ -100,7 +101,7 @@ impl core::error::Error for MergeError {}
 
 impl Part {
     pub(super) fn new(recipe: Recipe, sums: Sums, run: Run) -> Self {
-        // An empty stretch cannot be placed between its neighbours, so it is left out.
+        // An empty stretch cannot be ordered between its neighbours, so it is left out.
         let runs = if run.span.from < run.span.to { vec![run] } else { Vec::new() };
         let mut part = Self { recipe, sums, runs };
         part.close();
@@ -110,8 +111,7 @@ impl Part {
     /// Adds `other`. Allocates for flows that are new. The cost grows with the smaller of both, and with the number of
     /// stretches that are not adjacent.
     ///
-    /// # Errors
-    /// [`MergeError`] if they do not belong together. Then both are lost.
+    /// # Errors [`MergeError`] if they do not belong together. Both parts are then dropped.
     ///
     /// # Examples
     /// ```
@@ -227,7 +227,7 @@ impl Study {
     }
 }
 
-/// A 64-bit FNV-1a hash: the same on every machine. Not for keys that others choose.
+/// A 64-bit FNV-1a hash: the same on every machine. Not safe for keys that an attacker chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(pub u64);
 

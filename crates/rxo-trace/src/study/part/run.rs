@@ -22,7 +22,8 @@ pub(crate) struct Run {
     pub(super) ends: Option<Ends>,
 }
 
-/// The facts that neighbours need. Times are on the run's own clock, as distances from its ends.
+/// The state at the ends of a run that its neighbours need. Times are on the run's own clock, as distances
+/// from its ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Ends {
     pub(super) inner: Core,

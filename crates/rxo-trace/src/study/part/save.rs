@@ -26,7 +26,7 @@ use crate::report::Source;
 const VERSION: u16 = 4;
 const HEAD_BYTES: usize = Part::MAGIC.len() + 2 + 8;
 const CRC_BYTES: usize = 4;
-/// Largest count that is accepted, so that many can be added without overflow.
+/// The largest count that is accepted, so that many counts can be added without overflow.
 const MOST: u64 = 1 << 56;
 
 /// The reason why bytes are not a part.
@@ -34,7 +34,7 @@ const MOST: u64 = 1 << 56;
 pub enum PartError {
     /// The bytes do not begin like a part.
     Foreign,
-    /// The bytes were made by a version of rxo that counts other things.
+    /// The bytes were made by a version of rxo with other counts.
     Version,
     /// The bytes are truncated or changed.
     Damaged,
@@ -91,10 +91,10 @@ impl Part {
         bytes
     }
 
-    /// Reads a part from the bytes that [`Part::to_bytes`] gave. Allocates at most a few times their length.
+    /// Reads a part from the bytes that [`Part::to_bytes`] returned. Allocates at most a few times their
+    /// length.
     ///
-    /// # Errors
-    /// [`PartError`] if they are not those of a part that this version can read.
+    /// # Errors [`PartError`] if the bytes are not a part that this version can read.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, PartError> {
         if !Self::is_at(bytes) {
             return Err(PartError::Foreign);
@@ -115,8 +115,7 @@ impl Part {
 
     /// Reads a part from its fields, without the frame that would show damage.
     ///
-    /// # Errors
-    /// [`PartError::Damaged`] if they cannot be those of a part.
+    /// # Errors [`PartError::Damaged`] if the fields are not those of a valid part.
     pub fn from_fields(fields: &[u8]) -> Result<Self, PartError> {
         let (saved, rest) =
             postcard::take_from_bytes::<Read>(fields).map_err(|_| PartError::Damaged)?;

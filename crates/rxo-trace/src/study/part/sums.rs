@@ -20,7 +20,7 @@ pub(crate) struct Sums {
     pub(in super::super) points: Vec<PointSums>,
     pub(in super::super) flows: Flows,
     pub(in super::super) course: Steps,
-    /// Time of the earliest packet, in nanoseconds since 1970; the latest possible without packets.
+    /// Time of the earliest packet, in nanoseconds since 1970; `u64::MAX` without packets.
     pub(in super::super) started_at_ns: u64,
     pub(in super::super) captures: Captures,
     /// The reasons why reading stopped early.
@@ -98,7 +98,7 @@ fn add_all(mine: &mut Vec<u64>, theirs: &[u64]) {
 }
 
 impl Sums {
-    /// Makes sums of nothing, for this many points.
+    /// Returns sums of zero for this number of points.
     pub(super) fn empty(points: usize) -> Self {
         Self {
             count: Count::default(),
@@ -111,7 +111,7 @@ impl Sums {
         }
     }
 
-    /// Takes the counts of a study that has delivered everything, and its flows.
+    /// Moves the counts and the flows out of a study that has delivered everything.
     pub(super) fn of(study: &mut Study, span: Option<&Span>, partial: Option<String>) -> Self {
         let mut points = vec![PointSums::default(); study.points.all.len()];
         for group in study.lanes.iter().flat_map(|lane| &lane.groups) {
@@ -140,7 +140,7 @@ impl Sums {
         sums
     }
 
-    /// Returns a number for a series of all these captures.
+    /// Returns the number of the series that the captures belong to.
     pub(super) fn mark(&self) -> u64 {
         self.captures.iter().next().map_or(0, |((series, _), _)| *series)
     }

@@ -4,7 +4,8 @@ fn us(micros: u64) -> Instant {
     Instant::from_micros(micros)
 }
 
-/// The polls of `rule` for arrivals at these microseconds: number of packets, and time.
+/// Returns the polls of `rule` for arrivals at these microseconds: the number of packets and the time of
+/// each.
 fn polls(rule: &str, arrivals: &[u64]) -> Vec<(u32, u64)> {
     let mut polls = Polls::new(rule.parse().unwrap());
     let mut seen = Vec::new();
