@@ -29,7 +29,8 @@ impl Capture {
     /// follows the longest pause in `within` bytes, at most 8 MiB. Returns the file's length if there is no
     /// record, and `None` if the file is compressed and cannot be cut.
     ///
-    /// # Errors If the file cannot be read, or is not a capture.
+    /// # Errors
+    /// If the file cannot be read, or is not a capture.
     ///
     /// # Examples
     /// Two halves of a capture, to be read by two threads:
@@ -64,7 +65,8 @@ impl Capture {
     /// Opens the part of the file at `path` from byte `from` up to `to`. Both must be results of
     /// [`cut`](Self::cut), or 0 and the file's length.
     ///
-    /// # Errors If the file cannot be read, or is not a capture.
+    /// # Errors
+    /// If the file cannot be read, or is not a capture.
     pub fn open_between(path: &Path, from: u64, to: u64) -> Result<Self, CaptureError> {
         let name = path.display().to_string();
         let failed = |error| CaptureError::new(&name, from, None, Fault::Open(error));

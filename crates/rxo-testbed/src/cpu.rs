@@ -1,10 +1,10 @@
 //! Processor time, by thread and by core.
 //!
-//! Sampling `/proc/stat` misses up to a quarter of short work. The meter reads the scheduler's own
-//! sum for each thread, and `ksoftirqd` for deferred work. Work that the kernel does in the context
-//! of a running thread (the other end of a veth, TCP's receive path) counts as that thread's time.
-//! With the sender on core 0 and all receivers on core 1, the total is the cost of a path. The
-//! split tells which core spent the time, not on whose behalf.
+//! Sampling `/proc/stat` misses up to a quarter of short work. The meter reads the scheduler's own sum for
+//! each thread, and `ksoftirqd` for deferred work. Work that the kernel does in the context of a running
+//! thread (the other end of a veth, TCP's receive path) counts as that thread's time. With the sender on core
+//! 0 and all receivers on core 1, the total is the cost of a path. The split shows which core spent the time,
+//! not for which process.
 
 use std::fs;
 use std::io;

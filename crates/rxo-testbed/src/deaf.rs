@@ -13,7 +13,7 @@ impl<'a> Deaf<'a> {
     /// Makes `socket` lose every segment from now on.
     ///
     /// # Errors
-    /// If the kernel takes no filter.
+    /// If the kernel refuses the filter.
     pub fn new(socket: &'a TcpStream) -> io::Result<Self> {
         sys::drop_arrivals(socket)?;
         Ok(Self(socket))

@@ -44,7 +44,7 @@ pub trait Context<T> {
     /// Adds `message`, which names the object, the value and the remedy.
     ///
     /// # Errors
-    /// The error that there was.
+    /// Returns the original error, with the message.
     fn context(self, message: impl FnOnce() -> String) -> Result<T>;
 }
 

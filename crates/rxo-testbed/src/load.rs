@@ -1,16 +1,16 @@
 //! The machine's other load: the processor time of other processes, and the time that a hypervisor takes.
 //!
-//! Separate from the [meter](crate::CpuMeter), which counts what an experiment costs: this counts
-//! what disturbs it. The processes that this one has started, such as emulated machines and programs
-//! that are measured, are part of the experiment, and so are those that they start. Two independent sums are compared, and the larger is believed. The first is the
-//! time of all processes that can be seen. The second is the time in which the cores were not idle,
-//! less everything that has an account: it also finds processes that cannot be seen (in another PID
-//! namespace).
+//! Separate from the [meter](crate::CpuMeter), which counts the cost of an experiment: this module counts the
+//! load that disturbs it. The processes that this one has started, such as emulated machines and programs
+//! that are measured, are part of the experiment, and so are those that they start. Two independent sums are
+//! compared, and the larger one is used. The first is the time of all processes that can be seen. The second
+//! is the time in which the cores were not idle, less everything that has an account: it also finds processes
+//! that cannot be seen (in another PID namespace).
 //!
-//! A process may be confined to some cores (a cpuset), or to the time of some (a quota). Only cores that
-//! it may use count. On fewer cores than the machine has only the second sum is used, because nothing
-//! says on which cores other processes ran. Under a quota the processes that can be seen are taken to
-//! share it, and the rest to be spread evenly.
+//! A process may be confined to some cores (a cpuset), or to the time of some (a quota). Only cores that it
+//! may use count. On fewer cores than the machine has only the second sum is used, because it is unknown on
+//! which cores other processes ran. Under a quota the processes that can be seen are taken to share it, and
+//! the rest to be spread evenly.
 
 use std::collections::HashMap;
 use std::thread;
@@ -27,7 +27,7 @@ pub struct MachineReading {
     totals: Totals,
     /// Time of this process and of its descendants.
     own: Duration,
-    /// Time of the kernel's threads, which work for everybody.
+    /// Time of the kernel's threads, which work for all processes.
     kernel: Duration,
     /// Time of all other visible processes.
     others: Duration,
@@ -109,9 +109,7 @@ impl MachineReading {
         Self { at, totals, own, kernel, others }
     }
 
-    /// Returns the use since `earlier`. Interrupts count as this process's, because nobody can tell whose they were.
-    ///
-    /// Interrupts are taken for this process's: nobody can tell whose they were.
+    /// Returns the use since `earlier`. Interrupts count as this process's, because their cause is unknown.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> MachineUse {
         let (now, then) = (&self.totals, &earlier.totals);
@@ -248,13 +246,13 @@ mod tests {
     /// The beginning of virtual time; any instant does.
     static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-    /// A reading at `seconds`, of two cores that idled for `idle` hundredths, had interrupts and lost
+    /// Returns a reading at `seconds`, of two cores that idled for `idle` hundredths, had interrupts and lost
     /// time to a hypervisor for 10 times `seconds` and `stolen`.
     fn reading(seconds: u64, figures: [u64; 3], processes: &[(&str, u64, u64)]) -> MachineReading {
         confined(seconds, figures, processes, (None, 2))
     }
 
-    /// The reading of a process that may use the cores `allowed` and has time of `quota` of them.
+    /// Returns the reading of a process that may use the cores `allowed` and has time of `quota` of them.
     fn confined(
         seconds: u64,
         [idle, stolen, own]: [u64; 3],
@@ -268,7 +266,7 @@ mod tests {
         );
         let lines = processes.iter().zip(100..).map(|((name, own, ended), id)| {
             let flags = if name.starts_with('k') { KERNEL_THREAD } else { 4_194_304 };
-            // `rxo` is this process; of `qemu` it is the parent, and of `vcpu` that is.
+            // `rxo` is this process, the parent of `qemu`, which is the parent of `vcpu`.
             let (id, parent) = match *name {
                 "rxo" => (THIS, 1),
                 "qemu" => (THIS + 1, THIS),
@@ -292,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_this_process_and_the_kernel_do_is_no_disturbance() {
-        // Of 2,000 hundredths: 1,500 of this process, 200 of the kernel, 100 of interrupts.
+        // This process used 1,500 of 2,000 hundredths, the kernel 200, and interrupts 100.
         let before = reading(0, [0, 0, 0], &[("shell", 5, 0), ("kworker", 0, 0)]);
         let after = reading(10, [200, 0, 1_500], &[("shell", 5, 0), ("kworker", 200, 0)]);
         assert_eq!(used(before, after), (0, 0));
@@ -301,8 +299,8 @@ mod tests {
     #[test]
     fn what_this_process_has_started_is_no_disturbance() {
         let before = reading(0, [0, 0, 0], &[("qemu", 10, 0), ("rxo", 0, 5), ("cc", 0, 0)]);
-        // Of 2,000 hundredths: 500 of this process, 300 of one that it started and that has ended, 800 of one that
-        // runs, 200 of what that started, 100 of interrupts, 100 of another.
+        // The 2,000 hundredths consist of 500 of this process, 300 of a child that has ended, 800 of a child
+        // that runs, 200 of that child's own child, 100 of interrupts, and 100 of another process.
         let rows = [("qemu", 810, 0), ("vcpu", 200, 0), ("rxo", 500, 305), ("cc", 100, 0)];
         assert_eq!(used(before, reading(10, [0, 0, 500], &rows)), (100, 0));
     }
@@ -321,7 +319,7 @@ mod tests {
     #[test]
     fn other_processes_are_counted_also_when_they_end() {
         let before = reading(0, [0, 0, 0], &[("a) 1 (b", 0, 100), ("make", 10, 0), ("cc", 50, 0)]);
-        // `cc` has ended: its parent `make` has its 300, 250 of them of this time.
+        // `cc` has ended: its 300 are counted for its parent `make`, 250 of them from this interval.
         let after = reading(10, [0, 0, 1_000], &[("a) 1 (b", 70, 100), ("make", 10, 300)]);
         assert_eq!(used(before, after).0, 900, "the larger: 2,000 - 100 - 1,000");
         let after = reading(10, [1_000, 0, 600], &[("a) 1 (b", 70, 100), ("make", 10, 300)]);
@@ -349,7 +347,7 @@ mod tests {
         let before = confined(0, [0, 0, 0], &[("cc", 0, 0)], set);
         let used = confined(10, [300, 50, 600], &[("cc", 1_000, 0)], set).since(&before);
         let hundredths = |time: Duration| time.as_millis() / 10;
-        // Of its 1,000 hundredths 300 were idle, 50 stolen, 100 of interrupts, 600 of this process.
+        // Its 1,000 hundredths consist of 300 idle, 50 stolen, 100 of interrupts, and 600 of this process.
         assert_eq!((used.cores, hundredths(used.others), hundredths(used.stolen)), (1, 0, 50));
         let used = confined(10, [300, 50, 400], &[("cc", 1_000, 0)], set).since(&before);
         assert_eq!(hundredths(used.others), 150);
@@ -362,7 +360,7 @@ mod tests {
         let hundredths = |time: Duration| time.as_millis() / 10;
         let used = confined(10, [900, 0, 900], &[("cc", 100, 0)], quota).since(&before);
         assert_eq!((used.cores, hundredths(used.others)), (1, 100));
-        // What cannot be seen is on both cores.
+        // Invisible work runs on both cores.
         let used = confined(10, [900, 40, 560], &[("cc", 0, 0)], quota).since(&before);
         assert_eq!((hundredths(used.others), hundredths(used.stolen)), (200, 20));
     }

@@ -32,7 +32,7 @@ impl Namespace {
     /// Makes a new, empty network in which only loopback is up. `label` appears in messages.
     ///
     /// # Errors
-    /// If the process lacks the privilege. The message says how to get it.
+    /// If the process lacks the privilege. The message names the remedy.
     pub fn new(label: &str) -> Result<Self> {
         let namespace = on_new_thread("lab-namespace", || {
             sys::unshare(sys::Unshare::Network)?;
@@ -184,11 +184,11 @@ fn is_usable(line: &str, interface: &str) -> bool {
     *name == interface && flags.is_ok_and(|flags| flags & TENTATIVE == 0)
 }
 
-/// Calls `is_so` every 10 ms until it returns true. The inner error says that a minute has passed, more than any
-/// machine takes.
+/// Calls `is_so` every 10 ms until it returns true. The inner error means that it did not become true within
+/// a minute.
 ///
 /// # Errors
-/// The first of `is_so`.
+/// Returns the first error of `is_so`.
 pub fn until(is_so: impl Fn() -> Result<bool>) -> Result<io::Result<()>> {
     for _ in 0..LOOKS {
         if is_so()? {

@@ -150,7 +150,7 @@ fn attach(
 const INTERFACE: &str = "eth0";
 const LINK: &str = "link0";
 const RECEIVER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
-/// Queue of the shared link, in bytes: room for a payload of 64 KB from each of 120 connections.
+/// Queue of the shared link, in bytes: space for a payload of 64 KB from each of 120 connections.
 const QUEUE_BYTES: u32 = 8 * 1024 * 1024;
 /// Bytes of a frame besides the IP packet, with a margin.
 const FRAME_BYTES: u32 = 64;

@@ -11,8 +11,8 @@ use crate::sys;
 /// Totals of a namespace since it was made, for IPv4 and IPv6 together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackCounters {
-    /// Packets that reached IP. An aggregate counts as one, whoever made it: these are the
-    /// deliveries that the host pays for.
+    /// Packets that reached IP. An aggregate counts as one, whether rxo or the kernel made it: these are the
+    /// deliveries that cost the host time.
     pub deliveries: u64,
     /// Packets that IP sent. A GSO packet counts as one.
     pub sends: u64,
@@ -33,7 +33,7 @@ pub struct StackCounters {
 /// without the socket itself.
 ///
 /// # Errors
-/// If the kernel does not say.
+/// If the kernel does not support the query.
 pub fn socket_memory_bytes(socket: &TcpStream) -> io::Result<u64> {
     sys::memory_bytes(socket)
 }
@@ -42,7 +42,7 @@ impl Namespace {
     /// Reads the counters of IP and TCP.
     ///
     /// # Errors
-    /// If the kernel does not show them.
+    /// If the counters cannot be read.
     pub fn stack_counters(&self) -> Result<StackCounters> {
         // `/proc/net` would show the network of the process, not of the thread.
         let read = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}"));

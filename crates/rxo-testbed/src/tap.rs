@@ -1,7 +1,7 @@
 //! A TAP and a monitor: they show how the kernel treats frames that this process writes.
 //!
-//! Both speak in a `virtio_net_hdr` of ten bytes (virtio 1.2, section 5.1.6) and a frame, as bytes: this crate does
-//! not read them.
+//! Both exchange a `virtio_net_hdr` of ten bytes (virtio 1.2, section 5.1.6) and a frame, as bytes that this
+//! crate does not interpret.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};

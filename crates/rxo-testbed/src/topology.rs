@@ -7,9 +7,9 @@
 //!            peer [eth0 10.77.0.1] ===veth=== [eth1 10.77.0.2, or no address yet] host
 //! ```
 //!
-//! The peer's kernel segments what it sends to the MTU, so that frames on the wire look as if a
-//! network card had sent them. In the second network, `wire0` has no address and answers nobody:
-//! everything that the peer learns about the host, its MAC address included, has crossed rxo.
+//! The peer's kernel segments what it sends to the MTU, so that frames on the wire look as if a network card
+//! had sent them. In the second network, `wire0` has no address and answers no request: everything that the
+//! peer learns about the host, its MAC address included, has crossed rxo.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -123,7 +123,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Connects peer and host, with a place for rxo between them: open `packet:wire0` and a TAP in
+    /// Connects peer and host, with a gap for rxo between them: open `packet:wire0` and a TAP in
     /// [`Lab::host`], then call [`Lab::attach_host`] with the TAP's name.
     ///
     /// # Errors
@@ -264,7 +264,7 @@ impl Lab {
         self.peer.interface(Self::PEER_INTERFACE).await_wire()
     }
 
-    /// Sets the rate at which the peer acknowledges, as the options say.
+    /// Sets the rate at which the peer acknowledges to the one given in the options.
     fn set_ack_rate(&self) -> Result<()> {
         let near = self.peer.interface(Self::PEER_INTERFACE);
         let segments = match self.options.acks {
@@ -274,7 +274,7 @@ impl Lab {
         };
         if segments > 1 {
             near.set_offload(Offload::GenericReceive, true)?;
-            // Room for headers and the full segments, but not for one more.
+            // Space for headers and the full segments, but not for one more segment.
             let bytes = u32::from(segments) * self.options.mtu + self.options.mtu / 2;
             near.set_coalesced_bytes(bytes)?;
         }

@@ -26,8 +26,8 @@ pub enum Privilege {
 /// A process in a user namespace cannot reach the interfaces of the machine.
 ///
 /// # Errors
-/// If the kernel or the distribution forbids user namespaces, or the process has threads already.
-/// The message says what to change.
+/// If the kernel or the distribution forbids user namespaces, or the process has threads already. The message
+/// names the remedy.
 pub fn become_root_in_user_namespace() -> Result<Privilege> {
     if has_privilege() {
         return Ok(Privilege::Given);

@@ -20,7 +20,7 @@ fn pcapng(order: Order) -> PcapNgFile {
         .simple(6, b"second")
 }
 
-/// The end of each packet's record or block in the files of [`pcap`] and [`pcapng`].
+/// Returns the end of each packet's record or block in the files of [`pcap`] and [`pcapng`].
 fn ends(whole: &[u8]) -> Vec<usize> {
     let is_delivered = |length: &usize| read(&whole[..*length]).records.len();
     (1..=2)
@@ -94,7 +94,7 @@ fn a_record_that_claims_too_much_is_named_with_its_place() {
     assert!(outcome.error.unwrap().is_partial());
 }
 
-/// Invalid blocks, and what the error message says of each.
+/// Returns invalid blocks, and a part of the error message for each.
 fn bad_blocks(order: Order) -> Vec<(PcapNgFile, &'static str)> {
     let body = [0; 32];
     let long = order.u32(limits::RECORD_BYTES as u32);

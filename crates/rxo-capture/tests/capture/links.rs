@@ -8,7 +8,7 @@ fn network(link: LinkType, header: &[u8]) -> Option<Network> {
     link.network(&packet)
 }
 
-/// Number of bytes before the IP packet; `None` without one.
+/// Returns the number of bytes before the IP packet; `None` if there is no IP packet.
 #[track_caller]
 fn before(link: LinkType, header: &[u8]) -> Option<usize> {
     let network = network(link, header)?;

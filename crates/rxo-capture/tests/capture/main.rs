@@ -1,4 +1,4 @@
-//! Capture files: read in every form that is written, refused in every form that is damaged.
+//! Capture files: every valid form is read, and every damaged form is refused.
 
 mod damaged;
 #[path = "../files/mod.rs"]

@@ -75,7 +75,7 @@ fn a_detached_record_keeps_no_chunk() {
     assert_eq!(kept.as_ref(), [1; 100]);
 }
 
-/// The memory that records keep, in bytes, if none shares its chunk.
+/// Returns the memory that records keep, in bytes, if none shares its chunk.
 fn kept_bytes(records: &[Record]) -> usize {
     records.iter().map(|record| record.bytes.chunk().0).sum()
 }
@@ -84,8 +84,8 @@ fn pcapng() -> PcapNgFile {
     PcapNgFile::default().section(Order::Little).interface(1, 0, "", Clock::default())
 }
 
-/// Each packet stands behind a block that is skipped and almost fills a chunk, or does not fit into one. A few
-/// kilobytes in zstd can be a gigabyte of these.
+/// Each packet follows a skipped block that almost fills a chunk, or does not fit into one. A few kilobytes
+/// of zstd can contain a gigabyte of such blocks.
 #[test]
 fn few_bytes_of_much_keep_little() {
     for skipped_bytes in [limits::CHUNK_BYTES - 300, 3 * limits::CHUNK_BYTES] {
@@ -106,7 +106,7 @@ fn few_bytes_of_much_keep_little() {
     }
 }
 
-/// A long record has a chunk of its own; what stands behind it does not keep that.
+/// A long record has its own chunk; the records after it do not keep that chunk.
 #[test]
 fn a_short_record_keeps_no_long_chunk() {
     let long = option(Order::Little, 1, &[7; 60_000]).repeat(20);
@@ -120,7 +120,7 @@ fn a_short_record_keeps_no_long_chunk() {
     assert!(kept <= Some(limits::CHUNK_BYTES), "{kept:?}");
 }
 
-/// Options count as bytes of a batch, also those behind the one that ends the list.
+/// Options count as bytes of a batch, including those after the option that ends the list.
 #[test]
 fn a_batch_of_packets_with_long_options_is_short() {
     let comments = option(Order::Little, 1, &[7; 60_000]).repeat(20);

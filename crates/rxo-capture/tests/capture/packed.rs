@@ -36,7 +36,7 @@ fn a_file_cut_within_its_magic_number_is_cut_and_not_foreign() {
     }
 }
 
-/// Packets that do not compress well.
+/// Returns a file of packets that do not compress well.
 fn file(packets: u32) -> Vec<u8> {
     let mut state = 1_u64;
     let mut noise = || {
@@ -130,10 +130,11 @@ fn what_was_unpacked_is_given_before_the_error() {
 fn a_zstd_window_is_given_before_the_error() {
     let plain = file(300);
     for checksum_flag in [0, 4] {
-        // Magic, flags, a window of 1 MiB, which the decoder keeps while more input may come.
+        // The frame has magic, flags, and a window of 1 MiB, which the decoder keeps while more input may
+        // come.
         let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, checksum_flag, 0x50];
         for block in plain.chunks(1_000) {
-            // Not the last block, stored, with this length.
+            // The block is stored, has this length, and is not the last.
             frame.extend(&(block.len() as u32 * 8).to_le_bytes()[..3]);
             frame.extend(block);
         }
@@ -149,7 +150,7 @@ fn a_zstd_window_is_given_before_the_error() {
 fn what_stands_before_damage_to_gzip_is_given() {
     let plain = file(20);
     let length = (plain.len() as u16).to_le_bytes();
-    // A member's header, a stored block, a block of the type that does not exist.
+    // The file has a member's header, a stored block, and a block of an invalid type.
     let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff, 0];
     packed.extend(length);
     packed.extend(length.map(|byte| !byte));
@@ -203,14 +204,15 @@ fn what_is_in_the_archive_may_be_foreign() {
 
 #[test]
 fn zstd_that_needs_too_much_is_refused_with_the_way_out() {
-    // Magic, no flags, a window of 1 TiB, an empty last block.
+    // The frame has magic, no flags, a window of 1 TiB, and an empty last block.
     let window = [0x28, 0xb5, 0x2f, 0xfd, 0, 0xf0, 1, 0, 0];
     assert_eq!(
         read(&window).message(),
         "test cannot be read at byte 0 of what zstd unpacks: zstd needs a window of 1099511627776 \
          bytes, more than 134217728; unpack it first: zstd -d --long=31"
     );
-    // Magic, a dictionary of one byte, a window of 1 MiB, dictionary 7, an empty last block.
+    // The frame has magic, a dictionary number of one byte, a window of 1 MiB, dictionary 7, and an empty
+    // last block.
     let dictionary = [0x28, 0xb5, 0x2f, 0xfd, 1, 0x50, 7, 1, 0, 0];
     let line = read(&dictionary).message();
     assert!(line.ends_with("zstd needs dictionary 7; unpack it first: zstd -d -D DICTIONARY"));
@@ -259,7 +261,7 @@ fn an_endless_archive_is_read_in_bounded_memory_until_somebody_stops() {
     assert!(capture.position().file_bytes_read >= member.len() as u64);
 }
 
-/// The same bytes repeated forever.
+/// A reader that repeats the same bytes forever.
 struct Repeat {
     bytes: Vec<u8>,
     at: usize,

@@ -1,4 +1,4 @@
-//! A second opinion: `pcap-parser` finds the same records.
+//! Compares with another parser: `pcap-parser` finds the same records.
 
 use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
@@ -10,7 +10,7 @@ use crate::read::read;
 /// Original length, packet, and time in the file's unit.
 type Seen = (u32, Vec<u8>, u64);
 
-/// The records that the other parser finds. It knows ticks, with resolutions that are powers of
+/// Returns the records that the other parser finds. It supports ticks with resolutions that are powers of
 /// ten.
 fn other(file: &[u8]) -> Vec<Seen> {
     let mut reader = create_reader(1 << 20, file).expect("a capture");
@@ -94,7 +94,7 @@ proptest! {
         let mut is_simple = other(&file.bytes).into_iter().map(|seen| seen.2 == 0);
         let records = read(&file.bytes).sound();
         let found = records.iter().map(|record| {
-            // A simple packet has no time. Here it gets that of the previous one.
+            // A simple packet has no time. This reader gives it the time of the previous one.
             let time = if is_simple.next() == Some(true) { 0 } else { record.at.as_nanos() };
             (record.original_bytes, record.bytes.as_ref().to_vec(), time)
         });

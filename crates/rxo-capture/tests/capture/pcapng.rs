@@ -146,7 +146,7 @@ fn the_first_section_says_what_the_file_is() {
             let fixed = [&order.u32(0x1a2b_3c4d)[..], &order.u16(1), &order.u16(0), &[0xff; 8]];
             [fixed.concat(), option(order, 1, text)].concat()
         };
-        // The byte order of the blocks that follow.
+        // This sets the byte order of the blocks that follow.
         let file = PcapNgFile::default().section(order);
         let file = PcapNgFile { bytes: Vec::new(), ..file }
             .block(0x0a0d_0d0a, &section(b"first"))

@@ -1,4 +1,4 @@
-//! Reads a whole capture, for tests that compare.
+//! Reads a whole capture, for tests that compare records.
 
 use std::io::{Cursor, Read};
 
@@ -14,14 +14,14 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// The records of a file that must be free of errors.
+    /// Returns the records of a file that must be free of errors.
     #[track_caller]
     pub(crate) fn sound(self) -> Vec<Record> {
         assert!(self.error.is_none(), "{}", self.message());
         self.records
     }
 
-    /// The error message that a user would see.
+    /// Returns the error message that a user would see.
     #[track_caller]
     pub(crate) fn message(&self) -> String {
         let message = self.error.as_ref().expect("an error").to_string();
@@ -29,7 +29,7 @@ impl Outcome {
         message
     }
 
-    /// The position of the error.
+    /// Returns the position of the error.
     #[track_caller]
     pub(crate) fn offset(&self) -> u64 {
         self.error.as_ref().expect("an error").offset()

@@ -1,4 +1,4 @@
-//! Captures that are written.
+//! Tests the writer of captures.
 
 use std::io::Cursor;
 

@@ -1,9 +1,9 @@
 //! Compares with tshark: it lists the same packets, and reads our files
 //! without complaint.
 //!
-//! Needs the Debian package `tshark`. Without it the tests count as ignored, and fail if `CI=true`,
-//! so nothing is skipped silently. The test with captures from elsewhere says if they are missing;
-//! nothing else depends on them.
+//! Needs the Debian package `tshark`. Without it the tests count as ignored, and fail if `CI=true`, so
+//! nothing is skipped silently. The test with captures from elsewhere prints a message if they are missing;
+//! no other test depends on them.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 #[path = "../files/mod.rs"]
@@ -73,7 +73,7 @@ impl Drop for Folder {
     }
 }
 
-/// The records of a file, and the error message that ended reading, if any.
+/// Returns the records of a file, and the error message that ended reading, if any.
 fn read(path: &Path) -> (Vec<Record>, Option<String>) {
     let mut capture = match Capture::open(path) {
         Ok(capture) => capture,
@@ -89,7 +89,7 @@ fn read(path: &Path) -> (Vec<Record>, Option<String>) {
     }
 }
 
-/// Reads `path` with both. The results must be equal, up to the same end.
+/// Reads `path` with both readers. The results must be equal, up to the same end.
 #[track_caller]
 fn check(path: &Path) -> Vec<Record> {
     let (records, error) = read(path);

@@ -12,7 +12,7 @@ use super::check;
 pub(crate) enum Interest {
     /// Bytes to read, or the end of the stream.
     Read,
-    /// Room to write.
+    /// Space to write.
     Write,
 }
 

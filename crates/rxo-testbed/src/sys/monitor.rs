@@ -5,8 +5,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::{Interest, check, force_receive_buffer_bytes, set_buffer_bytes};
 
-/// Receives a copy of everything that arrives at one interface, and sends packets out of it, each with a `virtio_net_hdr`
-/// of ten bytes before it.
+/// Receives a copy of every packet that arrives at one interface, and sends packets out of it, each with a
+/// `virtio_net_hdr` of ten bytes before it.
 #[derive(Debug)]
 pub(crate) struct MonitorSocket(OwnedFd);
 
@@ -109,5 +109,5 @@ fn removed_tag(message: &libc::msghdr) -> Option<[u8; 4]> {
 const OPTIONS: [libc::c_int; 3] =
     [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA, libc::PACKET_IGNORE_OUTGOING];
 
-/// Receive buffer, in bytes: room for everything that arrives while the reader is busy.
+/// Receive buffer, in bytes: space for everything that arrives while the reader is busy.
 const BUFFER_BYTES: usize = 8 << 20;

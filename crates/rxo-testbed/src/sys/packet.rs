@@ -31,7 +31,7 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// Sends a frame; waits for room if necessary.
+    /// Sends a frame; waits for buffer space if necessary.
     pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
         loop {
             // SAFETY: the kernel reads `frame.len()` bytes of `frame`.

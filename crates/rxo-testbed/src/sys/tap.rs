@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use super::check;
 
-/// Makes the TAP `name` in the calling thread's network. Before each frame stands a `virtio_net_hdr` of ten bytes.
+/// Makes the TAP `name` in the calling thread's network. A `virtio_net_hdr` of ten bytes precedes each frame.
 /// Reads do not wait. With `is_polled` the kernel receives by polls (NAPI), so that it coalesces.
 pub(crate) fn open_tap(name: &str, is_polled: bool) -> io::Result<File> {
     attach(name, libc::IFF_TAP | if is_polled { libc::IFF_NAPI } else { 0 })

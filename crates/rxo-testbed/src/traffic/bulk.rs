@@ -155,7 +155,7 @@ impl BulkTransfer {
     /// Reads the sum of all congestion windows, and the bytes delivered so far.
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the kernel refuses the query.
     pub fn window(&self) -> Result<WindowPoint> {
         let at = self.started.elapsed();
         let mut point = WindowPoint { at, cwnd_bytes: 0, delivered_bytes: 0 };

@@ -48,7 +48,7 @@ impl DatagramFlow {
     /// namespace `to`.
     ///
     /// # Errors
-    /// If there can be no socket, or no thread.
+    /// If a socket or a thread cannot be created.
     pub fn start(from: &Namespace, to: &Namespace, address: IpAddr, per_ms: u32) -> Result<Self> {
         let at = |address: IpAddr| UdpSocket::bind(SocketAddr::new(address, 0));
         let socket = to.run(|| {
@@ -99,7 +99,7 @@ fn send(socket: &UdpSocket, target: SocketAddr, per_ms: u32, stop: &AtomicBool) 
     let mut number = 0;
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..per_ms {
-            // A datagram that the kernel had no room for was not sent, so its number is used again.
+            // A datagram for which the kernel had no buffer was not sent, so its number is used again.
             number += u32::from(socket.send_to(&datagram(number), target).is_ok());
         }
         thread::sleep(Duration::from_millis(1));
@@ -155,7 +155,7 @@ impl Received {
     }
 }
 
-/// Time between two checks whether to stop.
+/// The time between two checks of the stop flag.
 const TICK: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ impl ReceivingEnd {
         }
     }
 
-    /// Checks every byte, also behind a wrong one, so that the cost does not depend on the result.
+    /// Checks every byte, including those after a wrong one, so that the cost does not depend on the result.
     fn check(&mut self, bytes: &[u8]) {
         if let Err((index, expected)) = self.pattern.check(self.received_bytes, bytes) {
             let mismatch = Mismatch {

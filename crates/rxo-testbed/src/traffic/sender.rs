@@ -117,5 +117,5 @@ pub(super) fn stalled(ends: &[SendingEnd]) -> LabError {
     ))
 }
 
-/// Time between two checks whether to stop.
+/// The time between two checks of the stop flag.
 const TICK: Duration = Duration::from_millis(20);

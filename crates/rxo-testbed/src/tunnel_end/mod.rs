@@ -5,14 +5,15 @@
 //!                    <--TUN--  [headers are checked and removed] <--
 //! ```
 //!
-//! The kernel of the TUN describes a packet (a checksum to be completed, segments to be made). The tunnel's packet gets the
-//! same description, with the offsets moved. That is how a kernel describes a packet of a tunnel to a packet
-//! socket. It does not accept a GSO frame described so from one: it segments by the outer headers, and drops the frame.
-//! From a TAP it does. So large sends need a [`Below::Wire`].
+//! The kernel of the TUN describes a packet (a checksum to be completed, segments to be made). The tunnel's
+//! packet gets the same description, with the offsets moved. A kernel describes a packet of a tunnel to a
+//! packet socket in this way. It does not accept a GSO frame with such a description from a packet socket: it
+//! segments by the outer headers, and drops the frame. It accepts the frame from a TAP, so large sends need a
+//! [`Below::Wire`].
 //!
-//! The outer addresses belong to no kernel, which therefore answers nothing. An end makes the checks of a kernel: the
-//! outer headers and their checksums, and that there is a checksum exactly where there should be one. The inner
-//! checksums are for the kernel behind the TUN.
+//! The outer addresses belong to no kernel, so no kernel answers for them. An end makes the checks of a
+//! kernel: the outer headers and their checksums, and that there is a checksum exactly where there should be
+//! one. The inner checksums are for the kernel behind the TUN.
 
 mod sum;
 #[cfg(test)]
@@ -38,15 +39,15 @@ use crate::worker::Worker;
 /// The headers between the outer IP header and the inner packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encapsulation {
-    /// Ethernet behind the header of RFC 7348, in UDP to port 4789.
+    /// Ethernet after the header of RFC 7348, in UDP to port 4789.
     Vxlan,
-    /// Ethernet behind the header of RFC 8926 with an option, in UDP to port 6081.
+    /// Ethernet after the header of RFC 8926 with an option, in UDP to port 6081.
     Geneve,
     /// The header of RFC 2890 with a key.
     Gre,
     /// UDP to port 5555, without a header: FOU of Linux.
     Fou,
-    /// Nothing: IP in IP; IPv6 inside IPv4 is what Linux calls SIT.
+    /// No further header: IP in IP; IPv6 inside IPv4 is what Linux calls SIT.
     Ip,
 }
 
@@ -162,7 +163,7 @@ impl Drop for TunnelEnd {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // The interface below may be gone already, so an error of the thread says nothing.
+            // The interface below may be gone already, so an error of the thread is ignored.
             _ = thread.finish();
         }
     }

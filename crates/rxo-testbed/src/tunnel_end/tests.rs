@@ -1,4 +1,4 @@
-//! What one end wraps, the other unwraps; and nothing else.
+//! One end unwraps exactly the packets that the other end wraps.
 
 use super::sum::Sum;
 use super::train::divide;
@@ -13,7 +13,7 @@ const KINDS: [Encapsulation; 5] = [
     Encapsulation::Ip,
 ];
 
-/// Every tunnel, as both of its ends see it.
+/// Returns the options of both ends for every kind of tunnel.
 fn all() -> impl Iterator<Item = [TunnelOptions; 2]> {
     KINDS.into_iter().flat_map(|encapsulation| {
         let flags = [(false, false), (false, true), (true, false), (true, true)];
@@ -35,7 +35,8 @@ fn all() -> impl Iterator<Item = [TunnelOptions; 2]> {
     })
 }
 
-/// An IPv4 packet with a segment of TCP whose checksum is still to be completed, and what is said of it.
+/// Returns an IPv4 packet with a TCP segment whose checksum is still to be completed, and the header that
+/// describes it.
 fn partial() -> (Vec<u8>, Vec<u8>) {
     let mut packet = vec![7; 20 + 20 + 101];
     packet[0] = 0x45;
@@ -44,7 +45,7 @@ fn partial() -> (Vec<u8>, Vec<u8>) {
     (packet, [&[1, 0][..], &halves].concat())
 }
 
-/// What is wrapped of it, header and frame.
+/// Returns the wrapped packet, header and frame.
 fn wrapped(near: TunnelOptions, said: &[u8], packet: &[u8]) -> Vec<u8> {
     let (said, _) = Said::split(said).unwrap();
     let mut wrapper = Wrapper::new(near);
@@ -85,7 +86,8 @@ fn a_checksum_covers_what_will_be() {
     }
 }
 
-/// Every byte of the outer headers, and with a checksum every byte behind them.
+/// A change of any byte of the outer headers is detected, and with a checksum a change of any byte after
+/// them.
 #[test]
 fn a_changed_byte_is_found() {
     let (packet, _) = partial();
@@ -96,8 +98,8 @@ fn a_changed_byte_is_found() {
         let headers = bytes.len() - packet.len();
         let end = if covers_all { bytes.len() } else { headers };
         for at in 10 + link_bytes..end {
-            // Of IPv6 no checksum covers the class, the label and the hop limit. A packet that is said to be shorter is
-            // for the kernel behind the TUN to find.
+            // No checksum covers the class, the label and the hop limit of IPv6. Only the kernel behind the
+            // TUN detects a length field that is too small.
             let is_free = near.local.is_ipv6()
                 && (matches!(at - 10, 0..4 | 7) || !covers_all && matches!(at - 10, 4 | 5));
             let mut bytes = bytes.clone();
@@ -118,7 +120,7 @@ fn a_checksum_is_there_exactly_if_it_should_be() {
     }
 }
 
-/// What a kernel would send as two packets comes out of a train as those, but for the checksums inside.
+/// Dividing a train yields the two packets that a kernel would send, except for the inner checksums.
 #[test]
 fn a_train_is_divided_into_the_packets_of_the_tunnel() {
     let (packet, _) = partial();

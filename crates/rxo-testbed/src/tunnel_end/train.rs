@@ -2,8 +2,8 @@
 
 use super::sum::Sum;
 
-/// Returns the datagrams in `frame`, whose UDP header begins at `udp`, behind an IPv6 header if `is_v6`. Each has
-/// `size` bytes of payload, except the last, and a complete checksum.
+/// Returns the datagrams in `frame`, whose UDP header begins at `udp`, after an IPv6 header if `is_v6`. Each
+/// has `size` bytes of payload, except the last, and a complete checksum.
 pub(super) fn divide(frame: &[u8], udp: usize, is_v6: bool, size: usize) -> Vec<Vec<u8>> {
     let Some((headers, payload)) = frame.split_at_checked(udp + UDP_BYTES) else {
         return Vec::new();

@@ -52,7 +52,7 @@ impl Said {
         self.flags & NEEDS_CHECKSUM != 0
     }
 
-    /// Returns the header for the packet with `bytes` more in front.
+    /// Returns the header for the packet with `bytes` more bytes at its start.
     fn behind(self, bytes: usize) -> Self {
         let header_bytes =
             if self.header_bytes == 0 { 0 } else { self.header_bytes + bytes as u16 };
@@ -60,7 +60,7 @@ impl Said {
         Self { header_bytes, start, ..self }
     }
 
-    /// Returns the header for the packet with `bytes` less in front; `None` if it refers to those bytes.
+    /// Returns the header for the packet without its first `bytes` bytes; `None` if it refers to those bytes.
     fn without(self, bytes: usize) -> Option<Self> {
         let start = if self.is_partial() { self.start.checked_sub(bytes as u16)? } else { 0 };
         let header_bytes = self.header_bytes.saturating_sub(bytes as u16);
@@ -96,7 +96,7 @@ pub(super) enum Wrong {
     Said,
 }
 
-/// Adds and removes the headers of a tunnel. Holds the memory for those of one packet.
+/// Adds and removes the headers of a tunnel. Reuses one buffer for the headers.
 pub(super) struct Wrapper {
     options: TunnelOptions,
     head: Vec<u8>,
@@ -249,7 +249,7 @@ impl TunnelOptions {
         }
     }
 
-    /// Makes the outer IP header of a packet with `bytes` behind it.
+    /// Makes the outer IP header of a packet with `bytes` after the header.
     fn ip_header(self, protocol: u8, id: u16, bytes: usize) -> Option<Vec<u8>> {
         let addresses = [octets(self.local), octets(self.remote)].concat();
         if self.local.is_ipv6() {
@@ -265,8 +265,8 @@ impl TunnelOptions {
         Some(header)
     }
 
-    /// Returns the bytes behind the IP header of a packet from the other end; `None` if the packet is from or for
-    /// others.
+    /// Returns the bytes after the IP header of a packet from the other end; `None` if the packet is from or
+    /// for others.
     fn body(self, packet: &[u8]) -> Result<Option<Body<'_>>, Wrong> {
         let is_outer_v6 = self.local.is_ipv6();
         let ip_bytes = if is_outer_v6 { 40 } else { 20 };
@@ -287,7 +287,7 @@ impl TunnelOptions {
     }
 }
 
-/// The bytes behind an IP header.
+/// The bytes after an IP header.
 struct Body<'f> {
     protocol: u8,
     /// The length of the IP header.

@@ -89,7 +89,7 @@ fn a_user_without_privilege_can_have_a_lab() {
     assert!(!ci || none_allowed, "user namespaces should work here: {complaint}");
 }
 
-/// Waits, because the kernel removes namespaces and threads in the background.
+/// Waits until `interface` is gone, because the kernel removes namespaces and threads in the background.
 fn await_gone(witness: &Namespace, interface: &str) {
     await_true(interface, || !witness.interface(interface).exists());
 }

@@ -49,7 +49,7 @@ fn a_counting_sender_stops_when_told() {
     assert!(report.is_intact() && report.received_bytes >= 1_000_000, "{report:?}");
 }
 
-/// A queue of a few frames before the peer's wire, which slow start overruns.
+/// Slow start overruns a queue of a few frames before the peer's wire.
 fn a_counting_sender_mends_losses() {
     let lab = Lab::direct(KernelGro::Off).unwrap();
     let rate = rxo_testbed::RateLimit::even(5_000_000, 20_000);

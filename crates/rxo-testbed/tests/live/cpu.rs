@@ -116,7 +116,7 @@ fn a_thread_that_ended_is_an_error() {
     assert!(error.to_string().contains("(gone) has ended"), "{error}");
 }
 
-/// Waits until `part` has used more than `time` of the processor; what was used until then.
+/// Waits until `part` has used more than `time` of the processor. Returns the use until then.
 fn await_use(meter: &CpuMeter, part: &str, time: Duration) -> CpuUse {
     let (begin, before) = (Instant::now(), meter.read().unwrap());
     loop {
@@ -129,7 +129,7 @@ fn await_use(meter: &CpuMeter, part: &str, time: Duration) -> CpuUse {
     }
 }
 
-/// Spins until the calling thread has used `time` of the processor, however long others had it.
+/// Spins until the calling thread has used `time` of the processor, not counting the time of other threads.
 fn use_core_for(time: Duration) {
     let meter = CpuMeter::new().threads("this", vec![thread_id()]);
     let before = meter.read().unwrap();
@@ -138,5 +138,5 @@ fn use_core_for(time: Duration) {
     }
 }
 
-/// How long a busy machine may keep a thread from its core.
+/// The longest time for which a busy machine may keep a thread from its core.
 const LONG: Duration = Duration::from_secs(60);

@@ -31,7 +31,7 @@ pub(crate) const TESTS: &[Test] = &[
 
 fn an_interface_receives_in_a_thread() {
     let [one, other] = ["one", "other"].map(|label| Namespace::new(label).unwrap());
-    // Nobody else has this name, which the kernel gives to its thread as well.
+    // This name is unique; the kernel gives it to its thread as well.
     let name = format!("t{}", std::process::id());
     let ends = pair(&one, &other, &name);
     let addresses = [address("10.4.0.1"), address("10.4.0.2")];
@@ -43,7 +43,7 @@ fn an_interface_receives_in_a_thread() {
     assert!(!Path::new(&format!("/sys/class/net/{name}")).exists(), "seen from outside");
 }
 
-/// The kernel's threads for an interface.
+/// Returns the number of the kernel's threads for an interface.
 fn count_threads(interface: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let names = processes.filter_map(|it| fs::read_to_string(it.path().join("comm")).ok());
@@ -67,7 +67,7 @@ fn talk(from: &Namespace, to: &Namespace, target: IpAddr) -> std::io::Result<()>
     talk_within(Duration::from_secs(60), from, to, target)
 }
 
-/// Whether nobody answers within a time in which somebody would.
+/// Returns true if there is no answer within three seconds, in which a connected host would answer.
 fn is_silent(from: &Namespace, to: &Namespace, target: IpAddr) -> bool {
     talk_within(Duration::from_secs(3), from, to, target).is_err()
 }
@@ -109,7 +109,7 @@ fn a_veth_pair_is_configured_as_asked() {
     assert!(!near.exists() && !far.exists());
 }
 
-/// From the end that was up first, as soon as it sends, and sent once.
+/// The first packet crosses from the end that was up first, as soon as it is sent, and without a repetition.
 fn a_wire_carries_the_first_packet() {
     let (left, right) = (Namespace::new("left").unwrap(), Namespace::new("right").unwrap());
     for number in 0..50 {
@@ -164,7 +164,7 @@ fn hosts_talk_across_a_bridge() {
 fn hosts_talk_by_a_route_and_a_fixed_neighbour() {
     let (left, right) = (Namespace::new("left").unwrap(), Namespace::new("right").unwrap());
     let [near, far] = pair(&left, &right, "v0");
-    // Nobody answers ARP, so only fixed neighbours can work.
+    // ARP is off at both ends, so only fixed neighbours can work.
     near.set_arp(false).unwrap();
     far.set_arp(false).unwrap();
     near.add_address(address("10.3.0.1"), 24).unwrap();

@@ -1,4 +1,4 @@
-//! Live tests: real networks of the kernel, built and torn down. As root, or in a user namespace
+//! Live tests: real networks of the kernel, built and torn down. They run as root, or in a user namespace
 //! that this process makes for itself before it has a second thread.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         return roles::play(&role);
     }
     let mut arguments = Arguments::from_args();
-    // They share two cores, and some of them measure.
+    // The tests share two cores, and some of them measure time.
     arguments.test_threads = Some(1);
     if let Err(error) = rxo_testbed::become_root_in_user_namespace() {
         eprintln!("live tests cannot run: {error}");

@@ -50,7 +50,7 @@ pub(crate) fn play(role: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs a lab with traffic, connected to the network of this process, until told to end.
+/// Runs a lab with traffic, connected to the network of this process, until its standard input ends.
 fn lab_in_use() {
     let home = Namespace::current("home").unwrap();
     let lab = Lab::direct(KernelGro::On).unwrap();

@@ -35,7 +35,7 @@ fn frames_received(network: &SharedLink) -> u64 {
     counters(network).received_frames
 }
 
-/// 6 MB at 25 MB/s, headers not counted.
+/// The senders send 6 MB at 25 MB/s, without headers.
 fn senders_share_a_link_at_its_rate() {
     let network = SharedLink::new(options(3)).unwrap();
     let bytes_per_connection = Some(2_000_000);
@@ -63,7 +63,7 @@ fn payloads_arrive_whole() {
     assert!(report.is_intact(), "{report:?}");
     let data_frames = 4 * payloads * 6;
     let frames = frames_received(&network) - before;
-    // Plus handshakes, FINs, ARP, and what a busy machine makes a sender repeat.
+    // The rest are handshakes, FINs, ARP, and retransmissions on a busy machine.
     let most = data_frames + 60 + report.retransmitted_segments;
     assert!((data_frames..most).contains(&frames), "{frames} frames, {report:?}");
 }

@@ -97,7 +97,7 @@ fn a_wrong_byte_is_found() {
     assert!(!report.is_intact());
 }
 
-/// 8 MB at 40 MB/s; the bucket lets 256 KiB pass at once, so it takes at least 0.19 s.
+/// The transfer sends 8 MB at 40 MB/s; the bucket lets 256 KiB pass at once, so it takes at least 0.19 s.
 fn an_interface_limit_holds() {
     let options = LabOptions { limit_bytes_per_s: Some(40_000_000), ..LabOptions::default() };
     let lab = Lab::direct_with(KernelGro::On, options).unwrap();
@@ -163,13 +163,13 @@ fn ping_pong_counts_round_trips() {
     let mut reports = [300, 3_000, 30_000].into_iter().map(Duration::from_millis).map(report);
     let report = reports.find(|report| report.exchanges > 1).expect("exchanges in 30 s");
     assert!(report.quantile_us(0.5) > 1.0 && report.quantile_us(0.5) <= report.quantile_us(0.99));
-    // One after the other: the mean lies between the shortest and the longest, kept to three digits.
+    // The exchanges do not overlap: the mean lies between the shortest and the longest, kept to three digits.
     let mean_us = 1e6 / report.per_s();
     assert!(report.quantile_us(0.0) <= mean_us * 1.01, "{mean_us}");
     assert!(report.quantile_us(1.0) >= mean_us * 0.99, "{mean_us}");
 }
 
-/// A receiver of our own, in the host's namespace.
+/// Returns a listening socket in the host's namespace, and its address.
 fn listener(lab: &Lab) -> (TcpListener, SocketAddr) {
     let bind = || TcpListener::bind((lab.host_address(), 0)).unwrap();
     let listener = lab.host().run(bind).unwrap();

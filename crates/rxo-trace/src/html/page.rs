@@ -21,7 +21,8 @@ pub struct HtmlError(String);
 
 /// Makes a single HTML file of the report.
 ///
-/// # Errors If the template fails, which only a bug can cause.
+/// # Errors
+/// If the template fails, which only a bug can cause.
 ///
 /// # Examples
 /// ```

@@ -24,7 +24,8 @@ const PCAP: u8 = 1;
 impl Origin {
     /// Describes a capture that is about to be coalesced.
     ///
-    /// # Errors If the capture has been coalesced already.
+    /// # Errors
+    /// If the capture has been coalesced already.
     pub(super) fn of(capture: &Capture) -> Result<Self, RewriteError> {
         if capture.section().is_some_and(is_ours) {
             return Err(RewriteError::AlreadyCoalesced);
@@ -34,7 +35,8 @@ impl Origin {
 
     /// Reads the description from a coalesced capture.
     ///
-    /// # Errors If the capture was not coalesced, or its description was changed.
+    /// # Errors
+    /// If the capture was not coalesced, or its description was changed.
     pub(super) fn read(capture: &Capture) -> Result<Self, RewriteError> {
         let ours = capture.section().map(|section| apart(section).1).unwrap_or_default();
         if ours.is_empty() {

@@ -24,7 +24,8 @@ pub struct Slice {
 impl Slice {
     /// Opens the capture at this slice.
     ///
-    /// # Errors If the file cannot be opened, or is not a capture.
+    /// # Errors
+    /// If the file cannot be opened, or is not a capture.
     pub fn open(&self) -> Result<Capture, CaptureError> {
         match (self.from, self.to) {
             (0, None) => Capture::open(&self.path),

@@ -27,7 +27,8 @@ pub type Table = Result<RecordBatch, ArrowError>;
 
 /// Makes a table with a row for each flow, in the report's order.
 ///
-/// # Errors Only if this crate has a bug.
+/// # Errors
+/// Only if this crate has a bug.
 ///
 /// # Examples
 /// ```

@@ -20,9 +20,9 @@
 //! undecided. Everything else (fragments, unreadable packets) is compared packet by packet. Times, link-layer headers,
 //! TTL, IP IDs and checksums are not compared, because they may differ between two captures of one conversation.
 //!
-//! # Contract Both captures are read once, side by side. Packets that only one of them has shown wait;
-//! [`Limits`] bounds their number and documents the behaviour at the bound. Input and output belong to the
-//! caller.
+//! # Contract
+//! Both captures are read once, side by side. Packets that only one of them has shown wait; [`Limits`] bounds
+//! their number and documents the behaviour at the bound. Input and output belong to the caller.
 
 mod difference;
 mod facts;

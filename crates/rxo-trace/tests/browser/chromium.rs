@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 /// The program, under Debian's name.
 pub(crate) const PROGRAM: &str = "chromium";
 
-/// How to install it.
+/// The message that explains how to install it.
 pub(crate) const REMEDY: &str =
     "chromium is not installed; `sudo apt-get install -y chromium` adds it";
 
@@ -28,24 +28,24 @@ pub(crate) struct Browser {
     folder: PathBuf,
     session: Option<String>,
     last_id: u64,
-    /// What happened on the page since it was opened, in order.
+    /// The events of the page since it was opened, in order.
     pub(crate) events: Vec<Value>,
 }
 
-/// Whether the program is in `PATH`.
+/// Returns true if the program is in `PATH`.
 pub(crate) fn is_installed() -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(PROGRAM).is_file())
 }
 
 impl Browser {
-    /// Starts it and opens an empty page.
+    /// Starts the browser and opens an empty page.
     pub(crate) fn start() -> Self {
         assert!(is_installed(), "{REMEDY}");
         let folder = own_folder();
         fs::create_dir_all(&folder).unwrap();
-        // The protocol uses descriptors 3 and 4, which only a shell can set up without unsafe code.
-        // With `exec`, the process that we know is the browser.
+        // The protocol uses descriptors 3 and 4, which only a shell can set up without unsafe code. With
+        // `exec`, the started process is the browser itself.
         let script = format!("exec {PROGRAM} \"$@\" 3<&0 4>&1 </dev/null >/dev/null");
         let mut process = Command::new("sh")
             .args(["-c", &script, PROGRAM])
@@ -96,7 +96,7 @@ impl Browser {
         answer
     }
 
-    /// The value of a JavaScript expression on the page.
+    /// Returns the value of a JavaScript expression on the page.
     pub(crate) fn value(&mut self, expression: &str) -> Value {
         let arguments = json!({ "expression": expression, "returnByValue": true });
         let answer = self.call("Runtime.evaluate", &arguments);
@@ -104,7 +104,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Clicks with the mouse in the middle of what the CSS selector finds.
+    /// Clicks with the mouse in the middle of the element that the CSS selector finds.
     pub(crate) fn click(&mut self, selector: &str) {
         let middle = self.value(&format!(
             "(() => {{ const e = document.querySelector({selector:?}); \
@@ -153,7 +153,7 @@ impl Browser {
         }
     }
 
-    /// The next message that is `wanted`. Others are kept as events.
+    /// Returns the next message for which `wanted` returns true. The others are kept as events.
     fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -172,7 +172,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The end of the pipe tells it to exit. The result does not depend on how long that takes.
+        // The browser exits at the end of the pipe. The result does not depend on how long that takes.
         self.to = None;
         let deadline = Instant::now() + FAREWELL;
         while Instant::now() < deadline && matches!(self.process.try_wait(), Ok(None)) {
@@ -180,7 +180,7 @@ impl Drop for Browser {
         }
         _ = self.process.kill();
         _ = self.process.wait();
-        // Its helper processes end with it. One that hangs is identified by our folder in its
+        // The helper processes end with the browser. One that hangs is identified by our folder in its
         // command line.
         while Instant::now() < deadline + FAREWELL && !helpers(&self.folder).is_empty() {
             thread::sleep(Duration::from_millis(20));
@@ -192,7 +192,7 @@ impl Drop for Browser {
     }
 }
 
-/// The processes that have `folder` in their command line, as numbers.
+/// Returns the numbers of the processes that have `folder` in their command line.
 pub(crate) fn helpers(folder: &Path) -> Vec<String> {
     let folder = folder.as_os_str().as_encoded_bytes();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -205,12 +205,12 @@ pub(crate) fn helpers(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The folder of this process's browser.
+/// Returns the folder of this process's browser.
 pub(crate) fn own_folder() -> PathBuf {
     std::env::temp_dir().join(format!("rxo-browser-{}", std::process::id()))
 }
 
-/// A page of our own needs no sandbox, and root has none.
+/// A trusted page needs no sandbox, and root cannot use one.
 const FLAGS: [&str; 11] = [
     "--headless",
     "--remote-debugging-pipe",

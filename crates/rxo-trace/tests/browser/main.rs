@@ -92,7 +92,7 @@ impl Drop for PageFile {
     }
 }
 
-/// Everything that the page logged, or requested besides itself.
+/// Returns everything that the page logged, or requested besides itself.
 fn complaints(events: &[Value]) -> Vec<String> {
     let bad = events.iter().filter(|event| match event["method"].as_str() {
         Some("Runtime.consoleAPICalled" | "Runtime.exceptionThrown" | "Log.entryAdded") => true,
@@ -133,7 +133,7 @@ fn hostile_names_stay_names() {
     assert!(shapes[1].as_str().unwrap().ends_with(" 1 0 1"), "{shapes:?}");
 }
 
-/// The fixture, with every section of the hostile one.
+/// Returns the fixture, with every section of the hostile one.
 fn with_partial() -> Report {
     let mut report = fixture::report();
     report.partial = Some("damaged".into());
@@ -175,7 +175,7 @@ fn the_flow_table_sorts_on_click() {
     });
 }
 
-/// The sources of the flows in the table, from top to bottom.
+/// Returns the sources of the flows in the table, from top to bottom.
 fn order(browser: &mut Browser) -> Vec<String> {
     let cells = browser.value(
         "[...document.querySelectorAll('#flows tbody tr')].map(row => row.cells[0].textContent.split(' ')[0])",
@@ -230,7 +230,7 @@ fn nothing_is_cut() {
     }
 }
 
-/// The fixture with numbers and names of maximum length.
+/// Returns the fixture with numbers and names of maximum length.
 fn large() -> Report {
     let mut report = fixture::report();
     for (index, flow) in report.flows.iter_mut().enumerate() {
@@ -257,7 +257,7 @@ fn every_count_is_there() {
     let mut report = fixture::report();
     report.outcome.settings.push(("buffer_bytes".into(), u32::MAX.to_string()));
     let counts = [&report.outcome.flushed, &report.outcome.bypassed].map(|reasons| {
-        // As many as are shown as bars.
+        // The page shows ten bars.
         reasons.iter().take(10).map(|reason| {
             let share = reason.share * 100.0;
             (reason.count, share)

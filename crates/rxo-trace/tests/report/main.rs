@@ -1,4 +1,4 @@
-//! What is made from a report, read back as its reader would.
+//! Pages and tables made from a report, read back in the way of their readers.
 #![allow(clippy::unwrap_used, reason = "the helpers of tests, too")]
 
 #[path = "../fixture/mod.rs"]

@@ -75,7 +75,7 @@ impl Read {
         self.column(name).map(value).collect()
     }
 
-    /// The stored values of a column of instants. Rows do not give them to the nanosecond.
+    /// Returns the stored values of a column of instants. The row interface does not return nanoseconds.
     fn instants(&self, name: &str) -> Vec<i64> {
         let schema = self.file.metadata().file_metadata().schema_descr();
         let columns = schema.columns().iter();
@@ -92,7 +92,7 @@ impl Read {
         values
     }
 
-    /// Names and types, as text.
+    /// Returns names and types of the columns, as text.
     fn schema(&self) -> String {
         format!("{:?}", self.file.metadata().file_metadata().schema())
     }

@@ -21,7 +21,8 @@ fn segments(records: &[Record]) -> impl Iterator<Item = Box<Segment>> + '_ {
     })
 }
 
-/// Data segments that continue the byte stream of the previous data segment of their flow.
+/// Returns the number of data segments that continue the byte stream of the previous data segment of their
+/// flow.
 fn following(records: &[Record]) -> u64 {
     let mut next: HashMap<(Vec<u8>, (u16, u16)), u32> = HashMap::new();
     let mut count = 0;
@@ -51,7 +52,7 @@ fn fragments_are_never_coalesced_nor_lost() {
     let packets = captured.records.len() as u64;
     for policy in ["linux-gro", "remember", "menon-2008"] {
         let mut point = point(policy, "packets:64");
-        // The datagrams that came whole are another matter.
+        // Unfragmented datagrams are not part of this test.
         point.policy.udp = UdpRule::Off;
         let outcome = study(settings(point), &captured.interfaces, &captured.records).outcome;
         let fragments = outcome.bypassed.iter().find(|reason| reason.reason == "fragment");
@@ -72,7 +73,7 @@ fn tiny_requests_and_responses_hardly_merge() {
     let Some(captured) = named("echo_500flows_tiny") else { return };
     let settings = settings(point("remember", "packets:64"));
     let outcome = study(settings, &captured.interfaces, &captured.records).outcome;
-    // Whatever merges continues a byte stream. Another test compares with the oracle.
+    // Every merged segment continues a byte stream. Another test compares with the oracle.
     let appended = outcome.aggregated_segments - outcome.aggregates;
     assert!(appended <= following(&captured.records));
     assert!(outcome.eliminated_per_10_000 < 500.0, "{}", outcome.eliminated_per_10_000);
@@ -104,8 +105,7 @@ fn checksums_left_to_the_card_are_recognised_and_coalesced_on_request() {
                 .map(|reason| reason.count)
                 .sum()
         };
-        // In the smaller capture only pure ACKs and the like are unfinished, which are no
-        // candidates.
+        // In the smaller capture only packets such as pure ACKs are unfinished, which are no candidates.
         assert_eq!((bad(&partial), bad(&verified) > 0_u64), (0_u64, host.is_some()), "{name}");
     }
 }

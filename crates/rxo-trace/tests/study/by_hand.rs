@@ -16,10 +16,10 @@ use crate::traffic::{SEED, ethernet, generated, point, settings, study};
 
 const POLLS: [&str; 5] = ["packets:64", "packets:7", "time:50us", "host:2us", "host:300ns"];
 
-/// A poll: which records, and when.
+/// A poll: the indices of its records, and its time.
 type Poll = (Vec<usize>, Instant);
 
-/// The polls for these arrivals, computed with the whole list at hand.
+/// Returns the polls for these arrivals, computed from the whole list.
 fn polls(rule: PollRule, arrivals: &[Instant]) -> Vec<Poll> {
     match rule {
         PollRule::Packets(count) => {
@@ -48,7 +48,7 @@ fn by_host(cost: Duration, arrivals: &[Instant]) -> Vec<Poll> {
     let (mut polls, mut free_at) = (Vec::new(), Instant::ZERO);
     while let Some(first) = left.front().copied() {
         if arrivals[first] >= free_at {
-            // The host was idle when it arrived, so it is taken alone.
+            // The host was idle when the packet arrived, so it is polled alone.
             free_at = arrivals[first] + cost;
             polls.push((vec![left.pop_front().unwrap()], arrivals[first]));
         } else {
@@ -92,7 +92,7 @@ fn drive(point: &Point, interface: &Interface, records: &[Record]) -> (Counters,
     let config = Config { link: networks[0].link, ..Config::new(policy, SEED) };
     let mut engine = Engine::new(config).unwrap();
     let mut sizes = Sizes::default();
-    // A host's clock does not go back; one of the captures' clocks does, by little.
+    // A host's clock does not go back, but the clock of one capture goes back slightly.
     let mut now = Instant::ZERO;
     let arrivals: Vec<Instant> = records
         .iter()

@@ -11,7 +11,7 @@ pub(crate) struct Captured {
     pub(crate) records: Vec<Record>,
 }
 
-/// All captures; if there are none, says so.
+/// Returns all captures; prints a message if there are none.
 pub(crate) fn all() -> Vec<Captured> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
     let Ok(entries) = std::fs::read_dir(&folder) else {
@@ -24,7 +24,7 @@ pub(crate) fn all() -> Vec<Captured> {
     paths.iter().map(|path| read(path)).collect()
 }
 
-/// The capture whose name begins with `name`.
+/// Returns the capture whose name begins with `name`.
 pub(crate) fn named(name: &str) -> Option<Captured> {
     all().into_iter().find(|captured| captured.name.starts_with(name))
 }
@@ -36,7 +36,7 @@ fn is_capture(path: &Path) -> bool {
 fn read(path: &Path) -> Captured {
     let mut capture = Capture::open(path).unwrap();
     let mut records = Vec::new();
-    // One of them lacks its last bytes.
+    // One of the captures lacks its last bytes.
     while capture.read_batch(&mut records, 1_000).is_ok_and(|count| count > 0) {}
     assert!(records.len() > 1_000, "{}", path.display());
     let name = path.file_name().unwrap().to_string_lossy().into_owned();

@@ -15,7 +15,7 @@ fn links() -> Vec<Interface> {
     types.map(interface).into()
 }
 
-/// Real packets and noise, with arbitrary times and interfaces.
+/// Returns real packets and noise, with arbitrary times and interfaces.
 fn noise(packets: usize, seed: u64) -> Vec<Record> {
     let mut random = Random::new(seed);
     let real = generated(Workload::Mixed, packets);
@@ -54,7 +54,8 @@ fn every_packet_is_counted_once(report: &Report, packets: u64, what: &str) {
     assert!(appended(report) <= outcome.eliminated, "{what}");
 }
 
-/// Data segments that were appended to another; the other eliminated packets are pure ACKs.
+/// Returns the number of data segments that were appended to another; the other eliminated packets are pure
+/// ACKs.
 const fn appended(report: &Report) -> u64 {
     report.outcome.aggregated_segments - report.outcome.aggregates
 }

@@ -1,4 +1,4 @@
-//! A second opinion on what may be coalesced, from the testkit's naive oracle.
+//! Compares the aggregates of a study with those of the testkit's naive oracle.
 
 use rxo_capture::{LinkType, Record};
 use rxo_frame::Frame;
@@ -10,7 +10,7 @@ use rxo_testkit::script::{Script, Setup, Step};
 use crate::captures;
 use crate::traffic::{ethernet, generated, point, settings, study};
 
-/// What the oracle delivers in polls of so many packets: groups of two or more segments with data.
+/// Returns the groups of two or more data segments that the oracle delivers in polls of `poll` packets.
 fn aggregates(records: &[Record], policy: &'static str, poll: usize) -> Vec<Vec<usize>> {
     let frames: Vec<Frame<Vec<u8>>> = records
         .iter()
@@ -70,7 +70,7 @@ fn real_captures_are_coalesced_as_the_oracle_says_and_nothing_bad_is() {
             eprintln!("{}: not Ethernet, left to the comparison by hand", captured.name);
             continue;
         }
-        // The oracle is slow on purpose; enough to meet every kind of packet.
+        // The oracle is slow on purpose. This number is enough to include every kind of packet.
         let records = &captured.records[..captured.records.len().min(5_000)];
         for policy in ["linux-gro", "remember", "menon-2008"] {
             agrees(records, policy, &captured.name);

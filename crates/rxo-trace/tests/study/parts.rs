@@ -12,7 +12,7 @@ use rxo_trace::sweep::Grid;
 
 use crate::traffic::{generated, point, settings};
 
-/// Settings of every kind: some whose reach is known, and some whose is not.
+/// Returns settings of every kind: some have a known reach, and some do not.
 fn everything() -> Settings {
     let chosen = point("linux-gro", "time:50us");
     let axes = [
@@ -24,8 +24,8 @@ fn everything() -> Settings {
     Settings { sweep, top: usize::MAX, ..settings(chosen) }
 }
 
-/// Traffic on two interfaces in bursts, between which is a pause that is longer than every reach. Of several kinds
-/// there are stretches in turn.
+/// Returns traffic on two interfaces in bursts, separated by pauses that are longer than every reach. Several
+/// kinds alternate in stretches.
 fn traffic(kinds: &[Workload], seed: u64) -> Vec<Record> {
     let mut random = Random::new(seed);
     let mut shift_ns = 0;
@@ -57,7 +57,7 @@ fn interfaces() -> Vec<Interface> {
         .to_vec()
 }
 
-/// A study of one file of a series from the record `from` to `to`; the file has `of` records.
+/// Studies the records `from` to `to` of one file of a series; the file has `of` records.
 fn part(
     settings: &Settings,
     records: &[Record],
@@ -90,7 +90,7 @@ fn one_pass(settings: &Settings, files: &[Vec<Record>]) -> Report {
     study.finish(None)
 }
 
-/// Where the files are cut: at pauses longer than `reach`, or anywhere.
+/// Returns the positions at which the files are cut: at pauses longer than `reach`, or anywhere.
 fn cuts(records: &[Record], at_pauses: bool, random: &mut Random) -> Vec<usize> {
     let mut cuts: Vec<usize> = (1..records.len())
         .filter(|index| {
@@ -120,7 +120,7 @@ fn merged(mut parts: Vec<Part>, random: &mut Random) -> Part {
     while parts.len() > 1 {
         let a = parts.swap_remove(random.below(parts.len() as u64) as usize);
         let b = parts.swap_remove(random.below(parts.len() as u64) as usize);
-        // Over the wire from time to time.
+        // Some of the parts are encoded and decoded, as on the wire.
         let a = if random.percent(30) { Part::from_bytes(&a.to_bytes()).unwrap() } else { a };
         parts.push(a.merge(b).unwrap());
     }
@@ -144,8 +144,8 @@ fn files(seed: u64) -> Vec<Vec<Record>> {
     ];
     let mut files: Vec<Vec<Record>> =
         kinds.iter().zip(seed..).map(|(kinds, seed)| traffic(kinds, seed)).collect();
-    // The second continues the first, and pauses for long; the third was taken two hours later; the last began
-    // before that had ended.
+    // The second file continues the first after a long pause; the third was taken two hours later; the last
+    // began before the third had ended.
     let end = files[0].last().unwrap().at;
     let later = end + Duration::from_millis(400);
     let shift = later.nanos_since(files[1][0].at);
@@ -213,7 +213,7 @@ fn a_flow_names_the_files_in_which_it_begins_and_ends() {
     );
 }
 
-/// Whatever the policy, with few flows and with many.
+/// The bound holds for every policy, with few flows and with many.
 #[test]
 fn polls_by_packets_bound_the_error() {
     for (policy, seed) in Policy::all().iter().zip(1..) {
@@ -323,7 +323,7 @@ fn damaged_bytes_are_told_from_foreign_ones() {
         let at = 18 + random.below(changed.len() as u64 - 18) as usize;
         changed[at] ^= 1 << random.below(8);
         assert_eq!(error(&changed), PartError::Damaged);
-        // Even without the check that finds all of these nothing panics.
+        // Even without the check that detects all of these changes, nothing panics.
         if let Ok(part) = Part::from_fields(&changed[18..changed.len() - 4]) {
             _ = part.to_bytes();
             _ = part.report(&terms());

@@ -1,4 +1,4 @@
-//! The report for traffic that was made for it.
+//! The report for traffic that was generated for this purpose.
 
 use rxo_capture::{Interface, LinkType, Record};
 use rxo_testkit::{Workload, arp, seg, udp, vxlan};
@@ -8,7 +8,7 @@ use rxo_trace::text::text;
 
 use crate::traffic::{ethernet, generated, point, record, records, settings, study};
 
-/// Consecutive full segments of one flow.
+/// Returns consecutive full segments of one flow.
 fn train(count: u32) -> Vec<Record> {
     let packets: Vec<_> =
         (0..count).map(|n| seg().id(n as u16).seq(1 + n * 1_000).len(1_000)).collect();
@@ -39,7 +39,7 @@ fn the_traffic_is_what_went_in() {
     assert_eq!(report.flows[0].pure_acks, 3, "the flow with most packets comes first");
 }
 
-/// Datagrams of 1,200 bytes as QUIC sends them, then a TCP flow with the same addresses and ports.
+/// Returns datagrams of 1,200 bytes as QUIC sends them, then a TCP flow with the same addresses and ports.
 fn quic(count: u32) -> Vec<Record> {
     let datagrams = (0..count).map(|n| udp().id(n as u16).len(1_200));
     let segments = (0..count).map(|n| seg().id(n as u16).seq(1 + n * 500).len(500));
@@ -193,7 +193,7 @@ fn captures_that_have_nothing_to_do_with_each_other_are_kept_apart() {
             study.take(&ethernet(), &mut capture.clone());
         }
         let report = study.finish(None);
-        // Forty packets each: no poll and no aggregate crosses the boundary.
+        // Each capture has forty packets: no poll and no aggregate crosses the boundary.
         assert_eq!((report.outcome.aggregates, report.outcome.packets_per_poll.max), (2, 40));
         assert!(report.traffic.duration_ns < 1_000_000, "{}", report.traffic.duration_ns);
         assert_eq!(report.traffic.steps_back, 0);
@@ -315,7 +315,7 @@ fn without_coalescing_there_is_no_advice() {
     assert!(study(settings, &ethernet(), &train(10)).advice.is_none());
 }
 
-/// Like live: a card that gathers gives packets the time of its interrupt.
+/// As in live operation, a card that gathers packets gives them the time of its interrupt.
 #[test]
 fn what_is_held_for_a_time_is_held_from_the_interrupt_on() {
     let one = [record(seg().seq(1).len(1_000).bytes(), 0), record(arp().bytes(), 1_000_000)];

@@ -7,7 +7,7 @@ use rxo_testkit::{Packet, Random, Workload, workload};
 use rxo_trace::report::Report;
 use rxo_trace::study::{Point, Settings, Study};
 
-/// Traffic with some of everything, in bursts.
+/// Returns traffic of this kind, in bursts.
 pub(crate) fn generated(kind: Workload, packets: usize) -> Vec<Record> {
     let mut random = Random::new(11);
     let mut at_ns = 1_000_000_000;
@@ -31,7 +31,7 @@ pub(crate) fn record(bytes: Vec<u8>, at_ns: u64) -> Record {
     }
 }
 
-/// Packets at intervals of a microsecond.
+/// Returns records for these packets, at intervals of a microsecond.
 pub(crate) fn records(packets: &[Packet]) -> Vec<Record> {
     let times = (1..).map(|micros| micros * 1_000);
     packets.iter().zip(times).map(|(packet, at_ns)| record(packet.bytes(), at_ns)).collect()
@@ -45,7 +45,7 @@ pub(crate) fn point(policy: &str, poll: &str) -> Point {
     Point { policy: Policy::by_name(policy).unwrap(), poll: poll.parse().unwrap() }
 }
 
-/// The seed of all engines: which flows share a bucket depends on it.
+/// The seed of all engines: it determines which flows share a bucket.
 pub(crate) const SEED: u64 = 1;
 
 /// Settings with this point only.

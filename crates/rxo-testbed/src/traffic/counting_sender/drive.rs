@@ -71,5 +71,5 @@ fn check(model: &Model, last_ack: Instant) -> Result<()> {
 /// Receive buffer, in bytes: more than any frame of a lab.
 const RECEIVE_BYTES: usize = 66_000;
 const TRAIN_SEGMENTS: usize = 64;
-/// Pause between two checks whether to stop.
+/// The pause between two checks of the stop flag.
 const TICK: Duration = Duration::from_millis(20);

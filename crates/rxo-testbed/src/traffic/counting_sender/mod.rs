@@ -1,8 +1,8 @@
 //! A sender that counts ACKs: RFC 5681 without byte counting.
 //!
-//! Linux counts bytes, so it cannot show the effect of stretch ACKs on senders that count ACKs. This
-//! sender speaks real TCP over a packet socket to an unmodified Linux receiver, from an address
-//! that the namespace's kernel does not know. It records how its window grows.
+//! Linux counts bytes, so it cannot show the effect of stretch ACKs on senders that count ACKs. This sender
+//! speaks real TCP over a packet socket to an unmodified Linux receiver, from an address that the namespace's
+//! kernel does not have. It records how its window grows.
 //!
 //! * `window` is the congestion window, `timer` is the retransmission timeout.
 //! * `model` is the connection: segments and time in, segments out. No clock, no sockets.
@@ -47,7 +47,7 @@ pub struct CountingConfig {
     pub limit_bytes: Option<u64>,
     /// MTU of the path, in bytes.
     pub mtu: u16,
-    /// As [`BulkConfig::receive_low_water_bytes`](super::BulkConfig::receive_low_water_bytes).
+    /// The same as [`BulkConfig::receive_low_water_bytes`](super::BulkConfig::receive_low_water_bytes).
     pub receive_low_water_bytes: Option<usize>,
     /// The core of the sending thread.
     pub sender_core: Option<usize>,

@@ -348,12 +348,12 @@ impl Model {
         self.nxt - self.una
     }
 
-    /// Returns true if both windows have room for a whole segment or the rest of the stream, or if a window probe is
-    /// due.
+    /// Returns true if both windows have space for a whole segment or the rest of the stream, or if a window
+    /// probe is due.
     fn may_send(&self) -> bool {
         let bytes = self.length_at(self.nxt);
         if bytes == 0 {
-            // The FIN occupies a position of its own: once it is sent, `nxt` is behind it.
+            // The FIN occupies a position of its own: once it is sent, `nxt` is past it.
             return self.end == Some(self.nxt);
         }
         let room = self.window.bytes().min(self.peer_window);

@@ -20,7 +20,7 @@ struct World {
     to_receiver: VecDeque<(Duration, ToSend)>,
     to_sender: VecDeque<(Duration, Header)>,
     receiver: Receiver,
-    /// Whether the data segment with this number is lost. Numbers count sent segments.
+    /// Returns true if the data segment with this number is lost. Numbers count sent segments.
     lost: fn(u64) -> bool,
     sent: u64,
 }
@@ -105,7 +105,7 @@ impl World {
         self.to_sender.extend(header.map(|header| (at, header)));
     }
 
-    /// When the window first reached this many bytes.
+    /// Returns the time at which the window first reached this many bytes.
     fn window_reached(self, bytes: u64) -> Option<Duration> {
         let record = self.sender.into_record();
         record.iter().find(|point| point.cwnd_bytes >= bytes).map(|point| point.at)
@@ -235,7 +235,7 @@ fn a_closed_window_is_asked_and_its_opening_is_seen() {
     while world.now < Duration::from_secs(5) {
         world.step();
     }
-    // Probed now and then, one segment at a time.
+    // The receiver is probed from time to time, one segment at a time.
     assert!(world.receiver.next < 300_000, "{}", world.receiver.next);
     world.receiver.window = u16::MAX;
     world.run();

@@ -16,7 +16,8 @@
 //! allocations are bounded in advance: an aggregate has no more payload, and so no more segments,
 //! than an IP packet has bytes, and no header is longer than 256 bytes.
 //!
-//! # Format Numbers are LEB128; signed ones are zigzag-coded. The order is: position of the last record
+//! # Format
+//! Numbers are LEB128; signed ones are zigzag-coded. The order is: position of the last record
 //! (signed, relative to the expected one), segment count, lengths of link, IP and TCP header, `Shape` bits,
 //! for a tunnel the offsets of its IP and UDP header, payload sizes; then for each segment, from the last to
 //! the first, `Differs` bits and the values that they announce; at the end a CRC-32 of the records, four

@@ -12,7 +12,8 @@ use super::{
 /// Appends the note of the aggregate `merged`, made of `records`, to `note`. The pair has the offsets of the
 /// headers of `merged`, and those of the tunnel headers before them, if any.
 ///
-/// # Errors If the payloads of `records` together are not the payload of the packet.
+/// # Errors
+/// If the payloads of `records` together are not the payload of the packet.
 pub fn write(
     merged: Merged<'_>,
     (at, outer): (Offsets, Option<Outer>),

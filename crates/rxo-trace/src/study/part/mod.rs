@@ -11,11 +11,11 @@
 //! * `recipe`: the settings that all parts must share.
 //! * `save`: parts as bytes.
 //!
-//! # Contract Merging is associative and commutative, as long as there are at most [`super::MAX_FLOWS`]
-//! flows: beyond that, only the flows merged first have figures of their own. The sum is exact for a point of
-//! settings where every cut is a pause longer than [`super::Point::reach`]; otherwise
-//! [`crate::report::Outcome`] contains a bound of the error. A part's memory is that of its flows, twice that
-//! if it is cut at both ends.
+//! # Contract
+//! Merging is associative and commutative, as long as there are at most [`super::MAX_FLOWS`] flows: beyond
+//! that, only the flows merged first have figures of their own. The sum is exact for a point of settings
+//! where every cut is a pause longer than [`super::Point::reach`]; otherwise [`crate::report::Outcome`]
+//! contains a bound of the error. A part's memory is that of its flows, twice that if it is cut at both ends.
 
 mod captures;
 mod recipe;
@@ -111,7 +111,8 @@ impl Part {
     /// Adds `other`. Allocates for flows that are new. The cost grows with the smaller of both, and with the number of
     /// stretches that are not adjacent.
     ///
-    /// # Errors [`MergeError`] if they do not belong together. Both parts are then dropped.
+    /// # Errors
+    /// [`MergeError`] if they do not belong together. Both parts are then dropped.
     ///
     /// # Examples
     /// ```

@@ -94,7 +94,8 @@ impl Part {
     /// Reads a part from the bytes that [`Part::to_bytes`] returned. Allocates at most a few times their
     /// length.
     ///
-    /// # Errors [`PartError`] if the bytes are not a part that this version can read.
+    /// # Errors
+    /// [`PartError`] if the bytes are not a part that this version can read.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, PartError> {
         if !Self::is_at(bytes) {
             return Err(PartError::Foreign);
@@ -115,7 +116,8 @@ impl Part {
 
     /// Reads a part from its fields, without the frame that would show damage.
     ///
-    /// # Errors [`PartError::Damaged`] if the fields are not those of a valid part.
+    /// # Errors
+    /// [`PartError::Damaged`] if the fields are not those of a valid part.
     pub fn from_fields(fields: &[u8]) -> Result<Self, PartError> {
         let (saved, rest) =
             postcard::take_from_bytes::<Read>(fields).map_err(|_| PartError::Damaged)?;
