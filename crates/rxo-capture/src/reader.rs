@@ -84,7 +84,7 @@ impl Capture {
     /// with the input.
     ///
     /// # Errors
-    /// As [`from_reader`](Self::from_reader).
+    /// The errors of [`from_reader`](Self::from_reader).
     pub fn from_stdin(stop: Arc<AtomicBool>) -> Result<Self, CaptureError> {
         Self::from_reader("-", Box::new(Stoppable::new(stop)))
     }

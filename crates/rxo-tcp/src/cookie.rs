@@ -305,7 +305,7 @@ mod tests {
     fn a_guess_is_none() {
         for guess in (0..200_000_u32).map(|n| n.wrapping_mul(2_654_435_761)) {
             let ack = segment(100, guess, TcpFlags::ACK, SegmentOptions::default());
-            // Of the guesses with a right clock, one in 2²⁴ would be valid.
+            // One in 2²⁴ of the guesses with a right clock would be valid.
             assert!(cookies().open(PAIR, ack, NOW).is_err());
         }
     }

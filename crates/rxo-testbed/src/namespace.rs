@@ -50,8 +50,8 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// Opens the network that the calling thread is in, to connect it with others. Dropping the
-    /// handle removes that network only if the process was started in it and nobody else holds it.
+    /// Opens the network that the calling thread is in, to connect it with others. Dropping the handle
+    /// removes that network only if the process was started in it and no other process holds it.
     ///
     /// # Errors
     /// If the process lacks the privilege to open it.

@@ -29,7 +29,7 @@ impl Interface<'_> {
     /// write is a poll of its own; [`Interface::coalescing_hold`] joins several.
     ///
     /// # Errors
-    /// As [`Interface::create_tap`].
+    /// The errors of [`Interface::create_tap`].
     pub fn create_polled_tap(&self) -> Result<Tap> {
         self.open_tap(true)
     }

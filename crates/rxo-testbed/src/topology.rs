@@ -113,7 +113,7 @@ impl Lab {
     /// Connects peer and host by one wire with these `options`.
     ///
     /// # Errors
-    /// As [`Lab::direct`].
+    /// The errors of [`Lab::direct`].
     pub fn direct_with(gro: KernelGro, options: LabOptions) -> Result<Self> {
         let lab = Self::new(options, Self::HOST_INTERFACE)?;
         let interface = lab.host.interface(Self::HOST_INTERFACE);
@@ -135,7 +135,7 @@ impl Lab {
     /// Does the same as [`Lab::through`], with these `options`.
     ///
     /// # Errors
-    /// As [`Lab::through`].
+    /// The errors of [`Lab::through`].
     pub fn through_with(options: LabOptions) -> Result<Self> {
         let lab = Self::new(options, Self::WIRE_INTERFACE)?;
         let wire = lab.host.interface(Self::WIRE_INTERFACE);

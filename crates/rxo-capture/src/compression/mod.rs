@@ -57,12 +57,12 @@ pub(super) fn unpack(
     })
 }
 
-/// The error for bytes that no packer writes.
+/// Returns the error for bytes that no packer writes.
 fn damaged(what: impl fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_string())
 }
 
-/// The error for valid data that is not supported.
+/// Returns the error for valid data that is not supported.
 fn unsupported(what: impl fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, what.to_string())
 }

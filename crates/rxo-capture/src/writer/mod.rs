@@ -178,7 +178,7 @@ impl<W: Write> CaptureWriter<W> {
     /// [`put_option`](super::put_option).
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn write_with(&mut self, packet: &Packet<'_>, options: &[u8]) -> Result<(), WriteError> {
         self.begin();
         self.tail.extend_from_slice(options);

@@ -120,7 +120,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             State::Listen => self.arrives_listen(now, &segment),
             State::SynSent(_) => self.arrives_syn_sent(now, segment),
             _ => {
-                // A break only tells which step was the last.
+                // A break only shows which step was the last.
                 let _ = self.arrives_otherwise(now, &mut segment);
             }
         }

@@ -13,8 +13,7 @@ pub(super) struct Patience {
     /// The time since which text has waited for receivers that allow less than a segment.
     blocked_since: Option<Instant>,
     due: Option<Instant>,
-    /// The time since which text has waited for receivers whenever no more could leave, and the position that
-    /// all receivers had then.
+    /// The start of the measurement of the common rate, and the position that all receivers had then.
     pace: Option<(Instant, u64)>,
 }
 

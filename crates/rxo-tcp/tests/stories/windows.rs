@@ -86,7 +86,7 @@ fn an_old_segment_does_not_change_the_window() {
     scene.gets(seg().seq(1_001).len(10).win(7_000));
     scene.gets(seg().seq(21).len(10).win(500));
     assert_eq!((scene.tcp.statistics().snd_wnd, scene.tcp.readable_bytes()), (7_000, 30));
-    // Of two segments with one SEQ, the one with the higher ACK number is newer.
+    // If two segments have the same SEQ, the one with the higher ACK number is newer.
     scene.sends(100);
     scene.gets(seg().seq(1_011).ack(101).win(6_000));
     scene.gets(seg().seq(1_011).ack(51).win(500));

@@ -190,7 +190,7 @@ impl<'n> Interface<'n> {
     /// makes TCP acknowledge every packet from there at once.
     ///
     /// # Errors
-    /// As [`Interface::add_route`].
+    /// The errors of [`Interface::add_route`].
     pub fn acknowledge_at_once(&self, destination: IpAddr) -> Result<()> {
         let bits = if destination.is_ipv4() { 32 } else { 128 };
         let route = route::route(self.index()?, (destination, bits), None);

@@ -107,7 +107,7 @@ impl BulkTransfer {
     /// connections each. If the number does not divide evenly, the first namespaces get one more.
     ///
     /// # Errors
-    /// As [`BulkTransfer::start`].
+    /// The errors of [`BulkTransfer::start`].
     pub fn start_from_all(
         from: &[&Namespace],
         to: &Namespace,

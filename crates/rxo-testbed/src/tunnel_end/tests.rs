@@ -77,7 +77,7 @@ fn a_checksum_covers_what_will_be() {
     let (packet, said) = partial();
     for [near, far] in all().filter(|[near, _]| near.has_checksum) {
         let mut bytes = wrapped(near, &said, &packet);
-        // As the interface below completes it.
+        // This is the checksum as the interface below completes it.
         let start = 10 + usize::from(u16::from_ne_bytes([bytes[6], bytes[7]]));
         let checksum = !Sum::default().bytes(&bytes[start..]).fold();
         bytes[start + 16..start + 18].copy_from_slice(&checksum.to_be_bytes());

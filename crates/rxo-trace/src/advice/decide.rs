@@ -85,7 +85,8 @@ fn worth(cores: Cores) -> String {
 mod tests {
     use super::*;
 
-    /// A million packets of 1,000 bytes in `seconds`, half of them eliminated.
+    /// Returns the decision for a million packets of 1,000 bytes in `seconds`, of which `eliminated` are
+    /// eliminated.
     fn decided(seconds: u64, poll: &str, eliminated: u64) -> Decision {
         let traffic = Traffic {
             packets: 1_000_000,

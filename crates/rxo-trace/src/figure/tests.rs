@@ -212,7 +212,7 @@ fn ranges_are_drawn_and_have_room() {
     assert!(bars.to_svg().contains("fig-range-bar"));
 }
 
-/// The x coordinates of the vertical parts of ranges.
+/// Returns the x coordinates of the vertical parts of ranges.
 fn range_places(svg: &str) -> Vec<&str> {
     let outlines = svg.split("class=\"fig-range\" d=\"M").skip(1);
     outlines.map(|outline| outline.split(',').next().unwrap()).collect()

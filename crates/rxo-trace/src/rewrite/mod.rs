@@ -23,15 +23,15 @@
 //! acknowledges just because the data was held.
 //!
 //! # What is kept
-//! Of every record: bytes, length on the wire, time in the ticks of its file, interface and
-//! position; in pcapng also its options (comments, flags and all others), and that it has no time
-//! (simple packet blocks). A pcap file comes back byte for byte, whatever its version, its
-//! fractions of a second, and a truncated last record. From a pcapng file, every section comes back
-//! with its options, and every interface with link type, snap length and options. The digest covers
-//! everything that is restored: a changed file is refused.
+//! Kept of every record are its bytes, length on the wire, time in the ticks of its file, interface and
+//! position; in pcapng also its options (comments, flags and all others), and that it has no time (simple
+//! packet blocks). A pcap file comes back byte for byte, whatever its version, its fractions of a second, and
+//! a truncated last record. From a pcapng file, every section comes back with its options, and every
+//! interface with link type, snap length and options. The digest covers everything that is restored: a
+//! changed file is refused.
 //!
 //! # What is not kept
-//! Of a pcapng file: statistics, name resolution, secrets, custom blocks, byte order, the drop
+//! Lost from a pcapng file are statistics, name resolution, secrets, custom blocks, byte order, the drop
 //! count of an obsolete packet block, and the contents of reserved fields and padding.
 //!
 //! # Contract

@@ -46,7 +46,7 @@ pub fn flows(report: &Report) -> Table {
 /// Makes a table with a row for the chosen settings, and for all others that were tried.
 ///
 /// # Errors
-/// As [`flows()`].
+/// The errors of [`flows()`].
 pub fn settings(report: &Report) -> Table {
     outcomes::settings(report)
 }
@@ -54,7 +54,7 @@ pub fn settings(report: &Report) -> Table {
 /// Makes a table with a row for each reason of each row of [`settings`].
 ///
 /// # Errors
-/// As [`flows()`].
+/// The errors of [`flows()`].
 pub fn reasons(report: &Report) -> Table {
     outcomes::reasons(report)
 }
@@ -62,7 +62,7 @@ pub fn reasons(report: &Report) -> Table {
 /// Makes a table with a row for each bucket, which is not empty, of each histogram of each row of [`settings`].
 ///
 /// # Errors
-/// As [`flows()`].
+/// The errors of [`flows()`].
 pub fn histograms(report: &Report) -> Table {
     outcomes::histograms(report)
 }
@@ -70,7 +70,7 @@ pub fn histograms(report: &Report) -> Table {
 /// Makes a table with a row for each capture.
 ///
 /// # Errors
-/// As [`flows()`].
+/// The errors of [`flows()`].
 pub fn sources(report: &Report) -> Table {
     sources::table(report)
 }

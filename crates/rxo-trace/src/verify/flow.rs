@@ -1,8 +1,7 @@
 //! One flow of both captures.
 //!
-//! What only one capture has shown waits in a queue. Only one capture can be ahead: as soon as the
-//! other shows something, it is compared with the front of the queue, for as many bytes as both
-//! have.
+//! Data that only one capture has shown waits in a queue. Only one capture can be ahead: as soon as the other
+//! shows data, that data is compared with the front of the queue, for as many bytes as both have.
 
 use std::collections::VecDeque;
 

@@ -45,7 +45,7 @@ fn stream() -> Vec<Packet> {
     (0..10).map(|n| seg().seq(100 + 100 * n).len(100).id(n as u16)).collect()
 }
 
-/// The same stream in packets of other lengths.
+/// Returns the same stream in packets of other lengths.
 fn recut(lengths: &[usize]) -> Vec<Packet> {
     let mut seq = 100;
     let cut = |&len: &usize| {

@@ -148,19 +148,19 @@ impl CountingTransfer {
         Ok(transfer)
     }
 
-    /// Payload bytes received and checked so far.
+    /// Returns the number of payload bytes received and checked so far.
     #[must_use]
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes.load(Ordering::Relaxed)
     }
 
-    /// The sending thread, for [`CpuMeter::threads`](crate::CpuMeter::threads).
+    /// Returns the sending thread's id, for [`CpuMeter::threads`](crate::CpuMeter::threads).
     #[must_use]
     pub fn sender_threads(&self) -> Vec<u32> {
         self.sender.iter().map(Worker::thread_id).collect()
     }
 
-    /// The receiving thread, for [`CpuMeter::threads`](crate::CpuMeter::threads).
+    /// Returns the receiving thread's id, for [`CpuMeter::threads`](crate::CpuMeter::threads).
     #[must_use]
     pub fn receiver_threads(&self) -> Vec<u32> {
         self.receiver.iter().map(Worker::thread_id).collect()

@@ -35,7 +35,7 @@ impl Shape {
         if set { Self(self.0 | other.0) } else { self }
     }
 
-    /// The unit of times, in nanoseconds.
+    /// Returns the unit of times, in nanoseconds.
     pub(crate) const fn unit_ns(self) -> i64 {
         if self.has(Self::MICROS) { 1_000 } else { 1 }
     }

@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
     /// Reads the next number as a size of at most `most`.
     ///
     /// # Errors
-    /// As [`Reader::number`], or if it is larger than `most`.
+    /// The errors of [`Reader::number`], and an error if the number is larger than `most`.
     pub fn size(&mut self, most: usize) -> Result<usize, BadNote> {
         let size = usize::try_from(self.number()?).unwrap_or(usize::MAX);
         if size > most { Err(BadNote("holds an invalid size")) } else { Ok(size) }
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
     /// Reads the next signed number.
     ///
     /// # Errors
-    /// As [`Reader::number`].
+    /// The errors of [`Reader::number`].
     pub fn signed(&mut self) -> Result<i64, BadNote> {
         let number = self.number()?;
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))

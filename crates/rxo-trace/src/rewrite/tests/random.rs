@@ -59,7 +59,7 @@ proptest! {
             return Ok(());
         }
         if let Ok((expanded, _)) = expand(&coalesced, None) {
-            // Of a truncated file the last records may be missing, but none is different.
+            // The last records of a truncated file may be missing, but no record is different.
             let [before, after] = [&file, &expanded].map(|file| read(file).0);
             prop_assert!(before.iter().map(plain).take(after.len()).eq(after.iter().map(plain)));
         }
