@@ -141,8 +141,8 @@ impl SackBlocks {
         }
     }
 
-    /// Returns `true` if these blocks cover all of `earlier`, both for the same
-    /// `ack`. A D-SACK block is sent only once, so one in `earlier` is never covered.
+    /// Returns `true` if these blocks cover all of `earlier`, both for the same `ack`. A D-SACK block is sent
+    /// only once, so one in `earlier` is never covered.
     pub(crate) fn has_all_of(&self, earlier: &Self, ack: SeqNumber) -> bool {
         let has = |block: &SackBlock| self.as_slice().iter().any(|own| own.contains(block));
         !earlier.has_duplicate(ack) && earlier.as_slice().iter().all(has)

@@ -56,12 +56,11 @@ pub struct PlainSegments<I> {
 }
 
 impl<I> PlainSegments<I> {
-    /// Creates an iterator over the segments in
-    /// `frames`; segments without text are skipped. The headers of all frames are laid out as in `at`, and
-    /// [`has_plain_options`] must be true for them; the end of each segment is read from its own header. The
-    /// first `alike` frames, at least 1, must be alike: they differ only in SEQ, IPv4 ID and checksums, and
-    /// their texts are contiguous. Then the first header stands for all of them. Takes the buffers and copies
-    /// nothing.
+    /// Creates an iterator over the segments in `frames`; segments without text are skipped. The headers of
+    /// all frames are laid out as in `at`, and [`has_plain_options`] must be true for them; the end of each
+    /// segment is read from its own header. The first `alike` frames, at least 1, must be alike: they differ
+    /// only in SEQ, IPv4 ID and checksums, and their texts are contiguous. Then the first header stands for
+    /// all of them. Takes the buffers and copies nothing.
     pub const fn new(frames: I, at: Offsets, alike: usize) -> Self {
         Self { frames, at, like_last: 0, alike }
     }

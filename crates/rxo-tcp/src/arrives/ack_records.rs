@@ -15,9 +15,9 @@ pub(super) trait AckRecords: Iterator<Item = AckRecord> {
     /// Reports whether another record follows, before samples are taken.
     fn look_ahead(&mut self) -> Ahead;
 
-    /// Consumes records while each one is a round-trip sample and changes nothing else.
-    /// `taken` is the record that [`AckRecords::look_ahead`] has already consumed. Returns the first record
-    /// that is not such a sample.
+    /// Consumes records while each one is a round-trip sample and changes nothing else. `taken` is the record
+    /// that [`AckRecords::look_ahead`] has already consumed. Returns the first record that is not such a
+    /// sample.
     fn take_samples<const IS_RECORDED: bool>(
         &mut self,
         taken: Option<AckRecord>,

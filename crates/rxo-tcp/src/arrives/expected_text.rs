@@ -82,9 +82,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && self.timestamps.expects(header.timestamp)
     }
 
-    /// Returns `true` if `count` like segments with
-    /// `bytes` of text each are the next expected text and can stay in their buffers. `header` is the header
-    /// of the first one.
+    /// Returns `true` if `count` like segments with `bytes` of text each are the next expected text and can
+    /// stay in their buffers. `header` is the header of the first one.
     #[inline(always)]
     pub(super) fn expects_alike(
         &self,
@@ -98,9 +97,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         has_room && run.may_expect && self.expects_text(header, bytes)
     }
 
-    /// Takes the text `first` of a segment with `header`, and the text of
-    /// `like` more segments at the same offset in their frames. The effect equals [`Connection::take_plain`]
-    /// for each segment.
+    /// Takes the text `first` of a segment with `header`, and the text of `like` more segments at the same
+    /// offset in their frames. The effect equals [`Connection::take_plain`] for each segment.
     #[inline(always)]
     pub(super) fn take_alike(
         &mut self,
@@ -114,9 +112,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.take_headers(run, header, &[(bytes, count as u32)]);
     }
 
-    /// Takes the headers of segments whose text is already taken. They differ from
-    /// `header`, the first one, in SEQ only. `parts` lists pairs of a text length in bytes and the number of
-    /// segments with that length.
+    /// Takes the headers of segments whose text is already taken. They differ from `header`, the first one,
+    /// in SEQ only. `parts` lists pairs of a text length in bytes and the number of segments with that
+    /// length.
     #[inline(always)]
     pub(super) fn take_headers(&mut self, run: &mut Run, header: Header, parts: &[(u32, u32)]) {
         self.hear(run);

@@ -1,9 +1,9 @@
 //! SEGMENT ARRIVES: the numbered steps of RFC 9293, section 3.10.7, in their order.
 //!
 //! [`Connection::on_arrival`] is the entry point. The steps are the slow path, which processes any segment.
-//! `expected_text.rs`, `expected_gso.rs` and
-//! `expected_acks.rs` are fast paths, one for each form of [`Arrival`]; they leave unexpected segments to the
-//! steps. A pure ACK among segments of any kind takes the fast path for ACKs.
+//! `expected_text.rs`, `expected_gso.rs` and `expected_acks.rs` are fast paths, one for each form of
+//! [`Arrival`]; they leave unexpected segments to the steps. A pure ACK among segments of any kind takes the
+//! fast path for ACKs.
 //!
 //! `closed.rs`, `listen.rs` and `syn_sent.rs` are the states with steps of their own; for all other states
 //! `first_sequence.rs` to `eighth_fin.rs` are the steps of section 3.10.7.4. The third step (security) is

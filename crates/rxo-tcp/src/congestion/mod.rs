@@ -325,10 +325,10 @@ impl Congestion {
         }
     }
 
-    /// Prepares for the first segment after an idle time longer than a timeout. If
-    /// `restarts`, or if `round_trip` is too short for pacing, the window falls back to the initial one (RFC
-    /// 5681, section 4.1). Otherwise it stays, and the part above the burst limit is paced over a round trip
-    /// (RFC 7661, section 4.4.2).
+    /// Prepares for the first segment after an idle time longer than a timeout. If `restarts`, or if
+    /// `round_trip` is too short for pacing, the window falls back to the initial one (RFC 5681, section
+    /// 4.1). Otherwise it stays, and the part above the burst limit is paced over a round trip (RFC 7661,
+    /// section 4.4.2).
     pub(crate) fn resume(&mut self, now: Instant, round_trip: Option<Duration>, restarts: bool) {
         if self.bbr.is_some() {
             return;

@@ -191,9 +191,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.rcv.nxt
     }
 
-    /// Returns
-    /// `true` if the connection keeps an in-order buffer that arrived before [`Connection::received_to`] was
-    /// `seq`.
+    /// Returns `true` if the connection keeps an in-order buffer that arrived before
+    /// [`Connection::received_to`] was `seq`.
     #[must_use]
     pub fn keeps_buffers_before(&self, seq: SeqNumber) -> bool {
         self.rcv.keeps_buffers_before(seq)
@@ -206,9 +205,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Moves text that is not consumed into other buffers, for an owner that must give back the memory of the
-    /// old ones.
-    /// `exchange` gets a buffer and its text, and returns the new buffer. The old buffer stays if `exchange`
-    /// returns `None` or a buffer whose length differs from the text's.
+    /// old ones. `exchange` gets a buffer and its text, and returns the new buffer. The old buffer stays if
+    /// `exchange` returns `None` or a buffer whose length differs from the text's.
     pub fn exchange_buffers(&mut self, exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
         self.rcv.exchange(exchange);
     }

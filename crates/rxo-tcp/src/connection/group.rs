@@ -66,9 +66,9 @@ pub(crate) struct Ahead {
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Makes this a connection of the group with
-    /// `seed`. Does nothing outside LISTEN. The connection sends up to `buffer_bytes` of text that is lent to
-    /// it, whatever [`Connection::set_buffers`] grants, because the text is shared with the other receivers.
+    /// Makes this a connection of the group with `seed`. Does nothing outside LISTEN. The connection sends up
+    /// to `buffer_bytes` of text that is lent to it, whatever [`Connection::set_buffers`] grants, because the
+    /// text is shared with the other receivers.
     pub fn join_group(&mut self, seed: GroupSeed, buffer_bytes: u32) {
         if self.state != State::Listen {
             return;

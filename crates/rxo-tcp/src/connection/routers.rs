@@ -13,12 +13,11 @@ use crate::state::Failure;
 use crate::{Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Applies a router's report that the segment with the sequence number
-    /// `seq` did not pass, and that IP packets of `mtu` bytes do (RFC 1191, 8201). Such reports can be
-    /// forged, so one counts only if `seq` is in flight and `mtu` is plausible (RFC 5927, sections 4.1 and
-    /// 7.2). If segments of this size have passed before, the report waits until that segment times out. Data
-    /// that does not fit is retransmitted in smaller segments, one at a time until one is acknowledged (RFC
-    /// 1191, section 6.5).
+    /// Applies a router's report that the segment with the sequence number `seq` did not pass, and that IP
+    /// packets of `mtu` bytes do (RFC 1191, 8201). Such reports can be forged, so one counts only if `seq` is
+    /// in flight and `mtu` is plausible (RFC 5927, sections 4.1 and 7.2). If segments of this size have
+    /// passed before, the report waits until that segment times out. Data that does not fit is retransmitted
+    /// in smaller segments, one at a time until one is acknowledged (RFC 1191, section 6.5).
     pub fn on_packet_too_big(&mut self, now: Instant, seq: SeqNumber, mtu: u32) {
         let Some(mss) = self.mss_within(mtu).filter(|_| self.is_in_flight(seq)) else {
             self.path.counts.too_big_ignored += 1;

@@ -30,9 +30,8 @@ pub(super) enum Sleep {
 
 impl Group {
     /// Passes pure ACKs to a member's connection, many in one call. Do not call [`Group::before`] first.
-    /// Returns
-    /// `true` if the connection must be served: call its [`poll_transmit`](Connection::poll_transmit), then
-    /// [`Group::after`].
+    /// Returns `true` if the connection must be served: call its
+    /// [`poll_transmit`](Connection::poll_transmit), then [`Group::after`].
     #[inline]
     pub fn on_acks<B: AsRef<[u8]>>(
         &mut self,

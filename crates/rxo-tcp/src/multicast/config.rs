@@ -65,8 +65,8 @@ pub enum Late {
 pub enum Repairs {
     /// Each receiver's own connection retransmits lost text.
     Each,
-    /// Text that at least
-    /// `least` receivers miss within a round trip is retransmitted to the group, other text as with `Each`.
+    /// Text that at least `least` receivers miss within a round trip is retransmitted to the group, other
+    /// text as with `Each`.
     Group {
         /// The number of receivers, at least 2.
         least: usize,

@@ -82,8 +82,8 @@ enum Within {
 }
 
 impl Acks {
-    /// Creates an empty queue. The first
-    /// `quick` segments are acknowledged at once, the later ones by `policy`.
+    /// Creates an empty queue. The first `quick` segments are acknowledged at once, the later ones by
+    /// `policy`.
     pub(crate) fn new(quick: u16, policy: AckPolicy) -> Self {
         Self {
             owed: Vec::new(),

@@ -79,8 +79,8 @@ impl Samples {
         }
     }
 
-    /// Records that `bytes` have arrived by `now`, the newest of them sent at
-    /// `sent_at`. Returns a rate sample, or `None` if the state at `sent_at` is not known any more.
+    /// Records that `bytes` have arrived by `now`, the newest of them sent at `sent_at`. Returns a rate
+    /// sample, or `None` if the state at `sent_at` is not known any more.
     pub(super) fn arrived(
         &mut self,
         now: Instant,
