@@ -14,7 +14,8 @@ use crate::store::{ChainFrames, FrameChain, Slots, Store};
 use crate::tunnels::Around;
 use crate::{FlushReason, Kind};
 
-/// Several TCP segments in one, or several UDP datagrams of equal size. A cheap view; the frames stay where they are.
+/// Several TCP segments, or several UDP datagrams of equal size, merged into one. A `Copy` view: the frames
+/// stay in the engine's store.
 #[derive(Debug)]
 pub struct Aggregate<'a, B> {
     slots: &'a Slots<B>,
@@ -37,90 +38,91 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         Self::of(&store.slots, &store.held[index], &store.headers[index])
     }
 
-    /// The view of `held`, whose frames are in `slots`.
+    /// Creates the view of `held`, whose frames are in `slots`.
     #[inline]
     pub(crate) const fn of(slots: &'a Slots<B>, held: &'a Held, header: &'a MergedHeader) -> Self {
         Self { slots, held, header }
     }
 
-    /// Link, network and transport header of the merged packet, checksums in the engine's form. The length in the IP
-    /// header is 0 if the packet is longer than that can say; see [`Policy::for_records`](crate::Policy::for_records).
+    /// Link, network and transport header of the merged packet, with the checksum form of the engine. The IP
+    /// length is 0 if the packet exceeds the field's range; see
+    /// [`Policy::for_records`](crate::Policy::for_records).
     #[inline]
     #[must_use]
     pub fn header(&self) -> &'a [u8] {
         self.header.bytes()
     }
 
-    /// Writes the same header with its TCP checksum in another form and returns its length in
-    /// bytes. With [`ChecksumForm::Complete`] it reads every segment's header, no payload.
+    /// Writes the same header with its TCP checksum in another form and returns its length in bytes.
+    /// [`ChecksumForm::Complete`] reads every segment's header, but no payload.
     #[must_use]
     pub fn write_header(&self, form: ChecksumForm, to: &mut [u8; MAX_HEADER_BYTES]) -> usize {
         Merge::new(self.slots, self.held).write(form, to)
     }
 
-    /// The number of segments.
+    /// The number of segments or datagrams in the aggregate.
     #[inline]
     #[must_use]
     pub const fn segment_count(&self) -> usize {
         self.held.segments as usize
     }
 
-    /// The number of segments at the beginning that are alike, at least one. Their headers differ only in SEQ,
-    /// IPv4 ID and checksums, and each has as much payload as the first. So a receiver has to read only the
-    /// first header.
+    /// The number of leading segments that are alike, at least one. Their headers differ only in SEQ, IPv4 ID
+    /// and checksums, and their payloads have the same length, so a receiver has to read only the first
+    /// header.
     #[inline]
     #[must_use]
     pub const fn alike_segments(&self) -> usize {
         self.held.alike as usize
     }
 
-    /// Payload bytes of every segment but the last, which may be shorter; with a policy that
-    /// allows any sizes, those of the longest.
+    /// Payload bytes of every segment but the last, which may be shorter. If the policy allows any sizes, the
+    /// payload bytes of the longest segment.
     #[inline]
     #[must_use]
     pub const fn gso_size(&self) -> u16 {
         self.held.gso_size as u16
     }
 
-    /// All payloads together, in bytes.
+    /// The sum of all payload lengths, in bytes.
     #[inline]
     #[must_use]
     pub const fn payload_bytes(&self) -> u32 {
         self.held.payload_bytes
     }
 
-    /// When the first segment arrived.
+    /// The arrival time of the first segment.
     #[must_use]
     pub const fn first_arrival(&self) -> Instant {
         self.held.first_arrival
     }
 
-    /// When the last segment arrived.
+    /// The arrival time of the last segment.
     #[must_use]
     pub fn last_arrival(&self) -> Instant {
         self.slots.frame(self.held.chain.tail).arrived_at
     }
 
-    /// The flow.
+    /// The flow to which all segments belong.
     #[must_use]
     pub const fn flow_key(&self) -> FlowKey {
         self.held.key
     }
 
-    /// Why it was delivered when it was.
+    /// The reason for which the aggregate was delivered at this moment.
     #[must_use]
     pub const fn flush_reason(&self) -> FlushReason {
         self.held.reason
     }
 
-    /// The change of the IPv4 ID from segment to segment: fixed, or counted up. Segmentation of the aggregate needs it.
+    /// The change of the IPv4 ID from one segment to the next: fixed or incrementing. Segmentation needs it.
     #[must_use]
     pub const fn id_pattern(&self) -> IdPattern {
         self.held.id_pattern
     }
 
-    /// How the IPv4 identification of the headers around runs. `None` if it is in no tunnel, or the outer packets are of
-    /// IPv6.
+    /// The change of the IPv4 ID in the outer headers of a tunnel. `None` without a tunnel, or if the outer
+    /// header is IPv6.
     #[must_use]
     pub fn outer_id_pattern(&self) -> Option<IdPattern> {
         let around = Around::of(self.held.tunnel()?)?;
@@ -129,45 +131,46 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         Some(if first? == last? { IdPattern::Fixed } else { IdPattern::Incrementing })
     }
 
-    /// The tunnel around it; `None` if it is in none. Its other headers are those inside.
+    /// The tunnel that carries the segments; `None` without one. All other methods describe the inner
+    /// headers.
     #[must_use]
     pub fn tunnel(&self) -> Option<GsoTunnel> {
         self.held.tunnel()
     }
 
-    /// Where the IP header begins, in bytes from the first link-layer byte.
+    /// Offset of the IP header, in bytes from the first link-layer byte; the same in each frame.
     #[must_use]
     pub fn network_at(&self) -> usize {
         usize::from(self.held.at.network())
     }
 
-    /// Where the TCP or UDP header begins, in bytes from the first link-layer byte.
+    /// Offset of the TCP or UDP header, in bytes from the first link-layer byte; the same in each frame.
     #[must_use]
     pub fn transport_at(&self) -> usize {
         usize::from(self.held.at.transport())
     }
 
-    /// Where the headers are in each frame, and where the payload of the last one ends.
+    /// The offsets of the headers, the same in each frame, and the end of the payload in the last frame.
     #[must_use]
     pub fn offsets(&self) -> Offsets {
         self.held.last_offsets()
     }
 
-    /// The original frames, in order.
+    /// The original frames, in order of arrival.
     #[inline]
     pub fn frames(&self) -> ChainFrames<'a, B> {
         self.slots.chain(self.held.chain)
     }
 
-    /// The payloads, in order, padding left out.
+    /// The payload of each segment, in order, without padding.
     #[inline]
     pub fn payloads(&self) -> impl Iterator<Item = &'a [u8]> + use<'a, B> {
         let held = self.held;
         self.frames().map(move |frame| payload(held, frame))
     }
 
-    /// Calls `visit` for each payload, in order, padding left out. Cheaper than [`Aggregate::payloads`] for a
-    /// run: its frames stand side by side, and only the first of those alike is asked for its length.
+    /// Calls `visit` with each payload, in order, without padding. Cheaper than [`Aggregate::payloads`] for
+    /// frames in consecutive slots: only the first of the alike segments has its length read.
     #[inline]
     pub(crate) fn for_each_payload(&self, mut visit: impl FnMut(&'a [u8])) {
         let Some(frames) = self.slots.run_of(self.held) else {
@@ -182,15 +185,15 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         others.iter().for_each(|frame| visit(payload(self.held, frame)));
     }
 
-    /// What it carries: [`Kind::Data`] or [`Kind::Datagrams`].
+    /// The content of the aggregate: [`Kind::Data`] or [`Kind::Datagrams`].
     #[inline]
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.held.kind()
     }
 
-    /// The fields of each segment that the merged header may lack, in order. Of datagrams, whose headers have no such
-    /// fields, these are 0.
+    /// Returns, for each segment in order, the fields that the merged header may lack. Datagrams have no such
+    /// fields: theirs are 0.
     pub fn segments(&self) -> impl Iterator<Item = SegmentRecord> + use<'a, B> {
         let transport = usize::from(self.held.at.transport());
         let header = match self.held.at.is_datagram() {
@@ -209,7 +212,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         Offload { checksum: self.checksum(), gso: self.gso(), header_bytes: self.held.header_bytes }
     }
 
-    /// The VLAN tag that the device removed from each segment.
+    /// The VLAN tag that the device removed from each segment; `None` if it removed none.
     #[inline]
     pub(crate) fn vlan(&self) -> Option<VlanTag> {
         self.slots.frame(self.held.chain.head).vlan
@@ -227,7 +230,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         NonZeroU16::new(self.gso_size()).map(|size| Gso::new(kind, size))
     }
 
-    /// That of datagrams, or of segments inside a tunnel.
+    /// Returns the GSO metadata of datagrams, or of segments inside a tunnel.
     #[inline(never)]
     fn unusual_gso(&self) -> Option<Gso> {
         let kind = match self.held.version {
@@ -250,7 +253,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     }
 }
 
-/// The payload of a frame of `held`.
+/// Returns the payload of `frame`, one of the frames of `held`.
 #[inline]
 fn payload<'a, B: AsRef<[u8]>>(held: &Held, frame: &'a Frame<B>) -> &'a [u8] {
     let (bytes, network) = (frame.bytes(), usize::from(held.at.network()));

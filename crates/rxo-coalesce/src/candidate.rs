@@ -1,7 +1,7 @@
-//! May this frame be coalesced at all?
+//! Static rules: whether a frame may be coalesced at all.
 //!
-//! Static rules: they look at one frame and the policy, never at what is held. Apart from the
-//! verdict so that each reason can be tested by itself.
+//! These rules use one frame and the policy, never what is held. Separate from the verdict so that each
+//! reason can be tested by itself.
 
 use rxo_frame::{ChecksumStatus, Frame, VlanTag};
 use rxo_wire::tcp::{self, FixedHeader, OptionLayout, Timestamp};
@@ -13,27 +13,27 @@ use crate::merge::MAX_HEADER_BYTES;
 use crate::shape::Shape;
 use crate::{BypassReason, CeRule, EceRule, FinRule, Kind, OptionRule, Policy};
 
-/// A segment or datagram that may be coalesced: one that comes, if it fits what its flow holds, or the last one held.
+/// A segment or datagram that may be coalesced: either the new one, or the last one that its flow holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
-    /// Its IP header.
+    /// The IP header.
     pub ip: Ip,
-    /// Its TCP header; of a datagram all fields are 0.
+    /// The TCP header; all fields are 0 for a datagram.
     pub tcp: TcpSegment,
-    /// Whether it is a UDP datagram.
+    /// `true` for a UDP datagram.
     pub is_datagram: bool,
-    /// Where its headers and its payload are.
+    /// The offsets of the headers and the payload.
     pub at: Offsets,
-    /// Its bytes, for rules that compare byte for byte.
+    /// The bytes of the frame, for rules that compare byte for byte.
     pub bytes: &'a [u8],
-    /// What is known of its checksum.
+    /// The checksum status that the frame arrived with.
     pub checksum: ChecksumStatus,
-    /// The VLAN tag that the device took out of the frame.
+    /// The VLAN tag that the device removed from the frame; `None` if it removed none.
     pub vlan: Option<VlanTag>,
 }
 
 impl<'a> Candidate<'a> {
-    /// The segment in `frame`, whose headers were read.
+    /// Creates the candidate for the TCP segment in `frame`, with its headers in `parsed` and `tcp`.
     #[inline]
     #[must_use]
     pub fn new<B: AsRef<[u8]>>(parsed: &Parsed, tcp: &TcpSegment, frame: &'a Frame<B>) -> Self {
@@ -42,7 +42,7 @@ impl<'a> Candidate<'a> {
         Self { ip, tcp: *tcp, is_datagram: false, at, bytes, checksum, vlan }
     }
 
-    /// The UDP datagram in `frame`, whose IP header is `ip` and whose headers are at `at`.
+    /// Creates the candidate for the UDP datagram in `frame`, with the IP header `ip` and the offsets `at`.
     #[inline]
     #[must_use]
     pub fn datagram<B: AsRef<[u8]>>(ip: Ip, at: Offsets, frame: &'a Frame<B>) -> Self {
@@ -50,7 +50,7 @@ impl<'a> Candidate<'a> {
         Self { ip, tcp: NO_TCP, is_datagram: true, at, bytes: frame.bytes(), checksum, vlan }
     }
 
-    /// What it carries.
+    /// The content: data, pure ACK or datagram.
     #[inline(always)]
     #[must_use]
     pub const fn kind(&self) -> Kind {
@@ -61,9 +61,9 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// The segment in `frame` whose IP header begins at `network` and has neither options nor extension
-    /// headers, read from fixed offsets. `None` if it has TCP options other than the timestamp in its usual
-    /// place, or a header is cut short. Its IP checksum is taken as right.
+    /// Reads the segment in `frame` from fixed offsets. Its IP header begins at `network` and has neither
+    /// options nor extension headers; its IP checksum is assumed to be right. `None` if it has TCP options
+    /// other than the timestamp in its usual layout, or a header is truncated.
     #[inline(always)]
     pub(crate) fn ordinary<S: Shape, B: AsRef<[u8]>>(
         frame: &'a Frame<B>,
@@ -103,7 +103,7 @@ impl<'a> Candidate<'a> {
         Some(Self { ip, tcp, is_datagram: false, at, bytes, checksum, vlan })
     }
 
-    /// Its payload, in bytes.
+    /// The payload length, in bytes.
     #[inline(always)]
     #[must_use]
     pub const fn payload_bytes(&self) -> u32 {
@@ -111,7 +111,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// The TCP header of a datagram.
+/// Stands for the TCP header of a datagram.
 const NO_TCP: TcpSegment = TcpSegment {
     seq: SeqNumber(0),
     ack: SeqNumber(0),
@@ -123,17 +123,17 @@ const NO_TCP: TcpSegment = TcpSegment {
     timestamp: Timestamp { value: 0, echo: 0 },
 };
 
-/// The timestamp option with its padding.
+/// The length of the timestamp option with its padding, in bytes.
 const TIMESTAMP_BYTES: usize = 12;
 
-/// Flags that say nothing against coalescing by themselves.
+/// Flags that do not by themselves prevent coalescing.
 const HARMLESS: TcpFlags = TcpFlags::ACK.union(TcpFlags::PSH);
 
-/// Judges one frame by itself and gives its TCP header. The TCP checksum is not judged here: that
+/// Judges one frame by itself and returns its TCP header. The TCP checksum is not verified here: that
 /// needs the payload.
 ///
 /// # Errors
-/// The first rule that it breaks, as a reason to deliver it untouched.
+/// The first rule that the frame breaks, as the reason to deliver it untouched.
 ///
 /// # Examples
 /// ```
@@ -177,10 +177,10 @@ pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegme
     Ok(tcp)
 }
 
-/// Judges a segment with payload by itself, whose IP header and flags are in order, and which is not urgent.
+/// Judges a segment with payload by itself. IP header, flags and urgent pointer were judged before.
 ///
 /// # Errors
-/// As [`candidate`].
+/// The first rule that the segment breaks, as in [`candidate`].
 #[inline(always)]
 pub(crate) fn with_payload(
     (ip, tcp, at): (&Ip, &TcpSegment, Offsets),
@@ -212,13 +212,13 @@ fn transport(transport: &Transport) -> Result<&TcpSegment, BypassReason> {
 /// Congestion Experienced (RFC 3168 section 5).
 const CE: u8 = 3;
 
-/// Whether the packet is marked CE.
+/// Returns `true` if the packet is marked CE.
 #[inline]
 pub(crate) const fn is_marked_ce(ip: &Ip) -> bool {
     ip.traffic_class & CE == CE
 }
 
-/// What only some policies want: DF, and an echo in each timestamp.
+/// Applies the rules that only some policies have: DF must be set, and a timestamp must carry an echo.
 #[cold]
 fn rare_rules(ip: &Ip, tcp: &TcpSegment, policy: &Policy) -> Result<(), BypassReason> {
     if policy.needs_df && !ip.dont_fragment {
@@ -244,14 +244,14 @@ pub(crate) fn odd_ip(parsed: &Parsed, policy: &Policy) -> Result<(), BypassReaso
     if mergeable { Ok(()) } else { Err(BypassReason::IpOptions) }
 }
 
-/// Whether flags are other than ACK, with or without PSH.
+/// Returns `true` unless the flags are ACK alone or ACK and PSH.
 #[inline(always)]
 pub(crate) const fn are_odd(flags: TcpFlags) -> bool {
     !flags.contains(TcpFlags::ACK) || flags.without(HARMLESS).bits() != 0
 }
 
-/// Judges flags other than ACK and PSH. ECE and AE may be merged with their equals; the verdict compares
-/// them.
+/// Judges flags other than ACK and PSH. Segments with ECE or AE may be merged if all have the same flags; the
+/// verdict compares them.
 #[cold]
 pub(crate) fn odd_flags(
     flags: TcpFlags,

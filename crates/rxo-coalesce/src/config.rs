@@ -25,28 +25,29 @@ use crate::{ChecksumForm, Hold, Policy};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The rules.
+    /// The rules for coalescing, holding and limits.
     pub policy: Policy,
-    /// What a frame begins with: an Ethernet or an IP header.
+    /// The first header of each frame: Ethernet, or IP without a link-layer header.
     pub link: LinkKind,
-    /// Whether a frame of unknown checksum status counts as verified. If not, software verifies it before
-    /// merging.
+    /// If `true`, a frame of unknown checksum status counts as verified. If `false`, software verifies it
+    /// before merging.
     pub trust_checksums: bool,
-    /// The form of a merged header's TCP checksum.
+    /// The form of the TCP checksum in a merged header.
     pub form: ChecksumForm,
-    /// Most frames expected in one poll. Larger batches are processed in several rounds.
+    /// The greatest number of frames expected in one poll. Larger batches are processed in several rounds.
     pub batch_frames: usize,
-    /// Seed of the hash of flows. A sender who knows it can aim flows at one bucket of a table; then they are
-    /// delivered early ([`FlushReason::Collision`](crate::FlushReason::Collision)). Deliveries do not depend on it otherwise.
+    /// Seed of the flow hash. A sender that knows it can aim flows at one bucket of a table, which are then
+    /// delivered early ([`FlushReason::Collision`](crate::FlushReason::Collision)). Otherwise deliveries do
+    /// not depend on it.
     pub seed: u64,
-    /// The implementation that sums payloads.
+    /// The implementation that sums payloads for checksums.
     pub summer: Summer,
 }
 
 impl Config {
-    /// Ethernet, checksums verified in software, headers with the pseudo-header seed, polls of up
-    /// to 256 frames. `seed` must be random, and another each time: the engine has no randomness of its own.
-    /// A fixed one serves only those who trust every sender, such as tests.
+    /// Creates a configuration for Ethernet, checksums verified in software, headers with the pseudo-header
+    /// seed, and polls of up to 256 frames. `seed` must be random and new for each engine, which has no
+    /// randomness of its own. A fixed seed is safe only if every sender is trusted, as in tests.
     #[must_use]
     pub fn new(policy: Policy, seed: u64) -> Self {
         Self {
@@ -63,7 +64,7 @@ impl Config {
     /// Checks that every number is in its range.
     ///
     /// # Errors
-    /// [`ConfigError`] names the first that is not.
+    /// [`ConfigError`] names the first number that is out of its range.
     pub fn check(&self) -> Result<(), ConfigError> {
         let policy = &self.policy;
         let (hold_count, hold_most) = match policy.hold {
@@ -86,8 +87,8 @@ impl Config {
         Ok(())
     }
 
-    /// The number of frames that the engine has room for: those of one poll, and those that the policy may
-    /// hold beyond it. If there are more, the least recently used flow is flushed.
+    /// The number of frame slots of the engine: enough for one poll and for the frames that the policy may
+    /// hold beyond it. When they are all in use, the least recently used flow is flushed.
     pub(crate) fn frame_slots(&self) -> usize {
         let held = match self.policy.hold {
             Hold::EndOfPoll => 0,
@@ -101,7 +102,7 @@ impl Config {
         self.batch_frames + held.min(most).min(MAX_HELD_FRAMES)
     }
 
-    /// Reads the headers of a frame from this link.
+    /// Parses the headers of a frame, which begins as [`Config::link`] says.
     #[inline]
     pub(crate) fn read(&self, bytes: &[u8]) -> Result<Parsed, Unparsed> {
         match self.link {
@@ -111,20 +112,20 @@ impl Config {
     }
 }
 
-/// Together with [`MAX_HELD_FRAMES`], small enough for the place of every aggregate to fit in 16 bits.
+/// Together with [`MAX_HELD_FRAMES`], small enough for the index of every aggregate to fit in 16 bits.
 const MAX_BATCH_FRAMES: u64 = 32_768;
 const MAX_HELD_FRAMES: usize = 65_536;
 
 /// A number in a [`Config`] that is out of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The field.
+    /// The name of the field.
     pub name: &'static str,
-    /// Its value.
+    /// The value of the field.
     pub value: u64,
-    /// The least accepted.
+    /// The least accepted value.
     pub from: u64,
-    /// The most accepted.
+    /// The greatest accepted value.
     pub to: u64,
 }
 

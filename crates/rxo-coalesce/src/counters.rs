@@ -1,48 +1,48 @@
-//! What the engine did, counted by reason.
+//! Counters of the engine: frames, deliveries, and the reasons for each bypass and flush.
 
 use crate::{BypassReason, FlushReason, Histogram};
 
-/// Totals since the engine was made. Every frame is counted once: bypassed, delivered single, or
-/// in an aggregate; pure ACKs where they are aggregated likewise, but apart.
+/// Totals since the engine was created. Every frame is counted once: as bypassed, delivered single, or in an
+/// aggregate. Pure ACKs under a policy that aggregates them have counters of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames taken.
+    /// Frames that the engine received.
     pub frames: u64,
     /// Deliveries made: single frames and aggregates together.
     pub deliveries: u64,
     /// Frames that were candidates but were delivered alone.
     pub singles: u64,
-    /// Aggregates of two segments or more.
+    /// Aggregates of two or more segments.
     pub aggregates: u64,
-    /// Segments in those.
+    /// Segments in all aggregates.
     pub aggregated_segments: u64,
     /// Pure ACKs that were held but delivered alone.
     pub ack_singles: u64,
-    /// Deliveries of two pure ACKs or more.
+    /// Deliveries of two or more pure ACKs.
     pub ack_aggregates: u64,
-    /// Pure ACKs in those.
+    /// Pure ACKs in all [`ack_aggregates`](Self::ack_aggregates).
     pub aggregated_acks: u64,
-    /// UDP datagrams that were coalesced or could have been: they are among the candidates above. Those that
-    /// bypass are not counted here.
+    /// UDP datagrams that were candidates. They are also counted in the fields above. Datagrams that bypass
+    /// are not counted here.
     pub datagrams: u64,
-    /// The deliveries of these, counted when their first datagram comes.
+    /// Deliveries of candidate datagrams, counted when the first datagram of each is received.
     pub datagram_deliveries: u64,
-    /// TCP segments inside tunnels that were coalesced or could have been: they are among the candidates above. Those
+    /// TCP segments inside tunnels that were candidates. They are also counted in the fields above. Segments
     /// that bypass are not counted here.
     pub tunnelled: u64,
-    /// The deliveries of these, counted when their first segment comes.
+    /// Deliveries of candidate segments inside tunnels, counted when the first segment of each is received.
     pub tunnelled_deliveries: u64,
     bypassed: PerReason<{ BypassReason::COUNT }>,
     flushed: PerReason<{ FlushReason::COUNT }>,
-    /// Segments per delivery of candidates, single ones included.
+    /// Number of segments per delivery of candidates, single ones included.
     pub segments_per_aggregate: Histogram,
-    /// Pure ACKs per delivery of those that were held, single ones included.
+    /// Number of pure ACKs per delivery of held ACKs, single ones included.
     pub acks_per_delivery: Histogram,
-    /// Nanoseconds from a held aggregate's (or single candidate's) first arrival to its flush.
+    /// Hold time of each aggregate or single candidate, in nanoseconds: from its first arrival to its flush.
     pub hold_ns: Histogram,
 }
 
-/// A count for each reason. The standard library has a default only for arrays of at most 32.
+/// One count per reason. Needed because `Default` exists only for arrays of at most 32 elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PerReason<const N: usize>([u64; N]);
 
@@ -53,8 +53,8 @@ impl<const N: usize> Default for PerReason<N> {
 }
 
 impl Counters {
-    /// Applies `apply` to each pair of fields: a sum of two totals, or the difference of two readings
-    /// of one. The maximum of a histogram is that of both.
+    /// Combines each pair of fields with `apply`, such as a sum of two totals or a difference of two
+    /// readings. A histogram takes the greater of both maxima.
     #[must_use]
     pub fn zip_with(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
         let histogram = |of: fn(&Self) -> &Histogram| of(self).zip_with(of(other), apply);
@@ -83,52 +83,52 @@ impl Counters {
         }
     }
 
-    /// Frames delivered untouched for this reason.
+    /// Returns the number of frames delivered untouched for this reason.
     #[must_use]
     pub const fn bypassed(&self, reason: BypassReason) -> u64 {
         self.bypassed.0[reason as usize]
     }
 
-    /// Flushes of held segments for this reason.
+    /// Returns the number of flushes for this reason.
     #[must_use]
     pub const fn flushed(&self, reason: FlushReason) -> u64 {
         self.flushed.0[reason as usize]
     }
 
-    /// Frames bypassed, for all reasons together.
+    /// Returns the number of frames that bypassed, for all reasons together.
     #[must_use]
     pub fn bypassed_total(&self) -> u64 {
         self.bypassed.0.iter().sum()
     }
 
-    /// Flushes, for all reasons together.
+    /// Returns the number of flushes, for all reasons together.
     #[must_use]
     pub fn flushed_total(&self) -> u64 {
         self.flushed.0.iter().sum()
     }
 
-    /// Frames per delivery; 0 before the first.
+    /// Returns the average number of frames per delivery; 0 before the first delivery.
     #[must_use]
     pub fn frames_per_delivery(&self) -> f64 {
         if self.deliveries == 0 { 0.0 } else { self.frames as f64 / self.deliveries as f64 }
     }
 
-    /// Frames in all deliveries: bypassed, single and aggregated ones. With those that the engine holds they are the
-    /// frames taken.
+    /// Returns the number of frames in all deliveries: bypassed, single and aggregated. Together with the
+    /// frames that the engine holds, they are all frames received.
     #[must_use]
     pub fn delivered_frames(&self) -> u64 {
         let candidates = self.singles + self.aggregated_segments;
         self.bypassed_total() + candidates + self.ack_singles + self.aggregated_acks
     }
 
-    /// Pure ACKs taken: segments without payload, and nothing but ACK and marks of ECN among their
-    /// flags as far as that was looked at.
+    /// Returns the number of pure ACKs received: segments without payload that were held, or that bypassed
+    /// for a reason that concerns only pure ACKs.
     #[must_use]
     pub fn pure_acks(&self) -> u64 {
         self.bypassed_acks() + self.ack_singles + self.aggregated_acks
     }
 
-    /// Deliveries of pure ACKs.
+    /// Returns the number of deliveries of pure ACKs.
     #[must_use]
     pub fn ack_deliveries(&self) -> u64 {
         self.bypassed_acks() + self.ack_singles + self.ack_aggregates
@@ -151,7 +151,7 @@ impl Counters {
         self.add(reason, tally);
     }
 
-    /// Counts a flush of pure ACKs. A call, so that the flushing of data does not carry it.
+    /// Counts a flush of pure ACKs. Not inlined, so that the flush of data stays small.
     #[inline(never)]
     pub(crate) fn flush_acks(&mut self, reason: FlushReason, acks: u32, held_ns: u64) {
         self.hold_ns.record(held_ns);
@@ -166,7 +166,7 @@ impl Counters {
         }
     }
 
-    /// Counts one of several flushes for one reason; [`Counters::add`] counts the rest of them.
+    /// Counts one of several flushes for one reason; [`Counters::add`] then counts what they have in common.
     #[inline(always)]
     pub(crate) fn flush_one(&mut self, tally: &mut Tally, segments: u32, held_ns: u64) {
         if held_ns != tally.held_ns {
@@ -195,7 +195,7 @@ impl Counters {
     }
 }
 
-/// Why a pure ACK is delivered as it came.
+/// The reasons for which a pure ACK bypasses.
 const PURE_ACKS: [BypassReason; 5] = [
     BypassReason::PureAck,
     BypassReason::FirstAck,
@@ -204,16 +204,18 @@ const PURE_ACKS: [BypassReason; 5] = [
     BypassReason::Sack,
 ];
 
-/// Flushes of segments counted in registers.
+/// Running totals of several flushes for one reason, small enough to stay in registers.
 #[derive(Default)]
 pub(crate) struct Tally {
+    /// Flushes so far.
     flushes: u64,
+    /// Flushes of one segment.
     singles: u64,
-    /// In aggregates of two or more.
+    /// Segments in aggregates of two or more.
     segments: u64,
-    /// For how long what was flushed last was held, in nanoseconds: most often as long as what was
-    /// flushed before it, for frames of one poll most often arrived at one time.
+    /// Hold time of the last flush, in nanoseconds. Usually equal for all flushes: the frames of one poll
+    /// usually have one arrival time.
     held_ns: u64,
-    /// Of how many flushes that is recorded; the others were all held so long.
+    /// Flushes whose hold time is already in the histogram; all later ones had the hold time `held_ns`.
     recorded: u64,
 }

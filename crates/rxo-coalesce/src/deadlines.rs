@@ -1,9 +1,10 @@
-//! Index of the held flows by the arrival of their first segment: which of them are due.
+//! Index of the held flows by the arrival time of their first segment; finds the flows that are due.
 //!
-//! Separate because a flow must not be examined in every poll in which it is held. The index is updated only when
-//! it is asked: the frames taken since then name every new flow, so each flow is noted once, and a policy that
-//! holds nothing beyond a poll pays nothing. The entry of a flow that has left stays until it is met. Bounded: when
-//! entries are more than two for each flow, the index is made anew. Does not allocate after construction.
+//! Separate so that a held flow is not examined in every poll. The index is updated only when it is searched:
+//! the frames received since then name every new flow, so each flow is added once, and a policy that holds
+//! nothing beyond a poll costs nothing. The entry of a flow that was flushed remains until a search reaches
+//! it. Bounded: if there are more than two entries per flow, the index is rebuilt. Does not allocate after
+//! construction.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -15,46 +16,47 @@ use crate::work;
 
 #[derive(Debug)]
 pub(crate) struct Deadlines {
-    /// When the first segment arrived, and the place; the earliest first.
+    /// Arrival time of the first segment and slot of each flow; the earliest first.
     arrivals: BinaryHeap<Reverse<(Instant, u16)>>,
-    /// The slots of the last frames and the places of the flows that are due, the least recently used last; empty
-    /// between searches.
+    /// The flows that are due: the slot of each flow's last frame and the flow's index, the least recently
+    /// used last. Empty between searches.
     due: Vec<(u32, u16)>,
     flows: usize,
 }
 
 impl Deadlines {
-    /// An index of at most `flows` flows.
+    /// Creates an index for at most `flows` flows.
     pub(crate) fn new(flows: usize) -> Self {
         let (arrivals, due) = (BinaryHeap::with_capacity(3 * flows), Vec::with_capacity(4 * flows));
         Self { arrivals, due, flows }
     }
 
-    /// Returns `true` if the free entries might not suffice for all flows. [`Deadlines::clear`] makes room.
+    /// Returns `true` if the free entries might not suffice for all flows; call [`Deadlines::clear`] then.
     pub(crate) fn is_crowded(&self) -> bool {
         self.arrivals.len() > 2 * self.flows
     }
 
-    /// Forgets all flows.
+    /// Removes all entries.
     pub(crate) fn clear(&mut self) {
         self.arrivals.clear();
     }
 
-    /// Adds the flow at `place`, whose first segment arrived at `arrival`.
+    /// Adds the flow with index `place`, whose first segment arrived at `arrival`.
     pub(crate) fn note(&mut self, arrival: Instant, place: u16) {
         work::done(2);
         self.arrivals.push(Reverse((arrival, place)));
     }
 
-    /// Adds flows to those that the next search finds, by the slots of their last frames and their places; at most as many
-    /// as the index is for.
+    /// Adds flows to the result of the next search, each by the slot of its last frame and its index; at most
+    /// as many as the index is sized for.
     pub(crate) fn add_due(&mut self, flows: impl Iterator<Item = (u32, u16)>) {
         self.due.extend(flows);
     }
 
-    /// Finds the flows for which `is_due` is true of the arrival. `tail` gives the slot of the last frame of the flow
-    /// at a place whose first segment arrived then; `None` if it has left. [`Deadlines::next_due`] gives them, the
-    /// least recently used first. Returns the earliest arrival of the flows that are left.
+    /// Finds the flows whose arrival time satisfies `is_due`. `tail` returns the slot of the last frame of
+    /// the flow at an index if its first segment arrived then, or `None` if that flow was flushed.
+    /// [`Deadlines::next_due`] returns the flows found. Returns the earliest arrival time of the flows that
+    /// are not due.
     pub(crate) fn search(
         &mut self,
         is_due: impl Fn(Instant) -> bool,
@@ -73,13 +75,14 @@ impl Deadlines {
             }
             self.arrivals.pop();
         }
-        // Taken from the end. A flow is here twice if it was added, or one with the same arrival had its place before.
+        // `next_due` pops from the end. A flow may occur twice: once added and once found, or reusing an
+        // index at one time.
         self.due.sort_unstable_by(|one, other| other.cmp(one));
         self.due.dedup();
         left
     }
 
-    /// Returns the place of the next flow that is due.
+    /// Returns the index of the next due flow, the least recently used first; `None` after the last.
     pub(crate) fn next_due(&mut self) -> Option<u16> {
         self.due.pop().map(|(_, place)| place)
     }

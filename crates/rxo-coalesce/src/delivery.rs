@@ -1,7 +1,7 @@
-//! What the engine gives to a sink.
+//! Deliveries: the interface between the engine and a sink.
 //!
-//! The sink gets deliveries in order, borrowed from the engine's store without a copy. It may take the frames to
-//! own them. They are always the original ones, bit for bit.
+//! The sink receives deliveries in order, borrowed from the engine's store without a copy. It may take the
+//! frames to own them. They are always the original frames, bit for bit.
 
 use rxo_frame::{Frame, FrameBuffer, Gather, Offload, VlanTag};
 use rxo_wire::{FlowKey, Offsets};
@@ -12,9 +12,9 @@ use crate::owned::OwnedDelivery;
 use crate::single::{Kind, Single};
 use crate::store::{ChainFrames, FrameChain, IntoFrames, NONE, Ready, Store};
 
-/// The deliveries of one call to the sink, in order. Those that the sink does not take are dropped when it
-/// returns, so that their buffers return to their owners. While other frames are held, buffers may return later:
-/// with the deliveries of a later call, and at most one for every eight frames that are held.
+/// The deliveries of one call to the sink, in order. Deliveries that the sink does not take are dropped when
+/// it returns, and their buffers go back to their owners. While other frames are held, buffers may go back
+/// with a later call: at most one buffer for every eight held frames is delayed.
 #[derive(Debug)]
 pub struct Deliveries<'a, B> {
     store: &'a mut Store<B>,
@@ -27,13 +27,13 @@ impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
         Self { store, taken: 0 }
     }
 
-    /// The number of deliveries, without those that were taken.
+    /// The number of deliveries that were not taken yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.store.ready.len() - self.taken
     }
 
-    /// Whether no delivery is left.
+    /// Returns `true` if all deliveries were taken.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -46,15 +46,15 @@ impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
         store.ready[self.taken..].iter().map(move |ready| Delivery::new(store, *ready))
     }
 
-    /// Takes the next delivery, to own its frames.
+    /// Takes the next delivery, to own its frames; `None` after the last.
     pub fn take_next(&mut self) -> Option<Taken<'_, B>> {
         let ready = *self.store.ready.get(self.taken)?;
         self.taken += 1;
         Some(Taken { store: self.store, ready })
     }
 
-    /// Takes all deliveries, in order, so that they outlive the call: to queue them, or to send them to another
-    /// thread. An aggregate allocates twice, a single frame not at all.
+    /// Takes all deliveries, in order, so that they outlive the call: to queue them, or to send them to
+    /// another thread. An aggregate allocates twice, a single frame not at all.
     pub fn into_owned(mut self) -> impl Iterator<Item = OwnedDelivery<B>> + use<'a, B>
     where
         B: FrameBuffer + Default,
@@ -62,7 +62,8 @@ impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
         core::iter::from_fn(move || self.take_next().map(Taken::into_owned))
     }
 
-    /// Takes the original frames of all deliveries, in order. An empty buffer replaces each, hence the bound.
+    /// Takes the original frames of all deliveries, in order. Each is replaced by `B::default()`, an empty
+    /// buffer.
     pub fn into_frames(self) -> impl Iterator<Item = Frame<B>> + use<'a, B>
     where
         B: Default,
@@ -93,15 +94,15 @@ impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
         Delivery::new(self.store, self.ready)
     }
 
-    /// Whether the checksums of all its frames were verified or are trusted (see
-    /// [`Config::trust_checksums`](crate::Config::trust_checksums)), so that the receiver need not verify them.
-    /// `false` if that is not known, as for frames that bypass.
+    /// Returns `true` if the checksums of all its frames were verified or are trusted (see
+    /// [`Config::trust_checksums`](crate::Config::trust_checksums)), so that the receiver need not verify
+    /// them. Returns `false` if they were not verified, as for frames that bypass.
     #[must_use]
     pub const fn is_intact(&self) -> bool {
         !matches!(self.ready, Ready::Frame(..))
     }
 
-    /// Its original frames, in order, bit for bit as they came.
+    /// Takes the original frames, in order, bit for bit as they arrived.
     #[must_use]
     pub fn into_frames(self) -> IntoFrames<'a, B> {
         let (chain, count) = (self.store.chain_of(self.ready), self.store.count_of(self.ready));
@@ -110,8 +111,8 @@ impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
 }
 
 impl<B: FrameBuffer + Default> Taken<'_, B> {
-    /// Moves the delivery out of the engine, header and frames. An empty buffer replaces that of each frame. An
-    /// aggregate, or several pure ACKs, take two allocations; a single frame takes none.
+    /// Moves header and frames out of the engine, leaving an empty buffer for each frame. An aggregate or
+    /// several pure ACKs take two allocations; a single frame takes none.
     #[must_use]
     pub fn into_owned(self) -> OwnedDelivery<B> {
         let mut owned = OwnedDelivery::default();
@@ -119,19 +120,20 @@ impl<B: FrameBuffer + Default> Taken<'_, B> {
         owned
     }
 
-    /// Moves the delivery into `to` and drops what was there. Allocates only if `to` has never held so many
-    /// frames, so a queue whose entries are used again soon stops allocating.
+    /// Moves the delivery into `to` and drops its old contents. Allocates only if `to` never held as many
+    /// frames, so a queue that reuses its entries soon stops allocating.
     pub fn store_in(self, to: &mut OwnedDelivery<B>) {
         to.replace(self.store, self.ready);
     }
 }
 
-/// One delivery: a frame as it came, several segments or datagrams in one, or several pure ACKs. A cheap view.
+/// One delivery: a frame as it arrived, an aggregate of segments or datagrams, or several pure ACKs. A `Copy`
+/// view.
 #[derive(Debug)]
 pub enum Delivery<'a, B> {
-    /// A frame as it came.
+    /// A frame as it arrived.
     Frame(Single<'a, B>),
-    /// Segments or datagrams coalesced.
+    /// Coalesced segments or datagrams.
     Aggregate(Aggregate<'a, B>),
     /// Pure ACKs of one flow.
     Acks(Acks<'a, B>),
@@ -157,7 +159,7 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
         }
     }
 
-    /// What the delivery carries; an aggregate is data or datagrams.
+    /// The content of the delivery; an aggregate is data or datagrams.
     #[inline]
     #[must_use]
     pub fn kind(&self) -> Kind {
@@ -168,8 +170,8 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
         }
     }
 
-    /// Where the headers and the payload of its last frame are. The IP and transport headers of all its frames begin
-    /// at the same places. `None` for a single frame whose [`Single::offsets`] are `None`.
+    /// The offsets of headers and payload in its last frame. IP and transport header have the same offsets in
+    /// all its frames. `None` for a single frame whose [`Single::offsets`] are `None`.
     #[must_use]
     pub fn offsets(&self) -> Option<Offsets> {
         match self {
@@ -179,7 +181,7 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
         }
     }
 
-    /// The flow. `None` for a single frame whose [`Single::offsets`] are `None`.
+    /// The flow of all its frames. `None` for a single frame whose [`Single::offsets`] are `None`.
     #[must_use]
     pub fn flow_key(&self) -> Option<FlowKey> {
         match self {
@@ -189,7 +191,7 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
         }
     }
 
-    /// The original frames, in order.
+    /// The original frames, in order of arrival.
     pub fn frames(&self) -> impl Iterator<Item = &'a Frame<B>> + use<'a, B> {
         let (single, chain): (Option<&'a Frame<B>>, Option<ChainFrames<'a, B>>) = match self {
             Self::Frame(single) => (Some(single.frame()), None),

@@ -1,10 +1,11 @@
-//! The expected next header, compared in one go.
+//! Expected segment: predicts the header of the next one and compares it at once.
 //!
-//! A segment that only continues the last one differs from it in four fields: IP ID, IP checksum, SEQ and TCP checksum.
-//! The first three follow from the last segment's; the fourth is verified apart. So the whole header that must come next
-//! is known, and a frame is compared with it by a row of [`rxo_wire::layout`]. SEQ is asked first: it says of most
-//! frames that they belong to another flow. What must be alike is read again where the last segment has it, which costs
-//! no more than reading a copy and spares making one. Where this says no, the full rules decide.
+//! A segment that only continues the last one differs from it in four fields: IP ID, IP checksum, SEQ and TCP
+//! checksum. The first three follow from the last segment; the fourth is verified separately. So the whole
+//! next header is predictable, and a frame is compared with it by a row of [`rxo_wire::layout`]. SEQ is
+//! compared first, because it differs for most frames of other flows. The constant fields are read from the
+//! last segment itself: that costs no more than reading a copy, and spares making one. If the compare fails,
+//! the full rules decide.
 
 use core::mem::discriminant;
 
@@ -17,29 +18,29 @@ use crate::shape::Shape;
 
 const DONT_FRAGMENT: u64 = 0x4000;
 
-/// What the next frame of a flow must be, if it only continues the last.
+/// The header that the next frame of a flow must have to continue the last one.
 pub(crate) struct Expected<'a, S: Shape> {
-    /// The last segment: its frame and its headers, with which the next must be alike.
+    /// The frame of the last segment; `headers` are its headers.
     last: &'a [u8],
     headers: &'a S::Headers,
     counting: u64,
     seq: u32,
-    /// Which bits count from the TCP checksum on.
+    /// Masks of the bytes from the TCP checksum on that must be equal.
     tail: [u64; 2],
     network: usize,
     payload_bytes: u32,
     checksum: ChecksumStatus,
     vlan: Option<VlanTag>,
-    /// 1 when the IPv4 ID counts; 0 when it stays, and for IPv6.
+    /// 1 if the IPv4 ID increments; 0 if it is constant, and for IPv6.
     step: u16,
-    /// How many more segments can be told from this expectation.
+    /// The number of further segments that this expectation covers before the ID wraps around.
     steps: u32,
 }
 
 impl<'a, S: Shape> Expected<'a, S> {
-    /// What follows `last`, the last segment of `held`, whose IP header begins at `network`. Where it
-    /// is still open whether the IPv4 ID counts, `next` decides. `None` when only the full rules can
-    /// tell. `SHORT` and `room` are those of [`headers_in`].
+    /// Predicts the segment after `last`, the last one of `held`, whose IP header begins at `network`. If it
+    /// is still open whether the IPv4 ID increments, `next` decides. `None` if only the full rules can
+    /// decide. `SHORT` and `room` are explained at [`headers_in`].
     #[inline(always)]
     pub(crate) fn after<B: AsRef<[u8]>, const SHORT: bool>(
         held: &Held,
@@ -48,7 +49,7 @@ impl<'a, S: Shape> Expected<'a, S> {
         network: usize,
         room: &'a mut S::Headers,
     ) -> Option<Self> {
-        // With extension headers what follows is not what it is taken for.
+        // With extension headers the TCP header is not behind the fixed IP header.
         if usize::from(held.at.transport()) != network + S::IP_BYTES {
             return None;
         }
@@ -81,27 +82,27 @@ impl<'a, S: Shape> Expected<'a, S> {
         })
     }
 
-    /// How many segments may be told before this has to be made anew.
+    /// The number of segments that may be compared before a new expectation must be made.
     #[inline(always)]
     pub(crate) const fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// How much the IPv4 ID counts.
+    /// The increment of the IPv4 ID per segment: 0 or 1.
     #[inline(always)]
     pub(crate) const fn id_step(&self) -> u16 {
         self.step
     }
 
-    /// Whether the metadata of the last segment's frame is bare: no VLAN tag, and a checksum that is verified or
-    /// unknown. Nearly all is.
+    /// Returns `true` if the last segment's frame has no VLAN tag and its checksum is not partial. True for
+    /// nearly all frames.
     #[inline(always)]
     pub(crate) const fn is_bare(&self) -> bool {
         self.vlan.is_none() && !self.checksum.is_partial()
     }
 
-    /// Whether `next` is the expected segment, its TCP checksum aside; `SHORT` as in [`headers_in`]. `BARE` if
-    /// [`Expected::is_bare`]: then less is compared.
+    /// Returns `true` if `next` is the expected segment, apart from its TCP checksum. `SHORT` is explained at
+    /// [`headers_in`]. `BARE` requires [`Expected::is_bare`], and then less is compared.
     #[inline(always)]
     pub(crate) fn is_met_by<B: AsRef<[u8]>, const SHORT: bool, const BARE: bool>(
         &self,
@@ -135,7 +136,7 @@ impl<'a, S: Shape> Expected<'a, S> {
     #[inline(always)]
     fn has_metadata_of<B, const BARE: bool>(&self, next: &Frame<B>) -> bool {
         if BARE {
-            // No other status has fields.
+            // Only the status `Partial` has fields, and it is excluded here.
             let is_alike = discriminant(&next.checksum) == discriminant(&self.checksum);
             is_alike && next.vlan.is_none()
         } else {
@@ -143,7 +144,7 @@ impl<'a, S: Shape> Expected<'a, S> {
         }
     }
 
-    /// Moves on by one segment.
+    /// Advances the expectation by one segment.
     #[inline(always)]
     pub(crate) fn advance(&mut self) {
         self.seq = self.seq.wrapping_add(self.payload_bytes);
@@ -151,8 +152,8 @@ impl<'a, S: Shape> Expected<'a, S> {
     }
 }
 
-/// Whether the IPv4 ID counts from one segment to the next, both given as the first word of their
-/// headers: 0 or 1, `None` when it does neither.
+/// Returns the increment of the IPv4 ID, 0 or 1, from `last` to `next`; `None` if it is any other. Both are
+/// the first eight bytes of an IPv4 header.
 #[inline(always)]
 pub(crate) fn id_step(pattern: IdPattern, last: u64, next: u64) -> Option<u16> {
     let step = match pattern {
@@ -160,12 +161,12 @@ pub(crate) fn id_step(pattern: IdPattern, last: u64, next: u64) -> Option<u16> {
         IdPattern::Incrementing => 1,
         IdPattern::Undecided => ((next >> 16) as u16).wrapping_sub((last >> 16) as u16),
     };
-    // Equal IDs without DF would name fragments of one packet.
+    // Equal IDs without DF would identify fragments of one packet.
     (step == 1 || (step == 0 && last & DONT_FRAGMENT != 0)).then_some(step)
 }
 
-/// The headers that `packet` begins with. A `SHORT` packet may end before them; they are then copied to
-/// `room`, with zeros for the options that it has no room for.
+/// Returns the headers at the start of `packet`. With `SHORT` the packet may be shorter than the headers:
+/// they are then copied to `room`, with zeros behind the end.
 #[inline(always)]
 pub(crate) fn headers_in<'a, S: Shape, const SHORT: bool>(
     packet: &'a [u8],

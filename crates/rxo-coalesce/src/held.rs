@@ -1,7 +1,7 @@
-//! What a flow holds: an aggregate in the making.
+//! State of one held flow: an aggregate under construction.
 //!
-//! Kept small, since one is written for every flow of every poll. What a rule needs beyond this
-//! is read from the last frame, which is held with it.
+//! Kept small, because one is written for every flow in every poll. Rules that need other fields read them
+//! from the last held frame.
 
 use rxo_frame::{Frame, GsoTunnel, Instant};
 use rxo_wire::checksum::{self, Sum};
@@ -17,69 +17,69 @@ use crate::single::{Kind, Starts};
 use crate::store::FrameChain;
 use crate::{Candidate, FlushReason, PayloadRule, Policy};
 
-/// How the IPv4 identification runs through an aggregate.
+/// The change of the IPv4 identification from segment to segment within an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdPattern {
     /// Only one segment so far, or IPv6.
     Undecided,
-    /// The same in all segments; only with DF set.
+    /// Equal in all segments; allowed only with DF set.
     Fixed,
-    /// One more in each segment.
+    /// One more in each segment than in the one before.
     Incrementing,
 }
 
-/// The segments that a flow holds: with payload, or pure ACKs, or UDP datagrams.
+/// The segments that a flow holds: all with payload, all pure ACKs, or all UDP datagrams.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
-    /// The flow.
+    /// The flow to which the segments belong.
     pub key: FlowKey,
-    /// When the first segment arrived.
+    /// The arrival time of the first segment.
     pub first_arrival: Instant,
-    /// The sequence number that continues the byte stream; of datagrams it says nothing.
+    /// The sequence number of the next byte in the stream; meaningless for datagrams.
     pub next_seq: SeqNumber,
-    /// How many segments.
+    /// The number of segments.
     pub segments: u32,
-    /// How many of the first of them are alike: the first itself, and those that only continue it.
+    /// The number of leading segments that are alike: the first, and those that only continue it.
     pub(crate) alike: u32,
-    /// Their payloads together, in bytes.
+    /// The sum of all payload lengths, in bytes.
     pub payload_bytes: u32,
-    /// The last segment's payload, in bytes.
+    /// The payload length of the last segment, in bytes.
     pub last_payload_bytes: u32,
-    /// The payload of every segment but the last, in bytes; where the policy allows any sizes,
-    /// the largest.
+    /// The payload length of every segment but the last, in bytes; if the policy allows any sizes, the
+    /// greatest.
     pub gso_size: u32,
-    /// Where the headers begin; the same in all segments.
+    /// The offsets at which the headers begin; the same in all segments.
     pub(crate) at: Starts,
-    /// Where the payload begins: all headers together.
+    /// The length of all headers together, which is the offset of the payload, in bytes.
     pub header_bytes: u16,
-    /// All flags of all segments.
+    /// The union of the flags of all segments.
     pub flags: TcpFlags,
     /// The version of IP.
     pub version: IpVersion,
-    /// How the IPv4 ID runs.
+    /// The change of the IPv4 ID from segment to segment.
     pub id_pattern: IdPattern,
-    /// Where the headers around these are, and whether they have a checksum. Written after [`Held::begin`], and read
-    /// only of what is in a tunnel, so that nothing else pays for it.
+    /// The outer headers of a tunnel: their offsets, and whether they have a checksum. Written after
+    /// [`Held::begin`] and only for flows in a tunnel, so that other flows do not pay for it.
     pub(crate) around: GsoTunnel,
-    /// Why it was flushed; meaningful once it is.
+    /// The reason of the flush; valid only after the flush.
     pub(crate) reason: FlushReason,
     pub(crate) chain: FrameChain,
     pub(crate) link: BucketLink,
 }
 
-/// What is kept of held pure ACKs besides, and of data where the policy remembers what flows said;
-/// apart, so that other data does not carry it.
+/// Additional state of held pure ACKs, and of data if the policy records each flow's last ACK. Separate, so
+/// that other flows do not carry it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldAcks {
     pub(crate) flow: FlowHash,
-    /// What the last of them says; of data the ACK number only.
+    /// Contents of the last held ACK; for data only its ACK number is used.
     pub(crate) said: AckPoint,
-    /// Whether it says more, with SACK blocks or data: what comes next may repeat what it says.
+    /// `true` if the last one also has SACK blocks or payload. A pure ACK after it may repeat its number.
     pub(crate) says_more: bool,
 }
 
 impl HeldAcks {
-    /// A place that holds none.
+    /// Stands at an index that holds no pure ACKs.
     pub(crate) const BLANK: Self = Self {
         flow: FlowHash(0),
         said: AckPoint { ack: SeqNumber(0), window: 0 },
@@ -87,14 +87,14 @@ impl HeldAcks {
     };
 }
 
-/// A segment as it is held, delivered or appended, whichever tier judged it.
+/// The fields of a segment that are needed to hold, deliver or append it, whichever tier judged it.
 #[derive(Clone, Copy)]
 pub(crate) struct Segment {
     pub(crate) key: FlowKey,
     pub(crate) arrived_at: Instant,
     pub(crate) seq: SeqNumber,
     pub(crate) payload_bytes: u32,
-    /// How much its IPv4 ID is ahead of that of the last segment held; 0 if none is.
+    /// The difference between its IPv4 ID and that of the last held segment; 0 if the flow holds none.
     pub(crate) id_step: u16,
     pub(crate) at: Starts,
     pub(crate) header_bytes: u16,
@@ -105,7 +105,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// The candidate in `frame`, which stands in `slot`; `flow` is the hash of `key`.
+    /// Creates the segment for the candidate in `frame`, which is in `slot`; `flow` is the hash of `key`.
     pub(crate) fn of<B>(
         candidate: &Candidate<'_>,
         (key, flow): (FlowKey, FlowHash),
@@ -131,8 +131,8 @@ impl Segment {
         }
     }
 
-    /// The plain segment of `packet`, which is in `frame` from `network` on; `flow` is the hash of `key`. `None` if it is
-    /// cut short.
+    /// Creates the segment for the plain segment in `packet`, which begins at `network` in `frame`; `flow` is
+    /// the hash of `key`. `None` if the packet is truncated.
     #[inline(always)]
     pub(crate) fn plain<S: Shape, B: AsRef<[u8]>>(
         plain: &Plain,
@@ -156,14 +156,14 @@ impl Segment {
         })
     }
 
-    /// What it carries: [`Kind::Data`], [`Kind::PureAck`] or [`Kind::Datagrams`].
+    /// The content of the segment: [`Kind::Data`], [`Kind::PureAck`] or [`Kind::Datagrams`].
     #[inline(always)]
     pub(crate) const fn kind(&self) -> Kind {
         kind(self.payload_bytes, self.at)
     }
 }
 
-/// What so much payload is, behind headers at `at`. A datagram that is held has payload.
+/// Classifies a segment by its payload and its transport protocol. Datagrams without payload are never held.
 #[inline(always)]
 const fn kind(payload_bytes: u32, at: Starts) -> Kind {
     match payload_bytes {
@@ -173,11 +173,11 @@ const fn kind(payload_bytes: u32, at: Starts) -> Kind {
     }
 }
 
-/// Where this stands in the table.
+/// Position of a flow in the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BucketLink {
     pub(crate) bucket: u16,
-    /// The next place in the same bucket.
+    /// The next flow index in the same bucket.
     pub(crate) next: u16,
 }
 
@@ -186,7 +186,7 @@ impl BucketLink {
 }
 
 impl Held {
-    /// A place that holds nothing yet.
+    /// Stands at an index that was never used.
     pub(crate) const BLANK: Self = Self {
         key: FlowKey::NOBODY,
         first_arrival: Instant::ZERO,
@@ -207,10 +207,10 @@ impl Held {
         link: BucketLink::NOWHERE,
     };
 
-    /// Holds this one segment and nothing else; where it stands in the table is left as it is.
+    /// Starts a new aggregate with this one segment. Leaves its position in the table unchanged.
     ///
-    /// Field by field on purpose: a whole value would be put together elsewhere, in narrow stores,
-    /// and moved here by wide loads, which have to wait for all of them.
+    /// Assigns field by field on purpose: a whole struct would be assembled elsewhere by narrow stores and
+    /// copied by wide loads, which must wait for all these stores.
     #[inline(always)]
     pub(crate) fn begin(&mut self, first: &Segment) {
         self.key = first.key;
@@ -230,7 +230,7 @@ impl Held {
         self.chain.tail = first.slot;
     }
 
-    /// Takes note of one more segment, which a verdict allowed.
+    /// Adds one more segment to the totals, after a verdict allowed it.
     #[inline]
     pub(crate) fn append(&mut self, next: &Segment, policy: &Policy) {
         self.decide_id(next.id_step);
@@ -244,21 +244,21 @@ impl Held {
         }
     }
 
-    /// What is held: [`Kind::Data`], [`Kind::PureAck`] or [`Kind::Datagrams`], only one of them.
+    /// The content of all held segments: [`Kind::Data`], [`Kind::PureAck`] or [`Kind::Datagrams`].
     #[inline(always)]
     #[must_use]
     pub const fn kind(&self) -> Kind {
         kind(self.payload_bytes, self.at)
     }
 
-    /// The protocol number.
+    /// The IP protocol number: TCP or UDP.
     #[inline(always)]
     pub(crate) const fn protocol(&self) -> u8 {
         if self.at.is_datagram() { PROTOCOL_UDP } else { PROTOCOL_TCP }
     }
 
-    /// Takes note of `count` more segments that differ from the last in SEQ, IPv4 ID and checksums
-    /// only, the ID of each `step` (0 or 1) more than the one before.
+    /// Adds `count` segments that differ from the last only in SEQ, IPv4 ID and checksums. The ID increments
+    /// by `step` (0 or 1) per segment.
     #[inline(always)]
     pub(crate) fn append_run(&mut self, count: u32, step: u16) {
         self.decide_id(step);
@@ -278,7 +278,7 @@ impl Held {
         }
     }
 
-    /// The sum of the pseudo-header of a packet of this flow with so much payload (RFC 9293
+    /// Returns the sum of the pseudo-header for a packet of this flow with this payload length (RFC 9293
     /// section 3.1, RFC 8200 section 8.1).
     #[inline]
     pub(crate) fn pseudo_header(&self, protocol: u8, payload_bytes: u32) -> Sum {
@@ -287,7 +287,7 @@ impl Held {
         checksum::pseudo_header(&self.key, protocol, segment_bytes)
     }
 
-    /// Where headers and payload of the last segment are.
+    /// The offsets of the headers and the payload of the last segment.
     pub(crate) fn last_offsets(&self) -> Offsets {
         let payload = u32::from(self.header_bytes);
         Offsets {
@@ -298,19 +298,19 @@ impl Held {
         }
     }
 
-    /// The tunnel around these; `None` if they are in none.
+    /// The tunnel that carries the flow; `None` without one.
     #[inline(always)]
     pub(crate) fn tunnel(&self) -> Option<GsoTunnel> {
         self.at.is_in_tunnel().then_some(self.around)
     }
 
-    /// Where the checksum stands in the transport header, in bytes.
+    /// The offset of the checksum in the transport header, in bytes.
     #[inline(always)]
     pub(crate) const fn checksum_at(&self) -> u8 {
         if self.at.is_datagram() { datagrams::CHECKSUM_AT as u8 } else { CHECKSUM_AT as u8 }
     }
 
-    /// The merged IP packet as it stands, in bytes.
+    /// The length of the merged IP packet so far, in bytes.
     #[inline]
     pub(crate) fn packet_bytes(&self) -> u32 {
         u32::from(self.header_bytes) - u32::from(self.at.network()) + self.payload_bytes

@@ -1,10 +1,10 @@
-//! A histogram of fixed size: exact below 16, then eight buckets to every doubling (12 % wide).
+//! A histogram of fixed size: exact below 16, then eight buckets per doubling (each at most 12 % wide).
 
 const EXACT: u64 = 16;
 const PER_DOUBLING_BITS: u32 = 3;
 const BUCKETS: usize = 16 + (64 - 4) * 8;
 
-/// How often which values occurred. Recording is a handful of instructions and never allocates.
+/// Counts how often each value occurred. Recording takes a handful of instructions and never allocates.
 ///
 /// # Examples
 /// ```
@@ -55,27 +55,27 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// How many values were recorded.
+    /// The number of values recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The largest value recorded; 0 when there is none.
+    /// The largest value recorded; 0 if there is none.
     #[must_use]
     pub const fn max(&self) -> u64 {
         self.max
     }
 
-    /// The mean; 0 when nothing was recorded.
+    /// The mean of all values; 0 if there is none.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let count = self.count();
         if count == 0 { 0.0 } else { self.sum as f64 / count as f64 }
     }
 
-    /// A value that the given share (0 to 1) of all values does not exceed, at most 12 % above
-    /// the smallest such; 0 when nothing was recorded.
+    /// Returns a value that the given share (0 to 1) of all values does not exceed: at most 12 % above the
+    /// smallest such value. 0 if nothing was recorded.
     #[must_use]
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = (share.clamp(0.0, 1.0) * self.count() as f64) as u64;
@@ -89,7 +89,7 @@ impl Histogram {
         self.max
     }
 
-    /// The buckets that are not empty: the largest value that would be in it, and how many are.
+    /// Iterates over the buckets that are not empty: the largest value that belongs to each, and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let all = self.buckets.iter().enumerate();
         all.filter(|(_, count)| **count > 0).map(|(index, count)| (upper_bound(index), *count))
@@ -101,7 +101,8 @@ impl Histogram {
         self.sum
     }
 
-    /// The histogram with these [`buckets`](Self::buckets), [`sum`](Self::sum) and [`max`](Self::max).
+    /// Creates the histogram with these [`buckets`](Self::buckets), [`sum`](Self::sum) and
+    /// [`max`](Self::max).
     #[must_use]
     pub fn from_buckets(buckets: impl Iterator<Item = (u64, u64)>, sum: u64, max: u64) -> Self {
         let mut all = Self { sum, max, ..Self::default() };
@@ -113,7 +114,7 @@ impl Histogram {
         all
     }
 
-    /// Applies `apply` to each pair of counts. The maximum is that of both.
+    /// Combines each pair of counts with `apply`. The maximum is the greater of both.
     pub(crate) fn zip_with(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
         Self {
             buckets: core::array::from_fn(|n| apply(self.buckets[n], other.buckets[n])),
@@ -122,7 +123,7 @@ impl Histogram {
         }
     }
 
-    /// Adds everything that `other` recorded.
+    /// Adds all values that `other` recorded.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine = mine.saturating_add(*theirs);
@@ -132,14 +133,14 @@ impl Histogram {
     }
 }
 
-/// The exponent and the first three bits of the fraction, as a floating-point number has them: the
-/// conversion counts leading zeros and shifts in one instruction.
+/// Returns the bucket of `value`, from the exponent and the first three mantissa bits of its floating-point
+/// form: the conversion counts leading zeros and shifts in one instruction.
 #[inline]
 const fn bucket_of(value: u64) -> usize {
     if value < EXACT {
         return value as usize;
     }
-    // Beyond this the conversion would round; durations in nanoseconds are 104 days by then.
+    // From 2⁵³ on the conversion would round. As nanoseconds that is 104 days.
     if value >= 1 << 53 {
         return huge_bucket_of(value);
     }
@@ -154,7 +155,7 @@ const fn huge_bucket_of(value: u64) -> usize {
     16 + ((doubling - 4) as usize) * 8 + within as usize
 }
 
-/// What [`EXACT`] comes to: the exponent 4 with its bias, and no fraction.
+/// The index that [`EXACT`] (2⁴) would get: its biased exponent, and a mantissa of 0.
 const FIRST_FLOAT: usize = (1_023 + 4) << PER_DOUBLING_BITS;
 
 const fn upper_bound(index: usize) -> u64 {
@@ -187,7 +188,7 @@ mod tests {
         }
     }
 
-    /// Around every power of two.
+    /// Values just below, at and above every power of two.
     fn wide() -> impl Iterator<Item = u64> {
         (5..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 12_345]).chain([u64::MAX])
     }

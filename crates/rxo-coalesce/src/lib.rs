@@ -1,38 +1,38 @@
-//! The receive engine: what may be coalesced, and coalescing it.
+//! The receive engine: decides which segments may be coalesced, and coalesces them.
 //!
 //! ```text
-//!  frames of a poll ──▶ Engine::poll ──▶ Deliveries ─┬▶ Frame: as it came
+//!  frames of a poll ──▶ Engine::poll ──▶ Deliveries ─┬▶ Frame: as it arrived
 //!                         │  ▲                       ├▶ Aggregate: one header, the original frames behind it
-//!                   what is held                     └▶ Acks: several pure ACKs
+//!                     held segments                  └▶ Acks: several pure ACKs
 //! ```
 //!
-//! A batch of frames goes in; deliveries come out, fewer than the frames: single frames untouched,
-//! [`Aggregate`]s, which are a merged header and the original frames behind it (TCP segments, or UDP
-//! datagrams of equal size), and [`Acks`], which are several pure ACKs of a flow. The path of a
-//! frame, in the order of the modules:
+//! A batch of frames goes in; fewer deliveries come out: single frames, untouched; [`Aggregate`]s, each a
+//! merged header and the original frames behind it (TCP segments, or UDP datagrams of equal size); and
+//! [`Acks`], several pure ACKs of a flow. The path of a frame, in the order of the modules:
 //!
 //! * [`policy`](Policy): the rules as data; each published system is a value of [`Policy`].
-//! * `candidate`: may this frame be coalesced at all? Static rules, one answer with a reason.
-//! * `verdict`: may it join what its flow holds? A pure function of both and the policy.
-//! * `table`: which flow holds what; keyed hash, bounded, least recently used goes first.
-//! * `pairs`: which flows hold something between two hosts.
-//! * `deadlines`: which flows have been held as long as the policy allows.
-//! * `store`: the frames held, and the aggregates made of them; nothing is copied.
-//! * `merge`: the header of an aggregate, its checksum in three forms.
-//! * `expected`: the header that must come next if a segment only continues the last.
-//! * `acks`: the rules for pure ACKs, and what must be remembered for them.
-//! * `datagrams`: the rules for UDP, where the policy asks for it ([`UdpRule`]).
-//! * `refused`: what fixed offsets show of a packet: why it is refused by itself, or that it is ordinary.
-//! * `engine`: three tiers that give verdicts (expected, plain, all rules), one place that acts on them.
-//! * `delivery`: what the caller's sink sees, and how it takes the original frames back.
+//! * `candidate`: decides by static rules whether a frame may be coalesced at all; the answer has a reason.
+//! * `verdict`: decides whether it joins the aggregate of its flow: a pure function of both and the policy.
+//! * `table`: maps each flow to its aggregate; keyed hash, bounded, evicts the least recently used flow.
+//! * `pairs`: finds the flows between two hosts.
+//! * `deadlines`: finds the flows that have been held as long as the policy allows.
+//! * `store`: contains the held frames and their aggregates; nothing is copied.
+//! * `merge`: writes the header of an aggregate, with one of three forms of checksum.
+//! * `expected`: predicts the next header of a flow if its next segment only continues the last one.
+//! * `acks`: the rules for pure ACKs, and the state that they need.
+//! * `datagrams`: the rules for UDP, if the policy coalesces it ([`UdpRule`]).
+//! * `refused`: reads fixed offsets of a packet to find the reason to refuse it, or that it is ordinary.
+//! * `engine`: the tiers that return verdicts (expected, ordinary, all rules), and one module that applies
+//!   them.
+//! * `delivery`: the view of a delivery for the caller's sink, which can take the original frames from it.
 //! * [`owned`](OwnedDelivery): a delivery that leaves the engine, for queues, threads and tasks.
 //!
 //! # Contract
-//! No input or output, no clock: time is an argument. After [`Engine::new`] nothing allocates.
-//! Nothing panics, whatever the bytes. Within a flow nothing is reordered; nothing is dropped.
-//! The same input gives the same output. Randomness is an argument, too: the seed of [`Config::new`].
-//! Work is proportional to the frames that come and go, whatever is held and whoever sends; see *Worst case* in
-//! [`Engine`].
+//! No input or output, no clock: time is an argument. After [`Engine::new`] nothing allocates, unless the
+//! caller changes the policy or takes a delivery out as an owned value. Nothing panics, whatever the bytes.
+//! Nothing is dropped, and nothing is reordered within a flow. Equal inputs give equal outputs; randomness is
+//! an argument, too: the seed of [`Config::new`]. Work is proportional to the number of frames that enter and
+//! leave, whatever is held and whoever sends; see *Worst case* in [`Engine`].
 //!
 //! # Examples
 //! ```

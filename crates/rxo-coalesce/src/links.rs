@@ -1,68 +1,69 @@
 //! Chains of frames, and the order in which flows were used.
 //!
-//! Each frame has one word. It is the next frame of its chain, or, for the last frame of a chain, the place
-//! that holds the chain. A new frame is linked to the slot after it. In a run this link is right, so nothing
-//! is written. The link of a frame outside all chains is read only to tell gaps, which are marked when the sink has
-//! seen their frames.
+//! Each frame slot has one word. It is the next slot of the frame's chain, or, for the last frame of a chain,
+//! the index of the flow that holds the chain. A new frame is linked to the slot behind it; in a run this
+//! link is already right, so nothing is written. The link of a frame outside all chains only marks gaps: it
+//! is set to
+//! [`OUT`] after the sink has received the frame.
 //!
-//! Frames stand in order of arrival. So the last frames of all flows stand in the order in which the flows
-//! were last used. No list is kept for that: a cursor that only moves forward finds the least recently used
-//! flow.
+//! Slots are in order of arrival, so the last frames of all flows are in the order in which the flows were
+//! last used. No list is kept for that: a cursor that only moves forward finds the least recently used flow.
 
 use alloc::boxed::Box;
 
 use crate::store::FrameChain;
 use crate::work;
 
-/// A frame that is the last of no held chain. Once the sink has seen the frame, a gap.
+/// Marks a frame that is in no held chain. After the sink has received the frame, its slot is a gap.
 const OUT: u32 = u32::MAX;
-/// The new slot of a gap: none.
+/// Stands for "no new slot" in [`Links::number`]: the slot is a gap.
 pub(crate) const GAP: u32 = u32::MAX;
-/// Added to a place to mark the last frame of its chain.
+/// Added to a flow index to mark the last frame of its chain.
 const LAST: u32 = 1 << 31;
 
 #[derive(Debug)]
 pub(crate) struct Links {
+    /// The word of each slot.
     after: Box<[u32]>,
-    /// No frame before this slot is the last frame of a flow.
+    /// No frame before this slot is the last frame of a held flow.
     oldest_from: u32,
 }
 
 impl Links {
-    /// Links for `frames` frames.
+    /// Creates links for `frames` slots.
     pub(crate) fn new(frames: usize) -> Self {
         Self { after: core::iter::repeat_n(OUT, frames).collect(), oldest_from: 0 }
     }
 
-    /// Links new frames in the slots `from..to`, each to the slot after it.
+    /// Links the new frames in the slots `from..to`, each to the slot behind it.
     pub(crate) fn take_in(&mut self, from: usize, to: usize) {
         for (link, next) in self.after[from..to].iter_mut().zip(from as u32 + 1..) {
             *link = next;
         }
     }
 
-    /// Makes the frame in `slot` the only frame of `place`.
+    /// Makes the frame in `slot` the only frame of the flow at index `place`.
     #[inline(always)]
     pub(crate) fn hold(&mut self, slot: u32, place: u16) {
         self.after[slot as usize] = LAST | u32::from(place);
     }
 
-    /// The `count` frames from `slot` on, at least one, follow the one in `tail`, which was the last held at
-    /// `place`. No frame of them was held.
+    /// Links the `count` frames from `slot` on, at least one, behind the frame in `tail`, which was the last
+    /// of the flow at `place`. None of these frames may be held already.
     #[inline(always)]
     pub(crate) fn append(&mut self, tail: u32, slot: u32, count: u32, place: u16) {
         self.after[tail as usize] = slot;
         self.hold(slot + count - 1, place);
     }
 
-    /// Forgets the chain that ends in `tail`.
+    /// Removes the chain that ends in `tail`.
     #[inline(always)]
     pub(crate) fn release(&mut self, tail: u32) {
         self.after[tail as usize] = OUT;
     }
 
-    /// Forgets all chains that end before the slot `to`, and returns their places, the least recently used
-    /// flow first.
+    /// Removes all chains that end before the slot `to`, and returns the indices of their flows, the least
+    /// recently used first.
     #[inline(always)]
     pub(crate) fn release_before(&mut self, to: u32) -> impl Iterator<Item = u16> + use<'_> {
         let from = core::mem::replace(&mut self.oldest_from, to);
@@ -71,7 +72,7 @@ impl Links {
         links.iter().filter(|link| is_last(**link)).map(|link| *link as u16)
     }
 
-    /// The places of flows whose last frame stands before the slot `to`, from `from` on.
+    /// Iterates over the indices of all flows whose last frame is in the slots `from..to`.
     pub(crate) fn all_used_between(
         &self,
         from: u32,
@@ -83,35 +84,35 @@ impl Links {
         links.iter().filter(|link| is_last(**link)).map(|link| *link as u16)
     }
 
-    /// The slot after `slot` in its chain. Meaningless for the last frame of a chain. Frames beyond the links
-    /// stand side by side.
+    /// Returns the slot of the next frame in the chain of `slot`; meaningless for the last frame. Slots
+    /// without a link follow one another.
     #[inline(always)]
     pub(crate) fn next(&self, slot: u32) -> u32 {
         self.after.get(slot as usize).map_or(slot + 1, |next| *next)
     }
 
-    /// Whether the frame in `slot` is the last frame of `place`.
+    /// Returns `true` if the frame in `slot` is the last frame of the flow at `place`.
     #[inline(always)]
     pub(crate) fn is_last_of(&self, slot: u32, place: u16) -> bool {
         let after = self.after.get(slot as usize);
         slot >= self.oldest_from && after == Some(&(LAST | u32::from(place)))
     }
 
-    /// The place whose last frame is that in `slot`, if it is the last of one.
+    /// Returns the index of the flow whose last frame is in `slot`; `None` if there is no such flow.
     #[inline(always)]
     pub(crate) fn held_at(&self, slot: u32) -> Option<u16> {
         let link = *self.after.get(slot as usize)?;
         (slot >= self.oldest_from && is_last(link)).then_some(link as u16)
     }
 
-    /// The slot at which a walk over all flows begins, the least recently used first.
+    /// The slot at which an iteration over all flows begins, the least recently used first.
     #[inline(always)]
     pub(crate) const fn first(&self) -> u32 {
         self.oldest_from
     }
 
-    /// The first flow at or after `slot` in the order of use whose last frame stands before the slot `to`, as that
-    /// frame's slot and the flow's place. A whole walk looks at every frame once.
+    /// Returns the first flow whose last frame is in the slots `slot..to`, as that frame's slot and the
+    /// flow's index. An iteration over all flows examines every frame once.
     #[inline(always)]
     pub(crate) fn used_between(&self, slot: u32, to: u32) -> Option<(u32, u16)> {
         let links = self.after.get(slot as usize..to as usize)?;
@@ -120,8 +121,8 @@ impl Links {
         Some((slot + ahead as u32, *link as u16))
     }
 
-    /// The place of the least recently used flow; `None` if no flow is held. However often this is called, its cursor passes
-    /// every frame once.
+    /// Returns the index of the least recently used flow; `None` if no flow is held. All calls together
+    /// examine every frame once, because the cursor only moves forward.
     pub(crate) fn oldest(&mut self) -> Option<u16> {
         let links = self.after.get(self.oldest_from as usize..)?;
         let (ahead, link) = links.iter().enumerate().find(|(_, link)| is_last(**link))?;
@@ -130,12 +131,12 @@ impl Links {
         Some(*link as u16)
     }
 
-    /// Forgets all chains.
+    /// Resets the cursor, after all chains were removed.
     pub(crate) const fn clear(&mut self) {
         self.oldest_from = 0;
     }
 
-    /// Makes gaps of the frames of a chain that the sink has seen. Returns their number.
+    /// Marks the frames of a chain as gaps, after the sink has received them. Returns their number.
     pub(crate) fn leave_gaps(&mut self, chain: FrameChain) -> usize {
         let (mut slot, mut count) = (chain.head, 1);
         loop {
@@ -147,13 +148,13 @@ impl Links {
         }
     }
 
-    /// The slot after the last frame before the slot `end` that is no gap.
+    /// The slot behind the last frame before `end` that is not a gap; 0 if there is none.
     pub(crate) fn end_without_gaps(&self, end: usize) -> usize {
         self.after[..end].iter().rposition(|link| *link != OUT).map_or(0, |last| last + 1)
     }
 
-    /// Writes the slots into `moved` that frames have once gaps are closed, and [`GAP`] for gaps. Returns the number
-    /// of frames.
+    /// Writes to `moved` the slot that each frame gets when gaps are closed, or [`GAP`] for a gap. Returns
+    /// the number of frames.
     pub(crate) fn number(&self, moved: &mut [u32]) -> u32 {
         work::done(moved.len());
         let mut kept = 0;
@@ -164,7 +165,7 @@ impl Links {
         kept
     }
 
-    /// Moves the links of the frames that are no gaps to the slots in `moved` ([`Links::number`]).
+    /// Moves the links of all frames to their new slots in `moved`, which [`Links::number`] wrote.
     pub(crate) fn close_gaps(&mut self, moved: &[u32]) {
         for (slot, to) in moved.iter().enumerate().filter(|(_, to)| **to != GAP) {
             let after = self.after[slot];

@@ -1,10 +1,11 @@
 //! The merged header.
 //!
-//! It is the header of the last segment, with the sequence number and the IP ID of the first, the lengths of
-//! the aggregate, and the flags of all segments. So it has the last acknowledgement number, window and
-//! timestamp. That of datagrams has the length of all. A length that IP cannot say, which only a receiver of records is
-//! given, is 0, as in Linux's BIG TCP. Around segments of a tunnel stand its headers, with lengths and checksums of the
-//! aggregate. It is written once, into a buffer of its own. The original frames do not change.
+//! It is the header of the last segment, so it has the last acknowledgement number, window and timestamp.
+//! Replaced are the sequence number and the IP ID, by those of the first segment; the lengths, by those of
+//! the aggregate; and the flags, by the union of all. The UDP length of merged datagrams is that of all
+//! together. A length beyond the range of the IP header is 0, as in Linux's BIG TCP; only a receiver of
+//! records gets such packets. In a tunnel, the outer headers get the lengths and checksums of the aggregate.
+//! The header is written once, into its own buffer; the original frames do not change.
 
 use rxo_frame::Frame;
 use rxo_wire::checksum::Sum;
@@ -20,24 +21,25 @@ use crate::tunnels::Around;
 /// with all options. A candidate with more is not coalesced.
 pub const MAX_HEADER_BYTES: usize = 192;
 
-/// Longer than the header of TCP with a timestamp over IPv6 and one VLAN tag.
+/// Long enough for most headers: TCP with a timestamp over IPv6 and one VLAN tag is shorter.
 const USUAL_BYTES: usize = 96;
 
 /// The form of the TCP or UDP checksum field of a merged header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChecksumForm {
-    /// The folded sum of the pseudo-header: `NEEDS_CSUM` requires it, and segmentation starts from it.
+    /// The folded sum of the pseudo-header, without complement: `NEEDS_CSUM` requires it, and segmentation
+    /// uses it.
     #[default]
     PseudoHeader,
-    /// The checksum of the merged segment, combined from the segments' own without reading their
-    /// payload. If these are only seeds, the pseudo-header form is written instead.
+    /// The checksum of the merged segment, computed from the segments' own checksums without reading payload.
+    /// If these are partial, the pseudo-header form is written instead.
     Complete,
-    /// The checksum of the last segment. The receiver is told that it was verified. If the segments have
-    /// only seeds, the pseudo-header form is written instead.
+    /// The checksum of the last segment, unchanged; the receiver is informed that it was verified. If the
+    /// segments' checksums are partial, the pseudo-header form is written instead.
     Verified,
 }
 
-/// A merged header in its buffer.
+/// A merged header and its buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MergedHeader {
     bytes: [u8; MAX_HEADER_BYTES],
@@ -59,15 +61,15 @@ impl MergedHeader {
         self.form
     }
 
-    /// Writes the merged header that `merge` describes, which is of segments.
+    /// Writes the merged header of TCP segments outside tunnels.
     #[inline(always)]
     pub(crate) fn write<B: AsRef<[u8]>>(&mut self, merge: &Merge<'_, B>, form: ChecksumForm) {
         self.form = merge.possible(form);
         self.length = merge.write_as::<false>(self.form, &mut self.bytes) as u16;
     }
 
-    /// Writes the merged header of datagrams, or of segments inside a tunnel. A call, so that others spare no registers
-    /// for it.
+    /// Writes the merged header of datagrams, or of segments inside a tunnel. Not inlined, so that the common
+    /// case spares no registers for it.
     #[inline(never)]
     pub(crate) fn write_unusual<B: AsRef<[u8]>>(
         &mut self,
@@ -81,7 +83,7 @@ impl MergedHeader {
     }
 }
 
-/// The input for a merged header: the aggregate and its frames.
+/// The input for a merged header: the aggregate, its first frame and its last.
 pub(crate) struct Merge<'a, B> {
     slots: &'a Slots<B>,
     held: &'a Held,
@@ -96,7 +98,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         Self { slots, held, first, last }
     }
 
-    /// The form that is possible: seeds cannot be combined, and prove nothing alone.
+    /// Returns the form that is possible: partial checksums cannot be combined, and do not verify anything.
     fn possible(&self, form: ChecksumForm) -> ChecksumForm {
         if self.last.checksum.is_partial() { ChecksumForm::PseudoHeader } else { form }
     }
@@ -114,8 +116,9 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         length
     }
 
-    /// The headers of the tunnel: lengths, the first packet's IPv4 ID, and the checksum if there is one, in the form of
-    /// the inner one. Its seed is what a kernel that segments starts from (virtio 1.4, section 5.1.6.2).
+    /// Writes the outer headers of a tunnel: lengths, the first packet's IPv4 ID, and the UDP checksum if it
+    /// is used, in the form of the inner one. A kernel that segments the packet needs its seed (virtio 1.4,
+    /// section 5.1.6.2).
     fn write_around(
         &self,
         around: Around,
@@ -140,7 +143,8 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
                 if let Some(field) = field_mut(merged, around.transport + datagrams::CHECKSUM_AT) {
                     *field = [0, 0];
                 }
-                // With its pseudo-header the inner segment adds up to nothing.
+                // The inner segment with its pseudo-header sums to zero, so the pseudo-header is subtracted
+                // instead.
                 let headers = around.transport..usize::from(held.at.transport());
                 let headers = merged.get(headers).map_or(Sum::ZERO, Sum::of);
                 let inner = held.pseudo_header(PROTOCOL_TCP, held.payload_bytes);
@@ -152,7 +156,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         }
     }
 
-    /// Writes the merged header in `form`, which must be possible; of datagrams if `UDP`.
+    /// Writes the merged header in `form`, which must be possible; for datagrams if `UDP` is `true`.
     #[inline(always)]
     fn write_as<const UDP: bool>(
         &self,
@@ -162,8 +166,8 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         let header = usize::from(self.held.header_bytes);
         let last = self.last.bytes();
         match (to.first_chunk_mut::<USUAL_BYTES>(), last.first_chunk::<USUAL_BYTES>()) {
-            // Most headers are shorter than this; a copy of fixed length is a few instructions,
-            // and what it copies of the payload is not shown.
+            // Most headers are shorter than this. A copy of fixed length takes a few instructions; bytes
+            // behind the header are copied too, but never returned.
             (Some(to), Some(last)) if header <= USUAL_BYTES => *to = *last,
             _ => to.iter_mut().zip(last.iter().take(header)).for_each(|(to, byte)| *to = *byte),
         }
@@ -178,7 +182,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
             }
             ChecksumForm::Complete => {
                 self.put_checksum::<UDP>(to, 0);
-                // Made anew, so that what was made need not be in memory.
+                // A new `Merge` for the call, so that `self` can stay in registers.
                 let complete = Self::new(self.slots, self.held).complete(to);
                 self.put_checksum::<UDP>(to, complete);
             }
@@ -187,7 +191,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         header
     }
 
-    /// The lengths; for IPv4 the first segment's ID and the header checksum.
+    /// Writes the lengths; for IPv4 also the first segment's ID and the header checksum.
     #[inline(always)]
     fn write_ip(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
         let network = usize::from(self.held.at.network());
@@ -197,7 +201,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
             [ip[4], ip[5]] = said(packet - 40).to_be_bytes();
             return;
         }
-        // The last header's checksum is right, so it is updated by what changes (RFC 1624).
+        // The checksum of the last header is right, so only the changed words are updated (RFC 1624).
         let first: Option<&[u8; 2]> =
             self.first.bytes().get(network + 4..network + 6).and_then(<[u8]>::first_chunk);
         let id = first.map_or(0, |id| u16::from_be_bytes(*id));
@@ -210,7 +214,8 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         [ip[10], ip[11]] = sum.checksum().to_be_bytes();
     }
 
-    /// The first segment's sequence number and the flags of all; of datagrams the length of all.
+    /// Writes the first segment's sequence number and the union of all flags; for datagrams, their total
+    /// length.
     #[inline(always)]
     fn write_transport<const UDP: bool>(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
         let transport = usize::from(self.held.at.transport());
@@ -235,8 +240,8 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         }
     }
 
-    /// The merged segment's checksum from those of its segments (RFC 1071 section 2). A segment's checksum,
-    /// less its header and pseudo-header, is the sum of its payload.
+    /// Computes the checksum of the merged segment from those of its segments (RFC 1071 section 2). A
+    /// segment's checksum without its header and pseudo-header yields the sum of its payload.
     #[cold]
     fn complete(&self, merged: &[u8; MAX_HEADER_BYTES]) -> u16 {
         let held = self.held;
@@ -252,7 +257,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
             let end = network + packet_bytes(bytes, network, held.version);
             let payload_bytes = end.saturating_sub(header);
             let rest = held.pseudo_header(protocol, payload_bytes as u32) + header_sum(bytes);
-            // All together a segment sums to zero, so its payload is what is missing.
+            // A valid segment sums to zero, so the payload's sum is the negative of the rest.
             sum += (Sum::ZERO - rest).at(offset);
             offset += payload_bytes;
         }
@@ -260,12 +265,12 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
     }
 }
 
-/// The other zero: in UDP this one means that there is no checksum (RFC 768).
+/// Replaces a zero checksum by the other zero of one's complement: in UDP, 0 means no checksum (RFC 768).
 const fn never_zero(checksum: u16) -> u16 {
     if checksum == 0 { u16::MAX } else { checksum }
 }
 
-/// The `N` bytes that begin at `at`. One compare checks the bounds.
+/// The `N` bytes that begin at `at`; `None` beyond the buffer. One compare checks the bounds.
 #[inline(always)]
 fn field_mut<const N: usize>(
     bytes: &mut [u8; MAX_HEADER_BYTES],
@@ -274,13 +279,13 @@ fn field_mut<const N: usize>(
     bytes.get_mut(at..at + N)?.first_chunk_mut()
 }
 
-/// What the IP header says of a length of `bytes`.
+/// Returns a length as an IP header states it: 0 if it exceeds 16 bits.
 #[inline(always)]
 fn said(bytes: u32) -> u16 {
     u16::try_from(bytes).unwrap_or(0)
 }
 
-/// The length in the IP header, in bytes.
+/// The length of the IP packet that begins at `network`, from its header, in bytes.
 #[inline]
 pub(crate) fn packet_bytes(frame: &[u8], network: usize, version: IpVersion) -> usize {
     match version {

@@ -1,8 +1,8 @@
-//! A delivery that is owned: the merged header and the original frames, moved out of the engine.
+//! Owned deliveries: the merged header and the original frames, moved out of the engine.
 //!
-//! Separate from [`delivery`](crate::delivery), whose views borrow the engine's store for as long as the sink
-//! runs. An owned delivery has no lifetime: it can be queued, sent to another thread, and awaited there. It is
-//! read through the same views, so a receiver need not know which of the two it has.
+//! Separate from [`delivery`](crate::delivery), whose views borrow the engine's store while the sink runs. An
+//! owned delivery has no lifetime: it can be queued, sent to another thread, and awaited there. It provides
+//! the same views, so a receiver handles both in the same way.
 //!
 //! ```text
 //!   engine's store                          OwnedDelivery
@@ -24,14 +24,14 @@ use crate::store::{FrameChain, IntoFrames, Ready, Slots, Store};
 
 /// One delivery that owns its frames. It is `Send` if its buffers are.
 ///
-/// [`OwnedDelivery::view`] shows it as the engine did, and `&OwnedDelivery` implements [`Gather`], so every
-/// sink takes it. A single frame is moved, and nothing is allocated. An aggregate, or several pure ACKs, take
-/// two allocations, which [`Taken::store_in`](crate::Taken::store_in) reuses. Beside a sink that borrows, that is
-/// 61 instructions more for each frame in aggregates of 32, and 394 in aggregates of two (`W1-owned` and
-/// `W2-owned` of `cargo xtask bench instructions`).
+/// [`OwnedDelivery::view`] returns the same view as the engine gives to a sink. `&OwnedDelivery` implements
+/// [`Gather`], so every sink accepts it. A single frame is moved without an allocation. An aggregate, or
+/// several pure ACKs, take two allocations, which [`Taken::store_in`](crate::Taken::store_in) reuses.
+/// Compared with a sink that borrows, owning costs 61 more instructions per frame in aggregates of 32, and
+/// 394 in aggregates of two (`W1-owned` and `W2-owned` of `cargo xtask bench instructions`).
 ///
 /// # Examples
-/// Deliveries go to a thread of their own:
+/// Sends deliveries to another thread:
 /// ```
 /// # let seed = 7;
 /// use std::sync::mpsc;
@@ -53,15 +53,16 @@ use crate::store::{FrameChain, IntoFrames, Ready, Slots, Store};
 /// ```
 #[derive(Debug)]
 pub struct OwnedDelivery<B: FrameBuffer> {
-    /// What it is; its slot or place is not read.
+    /// The kind of the delivery; the slot or index in it is not used.
     ready: Ready,
-    /// The frame, if it is a single one.
+    /// The frame of a single delivery.
     frame: Frame<B>,
-    /// The frames, if it is several. Kept empty while it is a single one, because its memory may be used again.
+    /// The frames of several. Kept empty while the delivery is a single frame, so that its memory can be
+    /// reused.
     many: Option<Box<Many<B>>>,
 }
 
-/// Several frames, side by side, and what the engine knows of them.
+/// Several frames in consecutive slots, their header and their state from the engine.
 #[derive(Debug)]
 struct Many<B: FrameBuffer> {
     held: Held,
@@ -70,14 +71,14 @@ struct Many<B: FrameBuffer> {
 }
 
 impl<B: FrameBuffer + Default> Default for OwnedDelivery<B> {
-    /// An empty frame. It holds no memory; [`Taken::store_in`](crate::Taken::store_in) replaces it.
+    /// Creates an empty frame without memory; [`Taken::store_in`](crate::Taken::store_in) replaces it.
     fn default() -> Self {
         Self { ready: Ready::Frame(Starts::UNKNOWN, 0), frame: Frame::default(), many: None }
     }
 }
 
 impl<B: FrameBuffer> OwnedDelivery<B> {
-    /// Shows the delivery as the engine shows it to a sink. Neither copies nor allocates.
+    /// Returns the view that the engine gives to a sink. Neither copies nor allocates.
     #[inline]
     #[must_use]
     pub fn view(&self) -> Delivery<'_, B> {
@@ -95,20 +96,22 @@ impl<B: FrameBuffer> OwnedDelivery<B> {
         Delivery::Frame(Single::new(&self.frame, at))
     }
 
-    /// Whether the receiver need not verify checksums; see [`Taken::is_intact`](crate::Taken::is_intact).
+    /// Returns `true` if the receiver need not verify checksums; see
+    /// [`Taken::is_intact`](crate::Taken::is_intact).
     #[must_use]
     pub const fn is_intact(&self) -> bool {
         !matches!(self.ready, Ready::Frame(..))
     }
 
-    /// Its original frames, in order, bit for bit as they came. Does not allocate.
+    /// Takes the original frames, in order, bit for bit as they arrived. Does not allocate.
     pub fn into_frames(self) -> impl Iterator<Item = Frame<B>> {
         let is_single = matches!(self.ready, Ready::Frame(..) | Ready::Intact(..));
         let many = self.many.map(|mut many| core::mem::take(many.slots.frames_mut()));
         is_single.then_some(self.frame).into_iter().chain(many.into_iter().flatten())
     }
 
-    /// Becomes the delivery `ready` of `store`, whose frames it moves here. Frames of an earlier one are dropped.
+    /// Replaces this by the delivery `ready` of `store`, and moves its frames here. The old frames are
+    /// dropped.
     pub(crate) fn replace(&mut self, store: &mut Store<B>, ready: Ready)
     where
         B: Default,
@@ -139,7 +142,7 @@ impl<B: FrameBuffer> Default for Many<B> {
 }
 
 impl<B: FrameBuffer> Many<B> {
-    /// Takes what stands at `place`. Pure ACKs have no header of their own.
+    /// Takes header and frames of the flow at index `place`. Pure ACKs have no merged header.
     fn replace(&mut self, store: &mut Store<B>, place: usize)
     where
         B: Default,
@@ -155,7 +158,7 @@ impl<B: FrameBuffer> Many<B> {
         frames.extend(IntoFrames::new(store, chain, count));
     }
 
-    /// Returns the buffers to their owner, together where that is cheaper.
+    /// Returns the buffers to their owner, all at once if that is cheaper.
     fn drop_frames(&mut self) {
         let frames = self.slots.frames_mut();
         if B::RETURN_TOGETHER {

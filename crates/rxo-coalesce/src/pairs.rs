@@ -1,15 +1,16 @@
-//! Index of the flows by their pair of hosts.
+//! Index of the held flows by their pair of hosts.
 //!
 //! A fragment, an unreadable packet or a packet with a wrong checksum may belong to any flow between its
-//! addresses. All these flows are flushed before it. This index finds them without examining any other flow.
+//! addresses, so all these flows are flushed before it. This index finds them without examining any other
+//! flow.
 //!
-//! Such packets are rare, so a new flow must not pay for them: the index is updated only when it is searched.
+//! Such packets are rare, so new flows must not pay for them: the index is updated only when it is searched.
 //! Every chain ends in a frame, so the frames since the last update name every new flow. The entry of a
-//! flushed flow stays until a search meets it, or until its place gets another flow. So each frame is examined
-//! once and each entry removed once, however many flows are held. Bounded: one entry for each place. Does not
-//! allocate after construction. A search passes [`MOST_OTHERS`] flows between other hosts and gives the rest of them
-//! as if they were meant, so that no bucket makes searches long: more are there only if senders know the seed, or by
-//! a rare chance.
+//! flushed flow stays until a search reaches it, or until another flow gets its index. So each frame is
+//! examined once and each entry removed once, however many flows are held. Bounded: one entry per flow index.
+//! Does not allocate after construction. A search passes at most [`MOST_OTHERS`] flows of other hosts in its
+//! bucket and returns further ones as if they matched, which keeps searches short. So many can only be there
+//! by a rare chance, or if senders know the seed.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -20,41 +21,41 @@ use crate::work;
 
 const NOBODY: u16 = u16::MAX;
 const MIN_BUCKETS: usize = 256;
-/// The most flows between other hosts that a search passes.
+/// The greatest number of non-matching flows that a search passes.
 const MOST_OTHERS: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Pairs {
-    /// The first place of each bucket; a power of two of them.
+    /// The first flow index of each bucket; their number is a power of two.
     buckets: Box<[u16]>,
-    /// By place.
+    /// The bucket entry of each flow index.
     entries: Box<[Entry]>,
-    /// The last frames' slots and the places of the flows found; empty between searches.
+    /// The flows found: the slot of each flow's last frame and the flow's index; empty between searches.
     found: Vec<(u32, u16)>,
 }
 
-/// The neighbours of a place in its bucket: a chain in both directions.
+/// The neighbours of a flow index in its bucket, a doubly linked list.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// `NOBODY` if the place is not in the index.
+    /// The bucket; `NOBODY` if the flow is not in the index.
     bucket: u16,
     before: u16,
     after: u16,
 }
 
-/// The state of a place that a search meets.
+/// The state of an index entry that a search reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
     /// Its flow was flushed.
     Gone,
-    /// A flow between other hosts, whose last frame is in this slot.
+    /// A flow between other hosts; the slot of its last frame.
     Other(u32),
-    /// A flow between these hosts, whose last frame is in this slot.
+    /// A flow between these hosts; the slot of its last frame.
     Meant(u32),
 }
 
 impl Pairs {
-    /// An index for this many places; the second number limits the flows.
+    /// Creates an index for `places` flow indices and at most `flows` flows.
     pub(crate) fn new(places: usize, flows: usize) -> Self {
         let nowhere = Entry { bucket: NOBODY, before: NOBODY, after: NOBODY };
         let buckets = (flows * 2).next_power_of_two().max(MIN_BUCKETS);
@@ -65,7 +66,7 @@ impl Pairs {
         }
     }
 
-    /// Adds the flow at `place`, which is between the hosts of this hash.
+    /// Adds the flow at index `place`; `pair` is the hash of its hosts.
     pub(crate) fn note(&mut self, place: u16, pair: FlowHash) {
         let bucket = self.bucket(pair);
         if self.entries[usize::from(place)].bucket == bucket {
@@ -79,8 +80,9 @@ impl Pairs {
         }
     }
 
-    /// Searches the flows between the hosts of this hash; `meet` says what a place is. [`Pairs::next_found`]
-    /// gives them, the least recently used first, and with them others of a bucket that has too many.
+    /// Finds the flows between the hosts of this hash; `meet` returns the state of a flow index.
+    /// [`Pairs::next_found`] then returns them, the least recently used first, together with the surplus
+    /// flows of a crowded bucket.
     pub(crate) fn search(&mut self, pair: FlowHash, mut meet: impl FnMut(u16) -> Met) {
         let mut place = self.buckets[usize::from(self.bucket(pair))];
         let mut others = 0;
@@ -96,11 +98,11 @@ impl Pairs {
             }
             place = after;
         }
-        // Taken from the end.
+        // Sorted in reverse, because `next_found` pops from the end.
         self.found.sort_unstable_by(|one, other| other.cmp(one));
     }
 
-    /// Returns the place of the next flow found, which is no longer in the index.
+    /// Returns the index of the next flow found; `None` after the last. It is no longer in the index.
     pub(crate) fn next_found(&mut self) -> Option<u16> {
         self.found.pop().map(|(_, place)| place)
     }
@@ -131,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// Spreads as the hash of addresses does.
+    /// Spreads its argument over the buckets, like the hash of addresses.
     const fn hash(pair: u64) -> FlowHash {
         FlowHash(pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20)
     }

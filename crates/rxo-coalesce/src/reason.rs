@@ -1,30 +1,30 @@
-//! Why a frame was not coalesced, and why an aggregate was delivered when it was.
+//! Reasons for which a frame is not coalesced, and for which an aggregate is flushed.
 //!
-//! Every bypass and every flush has one of these; each is a counter with a stable name.
+//! Every bypass and every flush has exactly one reason; each reason has a counter with a stable name.
 
 use rxo_frame::reasons;
 
 reasons! {
-    /// Why a frame was delivered untouched instead of being coalesced.
+    /// Reason for which a frame was delivered untouched instead of being coalesced.
     BypassReason {
         /// The policy coalesces nothing.
         CoalescingOff => "coalescing_off",
         /// Neither IPv4 nor IPv6 (ARP and the like).
         NotIp => "not_ip",
-        /// The frame ends before its headers or its packet do.
+        /// The frame ends before its headers or its packet.
         Truncated => "truncated",
         /// A length or version field is invalid.
         Malformed => "malformed",
-        /// A fragment of a packet.
+        /// An IP fragment.
         Fragment => "fragment",
-        /// IP, but not TCP; where the policy coalesces UDP, not UDP either. Also of a packet inside a tunnel.
+        /// IP, but not TCP; nor UDP if the policy coalesces UDP. Also used for the packet inside a tunnel.
         NotTcp => "not_tcp",
-        /// An unknown next header: a TCP segment may follow it.
+        /// An unknown next header, behind which a TCP segment may follow.
         UnknownHeader => "unknown_header",
-        /// IPv4 options, or IPv6 extension headers where the policy wants none.
+        /// IPv4 options, or IPv6 extension headers that the policy does not merge.
         IpOptions => "ip_options",
-        /// An IPv6 extension header that prevents merging: routing, authentication, or destination options with
-        /// a Home Address.
+        /// An IPv6 extension header that prevents merging: routing, authentication, or destination options
+        /// with a Home Address.
         ExtensionHeader => "extension_header",
         /// The IPv4 reserved bit is set.
         ReservedBit => "reserved_bit",
@@ -32,63 +32,63 @@ reasons! {
         BadIpChecksum => "bad_ip_checksum",
         /// The TCP checksum is wrong.
         BadTcpChecksum => "bad_tcp_checksum",
-        /// SYN.
+        /// The SYN flag is set.
         Syn => "syn",
-        /// RST.
+        /// The RST flag is set.
         Rst => "rst",
-        /// FIN, where the policy does not append it.
+        /// The FIN flag is set, and the policy does not append such segments.
         Fin => "fin",
-        /// URG, or an urgent pointer.
+        /// The URG flag is set, or the urgent pointer is not zero.
         Urg => "urg",
-        /// CWR: merging would lose or spread a congestion signal.
+        /// The CWR flag is set: merging would lose a congestion signal or apply it to other segments.
         Cwr => "cwr",
-        /// No ACK flag, or a reserved TCP bit.
+        /// The ACK flag is missing, or a reserved TCP flag is set.
         OddFlags => "odd_flags",
-        /// ECE, where the policy wants no flags but ACK and PSH.
+        /// The ECE flag is set, and the policy accepts no flags but ACK and PSH.
         Ece => "ece",
-        /// An ACK without payload.
+        /// An ACK without payload, under a policy that does not aggregate it.
         PureAck => "pure_ack",
-        /// A pure ACK that repeats the one before: it signals loss (RFC 5681 section 2).
+        /// A pure ACK that repeats the one before, which signals loss (RFC 5681 section 2).
         DuplicateAck => "duplicate_ack",
-        /// A pure ACK whose number goes back.
+        /// A pure ACK with a lower number than the one before.
         OldAck => "old_ack",
-        /// A pure ACK of a flow about which nothing is known: it may be a duplicate.
+        /// A pure ACK of a flow without a recorded ACK: it may be a duplicate.
         FirstAck => "first_ack",
-        /// A pure ACK with SACK blocks.
+        /// A pure ACK with SACK blocks that the policy does not aggregate.
         Sack => "sack",
-        /// Marked CE, where the receiver must count each mark (RFC 9768 section 3.2.2).
+        /// The packet is marked CE, and the receiver must count each mark (RFC 9768 section 3.2.2).
         CeMark => "ce_mark",
-        /// DF is clear, where the policy wants it set (IPv4).
+        /// DF is clear, and the policy requires it (IPv4).
         DfClear => "df_clear",
-        /// Options other than the policy's.
+        /// TCP options that the policy does not accept.
         TcpOptions => "tcp_options",
-        /// A timestamp that echoes zero, where the policy refuses that.
+        /// The timestamp echoes zero, and the policy refuses that.
         ZeroEcho => "zero_echo",
-        /// A GSO frame.
+        /// The frame is already a GSO frame.
         AlreadyAggregated => "already_aggregated",
-        /// A partial checksum that is not the packet's own, but that of a packet inside: completing it will change the
-        /// payload.
+        /// The partial checksum is not the packet's own but that of an inner packet: completing it will
+        /// change the payload.
         ChecksumElsewhere => "checksum_elsewhere",
-        /// PSH with nothing held, where the policy lets such a segment bypass.
+        /// The PSH flag is set and nothing is held, and the policy lets such a segment bypass.
         PshAlone => "psh_alone",
-        /// A UDP datagram to the port of a tunnel whose packets are not looked into, or one that cannot be: its header
-        /// is odd, or what is inside is no IP packet.
+        /// A UDP datagram to the port of a tunnel that the engine does not parse, or a tunnel packet with an
+        /// invalid or unsupported header or without an IP packet inside.
         UdpTunnel => "udp_tunnel",
-        /// A UDP datagram without payload, or with another length than its packet has room for.
+        /// A UDP datagram without payload, or with a length that differs from its packet's.
         UdpLength => "udp_length",
-        /// A UDP datagram without checksum: segmentation would give it one.
+        /// A UDP datagram without checksum: segmentation would add one.
         UdpChecksumZero => "udp_checksum_zero",
         /// The UDP checksum is wrong.
         BadUdpChecksum => "bad_udp_checksum",
-        /// The packet alone exceeds the policy's bytes.
+        /// The packet alone exceeds the policy's limit of bytes.
         TooLarge => "too_large",
     }
 }
 
-/// What a packet that bypasses would overtake, unless it is flushed first.
+/// The held segments that a bypassing packet would overtake if they were not flushed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Nothing: it belongs to no flow that is coalesced.
+    /// None: the packet belongs to no flow that is coalesced.
     Nothing,
     /// The segments of its flow.
     Flow,
@@ -97,11 +97,11 @@ pub(crate) enum Reach {
 }
 
 impl BypassReason {
-    /// What a packet with this reason may overtake.
+    /// Returns which held segments a packet with this reason may overtake.
     pub(crate) const fn reach(self) -> Reach {
         match self {
             Self::NotIp | Self::NotTcp => Reach::Nothing,
-            // Whatever damaged the packet may have changed its ports.
+            // Damage to the packet may have changed its ports.
             Self::BadIpChecksum
             | Self::BadTcpChecksum
             | Self::BadUdpChecksum
@@ -112,88 +112,91 @@ impl BypassReason {
         }
     }
 
-    /// Whether the packet may be a segment of any flow between its addresses, or of two other hosts.
+    /// Returns `true` if the packet may be a segment of any flow between its addresses, or between two other
+    /// hosts.
     pub(crate) const fn may_hide_segment(self) -> bool {
         matches!(self, Self::Fragment | Self::UnknownHeader | Self::ExtensionHeader)
     }
 }
 
 reasons! {
-    /// Why what a flow held was delivered.
+    /// Reason for which the held segments of a flow were delivered.
     FlushReason {
         /// The poll ended and the policy holds nothing beyond it.
         EndOfPoll => "end_of_poll",
-        /// The poll ended and this segment was all that its flow held: a policy that counts polls holds no
-        /// single segment.
+        /// The poll ended and the flow held only this segment: a policy that counts polls does not hold
+        /// single segments.
         LoneSegment => "lone_segment",
-        /// The policy's number of polls is over.
+        /// The flow was held for the policy's number of polls.
         PollLimit => "poll_limit",
-        /// Adaptive hold: the receiver has taken everything it was given.
+        /// Adaptive hold: the receiver has processed all earlier deliveries.
         ReceiverIdle => "receiver_idle",
-        /// Adaptive hold: more segments would gain little.
+        /// Adaptive hold: the aggregate is so large that more segments would save little.
         EnoughSegments => "enough_segments",
-        /// Adaptive hold: the next poll is expected after the budget is spent.
+        /// Adaptive hold: the next poll is expected only after the time budget is spent.
         HoldBudget => "hold_budget",
         /// Adaptive hold: the next poll is expected to bring less than one segment of the flow.
         LittleGain => "little_gain",
-        /// The policy's number of packets is over (an interrupt window).
+        /// The policy's number of packets has arrived (an interrupt window).
         PacketLimit => "packet_limit",
-        /// Held as long as the policy allows.
+        /// The flow was held as long as the policy allows.
         Timeout => "timeout",
-        /// As many segments as the policy allows.
+        /// The aggregate has as many segments as the policy allows.
         SegmentLimit => "segment_limit",
-        /// As many pure ACKs as the policy allows.
+        /// The policy's greatest number of pure ACKs is held.
         AckLimit => "ack_limit",
-        /// One more payload would exceed the policy's bytes.
+        /// One more payload would exceed the policy's limit of bytes.
         ByteLimit => "byte_limit",
-        /// A segment with PSH ended it.
+        /// A segment with PSH ended the aggregate.
         Psh => "psh",
-        /// A segment with FIN ended it.
+        /// A segment with FIN ended the aggregate.
         Fin => "fin",
-        /// A segment shorter than the first ended it.
+        /// A segment shorter than the first ended the aggregate.
         ShortSegment => "short_segment",
         /// The next segment is longer than the first.
         LongSegment => "long_segment",
         /// The next segment does not continue the byte stream.
         OutOfSequence => "out_of_sequence",
-        /// The acknowledgement number differs, or went back.
+        /// The acknowledgement number of the next segment differs, or decreases.
         Ack => "ack_changed",
-        /// The next pure ACK repeats the last.
+        /// The next pure ACK repeats the last one.
         Repeated => "ack_repeated",
-        /// The window differs.
+        /// The window of the next segment differs.
         Window => "window_changed",
-        /// The options differ.
+        /// The TCP options of the next segment differ.
         Options => "options_changed",
-        /// The timestamp went back.
+        /// The timestamp of the next segment decreases.
         Timestamp => "timestamp_decreased",
-        /// ECE or AE differs.
+        /// ECE or AE of the next segment differs.
         Flags => "flags_changed",
-        /// The TOS or traffic class byte (ECN included) differs.
+        /// The TOS or traffic class byte of the next packet differs (ECN included).
         TrafficClass => "traffic_class_changed",
-        /// TTL or hop limit differs.
+        /// TTL or hop limit of the next packet differs.
         HopLimit => "hop_limit_changed",
-        /// The IPv4 ID neither stays nor counts as it did, inside a tunnel or outside.
+        /// The IPv4 ID of the next packet is neither constant nor incrementing as before, inside or outside a
+        /// tunnel.
         IpId => "ip_id",
-        /// DF differs.
+        /// DF of the next packet differs.
         DontFragment => "df_changed",
-        /// The IPv6 flow label differs.
+        /// The IPv6 flow label of the next packet differs.
         FlowLabel => "flow_label_changed",
-        /// The link-layer header (addresses, VLAN priority), an extension header or the headers of a tunnel differ.
+        /// The link-layer header (addresses, VLAN priority), an extension header or the outer headers of a
+        /// tunnel differ.
         Link => "link_changed",
-        /// One checksum is complete, the other only a seed.
+        /// One checksum is complete, the other partial.
         ChecksumStatus => "checksum_status_changed",
-        /// A frame of the same flow, or of its addresses, had to be delivered after it.
+        /// A frame of the same flow, or between the same addresses, must be delivered after the aggregate.
         Order => "order",
         /// The table was full and this flow was the least recently used.
         Evicted => "evicted",
-        /// Too many flows had hashes like its own, as one who knows the seed ([`Config::seed`](crate::Config::seed))
-        /// can arrange: searches among them would have become long.
+        /// Too many flows had hashes like this one's, which would make searches long. A sender that knows the
+        /// seed ([`Config::seed`](crate::Config::seed)) can cause it.
         Collision => "collision",
         /// All frame slots were in use and this flow was the least recently used.
         Memory => "memory",
-        /// The policy changed: what was held under the old one was delivered first.
+        /// The policy changed: everything held under the old one was delivered first.
         PolicyChange => "policy_change",
-        /// The caller asked for everything.
+        /// The caller flushed the engine.
         Shutdown => "shutdown",
     }
 }

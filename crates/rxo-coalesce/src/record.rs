@@ -1,11 +1,11 @@
-//! What an aggregate remembers of each segment.
+//! The fields of each segment that an aggregate preserves.
 
 use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::Timestamp;
 
-/// What one segment of an aggregate said that the merged header may not say. Read from the
-/// original frame when asked for, so keeping it costs nothing.
+/// Fields of one segment of an aggregate that may differ from the merged header. Read from the original frame
+/// on request, so keeping them costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentRecord {
     /// SEG.SEQ.
@@ -14,19 +14,19 @@ pub struct SegmentRecord {
     pub ack: SeqNumber,
     /// SEG.WND, unscaled.
     pub window: u16,
-    /// The timestamp option, where it stands in its usual place.
+    /// The timestamp option; `None` if there is none at the usual offset.
     pub timestamp: Option<Timestamp>,
-    /// Payload, in bytes.
+    /// Payload length, in bytes.
     pub payload_bytes: u32,
-    /// When it arrived.
+    /// Arrival time of the segment.
     pub arrived_at: Instant,
 }
 
-/// Two no-operations, then kind and length of the timestamp option.
+/// Two no-operation options, then kind and length of the timestamp option.
 const ALIGNED_TIMESTAMP: u32 = 0x0101_080a;
 
 impl SegmentRecord {
-    /// Reads the record of a segment whose TCP header `header` is.
+    /// Reads the record of a segment with the TCP header `header`.
     pub(crate) fn read(header: &[u8], payload_bytes: u32, arrived_at: Instant) -> Self {
         let word = |at: usize| {
             let bytes = header.get(at..).and_then(|rest| rest.first_chunk::<4>());

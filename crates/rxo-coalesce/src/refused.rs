@@ -1,9 +1,9 @@
-//! What fixed offsets show of a packet: that it is refused by itself, and why, or that it is ordinary.
+//! Classifies a packet by fixed offsets: refused by a static rule, ordinary, or undecided.
 //!
-//! Part of the *Plain* tier. Separate from [`candidate`](crate::candidate()), which judges headers that were
-//! parsed: most packets that are refused (SYN, FIN, RST, fragments, other protocols, wrong lengths) need no
-//! more than a few fields, and reading all of them takes ten times as long. Contract: the reason of a packet
-//! is the one that `parse` and `candidate` would give.
+//! Part of the *Ordinary* tier. Separate from [`candidate`](crate::candidate()), which judges parsed headers:
+//! most packets that are refused (SYN, FIN, RST, fragments, other protocols, wrong lengths) need only a few
+//! fields, and parsing everything takes ten times as long. Contract: a packet gets the same reason as from
+//! `parse` and `candidate`.
 
 use rxo_wire::checksum::Sum;
 use rxo_wire::tcp::{FixedHeader, MIN_HEADER_BYTES};
@@ -20,32 +20,33 @@ use crate::{BypassReason, Policy};
 const V4_BYTES: usize = 20;
 const V6_BYTES: usize = 40;
 const UDP_BYTES: usize = 8;
-/// More fragments, and the offset of this one; the bit before them is DF.
+/// Mask of the flag *more fragments* and the fragment offset.
 const FRAGMENT: u16 = 0x3fff;
 const RESERVED_BIT: u16 = 0x8000;
 
-/// What fixed offsets show of a packet.
+/// The class of a packet, as far as fixed offsets show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// It is delivered untouched. `ip_bytes` is the length of its IP header in bytes if it is a TCP segment
-    /// with right lengths; otherwise 0.
+    /// The packet is delivered untouched. `ip_bytes` is the length of its IP header in bytes if it is a TCP
+    /// segment with valid lengths; otherwise 0.
     Refused { reason: BypassReason, ip_bytes: usize },
-    /// It is a TCP segment with payload and no flag but ACK and PSH, in one unfragmented packet whose IP
-    /// header has neither options nor extension headers and is right.
+    /// The packet is a TCP segment with payload and no flag but ACK and PSH. It is not a fragment, and its IP
+    /// header is valid and has neither options nor extension headers.
     Ordinary,
-    /// Only the full rules can tell: they may accept it, or refuse it for a reason that is not read here.
+    /// Only the full rules can decide: they may accept the packet, or refuse it for a reason that is not
+    /// checked here.
     Nothing,
 }
 
 impl Shown {
-    /// A packet that is not TCP, or cannot be read.
+    /// Refuses a packet that is not TCP, or cannot be parsed.
     #[inline(always)]
     const fn unread(reason: BypassReason) -> Self {
         Self::Refused { reason, ip_bytes: 0 }
     }
 }
 
-/// What `packet`, which begins with its IP header, is under `policy`.
+/// Classifies `packet`, which begins with its IP header, under `policy`.
 #[inline(always)]
 pub(crate) fn shown<S: Shape>(packet: &[u8], policy: &Policy) -> Shown {
     let shown = match S::VERSION {
@@ -55,8 +56,8 @@ pub(crate) fn shown<S: Shape>(packet: &[u8], policy: &Policy) -> Shown {
     shown.unwrap_or(Shown::Nothing)
 }
 
-/// The flow of a packet that [`shown`] shows something of. The ports mean something only if it is a TCP
-/// segment that is not malformed.
+/// Returns the flow key of a packet that [`shown`] classifies. Its ports are valid only if the packet is a
+/// TCP segment that is not malformed.
 pub(crate) fn flow<S: Shape>(packet: &[u8]) -> FlowKey {
     let word = |at: usize| {
         let field = packet.get(at..).and_then(<[u8]>::first_chunk);
@@ -98,7 +99,7 @@ fn shown_v4(packet: &[u8], policy: &Policy) -> Option<Shown> {
         Ok(tcp) => tcp,
         Err(reason) => return Some(Shown::unread(reason)),
     };
-    // Pure ACKs that may be aggregated have rules of their own.
+    // Pure ACKs that may be aggregated have other rules.
     if tcp.is_empty && policy.ack_limit() >= 2 {
         return None;
     }
@@ -142,7 +143,8 @@ fn shown_v6(packet: &[u8], policy: &Policy) -> Option<Shown> {
     }
 }
 
-/// Of a packet that is neither TCP nor a fragment. `None` for UDP where it is coalesced, or what is inside it.
+/// Returns the reason to refuse a packet that is neither TCP nor a fragment. `None` if it is UDP and the
+/// policy coalesces it or TCP inside it.
 #[inline(always)]
 fn other_protocol(protocol: u8, body: &[u8], policy: &Policy) -> Option<BypassReason> {
     if protocol != PROTOCOL_UDP {
@@ -164,7 +166,7 @@ fn other_protocol(protocol: u8, body: &[u8], policy: &Policy) -> Option<BypassRe
     })
 }
 
-/// A TCP segment whose lengths are right.
+/// A TCP segment with valid lengths.
 struct Segment<'a> {
     header: FixedHeader<'a>,
     is_empty: bool,
@@ -181,7 +183,7 @@ impl<'a> Segment<'a> {
         Ok(Self { header, is_empty: header_bytes == segment.len() })
     }
 
-    /// What the segment is, whose IP header has `ip_bytes` and is in order.
+    /// Classifies the segment, whose IP header has `ip_bytes` and is valid.
     #[inline(always)]
     fn shown(&self, policy: &Policy, ip_bytes: usize) -> Option<Shown> {
         let refused = |reason| Some(Shown::Refused { reason, ip_bytes });

@@ -1,4 +1,4 @@
-//! The two versions of IP, as what code for ordinary packets must know of each when it is compiled.
+//! The two IP versions as types: constants and reads that the fast tiers need at compile time.
 
 use rxo_wire::layout::{self, Layout};
 use rxo_wire::{
@@ -6,14 +6,15 @@ use rxo_wire::{
     plain_v4_checksum, plain_v4_key, plain_v6, plain_v6_key,
 };
 
-/// Of the mark CE the bit that ECT(0), which nearly all other marked packets have, has not.
+/// The bit that distinguishes CE from ECT(0), the mark of nearly all other ECN packets.
 const ECT_1: u8 = 1;
-/// TCP's fixed header and the timestamp option with its padding.
+/// The length of TCP's fixed header and the timestamp option with its padding, in bytes.
 const TCP_BYTES: usize = 32;
 const UDP_BYTES: usize = 8;
 
-/// Evaluates an `Option` for the version of the IP header that a frame has: `$shape` is its [`Shape`], `$network` is
-/// where the header begins. `None` for a frame without one. A macro, so that each version has code of its own.
+/// Evaluates an expression of type `Option` for the IP version of a frame. `$shape` names its [`Shape`],
+/// `$network` the offset of its IP header. `None` for a frame without an IP header. A macro, so that each
+/// version is compiled separately.
 macro_rules! by_ip_version {
     (($link:expr, $bytes:expr), $shape:ident, $network:ident => $call:expr) => {
         match $link {
@@ -37,54 +38,55 @@ macro_rules! by_ip_version {
 }
 pub(crate) use by_ip_version;
 
-/// A version of IP. Its packets have neither options nor extension headers.
+/// An IP version, for packets without IPv4 options and extension headers.
 pub(crate) trait Shape {
-    /// IP and TCP header, options that are not there included.
+    /// The bytes of the IP and TCP header, timestamp option included, present or not.
     type Headers: AsRef<[u8]> + AsMut<[u8]>;
-    /// IP and UDP header.
+    /// The bytes of the IP and UDP header.
     type Start: AsRef<[u8]>;
-    /// The version.
+    /// The IP version.
     const VERSION: IpVersion;
-    /// The type that an Ethernet header has before it.
+    /// The EtherType of this version.
     const ETHERTYPE: u16;
-    /// The IP header, in bytes.
+    /// The length of the fixed IP header, in bytes.
     const IP_BYTES: usize;
     /// Headers of zeros.
     const ZEROS: Self::Headers;
-    /// What is expected of a data segment.
+    /// The fields that must be equal in the next data segment of a flow.
     const DATA: Layout;
-    /// What is expected of a datagram.
+    /// The fields that must be equal in the next datagram of a flow.
     const DATAGRAM: Layout;
 
-    /// The flow of a packet; `None` if the packet cannot be plain.
+    /// Reads the flow key of a packet; `None` if the packet cannot be plain.
     fn key(packet: &[u8]) -> Option<FlowKey>;
 
-    /// The flow of a packet if it is UDP. `None` if not, or if the packet is cut short.
+    /// Reads the flow key of a UDP packet; `None` if it is not UDP or is truncated.
     fn datagram_key(packet: &[u8]) -> Option<FlowKey>;
 
-    /// Reads a plain packet.
+    /// Reads a plain packet; `None` if it is not plain.
     fn plain(packet: &[u8]) -> Option<Plain>;
 
-    /// Returns `true` if the IP header's checksum is right, or there is none.
+    /// Returns `true` if the IP header checksum is right, or the version has none.
     fn is_checksum_right(packet: &[u8]) -> bool;
 
-    /// Returns `true` if the packet is a fragment, or has the reserved bit.
+    /// Returns `true` if the packet is a fragment or has the reserved bit set.
     fn is_odd(packet: &[u8]) -> bool;
 
-    /// Returns `true` if the packet may be marked CE (RFC 3168 section 5): it has a bit of that mark that few have.
+    /// Returns `true` if the packet may be marked CE (RFC 3168 section 5): it has the bit that ECT(0) lacks.
     fn may_be_marked_ce(packet: &[u8]) -> bool;
 
-    /// The IP header of a packet that is no fragment; `None` if it is cut short. Its checksum is taken as right.
+    /// Reads the IP header of an unfragmented packet; `None` if it is truncated. Assumes that its checksum is
+    /// right.
     fn ip(packet: &[u8]) -> Option<Ip>;
 
-    /// The headers that `packet` begins with.
+    /// The IP and TCP headers at the start of `packet`; `None` if it is shorter.
     fn headers(packet: &[u8]) -> Option<&Self::Headers>;
 
-    /// The headers that a datagram begins with.
+    /// The IP and UDP headers at the start of a datagram; `None` if it is shorter.
     fn start(packet: &[u8]) -> Option<&Self::Start>;
 }
 
-/// IPv4.
+/// IP version 4.
 pub(crate) struct V4;
 
 impl Shape for V4 {
@@ -156,7 +158,7 @@ impl Shape for V4 {
     }
 }
 
-/// IPv6.
+/// IP version 6.
 pub(crate) struct V6;
 
 impl Shape for V6 {
@@ -228,7 +230,7 @@ impl Shape for V6 {
     }
 }
 
-/// What the IP headers of ordinary segments have in common.
+/// The fields that the IP headers of all ordinary segments share.
 const ORDINARY_IP: Ip = Ip {
     version: IpVersion::V4,
     traffic_class: 0,

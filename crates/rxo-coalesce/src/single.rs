@@ -1,42 +1,42 @@
-//! A frame that is delivered as it came, and what the engine read of it.
+//! A frame that is delivered as it arrived, with the offsets of its headers.
 //!
-//! Separate from the delivery because it is all that most receivers ask for: where the headers of a single
-//! frame are, without reading them again. The engine keeps two bytes of each frame; everything else is read
-//! from the frame at these places, when it is asked for.
+//! Separate from the delivery because most receivers need only this: the headers of a single frame without
+//! parsing them again. The engine keeps two bytes per frame; everything else is read from the frame at these
+//! offsets on request.
 
 use rxo_frame::Frame;
 use rxo_wire::tcp::FixedHeader;
 use rxo_wire::{FlowKey, Offsets, Parsed, TcpFlags, Transport, class_and_length};
 
-/// Marks of ECN (RFC 3168, RFC 9768), which a pure ACK may have.
+/// ECN flags (RFC 3168, RFC 9768), which a pure ACK may have.
 const MARKS: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
 
-/// What a delivery carries.
+/// The content of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// TCP with payload; also coalesced inside a tunnel. A single one in a tunnel is [`Kind::Other`].
+    /// TCP segments with payload, including coalesced ones inside a tunnel. A single one in a tunnel is
+    /// [`Kind::Other`].
     Data,
-    /// UDP datagrams, coalesced. A single one is [`Kind::Other`].
+    /// Coalesced UDP datagrams. A single datagram is [`Kind::Other`].
     Datagrams,
-    /// TCP without payload and with no flag but ACK, marks of ECN aside.
+    /// TCP segments without payload and with no flags but ACK and ECN flags.
     PureAck,
-    /// Anything else: SYN, FIN and RST without payload, fragments, other protocols, frames that cannot be
-    /// read.
+    /// Anything else: SYN, FIN and RST without payload, fragments, other protocols, unreadable frames.
     Other,
 }
 
-/// Where the IP header and the transport header begin, in bytes from the frame's first, and whether that is UDP.
-/// One number, so that it is copied by one instruction. The IP header begins at a byte below 128: the upper bit
-/// of its place says UDP. Of a segment that is held inside a tunnel these are the inner headers.
+/// The offsets of IP header and transport header in a frame, in bytes, and a bit for UDP. For a segment held
+/// inside a tunnel these are the inner headers. One number, so that one instruction copies it. The offset of
+/// the IP header is below 128; the upper bit of its byte is set for UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Starts(u16);
 
 impl Starts {
-    /// Of a frame without a TCP header, or with one that was not read.
+    /// Stands for a frame without a TCP header, or one that was not parsed.
     pub(crate) const UNKNOWN: Self = Self(0);
 
-    /// The starts of a frame whose headers were read. Unknown if it is not TCP, and for a TCP header beyond
-    /// byte 255, behind more extension headers than any real packet has.
+    /// The offsets of a parsed frame. Unknown if it is not TCP, or if its TCP header begins beyond byte 255,
+    /// behind more extension headers than any real packet has.
     #[inline]
     pub(crate) fn of(parsed: &Parsed) -> Self {
         match parsed.transport {
@@ -45,7 +45,7 @@ impl Starts {
         }
     }
 
-    /// The starts of a TCP segment with these offsets; unknown as in [`Starts::of`].
+    /// The offsets of a TCP segment; unknown if the TCP header begins beyond byte 255.
     #[inline]
     pub(crate) const fn at(Offsets { network, transport, .. }: Offsets) -> Self {
         match transport {
@@ -54,14 +54,13 @@ impl Starts {
         }
     }
 
-    /// The starts of a frame whose IP header has `ip_bytes` and begins at `network`. Unknown if `ip_bytes`
-    /// is 0.
+    /// The offsets for an IP header of `ip_bytes` bytes that begins at `network`. Unknown if `ip_bytes` is 0.
     #[inline(always)]
     pub(crate) const fn after(network: usize, ip_bytes: usize) -> Self {
         Self(((network + ip_bytes) << 8 | network) as u16)
     }
 
-    /// The starts of a UDP datagram with these offsets; unknown as in [`Starts::of`].
+    /// The offsets of a UDP datagram; unknown if the UDP header begins beyond byte 255.
     #[inline]
     pub(crate) const fn of_datagram(at: Offsets) -> Self {
         match Self::at(at) {
@@ -70,44 +69,45 @@ impl Starts {
         }
     }
 
-    /// Whether the transport header is that of UDP.
+    /// Returns `true` if the transport header is UDP.
     #[inline(always)]
     pub(crate) const fn is_datagram(self) -> bool {
         self.0 & DATAGRAM != 0
     }
 
-    /// Whether these are headers inside a tunnel: the IP header begins further on than behind any link header.
+    /// Returns `true` if the headers are inside a tunnel: the IP header begins behind the longest link
+    /// header.
     #[inline(always)]
     pub(crate) const fn is_in_tunnel(self) -> bool {
         self.0 & DATAGRAM == 0 && self.network() > MOST_LINK_BYTES
     }
 
-    /// Whether the transport header is that of a TCP segment in no tunnel, if it is known.
+    /// Returns `true` if the transport header is TCP outside a tunnel, or unknown.
     #[inline(always)]
     pub(crate) const fn is_plain(self) -> bool {
-        // That bit is more than the bytes of any link header.
+        // The bit for UDP alone exceeds `MOST_LINK_BYTES`, so one compare excludes both UDP and tunnels.
         self.0 as u8 <= MOST_LINK_BYTES
     }
 
-    /// The first byte of the IP header.
+    /// The offset of the IP header, in bytes.
     #[inline(always)]
     pub(crate) const fn network(self) -> u8 {
         (self.0 & !DATAGRAM) as u8
     }
 
-    /// The first byte of the transport header; that of the IP header if there is none.
+    /// The offset of the transport header, in bytes; equal to that of the IP header if there is none.
     #[inline(always)]
     pub(crate) const fn transport(self) -> u8 {
         (self.0 >> 8) as u8
     }
 }
 
-/// In [`Starts`], set for UDP.
+/// The bit in [`Starts`] that marks UDP.
 const DATAGRAM: u16 = 0x80;
-/// Ethernet with two VLAN tags.
+/// The length of the longest link header: Ethernet with two VLAN tags.
 const MOST_LINK_BYTES: u8 = 22;
 
-/// A frame as it came. A cheap view.
+/// A frame as it arrived. A `Copy` view.
 #[derive(Debug)]
 pub struct Single<'a, B> {
     frame: &'a Frame<B>,
@@ -128,14 +128,14 @@ impl<'a, B: AsRef<[u8]>> Single<'a, B> {
         Self { frame, at }
     }
 
-    /// The frame.
+    /// The frame, as it arrived.
     #[inline]
     #[must_use]
     pub const fn frame(&self) -> &'a Frame<B> {
         self.frame
     }
 
-    /// What the frame carries. Reads a few bytes at known places.
+    /// The content of the frame. Reads a few header bytes at known offsets.
     #[inline]
     #[must_use]
     pub fn kind(&self) -> Kind {
@@ -149,9 +149,9 @@ impl<'a, B: AsRef<[u8]>> Single<'a, B> {
         }
     }
 
-    /// Where headers and payload are, as [`parse`](rxo_wire::parse()) says it: the engine has read them, so
-    /// nobody has to again. Its lengths are right. `None` if the frame is not TCP, cannot be read, or has its
-    /// TCP header beyond byte 255 or inside a tunnel.
+    /// The offsets of headers and payload, as [`parse`](rxo_wire::parse()) would return them, without parsing
+    /// again; its lengths are valid. `None` if the frame is not TCP, is malformed, or has its TCP header
+    /// beyond byte 255 or inside a tunnel.
     #[inline]
     #[must_use]
     pub fn offsets(&self) -> Option<Offsets> {
@@ -167,7 +167,7 @@ impl<'a, B: AsRef<[u8]>> Single<'a, B> {
         })
     }
 
-    /// The fixed part of the TCP header; `None` where [`Single::offsets`] is.
+    /// The fixed part of the TCP header; `None` if [`Single::offsets`] is `None`.
     #[inline]
     #[must_use]
     pub fn tcp(&self) -> Option<FixedHeader<'a>> {
@@ -176,7 +176,7 @@ impl<'a, B: AsRef<[u8]>> Single<'a, B> {
         if transport == network || !self.at.is_plain() { None } else { FixedHeader::of(segment) }
     }
 
-    /// The flow, VLANs included; `None` where [`Single::offsets`] is.
+    /// The flow key, VLANs included; `None` if [`Single::offsets`] is `None`.
     #[must_use]
     pub fn flow_key(&self) -> Option<FlowKey> {
         let key = FlowKey::read(self.frame.bytes(), self.offsets()?)?;

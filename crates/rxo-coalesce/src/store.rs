@@ -1,11 +1,12 @@
-//! The frames in hand and the aggregates made of them.
+//! The received frames and the aggregates made of them.
 //!
-//! All memory is here, allocated once. Frames stand in order of arrival, and [`Links`] chains them. An
-//! aggregate is a chain with its [`Held`]. Frames and aggregates that are ready for the sink stand in one
-//! queue. After the sink has seen them, all are forgotten at once, unless a policy holds some frames longer. Then
-//! those that left are gaps. Gaps at the end are dropped at once, those between held frames when they are more than
-//! one for every [`HELD_FOR_A_GAP`] of these: so closing gaps takes a few steps for each frame that left, however many
-//! are held. There are more slots than frames that may be taken in, as many as there can be gaps.
+//! All memory is here, allocated once. Frames are in order of arrival, and [`Links`] chains them. An
+//! aggregate is a chain with its [`Held`]. Frames and aggregates that are ready for the sink are in one
+//! queue. After the sink has received them, all are removed at once, unless a policy holds some frames
+//! longer: then the slots of the delivered frames are gaps. Gaps behind the last held frame are removed at
+//! once. Gaps between held frames are closed when there is more than one per [`HELD_FOR_A_GAP`] held frames,
+//! so the cost per delivered frame is bounded, however many are held. There are more slots than frames that
+//! may be received: one for each possible gap.
 
 mod frames;
 
@@ -23,20 +24,20 @@ use crate::pairs::Pairs;
 use crate::single::Starts;
 use crate::{ChecksumForm, FlushReason, Kind, work};
 
-/// No frame.
+/// Stands for "no frame" in a chain.
 pub(crate) const NONE: u32 = u32::MAX;
-/// Gaps between held frames are closed when there are more than one for so many frames.
+/// Gaps between held frames are closed when there are more than one for this many held frames.
 const HELD_FOR_A_GAP: usize = 8;
 
-/// Slots before which all frames are known to somebody. They stay where they are between the frames when gaps are
-/// closed.
+/// Slots up to which an index or the end of a poll has processed all frames. Each stays between the same
+/// frames when gaps are closed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marks {
-    /// To the index of pairs of hosts.
+    /// The index of pairs of hosts has processed the frames before this slot.
     pub(crate) pairs: u32,
-    /// To the index of deadlines.
+    /// The index of deadlines has processed the frames before this slot.
     pub(crate) deadlines: u32,
-    /// To the last end of a poll.
+    /// The frames before this slot were received before the last end of a poll.
     pub(crate) poll: u32,
 }
 
@@ -47,7 +48,7 @@ impl Marks {
     }
 }
 
-/// Frames in order of arrival, by their slots.
+/// A chain of frames in order of arrival, by its first and last slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameChain {
     pub(crate) head: u32,
@@ -58,49 +59,49 @@ impl FrameChain {
     pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
 }
 
-/// Something for the sink. Its tag has 16 bits, so that it lies with the starts in one word.
+/// A queued delivery. Its tag has 16 bits, so that tag and `Starts` share one word.
 #[derive(Clone, Copy, Debug)]
 #[repr(u16)]
 pub(crate) enum Ready {
-    /// The frame in this slot, as it came, and where its headers begin. Not known to be intact.
+    /// The frame in this slot, as it arrived, and the offsets of its headers. Its checksum was not verified.
     Frame(Starts, u32),
-    /// A frame that was found intact: its flow held it alone.
+    /// A frame with a right or trusted checksum that its flow held alone.
     Intact(Starts, u32),
-    /// The aggregate of this place.
+    /// The aggregate at this index.
     Aggregate(u16),
-    /// The pure ACKs of this place.
+    /// The pure ACKs at this index.
     Acks(u16),
 }
 
 #[derive(Debug)]
 pub(crate) struct Store<B> {
     pub(crate) slots: Slots<B>,
-    /// The number of frames that may be here.
+    /// The greatest number of frames in the store.
     limit: usize,
-    /// The number of slots whose frames have left.
+    /// The number of slots whose frames were delivered.
     gaps: usize,
-    /// Where each frame goes when gaps are closed; [`GAP`] for a gap.
+    /// The new slot of each frame while gaps are closed; [`GAP`] for a gap.
     moved: Box<[u32]>,
     pub(crate) marks: Marks,
     pub(crate) held: Box<[Held]>,
-    /// For each place, what is kept of pure ACKs.
+    /// Additional state for the pure ACKs at each index.
     pub(crate) acks: Box<[HeldAcks]>,
-    /// Places of `held` that were used and are free again. All places from `places` on are free, too.
+    /// Indices of `held` that were used and are free again. All indices from `places` on are free, too.
     free_places: Vec<u16>,
     places: u32,
     pub(crate) headers: Box<[MergedHeader]>,
     pub(crate) ready: Vec<Ready>,
-    /// Index of the places in `held` by the pair of addresses of their flow.
+    /// Index of the held flows by their pair of hosts.
     pub(crate) pairs: Pairs,
-    /// Index of the places by the arrival of their first segment.
+    /// Index of the held flows by the arrival time of their first segment.
     deadlines: Deadlines,
 }
 
 impl<B: AsRef<[u8]>> Store<B> {
-    /// A store with room for `frames` frames and for the aggregates of `flows` flows. The deadline index has room for
+    /// Creates a store for `frames` frames and the aggregates of `flows` flows, with a deadline index for
     /// `timed` flows. Allocates all memory.
     pub(crate) fn new(frames: usize, flows: usize, timed: usize) -> Self {
-        // An aggregate waiting for the sink has two frames at least.
+        // An aggregate that waits for the sink has at least two frames.
         let places = flows + frames / 2 + 1;
         let slots = frames + frames / HELD_FOR_A_GAP;
         Self {
@@ -120,17 +121,17 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// The number of frames that can still be taken in.
+    /// The number of frames that can still be received.
     pub(crate) fn room(&self) -> usize {
         self.limit + self.gaps - self.slots.frames.len()
     }
 
-    /// The number of frames here that have not left.
+    /// The number of frames in the store that were not delivered.
     pub(crate) fn here(&self) -> usize {
         self.slots.frames.len() - self.gaps
     }
 
-    /// Takes in a whole batch, for which there is room, by a single copy. Returns the slot of its
+    /// Appends a whole batch with a single copy; there must be enough free slots. Returns the slot of its
     /// first frame.
     pub(crate) fn take_in(&mut self, batch: &mut Vec<Frame<B>>) -> u32 {
         let from = self.slots.frames.len();
@@ -139,7 +140,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         from as u32
     }
 
-    /// Takes in as many of `frames` as there is room for. Returns the slot of the first of them.
+    /// Appends as many of `frames` as there are free slots. Returns the slot of the first one.
     pub(crate) fn take_some_in(&mut self, frames: &mut impl Iterator<Item = Frame<B>>) -> u32 {
         let (from, room) = (self.slots.frames.len(), self.room());
         self.slots.frames.extend(frames.by_ref().take(room));
@@ -147,8 +148,8 @@ impl<B: AsRef<[u8]>> Store<B> {
         from as u32
     }
 
-    /// Takes all frames out of the store, so that they can be read while everything else is written. Nothing
-    /// may be merged or delivered before [`Store::take_back`].
+    /// Moves all frames out of the store, so that they can be read while everything else is written. No
+    /// aggregate may be read or delivered before [`Store::take_back`].
     #[inline]
     pub(crate) fn lend_frames(&mut self) -> Vec<Frame<B>> {
         core::mem::take(&mut self.slots.frames)
@@ -159,7 +160,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.slots.frames = frames;
     }
 
-    /// The number of frames: the slot after the last.
+    /// The slot behind the last frame.
     pub(crate) const fn end(&self) -> u32 {
         self.slots.frames.len() as u32
     }
@@ -170,10 +171,10 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.slots.frame(slot)
     }
 
-    /// A free place for an aggregate.
+    /// Reserves a free index for an aggregate.
     #[inline(always)]
     pub(crate) fn free_place(&mut self) -> u16 {
-        // There are as many places as frames can ask for (see `new`).
+        // There are as many indices as frames can need (see `new`).
         self.free_places.pop().unwrap_or_else(|| {
             self.places += 1;
             (self.places - 1) as u16
@@ -185,12 +186,12 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.ready.push(Ready::Frame(at, slot));
     }
 
-    /// Queues a frame that was found intact.
+    /// Queues a frame whose checksum is right or trusted.
     pub(crate) fn ready_intact(&mut self, slot: u32, at: Starts) {
         self.ready.push(Ready::Intact(at, slot));
     }
 
-    /// Queues what is held at `place` for the sink: an aggregate, or its only frame as it came.
+    /// Queues the aggregate at `place` for the sink; a single frame is queued as it arrived.
     #[inline(always)]
     pub(crate) fn ready_held(&mut self, place: u16, reason: FlushReason) {
         let held = &mut self.held[usize::from(place)];
@@ -204,9 +205,9 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// Queues everything held of the frames before the slot `to`, which is all that is held, and
-    /// shows it to `see`, with what is kept besides, the least recently used flow first. Places of single
-    /// frames are free again at once only if `reuses`. Without `ACKS` none of it is pure ACKs.
+    /// Queues everything held, the least recently used flow first. All held frames must be before the slot
+    /// `to`. Calls `see` with the state of each flow. Frees the indices of single frames at once only if
+    /// `reuses` is `true`. Without `ACKS`, no flow holds pure ACKs.
     #[inline(always)]
     pub(crate) fn ready_all<const ACKS: bool>(
         &mut self,
@@ -232,10 +233,10 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// Writes the header of every aggregate that is ready.
+    /// Writes the header of every aggregate in the queue.
     #[inline(always)]
     pub(crate) fn write_headers(&mut self, form: ChecksumForm) {
-        // Taken out, so that headers can be written while everything else is read.
+        // Moved out, so that headers can be written while everything else is read.
         let mut headers = core::mem::take(&mut self.headers);
         for ready in &self.ready {
             if let Ready::Aggregate(place) = *ready {
@@ -251,7 +252,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.headers = headers;
     }
 
-    /// Forgets everything. Nothing may be held, and the sink must have seen the queue.
+    /// Removes all frames. Nothing may be held, and the sink must have received the queue.
     pub(crate) fn clear(&mut self)
     where
         B: FrameBuffer,
@@ -268,7 +269,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.ready.clear();
     }
 
-    /// Forgets the queue. The frames in it become gaps.
+    /// Empties the queue, after the sink has received it. The slots of its frames become gaps.
     pub(crate) fn forget_ready(&mut self)
     where
         B: FrameBuffer,
@@ -291,7 +292,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// Drops the frames behind the last that is held.
+    /// Drops the frames behind the last held one.
     fn drop_end(&mut self)
     where
         B: FrameBuffer,
@@ -307,7 +308,8 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.marks = self.marks.map(|mark| mark.min(end as u32));
     }
 
-    /// Closes the gaps between frames, keeps their order, and updates the slots in all chains and marks.
+    /// Closes the gaps between frames without changing their order, and updates the slots in all chains and
+    /// marks.
     fn close_gaps(&mut self)
     where
         B: FrameBuffer,
@@ -332,7 +334,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.move_chains(kept);
     }
 
-    /// Updates the slots in all chains: gaps were closed, and `kept` frames are left.
+    /// Updates the slots in all chains after gaps were closed; `kept` frames are left.
     fn move_chains(&mut self, kept: u32) {
         let mut from = self.slots.links.first();
         while let Some((tail, place)) = self.slots.links.used_between(from, kept) {
@@ -343,15 +345,15 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// Finds the flows for which `is_due` is true of the arrival of the first segment; [`Store::next_due`] gives
-    /// their places. Returns the earliest arrival of the flows that are left.
+    /// Finds the flows whose first arrival time satisfies `is_due`; [`Store::next_due`] then returns their
+    /// indices. Returns the earliest arrival time of the flows that are not due.
     pub(crate) fn find_due(&mut self, is_due: impl Fn(Instant) -> bool) -> Option<Instant> {
         self.note_arrivals();
         self.find_noted(core::iter::empty(), is_due)
     }
 
-    /// [`Store::find_due`] among the flows that were held when that was called last. The flows at `places`, which hold
-    /// something or have left, are due as well.
+    /// Does the work of [`Store::find_due`] for the flows that were held at its last call. The flows at
+    /// `places` are due as well, unless they were flushed.
     pub(crate) fn find_noted(
         &mut self,
         places: impl Iterator<Item = u16>,
@@ -370,12 +372,12 @@ impl<B: AsRef<[u8]>> Store<B> {
         })
     }
 
-    /// Returns the place of the next flow that is due, the least recently used first.
+    /// Returns the index of the next due flow, the least recently used first; `None` after the last.
     pub(crate) fn next_due(&mut self) -> Option<u16> {
         self.deadlines.next_due()
     }
 
-    /// Adds the flows to the index of deadlines that began since it was updated.
+    /// Adds to the index of deadlines the flows that began since its last update.
     fn note_arrivals(&mut self) {
         if self.deadlines.is_crowded() {
             self.deadlines.clear();
@@ -398,16 +400,16 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// How many frames are in the chain of `ready`.
+    /// The number of frames in the chain of `ready`.
     pub(crate) fn count_of(&self, ready: Ready) -> u32 {
         match ready {
             Ready::Frame(..) | Ready::Intact(..) => 1,
-            // No GSO frame is held, so each frame is one segment.
+            // GSO frames are never held, so each frame is one segment.
             Ready::Aggregate(place) | Ready::Acks(place) => self.held[usize::from(place)].segments,
         }
     }
 
-    /// Takes the first frame off a chain.
+    /// Takes the first frame off a chain; `None` if the chain is empty.
     pub(crate) fn take_first(&mut self, chain: &mut FrameChain) -> Option<Frame<B>>
     where
         B: Default,
@@ -416,8 +418,8 @@ impl<B: AsRef<[u8]>> Store<B> {
     }
 }
 
-/// Frames in their slots, and how they are chained: all that the view of a delivery reads of frames. They stand
-/// in the store, or in an owned delivery.
+/// Frames in their slots and the links between them: all that the view of a delivery needs. Part of the store
+/// or of an owned delivery.
 #[derive(Debug)]
 pub(crate) struct Slots<B> {
     frames: Vec<Frame<B>>,
@@ -425,7 +427,7 @@ pub(crate) struct Slots<B> {
 }
 
 impl<B> Slots<B> {
-    /// No frames yet, and no links: frames that stand side by side need none. Does not allocate.
+    /// Creates empty slots without links: frames in consecutive slots need none. Does not allocate.
     pub(crate) fn side_by_side() -> Self {
         Self { frames: Vec::new(), links: Links::new(0) }
     }
@@ -441,7 +443,7 @@ impl<B> Slots<B> {
         &self.frames[slot as usize]
     }
 
-    /// The frames of `held` if they stand side by side, as a run does.
+    /// The frames of `held` as a slice if they are in consecutive slots, as those of a run; otherwise `None`.
     #[inline]
     pub(crate) fn run_of(&self, held: &Held) -> Option<&[Frame<B>]> {
         let FrameChain { head, tail } = held.chain;
@@ -450,7 +452,7 @@ impl<B> Slots<B> {
         if is_run { self.frames.get(head as usize..=tail as usize) } else { None }
     }
 
-    /// Walks a chain.
+    /// Iterates over the frames of a chain.
     pub(crate) fn chain(&self, chain: FrameChain) -> ChainFrames<'_, B> {
         ChainFrames { frames: &self.frames, links: &self.links, chain }
     }
@@ -462,7 +464,7 @@ fn take_first<B: Default>(slots: &mut Slots<B>, chain: &mut FrameChain) -> Optio
     next_slot(links, chain).and_then(|slot| frames.get_mut(slot)).map(take)
 }
 
-/// The first slot of a chain, without which `chain` goes on. `None` if there is none.
+/// Takes the first slot off a chain; `None` if the chain is empty.
 #[inline]
 fn next_slot(links: &Links, chain: &mut FrameChain) -> Option<usize> {
     let slot = chain.head;

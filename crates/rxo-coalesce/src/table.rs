@@ -1,9 +1,10 @@
-//! Flow table: maps a flow to the place of the aggregate that it holds.
+//! Flow table: maps a flow to the index of the aggregate that it holds.
 //!
-//! A sparse index of buckets over the places of the store. Finding, adding and removing are O(1), however many
-//! flows there are. The hash is seeded, so no sender can fill one bucket on purpose; and should one know the seed, a
-//! bucket has at most [`MOST_IN_BUCKET`] flows, because the caller flushes its first before it adds one more. By chance
-//! that happens once in 10¹¹ flows. The order in which flows were used follows from their frames ([`crate::links`]).
+//! A sparse hash table whose chains are the held flows. Finding, adding and removing are O(1), however many
+//! flows there are. The hash is seeded, so no sender can fill one bucket on purpose. If a sender knows the
+//! seed, a bucket still has at most [`MOST_IN_BUCKET`] flows, because the caller flushes the first one before
+//! it adds another. By chance that happens once in 10¹¹ flows. The order in which flows were used follows
+//! from their frames ([`crate::links`]).
 
 use alloc::boxed::Box;
 
@@ -13,25 +14,26 @@ use crate::held::BucketLink;
 use crate::{Held, work};
 
 const NOBODY: u16 = u16::MAX;
-/// Sparse enough that a bucket rarely holds two, small enough to stay in the first-level cache.
+/// The least number of buckets: sparse enough that a bucket rarely holds two flows, small enough for the L1
+/// cache.
 const MIN_BUCKETS: usize = 2_048;
-/// The most buckets ever used: four for each of the most flows. The array always has so many, so that an index
-/// needs no check of bounds. Unused buckets are never touched.
+/// The greatest number of buckets: four for each of 4,096 flows. The array always has this length, so that an
+/// index needs no bounds check. Unused buckets are never read or written.
 const BUCKETS: usize = 16_384;
-/// The most flows in a bucket.
+/// The greatest number of flows in a bucket.
 const MOST_IN_BUCKET: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Table {
     buckets: Box<[u16; BUCKETS]>,
-    /// The number of buckets in use, less one.
+    /// The number of buckets in use, minus one.
     mask: usize,
     len: u16,
     limit: u16,
 }
 
 impl Table {
-    /// A table for at most `limit` flows.
+    /// Creates a table for at most `limit` flows.
     pub(crate) fn new(limit: u16) -> Self {
         let used = (usize::from(limit) * 4).next_power_of_two().clamp(MIN_BUCKETS, BUCKETS);
         Self { buckets: Box::new([NOBODY; BUCKETS]), mask: used - 1, len: 0, limit }
@@ -47,14 +49,15 @@ impl Table {
         self.len == 0
     }
 
-    /// The place of a flow with this hash, which is most often the flow wanted.
+    /// Returns the index of the first flow in the bucket of this hash, usually the right one; `None` if it is
+    /// empty.
     #[inline(always)]
     pub(crate) fn guess(&self, hash: FlowHash) -> Option<u16> {
         let place = self.buckets[self.bucket(hash)];
         (place != NOBODY).then_some(place)
     }
 
-    /// The place of the flow.
+    /// Returns the index of the flow; `None` if the flow holds nothing.
     #[inline(always)]
     pub(crate) fn find(&self, held: &[Held], key: &FlowKey, hash: FlowHash) -> Option<u16> {
         let mut place = self.buckets[self.bucket(hash)];
@@ -69,7 +72,7 @@ impl Table {
         None
     }
 
-    /// The place of the flow that was added first to the bucket of this hash, if the bucket is full.
+    /// Returns the index of the flow that was added first to the bucket of this hash, if the bucket is full.
     pub(crate) fn first_of_full_bucket(&self, held: &[Held], hash: FlowHash) -> Option<u16> {
         let next =
             |place: &u16| Some(held[usize::from(*place)].link.next).filter(|next| *next != NOBODY);
@@ -77,7 +80,7 @@ impl Table {
         places.enumerate().last().filter(|(at, _)| at + 1 >= MOST_IN_BUCKET).map(|(_, first)| first)
     }
 
-    /// Adds `place`. The caller has made room.
+    /// Adds the flow at index `place`. The caller must have made sure that table and bucket are not full.
     #[inline(always)]
     pub(crate) fn insert(&mut self, held: &mut Held, place: u16, hash: FlowHash) {
         let bucket = self.bucket(hash);
@@ -86,13 +89,13 @@ impl Table {
         self.len += 1;
     }
 
-    /// Empties the bucket of `held`. For the removal of all flows at once.
+    /// Empties the bucket of `held`. Used when all flows are removed at once.
     #[inline(always)]
     pub(crate) fn forget_bucket(&mut self, held: &Held) {
         self.buckets[usize::from(held.link.bucket) % BUCKETS] = NOBODY;
     }
 
-    /// Records that all flows were removed and every bucket is empty.
+    /// Records that all flows were removed; every bucket must be empty.
     #[inline]
     pub(crate) const fn forget_all(&mut self) {
         self.len = 0;

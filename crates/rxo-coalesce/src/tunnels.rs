@@ -1,9 +1,9 @@
-//! TCP inside VXLAN and Geneve: what the headers around a segment must be so that it may be coalesced.
+//! TCP inside VXLAN and Geneve: the rules for the outer headers of a segment that may be coalesced.
 //!
-//! Separate from the rules of TCP, which the inner headers meet like any others: here only what stands around them is
-//! judged. The rules are those of Linux (`net/ipv4/af_inet.c`, `drivers/net/vxlan`, `drivers/net/geneve.c`): all bytes
-//! around the inner IP header are equal but lengths, checksums and the outer IPv4 identification, and that stays or
-//! counts. Contract: segmentation of the aggregate gives the outer headers back, too.
+//! Separate from the rules for TCP, which apply unchanged to the inner headers. The rules are those of Linux
+//! (`net/ipv4/af_inet.c`, `drivers/net/vxlan`, `drivers/net/geneve.c`): all bytes before the inner IP header
+//! are equal, except for lengths, checksums and the outer IPv4 identification, which is constant or
+//! increments. Contract: segmentation of the aggregate restores the outer headers, too.
 
 use rxo_frame::{GsoTunnel, UdpTunnel};
 use rxo_wire::checksum::Sum;
@@ -15,7 +15,7 @@ use crate::datagrams::{CHECKSUM_AT, LENGTH_AT};
 use crate::merge::MAX_HEADER_BYTES;
 use crate::{BypassReason, Candidate, CeRule, FlushReason, Held, IdPattern, Policy};
 
-/// A packet of a tunnel, read.
+/// A parsed tunnel packet: its inner headers, and the outer ones in two forms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tunnelled {
     pub(crate) inside: Inside,
@@ -23,7 +23,7 @@ pub(crate) struct Tunnelled {
     pub(crate) named: GsoTunnel,
 }
 
-/// Where the headers around an inner packet are: its IP and UDP header, and where the inner IP header begins.
+/// The offsets of the outer IP and UDP headers and of the inner IP header, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Around {
     pub(crate) network: usize,
@@ -36,10 +36,10 @@ pub(crate) struct Around {
 const V4_BYTES: u8 = 20;
 const V6_BYTES: u8 = 40;
 
-/// Reads the packet inside the datagram `outer` of `tunnel`. Its own rules are not asked.
+/// Parses the packet inside the datagram `outer` of `tunnel`. The rules for the inner packet are not applied.
 ///
 /// # Errors
-/// The first rule that the outer headers break: then nobody knows for sure which flow is inside.
+/// The first rule that the outer headers break: then the inner flow is not known for sure.
 pub(crate) fn read(
     frame: &[u8],
     outer: &Parsed,
@@ -63,7 +63,7 @@ pub(crate) fn read(
     Ok(Tunnelled { inside, around, named })
 }
 
-/// The tunnel as sinks are told of it.
+/// Describes the tunnel in the form that sinks receive.
 fn name(outer: &Parsed, inside: &Inside) -> GsoTunnel {
     let offset = |at: u32| u8::try_from(at).unwrap_or(u8::MAX);
     GsoTunnel::udp(UdpTunnel {
@@ -74,10 +74,10 @@ fn name(outer: &Parsed, inside: &Inside) -> GsoTunnel {
     })
 }
 
-/// Judges the outer headers of a segment whose inner headers break no rule by themselves.
+/// Judges the outer headers of a segment whose inner headers break no static rule.
 ///
 /// # Errors
-/// The first rule that they break.
+/// The first rule that the outer headers break.
 pub(crate) fn outer_rules(
     outer: &Parsed,
     inner: &Parsed,
@@ -86,7 +86,7 @@ pub(crate) fn outer_rules(
     if inner.at.payload as usize > MAX_HEADER_BYTES {
         return Err(BypassReason::UdpTunnel);
     }
-    // Who takes the inner packet out gives it the mark of the outer one (RFC 6040).
+    // A receiver that decapsulates the packet copies the CE mark of the outer header (RFC 6040).
     if is_marked_ce(&outer.ip) && policy.ce == CeRule::Bypass {
         return Err(BypassReason::CeMark);
     }
@@ -97,7 +97,7 @@ pub(crate) fn outer_rules(
 }
 
 impl Around {
-    /// `None` if no virtio header can name the tunnel.
+    /// Returns the offsets; `None` if a virtio header cannot describe the tunnel.
     pub(crate) fn of(tunnel: GsoTunnel) -> Option<Self> {
         let UdpTunnel { outer_transport, inner_network, is_outer_v6, has_checksum } =
             tunnel.as_udp()?;
@@ -111,8 +111,8 @@ impl Around {
         })
     }
 
-    /// Writes into the start of an outer IP header the length of the packet, and of IPv4 the identification of `first`
-    /// and the checksum.
+    /// Writes the length of the packet into the start of an outer IP header; for IPv4 also the identification
+    /// of `first` and the header checksum.
     pub(crate) fn write_ip(self, ip: &mut [u8; 20], first: &[u8], packet_bytes: u16) {
         let Some(id) = self.id(first) else {
             let payload_bytes = packet_bytes.saturating_sub(V6_BYTES.into());
@@ -125,13 +125,13 @@ impl Around {
         [ip[10], ip[11]] = Sum::of(ip).checksum().to_be_bytes();
     }
 
-    /// The outer IPv4 identification; `None` for IPv6.
+    /// The outer IPv4 identification; `None` for IPv6 or a truncated frame.
     pub(crate) fn id(self, frame: &[u8]) -> Option<u16> {
         let field = frame.get(self.network + 4..).filter(|_| !self.is_v6)?;
         field.first_chunk().map(|id| u16::from_be_bytes(*id))
     }
 
-    /// The sum of the outer pseudo-header of a datagram of so many bytes.
+    /// The sum of the outer pseudo-header for a datagram of `datagram_bytes` bytes.
     pub(crate) fn pseudo_header(self, frame: &[u8], datagram_bytes: u32) -> Sum {
         let addresses = if self.is_v6 { 8..40 } else { 12..20 };
         let addresses = addresses.start + self.network..addresses.end + self.network;
@@ -139,7 +139,8 @@ impl Around {
         addresses + Sum::word(PROTOCOL_UDP.into()) + Sum::long(datagram_bytes)
     }
 
-    /// Whether all is equal in two frames but lengths, checksums and the IPv4 identification.
+    /// Returns `true` if the outer headers of two frames differ at most in lengths, checksums and IPv4
+    /// identification.
     fn is_alike(self, last: &[u8], next: &[u8]) -> bool {
         let Self { network, transport, inner, .. } = self;
         let (length_at, rest_at) = if self.is_v6 { (4, 6) } else { (2, 12) };
@@ -151,8 +152,9 @@ impl Around {
             && equal(transport + CHECKSUM_AT + 2, inner)
     }
 
-    /// Whether the headers around the last of these frames, first and last of what is held and the next, only continue
-    /// those around what is held. Both have the same length, and inside it is continued.
+    /// Returns `true` if the outer headers of the next packet only continue those of the held ones. `frames`
+    /// are the first and the last held frame and the next one. The last two have equal lengths, and the inner
+    /// headers match.
     pub(crate) fn is_continued(self, held: &Held, frames: [&[u8]; 3], policy: &Policy) -> bool {
         let [first, last, next] = frames;
         let checksum_at = self.transport + CHECKSUM_AT;
@@ -170,8 +172,8 @@ impl Around {
             && self.packet_bytes(held) + held.last_payload_bytes <= policy.max_bytes
     }
 
-    /// Whether the outer checksum of `next` is right, which is like the last packet of `held` and whose inner checksum
-    /// is right.
+    /// Returns `true` if the outer checksum of `next` is right or absent. Its headers must be like those of
+    /// the last packet of `held`, and its inner checksum must be right.
     pub(crate) fn has_right_checksum(self, held: &Held, next: &[u8]) -> bool {
         let end = u32::from(held.header_bytes) + held.last_payload_bytes;
         let headers = next.get(self.transport..usize::from(held.at.transport()));
@@ -181,13 +183,13 @@ impl Around {
         !self.has_checksum || sum.is_valid()
     }
 
-    /// The outer packet as it stands, in bytes.
+    /// The length of the merged outer packet so far, in bytes.
     fn packet_bytes(self, held: &Held) -> u32 {
         u32::from(held.header_bytes) - self.network as u32 + held.payload_bytes
     }
 
-    /// Whether the outer identification stays, which needs DF, or counts, as it does in what is held. `first` and `last`
-    /// are the frames of that.
+    /// Returns `true` if the outer identification continues the pattern of the held packets: constant, which
+    /// needs DF, or incrementing. `first` and `last` are the first and last held frame.
     fn id_follows(self, held: &Held, first: &[u8], last: &[u8], next: &[u8]) -> bool {
         let (Some(before), Some(id)) = (self.id(last), self.id(next)) else { return true };
         let pattern = match self.id(first) {
@@ -206,8 +208,8 @@ impl Around {
 }
 
 impl Tunnelled {
-    /// Why the headers around keep this candidate from what is held, `first` and `last` being the frames of that. Its
-    /// inner headers fit.
+    /// Returns the rule for which the outer headers keep this candidate from joining `held`; `None` if they
+    /// match. `first` and `last` are the first and last held frame. The inner headers must match.
     pub(crate) fn mismatch(
         &self,
         (held, first, last): (&Held, &[u8], &[u8]),

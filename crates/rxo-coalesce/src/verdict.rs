@@ -1,7 +1,7 @@
-//! May this segment join what its flow holds?
+//! Verdict: decides whether a segment may join the aggregate of its flow.
 //!
-//! A pure and total function: the same flow, the same candidate and the same policy always give
-//! the same verdict. Acting on it is the engine's work.
+//! A pure and total function: the same flow, the same candidate and the same policy always give the same
+//! verdict. The engine applies it.
 
 use core::ops::Range;
 
@@ -14,23 +14,26 @@ use crate::{
     Policy, PshRule, WindowRule,
 };
 
-/// What is to be done with a candidate.
+/// The decision on a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// No aggregate of its flow is held: hold the packet as the first of one (`None`), or deliver it at once for this reason.
+    /// Its flow holds nothing. Hold the candidate as the first of an aggregate (`None`), or deliver it alone
+    /// at once for this reason.
     Start(Option<FlushReason>),
-    /// It joins what is held, which is then delivered for the reason given, if any.
+    /// Append the candidate to the held aggregate, then flush the aggregate if a reason is given.
     Append(Option<FlushReason>),
-    /// What is held is delivered for the reason given; then it starts anew.
+    /// Flush the held aggregate for the first reason. Then hold the candidate as the first of a new one, or
+    /// deliver it alone at once for the second reason.
     FlushThenStart(FlushReason, Option<FlushReason>),
-    /// What is held is delivered for the reason given; then it is delivered untouched.
+    /// Flush the held aggregate for this reason, then deliver the candidate untouched.
     FlushThenBypass(FlushReason, BypassReason),
-    /// Nothing is held; it is delivered untouched.
+    /// Nothing is held: deliver the candidate untouched.
     Bypass(BypassReason),
 }
 
 impl Verdict {
-    /// Why what is held is delivered first, if it is.
+    /// Returns the reason for which the held segments are flushed before the candidate; `None` if they are
+    /// not.
     pub(crate) const fn flushes(self) -> Option<FlushReason> {
         match self {
             Self::FlushThenStart(reason, _) | Self::FlushThenBypass(reason, _) => Some(reason),
@@ -39,7 +42,8 @@ impl Verdict {
     }
 }
 
-/// Judges `candidate` against what its flow holds: that, and the last segment of it.
+/// Judges `candidate`. `held` is the state of its flow and the last held segment, or `None` if nothing is
+/// held.
 #[inline]
 #[must_use]
 pub fn verdict(
@@ -59,7 +63,7 @@ pub fn verdict(
     }
 }
 
-/// The verdict on a candidate before which what is held is delivered, for this reason.
+/// Returns the verdict on a candidate that does not join its flow, which is flushed for the reason `flush`.
 #[inline(always)]
 pub(crate) fn apart(flush: FlushReason, candidate: &Candidate<'_>, policy: &Policy) -> Verdict {
     match alone(candidate, policy) {
@@ -68,8 +72,8 @@ pub(crate) fn apart(flush: FlushReason, candidate: &Candidate<'_>, policy: &Poli
     }
 }
 
-/// What becomes of a candidate with nothing held: held, or delivered at once (`Ok` with the
-/// reason), or not counted among the coalesced at all (`Err`).
+/// Decides on a candidate whose flow holds nothing: hold it (`Ok(None)`), deliver it alone for a reason
+/// (`Ok(Some)`), or let it bypass (`Err`).
 #[inline]
 fn alone(candidate: &Candidate<'_>, policy: &Policy) -> Result<Option<FlushReason>, BypassReason> {
     let flags = candidate.tcp.flags;
@@ -86,7 +90,7 @@ fn alone(candidate: &Candidate<'_>, policy: &Policy) -> Result<Option<FlushReaso
     Ok((policy.max_segments == 1).then_some(FlushReason::SegmentLimit))
 }
 
-/// Whether, having appended `candidate`, the aggregate is to be delivered.
+/// Returns the reason to flush the aggregate after `candidate` was appended; `None` if it stays held.
 #[inline]
 fn close_after(held: &Held, candidate: &Candidate<'_>, policy: &Policy) -> Option<FlushReason> {
     let flags = candidate.tcp.flags;
@@ -106,7 +110,7 @@ fn close_after(held: &Held, candidate: &Candidate<'_>, policy: &Policy) -> Optio
     (held.segments + 1 >= most).then_some(FlushReason::SegmentLimit)
 }
 
-/// The first rule that `candidate` breaks against `held`.
+/// Returns the first rule that `candidate` breaks against `held`, whose last segment is `last`.
 #[inline]
 fn mismatch(
     held: &Held,
@@ -133,7 +137,7 @@ fn mismatch(
         .or_else(|| size(held, candidate, policy))
 }
 
-/// The IP header's fields, the ID left aside.
+/// Compares the fields of the IP headers, except for the ID.
 #[inline]
 pub(crate) fn ip_fields(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Option<FlushReason> {
     let (held_ip, next) = (&last.ip, &candidate.ip);
@@ -150,8 +154,8 @@ pub(crate) fn ip_fields(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Opti
     }
 }
 
-/// IPv4 ID: fixed or incrementing by one, decided at the second segment. A fixed one needs DF:
-/// without it equal IDs would name fragments of one packet.
+/// Returns `true` if the IPv4 ID follows the pattern: constant or incrementing by one, decided at the second
+/// segment. A constant ID needs DF: without it, equal IDs would identify fragments of one packet.
 #[inline]
 fn id_follows(held: &Held, last: &Candidate<'_>, candidate: &Candidate<'_>) -> bool {
     let ip = &candidate.ip;
@@ -167,7 +171,7 @@ fn id_follows(held: &Held, last: &Candidate<'_>, candidate: &Candidate<'_>) -> b
     }
 }
 
-/// The TCP header's fields.
+/// Compares the fields of the TCP headers by the rules of the policy.
 #[inline]
 fn transport(
     last: &Candidate<'_>,
@@ -201,8 +205,8 @@ fn transport(
     }
 }
 
-/// What must be equal byte for byte below TCP: link header and extension headers. The headers of a tunnel are
-/// [`tunnels`](crate::tunnels)'s to compare.
+/// Compares the bytes below TCP that must be equal: link header and extension headers. The outer headers of a
+/// tunnel are compared in [`tunnels`](crate::tunnels).
 #[inline]
 pub(crate) fn link_bytes(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Option<FlushReason> {
     let (held, next) = (last, candidate);
@@ -214,33 +218,32 @@ pub(crate) fn link_bytes(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Opt
     {
         return Some(FlushReason::Link);
     }
-    // Only IPv6 comes here with options: extension headers, and the next-header field before.
+    // Here only IPv6 packets have options: extension headers, and the next-header field before them.
     let extensions = network + 40..next.at.transport as usize;
     (next.ip.has_options && (differ(extensions) || differ(network + 6..network + 7)))
         .then_some(FlushReason::Link)
 }
 
-/// Options that were not read must be equal byte for byte.
+/// Compares TCP options byte for byte, unless they were parsed.
 #[inline]
 fn option_bytes(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Option<FlushReason> {
     let (held, next) = (last, candidate);
     let options = next.at.tcp_options();
     let was_read =
         matches!(candidate.tcp.options, OptionLayout::None | OptionLayout::AlignedTimestamp);
-    // Options that were not read, a timestamp in an odd place among them, cannot be written for
-    // the whole; equal bytes can stay.
+    // The merged header can only get new values for parsed options; all others must be equal to be kept.
     let differ = || last.bytes.get(options.clone()) != candidate.bytes.get(options);
     (next.at.payload != held.at.payload || (!was_read && differ())).then_some(FlushReason::Options)
 }
 
-/// Whether all that joins must have the size of the first, as datagrams always must: nothing else says where
-/// one ends.
+/// Returns `true` if all segments must have the size of the first. Datagrams always must, because only their
+/// size shows where one ends.
 #[inline(always)]
 fn has_one_size(candidate: &Candidate<'_>, policy: &Policy) -> bool {
     candidate.is_datagram || policy.payload == PayloadRule::SameThenShorter
 }
 
-/// Payload sizes and limits.
+/// Checks the payload size against the first segment's and against the policy's limits.
 #[inline]
 fn size(held: &Held, candidate: &Candidate<'_>, policy: &Policy) -> Option<FlushReason> {
     let payload = candidate.payload_bytes();

@@ -1,9 +1,9 @@
-//! The steps that the engine takes, counted for the tests of the worst case.
+//! Counts the steps of the engine's loops, for the tests of the worst case.
 //!
-//! Every loop whose length a sender could influence counts its steps here: over a bucket, over slots, over what an
-//! index has. In a build without tests nothing is counted.
+//! Every loop whose length a sender could influence counts its steps here: over a bucket, over slots, over
+//! the entries of an index. Builds without tests count nothing.
 
-/// Adds `steps` to the steps of this thread.
+/// Does nothing in builds without tests.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) const fn done(_steps: usize) {}
@@ -13,13 +13,13 @@ std::thread_local! {
     static STEPS: core::cell::Cell<u64> = const { core::cell::Cell::new(0) };
 }
 
-/// Adds `steps` to the steps of this thread.
+/// Adds `steps` to the count of this thread.
 #[cfg(test)]
 pub(crate) fn done(steps: usize) {
     STEPS.set(STEPS.get() + steps as u64);
 }
 
-/// The steps of this thread so far.
+/// The number of steps of this thread so far.
 #[cfg(test)]
 pub(crate) fn steps() -> u64 {
     STEPS.get()

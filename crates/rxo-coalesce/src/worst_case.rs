@@ -1,7 +1,8 @@
-//! The worst case: the steps for a frame and for a poll are bounded, whoever sends, and whatever is held.
+//! The worst case: the steps per frame and per poll are bounded, whoever sends and whatever is held.
 //!
-//! Steps are counted where a loop's length could depend on senders ([`crate::work`]), so the figures are exact and the
-//! same on every machine. The instructions of the same assaults are counted by `cargo xtask bench instructions`.
+//! Steps are counted in every loop whose length could depend on senders ([`crate::work`]), so the figures are
+//! exact and the same on every machine. `cargo xtask bench instructions` counts the instructions of the same
+//! attacks.
 
 use core::time::Duration;
 use std::format;
@@ -16,21 +17,21 @@ use rxo_wire::{FlowHasher, FlowKey};
 use crate::{Config, Deliveries, Engine, FlushReason, Hold, Policy, work};
 
 const SEED: u64 = 0x72_78_6f;
-/// Steps for each frame that comes and each that leaves, at most, and for each poll.
+/// The greatest number of steps allowed per frame received or delivered, and per poll.
 const MOST_STEPS_A_FRAME: u64 = 40;
 const MOST_STEPS_A_POLL: u64 = 40;
-/// Steps that may be put off and done in one poll.
+/// The greatest number of additional steps in one poll that does deferred work.
 const MOST_STEPS_PUT_OFF: u64 = 4 * SLOTS as u64;
 const POLL_NS: u64 = 1_000;
 
-/// The hash of a flow of the tests' kit, as an engine with [`SEED`] has it.
+/// Returns the hash of a flow of the test kit, as an engine with [`SEED`] computes it.
 fn hash(host: u32, port: Option<u16>) -> u64 {
     let (source, destination) = (10 << 24 | host, 192 << 24 | 168 << 16 | 1);
     let ports = port.map_or(0, |port| u32::from(port) << 16 | 443);
     FlowHasher::new(SEED).hash(&FlowKey::v4(source, destination, ports, 0)).0
 }
 
-/// Every policy with its own hold, and two with each hold that there is, all as large as can be.
+/// Returns every policy with its own hold, and two policies with every hold, all with the most flows.
 fn policies() -> Vec<Policy> {
     let holds = [
         Hold::EveryNthPoll(u32::MAX),
@@ -50,7 +51,7 @@ fn policies() -> Vec<Policy> {
 /// An engine under attack.
 struct Victim {
     engine: Engine<Vec<u8>>,
-    /// Frames that came, and frames that left.
+    /// The number of frames received plus the number delivered.
     moved: u64,
     polls: u64,
 }
@@ -62,7 +63,7 @@ impl Victim {
         Self { engine: Engine::new(config).expect("numbers in range"), moved: 0, polls: 0 }
     }
 
-    /// Takes the polls. Where nothing is held beyond a poll they are one poll in parts.
+    /// Sends polls to the engine. Under policies that hold nothing beyond a poll, all are parts of one poll.
     fn take(&mut self, polls: &[Vec<Vec<u8>>]) {
         for frames in polls {
             self.polls += 1;
@@ -81,7 +82,7 @@ impl Victim {
         }
     }
 
-    /// Takes an assault whose steps must be few. Returns them as text if they are too many.
+    /// Runs an attack. Returns an error with the figures if the steps exceed the bound.
     fn withstand(&mut self, assault: &Assault) -> Result<(), String> {
         self.take(&assault.before);
         let (steps, moved, polls) = (work::steps(), self.moved, self.polls);
@@ -108,8 +109,8 @@ fn no_sender_makes_a_frame_or_a_poll_expensive() {
     }
 }
 
-/// What is put off, such as closing gaps, is done at once when it is due: then one poll takes more steps than what moves in
-/// it accounts for. How many more, is bounded by the slots, whoever sends.
+/// Deferred work, such as closing gaps, is done in one poll. That poll may exceed the bound for its frames,
+/// but only by a few steps per slot, whoever sends.
 #[test]
 fn the_most_that_one_poll_takes_is_a_few_steps_for_each_slot() {
     let mut worst = (0, String::new());
@@ -171,7 +172,7 @@ fn those_who_do_not_know_the_seed_collide_with_nobody() {
     }
 }
 
-/// As many flows as can be, all with the most that stays held, and then polls that bring a frame each.
+/// Holds as many flows as possible, each with as much as stays held, then runs polls of one frame each.
 #[test]
 fn what_stays_held_is_not_examined_in_each_poll() {
     let holds = [
@@ -189,7 +190,7 @@ fn what_stays_held_is_not_examined_in_each_poll() {
             seg().host(flow).seq(1 + sent * 10).id(sent as u16).len(10).bytes()
         };
         let stranger = |n: u32| [seg().host(1 << 20 | n).syn().bytes()].to_vec();
-        // Adaptive hold learns how far apart polls are.
+        // Empty polls, from which adaptive hold learns the time between polls.
         (0..64).for_each(|n| victim.take(&[stranger(n)]));
         victim.take(&[(0..4 * FLOWS).map(segment).collect()]);
         let mut quiet = 0;

@@ -1,5 +1,4 @@
-//! The promises for acknowledgements: what a sender learns from the deliveries is what it would have
-//! learnt from the frames.
+//! Promises for acknowledgements: a sender learns the same from the deliveries as from the original frames.
 
 mod harness;
 

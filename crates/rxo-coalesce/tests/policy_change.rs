@@ -15,8 +15,8 @@ use rxo_testkit::script::{Script, property, scripts, scripts_for};
 const MOST_EVENTS: usize = 150;
 const HOLDS: [&str; 5] = ["end-of-poll", "polls:3", "packets:7", "100us", "auto"];
 
-/// What holds whatever the policy: nothing is lost, repeated, reordered or corrupted, and the frames of an aggregate
-/// are those that went in.
+/// Checks the promises that hold under every policy: nothing is lost, repeated, reordered or corrupted, and
+/// the frames of an aggregate are the original ones.
 fn check(script: &Script, changes: &[Change]) -> Observed {
     let observed = harness::run_changing(script, changes);
     every_frame_once(script, &observed);
@@ -52,7 +52,7 @@ proptest! {
         check(&script, &changes.into_iter().map(change).collect::<Vec<_>>());
     }
 
-    /// Policies that differ in nothing but how long they hold. Then what the policy promises beside that holds as well.
+    /// Policies that differ only in their hold; then the promises that depend on the policy hold as well.
     #[test]
     fn every_promise_holds_while_the_hold_changes(
         script in scripts_for("linux-gro", MOST_EVENTS),

@@ -1,4 +1,4 @@
-//! Each profile is its column of the design's table.
+//! Each profile equals its column in the table of the design.
 
 use rxo_coalesce::{
     AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, UdpRule,
@@ -9,7 +9,7 @@ const KIB: u32 = 1024;
 const MTU: u32 = 1500;
 const UNLIMITED: u16 = u16::MAX;
 
-/// One column, in the order of the rows.
+/// Returns the column of a policy, in the order of the rows.
 fn column(policy: Policy) -> (u16, u32, u16, AckRule, WindowRule, OptionRule, PshRule, FinRule) {
     let Policy { max_segments, max_bytes, flows, ack, window, options, psh, fin, .. } = policy;
     (max_segments, max_bytes, flows, ack, window, options, psh, fin)

@@ -65,7 +65,7 @@ proptest! {
     }
 }
 
-/// The frames of `script`, each taken by steps of its own.
+/// Returns the frames of `script`, each followed by the steps `taken_by`.
 fn one_by_one(script: &Script, taken_by: &[Step]) -> Script {
     let mut script = script.clone();
     let numbers = 0..script.frame_count();

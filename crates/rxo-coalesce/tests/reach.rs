@@ -1,6 +1,6 @@
-//! The random scripts reach everything: every reason to bypass and to flush, and aggregates enough.
+//! The random scripts reach every reason to bypass and to flush, and build enough aggregates.
 //!
-//! A property that never meets what it speaks of holds for nothing; this is where it would show.
+//! A property that never meets its subject proves nothing; these tests detect that.
 
 #[path = "harness/settings.rs"]
 mod settings;
@@ -13,7 +13,7 @@ use rxo_testkit::script::{Script, Step};
 const SCRIPTS: u64 = 800;
 const EVENTS: usize = 150;
 
-/// Runs `script` and gives the engine's counters.
+/// Runs `script` and returns the engine's counters.
 fn counters(script: &Script) -> Counters {
     let mut engine = Engine::new(settings::config(&script.setup)).expect("numbers in range");
     let mut batch = Vec::new();
@@ -38,7 +38,7 @@ fn counters(script: &Script) -> Counters {
     engine.counters().clone()
 }
 
-/// The scripts that `make` makes of random bytes, a few of them with little memory.
+/// Builds scripts from random bytes with `make`, a few of them with little memory.
 fn scripts(make: impl Fn(&[u8]) -> Script) -> impl Iterator<Item = Script> {
     (0..SCRIPTS).map(move |seed| {
         let mut random = Random::new(seed);
@@ -62,7 +62,7 @@ fn random_scripts_meet_every_reason_and_aggregates_enough() {
         let count = |counters: &Counters| counters.bypassed(*reason);
         assert!(sum(&data, &count) + sum(&acks, &count) > 0, "no bypass for {}", reason.name());
     }
-    // No script changes the policy; tests/policy_change.rs does. None knows the seed; src/worst_case.rs does.
+    // Not reachable by scripts: policy changes (tests/policy_change.rs) and a known seed (src/worst_case.rs).
     let elsewhere = [FlushReason::PolicyChange, FlushReason::Collision];
     for reason in FlushReason::ALL.iter().filter(|reason| !elsewhere.contains(reason)) {
         let count = |counters: &Counters| counters.flushed(*reason);

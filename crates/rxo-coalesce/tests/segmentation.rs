@@ -15,7 +15,7 @@ use rxo_wire::{parse, parse_ip};
 
 const MOST_EVENTS: usize = 150;
 
-/// The frames that `rxo-wire` makes of the GSO frame `bytes`.
+/// Segments the GSO frame `bytes` with `rxo-wire`.
 fn frames(
     bytes: &[u8],
     (link, shape): (LinkKind, &Segment),

@@ -1,11 +1,11 @@
-//! As many random packets as asked for, through the engine and past the oracle.
+//! Sends as many random packets as requested through the engine, and compares it with the oracle.
 //!
 //! ```sh
 //! RXO_PACKETS=100000000 cargo test --release -p rxo-coalesce --test soak -- --nocapture
 //! ```
 //!
-//! The seed is printed first. `RXO_SEED=…` starts from another; a script that fails prints the seed
-//! that gives it first. Without `RXO_PACKETS` it is a short test like others.
+//! The seed is printed first. `RXO_SEED=…` starts from another one; a script that fails prints its own seed
+//! first. Without `RXO_PACKETS` the test is short.
 
 mod harness;
 
@@ -18,11 +18,11 @@ use rxo_testkit::promise::{check_promises, matches_the_oracle};
 use rxo_testkit::script::Script;
 use rxo_testkit::sender::senders_agree;
 
-/// Enough to see that the test works.
+/// Enough packets to see that the test works.
 const PACKETS: u64 = 20_000;
 const SEED: u64 = 2026;
 const EVENTS: u64 = 150;
-/// Packets between two lines of progress.
+/// The number of packets between two lines of progress.
 const PROGRESS: u64 = 10_000_000;
 
 #[test]
@@ -50,7 +50,7 @@ fn random_packets_do_what_the_oracle_says() {
     assert!(done >= packets);
 }
 
-/// Checks the script of `seed`: of acknowledgements every third, with little memory every fifth.
+/// Checks the script of `seed`; every third script is about acknowledgements, every fifth has little memory.
 /// Returns its number of packets.
 fn check_seed(seed: u64) -> u64 {
     let mut random = Random::new(seed);
@@ -81,7 +81,7 @@ fn check_seed(seed: u64) -> u64 {
     script.frame_count() as u64
 }
 
-/// The number in the environment variable `name`.
+/// Returns the number in the environment variable `name`, or `default` if it is not set.
 fn number(name: &str, default: u64) -> u64 {
     let Ok(text) = std::env::var(name) else { return default };
     let digits = text.replace('_', "");

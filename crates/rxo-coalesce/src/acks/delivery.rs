@@ -1,4 +1,4 @@
-//! Aggregated pure ACKs as their receiver sees them.
+//! A delivery of several aggregated pure ACKs, as the receiver sees it.
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::tcp::AckRecord;
@@ -10,10 +10,10 @@ use crate::merge;
 use crate::single::Single;
 use crate::store::{ChainFrames, Slots, Store};
 
-/// Several pure ACKs of a flow in one delivery. A cheap view; the frames stay where they are.
+/// Several pure ACKs of one flow, delivered together. A `Copy` view: the frames stay in the engine's store.
 ///
-/// It can be read in three forms: the last ACK alone, which speaks for all ([`Acks::packet`], and what
-/// a sink gathers); a record of each ([`Acks::records`]); the frames as they came ([`Acks::frames`]).
+/// It can be read in three forms: only the last ACK, whose ACK number covers all ([`Acks::packet`]; a sink
+/// gathers this one); one record per ACK ([`Acks::records`]); the original frames ([`Acks::frames`]).
 #[derive(Debug)]
 pub struct Acks<'a, B> {
     slots: &'a Slots<B>,
@@ -34,7 +34,7 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
         Self::of(&store.slots, &store.held[usize::from(place)])
     }
 
-    /// The view of `held`, whose frames are in `slots`.
+    /// Creates the view of `held`, whose frames are in `slots`.
     #[inline]
     pub(crate) const fn of(slots: &'a Slots<B>, held: &'a Held) -> Self {
         Self { slots, held }
@@ -47,64 +47,63 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
         self.held.segments as usize
     }
 
-    /// The last ACK's frame, padding included.
+    /// The frame of the last ACK, including any Ethernet padding.
     #[inline]
     #[must_use]
     pub fn last(&self) -> &'a Frame<B> {
         self.slots.frame(self.held.chain.tail)
     }
 
-    /// The last ACK from its first link-layer byte to the end of its IP packet: Ethernet's padding of
-    /// short frames is left out.
+    /// The last ACK, from its first link-layer byte to the end of its IP packet, without Ethernet padding.
     #[inline]
     #[must_use]
     pub fn packet(&self) -> &'a [u8] {
         self.packet_of(self.last())
     }
 
-    /// A record of each ACK, in order. Does not allocate.
+    /// Returns a record of each ACK, in order of arrival. Does not allocate.
     pub fn records(&self) -> impl Iterator<Item = AckRecord> + use<'a, B> {
         let view = *self;
         self.frames().filter_map(move |frame| view.record(frame))
     }
 
-    /// The original frames, in order.
+    /// The original frames, in order of arrival.
     #[inline]
     pub fn frames(&self) -> ChainFrames<'a, B> {
         self.slots.chain(self.held.chain)
     }
 
-    /// When the first ACK arrived.
+    /// The arrival time of the first ACK.
     #[must_use]
     pub const fn first_arrival(&self) -> Instant {
         self.held.first_arrival
     }
 
-    /// When the last ACK arrived.
+    /// The arrival time of the last ACK.
     #[must_use]
     pub fn last_arrival(&self) -> Instant {
         self.last().arrived_at
     }
 
-    /// The flow.
+    /// The flow to which all these ACKs belong.
     #[must_use]
     pub const fn flow_key(&self) -> FlowKey {
         self.held.key
     }
 
-    /// Why they were delivered when they were.
+    /// The reason for which these ACKs were delivered at this moment.
     #[must_use]
     pub const fn flush_reason(&self) -> FlushReason {
         self.held.reason
     }
 
-    /// Where the IP header begins, in bytes from the first link-layer byte.
+    /// Offset of the IP header, in bytes from the first link-layer byte; the same in each frame.
     #[must_use]
     pub fn network_at(&self) -> usize {
         usize::from(self.held.at.network())
     }
 
-    /// Where the TCP header begins, in bytes from the first link-layer byte.
+    /// Offset of the TCP header, in bytes from the first link-layer byte; the same in each frame.
     #[must_use]
     pub fn transport_at(&self) -> usize {
         usize::from(self.held.at.transport())
@@ -122,7 +121,7 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
         bytes.get(..end).unwrap_or(bytes)
     }
 
-    /// Reads no more than the headers, which were inside the packet when the engine read them.
+    /// Reads only header bytes, which were inside the packet when the engine parsed it.
     fn record(&self, frame: &'a Frame<B>) -> Option<AckRecord> {
         let bytes = frame.bytes();
         let traffic_class = match (self.held.version, bytes.get(self.network_at()..)?) {

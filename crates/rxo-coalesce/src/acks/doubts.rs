@@ -1,12 +1,13 @@
 //! Pairs of hosts between which a packet passed that may hide an acknowledgement, such as a fragment.
 //!
-//! After such a packet the last ACK of each flow between these hosts is in doubt; other flows are not affected.
-//! Each doubt begins an epoch. A flow's last ACK is recorded with its epoch, and is in doubt if a doubt about
-//! its hosts came later.
+//! After such a packet the last ACK recorded for each flow between these hosts is in doubt; other flows are
+//! not affected. Each doubt begins an epoch. A flow's last ACK is recorded with its epoch, and is in doubt if
+//! a doubt about its hosts came later.
 //!
-//! A pair of hosts is a 64-bit seeded hash, like a flow. Bounded: the hosts of the last [`KEPT`] doubts are
-//! kept; older doubts concern all hosts. So do those of a bucket beyond the last [`MOST_IN_BUCKET`], which only one who
-//! knows the seed can arrange, so a search is short.
+//! A pair of hosts is represented by a 64-bit seeded hash, like a flow. Memory is bounded: only the last
+//! [`KEPT`] doubts are kept, and an older doubt counts as a doubt about all hosts. A search is bounded too:
+//! it examines at most [`MOST_IN_BUCKET`] doubts of a bucket and then reports a doubt. Only a sender that
+//! knows the seed can fill a bucket that far.
 
 use alloc::boxed::Box;
 
@@ -14,28 +15,30 @@ use rxo_wire::FlowHash;
 
 use crate::work;
 
-/// The number of doubts that are kept.
+/// The number of doubts that are kept; also the number of buckets.
 pub(super) const KEPT: u16 = 4_096;
-/// The most doubts of a bucket that are searched.
+/// The greatest number of doubts of one bucket that a search examines.
 const MOST_IN_BUCKET: usize = 8;
-/// No epoch.
+/// Stands for "no epoch" in `last` and `before`.
 const NEVER: u16 = 0;
 pub(super) const FIRST_EPOCH: u16 = 2;
-/// Epochs come again after so many: a multiple of the doubts kept, so that each keeps its index.
+/// Epochs repeat after this many. A multiple of [`KEPT`], so that an epoch always has the same index in the
+/// ring.
 const EPOCHS: u16 = 15 * KEPT;
 
 #[derive(Debug)]
 pub(super) struct Doubts {
-    /// The last `KEPT` doubts, by their epoch.
+    /// The last `KEPT` doubts, indexed by their epoch.
     ring: Box<[Doubt]>,
-    /// The epoch of the last doubt in each bucket; [`NEVER`] before the first. May be older than all that are kept.
+    /// The epoch of the last doubt in each bucket; [`NEVER`] before the first. That doubt may have left the
+    /// ring.
     last: Box<[u16]>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Doubt {
     pair: FlowHash,
-    /// The epoch of the doubt before it in its bucket.
+    /// The epoch of the preceding doubt in the same bucket, or [`NEVER`].
     before: u16,
 }
 
@@ -48,18 +51,19 @@ impl Doubts {
         }
     }
 
-    /// Notes that `epoch`, the one after the last, begins with a doubt about this pair of hosts.
+    /// Records a doubt about this pair of hosts, which begins `epoch`, the successor of the last epoch.
     pub(super) fn note(&mut self, pair: FlowHash, epoch: u16) {
         let last = &mut self.last[bucket(pair)];
         let mut before = core::mem::replace(last, epoch);
-        // An earlier doubt about this pair adds nothing: a stream of fragments leaves one doubt.
+        // An earlier doubt about the same pair is replaced: a stream of fragments occupies one entry.
         if before != NEVER && age(before, epoch) < KEPT && self.ring[index(before)].pair == pair {
             before = self.ring[index(before)].before;
         }
         self.ring[index(epoch)] = Doubt { pair, before };
     }
 
-    /// Whether there was a doubt about this pair of hosts after the epoch `since`; `epoch` is the current one.
+    /// Returns `true` if this pair of hosts was put in doubt after the epoch `since`; `epoch` is the current
+    /// one.
     pub(super) fn is_any(&self, pair: FlowHash, since: u16, epoch: u16) -> bool {
         let since = age(since, epoch);
         if since > KEPT {
@@ -68,7 +72,8 @@ impl Doubts {
         let mut at = self.last[bucket(pair)];
         for _ in 0..MOST_IN_BUCKET {
             work::done(1);
-            // A bucket whose last doubt is no longer kept may lead into another, which has no doubt about this pair.
+            // An overwritten entry may lead into the chain of another bucket, which has no doubt about this
+            // pair.
             if at == NEVER || age(at, epoch) >= since {
                 return false;
             }
@@ -78,6 +83,7 @@ impl Doubts {
             }
             at = doubt.before;
         }
+        // The search limit is reached: report a doubt rather than search further.
         true
     }
 }
@@ -105,7 +111,7 @@ mod tests {
     use super::*;
 
     const SOME: FlowHash = FlowHash(7);
-    /// In the same bucket.
+    /// Falls into the same bucket as `SOME`.
     const NEIGHBOUR: FlowHash = FlowHash(7 + KEPT as u64);
 
     #[test]

@@ -1,10 +1,11 @@
-//! Whether a plain pure ACK may join those held, in one masked compare of both headers.
+//! Fast check that a pure ACK may join the ACKs that are held, by one masked compare of both headers.
 //!
-//! Gives the answer of [`super::ack_verdict`] for the form that nearly every ACK has. Two pure ACKs that may be
-//! aggregated differ only in IP ID and checksum, ACK number, window, TCP checksum and timestamp values. All other
-//! bytes, addresses and ports included, are equal. So the compare also shows that both are of one flow and that
-//! the next is as plain as the last, and nothing is parsed. Neither has IPv4 options, because the last is held.
-//! The answer is `None` if only the full rules can decide, as for a window update.
+//! Gives the same answer as [`super::ack_verdict`] for ordinary ACKs, which nearly all are. Two pure ACKs
+//! that may be aggregated differ only in IP ID and checksum, ACK number, window, TCP checksum and timestamp
+//! values. All other bytes, addresses and ports included, are equal, so an equal compare also shows that both
+//! belong to one flow and that the next is as ordinary as the last; nothing is parsed. IPv4 options are
+//! impossible, because the last ACK is held. The result is `None` if only the full rules can decide, as for a
+//! window update.
 
 use rxo_frame::Frame;
 use rxo_wire::layout::{self, Layout, differing_link, number};
@@ -13,23 +14,23 @@ use rxo_wire::{IpVersion, PROTOCOL_TCP};
 use super::AckPoint;
 use crate::shape::Shape;
 
-/// Data offset without options, and with twelve bytes of them.
+/// First byte after the ACK number (data offset): no options, or twelve bytes of options.
 const OFFSET_BARE: u8 = 0x50;
 const OFFSET_TIMESTAMP: u8 = 0x80;
-/// The longest TCP header that is plain.
+/// The longest TCP header that this check handles, in bytes.
 const MOST_TCP_BYTES: usize = 32;
 
-/// Pure ACKs that follow one.
+/// A run of pure ACKs that may be appended to a held one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Following {
-    /// How many, at least one.
+    /// The number of ACKs in the run, at least one.
     pub(crate) count: u32,
-    /// What the last of them says.
+    /// ACK number and window of the last ACK in the run.
     pub(crate) said: AckPoint,
 }
 
-/// How many of `frames`, from the first on, may follow `last`, as [`follows`] says of each; `None` if the first may
-/// not. `is_intact` sees each frame and those after it.
+/// Counts the leading `frames` that may follow `last`, each as [`follows`] decides. Returns `None` if the
+/// first may not. `is_intact` validates the checksum of a frame; it also receives the frames behind it.
 #[inline(always)]
 pub(crate) fn follow<S: Shape, B: AsRef<[u8]>>(
     last: &Frame<B>,
@@ -47,7 +48,7 @@ pub(crate) fn follow<S: Shape, B: AsRef<[u8]>>(
     }
 }
 
-/// Does what [`follow`] does with `HEADERS` bytes of headers, `IP` of them the IP header's.
+/// Does the work of [`follow`] for packets with `HEADERS` bytes of headers, of which `IP` are the IP header.
 #[inline(always)]
 fn run<const IP: usize, const HEADERS: usize, B: AsRef<[u8]>>(
     last: &Frame<B>,
@@ -71,8 +72,8 @@ fn run<const IP: usize, const HEADERS: usize, B: AsRef<[u8]>>(
     (count > 0).then_some(Following { count, said: before.said })
 }
 
-/// The contents of `next` if it may follow `last`, a pure ACK of IP version `S` that is held. The IP headers of
-/// both begin at `network`.
+/// Returns ACK number and window of `next` if it may follow `last`, a held pure ACK of IP version `S`;
+/// otherwise `None`. The IP headers of both begin at `network`.
 #[inline(always)]
 pub(crate) fn follows<S: Shape, B: AsRef<[u8]>>(
     last: &Frame<B>,
@@ -90,30 +91,32 @@ pub(crate) fn follows<S: Shape, B: AsRef<[u8]>>(
     is_alike(last, next, network).then_some(said)
 }
 
-/// What the ACK in the packet `new` says, if it may follow the one in `old`.
+/// Returns ACK number and window of the packet `new` if it may follow the ACK in `old`; otherwise `None`.
 #[inline(always)]
 fn said_after<const IP: usize, const HEADERS: usize>(old: &[u8], new: &[u8]) -> Option<AckPoint> {
     let before = Before::<IP, HEADERS>::of(old.first_chunk()?);
     before.next(new.first_chunk()?).map(|(said, _)| said)
 }
 
-/// Whether the frames of two pure ACKs are alike but for their packets, which begin at `network`.
+/// Returns `true` if link header, VLAN tag and offload metadata of two frames allow them to be aggregated.
+/// Their packets begin at `network`.
 #[inline(always)]
 fn is_alike<B: AsRef<[u8]>>(last: &Frame<B>, next: &Frame<B>, network: usize) -> bool {
     let link = differing_link(last.bytes(), next.bytes(), network);
-    // A partial checksum may be elsewhere; that of the last is known to be its own.
+    // A partial checksum may point at another field; the one of `last` is known to be the TCP checksum.
     let is_own = !next.checksum.is_partial() || next.checksum == last.checksum;
     link == 0 && last.vlan == next.vlan && next.gso.is_none() && is_own
 }
 
-/// What is known of the ACK before. `IP` bytes of its headers are the IP header's.
+/// The state of the preceding ACK, against which the next is compared. `IP` is the length of its IP header.
 struct Before<'a, const IP: usize, const HEADERS: usize> {
-    /// The headers of the first: those of all others are like them, but for what is below.
+    /// The headers of the first ACK. All later ones equal it, except for the fields below.
     like: &'a [u8; HEADERS],
-    /// [`changing`] of the IPv4 header: the same for all.
+    /// The result of [`changing`] for the IPv4 header, the same for all ACKs of the run; 0 for IPv6.
     ip_sum: u32,
-    /// Of the last.
+    /// ACK number and window of the preceding ACK.
     said: AckPoint,
+    /// TSval of the preceding ACK.
     ts_value: u32,
 }
 
@@ -128,7 +131,7 @@ impl<'a, const IP: usize, const HEADERS: usize> Before<'a, IP, HEADERS> {
         Self { like, ip_sum, said, ts_value }
     }
 
-    /// What the ACK with the headers `new` says, and its TSval, if it may follow.
+    /// Returns ACK number, window and TSval of the ACK with the headers `new` if it may follow.
     #[inline(always)]
     fn next(&self, new: &[u8; HEADERS]) -> Option<(AckPoint, u32)> {
         let said = AckPoint::of::<IP, HEADERS>(new);
@@ -136,8 +139,8 @@ impl<'a, const IP: usize, const HEADERS: usize> Before<'a, IP, HEADERS> {
         may_follow.then_some((said, timestamp::<IP, _>(new) as u32))
     }
 
-    /// Zero if nothing differs but what the row leaves out, the IPv4 checksum is right if the old one's is, and the
-    /// timestamp stands where nearly every stack puts it and TSval does not go back.
+    /// Returns zero if only masked fields differ, the IPv4 checksum is right whenever the old one is, the
+    /// timestamp is at its usual offset, and TSval does not decrease.
     #[inline(always)]
     fn differing(&self, new: &[u8; HEADERS]) -> u64 {
         let fixed = Self::ROW.differing(self.like, new)
@@ -149,17 +152,18 @@ impl<'a, const IP: usize, const HEADERS: usize> Before<'a, IP, HEADERS> {
         if HEADERS == IP + 20 {
             return fixed;
         }
-        // Arranged otherwise, the value would stand elsewhere, and padding where the echo is.
+        // With another arrangement of options, these offsets would hold padding or the echo instead of TSval.
         let stamp = timestamp::<IP, _>(new);
         let went_back = (stamp as u32).wrapping_sub(self.ts_value) >> 31;
         fixed | (stamp >> 32 ^ ALIGNED_TIMESTAMP) | u64::from(went_back)
     }
 }
 
-/// Two no-operations, and kind and length of the timestamp.
+/// Two no-operation options, then kind and length of the timestamp option (RFC 7323 appendix A).
 const ALIGNED_TIMESTAMP: u64 = 0x0101_080a;
 
-/// The start of a timestamp in its usual place, TSval last. 0 if there is no room for one.
+/// Reads the first eight option bytes: kind and length of the timestamp, then TSval. 0 if there are no
+/// options.
 #[inline(always)]
 fn timestamp<const IP: usize, const HEADERS: usize>(headers: &[u8; HEADERS]) -> u64 {
     number(headers, IP + 20)

@@ -1,13 +1,13 @@
 //! The last ACK of each flow.
 //!
 //! If only the last of several ACKs is delivered, the first of them may be dropped only if it does not
-//! duplicate an ACK delivered before, perhaps polls ago. So the last ACK of each flow is kept beyond its
-//! delivery. After data, SACK blocks or a fragment, a pure ACK may repeat something unknown. An ACK that
-//! acknowledges less than is known was overtaken, and is not recorded as the last.
+//! duplicate an ACK delivered before, perhaps many polls ago. So the last ACK of each flow is kept after its
+//! delivery. After data, SACK blocks or a fragment, a pure ACK may repeat an acknowledgement that was not
+//! recorded here. An ACK that acknowledges less than the recorded one was overtaken, and is not recorded.
 //!
-//! A flow is its 64-bit seeded hash: two flows have the same hash by chance once in 2⁶⁴, and no sender can
-//! arrange it. Bounded: if there are more flows than fit, those with the latest ACKs are kept. The next ACK of
-//! any other flow is delivered alone.
+//! A flow is represented by its 64-bit seeded hash: two flows share a hash by chance once in 2⁶⁴, and no
+//! sender can arrange it. Memory is bounded: if there are more flows than entries, those with the latest ACKs
+//! are kept. The next ACK of any other flow is delivered alone.
 
 use alloc::boxed::Box;
 
@@ -17,7 +17,7 @@ use super::AckPoint;
 use super::doubts::{Doubts, FIRST_EPOCH, KEPT, age, next};
 use crate::held::HeldAcks;
 
-/// Flows whose hashes agree in the bits that choose a set; with four a set fills a cache line.
+/// Entries per set. The hash of a flow selects its set; four entries fill one cache line.
 const WAYS: usize = 4;
 const MIN_SETS: usize = 256;
 
@@ -25,52 +25,52 @@ const MIN_SETS: usize = 256;
 #[repr(C)]
 struct Entry {
     flow: FlowHash,
-    /// The two fields of [`AckPoint`]: as one field they would be padded.
+    /// The two fields of [`AckPoint`]; that struct as a field would be padded.
     ack: SeqNumber,
     window: u16,
-    /// The epoch of this ACK. Each doubt begins an epoch.
+    /// The epoch in which this ACK was recorded. Each doubt begins an epoch.
     epoch: u16,
 }
 
 /// An empty entry.
 const BLANK: Entry = Entry { flow: FlowHash(0), ack: SeqNumber(0), window: 0, epoch: 0 };
-/// Before every epoch: an entry with a lower bound of what was acknowledged, and nothing else.
+/// An epoch before all others: marks an entry whose `ack` is only a lower bound of what was acknowledged.
 const DOUBTED: u16 = 1;
 
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Set([Entry; WAYS]);
 
-/// What is known about a flow.
+/// The recorded state of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// Nothing.
+    /// The flow has no entry.
     Nothing,
-    /// It acknowledged this, and perhaps more. The next ACK may be a duplicate, unless it acknowledges
-    /// less.
+    /// The flow acknowledged this number or a later one. The next ACK may be a duplicate, unless it
+    /// acknowledges less.
     AtLeast(SeqNumber),
-    /// Its last ACK.
+    /// The contents of the flow's last ACK.
     Said(AckPoint),
 }
 
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// Sets of entries; their number is a power of two, or 0.
+    /// Sets of entries. Their number is a power of two, or 0 if the memory is off.
     sets: Box<[Set]>,
-    /// `None` if nothing is remembered.
+    /// `None` if the memory is off.
     doubts: Option<Doubts>,
     epoch: u16,
-    /// The set in which old entries are looked for next.
+    /// The set that the next doubt sweeps for old entries.
     swept: usize,
 }
 
 impl Memory {
-    /// A memory without room.
+    /// Creates a memory that is off: it has no entries and records nothing.
     pub(crate) fn off() -> Self {
         Self { sets: Box::default(), doubts: None, epoch: FIRST_EPOCH, swept: 0 }
     }
 
-    /// A memory with room for at least four times `flows` flows.
+    /// Creates a memory for at least four times `flows` flows.
     pub(crate) fn new(flows: u16) -> Self {
         let sets = usize::from(flows).next_power_of_two().max(MIN_SETS);
         Self {
@@ -81,14 +81,14 @@ impl Memory {
         }
     }
 
-    /// Whether the memory has no room.
+    /// Returns `true` if the memory has no entries.
     #[inline(always)]
     pub(crate) fn is_off(&self) -> bool {
         self.sets.is_empty()
     }
 
-    /// What is known about the flow. `pair` returns the hash of its hosts; it is called only if there was a
-    /// doubt since the flow's last ACK.
+    /// Returns the recorded state of the flow. `pair` computes the hash of its two hosts; it is called only
+    /// if a doubt arose since the flow's last ACK.
     #[inline(always)]
     pub(crate) fn recall(&self, flow: FlowHash, pair: impl FnOnce() -> FlowHash) -> Known {
         match self.entry(flow) {
@@ -106,7 +106,7 @@ impl Memory {
         entry.epoch == DOUBTED || self.doubts.as_ref().is_some_and(is_any)
     }
 
-    /// The flow's entry, if there is one.
+    /// Returns the flow's entry, or `None` if there is none.
     #[inline(always)]
     fn entry(&self, flow: FlowHash) -> Option<&Entry> {
         let entries = &self.sets.get(self.set_of(flow))?.0;
@@ -129,7 +129,8 @@ impl Memory {
         }
     }
 
-    /// Records that a segment other than a pure ACK acknowledged `ack`: a pure ACK with `ack` may repeat it.
+    /// Records that a segment other than a pure ACK acknowledged `ack`: a pure ACK with the same number may
+    /// repeat it.
     #[inline(always)]
     pub(crate) fn raise(&mut self, flow: FlowHash, ack: SeqNumber) {
         let known = self.entry(flow).map(|entry| entry.ack);
@@ -137,14 +138,15 @@ impl Memory {
         self.put(Entry { flow, ack, window: 0, epoch: DOUBTED });
     }
 
-    /// Forgets the flow, which may begin anew.
+    /// Removes the flow's entry, because a new connection may begin (SYN or RST).
     pub(crate) fn forget(&mut self, flow: FlowHash) {
         if let Some(known) = self.find(flow) {
             *known = BLANK;
         }
     }
 
-    /// Puts the last ACK of every flow between these hosts in doubt. What they acknowledged stays known.
+    /// Puts the last ACK of every flow between these hosts in doubt. Their ACK numbers remain as lower
+    /// bounds.
     pub(crate) fn doubt(&mut self, pair: FlowHash) {
         let Some(doubts) = &mut self.doubts else { return };
         self.epoch = next(self.epoch);
@@ -152,8 +154,8 @@ impl Memory {
         self.sweep();
     }
 
-    /// Puts the ACKs of one set in doubt that are too old to be known. A doubt sweeps one set, so every set is swept
-    /// long before the epochs of its entries come again.
+    /// Reduces the entries of one set that are too old for the kept doubts to lower bounds. Each doubt sweeps
+    /// one set, so every set is swept long before the epochs of its entries repeat.
     fn sweep(&mut self) {
         self.swept = (self.swept + 1) % self.sets.len().max(1);
         let (epoch, Some(Set(entries))) = (self.epoch, self.sets.get_mut(self.swept)) else {
@@ -164,7 +166,7 @@ impl Memory {
         old.for_each(|entry| entry.epoch = DOUBTED);
     }
 
-    /// Replaces the flow's entry, or else an entry with a lower bound only, or else the oldest.
+    /// Stores `entry`: replaces the flow's own entry, else one that is only a lower bound, else the oldest.
     #[inline(always)]
     fn put(&mut self, entry: Entry) {
         if let Some(known) = self.find(entry.flow) {
@@ -184,7 +186,7 @@ impl Memory {
         self.sets.get_mut(set)?.0.iter_mut().find(|entry| entry.flow == flow)
     }
 
-    /// The flow table uses the low bits of the hash.
+    /// Selects the set by the upper half of the hash, because the flow table uses the low bits.
     #[inline(always)]
     fn set_of(&self, flow: FlowHash) -> usize {
         (flow.0 >> 32) as usize & self.sets.len().wrapping_sub(1)
@@ -204,7 +206,7 @@ mod tests {
         assert_eq!(size_of::<Set>(), 64);
     }
 
-    /// The hosts of all flows here.
+    /// The pair of hosts between which all flows of these tests run.
     const HOSTS: FlowHash = FlowHash(1_000);
 
     fn recall(memory: &Memory, flow: u64) -> Known {

@@ -1,17 +1,17 @@
-//! Pure ACKs: what may be aggregated, and what must be remembered for it.
+//! Pure ACKs: which may be aggregated, and the state that this needs.
 //!
-//! Separate from the rules for data, because a pure ACK carries no payload. What must arrive is the latest
-//! acknowledgement, and every repetition of it: a second ACK with the same contents signals loss (RFC 5681
-//! section 2) and is never dropped. So if only the last ACK is delivered, the engine keeps each flow's last ACK
-//! beyond the poll ([`memory`]).
+//! Separate from the rules for data, because a pure ACK carries no payload. The latest acknowledgement must
+//! arrive, and so must every repetition of it: a second ACK with the same contents signals loss (RFC 5681
+//! section 2) and is never dropped. So if only the last ACK is delivered, the engine keeps each flow's last
+//! ACK beyond the poll ([`memory`]).
 //!
-//! * `point`: the contents of a pure ACK, and whether the next has more, the same or less.
+//! * `point`: the contents of a pure ACK, and their comparison with the next.
 //! * `rules`: candidate and verdict, as for data.
-//! * `follows`: the same verdict for plain ACKs, in a few compares.
-//! * `sack`: when a list of SACK blocks covers another.
-//! * `recent`: guesses the place that holds the flow of an ACK.
-//! * `memory`: the last ACK of each flow; `doubts`: the flows whose last ACK is in doubt.
-//! * `delivery`: ACKs as their receiver sees them.
+//! * `follows`: the same verdict for ordinary ACKs, in a few compares.
+//! * `sack`: SACK blocks, and the test that one list of blocks covers another.
+//! * `recent`: guesses the index at which the flow of an ACK is held.
+//! * `memory`: the last ACK of each flow; `doubts`: the pairs of hosts whose last ACKs are in doubt.
+//! * `delivery`: aggregated ACKs as their receiver sees them.
 
 mod delivery;
 mod doubts;

@@ -1,4 +1,4 @@
-//! The contents of a pure ACK.
+//! The contents of a pure ACK: acknowledgement number and window.
 
 use rxo_wire::SeqNumber;
 
@@ -6,7 +6,7 @@ use rxo_wire::layout::number;
 
 use crate::shape::Shape;
 
-/// The acknowledgement number and the window.
+/// The acknowledgement number and the window of a pure ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AckPoint {
     /// SEG.ACK.
@@ -15,19 +15,19 @@ pub(crate) struct AckPoint {
     pub(crate) window: u16,
 }
 
-/// How a pure ACK differs from the one before.
+/// The difference between a pure ACK and the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// It acknowledges more, or changes the window.
+    /// The next ACK has a higher number, or the same number with another window.
     More,
-    /// It repeats the one before.
+    /// The next ACK has the same number and window.
     Same,
-    /// It acknowledges less.
+    /// The next ACK has a lower number.
     Less,
 }
 
 impl AckPoint {
-    /// Reads the ACK of a packet whose IP header has `IP` bytes.
+    /// Reads the ACK from headers whose IP header has `IP` bytes.
     #[inline(always)]
     pub(crate) fn of<const IP: usize, const HEADERS: usize>(headers: &[u8; HEADERS]) -> Self {
         let word = number(headers, IP + 8);
@@ -41,13 +41,13 @@ impl AckPoint {
         Some(Self::of::<0, 16>(tcp))
     }
 
-    /// Whether this acknowledges more than `last`.
+    /// Returns `true` if this ACK has a higher number than `last`.
     #[inline(always)]
     pub(crate) fn advances(self, last: Self) -> bool {
         self.ack != last.ack && !self.ack.is_before(last.ack)
     }
 
-    /// How `next` differs from this ACK.
+    /// Returns how `next` differs from this ACK.
     #[inline(always)]
     pub(crate) fn news(self, next: Self) -> News {
         if next.ack.is_before(self.ack) {

@@ -1,8 +1,9 @@
-//! Guesses the place that holds the flow of a pure ACK.
+//! Guesses the index at which the flow of a pure ACK is held.
 //!
-//! The guess uses a few bytes of the header. For nearly every ACK after a flow's first in a poll it saves the
-//! flow key, its hash and the table. The compare with the ACK held at that place decides whether the guess is
-//! right. So nothing here is ever cleared, and a sender that provokes collisions only makes guesses miss.
+//! The guess uses eight bytes of the header. For nearly every ACK after a flow's first in a poll it saves
+//! building the flow key, hashing it and searching the table. The compare with the ACK at the guessed index
+//! decides whether the guess is right, so stale entries do no harm and are never cleared. A sender that
+//! provokes collisions only makes guesses miss.
 
 use alloc::boxed::Box;
 
@@ -22,13 +23,14 @@ impl Recent {
         Self { places: Box::new([0; 1 << GUESS_BITS]) }
     }
 
-    /// The place that may hold the flow of this packet; always some place. `None` if the packet is too short.
+    /// Returns the index that may hold the flow of this packet, right or wrong. `None` if the packet is too
+    /// short.
     #[inline(always)]
     pub(crate) fn guess<S: Shape>(&self, packet: &[u8]) -> Option<u16> {
         Some(self.places[index::<S>(packet)?])
     }
 
-    /// Records that `place` holds the flow of this packet.
+    /// Records that the flow of this packet is held at the index `place`.
     #[inline(always)]
     pub(crate) fn note<S: Shape>(&mut self, packet: &[u8], place: u16) {
         if let Some(index) = index::<S>(packet) {
@@ -39,7 +41,7 @@ impl Recent {
 
 #[inline(always)]
 fn index<S: Shape>(packet: &[u8]) -> Option<usize> {
-    // The end of the destination address and the ports.
+    // Hashes the last four bytes of the destination address and the ports.
     let bytes = packet.get(S::IP_BYTES - 4..)?.first_chunk::<8>()?;
     let stirred = u64::from_ne_bytes(*bytes).wrapping_mul(STIR);
     Some((stirred >> (64 - GUESS_BITS)) as usize)

@@ -1,7 +1,7 @@
-//! May this pure ACK be aggregated, and with what its flow holds?
+//! Rules for pure ACKs: whether one may be aggregated, and whether it joins the ACKs that its flow holds.
 //!
-//! Pure functions, like [`crate::candidate()`] and [`crate::verdict()`], and total: an answer with its
-//! reason for every frame.
+//! Pure functions, like [`crate::candidate()`] and [`crate::verdict()`], and total: they return an answer
+//! with a reason for every frame.
 
 use rxo_wire::tcp::{OptionLayout, Options};
 use rxo_wire::{Offsets, Parsed, TcpFlags, TcpSegment, Transport};
@@ -12,20 +12,20 @@ use crate::candidate::{is_marked_ce, odd_ip};
 use crate::verdict::{ip_fields, link_bytes};
 use crate::{BypassReason, Candidate, CeRule, FlushReason, Held, Policy, PureAckRule, Verdict};
 
-/// Marks of ECN (RFC 3168, RFC 9768): they may be there, if they stay as they are.
+/// ECN flags (RFC 3168, RFC 9768). They may be set if they are the same in all ACKs of an aggregate.
 const MARKS: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
 
-/// Whether the segment carries no payload.
+/// Returns `true` if the segment is TCP and carries no payload.
 #[inline]
 pub(crate) fn is_pure(parsed: &Parsed) -> bool {
     parsed.payload_bytes() == 0 && matches!(parsed.transport, Transport::Tcp(_))
 }
 
 /// Judges a segment without payload by itself, under a policy that aggregates pure ACKs. Its TCP
-/// checksum is not judged here.
+/// checksum is not verified here.
 ///
 /// # Errors
-/// The first rule that it breaks, as a reason to deliver it untouched.
+/// The first rule that the segment breaks, as the reason to deliver it untouched.
 pub(crate) fn ack_candidate<'a>(
     parsed: &'a Parsed,
     bytes: &[u8],
@@ -49,12 +49,13 @@ pub(crate) fn ack_candidate<'a>(
     Ok(tcp)
 }
 
-/// Whether a sink that counts marks is shown fewer ACKs than were marked; a record keeps each one's mark.
+/// Returns `true` if CE marks would be lost: a sink that counts them sees only the last ACK. Records keep
+/// all.
 const fn loses_ce_marks(policy: &Policy) -> bool {
     matches!(policy.ce, CeRule::Bypass) && matches!(policy.pure_acks, PureAckRule::Single)
 }
 
-/// ACK, marks of ECN and nothing else.
+/// Accepts ACK with any ECN flags, and refuses every other flag.
 fn flags(flags: TcpFlags) -> Result<(), BypassReason> {
     let refused = [
         (TcpFlags::SYN, BypassReason::Syn),
@@ -71,7 +72,7 @@ fn flags(flags: TcpFlags) -> Result<(), BypassReason> {
     }
 }
 
-/// No option but the timestamp, or SACK where the policy lets that be covered.
+/// Accepts no option, the timestamp, or SACK blocks if the policy allows that later blocks cover them.
 fn options(
     parsed: &Parsed,
     tcp: &TcpSegment,
@@ -96,7 +97,7 @@ fn option_bytes(at: Offsets, bytes: &[u8]) -> &[u8] {
     bytes.get(at.tcp_options()).unwrap_or_default()
 }
 
-/// Judges the pure ACK `next` against the pure ACKs that its flow holds, `last` being the last of them.
+/// Judges the pure ACK `next` against the pure ACKs that its flow holds, of which `last` is the most recent.
 pub(crate) fn ack_verdict(
     (held, last): (&Held, &Candidate<'_>),
     next: &Candidate<'_>,
@@ -125,7 +126,8 @@ pub(crate) fn ack_verdict(
     }
 }
 
-/// The first rule that `next` breaks after `last`, what both acknowledge left aside.
+/// Returns the first rule that `next` breaks after `last`, apart from the ACK number; `None` if it breaks
+/// none.
 fn mismatch(last: &Candidate<'_>, next: &Candidate<'_>, has_blocks: bool) -> Option<FlushReason> {
     if next.tcp.seq != last.tcp.seq {
         return Some(FlushReason::OutOfSequence);
@@ -140,7 +142,7 @@ fn mismatch(last: &Candidate<'_>, next: &Candidate<'_>, has_blocks: bool) -> Opt
         })
 }
 
-/// The same options must stand in the same places, and the timestamp must not go back.
+/// Returns the rule that the options break: they must have the same layout, and TSval must not decrease.
 fn timestamp(last: &Candidate<'_>, next: &Candidate<'_>) -> Option<FlushReason> {
     let went_back = next.tcp.timestamp.value.wrapping_sub(last.tcp.timestamp.value) as i32;
     if !are_arranged_alike(last, next) {
@@ -157,7 +159,7 @@ fn are_arranged_alike(last: &Candidate<'_>, next: &Candidate<'_>) -> bool {
     next.tcp.options == last.tcp.options && old.len() == new.len() && kinds(old).eq(kinds(new))
 }
 
-/// Whether the options of `next` say all that those of `last` say.
+/// Returns `true` if the options of `next` contain all information in those of `last`.
 fn covers(last: &Candidate<'_>, next: &Candidate<'_>) -> bool {
     let (old, new) = (option_bytes(last.at, last.bytes), option_bytes(next.at, next.bytes));
     let (Some(old_blocks), Some(new_blocks)) = (Sack::read(old), Sack::read(new)) else {

@@ -1,25 +1,25 @@
-//! The options of a pure ACK with SACK blocks (RFC 2018), and whether one list of blocks covers
-//! another, in the manner of CAKE's egress filter.
+//! The options of a pure ACK with SACK blocks (RFC 2018), and the test that one list of blocks covers
+//! another, as in the ACK filter of the CAKE queueing discipline.
 
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::{OptionKind, Options};
 
-/// At most four blocks fit beside nothing else in 40 bytes of options.
+/// The 40 bytes of TCP options hold at most four blocks, and then nothing else.
 const MOST_BLOCKS: usize = 4;
 const BLOCK_BYTES: usize = 8;
 
-/// The blocks of a pure ACK, in their order, and the timestamp beside them.
+/// The SACK blocks of a pure ACK, in their order, and its timestamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sack {
     blocks: [(SeqNumber, SeqNumber); MOST_BLOCKS],
     count: usize,
-    /// TSval.
+    /// TSval; `None` without a timestamp option.
     timestamp: Option<u32>,
 }
 
 impl Sack {
-    /// Reads the options of a header. `None` if there is anything but one SACK option of whole blocks, the
-    /// timestamp and padding.
+    /// Reads the options of a TCP header. Returns `None` if they contain anything but one SACK option of
+    /// whole blocks, the timestamp and padding.
     pub(super) fn read(options: &[u8]) -> Option<Self> {
         let mut sack = Self::default();
         for option in Options::new(options) {
@@ -54,18 +54,18 @@ impl Sack {
         self.blocks.get(..self.count).unwrap_or_default()
     }
 
-    /// Whether there are no blocks.
+    /// Returns `true` if there are no blocks.
     pub(super) const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether the blocks equal those of `older`, in the same order.
+    /// Returns `true` if the blocks equal those of `older`, in the same order.
     pub(super) fn repeats(&self, older: &Self) -> bool {
         self.blocks() == older.blocks()
     }
 
-    /// Whether the first block reports a duplicate (RFC 2883 section 4): at or below `ack`, or inside
-    /// the second.
+    /// Returns `true` if the first block is a D-SACK (RFC 2883 section 4): it ends at or below `ack`, or lies
+    /// inside the second block.
     pub(super) fn is_duplicate_report(&self, ack: SeqNumber) -> bool {
         match self.blocks() {
             [] => false,
@@ -75,7 +75,8 @@ impl Sack {
         }
     }
 
-    /// Whether both have a timestamp that does not go back from `older` to this, or both have none.
+    /// Returns `true` if neither has a timestamp, or both do and TSval does not decrease from `older` to
+    /// this.
     pub(super) fn timestamp_follows(&self, older: &Self) -> bool {
         match (older.timestamp, self.timestamp) {
             (None, None) => true,
@@ -84,7 +85,7 @@ impl Sack {
         }
     }
 
-    /// Whether every block of `older` is inside one of these, or acknowledged by `ack`.
+    /// Returns `true` if every block of `older` lies inside one of these blocks or is acknowledged by `ack`.
     pub(super) fn covers(&self, older: &Self, ack: SeqNumber) -> bool {
         older.blocks().iter().all(|block| {
             ack.is_at_or_after(block.1) || self.blocks().iter().any(|of| is_inside(*block, *of))

@@ -1,7 +1,9 @@
-//! The expected next datagram, compared in one go, as [`crate::expected`] compares segments.
+//! Expected datagram: predicts the header of the next one and compares it at once, as [`crate::expected`]
+//! does for TCP segments.
 //!
-//! A datagram that only continues a run differs from the last one in three fields: IP ID, IP checksum and UDP
-//! checksum. The first two follow from the last one's; the third must not be zero, and is verified apart.
+//! A datagram that continues a run differs from the last one in three fields: IP ID, IP checksum and UDP
+//! checksum. The first two follow from the last datagram; the third must not be zero, and is verified
+//! separately.
 
 use rxo_frame::{ChecksumStatus, Frame, VlanTag};
 use rxo_wire::IpVersion;
@@ -11,10 +13,10 @@ use crate::expected::id_step;
 use crate::held::Held;
 use crate::shape::Shape;
 
-/// The checksum among the eight bytes of the UDP header.
+/// Mask of the checksum in the eight bytes of the UDP header.
 const CHECKSUM: u64 = u64::from_ne_bytes([0, 0, 0, 0, 0, 0, 255, 255]);
 
-/// What the next frame of a run of datagrams must be.
+/// The header that the next datagram of a run must have.
 pub(crate) struct ExpectedDatagram<'a, S: Shape> {
     last: &'a [u8],
     start: &'a S::Start,
@@ -22,15 +24,16 @@ pub(crate) struct ExpectedDatagram<'a, S: Shape> {
     network: usize,
     checksum: ChecksumStatus,
     vlan: Option<VlanTag>,
-    /// How much the IPv4 ID counts.
+    /// The increment of the IPv4 ID, 0 or 1.
     pub(crate) step: u16,
-    /// How many more datagrams can be told from this expectation.
+    /// The number of further datagrams that this expectation covers before the ID wraps around.
     pub(crate) steps: u32,
 }
 
 impl<'a, S: Shape> ExpectedDatagram<'a, S> {
-    /// What follows `last`, the last datagram of `held`, whose IP header begins at `network`. Where it is still
-    /// open whether the IPv4 ID counts, `next` decides. `None` if only the rules can tell.
+    /// Predicts the datagram after `last`, the last datagram of `held`, whose IP header begins at `network`.
+    /// If it is still open whether the IPv4 ID increments, `next` decides. `None` if only the full rules can
+    /// decide.
     #[inline(always)]
     pub(crate) fn after<B: AsRef<[u8]>>(
         held: &Held,
@@ -38,7 +41,7 @@ impl<'a, S: Shape> ExpectedDatagram<'a, S> {
         next: &[u8],
         network: usize,
     ) -> Option<Self> {
-        // With extension headers what follows is not what it is taken for.
+        // With extension headers the UDP header is not at `transport`.
         let (at, transport) = (held.at, network + S::IP_BYTES);
         if !at.is_datagram() || usize::from(at.transport()) != transport {
             return None;
@@ -60,7 +63,7 @@ impl<'a, S: Shape> ExpectedDatagram<'a, S> {
         Some(Self { last: bytes, start, counting, network, checksum, vlan, step, steps })
     }
 
-    /// Whether `next` is the expected datagram; whether its checksum is right is not looked at.
+    /// Returns `true` if `next` is the expected datagram. Does not verify its checksum.
     #[inline(always)]
     pub(crate) fn is_met_by<B: AsRef<[u8]>>(&self, next: &Frame<B>) -> bool {
         let bytes = next.bytes();
@@ -79,7 +82,7 @@ impl<'a, S: Shape> ExpectedDatagram<'a, S> {
                 == 0
     }
 
-    /// Moves on by one datagram.
+    /// Advances the expectation by one datagram.
     #[inline(always)]
     pub(crate) fn advance(&mut self) {
         self.counting = layout::counted(self.counting, self.step);

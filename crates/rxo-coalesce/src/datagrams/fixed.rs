@@ -1,4 +1,4 @@
-//! Ordinary datagrams, read from fixed offsets: no IP options, no extension headers, not a fragment.
+//! Reads ordinary datagrams from fixed offsets: no IP options, no extension headers, not a fragment.
 
 use rxo_frame::Frame;
 use rxo_wire::{Offsets, UdpDatagram, class_and_length};
@@ -7,8 +7,8 @@ use super::{CHECKSUM_AT, HEADER_BYTES, LENGTH_AT};
 use crate::Candidate;
 use crate::shape::Shape;
 
-/// Reads the datagram in `frame`, whose IP header begins at `network`. `None` if it is not ordinary, its lengths
-/// contradict each other, or the checksum of its IP header is wrong: the rules say what it is instead.
+/// Reads the datagram in `frame`, whose IP header begins at `network`. `None` if it is not ordinary, its
+/// lengths contradict each other, or its IP checksum is wrong: the parser and the full rules then handle it.
 #[inline(always)]
 pub(crate) fn plain_datagram<S: Shape, B: AsRef<[u8]>>(
     frame: &Frame<B>,
@@ -29,7 +29,7 @@ pub(crate) fn plain_datagram<S: Shape, B: AsRef<[u8]>>(
         payload: transport + HEADER_BYTES as u32,
         end: (network + packet_bytes) as u32,
     };
-    // The parser refuses longer ones, and shorter than their header, as malformed.
+    // The parser rejects a length below the header's, or beyond the packet, as malformed.
     let is_possible = (HEADER_BYTES as u32..=at.segment_bytes()).contains(&udp.length.into());
     is_possible.then_some((Candidate::datagram(S::ip(packet)?, at, frame), udp))
 }

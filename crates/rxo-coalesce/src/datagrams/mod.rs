@@ -1,8 +1,9 @@
-//! UDP datagrams: which may be coalesced, and which continue what is held.
+//! UDP datagrams: which may be coalesced, and which continue a run that is held.
 //!
-//! Separate from the rules of TCP because there is no byte stream: datagrams have neither sequence numbers nor
-//! flags, and only their sizes say where one ends. The rules are those of Linux (`net/ipv4/udp_offload.c`). What
-//! both have in common (IP header, link header, limits) is in `verdict`.
+//! Separate from the rules for TCP because there is no byte stream: datagrams have neither sequence numbers
+//! nor flags, and only their sizes show where one ends. The rules are those of Linux
+//! (`net/ipv4/udp_offload.c`). The rules that TCP and UDP share (IP header, link header, limits) are in
+//! `verdict`.
 
 mod expected;
 mod fixed;
@@ -12,8 +13,8 @@ pub(crate) use expected::ExpectedDatagram;
 pub(crate) use fixed::plain_datagram;
 pub(crate) use rules::{datagram, with_datagram};
 
-/// The header (RFC 768), in bytes.
+/// The length of the UDP header (RFC 768), in bytes.
 pub(crate) const HEADER_BYTES: usize = 8;
-/// The length and the checksum in it.
+/// The offsets of the length and the checksum in the UDP header.
 pub(crate) const LENGTH_AT: usize = 4;
 pub(crate) const CHECKSUM_AT: usize = 6;

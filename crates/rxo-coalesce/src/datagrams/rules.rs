@@ -1,19 +1,19 @@
-//! May this datagram be coalesced at all?
+//! Static rules for datagrams: whether one may be coalesced at all.
 
 use rxo_wire::{Offsets, Parsed, UdpDatagram};
 
 use crate::candidate::odd_ip;
 use crate::{BypassReason, Policy};
 
-/// Destination ports of tunnels whose inner packets the kernel coalesces itself, or whose sockets take one
-/// packet at a time: L2TP, GTP-U, IPsec, VXLAN (with Linux's old port), VXLAN-GPE, GUE, Geneve, MPLS. Linux asks
-/// its sockets instead; what is not in this list is coalesced as any other datagram.
+/// Destination ports of tunnels that must not be coalesced, because the kernel coalesces their inner packets
+/// or their sockets take one packet at a time: L2TP, GTP-U, IPsec, VXLAN (with Linux's old port), VXLAN-GPE,
+/// GUE, Geneve, MPLS. Linux asks its sockets instead. Datagrams to any other port are coalesced.
 const TUNNELS: [u16; 9] = [1_701, 2_152, 4_500, 4_789, 4_790, 6_080, 6_081, 6_635, 8_472];
 
-/// Judges one datagram by itself. Its checksum is not judged here: that needs the payload.
+/// Judges one datagram by itself. Its checksum is not verified here: that needs the payload.
 ///
 /// # Errors
-/// The first rule that it breaks, as a reason to deliver it untouched.
+/// The first rule that the datagram breaks, as the reason to deliver it untouched.
 pub(crate) fn datagram(
     parsed: &Parsed,
     udp: &UdpDatagram,
@@ -28,10 +28,10 @@ pub(crate) fn datagram(
     with_datagram(parsed.key.destination_port(), udp, parsed.at, policy)
 }
 
-/// Judges a datagram to `port` by itself, whose IP header is in order.
+/// Judges a datagram to `port` by itself, whose IP header was judged before.
 ///
 /// # Errors
-/// As [`datagram`].
+/// The first rule that the datagram breaks, as in [`datagram`].
 #[inline(always)]
 pub(crate) fn with_datagram(
     port: u16,

@@ -1,8 +1,8 @@
-//! What flows acknowledge, where pure ACKs are aggregated: which of them may be held, and what is
-//! remembered of every segment for that.
+//! The rules for pure ACKs that need each flow's last ACK: which ACKs may be held, and what every segment
+//! records for that.
 //!
-//! Separate from the tiers because it is the only state that outlives what is held. Under other policies
-//! nothing is remembered, and nothing here is asked.
+//! Separate from the tiers because each flow's last ACK is the only state that outlives the held segments.
+//! Under policies that do not aggregate pure ACKs into one, nothing is recorded and nothing here is used.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{FlowKey, Parsed, TcpFlags, Transport};
@@ -14,8 +14,9 @@ use crate::held::Segment;
 use crate::{BypassReason, Kind, Verdict};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// The verdict on a pure ACK of a flow that holds nothing: where the last speaks for all it has to say
-    /// more than the one before, and SACK blocks say more unless it was overtaken.
+    /// Returns the verdict on a pure ACK whose flow holds nothing. If only the last ACK is delivered, the
+    /// held one must be newer than the last recorded ACK. An ACK with SACK blocks counts as newer, unless it
+    /// was overtaken.
     #[inline(always)]
     pub(super) fn ack_alone(&self, segment: &Segment) -> Verdict {
         if self.memory.is_off() {
@@ -36,9 +37,9 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Whether a pure ACK that may follow those held at `place` leaves the last of them something to
-    /// say. After window updates there and back nothing would be left but what was said before them:
-    /// where the last speaks for all, that would be a duplicate that nobody sent.
+    /// Returns `true` if the last ACK held at `place` still differs from the last delivered one after
+    /// `segment` is appended. A window update followed by its reversal would leave an ACK equal to the last
+    /// delivered one: if only the last ACK is delivered, that would be a duplicate which nobody sent.
     pub(super) fn says_on(&self, place: u16, segment: &Segment) -> bool {
         let (held, said) = (&self.store.acks[usize::from(place)], segment.acks.said);
         if self.memory.is_off() || segment.acks.says_more || said.advances(held.said) {
@@ -48,7 +49,7 @@ impl<B: FrameBuffer> Engine<B> {
         matches!(self.memory.recall(held.flow, pair), Known::Said(before) if before != said)
     }
 
-    /// Records what `segment` says, now the last at `place`.
+    /// Records the ACK number and window of `segment`, now the last one held at `place`.
     #[inline(always)]
     pub(super) fn note(&mut self, place: u16, segment: &Segment) {
         if !self.memory.is_off() {
@@ -56,8 +57,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Records what a candidate says after it was delivered alone. The first pure ACK of a flow is remembered:
-    /// the next one is compared with it.
+    /// Records the ACK number of a candidate that was delivered alone. The first pure ACK of a flow is
+    /// recorded so that the next one can be compared with it.
     #[inline(always)]
     pub(super) fn note_unheld(&mut self, segment: &Segment, verdict: Verdict) {
         if segment.kind() == Kind::Data {
@@ -69,8 +70,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Records what a packet says that bypasses for `reason` and could not have been held: it is in doubt
-    /// whether the next pure ACK repeats it. A packet that its receiver drops changes nothing.
+    /// Records the effect of a packet that bypasses for `reason`: the next pure ACK may repeat it. A packet
+    /// that its receiver drops, as one with a wrong checksum, has no effect.
     pub(super) fn note_bypassed(
         &mut self,
         frame: &Frame<B>,

@@ -1,9 +1,9 @@
-//! Acting on a verdict, whichever tier gave it.
+//! Applies a verdict, whichever tier gave it.
 //!
-//! The tiers decide; here segments are held, appended, flushed or delivered. Only the Expected tier updates by
-//! itself what is held, before it has the segments appended here: it knows how many they are. What
-//! is done for every frame is inlined into the tier that asks for it, where most of the verdict is known
-//! when this is compiled.
+//! The tiers decide; here segments are held, appended, flushed or delivered. Only the Expected tier updates
+//! the held state itself before it calls `append`, because it handles several segments at once. The functions
+//! that run for every frame are inlined into the tier that calls them, where most of the verdict is known at
+//! compile time.
 
 use rxo_frame::{Frame, FrameBuffer, Instant};
 use rxo_wire::{FlowHash, FlowKey, Parsed};
@@ -18,14 +18,14 @@ use crate::{BypassReason, FlushReason, Kind, Verdict};
 /// The result of a tier for a frame that it took.
 #[derive(Clone, Copy)]
 pub(super) enum Taken {
-    /// It is held at this place, and frames behind it may continue it.
+    /// The frame is held at this index, and the frames behind it may continue it.
     Held(u16),
-    /// It was delivered, or is held and nothing goes on behind it.
+    /// The frame was delivered, or is held and no frame behind it can continue it.
     Left,
 }
 
 impl Taken {
-    /// Of a frame that is held at `place`, if it is.
+    /// Returns `Held` with the index `place`, or `Left` if `place` is `None`.
     #[inline(always)]
     pub(super) fn of(place: Option<u16>) -> Self {
         place.map_or(Self::Left, Self::Held)
@@ -33,8 +33,8 @@ impl Taken {
 }
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Acts on the verdict on a segment whose flow holds what stands at `found`. Returns where the segment
-    /// is held, if it is.
+    /// Applies the verdict on a segment. `found` is the index at which its flow is held. Returns the index at
+    /// which the segment is held afterwards, or `None` if it was delivered.
     #[inline(always)]
     pub(super) fn apply(
         &mut self,
@@ -67,7 +67,7 @@ impl<B: FrameBuffer> Engine<B> {
         None
     }
 
-    /// Holds the first segment of a flow and returns where.
+    /// Holds the first segment of a flow and returns the flow's index.
     #[inline(always)]
     fn hold(&mut self, segment: &Segment) -> u16 {
         if self.table.is_full() {
@@ -86,7 +86,8 @@ impl<B: FrameBuffer> Engine<B> {
         place
     }
 
-    /// Flushes the least recently used flow, for one more. A cold call, so that the others spare no registers for it.
+    /// Flushes the least recently used flow to make room for another. Cold, so that other callers spare no
+    /// registers.
     #[cold]
     #[inline(never)]
     fn evict(&mut self) {
@@ -95,8 +96,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Makes room in the bucket of this hash for one more flow: flushes its first if it is full. Whoever holds a flow
-    /// that was not found calls this before, unless the bucket is known to be empty.
+    /// Flushes the first flow in the bucket of this hash if the bucket is full. A caller that holds a new
+    /// flow calls this first, unless the bucket is known to be empty.
     #[cold]
     #[inline(never)]
     pub(super) fn thin_bucket(&mut self, flow: FlowHash) {
@@ -105,8 +106,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Chains the `count` segments from `slot` on to those at `place`, which counts them already, and
-    /// delivers all if they are to be closed. Returns where they are held otherwise.
+    /// Links the `count` segments from `slot` on to the flow at `place`, whose totals already include them,
+    /// and flushes the flow if `close` is a reason. Returns `place` if the flow is still held.
     #[inline(always)]
     pub(super) fn append(
         &mut self,
@@ -125,14 +126,15 @@ impl<B: FrameBuffer> Engine<B> {
         Some(place)
     }
 
-    /// Delivers the frame in `slot` untouched. What it would overtake has been flushed.
+    /// Delivers the frame in `slot` untouched. Everything that it would overtake must have been flushed
+    /// before.
     #[inline]
     pub(super) fn deliver_untouched(&mut self, slot: u32, at: Starts, reason: BypassReason) {
         self.counters.bypass(reason);
         self.store.ready_frame(slot, at);
     }
 
-    /// Delivers a candidate that is not to be held, alone.
+    /// Delivers a candidate alone, without holding it.
     pub(super) fn deliver_single(
         &mut self,
         (slot, at): (u32, Starts),
@@ -143,8 +145,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.store.ready_intact(slot, at);
     }
 
-    /// Where the flow holds segments of this kind. Those of another kind are flushed: data, pure ACKs
-    /// and datagrams are never held together. If it holds none, there is room for it in its bucket afterwards.
+    /// Returns the index at which the flow is held if it holds this kind. Another kind is flushed: data, pure
+    /// ACKs and datagrams are never held together. If it returns `None`, the flow's bucket has a free entry.
     #[inline(always)]
     pub(super) fn find_alike(&mut self, key: &FlowKey, flow: FlowHash, kind: Kind) -> Option<u16> {
         let Some(place) = self.table.find(&self.store.held, key, flow) else {
@@ -160,7 +162,8 @@ impl<B: FrameBuffer> Engine<B> {
         None
     }
 
-    /// Flushes what the packet in `slot` would overtake, which is delivered untouched for `reason`.
+    /// Flushes everything that the packet in `slot` would overtake, which is then delivered untouched for
+    /// `reason`.
     #[inline(never)]
     pub(super) fn make_way(&mut self, reason: BypassReason, key: &FlowKey, slot: u32) {
         match reason.reach() {
@@ -170,7 +173,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Flushes what the flow holds, for a frame of it that is delivered as it is.
+    /// Flushes the flow of a frame that is about to be delivered untouched.
     #[inline(always)]
     pub(super) fn flush_flow(&mut self, key: &FlowKey) {
         if let Some(place) = self.table.find(&self.store.held, key, self.hasher.hash(key)) {
@@ -178,7 +181,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Delivers a frame untouched, after whatever of its flow is held.
+    /// Delivers a frame untouched, after the held segments of its flow.
     pub(super) fn bypass(
         &mut self,
         frame: &Frame<B>,

@@ -1,22 +1,22 @@
-//! Adaptive hold: what stays held at the end of a poll while the receiver is busy.
+//! Adaptive hold ([`Hold::Auto`]): selects the flows that stay held after a poll while the receiver is busy.
 //!
-//! The paper asks for a delay that follows the system's load (Oi and Nakajima 2009, section V). Here a flow is
-//! held only while its receiver could not look at it anyway, more segments are expected soon, and they
-//! would still gain something. It is separate because no other hold policy remembers anything of a flow
-//! from poll to poll.
+//! The paper asks for a delay that follows the system's load (Oi and Nakajima 2009, section V). Here a flow
+//! is held only while its receiver is busy with earlier deliveries, more segments are expected soon, and
+//! these would still reduce the cost per segment. Separate because no other hold policy keeps per-flow state
+//! between polls.
 //!
-//! At the end of a poll a flow leaves if
+//! A flow is flushed at the end of a poll if
 //!
-//! * the receiver is idle, or nobody knows whether it is (then all flows leave);
-//! * it holds one segment;
-//! * it holds [`ENOUGH_SEGMENTS`];
-//! * it was held at the end of `most_polls` polls, this one included;
-//! * the next poll, expected after the smoothed gap between polls, would come after its budget;
-//! * its smoothed share of a poll is less than one segment.
+//! * the receiver is idle, or its load is unknown (then all flows are flushed);
+//! * the flow holds one segment;
+//! * the flow holds [`ENOUGH_SEGMENTS`];
+//! * the flow was held at the end of `most_polls` polls, this one included;
+//! * the next poll, expected after the smoothed gap between polls, would come after the flow's time budget;
+//! * the flow receives on average less than one segment per poll (smoothed).
 //!
-//! Between polls, [`Engine::on_timeout_under`] keeps the budget, and flushes everything once the receiver is
-//! idle. All arithmetic is on integers, so that a model can predict every decision. Nothing allocates
-//! after construction.
+//! Between polls, [`Engine::on_timeout_under`] flushes flows whose budget is spent, and all flows once the
+//! receiver is idle. All arithmetic is on integers, so that a model can predict every decision. Nothing
+//! allocates after construction.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -27,51 +27,53 @@ use super::Engine;
 use super::exits::{Exits, TURNS};
 use crate::{FlushReason, Held, Hold, Policy};
 
-/// Beyond so many segments an aggregate gains little (Menon & Zwaenepoel 2008, section 5.2).
+/// The number of segments beyond which a larger aggregate saves little (Menon & Zwaenepoel 2008, section
+/// 5.2).
 const ENOUGH_SEGMENTS: u32 = 20;
-/// One segment in [`Seen::share`].
+/// The value of [`Seen::share`] that stands for one segment per poll (fixed point, 8 fractional bits).
 const ONE_SEGMENT: u32 = 256;
 
-/// What adaptive hold remembers between polls.
+/// State of adaptive hold that is kept between polls.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     budget_ns: u64,
     most_polls: u32,
-    /// Smoothed time between two ends of polls, at most the budget: a pause counts as one budget, so that
-    /// it is soon forgotten.
+    /// Smoothed time between the ends of two polls, at most the budget. A pause counts as one budget, so that
+    /// the average recovers soon after it.
     gap_ns: u64,
     last_end: Option<Instant>,
-    /// The number of the present poll.
+    /// The number of the current poll; wraps around.
     poll: u32,
-    /// By place, what was seen of a flow at the end of the last poll in which it gained something.
+    /// For each flow index, the flow's state at the end of the last poll in which it gained a segment.
     seen: Box<[Seen]>,
-    /// The flows that gain nothing any more, by the polls at whose ends they leave.
+    /// The flows that gained nothing lately, by the poll at whose end they are flushed.
     exits: Exits,
 }
 
+/// A flow's state at the end of the last poll in which it gained a segment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// The poll in which it was.
+    /// The number of that poll.
     poll: u32,
     segments: u32,
-    /// Polls at whose end it was held.
+    /// The number of polls at whose end the flow was held.
     polls: u32,
-    /// Smoothed number of segments that a poll brings, times [`ONE_SEGMENT`].
+    /// Smoothed number of segments per poll, times [`ONE_SEGMENT`].
     share: u32,
 }
 
 impl Pace {
-    /// Room for `places` flows if `policy` holds adaptively; otherwise nothing.
+    /// Creates state for `places` flows if `policy` holds adaptively; otherwise empty state.
     pub(super) fn new(policy: &Policy, places: usize) -> Self {
         let Hold::Auto { budget, most_polls } = policy.hold else { return Self::default() };
-        // Four times as much can be added up; it is more than a century.
+        // A quarter of `u64::MAX`, more than a century: `gap_ns` adds up four times this value.
         let budget_ns = nanos(budget).min(u64::MAX / 4);
         let seen = core::iter::repeat_n(Seen::default(), places).collect();
         let exits = Exits::new(places);
         Self { budget_ns, most_polls, gap_ns: budget_ns, last_end: None, poll: 0, seen, exits }
     }
 
-    /// A poll ends at `now`.
+    /// Records that a poll ends at `now`: updates the smoothed gap and the poll number.
     fn advance(&mut self, now: Instant) {
         let since = self.last_end.map_or(self.budget_ns, |last| now.nanos_since(last));
         self.gap_ns = (3 * self.gap_ns + since.min(self.budget_ns)) / 4;
@@ -79,13 +81,13 @@ impl Pace {
         self.poll = self.poll.wrapping_add(1);
     }
 
-    /// Whether what began to be held at `arrival` would be held too long at the end of the next poll.
+    /// Returns `true` if a flow held since `arrival` would exceed its budget by the end of the next poll.
     fn is_spent(&self, arrival: Instant, now: Instant) -> bool {
         now.nanos_since(arrival).saturating_add(self.gap_ns) >= self.budget_ns
     }
 
-    /// Why the flow at `place` leaves at the end of the poll at `now`; `None` if it stays. `is_carried` says whether
-    /// it was held at the end of the poll before.
+    /// Returns the reason to flush the flow at index `place` when a poll ends at `now`; `None` if it stays
+    /// held. `is_carried` is `true` if the flow was already held at the end of the previous poll.
     fn exit(
         &mut self,
         (place, held): (u16, &Held),
@@ -114,8 +116,9 @@ impl Pace {
 }
 
 impl Seen {
-    /// The poll with the number `poll` ended, and the flow holds `segments`. What is not carried over began in this poll.
-    /// In the polls since the last time it gained nothing.
+    /// Updates the state at the end of poll number `poll`, when the flow holds `segments`. A flow that is not
+    /// carried over began in this poll. A carried flow gained nothing in the polls since its last update, so
+    /// its share decays.
     fn see(&mut self, poll: u32, segments: u32, is_carried: bool) {
         let gained = |before: u32| (segments - before).saturating_mul(ONE_SEGMENT);
         *self = if is_carried {
@@ -128,16 +131,16 @@ impl Seen {
         };
     }
 
-    /// After how many polls without gain the flow leaves, if it is not for its budget.
+    /// Returns the number of polls without gain after which the flow is flushed, apart from its time budget.
     fn polls_left(&self, most_polls: u32) -> u32 {
-        // Halved so often, its share is less than a segment.
+        // After so many halvings the share is less than one segment.
         let halvings = (self.share / ONE_SEGMENT).max(1).ilog2() + 1;
         halvings.min(most_polls - self.polls).min(TURNS - 1)
     }
 }
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Ends a poll under [`Hold::Auto`].
+    /// Ends a poll under [`Hold::Auto`]. `load` is `None` if the receiver's load is unknown.
     #[inline(never)]
     pub(super) fn hold_or_flush_by_load(&mut self, now: Instant, load: Option<Load>) {
         self.pace.advance(now);
@@ -149,7 +152,7 @@ impl<B: FrameBuffer> Engine<B> {
         self.flush_all(self.store.end(), reason, now);
     }
 
-    /// Flushes everything if the policy is [`Hold::Auto`] and the receiver is idle. Returns whether it is.
+    /// Flushes everything if the policy is [`Hold::Auto`] and the receiver is idle. Returns `true` if it did.
     pub(super) fn flush_for_idle(&mut self, load: Option<Load>, now: Instant) -> bool {
         let is_auto = matches!(self.config.policy.hold, Hold::Auto { .. });
         let is_idle = is_auto && load.is_some_and(Load::is_idle);
@@ -159,8 +162,8 @@ impl<B: FrameBuffer> Engine<B> {
         is_idle
     }
 
-    /// Examines the flows that gained something in this poll, and those that may leave because they did not. What a poll
-    /// brought is therefore all that its end, and those of a few later polls, have to look at.
+    /// Examines only the flows that gained a segment in this poll, and those that are due to leave without a
+    /// gain. So the cost of a poll depends on its own frames, not on the number of held flows.
     fn hold_what_gains(&mut self, now: Instant) {
         if self.table.is_empty() {
             self.store.marks.deadlines = self.store.end();
@@ -172,7 +175,8 @@ impl<B: FrameBuffer> Engine<B> {
         let places = core::iter::from_fn(|| exits.take(poll));
         self.store.find_noted(places, |arrival| pace.is_spent(arrival, now));
         pace.exits = exits;
-        // They stand before the frames of this poll, so they were used less recently than all of these.
+        // Flows without a gain were used before this poll, so they precede its frames in the order of
+        // flushing.
         while let Some(place) = self.store.next_due() {
             let held = &self.store.held[usize::from(place)];
             if held.chain.tail < carried_to

@@ -1,4 +1,4 @@
-//! Transport checksums: which are trusted, and whether the others are right.
+//! Transport checksums: decides which are trusted and verifies the others.
 
 use rxo_frame::{ChecksumStatus, Frame, FrameBuffer};
 use rxo_wire::checksum::{self, Sum, Summer};
@@ -8,22 +8,22 @@ use super::Engine;
 use crate::held::Held;
 use crate::shape::Shape;
 
-/// The checksum of frames that are like the last one held.
+/// Parameters to verify the checksum of frames whose headers and length equal those of the last held one.
 #[derive(Clone, Copy)]
 pub(super) struct Verification {
     pseudo_header: Sum,
-    /// The place of the segment in its frame.
+    /// The first byte of the segment in its frame; `to` is the first byte behind it.
     from: usize,
     to: usize,
 }
 
 impl Verification {
-    /// For segments like the last of `held`.
+    /// Creates the verification for segments like the last one of `held`.
     pub(super) fn of(held: &Held) -> Self {
         Self::of_protocol(held, PROTOCOL_TCP)
     }
 
-    /// For datagrams like the last of `held`.
+    /// Creates the verification for datagrams like the last one of `held`.
     pub(super) fn of_datagrams(held: &Held) -> Self {
         Self::of_protocol(held, PROTOCOL_UDP)
     }
@@ -46,22 +46,23 @@ impl Verification {
 }
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Returns `true` if the checksum need not be summed. One that is partial must be the packet's own: a tier that does
-    /// not compare frames with those held asks [`is_described_oddly`] first.
+    /// Returns `true` if the checksum need not be summed. A partial checksum must be the packet's own: a tier
+    /// that does not compare the frame with a held one calls [`is_described_oddly`] first.
     #[inline]
     pub(super) fn is_trusted(&self, frame: &Frame<B>) -> bool {
         self.config.trust_checksums || frame.checksum.is_trusted()
     }
 
-    /// Returns `true` if the checksum of a segment or datagram is right, or trusted. Reads the payload if it is not
-    /// trusted.
+    /// Returns `true` if the checksum of a segment or datagram is trusted or right. Reads the payload unless
+    /// the checksum is trusted.
     pub(super) fn is_intact(&self, frame: &Frame<B>, parsed: &Parsed) -> bool {
         self.is_trusted(frame)
             || checksum::verify_transport(parsed, frame.bytes(), self.config.summer)
     }
 
-    /// Returns `true` if the checksum of a plain segment is right, or trusted. A partial one is left to slower tiers:
-    /// to compare where it is takes instructions of every segment, and few frames here have one.
+    /// Returns `true` if the checksum of a plain segment is trusted or right. Returns `false` for a partial
+    /// checksum, which slower tiers handle: checking its position would cost every segment, and few frames
+    /// here have one.
     #[inline(always)]
     pub(super) fn is_plainly_right<S: Shape>(
         &self,
@@ -74,11 +75,11 @@ impl<B: FrameBuffer> Engine<B> {
                 && (self.config.trust_checksums || self.is_sum_right::<S>(plain, packet))
     }
 
-    /// Returns `true` if the TCP checksum of a segment is right, whose IP header has neither options nor extension
-    /// headers. Reads its payload.
+    /// Returns `true` if the TCP checksum of a segment without IP options and extension headers is right.
+    /// Reads its payload.
     #[inline(always)]
     pub(super) fn is_sum_right<S: Shape>(&self, plain: Plain, packet: &[u8]) -> bool {
-        // By value, so that what was read need not be in memory.
+        // `plain` is passed by value, so that its fields can stay in registers.
         let end = (plain.header_bytes + plain.payload_bytes) as usize;
         let segment = packet.get(S::IP_BYTES..end).unwrap_or_default();
         let pseudo_header = checksum::pseudo_header(&plain.key, PROTOCOL_TCP, segment.len() as u32);
@@ -86,8 +87,8 @@ impl<B: FrameBuffer> Engine<B> {
     }
 }
 
-/// Returns `true` if a frame says more of itself than the fast tiers know: it is a GSO frame, or its partial checksum is
-/// not the one in the `field`-th byte of the transport header at `transport`.
+/// Returns `true` if a frame has metadata that the fast tiers do not handle: it is a GSO frame, or its
+/// partial checksum is not the one at offset `field` of the transport header at `transport`.
 #[inline(always)]
 pub(super) const fn is_described_oddly<B>(
     frame: &Frame<B>,

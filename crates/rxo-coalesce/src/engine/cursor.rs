@@ -1,21 +1,21 @@
-//! The place in a batch: the frame in hand, those held and those to come.
+//! Position in a batch: the current frame, with access to the held frames and the frames behind it.
 
 use alloc::vec::Vec;
 
 use rxo_frame::Frame;
 use rxo_wire::{ETHERNET_HEADER_BYTES, FlowKey, SeqNumber};
 
-/// The first byte of the IP header in most frames: behind an Ethernet header, or at once.
+/// The usual offsets of the IP header in a frame, in bytes: behind an Ethernet header, or 0 for raw IP.
 pub(super) const ETHERNET: usize = ETHERNET_HEADER_BYTES;
 pub(super) const RAW_IP: usize = 0;
-/// It begins elsewhere.
+/// Stands for any other offset, which is not known at compile time.
 pub(super) const ANYWHERE: usize = usize::MAX;
 
-/// A frame of a batch, and where its IP header begins. The frames of the store are lent for reading while everything
-/// else is written. Two words, so that calls pass it in registers.
+/// A frame of a batch and the offset of its IP header. Borrows the frames apart from the store, so that all
+/// other state can be written meanwhile. Two words, so that calls pass it in registers.
 pub(super) struct Cursor<'a, B> {
     frames: &'a Vec<Frame<B>>,
-    /// The slot of the frame; above it, 32 bits for the first byte of its IP header.
+    /// The slot of the frame in the lower 32 bits; the offset of its IP header in the upper 32.
     position: u64,
 }
 
@@ -28,7 +28,7 @@ impl<B> Clone for Cursor<'_, B> {
 impl<B> Copy for Cursor<'_, B> {}
 
 impl<'a, B: AsRef<[u8]>> Cursor<'a, B> {
-    /// The frame in `slot`, whose headers are not read yet.
+    /// Creates a cursor at the frame in `slot`, whose headers were not read yet (offset 0).
     #[inline(always)]
     pub(super) const fn new(frames: &'a Vec<Frame<B>>, slot: u32) -> Self {
         Self { frames, position: slot as u64 }
@@ -40,61 +40,61 @@ impl<'a, B: AsRef<[u8]>> Cursor<'a, B> {
         self.position as u32
     }
 
-    /// The first byte of the IP header.
+    /// The offset of the IP header in the frame, in bytes.
     #[inline(always)]
     pub(super) const fn network(self) -> usize {
         (self.position >> 32) as usize
     }
 
-    /// This frame, with its IP header at `network`.
+    /// Returns a cursor at the same frame, with its IP header at `network`.
     #[inline(always)]
     pub(super) const fn with_network(self, network: usize) -> Self {
         Self { position: (network as u64) << 32 | self.slot() as u64, ..self }
     }
 
-    /// The frame in `slot`, whose IP header is taken to begin where it does here.
+    /// Returns a cursor at the frame in `slot`, with the same offset of the IP header.
     #[inline(always)]
     pub(super) const fn moved_to(self, slot: u32) -> Self {
         Self { position: (self.network() as u64) << 32 | slot as u64, ..self }
     }
 
-    /// The frame behind this one.
+    /// Returns a cursor at the next frame, with the same offset of the IP header.
     #[inline(always)]
     pub(super) const fn next(self) -> Self {
         self.moved_to(self.slot() + 1)
     }
 
-    /// The frame in hand; `None` after the last.
+    /// The current frame; `None` behind the last one.
     #[inline(always)]
     pub(super) fn frame(self) -> Option<&'a Frame<B>> {
         self.frames.get(self.slot() as usize)
     }
 
-    /// Its bytes from the IP header on; `None` if it ends before.
+    /// The bytes of the frame from the IP header on; `None` if the frame ends before.
     #[inline(always)]
     pub(super) fn packet(self) -> Option<&'a [u8]> {
         self.frame()?.bytes().get(self.network()..)
     }
 
-    /// The frame `count` slots further on.
+    /// The frame `count` slots ahead; `None` behind the last one.
     #[inline(always)]
     pub(super) fn ahead(self, count: u32) -> Option<&'a Frame<B>> {
         self.moved_to(self.slot() + count).frame()
     }
 
-    /// This frame and those behind it.
+    /// The current frame and all frames behind it.
     #[inline(always)]
     pub(super) fn upcoming(self) -> &'a [Frame<B>] {
         self.frames.get(self.slot() as usize..).unwrap_or_default()
     }
 
-    /// The frame in a slot that is known to be in use.
+    /// The frame in `slot`, which must be in use. Panics if there is none.
     #[inline(always)]
     pub(super) fn held(self, slot: u32) -> &'a Frame<B> {
         &self.frames[slot as usize]
     }
 
-    /// Returns `true` if there is a frame whose TCP header, if it begins at `transport`, has this sequence number.
+    /// Returns `true` if the bytes at the offset of SEQ, for a TCP header at `transport`, equal `seq`.
     #[inline(always)]
     pub(super) fn has_seq(self, transport: usize, seq: SeqNumber) -> bool {
         let Some(frame) = self.frame() else { return false };
@@ -105,7 +105,7 @@ impl<'a, B: AsRef<[u8]>> Cursor<'a, B> {
     }
 }
 
-/// The key of a flow whose frame may have lost a VLAN tag to the device.
+/// Adds to `key` the VLAN tag that the device removed from `frame`, if any.
 #[inline(always)]
 pub(super) fn flow_key<B>(key: FlowKey, frame: &Frame<B>) -> FlowKey {
     match frame.vlan {

@@ -1,7 +1,7 @@
-//! UDP datagrams, by the tiers that segments have: what is expected, what fixed offsets show, all rules.
+//! UDP datagrams, by the same tiers as segments: expected, fixed offsets, all rules.
 //!
-//! Separate from the tiers of TCP, so that these carry nothing of it: a datagram comes here when they have left it,
-//! and brings those that continue it along.
+//! Separate from the tiers for TCP, so that those contain no code for UDP. A datagram is tried here after the
+//! first TCP tier left it; the datagrams behind it that continue its run are then appended in one loop.
 
 use rxo_frame::FrameBuffer;
 use rxo_wire::{FlowKey, PROTOCOL_UDP, checksum};
@@ -16,14 +16,14 @@ use crate::shape::Shape;
 use crate::{Candidate, FlushReason, Kind, Verdict, verdict};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Takes a datagram and those behind it that continue it.
-    /// Returns the slot after the last. `None` if it is no ordinary datagram: the rules then say what it is.
+    /// Receives an ordinary datagram and the ones behind it that continue its run. Returns the slot after the
+    /// last; `None` if the datagram is not ordinary, in which case the full rules decide.
     #[inline(never)]
     pub(super) fn take_datagram<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;
         let key = flow_key(S::datagram_key(at.packet()?)?, frame);
         let flow = self.hasher.hash(&key);
-        // Most datagrams continue what their flow holds. The compare tells whether the guess was right.
+        // Most datagrams continue their flow's run. The compare shows whether the guess was right.
         if let Some(place) = self.table.guess(flow)
             && let count @ 1.. = self.run_of_datagrams::<S>(at, place) - at.slot()
         {
@@ -48,14 +48,15 @@ impl<B: FrameBuffer> Engine<B> {
         Some(place.map_or(at.slot() + 1, run))
     }
 
-    /// Whether the checksum of a datagram of the flow `key` is right. Reads its payload.
+    /// Returns `true` if the checksum of a datagram of the flow `key` is right. Reads its payload.
     fn is_datagram_right(&self, key: &FlowKey, candidate: &Candidate<'_>) -> bool {
         let bytes = candidate.bytes.get(candidate.at.segment()).unwrap_or_default();
         let pseudo_header = checksum::pseudo_header(key, PROTOCOL_UDP, bytes.len() as u32);
         (self.config.summer.sum(bytes) + pseudo_header).is_valid()
     }
 
-    /// The last datagram that is held at `place`, if its headers are where those of an ordinary one are.
+    /// Returns the last datagram held at `place`; `None` if its headers are not at the offsets of an ordinary
+    /// one.
     #[inline(always)]
     fn last_datagram<'a, S: Shape>(&self, at: Cursor<'a, B>, place: u16) -> Option<Candidate<'a>> {
         let held = &self.store.held[usize::from(place)];
@@ -64,8 +65,8 @@ impl<B: FrameBuffer> Engine<B> {
         if is_plain { Some(plain_datagram::<S, B>(frame, at.network())?.0) } else { None }
     }
 
-    /// Judges a datagram whose flow holds datagrams at `found`, `last` being the last of them, counts it and acts.
-    /// Returns where it is held, if it is.
+    /// Judges a datagram, counts it and applies the verdict. Its flow holds datagrams at `found`, of which
+    /// `last` is the last. Returns the index at which the datagram is held, or `None` if it was delivered.
     pub(super) fn apply_datagram(
         &mut self,
         (candidate, mut segment): (&Candidate<'_>, Segment),
@@ -82,8 +83,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.apply(verdict, found, &segment)
     }
 
-    /// Appends the datagrams from this one on that continue what is held at `place`. Returns the slot after the last;
-    /// that of this one if none does, or no datagrams are held there.
+    /// Appends the datagrams from this one on that continue the run held at `place`. Returns the slot after
+    /// the last one; the slot of this one if none was appended.
     #[inline(never)]
     pub(super) fn run_of_datagrams<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
         let Some((count, id_step)) = self.count_datagrams::<S>(at, place) else {
@@ -98,8 +99,8 @@ impl<B: FrameBuffer> Engine<B> {
         at.slot() + count
     }
 
-    /// How many frames from this one on continue the datagrams at `place`, at least one, and how much their IPv4 IDs
-    /// count.
+    /// Returns how many frames from this one on continue the datagrams held at `place`, and the increment of
+    /// their IPv4 IDs. `None` if there are none.
     #[inline(always)]
     fn count_datagrams<S: Shape>(&self, at: Cursor<'_, B>, place: u16) -> Option<(u32, u16)> {
         let held = self.store.held.get(usize::from(place))?;
@@ -107,7 +108,7 @@ impl<B: FrameBuffer> Engine<B> {
         let next = frames.first()?.bytes();
         let mut expected = ExpectedDatagram::<S>::after::<B>(held, last, next, at.network())?;
         let policy = &self.config.policy;
-        // The frame before may be taken but not yet counted.
+        // The datagram before may be received but not yet counted, hence 1 less.
         let most = (self.packets_left - 1).min(expected.steps).min(frames.len() as u32);
         let most = policy.room(held, most.min(policy.most_datagrams() - held.segments));
         let verification = (!self.is_trusted(last)).then(|| Verification::of_datagrams(held));

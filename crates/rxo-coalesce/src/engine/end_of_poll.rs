@@ -1,4 +1,4 @@
-//! The end of a poll: which flows leave under each hold policy.
+//! The end of a poll: decides which flows are flushed under each hold policy.
 
 use rxo_frame::{FrameBuffer, Instant, Load};
 
@@ -6,7 +6,7 @@ use super::Engine;
 use crate::{FlushReason, Hold};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Ends a poll as the hold policy says.
+    /// Ends a poll: flushes the flows that the hold policy does not keep.
     pub(super) fn hold_or_flush(&mut self, now: Instant, load: Option<Load>) {
         match self.config.policy.hold {
             Hold::EndOfPoll if self.table.is_empty() => return,
@@ -29,7 +29,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.store.marks.poll = self.store.end();
     }
 
-    /// Flushes every flow that holds one segment, which came in this poll: one of an earlier poll was flushed then.
+    /// Flushes every flow that holds one segment. Only flows of this poll can: the others were flushed a poll
+    /// ago.
     fn flush_lone(&mut self, now: Instant) {
         self.flush_for(self.store.marks.poll, now, |_, held| {
             (held.segments == 1).then_some(FlushReason::LoneSegment)

@@ -1,43 +1,45 @@
-//! Index of the flows that adaptive hold keeps, by the poll at whose end they leave if they gain nothing until then.
+//! Index of the flows that adaptive hold keeps, by the poll at whose end they are flushed if they gain
+//! nothing.
 //!
-//! Separate because a flow must not be examined in every poll in which it is held. A list for each of the next polls;
-//! a place is in one list at most, and moves when its flow gains something. The entry of a flow that has left stays
-//! until its place is used again or its poll ends. All operations are O(1). Does not allocate after construction.
+//! Separate so that a held flow is not examined in every poll. There is one doubly linked list for each of
+//! the next polls. A flow index is in at most one list, and moves when its flow gains a segment. The entry of
+//! a flushed flow remains until its index is used again or its poll ends. All operations are O(1). Does not
+//! allocate after construction.
 
 use alloc::boxed::Box;
 
-/// Polls that are told apart; more than a flow that gains nothing is kept for, because its share of a poll is halved in
-/// each.
+/// The number of lists. A flow that gains nothing leaves after fewer polls, because each poll halves its
+/// share.
 pub(super) const TURNS: u32 = 8;
 const NOBODY: u16 = u16::MAX;
 
 #[derive(Debug)]
 pub(super) struct Exits {
-    /// By poll, modulo [`TURNS`]: the place that was noted last.
+    /// The first flow index in the list of each poll, by poll number modulo [`TURNS`].
     heads: [u16; TURNS as usize],
-    /// By place.
+    /// The list entry of each flow index.
     links: Box<[Link]>,
 }
 
-/// The neighbours of a place in its list.
+/// The neighbours of a flow index in its list.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     before: u16,
     after: u16,
-    /// Its list; [`TURNS`] if it is in none.
+    /// The number of the list; [`TURNS`] if the index is in none.
     turn: u8,
 }
 
 impl Exits {
-    /// An index of `places` places, without any entry.
+    /// Creates an empty index for `places` flows.
     pub(super) fn new(places: usize) -> Self {
         let none = Link { before: NOBODY, after: NOBODY, turn: TURNS as u8 };
         let links = core::iter::repeat_n(none, places).collect();
         Self { heads: [NOBODY; TURNS as usize], links }
     }
 
-    /// Notes that the flow at `place` leaves at the end of the poll with the number `poll`, which is one of the next
-    /// `TURNS - 1`, and no other.
+    /// Records that the flow at index `place` leaves at the end of poll number `poll`, which replaces an
+    /// earlier record. `poll` must be one of the next `TURNS - 1`.
     #[inline]
     pub(super) fn note(&mut self, poll: u32, place: u16) {
         let turn = (poll % TURNS) as u8;
@@ -53,7 +55,7 @@ impl Exits {
         self.links[usize::from(place)] = Link { before: NOBODY, after, turn };
     }
 
-    /// Takes a place out of the list of the poll with the number `poll`; `None` if there is none left.
+    /// Removes and returns a flow index from the list of poll number `poll`; `None` if the list is empty.
     #[inline]
     pub(super) fn take(&mut self, poll: u32) -> Option<u16> {
         let place = self.heads[(poll % TURNS) as usize];
@@ -109,7 +111,7 @@ mod tests {
         assert_eq!(all(&mut exits, 3), [1], "eight polls later");
     }
 
-    /// Any moves, against a list of pairs.
+    /// Compares 10,000 random operations with a simple model.
     #[test]
     fn it_is_as_a_map_from_places_to_polls() {
         let (mut exits, mut model, mut random) = (Exits::new(16), [None; 16], 1_u32);

@@ -1,7 +1,8 @@
-//! The *Expected* tier: the next segment of what is held, told by one compare.
+//! The *Expected* tier: recognises the next segment of a held flow by one compare.
 //!
-//! The compare covers nearly every rule, and that the segment is of this flow. So nothing else of it is
-//! read, nothing need be looked up, and little is written. Where it fails the tiers after it decide why.
+//! The compare covers nearly every rule, and proves that the segment belongs to this flow. So nothing else of
+//! the segment is read, no table is searched, and little is written. If it fails, the slower tiers find the
+//! reason.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{FlowHash, IpVersion, SeqNumber};
@@ -16,19 +17,20 @@ use crate::refused::flow;
 use crate::shape::{Shape, V4, V6};
 use crate::{FlushReason, Kind, Verdict};
 
-/// The longest TCP header that is plain.
+/// The longest TCP header of a plain segment, in bytes: 20, and 12 for the timestamp.
 const MOST_TCP_BYTES: usize = 32;
 
-/// The length of a run.
+/// A run of frames that continue a flow.
 struct Ran {
-    /// How many frames were appended, at least one.
+    /// The number of frames in the run, at least one.
     count: u32,
+    /// The increment of the IPv4 ID from frame to frame: 0 or 1.
     id_step: u16,
 }
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Takes a frame that is expected, or plain, and those behind it that continue it. Returns the slot after the last;
-    /// `None` if only the tiers after this can tell.
+    /// Receives an expected or plain frame, and the frames behind it that continue it. Returns the slot after
+    /// the last; `None` if only the slower tiers can decide.
     #[inline(always)]
     pub(super) fn take_expected<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         if at.packet()?.len() > S::IP_BYTES + MOST_TCP_BYTES {
@@ -44,10 +46,10 @@ impl<B: FrameBuffer> Engine<B> {
         Some(at.slot() + 1)
     }
 
-    /// Takes a frame that is longer than a pure ACK.
+    /// Receives a frame that is longer than a pure ACK.
     ///
-    /// Most frames continue what their flow holds. So before such a frame is read it is compared with
-    /// what that would be: the hash of its flow says where to look.
+    /// Most such frames continue their flow. So the hash of the flow selects a held flow, and the frame is
+    /// compared with the next expected segment before it is parsed.
     #[inline(always)]
     fn take_data<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;
@@ -63,9 +65,9 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Takes a segment with payload that does not continue what was guessed by its hash: it may be out of
-    /// sequence, or the guess was wrong. A call, so that the others spare no registers for it, and cold, so
-    /// that they stand together.
+    /// Receives a segment with payload that is not the expected one of the guessed flow: it is out of
+    /// sequence, or the guess was wrong. Cold and not inlined, so that expected segments spare no registers
+    /// for it.
     #[cold]
     #[inline(never)]
     fn take_other<S: Shape>(&mut self, at: Cursor<'_, B>, flow: FlowHash) -> Option<u32> {
@@ -82,7 +84,7 @@ impl<B: FrameBuffer> Engine<B> {
                     let is_guess = found == self.table.guess(flow);
                     return if is_guess { None } else { self.take_next::<S>(at, place) };
                 }
-                // Data joins nothing but data, and of the rules between data this is the first.
+                // Data is only appended to data, and for data the sequence number is the first rule.
                 let reason = match held.kind() {
                     Kind::Data => FlushReason::OutOfSequence,
                     _ => FlushReason::Order,
@@ -94,8 +96,9 @@ impl<B: FrameBuffer> Engine<B> {
         Some(self.run_if_next::<S>(at.next(), started))
     }
 
-    /// Appends the frame to what is held at `place`, if it is what continues that, and those behind it. `None` when it
-    /// is not. Nothing need be known of the frame: what is held may be of another flow.
+    /// Appends the frame to the flow held at `place` if it is the expected one, then the frames behind it
+    /// that continue it. `None` if it is not. The frame may be of any flow: the compare proves that it
+    /// belongs to this one.
     #[inline(always)]
     fn take_next<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> Option<u32> {
         let held = self.store.held.get(usize::from(place))?;
@@ -106,10 +109,11 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// How much the IPv4 ID counts to this frame, if that continues `held`.
+    /// Returns the increment of the IPv4 ID if this frame is the next expected one of `held`; otherwise
+    /// `None`.
     #[inline(always)]
     fn next_step<S: Shape>(&self, at: Cursor<'_, B>, held: &Held) -> Option<u16> {
-        // Datagrams have no header that could be expected here.
+        // Pure ACKs have no payload to be continued; [`Engine::take_next_ack`] handles them.
         if held.kind() == Kind::PureAck {
             return None;
         }
@@ -126,8 +130,9 @@ impl<B: FrameBuffer> Engine<B> {
         is_intact.then_some(expected.id_step())
     }
 
-    /// Appends the frames from this one on that continue what is held at `place`, which expects `next_seq`: that shows
-    /// of most frames that they do not, before anything else is read. Returns the slot after the last.
+    /// Appends the frames from this one on that continue the flow held at `place`, which expects `next_seq`.
+    /// Checks the sequence number first, because most frames fail there. Returns the slot after the last
+    /// appended frame.
     #[inline(always)]
     fn run_if_next<S: Shape>(
         &mut self,
@@ -140,8 +145,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Appends the frames behind this one, which is the last held at `place`, that continue it. Returns the slot after
-    /// the last.
+    /// Appends the frames behind this one that continue it. This frame is the last one held at `place`.
+    /// Returns the slot after the last.
     pub(super) fn run_behind<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
         let held = &self.store.held[usize::from(place)];
         match at.next().has_seq(held.at.transport().into(), held.next_seq) {
@@ -150,8 +155,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Goes on behind this frame, which the rules have held at `place`, whatever it is. Returns the slot after the last
-    /// frame that continues it.
+    /// Appends the frames that continue this one, which the rules hold at `place`; it may be of any kind.
+    /// Returns the slot after the last.
     pub(super) fn go_on(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
         let held = &self.store.held[usize::from(place)];
         let (version, kind, starts) = (held.version, held.kind(), held.at);
@@ -166,8 +171,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Appends the frames from this one on that continue what is held at `place`. Where the IP header most often begins
-    /// is known when this is compiled: then nothing has to be kept or added for it.
+    /// Appends the frames from this one on that continue the flow held at `place`. The usual offsets of the
+    /// IP header are compile-time constants, so that the loop neither stores nor adds them.
     #[inline(always)]
     fn run<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
         match usize::from(self.store.held[usize::from(place)].at.network()) {
@@ -186,9 +191,9 @@ impl<B: FrameBuffer> Engine<B> {
         after
     }
 
-    /// Appends this segment and those behind it, if its packet may end before [`Shape::Headers`] and its flow holds what
-    /// it continues. `None` if not. Separate from [`Engine::take_next`], because headers that may be cut short are
-    /// copied before they are compared.
+    /// Appends this segment and those behind it, if the packet may be shorter than [`Shape::Headers`] and is
+    /// the next expected one of its flow; otherwise returns `None`. Separate from [`Engine::take_next`]
+    /// because such headers must be copied before they are compared.
     #[inline(always)]
     pub(super) fn take_short<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let packet = at.packet()?;
@@ -206,8 +211,8 @@ impl<B: FrameBuffer> Engine<B> {
         Some(after)
     }
 
-    /// Appends the frames from `slot` on that continue what is held at `place`. Returns the sequence number
-    /// that continues these; `None` when they are as many as the policy allows, and flushed.
+    /// Appends the frames of `ran`, which begin at `slot`, to the flow held at `place`. Returns the sequence
+    /// number that comes next, or `None` if the flow reached the policy's limit and was flushed.
     #[inline(always)]
     fn append_ran(&mut self, place: u16, slot: u32, ran: Ran) -> Option<SeqNumber> {
         let held = &mut self.store.held[usize::from(place)];
@@ -218,7 +223,7 @@ impl<B: FrameBuffer> Engine<B> {
         self.append(place, slot, ran.count, close).map(|_| next_seq)
     }
 
-    /// Compares and verifies one frame after the other; `SHORT` is that of [`Expected::after`].
+    /// Compares and verifies one frame after the other. `SHORT` is explained at [`headers_in`].
     #[inline(always)]
     fn run_over<S: Shape, const SHORT: bool>(&self, at: Cursor<'_, B>, place: u16) -> Option<Ran> {
         let held = &self.store.held[usize::from(place)];
@@ -227,7 +232,7 @@ impl<B: FrameBuffer> Engine<B> {
         let next = frames.first()?.bytes();
         let expected = Expected::<S>::after::<B, SHORT>(held, last, next, at.network(), &mut room)?;
         let id_step = expected.id_step();
-        // The frame before may be taken but not yet counted.
+        // The frame before may be received but not yet counted, hence 1 less.
         let most = (self.packets_left - 1).min(expected.steps()).min(frames.len() as u32);
         let most = self.config.policy.room(held, most);
         let frames = frames.get(..most as usize).unwrap_or(frames);
@@ -248,8 +253,8 @@ impl<B: FrameBuffer> Engine<B> {
     }
 }
 
-/// How many of `frames` continue a run; headers further on are asked for meanwhile. `is_verified` sees a
-/// frame and those after it. `SHORT` and `BARE` are those of [`Expected::is_met_by`].
+/// Counts the leading `frames` that continue a run, and prefetches headers ahead of them. `is_verified`
+/// receives a frame and those after it. `SHORT` and `BARE` are explained at [`Expected::is_met_by`].
 #[inline(always)]
 fn count_run<S: Shape, B: AsRef<[u8]>, const SHORT: bool, const BARE: bool>(
     mut expected: Expected<'_, S>,

@@ -1,4 +1,4 @@
-//! The *Expected* tier for pure ACKs, where the policy aggregates them.
+//! The *Expected* tier for pure ACKs, under policies that aggregate them.
 
 use rxo_frame::{Frame, FrameBuffer};
 
@@ -12,15 +12,16 @@ use crate::shape::Shape;
 use crate::{FlushReason, Kind};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Appends a pure ACK to those of its flow, if it is guessed where they are held and it may follow them, and those
-    /// behind it. Returns the slot after the last; `None` when more has to be known.
+    /// Appends a pure ACK to the ACKs held at the guessed index, if it may follow them, and then the ACKs
+    /// behind it. Returns the slot after the last; `None` if slower tiers must decide.
     #[inline(always)]
     pub(super) fn take_next_ack<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;
         let place = self.recent.guess::<S>(at.packet()?)?;
         let held = self.store.held.get_mut(usize::from(place))?;
         let tail = held.chain.tail;
-        // The guess may be of an earlier poll, and links of slots beyond this batch too: `frame` refuses those.
+        // The guess may be from an earlier poll, and its slot beyond this batch; `frame` returns `None` for
+        // such a slot.
         if held.kind() != Kind::PureAck || !self.store.slots.links.is_last_of(tail, place) {
             return None;
         }
@@ -40,8 +41,8 @@ impl<B: FrameBuffer> Engine<B> {
         })
     }
 
-    /// Appends the pure ACKs from this frame on that may follow those held at `place`. Returns the slot after the last.
-    /// A call, so that ACKs of many flows in turn spare no registers for it.
+    /// Appends the pure ACKs from this frame on that may follow those held at `place`. Returns the slot after
+    /// the last. Not inlined, so that interleaved ACKs of many flows spare no registers for it.
     #[inline(never)]
     fn run_of_acks<S: Shape, const NETWORK: usize>(
         &mut self,
@@ -50,7 +51,7 @@ impl<B: FrameBuffer> Engine<B> {
     ) -> u32 {
         let network = if NETWORK == ANYWHERE { at.network() } else { NETWORK };
         let held = &self.store.held[usize::from(place)];
-        // The frame before is taken but not yet counted.
+        // The frame before is received but not yet counted, hence 1 less.
         let most = (self.ack_limit - held.segments).min(self.packets_left - 1);
         let frames = at.upcoming();
         let frames = frames.get(..most as usize).unwrap_or(frames);
@@ -74,8 +75,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.append(place, slot, count, close).is_some()
     }
 
-    /// Whether the checksum of `frame`, which is like the last of `held`, is right. A call, so that a loop over
-    /// frames that need none has the registers.
+    /// Returns `true` if the checksum of `frame` is right; its headers are like those of the last frame of
+    /// `held`. Not inlined, so that a loop over trusted frames keeps its registers.
     #[inline(never)]
     fn verifies(&self, held: &Held, frame: &Frame<B>) -> bool {
         Verification::of(held).holds(frame, self.config.summer)

@@ -1,7 +1,7 @@
-//! What leaves: one flow, those that are due, or all.
+//! Flushing: one flow, the flows that are due, or all flows.
 //!
-//! Separate from the engine's interface because the tiers flush, too, whenever a segment does not join what its flow
-//! holds.
+//! Separate from the engine's public interface because the tiers flush, too, whenever a segment does not join
+//! its flow's aggregate.
 
 use rxo_frame::{FrameBuffer, Instant};
 
@@ -11,7 +11,7 @@ use crate::held::Held;
 use crate::{Deliveries, FlushReason, Kind};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Shows the sink what is ready, and forgets it.
+    /// Passes all queued deliveries to the sink, then frees their frames.
     pub(super) fn deliver(&mut self, sink: &mut impl FnMut(Deliveries<'_, B>)) {
         if !self.store.ready.is_empty() {
             self.store.write_headers(self.config.form);
@@ -24,8 +24,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Delivers everything held, the least recently used flow first; nothing is held of the frames
-    /// from the slot `to` on, which may not be taken yet.
+    /// Flushes every flow, the least recently used first. `to` is the first slot that was not received yet;
+    /// no flow holds a frame at or after it.
     pub(super) fn flush_all(&mut self, to: u32, reason: FlushReason, now: Instant) {
         match self.ack_limit < 2 {
             true => self.flush_all_of::<false>(to, reason, now),
@@ -33,12 +33,12 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Delivers everything held, which without `ACKS` is data only. A call each, so that neither has to spare
+    /// Flushes every flow; without `ACKS` all of them hold data. Two instances, so that neither spares
     /// registers for the other.
     #[inline(never)]
     fn flush_all_of<const ACKS: bool>(&mut self, to: u32, reason: FlushReason, now: Instant) {
         let mut tally = Tally::default();
-        // Within a poll the places are needed again; at its end all are free at once.
+        // Within a poll the flow indices must be freed one by one; at its end all are freed at once.
         let is_mid_poll = reason == FlushReason::PacketLimit;
         self.store.ready_all::<ACKS>(to, reason, is_mid_poll, |held, acks| {
             self.table.forget_bucket(held);
@@ -56,14 +56,15 @@ impl<B: FrameBuffer> Engine<B> {
         self.counters.add(reason, tally);
     }
 
-    /// When the flow that has been held longest is due; `None` if nothing is held, or no time bounds it.
+    /// Returns the deadline of the flow held longest; `None` if nothing is held or the policy has no time
+    /// limit.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let limit = self.config.policy.time_limit()?;
         (!self.table.is_empty()).then(|| self.oldest_arrival + limit)
     }
 
-    /// Flushes the flows that have been held as long as the policy allows. Examines those only, and flows that are
-    /// new since the last time.
+    /// Flushes the flows that have been held as long as the policy allows. Examines only these, and the flows
+    /// that were added since the last call.
     pub(super) fn flush_overdue(&mut self, now: Instant) {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return;
@@ -76,8 +77,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Flushes every flow for which `reason_of` gives a reason, the least recently used first. It is
-    /// shown the place of each flow and what is held there. Walks the flows whose last frame is in the slot `from` or
+    /// Flushes every flow for which `reason_of` returns a reason, the least recently used first. `reason_of`
+    /// receives the flow's index and state. Visits only flows whose last frame is in the slot `from` or
     /// behind it.
     #[inline(always)]
     pub(super) fn flush_for(
@@ -96,7 +97,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Delivers what the flow at `place` holds.
+    /// Removes the flow at `place` from the table and queues its aggregate for delivery.
     #[inline]
     pub(super) fn flush_held(&mut self, place: u16, reason: FlushReason, now: Instant) {
         self.table.remove(&mut self.store.held, place);
@@ -104,7 +105,7 @@ impl<B: FrameBuffer> Engine<B> {
         self.ready_held(place, reason, now);
     }
 
-    /// Queues for the sink what stands at `place`, which the table does not name (any more).
+    /// Queues the aggregate at index `place` for the sink. The table must no longer contain it.
     #[inline(always)]
     pub(super) fn ready_held(&mut self, place: u16, reason: FlushReason, now: Instant) {
         let held = &self.store.held[usize::from(place)];

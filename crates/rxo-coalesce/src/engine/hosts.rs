@@ -1,4 +1,4 @@
-//! Flows between two hosts, for packets that may belong to any of them.
+//! Flushes all flows between two hosts, for packets that may belong to any of them.
 
 use rxo_frame::FrameBuffer;
 use rxo_wire::tunnel::Tunnel;
@@ -9,42 +9,44 @@ use crate::FlushReason;
 use crate::pairs::Met;
 use crate::store::{Slots, Store};
 
-/// What all flows inside tunnels have in common where hosts are looked up: a packet that cannot be read may be of any of
-/// them.
+/// Stands for all flows inside tunnels in the index of hosts: an unreadable tunnel packet may belong to any
+/// of them.
 const IN_TUNNELS: FlowKey = FlowKey::NOBODY.in_tunnel(Tunnel::Vxlan, 0);
 
-/// The hash by which a flow is found if a packet may belong to any flow between its hosts.
+/// Returns the hash under which the index of hosts lists a flow; all flows inside tunnels share one.
 fn hash_of_hosts(key: &FlowKey, hasher: FlowHasher) -> FlowHash {
     if key.is_in_tunnel() { hasher.hash(&IN_TUNNELS) } else { hasher.hash(&key.without_ports()) }
 }
 
-/// Returns `true` if a packet of `key` that may belong to any flow between its hosts may belong to the flow `held`.
+/// Returns `true` if a packet with the addresses of `key`, but of unknown ports, may belong to the flow
+/// `held`.
 fn may_belong(key: &FlowKey, held: &FlowKey) -> bool {
     held.has_addresses_of(key) || (key.is_in_tunnel() && held.is_in_tunnel())
 }
 
 impl<B: FrameBuffer> Engine<B> {
-    /// The hash that names the two hosts of a flow, on its VLANs.
+    /// Returns the hash of the two hosts of a flow, including its VLANs.
     pub(super) fn pair(&self, key: &FlowKey) -> FlowHash {
         self.hasher.hash(&key.without_ports())
     }
 
-    /// Flushes every flow between the hosts of `key`, and every flow inside a tunnel, for the frame in `slot`, which may
+    /// Flushes every flow between the hosts of `key`, and every flow inside a tunnel. The frame in `slot` may
     /// hide a segment of any of them.
     pub(super) fn flush_hosts(&mut self, key: &FlowKey, slot: u32) {
         self.flush_tunnels(slot);
         self.flush_addresses(key, slot);
     }
 
-    /// Flushes every flow inside a tunnel, for the frame in `slot`, which may hide a segment of any of them.
+    /// Flushes every flow inside a tunnel. The frame in `slot` may hide a segment of any of them.
     pub(super) fn flush_tunnels(&mut self, slot: u32) {
         if self.takes_tunnels {
             self.flush_addresses(&IN_TUNNELS, slot);
         }
     }
 
-    /// Flushes every flow between these addresses, for the frame in `slot`, which may belong to any of them; of a flow
-    /// inside a tunnel, every flow inside one. Looks at no other flow but those that are new since the last time.
+    /// Flushes every flow between the addresses of `key`; if `key` is inside a tunnel, every flow inside any
+    /// tunnel. The frame in `slot` may belong to any of them. Examines only these flows, and the flows added
+    /// since the last call.
     fn flush_addresses(&mut self, key: &FlowKey, slot: u32) {
         if self.table.is_empty() {
             return;

@@ -1,8 +1,9 @@
-//! Data of one flow and pure ACKs of others in turn, as a host gets them that receives and sends at once.
+//! Data of one flow interleaved with pure ACKs of other flows, as a host gets them that receives and sends at
+//! once.
 //!
-//! A pure ACK that is delivered as it came ends a run, but most often the frame after it would have continued
-//! the run. So what is expected is kept beyond such ACKs, and data is compared with it as in a run. Separate
-//! from runs because these are side by side: no link is written and no frame of them is read but by the compare.
+//! A pure ACK that is delivered untouched ends a run, but usually the frame behind it would have continued
+//! the run. So the expectation is kept across such ACKs, and data is compared with it as in a run. Separate
+//! from runs because their frames are in consecutive slots, and need no link per frame.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::ethertype;
@@ -18,9 +19,9 @@ use crate::single::Starts;
 use crate::{BypassReason, FlushReason};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Takes a plain pure ACK where the policy aggregates none: it is delivered after what its flow holds. Then takes
-    /// the frames behind it, as long as each continues the flow of the frame before the ACK, or is a pure ACK of a flow
-    /// that holds nothing. Returns the slot after the last.
+    /// Receives a plain pure ACK under a policy that aggregates none: flushes its flow, then delivers it
+    /// untouched. Continues with the frames behind it, as long as each continues the flow of the frame before
+    /// the ACK, or is a pure ACK of a flow that holds nothing. Returns the slot after the last.
     #[inline(always)]
     pub(super) fn take_ack_alone<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;
@@ -42,8 +43,8 @@ impl<B: FrameBuffer> Engine<B> {
         Some(self.take_in_turn::<S>(at.next(), place).unwrap_or(after))
     }
 
-    /// Takes frames from this one on for what is held at `place`. Returns the slot after the last; `None` if it
-    /// took none. A call, so that others spare no registers for it.
+    /// Receives frames from this one on for the flow held at `place`. Returns the slot after the last, or
+    /// `None` if no expectation can be made. Not inlined, so that other paths spare no registers for it.
     #[inline(never)]
     fn take_in_turn<S: Shape>(&mut self, first: Cursor<'_, B>, place: u16) -> Option<u32> {
         let network = first.network();
@@ -54,7 +55,7 @@ impl<B: FrameBuffer> Engine<B> {
         let mut expected =
             Expected::<S>::after::<B, false>(held, last, next.bytes(), network, &mut room)?;
         let id_step = expected.id_step();
-        // The ACK before is taken but not yet counted.
+        // The ACK before is received but not yet counted, hence 1 less.
         let mut frames = first.upcoming();
         let most = (self.packets_left - 1).min(frames.len() as u32);
         frames = frames.get(..most as usize).unwrap_or(frames);
@@ -87,7 +88,7 @@ impl<B: FrameBuffer> Engine<B> {
         Some(at)
     }
 
-    /// Appends `count` segments, which are chained already and end with `tail`.
+    /// Adds `count` segments, which are already linked and end with `tail`, to the totals of the flow.
     #[inline(always)]
     fn append_scattered(&mut self, place: u16, tail: u32, (count, id_step): (u32, u16)) {
         let held = &mut self.store.held[usize::from(place)];
@@ -98,8 +99,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Whether `frame` is a plain pure ACK of a flow that holds nothing. `false` if more than a look into the
-    /// flow's bucket is needed to know.
+    /// Returns `true` if `frame` is a plain pure ACK of a flow that holds nothing. Checks only the flow's
+    /// bucket: returns `false` if the bucket holds any flow.
     #[inline(always)]
     fn is_ack_of_idle_flow<S: Shape>(&self, frame: &Frame<B>, network: usize) -> bool {
         if network != 0 && ethertype(frame.bytes()) != Some(S::ETHERTYPE) {

@@ -1,4 +1,4 @@
-//! The verdict on a candidate, for the tiers that read whole headers.
+//! Judges a candidate, for the tiers that parse whole headers.
 
 use rxo_frame::FrameBuffer;
 
@@ -8,8 +8,9 @@ use crate::held::Segment;
 use crate::{Candidate, FlushReason, Kind, Verdict, verdict};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Judges a candidate whose flow holds segments of its kind at `found`, `last` being the last of them,
-    /// and acts. Returns where it is held, if it is.
+    /// Judges a candidate and applies the verdict. Its flow holds segments of the same kind at `found`, of
+    /// which `last` is the last. Returns the index at which the candidate is held, or `None` if it was
+    /// delivered.
     #[inline(always)]
     pub(super) fn judge_and_apply(
         &mut self,
@@ -22,7 +23,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.apply(verdict, found, &segment)
     }
 
-    /// The verdict on a candidate whose flow holds segments of its kind, given where and the last of them.
+    /// Returns the verdict on a candidate. `last` is the index of its flow and the last segment held there,
+    /// if any.
     fn verdict(
         &self,
         last: Option<(u16, &Candidate<'_>)>,

@@ -1,10 +1,10 @@
-//! What the engine reads out of a policy once.
+//! Limits that the engine derives from a policy once, at construction.
 
 use crate::acks::Memory;
 use crate::merge::MAX_HEADER_BYTES;
 use crate::{Hold, Policy, PureAckRule};
 
-/// Where the last of several ACKs speaks for all, duplicates must be known.
+/// Creates the memory of last ACKs if only the last of several ACKs is delivered; otherwise one that is off.
 pub(super) fn memory(policy: &Policy) -> Memory {
     match policy.pure_acks {
         PureAckRule::Single if policy.ack_limit() >= 2 => Memory::new(policy.flows),
@@ -12,12 +12,13 @@ pub(super) fn memory(policy: &Policy) -> Memory {
     }
 }
 
-/// Plain segments with payloads up to this, in bytes, break no rule of the policy by themselves.
+/// The longest payload, in bytes, of a plain segment that breaks no static rule; 0 if some plain segments
+/// may.
 pub(super) fn plain_payload(policy: &Policy) -> u32 {
     if policy.refuses_plain() { 0 } else { most_payload(policy) }
 }
 
-/// Payloads up to this meet no limit of the policy; 0 where it coalesces no data.
+/// The longest payload, in bytes, that is within all limits of the policy; 0 if it coalesces no data.
 pub(super) fn most_payload(policy: &Policy) -> u32 {
     if !policy.coalesce || policy.max_segments < 2 {
         return 0;
@@ -25,7 +26,7 @@ pub(super) fn most_payload(policy: &Policy) -> u32 {
     policy.max_bytes.saturating_sub(MAX_HEADER_BYTES as u32).min(policy.buffer_bytes)
 }
 
-/// Packets until a policy that counts them flushes; the most there are under others.
+/// The number of packets until a policy that counts them flushes; `u32::MAX` under other policies.
 pub(super) const fn packet_window(hold: Hold) -> u32 {
     match hold {
         Hold::EveryNPackets(packets) => packets,

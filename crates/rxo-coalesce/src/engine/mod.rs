@@ -1,13 +1,14 @@
-//! The engine: tiers that give verdicts, one place that acts on them.
+//! The engine: tiers that return verdicts, and one module that applies them.
 //!
-//! * `take`: the batch, and the list of the tiers.
+//! * `take`: receives a batch and tries the tiers in order.
 //! * `expected`, `expected_acks`, `in_turn`, `plain`, `ordinary`, `rules`: the tiers, the fastest first.
-//! * `datagrams`: UDP, by all tiers; `tunnels`: TCP inside tunnels, by the rules.
-//! * `judge`: the verdict, for the slower tiers; `apply`: what a verdict does.
-//! * `acks`: what is remembered of what flows acknowledged.
-//! * `hosts`: the flows that a packet flushes that may belong to any flow between its hosts.
-//! * `end_of_poll`, `auto`: what leaves at the end of a poll, `auto` under adaptive hold; `flush`: how it leaves.
-//! * `cursor`, `checksums`, `prefetch`, `limits`: what all of them use.
+//! * `datagrams`: all tiers for UDP; `tunnels`: the rules for TCP inside tunnels.
+//! * `judge`: returns the verdict, for the slower tiers; `apply`: applies a verdict.
+//! * `acks`: uses and updates the last ACK of each flow.
+//! * `hosts`: flushes all flows between two hosts, for a packet that may belong to any of them.
+//! * `end_of_poll`, `auto`: choose the flows to flush at the end of a poll, `auto` under adaptive hold;
+//!   `flush`: flushes them.
+//! * `cursor`, `checksums`, `prefetch`, `limits`: helpers that all of them use.
 
 mod acks;
 mod apply;
@@ -47,18 +48,19 @@ use crate::{Config, ConfigError, Counters, Deliveries, FlushReason, Policy};
 /// The receive engine of one worker: frames in, deliveries out. See the crate's documentation.
 ///
 /// # Worst case
-/// A frame costs so many instructions to take and to deliver, at most, whatever is held and whoever sends. These are
-/// counts for 4,096 flows and 81,920 slots under frames that were chosen to be expensive, some by senders who know the
-/// seed, and include the polls (`worst-…` of `cargo xtask bench instructions`; lab/bench/README.md has all):
+/// The table gives the greatest number of instructions to receive and deliver one frame, whatever is held and
+/// whoever sends. It was counted with 4,096 flows and 81,920 slots under frames chosen to be expensive, some
+/// by senders that know the seed, polls included (`worst-…` of `cargo xtask bench instructions`; see
+/// lab/bench/README.md).
 ///
-/// | | for each frame that comes or leaves |
+/// | | instructions per frame received or delivered |
 /// |---|---|
 /// | ordinary traffic, four segments of a flow at a time | 450 |
 /// | the most expensive | 1,170 |
 /// | a poll of one frame that bypasses, while all slots are used | 1,500 |
 ///
-/// A few steps are put off and then done at once: gaps between held frames are closed, and an index is made anew,
-/// after so many frames that it is as if each frame had taken a part.
+/// Two kinds of work are deferred and then done at once: closing the gaps between held frames, and rebuilding
+/// an index. Each is done only after so many frames that its cost per frame is bounded, too.
 #[derive(Debug)]
 pub struct Engine<B> {
     config: Config,
@@ -66,39 +68,39 @@ pub struct Engine<B> {
     table: Table,
     store: Store<B>,
     counters: Counters,
-    /// What flows acknowledged last, where that is needed.
+    /// The last ACK of each flow; off unless the policy needs it.
     memory: Memory,
-    /// Where pure ACKs were held last.
+    /// Guesses the index at which the pure ACKs of a flow are held.
     recent: Recent,
-    /// How many pure ACKs are held together at most; below 2 none are.
+    /// The greatest number of pure ACKs held together; below 2 none are aggregated.
     ack_limit: u32,
-    /// Plain segments with payloads up to this, in bytes, break no rule of the policy by themselves. 0 if
-    /// some may.
+    /// The longest payload, in bytes, of a plain segment that breaks no static rule; 0 if some plain segments
+    /// may.
     plain_payload_bytes: u32,
-    /// Whether the policy coalesces UDP.
+    /// `true` if the policy coalesces UDP.
     takes_datagrams: bool,
-    /// False if no segment with payload is ever held. Then the rules alone judge them: what the first tiers read in
-    /// vain costs as much again.
+    /// `false` if no segment with payload is ever held. Then the fast tiers are skipped: they would only add
+    /// cost before the rules decide.
     holds_data: bool,
-    /// Whether it coalesces inside tunnels.
+    /// `true` if the policy coalesces inside tunnels.
     takes_tunnels: bool,
-    /// Polls ended since the last flush of all.
+    /// The number of polls since the last flush of all flows.
     polls: u32,
-    /// Packets until the next flush of all.
+    /// The number of packets until the next flush of all flows.
     packets_left: u32,
-    /// No held segment arrived before this; meaningful while something is held.
+    /// A lower bound of the arrival times of all held segments; valid only while something is held.
     oldest_arrival: Instant,
-    /// The time of the poll whose frames are being taken.
+    /// The time of the poll whose frames are being received.
     now: Instant,
-    /// What adaptive hold remembers between polls.
+    /// State of adaptive hold that is kept between polls.
     pace: Pace,
 }
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Makes an engine. All memory is allocated here.
+    /// Creates an engine. All memory is allocated here.
     ///
     /// # Errors
-    /// [`ConfigError`] when a number of the configuration is out of range.
+    /// [`ConfigError`] if a number of the configuration is out of range.
     ///
     /// # Examples
     /// ```
@@ -137,24 +139,24 @@ impl<B: FrameBuffer> Engine<B> {
         })
     }
 
-    /// The configuration that the engine was made from.
+    /// The configuration with which the engine was created, including later changes of the policy.
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What the engine has done so far.
+    /// The counters of the engine since its creation.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Changes the policy at `now`, between two polls. Everything that is held is delivered to `sink` first, under
-    /// the old policy; the counters go on. What flows acknowledged is forgotten, so the next pure ACK of each is
-    /// delivered alone. Allocates the memory that the new policy needs, and frees the old.
+    /// Changes the policy at `now`, between two polls. First everything held is delivered to `sink`, under
+    /// the old policy. The counters continue. The last ACK of each flow is forgotten, so the next pure ACK of
+    /// each flow is delivered alone. Allocates the memory that the new policy needs, and frees the old.
     ///
     /// # Errors
-    /// [`ConfigError`] if a number of the policy is out of range. Then nothing has changed.
+    /// [`ConfigError`] if a number of the policy is out of range. Then nothing is delivered or changed.
     pub fn change_policy(
         &mut self,
         policy: Policy,
@@ -169,21 +171,22 @@ impl<B: FrameBuffer> Engine<B> {
         Ok(())
     }
 
-    /// Whether any segment is held.
+    /// Returns `true` if no segment is held.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// The number of frames that the engine has taken and not delivered, between two polls: those of held segments. It is
-    /// counted by the memory that they take and not from [`Engine::counters`], so that one can be checked by the other.
+    /// Returns the number of frames received but not delivered; call it between two polls. It counts used
+    /// slots and not
+    /// [`Engine::counters`], so that each can be used to check the other.
     #[must_use]
     pub fn held_frames(&self) -> usize {
         self.store.here()
     }
 
-    /// Whether anything of the flow `key` is held. O(1). A caller that lets a packet of the flow pass by the engine
-    /// would reorder it then.
+    /// Returns `true` if a segment of the flow `key` is held. O(1). Then a packet of the flow that does not
+    /// pass through the engine would overtake it.
     #[inline]
     #[must_use]
     pub fn holds(&self, key: &FlowKey) -> bool {
@@ -191,10 +194,11 @@ impl<B: FrameBuffer> Engine<B> {
             && self.table.find(&self.store.held, key, self.hasher.hash(key)).is_some()
     }
 
-    /// Takes the frames of one poll out of `batch` and ends the poll: all that most callers need.
-    /// `now` is the time of the poll; `sink` is called with deliveries in order, once unless the
-    /// batch is larger than configured. [`Hold::Auto`](crate::Hold::Auto) holds nothing here, because it does not know the
-    /// load: see [`Engine::poll_under`].
+    /// Receives the frames of one poll, leaving `batch` empty, and ends the poll; most callers need only
+    /// this. `now` is the time of the poll. `sink` is called with the deliveries in order, once unless the
+    /// batch is larger than configured. [`Hold::Auto`](crate::Hold::Auto) holds nothing here, because the
+    /// load is unknown: see
+    /// [`Engine::poll_under`].
     ///
     /// # Examples
     /// ```
@@ -220,8 +224,9 @@ impl<B: FrameBuffer> Engine<B> {
         self.poll_under(None, batch, now, sink);
     }
 
-    /// Takes the frames of one poll and ends it, as [`Engine::poll`] does. `load` is what the receiver
-    /// has not taken yet of earlier deliveries; `None` if that is unknown. Only [`Hold::Auto`](crate::Hold::Auto) reads it.
+    /// Receives the frames of one poll and ends it, like [`Engine::poll`]. `load` is the number of earlier
+    /// deliveries that the receiver has not processed yet; `None` if unknown. Only
+    /// [`Hold::Auto`](crate::Hold::Auto) uses it.
     #[inline(always)]
     pub fn poll_under(
         &mut self,
@@ -235,10 +240,10 @@ impl<B: FrameBuffer> Engine<B> {
         self.deliver(&mut sink);
     }
 
-    /// Takes the frames out of `batch` without ending the poll.
+    /// Receives the frames, leaving `batch` empty, without ending the poll.
     ///
     /// # Examples
-    /// A poll that comes in parts:
+    /// A poll that is received in parts:
     /// ```
     /// # let seed = 7;
     /// use rxo_coalesce::{Config, Engine, Policy};
@@ -271,15 +276,16 @@ impl<B: FrameBuffer> Engine<B> {
         self.deliver(&mut sink);
     }
 
-    /// Ends a poll: nothing more is there for the moment. The hold policy decides; [`Hold::Auto`](crate::Hold::Auto) holds
-    /// nothing, because the load is unknown.
+    /// Ends a poll: no more frames are available for now. The hold policy decides which flows are flushed;
+    /// [`Hold::Auto`](crate::Hold::Auto) holds nothing, because the load is unknown.
     pub fn end_of_poll(&mut self, now: Instant, mut sink: impl FnMut(Deliveries<'_, B>)) {
         self.hold_or_flush(now, None);
         self.deliver(&mut sink);
     }
 
-    /// When [`Engine::on_timeout`] is to be called at the latest; `None` while nothing is held.
-    /// It may be early (then that call does nothing), never late.
+    /// Returns the time by which [`Engine::on_timeout`] must be called; `None` while nothing is held or the
+    /// policy has no time limit. It may be too early, in which case that call does nothing, but never too
+    /// late.
     ///
     /// # Examples
     /// A policy that holds beyond the end of a poll:
@@ -312,14 +318,14 @@ impl<B: FrameBuffer> Engine<B> {
         self.deadline()
     }
 
-    /// Delivers what has been held as long as the policy allows.
+    /// Flushes the flows that have been held as long as the policy allows.
     pub fn on_timeout(&mut self, now: Instant, sink: impl FnMut(Deliveries<'_, B>)) {
         self.on_timeout_under(None, now, sink);
     }
 
-    /// Delivers what has been held as long as the policy allows; under [`Hold::Auto`](crate::Hold::Auto) everything if the
-    /// receiver is idle. `load` is that of [`Engine::poll_under`]. A caller that learns the load between
-    /// polls should call it then, too.
+    /// Flushes the flows that have been held as long as the policy allows; under
+    /// [`Hold::Auto`](crate::Hold::Auto) all flows if the receiver is idle. `load` is as in
+    /// [`Engine::poll_under`]. A caller that is informed of the load between polls should call it then, too.
     pub fn on_timeout_under(
         &mut self,
         load: Option<Load>,
@@ -332,7 +338,7 @@ impl<B: FrameBuffer> Engine<B> {
         self.deliver(&mut sink);
     }
 
-    /// Delivers everything held.
+    /// Flushes every flow.
     ///
     /// # Examples
     /// Before a program ends:

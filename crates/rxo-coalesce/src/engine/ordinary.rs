@@ -1,8 +1,9 @@
-//! The *Ordinary* tier: packets refused by themselves, and ordinary segments that are neither expected nor plain.
+//! The *Ordinary* tier: packets that are refused by a static rule, and ordinary segments that are neither
+//! expected nor plain.
 //!
-//! Both are read from fixed offsets. A segment with PSH, or with less payload than the last, gets its verdict from the
-//! rules. Where only all headers can tell, each function here returns `None` and has changed nothing but what the rules
-//! would flush as well.
+//! Both are read from fixed offsets. A segment with PSH, or with less payload than the last, gets its verdict
+//! from the full rules. If only a full parse can decide, each function here returns `None` and has at most
+//! flushed what the rules would flush as well.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::tcp::CHECKSUM_AT;
@@ -20,13 +21,14 @@ use crate::single::Starts;
 use crate::{Candidate, Kind};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Takes an ordinary segment, or a packet that is refused by itself.
+    /// Receives an ordinary segment, or a packet that a static rule refuses. `None` if the full rules must
+    /// decide.
     #[inline(always)]
     pub(super) fn take_ordinary<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<Taken> {
         let packet = at.packet()?;
         match shown::<S>(packet, &self.config.policy) {
             Shown::Ordinary => self.judge_ordinary::<S>(at),
-            // What is remembered of a flow changes with segments that are refused.
+            // A refused segment changes the recorded last ACK of its flow, which only the full rules update.
             Shown::Refused { reason, ip_bytes } if self.memory.is_off() => {
                 if !self.table.is_empty() {
                     self.make_way(reason, &flow_key(flow::<S>(packet), at.frame()?), at.slot());
@@ -39,7 +41,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Judges an ordinary segment against what its flow holds, and acts.
+    /// Judges an ordinary segment against the held segments of its flow, and applies the verdict.
     #[inline(never)]
     fn judge_ordinary<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<Taken> {
         let frame = at.frame()?;
@@ -55,7 +57,7 @@ impl<B: FrameBuffer> Engine<B> {
         Some(Taken::of(place))
     }
 
-    /// Reads an ordinary segment that can be held, and its flow.
+    /// Reads an ordinary segment that may be held, and its flow key. `None` if the full rules must decide.
     #[inline(always)]
     fn ordinary<'f, S: Shape>(
         &self,
@@ -79,7 +81,7 @@ impl<B: FrameBuffer> Engine<B> {
         Some((candidate, plain.key))
     }
 
-    /// The last segment that is held at `place`, if its headers are as those of an ordinary segment.
+    /// Returns the last segment held at `place`; `None` if it is not an ordinary segment.
     #[inline(always)]
     fn last_ordinary<'a, S: Shape>(&self, at: Cursor<'a, B>, place: u16) -> Option<Candidate<'a>> {
         let held = &self.store.held[usize::from(place)];

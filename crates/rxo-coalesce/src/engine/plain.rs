@@ -1,7 +1,8 @@
-//! The *Plain* tier: ordinary segments without any flag but ACK, read from fixed offsets.
+//! The *Plain* tier: ordinary segments with no flag but ACK, read from fixed offsets.
 //!
-//! A plain segment starts something here, or ends what its flow holds by not continuing it. Where options, flags or the
-//! policy ask for more, each function here returns `None` and has changed nothing but what the rules would flush as well.
+//! A plain segment here starts a new aggregate, and flushes the one that its flow holds but that it does not
+//! continue. If options, flags or the policy need more, each function here returns `None` and has at most
+//! flushed what the rules would flush as well.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{FlowHash, FlowKey, Plain, SeqNumber};
@@ -13,12 +14,12 @@ use crate::held::Segment;
 use crate::shape::Shape;
 use crate::{Kind, Verdict};
 
-/// Where the echo of a plain segment's timestamp stands in its TCP header, in bytes; its last four.
+/// The offset of the timestamp echo (TSecr) in the TCP header of a plain segment: its last four bytes.
 const ECHO_AT: usize = 28;
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Holds a plain segment with payload by a verdict that starts with it. Returns where, and the sequence number that
-    /// continues it; `None` if it is not plain.
+    /// Holds a plain segment with payload, by a verdict that starts with it. Returns the flow's index and the
+    /// sequence number that comes next; `None` if the segment is not plain.
     #[inline(always)]
     pub(super) fn start<S: Shape>(
         &mut self,
@@ -30,13 +31,14 @@ impl<B: FrameBuffer> Engine<B> {
         let plain = self.plain_data::<S>(frame, packet)?;
         let from = (frame, packet, at.network());
         let mut segment = Segment::plain::<S, B>(&plain, flow, from, at.slot())?;
-        // It has payload; said here, so that nobody computes it.
+        // Set directly because the segment has payload; this spares computing it.
         segment.acks.says_more = true;
         let place = self.apply(verdict, found, &segment)?;
         Some((place, segment.seq + segment.payload_bytes))
     }
 
-    /// Reads a plain segment with payload that can be held: both checksums are right.
+    /// Reads a plain segment with payload that may be held. `None` if a checksum is wrong or slower tiers
+    /// must decide.
     #[inline(always)]
     fn plain_data<S: Shape>(&self, frame: &Frame<B>, packet: &[u8]) -> Option<Plain> {
         let plain = S::plain(packet)?;
@@ -56,8 +58,8 @@ impl<B: FrameBuffer> Engine<B> {
         Some(plain)
     }
 
-    /// Whether a plain segment breaks no rule of a policy that some plain ones break: for want of DF, or of an
-    /// echo in its timestamp.
+    /// Returns `true` if a plain segment breaks no rule of a policy that refuses some of them: those without
+    /// DF, or with a zero echo in the timestamp.
     #[cold]
     #[inline(never)]
     fn breaks_no_rule<S: Shape>(&self, plain: Plain, packet: &[u8]) -> bool {
@@ -69,7 +71,8 @@ impl<B: FrameBuffer> Engine<B> {
             && (policy.zero_echo || echo.is_none_or(|echo| echo != [0; 4]))
     }
 
-    /// Takes a plain pure ACK where the policy aggregates them, if its flow holds none. `None` if it was not taken.
+    /// Receives a plain pure ACK of a flow that holds none, under a policy that aggregates them. `None`
+    /// otherwise.
     #[inline(always)]
     pub(super) fn start_acks<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<()> {
         let (frame, packet) = (at.frame()?, at.packet()?);
@@ -97,7 +100,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 }
 
-/// Reads a plain pure ACK that can be delivered as it came.
+/// Reads a plain pure ACK that can be delivered untouched; `None` if `frame` is anything else.
 #[inline(always)]
 pub(super) fn plain_ack<S: Shape, B: FrameBuffer>(
     frame: &Frame<B>,

@@ -1,7 +1,7 @@
 //! The *Rules* tier: the full parse, `candidate`, `verdict`.
 //!
-//! It takes every frame that the tiers before it leave, and alone could take all: what those decide, it
-//! would decide alike.
+//! Receives every frame that the faster tiers leave. It could process all frames alone: the faster tiers
+//! decide exactly as it would.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{Malformed, Parsed, Transport, Unparsed, tcp};
@@ -16,7 +16,7 @@ use crate::single::Starts;
 use crate::{BypassReason, Candidate, Kind, candidate};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Judges a frame by all rules and acts.
+    /// Judges a frame by all rules and applies the verdict.
     #[inline(never)]
     pub(super) fn take_by_rules(&mut self, at: Cursor<'_, B>) -> Taken {
         let frame = at.held(at.slot());
@@ -39,7 +39,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Judges a frame by itself, its checksum last: that reads the payload.
+    /// Judges a frame by the static rules. Its checksum comes last, because that reads the payload.
     fn judge<'a>(
         &self,
         frame: &'a Frame<B>,
@@ -70,7 +70,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Judges a candidate against what its flow holds, and acts. Returns where it is held, unless it is a pure ACK.
+    /// Judges a candidate against its flow and applies the verdict. Returns the index at which it is held;
+    /// `None` if it was delivered or is a pure ACK.
     fn join(
         &mut self,
         at: Cursor<'_, B>,
@@ -90,7 +91,7 @@ impl<B: FrameBuffer> Engine<B> {
         (kind == Kind::Data).then_some(place)
     }
 
-    /// The last segment that is held at `place`, read again: only what is unusual needs it.
+    /// Parses the last segment held at `place` again. Only unusual frames need this.
     fn last_of<'a>(&self, at: Cursor<'a, B>, place: u16) -> Option<Candidate<'a>> {
         let frame = at.held(self.store.held[usize::from(place)].chain.tail);
         let parsed = self.config.read(frame.bytes()).ok()?;

@@ -1,16 +1,18 @@
-//! Taking a batch, and the list of the tiers that take its frames.
+//! Receives a batch, and tries the tiers in order for each frame.
 //!
-//! Each tier is slower than the one before it and takes what that left. A tier calls only slower ones, and none of them
-//! calls back: a slower tier says where it held a frame, and the first tier goes on behind it.
+//! Each tier is slower than the one before it and handles the frames which that one left. A tier calls only
+//! slower tiers: a slower tier returns the index at which it held a frame, and the first tier continues
+//! behind it.
 //!
-//! 1. *Expected* ([`super::expected`], [`super::expected_acks`], [`super::in_turn`]): one compare with what a flow would
-//!    send next. The first segment of a run comes from *Plain* ([`super::plain`]), read from fixed offsets.
-//! 2. *Ordinary* ([`super::ordinary`]): an ordinary segment, or a refused packet, from fixed offsets, by the rules. UDP
-//!    has both tiers in [`super::datagrams`].
-//! 3. *Rules* ([`super::rules`], [`super::tunnels`]): all headers and all rules.
+//! 1. *Expected* ([`super::expected`], [`super::expected_acks`], [`super::in_turn`]): one compare with the
+//!    next expected segment of a flow. The first segment of a run is read from fixed offsets by *Plain*
+//!    ([`super::plain`]).
+//! 2. *Ordinary* ([`super::ordinary`]): reads an ordinary segment or a refused packet from fixed offsets, and
+//!    judges it by the rules. [`super::datagrams`] has both tiers for UDP.
+//! 3. *Rules* ([`super::rules`], [`super::tunnels`]): parses all headers and applies all rules.
 //!
-//! Their verdicts are acted on in one place ([`super::apply`]). The first two exist once for each version of IP, chosen
-//! before anything else is read: neither version pays for the other.
+//! One module applies the verdicts of all tiers ([`super::apply`]). The first two tiers exist once per IP
+//! version, selected before anything else is read, so that neither version pays for the other.
 
 use alloc::vec::Vec;
 
@@ -26,7 +28,7 @@ use crate::shape::{Shape, V4, V6, by_ip_version};
 use crate::{Deliveries, FlushReason, Hold};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Takes all frames out of `batch`, delivering in between when there is no room.
+    /// Receives all frames of `batch`. Delivers in between if there are not enough free slots.
     pub(super) fn take(
         &mut self,
         batch: &mut Vec<Frame<B>>,
@@ -43,8 +45,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Takes a batch for which there is no room at once. Each frame is moved once, however many rounds
-    /// there are.
+    /// Receives a batch that needs more slots than are free, in several rounds. Moves each frame only once.
     #[cold]
     fn take_in_rounds(
         &mut self,
@@ -63,7 +64,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Takes the frames of the store from the slot `from` on.
+    /// Processes the frames of the store from the slot `from` on.
     #[inline(always)]
     fn take_from(&mut self, from: u32) {
         let frames = self.store.lend_frames();
@@ -71,8 +72,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.store.take_back(frames);
     }
 
-    /// Every slot is in use: what is ready goes to the sink; if nothing is, the least recently
-    /// used flow is flushed first.
+    /// Frees slots when all are in use: passes the queued deliveries to the sink. If there are none, flushes
+    /// the least recently used flow first.
     #[cold]
     fn make_room(&mut self, now: Instant, sink: &mut impl FnMut(Deliveries<'_, B>)) {
         if self.store.ready.is_empty()
@@ -83,7 +84,7 @@ impl<B: FrameBuffer> Engine<B> {
         self.deliver(sink);
     }
 
-    /// Takes the frames from the slot `from` on. Whoever takes a frame asks for the header of one further on.
+    /// Processes the frames from the slot `from` on. Each step also prefetches the header of a later frame.
     fn take_all(&mut self, frames: &Vec<Frame<B>>, from: u32) {
         let sums = !self.config.trust_checksums;
         let soon = frames.iter().skip(from as usize).take(HEADER_FRAMES as usize);
@@ -107,8 +108,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Takes a frame by the first tier, or by those after it, and the frames behind it that continue it. Returns the
-    /// slot after the last.
+    /// Processes a frame by the first tier that accepts it, and the frames behind it that continue it.
+    /// Returns the slot after the last.
     #[inline(always)]
     fn take_one(&mut self, at: Cursor<'_, B>, frame: &Frame<B>) -> u32 {
         let taken = match self.config.link {
@@ -129,7 +130,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Does the same for raw IP. A call, so that the loop over Ethernet frames holds its own code only.
+    /// Tries the first tier for raw IP. Not inlined, so that the loop over Ethernet frames contains only its
+    /// own code.
     #[inline(never)]
     fn take_expected_ip(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         match at.frame()?.bytes().first()? >> 4 {
@@ -139,8 +141,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Takes a frame by the tiers after the first. A cold call, so that the loop over expected frames spares no
-    /// registers for it.
+    /// Processes a frame by the tiers after the first. Cold and not inlined, so that the loop over expected
+    /// frames spares no registers for it.
     #[cold]
     #[inline(never)]
     fn take_unexpected(&mut self, at: Cursor<'_, B>) -> u32 {
@@ -154,7 +156,8 @@ impl<B: FrameBuffer> Engine<B> {
         })
     }
 
-    /// Takes a frame of one version of IP from fixed offsets. `None` if only the rules can tell.
+    /// Processes a frame of one IP version by the tiers with fixed offsets. `None` if only the full rules can
+    /// decide.
     #[inline(always)]
     fn take_by_offsets<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         if self.takes_datagrams
@@ -172,7 +175,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 }
 
-/// Asks for the payload of a frame whose checksum will have to be summed.
+/// Prefetches a frame whose checksum will have to be summed.
 #[inline]
 fn prefetch_payload<B: AsRef<[u8]>>(frame: &Frame<B>) {
     if !frame.checksum.is_trusted() {
@@ -202,7 +205,7 @@ mod tests {
         for (hold, delivered) in holds {
             let config = Config::new(Policy { hold, ..Policy::linux_gro() }, 1);
             let mut engine = Engine::new(config).expect("numbers in range");
-            // Policies that do not count are here after 2^32 - 2 packets.
+            // Policies that do not count packets reach this value after 2^32 - 2 packets.
             engine.packets_left = 1;
             let mut batch = vec![Frame::new(seg().bytes(), Instant::ZERO)];
             let mut deliveries = 0;

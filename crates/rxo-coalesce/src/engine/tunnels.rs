@@ -1,9 +1,10 @@
 //! TCP inside tunnels, by all rules.
 //!
-//! Separate from the tiers of TCP, so that these carry nothing of it: a packet of a tunnel comes here when they have
-//! left it. What is inside is judged as any segment is; [`crate::tunnels`] judges what stands around it. A flow inside
-//! a tunnel has a key of its own ([`FlowKey::in_tunnel`](rxo_wire::FlowKey::in_tunnel)). A packet brings along those behind it that only continue it,
-//! each told by one compare inside and one around.
+//! Separate from the tiers for TCP, so that those contain no code for tunnels: a tunnel packet comes here
+//! after they left it. The inner segment is judged like any segment; [`crate::tunnels`] judges the outer
+//! headers. A flow inside a tunnel has its own key ([`FlowKey::in_tunnel`](rxo_wire::FlowKey::in_tunnel)).
+//! The packets behind one that only continue it are recognised by one compare of the inner and one of the
+//! outer headers.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::tunnel::Tunnel;
@@ -22,7 +23,8 @@ use crate::verdict::apart;
 use crate::{BypassReason, Candidate, FlushReason, Kind, Verdict, candidate, verdict};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// The tunnel of a packet, if the policy coalesces inside it.
+    /// Returns the tunnel of a packet; `None` if it is in none or the policy does not coalesce inside
+    /// tunnels.
     #[inline(always)]
     pub(super) fn tunnel_of(&self, parsed: &Parsed) -> Option<Tunnel> {
         match parsed.transport {
@@ -33,7 +35,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Takes a packet of `tunnel`, whose own headers are `outer`.
+    /// Receives a packet of `tunnel`, with the outer headers `outer`.
     #[inline(never)]
     pub(super) fn take_tunnelled(
         &mut self,
@@ -44,7 +46,7 @@ impl<B: FrameBuffer> Engine<B> {
         let (frame, slot) = (at.held(at.slot()), at.slot());
         let policy = &self.config.policy;
         let read = match frame.gso {
-            // It may be several packets of the tunnel.
+            // A GSO frame may contain several packets of the tunnel.
             Some(_) => Err(BypassReason::AlreadyAggregated),
             None => tunnels::read(frame.bytes(), outer, tunnel, policy),
         };
@@ -69,8 +71,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Judges a segment inside a tunnel by itself, the checksums last. A status other than partial says nothing of the
-    /// inner checksum: devices verify one, and do not say which.
+    /// Judges a segment inside a tunnel by the static rules, the checksums last. Only a partial status is
+    /// about the inner checksum: a device verifies one of the two and does not report which.
     fn judge_inside(
         &self,
         frame: &Frame<B>,
@@ -97,7 +99,8 @@ impl<B: FrameBuffer> Engine<B> {
         Ok(tcp)
     }
 
-    /// Judges a candidate inside a tunnel against what its flow holds, and acts. Returns where it is held, if it is.
+    /// Judges a candidate inside a tunnel against its flow and applies the verdict. Returns the index at
+    /// which it is held, or `None` if it was delivered.
     fn join_inside(
         &mut self,
         at: Cursor<'_, B>,
@@ -127,10 +130,10 @@ impl<B: FrameBuffer> Engine<B> {
         Some(place)
     }
 
-    /// Appends the packets from this one on that only continue what is held inside a tunnel at `place`, which one compare
-    /// tells of each. Returns the slot after the last.
+    /// Appends the packets from this one on that only continue the flow held at `place`, each recognised by a
+    /// compare. Returns the slot after the last.
     pub(super) fn run_inside<S: Shape>(&mut self, mut at: Cursor<'_, B>, place: u16) -> u32 {
-        // The frame before is taken but not yet counted.
+        // The frame before is received but not yet counted, hence 1 less.
         let most = self.packets_left.saturating_sub(1).min(at.upcoming().len() as u32);
         let last = at.slot() + most;
         while at.slot() < last
@@ -150,7 +153,8 @@ impl<B: FrameBuffer> Engine<B> {
         at.slot()
     }
 
-    /// How much the inner IPv4 ID counts to this packet, if that only continues what is held at `place`.
+    /// Returns the increment of the inner IPv4 ID if this packet only continues the flow at `place`;
+    /// otherwise `None`.
     fn next_inside<S: Shape>(&self, at: Cursor<'_, B>, place: u16) -> Option<u16> {
         let held = &self.store.held[usize::from(place)];
         let (last, next) = (at.held(held.chain.tail), at.frame()?);
@@ -176,7 +180,7 @@ impl<B: FrameBuffer> Engine<B> {
         is_intact.then_some(expected.id_step())
     }
 
-    /// The segment inside the frame, which is held, read again.
+    /// Parses the inner segment of a held frame again.
     fn last_inside<'a>(&self, frame: &'a Frame<B>) -> Option<Candidate<'a>> {
         let outer = self.config.read(frame.bytes()).ok()?;
         let inside = self.tunnel_of(&outer)?.inside(frame.bytes(), &outer)?;

@@ -1,8 +1,8 @@
 //! The rules of coalescing, as data.
 //!
-//! One engine implements every system of the papers: each system is a value of [`Policy`]. There is no field
-//! for what no system may do: lose an ECN mark, or merge fragments, IP options, SYN, RST, URG, CWR or a
-//! segment with a wrong checksum.
+//! One engine implements every system of the papers: each system is a value of [`Policy`]. What no system may
+//! do has no field: lose an ECN mark, or merge fragments, IPv4 options, SYN, RST, URG, CWR or a segment with
+//! a wrong checksum.
 
 mod profiles;
 mod settings;
@@ -13,7 +13,7 @@ pub use settings::{SettingError, UnknownPolicy};
 
 use crate::Held;
 
-/// A coalescing policy. Every field may be changed; [`Policy::set`] does it by name.
+/// A coalescing policy. Every field may be changed; [`Policy::set`] changes one by its name.
 ///
 /// # Examples
 /// ```
@@ -29,206 +29,214 @@ use crate::Held;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The profile's name.
+    /// The name of the profile.
     pub name: &'static str,
-    /// Where the rules come from.
+    /// The paper or system from which the rules are taken.
     pub paper: &'static str,
-    /// Whether anything is coalesced at all.
+    /// `false` if nothing is coalesced at all.
     pub coalesce: bool,
-    /// Most segments in an aggregate, 1 to 65,535.
+    /// The greatest number of segments in an aggregate, 1 to 65,535.
     pub max_segments: u16,
-    /// Most bytes of an aggregate's IP packet, headers included, up to [`Policy::most_bytes`].
+    /// The greatest length of an aggregate's IP packet, in bytes, headers included; at most
+    /// [`Policy::most_bytes`].
     pub max_bytes: u32,
-    /// Most payload bytes of an aggregate: the receive buffer of a device that fills one.
+    /// The greatest payload of an aggregate, in bytes: the size of the receive buffer that a device fills.
     pub buffer_bytes: u32,
-    /// Most flows held at once, 1 to 4,096.
+    /// The greatest number of flows held at once, 1 to 4,096.
     pub flows: u16,
-    /// What the acknowledgement number may do within an aggregate.
+    /// The changes of the acknowledgement number that are allowed within an aggregate.
     pub ack: AckRule,
-    /// What the window may do.
+    /// The changes of the window that are allowed within an aggregate.
     pub window: WindowRule,
-    /// Which TCP options may be there, and what they may do.
+    /// The TCP options that are allowed, and their changes within an aggregate.
     pub options: OptionRule,
-    /// What PSH does.
+    /// The effect of a segment with PSH.
     pub psh: PshRule,
-    /// What a FIN does.
+    /// The effect of a segment with FIN.
     pub fin: FinRule,
-    /// What segments with ECE do.
+    /// The treatment of segments with ECE.
     pub ece: EceRule,
-    /// What segments marked CE do.
+    /// The treatment of segments marked CE.
     pub ce: CeRule,
-    /// Whether DF must be set in a data segment over IPv4.
+    /// `true` if only IPv4 data segments with DF are coalesced.
     pub needs_df: bool,
-    /// Whether the timestamp of a data segment may echo zero.
+    /// `true` if data segments whose timestamp echoes zero may be coalesced.
     pub zero_echo: bool,
-    /// Which payload sizes may follow each other.
+    /// The payload sizes that are allowed within an aggregate.
     pub payload: PayloadRule,
-    /// How pure ACKs are delivered.
+    /// The way in which pure ACKs are delivered.
     pub pure_acks: PureAckRule,
-    /// Most pure ACKs in one delivery.
+    /// The greatest number of pure ACKs in one delivery.
     pub max_acks: u16,
-    /// In single form at least every Nth of a flow's pure ACKs is delivered, so that a sender whose
-    /// window grows with their number is not starved (RFC 5681 section 3.1). The profiles have 64:
-    /// of 2 to 64 none slowed Linux's Reno, CUBIC or BBR over 20 ms (`docs/repro/menon.md`).
+    /// With [`PureAckRule::Single`], at least every Nth pure ACK of a flow is delivered, so that a sender
+    /// whose congestion window grows with the number of ACKs is not starved (RFC 5681 section 3.1). The
+    /// profiles use 64: values from 2 to 64 did not slow Linux's Reno, CUBIC or BBR over 20 ms
+    /// (`docs/repro/menon.md`).
     pub keep_every: u16,
-    /// In single form, whether a pure ACK with SACK blocks may replace the one before it if its blocks cover
-    /// the blocks of that one.
+    /// With [`PureAckRule::Single`], `true` if a pure ACK with SACK blocks may replace the one before it,
+    /// provided that its blocks cover those of the older one.
     pub sack_superset: bool,
-    /// Whether UDP datagrams are coalesced.
+    /// The rule for UDP datagrams.
     pub udp: UdpRule,
-    /// Whether TCP inside tunnels is coalesced.
+    /// The rule for TCP inside tunnels.
     pub tunnels: TunnelRule,
-    /// Whether equal IPv6 extension headers may be merged.
+    /// `true` if packets with equal IPv6 extension headers may be merged.
     pub extension_headers: bool,
-    /// How long a segment may be held.
+    /// The rule for how long a segment may be held.
     pub hold: Hold,
     /// The longest time that a segment is held if `hold` counts polls or packets.
     pub max_hold: Duration,
-    /// Whether the receiver must be able to read each segment's acknowledgement number, window
-    /// and timestamp: the merged header alone would mislead it.
+    /// `true` if the receiver must read each segment's acknowledgement number, window and timestamp from the
+    /// records, because the merged header alone would mislead it.
     pub needs_records: bool,
 }
 
-/// What the acknowledgement number may do from one segment to the next.
+/// The changes of the acknowledgement number that are allowed from one segment to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRule {
-    /// Stay equal.
+    /// It must be equal.
     Equal,
-    /// Change in any way. The merged header has the last.
+    /// It may change in any way. The merged header has the last one.
     Latest,
-    /// Stay or advance. The merged header has the last, and each segment's is kept.
+    /// It must not decrease. The merged header has the last one, and the records have that of each segment.
     NotDecreasing,
 }
 
-/// What the window may do from one segment to the next.
+/// The changes of the window that are allowed from one segment to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowRule {
-    /// Stay equal.
+    /// It must be equal.
     Equal,
-    /// Change in any way. The merged header has the last, and each segment's is kept.
+    /// It may change in any way. The merged header has the last one, and the records have that of each
+    /// segment.
     Latest,
 }
 
-/// Which TCP options may be there, and what they may do.
+/// The TCP options that are allowed in an aggregate, and their changes from one segment to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionRule {
-    /// Any, as long as they are equal byte for byte.
+    /// Any options, as long as they are equal byte for byte.
     Identical,
-    /// None, or only the timestamp. The merged header has the last.
+    /// No option, or only the timestamp, which may change. The merged header has the last one.
     TimestampOnly,
-    /// None, or only the timestamp, whose TSval must not go back. The merged header has the last.
+    /// No option, or only the timestamp, whose TSval must not decrease. The merged header has the last one.
     TimestampNotDecreasing,
 }
 
-/// What PSH does.
+/// The effect of a segment with PSH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PshRule {
-    /// Sets PSH in the merged header and flushes nothing.
+    /// PSH is set in the merged header, and nothing is flushed.
     Keep,
-    /// Appends the segment and flushes the aggregate.
+    /// The segment is appended and the aggregate is flushed.
     AppendThenClose,
-    /// Appends the segment and flushes the aggregate. If nothing is held, a segment with PSH bypasses.
+    /// The segment is appended and the aggregate is flushed. If nothing is held, a segment with PSH bypasses.
     AppendThenCloseAloneAsIs,
 }
 
-/// What FIN does.
+/// The effect of a segment with FIN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinRule {
     /// The segment bypasses.
     Bypass,
-    /// Appends the segment and flushes the aggregate.
+    /// The segment is appended and the aggregate is flushed.
     AppendThenClose,
 }
 
-/// What data segments with ECE do.
+/// The treatment of data segments with ECE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EceRule {
-    /// They are not coalesced.
+    /// Segments with ECE are not coalesced.
     Bypass,
-    /// They are coalesced with each other.
+    /// Segments with ECE are coalesced, but only with each other.
     Equal,
 }
 
-/// How segments marked CE are treated (Congestion Experienced, RFC 3168 section 5). They are never merged with
-/// segments without that mark.
+/// The treatment of segments marked CE (Congestion Experienced, RFC 3168 section 5). They are never merged
+/// with segments that lack the mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CeRule {
-    /// They are not coalesced: a host that counts marks by packets (accurate ECN, RFC 9768 section 3.2.2)
-    /// must see as many packets as were marked. So must a host that gets the last of several pure ACKs.
+    /// Segments marked CE are not coalesced: a host that counts marks by packets (accurate ECN, RFC 9768
+    /// section 3.2.2) must receive as many packets as were marked. The same goes for pure ACKs with
+    /// [`PureAckRule::Single`].
     Bypass,
-    /// They are coalesced with each other: the receiver counts segments, not packets.
+    /// Segments marked CE are coalesced, but only with each other: the receiver counts segments, not packets.
     Equal,
 }
 
-/// Which payload sizes an aggregate may have.
+/// The payload sizes that are allowed within an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PayloadRule {
-    /// Any.
+    /// Segments of any size.
     Any,
-    /// All as the first. A shorter one ends the aggregate, a longer one starts another. Then one number is
-    /// enough to segment the aggregate.
+    /// All segments have the size of the first. A shorter one ends the aggregate, a longer one starts
+    /// another. So one size is enough to segment the aggregate again.
     SameThenShorter,
 }
 
-/// How pure ACKs that advance, or that only change the window, are delivered. Others (duplicates, SACK, ACK
-/// numbers that go back, ECN marks that change) are never aggregated.
+/// The way in which pure ACKs are delivered that acknowledge more or only change the window. All others are
+/// never aggregated: duplicates, SACK, decreasing ACK numbers, changing ECN marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PureAckRule {
-    /// They are delivered as they come.
+    /// Each pure ACK is delivered as it arrived.
     Bypass,
-    /// Aggregated; only the last is delivered. For a host that expects ordinary packets.
+    /// Pure ACKs are aggregated, and only the last is delivered: for a host that expects ordinary packets.
     Single,
-    /// Aggregated; the receiver reads a record of each.
+    /// Pure ACKs are aggregated, and the receiver reads a record of each.
     Record,
 }
 
-/// Whether UDP datagrams are coalesced, as Linux does it with `rx-udp-gro-forwarding`: datagrams of one flow
-/// whose headers differ only in what follows from the one before, all of one size but the last, which may be
-/// shorter, at most 64 together. The fields `max_bytes`, `buffer_bytes`, `extension_headers` and `hold` apply to
-/// them too; those that name something of TCP do not.
+/// The rule for UDP datagrams, as in Linux with `rx-udp-gro-forwarding`. Datagrams of one flow are coalesced
+/// if their headers differ only in predictable fields and all have the same size, except that the last may be
+/// shorter; at most 64 together. The fields `max_bytes`, `buffer_bytes`, `extension_headers` and `hold` apply
+/// to them too; the fields about TCP do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpRule {
-    /// They are delivered as they come.
+    /// Each datagram is delivered as it arrived.
     Off,
     /// Datagrams of equal size are coalesced. The sink must be able to segment them (`GSO_UDP_L4`).
     Equal,
-    /// [`UdpRule::Equal`] where the sink can segment them, otherwise [`UdpRule::Off`]. Whoever knows the sink
-    /// decides; an engine that gets this coalesces none.
+    /// [`UdpRule::Equal`] if the sink can segment the aggregates, otherwise [`UdpRule::Off`]. The code that
+    /// creates the sink decides ([`Policy::with_udp_if`]); an engine with this rule coalesces no datagrams.
     Auto,
 }
 
-/// Whether TCP inside the datagrams of VXLAN and Geneve is coalesced, as Linux does it: the fields that name something
-/// of TCP apply to the inner headers, `max_bytes` to the outer packet, and the headers around are equal but in what
-/// follows from the one before. Pure ACKs inside tunnels are delivered as they come.
+/// The rule for TCP inside VXLAN and Geneve, as in Linux. The fields about TCP apply to the inner headers,
+/// and `max_bytes` to the outer packet. The outer headers must be equal, except for predictable fields. Pure
+/// ACKs inside tunnels are delivered as they arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunnelRule {
-    /// Packets of tunnels are delivered as they come.
+    /// Each tunnel packet is delivered as it arrived.
     Off,
-    /// TCP inside them is coalesced. The sink must be able to segment it (`VIRTIO_NET_F_GUEST_UDP_TUNNEL_GSO`).
+    /// TCP inside tunnels is coalesced. The sink must be able to segment it
+    /// (`VIRTIO_NET_F_GUEST_UDP_TUNNEL_GSO`).
     On,
-    /// [`TunnelRule::On`] where the sink can segment it, otherwise [`TunnelRule::Off`]. Whoever knows the sink decides;
-    /// an engine that gets this coalesces none.
+    /// [`TunnelRule::On`] if the sink can segment the aggregates, otherwise [`TunnelRule::Off`]. The code
+    /// that creates the sink decides ([`Policy::with_tunnels_if`]); an engine with this rule coalesces no
+    /// tunnel packets.
     Auto,
 }
 
-/// How long segments are held.
+/// The rule for how long segments are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// Until the end of the poll: never while the host is idle (work-conserving).
+    /// Until the end of the poll, so that nothing is held while the host is idle (work-conserving).
     EndOfPoll,
-    /// Until every Nth end of poll (delayed aggregation).
+    /// Until every Nth end of a poll (delayed aggregation).
     EveryNthPoll(u32),
     /// Until every Nth packet (an interrupt window).
     EveryNPackets(u32),
-    /// Until this long after the aggregate's first segment arrived.
+    /// Until this time after the arrival of the aggregate's first segment.
     Within(Duration),
     /// While the receiver is busy and more segments are expected within the budget (Oi and Nakajima 2009,
-    /// section V); see [`Hold::AUTO`]. If the receiver's load is unknown, until the end of the poll. A single
-    /// segment never waits.
+    /// section V); see
+    /// [`Hold::AUTO`]. If the receiver's load is unknown, until the end of the poll. A single segment is
+    /// never held beyond its poll.
     Auto {
         /// The longest time that a segment is held, from the arrival of the aggregate's first segment.
         budget: Duration,
-        /// The most polls at whose end anything may be in hand, the poll in which it came included.
+        /// The greatest number of polls at whose end the flow may be held, including the poll of its first
+        /// segment.
         most_polls: u32,
     },
 }
@@ -239,21 +247,23 @@ impl Hold {
 }
 
 const AUTO_POLLS: u32 = 8;
-/// The largest IP packet.
+/// The length of the largest IP packet, in bytes.
 const MOST_IP_BYTES: u32 = 65_535;
-/// The longest aggregate of records: more than `max_segments` of any profile that has some, in jumbo frames.
+/// The longest aggregate with records, in bytes: above `max_segments` jumbo frames of any profile that limits
+/// them.
 const MOST_RECORDED_BYTES: u32 = 1 << 20;
-/// Most datagrams that Linux coalesces (`UDP_GRO_CNT_MAX`); a kernel refuses larger ones to segment.
+/// The greatest number of datagrams that Linux coalesces (`UDP_GRO_CNT_MAX`); a kernel refuses to segment
+/// more.
 const MOST_DATAGRAMS: u32 = 64;
 
 impl Policy {
-    /// Most segments in an aggregate of the kernel's profile on a live path. From 16 on the cost for a byte
-    /// hardly falls any more. A Linux sender's burst of 45 segments ends with PSH, so a limit of 16 or 20 leaves
-    /// short rests and fewer than 16 on average; with 32 it is 18 to 20.
+    /// The limit of segments per aggregate for the kernel's profile on a live path. From 16 on, the cost per
+    /// byte hardly falls. A Linux sender's burst of 45 segments ends with PSH, so a limit of 16 or 20 leaves
+    /// short remainders and an average below 16; a limit of 32 gives 18 to 20.
     pub const LIVE_MAX_SEGMENTS: u16 = 32;
 
-    /// This policy as live paths use it unless the user says otherwise: `linux-gro`, which has no limit of its
-    /// own, gets [`Policy::LIVE_MAX_SEGMENTS`].
+    /// Returns this policy with the defaults of live paths: `linux-gro`, which has no limit of its own, gets
+    /// [`Policy::LIVE_MAX_SEGMENTS`].
     #[must_use]
     pub fn live(self) -> Self {
         match self.name {
@@ -262,15 +272,16 @@ impl Policy {
         }
     }
 
-    /// This policy for a receiver that reads records, such as a TCP endpoint: aggregates may be longer than an IP packet.
+    /// Returns this policy for a receiver of records, such as a TCP endpoint: aggregates may exceed an IP
+    /// packet.
     #[must_use]
     pub const fn for_records(mut self) -> Self {
         self.max_bytes = self.most_bytes();
         self
     }
 
-    /// The most that `max_bytes` may be. Only a receiver of records does without the length in the merged IP header,
-    /// and neither datagrams nor tunnels have records.
+    /// The greatest valid value of `max_bytes`. Only a receiver of records does not need the length in the
+    /// merged IP header, and neither datagrams nor tunnels have records.
     #[must_use]
     pub const fn most_bytes(&self) -> u32 {
         match (self.needs_records, self.udp, self.tunnels) {
@@ -279,8 +290,8 @@ impl Policy {
         }
     }
 
-    /// Whether `gso_size` alone is enough to segment an aggregate into its original packets, so that a kernel
-    /// or a guest may forward it.
+    /// Returns `true` if `gso_size` alone is enough to segment an aggregate into its original packets, so
+    /// that a kernel or a guest may forward it.
     #[must_use]
     pub const fn is_resegmentable(&self) -> bool {
         matches!(self.ack, AckRule::Equal)
@@ -290,7 +301,7 @@ impl Policy {
             && matches!(self.psh, PshRule::AppendThenClose)
     }
 
-    /// The longest time that a segment is held; `None` if nothing is held beyond its poll.
+    /// The longest time that a segment is held beyond its poll; `None` if nothing is.
     #[must_use]
     #[inline]
     pub const fn time_limit(&self) -> Option<Duration> {
@@ -301,7 +312,7 @@ impl Policy {
         }
     }
 
-    /// Most pure ACKs that may be held together; below 2, none is held.
+    /// The greatest number of pure ACKs held together; below 2 none are held.
     #[must_use]
     pub(crate) fn ack_limit(&self) -> u32 {
         match self.pure_acks {
@@ -312,15 +323,15 @@ impl Policy {
         }
     }
 
-    /// Whether UDP datagrams are coalesced.
+    /// Returns `true` if UDP datagrams are coalesced.
     #[must_use]
     #[inline(always)]
     pub const fn takes_datagrams(&self) -> bool {
         self.coalesce && matches!(self.udp, UdpRule::Equal)
     }
 
-    /// This policy for a sink that can segment UDP datagrams, or for one that cannot: decides
-    /// [`UdpRule::Auto`] and changes nothing else.
+    /// Replaces [`UdpRule::Auto`] by the rule for a sink that can segment UDP datagrams, or for one that
+    /// cannot. Changes nothing else.
     #[must_use]
     pub const fn with_udp_if(mut self, can_segment: bool) -> Self {
         if matches!(self.udp, UdpRule::Auto) {
@@ -329,15 +340,15 @@ impl Policy {
         self
     }
 
-    /// Whether TCP inside tunnels is coalesced.
+    /// Returns `true` if TCP inside tunnels is coalesced.
     #[must_use]
     #[inline(always)]
     pub const fn takes_tunnels(&self) -> bool {
         self.coalesce && matches!(self.tunnels, TunnelRule::On)
     }
 
-    /// This policy for a sink that can segment TCP inside tunnels, or for one that cannot: decides
-    /// [`TunnelRule::Auto`] and changes nothing else.
+    /// Replaces [`TunnelRule::Auto`] by the rule for a sink that can segment TCP inside tunnels, or for one
+    /// that cannot. Changes nothing else.
     #[must_use]
     pub const fn with_tunnels_if(mut self, can_segment: bool) -> Self {
         if matches!(self.tunnels, TunnelRule::Auto) {
@@ -346,21 +357,21 @@ impl Policy {
         self
     }
 
-    /// Most datagrams in an aggregate.
+    /// The greatest number of datagrams in an aggregate.
     #[inline(always)]
     pub(crate) const fn most_datagrams(&self) -> u32 {
         let most = self.max_segments as u32;
         if most < MOST_DATAGRAMS { most } else { MOST_DATAGRAMS }
     }
 
-    /// Whether a segment that is plain may still break a rule of the policy by itself.
+    /// Returns `true` if a plain segment may still break a static rule of the policy.
     #[must_use]
     #[inline(always)]
     pub(crate) const fn refuses_plain(&self) -> bool {
         self.needs_df || !self.zero_echo
     }
 
-    /// Whether one more segment like the last may be appended to `held`.
+    /// Returns `true` if one more segment of the last one's size may be appended to `held`.
     #[inline(always)]
     pub(crate) fn has_room(&self, held: &Held) -> bool {
         held.segments < u32::from(self.max_segments)
@@ -368,7 +379,7 @@ impl Policy {
             && held.payload_bytes + held.last_payload_bytes <= self.buffer_bytes
     }
 
-    /// The number of segments like the last that may still be appended to `held`, up to `most`.
+    /// Returns how many segments of the last one's size may still be appended to `held`, up to `most`.
     #[inline(always)]
     pub(crate) fn room(&self, held: &Held, most: u32) -> u32 {
         let segments = u32::from(self.max_segments).saturating_sub(held.segments).min(most);

@@ -1,4 +1,4 @@
-//! The published systems, each as a value.
+//! The published systems, each as a policy.
 
 use core::time::Duration;
 
@@ -8,10 +8,10 @@ use super::{
 };
 
 const MAX_PACKET_BYTES: u32 = 65_535;
-/// Holds that outlast a poll end at the latest after this.
+/// The longest hold beyond a poll, unless a profile sets its own.
 const MAX_HOLD: Duration = Duration::from_millis(1);
 
-/// The kernel's first large receive offload. The other profiles differ from it.
+/// The kernel's first large receive offload. The other profiles are written as differences from it.
 const INET_LRO: Policy = Policy {
     name: "inet-lro",
     paper: "Linux inet_lro (2007), as in Oi & Nakajima 2009, section II.B",
@@ -43,7 +43,7 @@ const INET_LRO: Policy = Policy {
 };
 
 impl Policy {
-    /// Every profile, in the order in which they are listed.
+    /// Returns every profile, in the order in which they are listed to users.
     #[must_use]
     pub fn all() -> [Self; 11] {
         [
@@ -61,7 +61,7 @@ impl Policy {
         ]
     }
 
-    /// Coalesces nothing: every frame is delivered as it came, in the same batches.
+    /// Coalesces nothing: every frame is delivered as it arrived, in the same batches.
     #[must_use]
     pub const fn none() -> Self {
         let mut policy = Self::linux_gro();
@@ -74,7 +74,7 @@ impl Policy {
     }
 
     /// Linux's generic receive offload. Its aggregates can be segmented into the original packets. The
-    /// default towards a kernel or a guest.
+    /// default for delivery to a kernel or a guest.
     #[must_use]
     pub const fn linux_gro() -> Self {
         Self {
@@ -98,7 +98,7 @@ impl Policy {
         }
     }
 
-    /// Merges every segment whose differences a record can keep. For a receiver that reads the records.
+    /// Merges every segment whose differences the records preserve. For a receiver that reads the records.
     #[must_use]
     pub const fn remember() -> Self {
         Self {
@@ -117,7 +117,7 @@ impl Policy {
         }
     }
 
-    /// Menon and Zwaenepoel 2008: receive aggregation with an Aggregation Limit of 20.
+    /// Receive aggregation with an aggregation limit of 20 (Menon and Zwaenepoel 2008).
     #[must_use]
     pub const fn menon_2008() -> Self {
         Self {
@@ -134,14 +134,14 @@ impl Policy {
         }
     }
 
-    /// The kernel's `inet_lro`.
+    /// Linux's `inet_lro`.
     #[must_use]
     pub const fn inet_lro() -> Self {
         INET_LRO
     }
 
-    /// Gallatin 2007: `inet_lro` as changed for Myri10GE, which aggregates pure ACKs. Unlike it, duplicates,
-    /// SACK and changes of ECN bypass.
+    /// `inet_lro` as changed for Myri10GE, which aggregates pure ACKs (Gallatin 2007). Unlike the original,
+    /// duplicates, SACK and changes of ECN bypass.
     #[must_use]
     pub const fn gallatin_2007() -> Self {
         Self {
@@ -152,8 +152,8 @@ impl Policy {
         }
     }
 
-    /// Makineni et al. 2006: receive side coalescing in a card with four cache entries, 8 KiB
-    /// buffers and an interrupt every 20 packets (about 200 µs at 1 Gb/s).
+    /// Receive side coalescing in a network card with four cache entries, 8 KiB buffers and an interrupt
+    /// every 20 packets, about 200 µs at 1 Gb/s (Makineni et al. 2006).
     #[must_use]
     pub const fn rsc_2006() -> Self {
         Self {
@@ -191,7 +191,8 @@ impl Policy {
         Self { name: "rsc5", max_segments: 5, ..Self::rsc_2006() }
     }
 
-    /// Oi and Nakajima 2009: large receive offload in Xen with delayed aggregation, delivered every second poll.
+    /// Large receive offload in Xen with delayed aggregation: delivers every second poll (Oi and Nakajima
+    /// 2009).
     #[must_use]
     pub const fn xen_delayed() -> Self {
         Self {

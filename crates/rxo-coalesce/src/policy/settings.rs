@@ -1,4 +1,4 @@
-//! Policies and their fields by name, as a user types them.
+//! Policies and their fields by name, for configuration by text.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -12,7 +12,7 @@ use super::{
     PureAckRule, TunnelRule, UdpRule, WindowRule,
 };
 
-/// No profile has this name.
+/// Error: no profile has this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPolicy(pub String);
 
@@ -28,14 +28,14 @@ impl fmt::Display for UnknownPolicy {
 
 impl core::error::Error for UnknownPolicy {}
 
-/// The name or the value of a setting is invalid.
+/// Error: the name or the value of a setting is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingError {
     /// The setting's name as given.
     pub key: String,
     /// The value as given.
     pub value: String,
-    /// What would be accepted.
+    /// A description of the accepted values; for an unknown name, the list of all settings.
     pub accepted: &'static str,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for SettingError {
 
 impl core::error::Error for SettingError {}
 
-/// One setting: how it is read from text and shown as text.
+/// One setting: its name, its accepted values, and its conversion from and to text.
 struct Setting {
     name: &'static str,
     accepted: &'static str,
@@ -56,10 +56,10 @@ struct Setting {
 }
 
 impl Policy {
-    /// The profile of that name.
+    /// Returns the profile with this name.
     ///
     /// # Errors
-    /// [`UnknownPolicy`], which lists the names there are.
+    /// [`UnknownPolicy`], whose message lists all profiles.
     ///
     /// # Examples
     /// ```
@@ -76,10 +76,10 @@ impl Policy {
             .ok_or_else(|| UnknownPolicy(name.to_owned()))
     }
 
-    /// Changes one field, both given as text. Allocates only to report an error.
+    /// Sets the field `key` to `value`, both given as text. Allocates.
     ///
     /// # Errors
-    /// [`SettingError`] names the key, the value and what would be accepted.
+    /// [`SettingError`] with the key, the value and a description of what would be accepted.
     ///
     /// # Examples
     /// ```
@@ -100,7 +100,7 @@ impl Policy {
         (setting.set)(self, value).ok_or_else(|| error(setting.accepted))
     }
 
-    /// Every field by name with its value as text. Allocates.
+    /// Iterates over all fields: the name of each, and its value as text. Allocates.
     pub fn settings(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
         SETTINGS.iter().map(|setting| (setting.name, (setting.show)(self)))
     }
@@ -158,7 +158,7 @@ const KEYS: &str = "the settings are coalesce, max_segments, max_bytes, buffer_b
                     window, options, psh, fin, ece, ce, needs_df, zero_echo, payload, pure_acks, max_acks, keep_every, \
                     sack_superset, udp, tunnels, extension_headers, hold, max_hold";
 
-/// The setting of a field that is one of several words.
+/// Builds the setting of a field that accepts a fixed set of words.
 macro_rules! words {
     ($field:ident, $words:ident, $accepted:literal) => {
         Setting {
@@ -170,7 +170,7 @@ macro_rules! words {
     };
 }
 
-/// The setting of a field that is a number in a range.
+/// Builds the setting of a field that accepts a number in a range.
 macro_rules! number {
     ($field:ident, $from:expr, $to:expr, $accepted:literal) => {
         Setting {
@@ -241,7 +241,7 @@ fn micros(time: Duration) -> String {
     format!("{}us", time.as_micros())
 }
 
-/// Not a hold policy.
+/// Error: the text is not a hold policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadHold;
 
@@ -276,7 +276,7 @@ impl fmt::Display for Hold {
     }
 }
 
-/// Adaptive hold from `50us` or `50us,8`.
+/// Parses the bounds of adaptive hold, such as `50us` or `50us,8`.
 fn auto(bounds: &str) -> Option<Hold> {
     let (budget, most_polls) = match bounds.split_once(',') {
         Some((budget, polls)) => (budget, number(polls, 1, MAX_POLLS)?),

@@ -1,4 +1,4 @@
-//! The fixed offsets against the full rules.
+//! Compares the classification by fixed offsets with the full rules.
 
 use std::vec;
 use std::vec::Vec;
@@ -16,7 +16,7 @@ use crate::acks::{ack_candidate, is_pure};
 use crate::shape::{V4, V6};
 use crate::{Candidate, candidate};
 
-/// The reason from fixed offsets.
+/// Returns the reason that the fixed offsets give; `None` if they do not refuse the packet.
 fn by_offsets(packet: &[u8], policy: &Policy) -> Option<BypassReason> {
     let reason = |shown| match shown {
         Shown::Refused { reason, .. } => Some(reason),
@@ -29,7 +29,7 @@ fn is_ordinary<S: Shape>(packet: &[u8]) -> bool {
     shown::<S>(packet, &Policy::linux_gro()) == Shown::Ordinary
 }
 
-/// The reason from the full parse.
+/// Returns the reason that the full parse and the rules give; `None` if they accept the packet.
 fn by_the_rules(packet: &[u8], policy: &Policy) -> Option<BypassReason> {
     match parse_ip(packet) {
         Ok(parsed) if is_pure(&parsed) && policy.ack_limit() >= 2 => {
@@ -44,7 +44,7 @@ fn by_the_rules(packet: &[u8], policy: &Policy) -> Option<BypassReason> {
     }
 }
 
-/// Packets that are refused for a reason that fixed offsets show.
+/// Returns packets that fixed offsets refuse, with the expected reasons.
 fn refused() -> Vec<(Packet, BypassReason)> {
     vec![
         (seg().syn(), BypassReason::Syn),
@@ -64,7 +64,7 @@ fn refused() -> Vec<(Packet, BypassReason)> {
     ]
 }
 
-/// Packets of IPv4 that bypass, with their reasons.
+/// Returns IPv4 packets that bypass, with the expected reasons.
 fn refused_v4() -> Vec<(Packet, BypassReason)> {
     vec![
         (seg().header_lie(-1), BypassReason::Malformed),
@@ -101,7 +101,7 @@ fn segments_that_may_be_coalesced_are_not_refused() {
     assert_eq!(by_offsets(&seg().pure_ack().raw_ip().bytes(), &record), None);
 }
 
-/// Asserts that fixed offsets show of an ordinary segment what the full parse shows.
+/// Asserts that fixed offsets read the same fields of an ordinary segment as the full parse.
 fn assert_ordinary<S: Shape>(packet: &[u8]) {
     let frame = Frame::new(packet, Instant::ZERO);
     let parsed = parse_ip(packet).expect("an ordinary segment");

@@ -1,4 +1,4 @@
-//! The frames of a chain, shown or taken out of the store.
+//! Iterators over the frames of a chain, borrowed or taken out of the store.
 
 use core::slice;
 
@@ -7,7 +7,7 @@ use rxo_frame::{Frame, Frames};
 use super::{FrameChain, NONE, Slots, Store, next_slot, take};
 use crate::links::Links;
 
-/// Original frames, in order.
+/// Iterator over original frames, in order, borrowed.
 #[derive(Debug)]
 pub struct ChainFrames<'a, B> {
     pub(super) frames: &'a [Frame<B>],
@@ -30,21 +30,21 @@ impl<'a, B> Iterator for ChainFrames<'a, B> {
     }
 }
 
-/// Original frames, in order, that the sink may keep.
+/// Iterator over original frames, in order, that moves each frame to the sink.
 #[derive(Debug)]
 pub struct IntoFrames<'a, B> {
-    /// The next frames, which stand side by side: no link is followed.
+    /// The next frames, in consecutive slots: no link is followed.
     run: slice::IterMut<'a, Frame<B>>,
-    /// All frames behind these. The first of them is in the slot `from`.
+    /// All frames behind the run. The first of them is in the slot `from`.
     behind: &'a mut [Frame<B>],
     from: u32,
     links: &'a Links,
-    /// What follows the run.
+    /// The part of the chain behind the run.
     chain: FrameChain,
 }
 
 impl<'a, B> IntoFrames<'a, B> {
-    /// The `count` frames of `chain`.
+    /// Creates the iterator over the `count` frames of `chain`.
     #[inline]
     pub(crate) fn new(store: &'a mut Store<B>, chain: FrameChain, count: u32) -> Self {
         let Slots { frames, links } = &mut store.slots;
@@ -58,8 +58,9 @@ impl<'a, B> IntoFrames<'a, B> {
         all
     }
 
-    /// Shows the next frame and skips it. It stays in the engine and is dropped after the sink has seen
-    /// all deliveries. Cheaper than [`Iterator::next`], which moves the frame out.
+    /// Borrows the next frame and skips it; `None` after the last. It stays in the engine and is dropped
+    /// after the sink has received all deliveries. Cheaper than [`Iterator::next`], which moves the frame
+    /// out.
     #[inline]
     pub fn next_ref(&mut self) -> Option<&Frame<B>> {
         while self.run.len() == 0 {
@@ -68,7 +69,7 @@ impl<'a, B> IntoFrames<'a, B> {
         self.run.next().map(|frame| &*frame)
     }
 
-    /// Goes on with the next frames of the chain that stand side by side. `None` if there are none.
+    /// Begins the next run of consecutive slots in the chain. `None` if the chain is empty.
     #[inline(never)]
     fn next_run(&mut self) -> Option<()> {
         let FrameChain { head, tail } = self.chain;
@@ -84,7 +85,7 @@ impl<'a, B> IntoFrames<'a, B> {
         Some(())
     }
 
-    /// Goes on with the frames in the slots from `first` to `last`.
+    /// Begins a run of the frames in the slots from `first` to `last`.
     #[inline]
     fn begin_run(&mut self, first: u32, last: u32) {
         let (run, behind) =
@@ -116,7 +117,7 @@ impl<B: Default> Frames<B> for IntoFrames<'_, B> {
             let (taken, rest) = run.split_at_mut(count.min(run.len()));
             count -= taken.len();
             self.run = rest.iter_mut();
-            // The frames stay, without their buffers, so that nothing else of them is read.
+            // Only the buffers are moved; the frames stay without them, and nothing else of them is read.
             taken.iter_mut().for_each(|frame| take(core::mem::take(&mut frame.bytes)));
             if count == 0 || self.next_run().is_none() {
                 return;

@@ -1,6 +1,6 @@
-//! A row for each reason. Each row is judged twice: by the rules alone, and by an engine that takes the
-//! packets as they come, tagged, and without a link header. The tag leads past the fast tiers, so the same
-//! packet gets the same reason on every way.
+//! One row for each reason. Each row is judged twice: by the rules alone, and by an engine that receives the
+//! packets as they are, with a VLAN tag, and without a link header. The tag bypasses the fast tiers, so the
+//! same packet must get the same reason on every path.
 
 mod acks;
 mod alone;
@@ -16,26 +16,26 @@ use rxo_wire::{Parsed, TcpSegment, Transport, parse};
 use super::Verdict;
 use crate::{BypassReason, Config, Counters, Engine, FlushReason, Policy};
 
-/// A decision that the rules take.
+/// One decision of the rules.
 struct Row {
     policy: Policy,
-    /// What the flow holds.
+    /// The segments that the flow holds.
     held: Vec<Packet>,
     next: Packet,
     verdict: Verdict,
 }
 
-/// Rows of one policy, each as what is held, what comes, and the verdict.
+/// Builds rows of one policy from held packets, next packet and verdict.
 fn rows(policy: Policy, rows: Vec<(Vec<Packet>, Packet, Verdict)>) -> impl Iterator<Item = Row> {
     rows.into_iter().map(move |(held, next, verdict)| Row { policy, held, next, verdict })
 }
 
-/// The segment `bytes` after [`seg`].
+/// Builds the segment that begins `bytes` after the start of [`seg`].
 fn at(bytes: u32) -> Packet {
     seg().seq(100 + bytes)
 }
 
-/// The headers of `frame`, which must be a TCP segment.
+/// Parses `frame`, which must be a TCP segment.
 fn read(frame: &Frame<Vec<u8>>) -> (Parsed, TcpSegment) {
     let parsed = parse(frame.bytes()).expect("headers that can be read");
     match parsed.transport {
@@ -44,8 +44,8 @@ fn read(frame: &Frame<Vec<u8>>) -> (Parsed, TcpSegment) {
     }
 }
 
-/// Every reason that an engine counts for `packets` in one poll, as often as it counts it, what is still
-/// held at the end aside.
+/// Returns every reason that an engine counts for `packets` in one poll, once per count. Segments that are
+/// still held at the end are not included.
 fn counted(policy: Policy, packets: &[Packet], link: LinkKind) -> Vec<&'static str> {
     let mut config = Config::new(policy, 1);
     config.link = link;
@@ -62,7 +62,7 @@ fn reasons(counters: &Counters) -> Vec<&'static str> {
     bypassed.chain(flushed).collect()
 }
 
-/// Asserts that an engine counts `expected` for `packets`, on every way that they can take.
+/// Asserts that an engine counts the reasons `expected` for `packets`, on every path that they can take.
 fn assert_counted(policy: Policy, packets: &[Packet], mut expected: Vec<&'static str>) {
     let sorted = |mut reasons: Vec<_>| {
         reasons.sort_unstable();
@@ -84,7 +84,7 @@ fn assert_counted(policy: Policy, packets: &[Packet], mut expected: Vec<&'static
     }
 }
 
-/// What an engine counts that acts on `verdict`.
+/// Returns the reasons that an engine counts when it applies `verdict`.
 fn names(verdict: Verdict) -> Vec<&'static str> {
     let (flushed, bypassed) = match verdict {
         Verdict::Start(close) | Verdict::Append(close) => ([close, None], None),
@@ -96,14 +96,15 @@ fn names(verdict: Verdict) -> Vec<&'static str> {
     flushed.chain(bypassed.map(BypassReason::name)).collect()
 }
 
-/// Holds a row against the rules, whose answer is `judged`, and against engines.
+/// Compares a row with the verdict `judged` of the rules, and with engines.
 fn check(row: &Row, judged: Verdict) {
     assert_eq!(judged, row.verdict, "{:#?} after {:#?}", row.next, row.held);
     let packets: Vec<_> = row.held.iter().chain([&row.next]).cloned().collect();
     assert_counted(row.policy, &packets, names(row.verdict));
 }
 
-/// Why an engine delivers that no rule between segments says: time, room, and what callers ask for.
+/// The flush reasons that do not come from rules between segments: time, capacity, and requests of the
+/// caller.
 const OF_THE_ENGINE: [&str; 15] = [
     "end_of_poll",
     "lone_segment",

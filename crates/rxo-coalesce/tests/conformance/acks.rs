@@ -1,7 +1,7 @@
-//! Pure ACKs: what may be aggregated, and all that may not.
+//! Pure ACKs: which may be aggregated, and which may not.
 //!
-//! Each case is checked besides against the oracle, and by two senders, one fed the frames and one the
-//! deliveries.
+//! Each case is also compared with the oracle, and checked by two senders: one receives the frames, the other
+//! the deliveries.
 
 use rxo_testkit::promise::{Observed, ShownAcks};
 use rxo_testkit::script::Setup;
@@ -9,9 +9,9 @@ use rxo_testkit::{Packet, seg};
 
 use crate::{groups, polls, run_all_forms};
 
-/// Where the last ACK is shown.
+/// A policy that delivers only the last ACK.
 const SINGLE: &str = "gallatin-2007";
-/// Where each ACK is recorded.
+/// A policy that delivers a record of each ACK.
 const RECORD: &str = "remember";
 
 fn ack(number: u32) -> Packet {
@@ -22,12 +22,12 @@ fn acks<const N: usize>(numbers: [u32; N]) -> Vec<Packet> {
     numbers.map(ack).to_vec()
 }
 
-/// The deliveries of `packets`, all in one poll.
+/// Runs `packets` in one poll under `policy`.
 fn shown(policy: &'static str, packets: &[Packet]) -> Observed {
     run_all_forms(polls(policy, &[packets.to_vec()]))
 }
 
-/// The same with the setting that `change` changes.
+/// Runs `packets` in one poll under [`SINGLE`], with a setting changed by `change`.
 fn shown_with(change: impl Fn(&mut Setup), packets: &[Packet]) -> Observed {
     let mut script = polls(SINGLE, &[packets.to_vec()]);
     change(&mut script.setup);
@@ -42,7 +42,7 @@ fn record(packets: &[Packet]) -> Vec<Vec<usize>> {
     groups(&shown(RECORD, packets))
 }
 
-/// Deliveries of several ACKs, in order.
+/// Returns the deliveries of several ACKs, in order.
 fn several(observed: &Observed) -> Vec<&ShownAcks> {
     observed.deliveries().filter_map(|shown| shown.acks.as_ref()).collect()
 }
@@ -118,7 +118,7 @@ fn whatever_comes_between_a_duplicate_is_not_swallowed() {
 #[test]
 fn an_overtaken_ack_is_not_the_last_word_of_its_flow() {
     for newer in [seg().ack(300), ack(300).sack(&[(400, 500)]), ack(300).psh()] {
-        // The fourth repeats what the second said; the third was sent before both.
+        // The fourth repeats the second; the third was sent before both.
         let packets = [ack(100), newer, ack(200), ack(300), ack(400)];
         assert_eq!(single(&packets), [vec![0], vec![1], vec![2], vec![3], vec![4]]);
     }
@@ -136,7 +136,7 @@ fn an_ack_that_an_odd_header_overtook_is_not_the_last_word_of_its_flow() {
     ];
     for (number, newer) in newer.into_iter().enumerate() {
         let base = if number == 4 { seg().pure_ack() } else { v6.clone() };
-        // Nothing is known of the flow before the first. The third repeats it.
+        // The flow has no recorded ACK before the first. The third repeats it.
         let packets = [newer, base.clone().ack(200), base.clone().ack(300), base.ack(400)];
         assert_eq!(single(&packets), [vec![0], vec![1], vec![2], vec![3]], "{number}");
     }
@@ -188,7 +188,7 @@ fn a_zero_window_update_survives() {
 
 #[test]
 fn a_window_that_changes_and_comes_back_makes_no_duplicate() {
-    // Only the last shown, it would say what was said before all of them.
+    // If only the last ACK were delivered, it would repeat the one before all of them.
     let update = |window| ack(100).window(window);
     let packets = [update(500), update(0), update(500)];
     assert_eq!(single(&packets), [vec![0], vec![1], vec![2]]);
@@ -349,7 +349,7 @@ fn a_fragment_makes_flows_of_its_hosts_strangers_but_none_forgets_what_it_acknow
     assert_eq!(groups, [vec![0], vec![1], vec![2], vec![3], vec![4], vec![5, 6]]);
 }
 
-/// Seven ACKs of a flow behind each other. The fifth has this TSval, and `change` changes it.
+/// Builds seven ACKs of a flow in sequence. The fifth has the TSval `value` and is changed by `change`.
 fn run_with(base: &Packet, value: u32, change: impl Fn(Packet) -> Packet) -> Vec<Packet> {
     let ack = |turn: u32| {
         let plain = base.clone().pure_ack().ack(100 * turn).id(turn as u16);
@@ -358,10 +358,10 @@ fn run_with(base: &Packet, value: u32, change: impl Fn(Packet) -> Packet) -> Vec
     (1..8).map(ack).collect()
 }
 
-/// What is odd in the fifth of seven ACKs: its TSval, another change. And which are delivered together.
+/// A variation of the fifth of seven ACKs: its TSval, another change, and the expected deliveries.
 type Odd = (u32, fn(Packet) -> Packet, &'static [&'static [usize]]);
 
-/// Nothing of an ACK in a run is taken as read: the oracle sees each, and says the same.
+/// Each ACK of a run is compared in full: whatever differs in it, the oracle gives the same result.
 #[test]
 fn an_ack_that_differs_ends_a_run() {
     let (all, alone): (&[&[usize]], &[&[usize]]) =

@@ -1,7 +1,7 @@
-//! Adaptive hold: each reason to leave, by itself, on virtual time.
+//! Adaptive hold: each reason for a flush, separately, on virtual time.
 //!
-//! Unless a story says otherwise the receiver is busy, polls are 10 µs apart, and a flow is held for at
-//! most 50 µs and 8 polls. Every story also runs past the oracle.
+//! Unless a test says otherwise, the receiver is busy, polls are 10 µs apart, and a flow is held for at most
+//! 50 µs and 8 polls. Every test is also compared with the oracle.
 
 use rxo_frame::{Duration, Frame, Instant, Load};
 use rxo_testkit::oracle::{HoldRule, Why};
@@ -17,24 +17,24 @@ const UNKNOWN: Event = Event::Load(None);
 const GAP: Duration = Duration::from_micros(10);
 const AUTO: HoldRule = HoldRule::Auto { budget: Duration::from_micros(50), polls: 8 };
 const PATIENT: HoldRule = HoldRule::Auto { budget: Duration::from_millis(1), polls: 8 };
-/// Empty polls before each story, until the gap between polls is known.
+/// The number of empty polls before each test, so that the smoothed gap between polls has settled.
 const WARM_POLLS: usize = 20;
 
 #[derive(Clone, Copy)]
 enum Event {
-    /// A gap passes; then a poll takes so many segments of each flow.
+    /// A gap passes; then a poll receives this many segments of each flow.
     Poll(&'static [u32]),
-    /// The receiver's load from now on.
+    /// The receiver's load changes to this.
     Load(Option<Load>),
     /// Time passes without a poll.
     Wait(Duration),
 }
 use Event::{Poll, Wait};
 
-/// A delivery: after which poll (from 1 on), how many frames, and why.
+/// A delivery: the number of the poll (from 1) after which it left, its number of frames, and its reason.
 type Left = (usize, usize, &'static str);
 
-/// The script of a story under `hold`.
+/// Builds the script of a test under `hold`.
 fn script(hold: HoldRule, events: &[Event]) -> Script {
     let mut setup = Setup::new("inet-lro");
     setup.hold = Some(hold);
@@ -65,7 +65,7 @@ fn script(hold: HoldRule, events: &[Event]) -> Script {
     script
 }
 
-/// The flow and number of each segment that a poll takes.
+/// Returns the flow and number of each segment that a poll receives.
 fn of_flows(counts: &[u32], sent: &mut [u32; 8]) -> Vec<(u32, u32)> {
     let mut taken = Vec::new();
     for ((flow, count), sent) in (0..).zip(counts).zip(sent) {
@@ -81,7 +81,7 @@ fn run(hold: HoldRule, events: &[Event]) -> Vec<Left> {
     by_poll(&script, &observed)
 }
 
-/// What left between two polls counts to the one before.
+/// Returns the deliveries. One that leaves between two polls is assigned to the earlier poll.
 fn by_poll(script: &Script, observed: &Observed) -> Vec<Left> {
     let mut left = Vec::new();
     let mut polls = 0;
@@ -89,7 +89,7 @@ fn by_poll(script: &Script, observed: &Observed) -> Vec<Left> {
     for ((step, shown), reasons) in steps.zip(&observed.steps).zip(&observed.reasons) {
         polls += usize::from(*step == Step::Poll);
         for shown in shown {
-            // What is delivered alone does not say why; the step's counters do.
+            // A single delivery has no reason of its own, so it is taken from the counters of the step.
             let reason = shown.reason.unwrap_or_else(|| match reasons.keys().next() {
                 Some(Why::Flush(reason)) if reasons.len() == 1 => reason,
                 other => panic!("{other:?} and others in {step:?}"),
@@ -133,7 +133,7 @@ fn twenty_segments_are_enough() {
 
 #[test]
 fn nothing_waits_that_the_next_poll_would_find_over_its_budget() {
-    // 40 µs old at the fifth poll, and the next one is 10 µs away.
+    // The flow is 40 µs old at the fifth poll, and the next one is 10 µs away.
     let left = run(AUTO, &[Poll(&[2]); 6]);
     assert_eq!(left, [(5, 10, "hold_budget"), (6, 2, "shutdown")]);
 }
@@ -141,8 +141,8 @@ fn nothing_waits_that_the_next_poll_would_find_over_its_budget() {
 #[test]
 fn pauses_make_the_next_poll_uncertain_and_are_soon_forgotten() {
     let pause = Wait(Duration::from_millis(7));
-    // Each pause counts as 50 µs. After five of them the smoothed gap is 41 µs, three polls later 23: the
-    // flow leaves 30 µs old, a poll earlier than otherwise. The next one is held as long as ever.
+    // Each pause counts as 50 µs. After five of them the smoothed gap is 41 µs, three polls later 23 µs: the
+    // flow leaves 30 µs old, one poll earlier than otherwise. The next flow is held as long as usual.
     let pauses = [pause, Poll(&[])].repeat(4);
     let left = run(AUTO, &[&pauses[..], &[pause], &[Poll(&[2]); 9]].concat());
     assert_eq!(left, [(8, 8, "hold_budget"), (13, 10, "hold_budget")]);
@@ -158,17 +158,17 @@ fn between_polls_the_budget_is_kept_by_the_clock() {
 
 #[test]
 fn a_flow_that_gains_less_than_a_segment_a_poll_leaves() {
-    // Its share: 2, then 1, then a half.
+    // Shares at the three polls: 2, 1, 1/2.
     let left = run(AUTO, &[Poll(&[2]), Poll(&[]), Poll(&[]), Poll(&[])]);
     assert_eq!(left, [(3, 2, "little_gain")]);
-    // The other flow's segments are not its own.
+    // Segments of another flow do not raise this flow's share.
     let left = run(AUTO, &[Poll(&[2, 2]), Poll(&[0, 2]), Poll(&[0, 2]), IDLE, Poll(&[0, 0])]);
     assert_eq!(left, [(3, 2, "little_gain"), (3, 6, "receiver_idle")]);
 }
 
 #[test]
 fn the_share_starts_anew_with_each_aggregate() {
-    // Without a poll in which it gained much, two segments and nothing after are no worse than at first.
+    // The share of an earlier aggregate does not count: two segments and none after leave as usual.
     let left = run(AUTO, &[Poll(&[20]), Poll(&[2]), Poll(&[]), Poll(&[])]);
     assert_eq!(left, [(1, 20, "enough_segments"), (4, 2, "little_gain")]);
 }
@@ -186,7 +186,7 @@ fn nothing_waits_for_an_idle_receiver() {
     assert_eq!(left, [(1, 3, idle), (1, 2, idle), (2, 4, idle), (3, 1, idle)]);
 }
 
-/// Everything that leaves, and when.
+/// Returns the poll and the number of frames of each delivery.
 fn shown(hold: HoldRule, events: &[Event]) -> Vec<(usize, usize)> {
     run(hold, events).into_iter().map(|(poll, frames, _)| (poll, frames)).collect()
 }
@@ -218,8 +218,8 @@ fn requests_one_at_a_time_leave_as_without_coalescing_however_busy_the_receiver_
 
 #[test]
 fn a_flush_in_mid_poll_does_not_confuse_what_was_held_with_what_is_new() {
-    // The first flow leaves within the poll (PSH); the second was held and stays so; the first begins
-    // again in the place that became free.
+    // The first flow leaves within the poll (PSH); the second stays held; the first begins again at the index
+    // that became free.
     let mut setup = Setup::new("linux-gro");
     setup.hold = Some(AUTO);
     let at = |flow: u32, number: u32| seg().flow(flow).seq(100 + number * 100).id(number as u16);
@@ -233,7 +233,7 @@ fn a_flush_in_mid_poll_does_not_confuse_what_was_held_with_what_is_new() {
     ];
     script.steps = warm.chain(story.concat()).collect();
     let observed = run_all_forms(script.clone());
-    // Shares: of the second flow 2, 1, 1/2; of the first, begun anew a poll later, 2, 1, 1/2.
+    // Shares of the second flow: 2, 1, 1/2; of the first, which began again a poll later: 2, 1, 1/2.
     assert_eq!(
         by_poll(&script, &observed),
         [(1, 3, "psh"), (3, 2, "little_gain"), (4, 2, "little_gain")]

@@ -49,7 +49,7 @@ fn ack() {
     );
 }
 
-/// `number` segments of flow 0, each but the last with a pure ACK of `other` behind it.
+/// Builds `number` segments of flow 0, with a pure ACK of the flow `other` between every two.
 fn in_turn(base: &Packet, number: u32, other: impl Fn(u32) -> u32) -> Vec<Packet> {
     let segment = |turn: u32| at(base, turn * 100).id(turn as u16).ts(1, 2);
     let ack = |turn: u32| base.clone().flow(other(turn)).ts(1, 2).pure_ack();
@@ -71,13 +71,13 @@ fn acks_of_another_version_of_ip_do_not_end_an_aggregate() {
     }
 }
 
-/// Every second ACK is of the flow itself, and may not overtake its data.
+/// Every second ACK belongs to the flow itself, and may not overtake its data.
 #[test]
 fn acks_of_the_flow_itself_end_an_aggregate() {
     arrives_v4_and_v6(|base| in_turn(&base, 5, |turn| 1 - turn % 2), &[0, 200, 0, 0, 200, 0, 100]);
 }
 
-/// ACKs count, too, where packets are counted.
+/// A policy that counts packets counts pure ACKs, too.
 #[test]
 fn the_number_of_packets_ends_an_aggregate_between_acks() {
     let packets = in_turn(&seg(), 7, |turn| 1 + turn);
@@ -93,7 +93,7 @@ fn single() {
     arrives_v4_and_v6(|base| vec![base], &[100]);
 }
 
-/// Five segments; `change` changes those whose number is in `which`.
+/// Builds five segments; `change` changes those whose number is in `which`.
 fn five(base: &Packet, which: &[u32], change: impl Fn(Packet) -> Packet) -> Vec<Packet> {
     let segment = |number: u32| {
         let plain = at(base, number * 100);

@@ -1,4 +1,4 @@
-//! UDP: what Linux coalesces with `rx-udp-gro-forwarding`, and what it leaves alone.
+//! UDP: the datagrams that Linux coalesces with `rx-udp-gro-forwarding`, and those that it leaves alone.
 
 use rxo_coalesce::{Config, Engine, Policy, UdpRule};
 use rxo_frame::{ChecksumStatus, GsoKind, Instant};
@@ -19,7 +19,7 @@ fn shown(packets: &[Packet]) -> Vec<Vec<usize>> {
     groups(&observed("linux-gro", packets))
 }
 
-/// Datagrams of these sizes, in every form: both versions, tagged, and where the ID counts.
+/// Runs datagrams of these sizes in every form: both IP versions, tagged, and with incrementing IDs.
 fn of_sizes(sizes: &[usize]) -> Vec<Vec<Vec<usize>>> {
     let bases = [udp(), udp().v6(), udp().vlan(7), udp().v6().extension(60, &[1, 4, 0, 0, 0, 0])];
     let datagram = |base: &Packet, number: usize| {

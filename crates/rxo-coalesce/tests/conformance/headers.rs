@@ -4,7 +4,7 @@ use rxo_testkit::{Packet, arp, seg, udp};
 
 use crate::{arrives, arrives_v4_and_v6, at, deliver_under, groups};
 
-/// Two segments, the second changed.
+/// Builds two segments and changes the second.
 fn second(base: &Packet, change: impl Fn(Packet) -> Packet) -> Vec<Packet> {
     vec![base.clone(), change(at(base, 100))]
 }
@@ -76,7 +76,7 @@ fn ip_id_df1_inc() {
 
 #[test]
 fn ip_header_checksum_wraps_while_the_id_counts() {
-    // Counting the ID up counts the header checksum down; it passes through zero here.
+    // As the ID increments, the header checksum decrements; it passes through zero here.
     let header = seg().raw_ip().bytes();
     let start = u16::from_be_bytes([header[10], header[11]]).wrapping_sub(4);
     let segment = |number: u16| seg().seq(100 + u32::from(number) * 100).id(start + number);
@@ -165,8 +165,8 @@ fn lengths_that_lie_and_truncated_packets() {
 
 #[test]
 fn options_that_are_not_there() {
-    // The header length reaches into the TCP segment: what stands for ports is anything, so all
-    // that can be asked is that nothing is merged with it.
+    // The header length reaches into the TCP segment, so the ports are arbitrary. The only requirement is
+    // that nothing is merged with the segment.
     let packets = [seg(), seg().seq(200).header_lie(10), seg().seq(300)];
     let (observed, _) = deliver_under("linux-gro", &packets);
     assert!(groups(&observed).contains(&vec![1]));
@@ -174,7 +174,7 @@ fn options_that_are_not_there() {
 
 #[test]
 fn a_length_that_cuts_the_payload_short_counts() {
-    // What follows the packet's end is padding, however much: the checksum then does not fit.
+    // Bytes behind the packet's end are padding, so the checksum no longer matches.
     arrives(&second(&seg(), |packet| packet.length_lie(-50)), &[100, 50]);
 }
 
@@ -184,8 +184,7 @@ fn vlans_are_kept_apart() {
     arrives_v4_and_v6(|base| second(&base.vlan(7).vlan(8), |packet| packet), &[200]);
     arrives_v4_and_v6(|base| vec![base.clone().vlan(7), at(&base, 100).vlan(8)], &[100, 100]);
     arrives_v4_and_v6(|base| vec![base.clone().vlan(7), at(&base, 100)], &[100, 100]);
-    // The same VLAN in another priority, or under another tag, is the same flow but not the same
-    // link header.
+    // Another priority or another tag protocol gives the same flow, but not the same link header.
     arrives_v4_and_v6(|base| vec![base.clone().vlan(7), at(&base, 100).vlan(0x2007)], &[100, 100]);
     arrives_v4_and_v6(
         |base| vec![base.clone().vlan(7), at(&base, 100).tag(0x88a8, 7)],

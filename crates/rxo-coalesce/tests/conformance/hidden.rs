@@ -1,18 +1,19 @@
-//! What may hide a segment, or its addresses: nothing overtakes it, and nothing is merged behind it.
+//! Packets that may hide a segment or its addresses: nothing overtakes them, and nothing is merged across
+//! them.
 
 use rxo_testkit::{Packet, seg};
 
 use crate::mistakes::never_merged;
 use crate::{groups, polls, run_all_forms};
 
-/// A destination option (RFC 6275 section 6.3).
+/// The Home Address destination option (RFC 6275 section 6.3).
 const HOME_ADDRESS: &[u8] = &[1, 0, 201, 16, 0xfd, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
 
 fn shown(policy: &'static str, packets: &[Packet]) -> Vec<Vec<usize>> {
     groups(&run_all_forms(polls(policy, &[packets.to_vec()])))
 }
 
-/// Three segments of a flow behind this extension header.
+/// Builds three segments of a flow behind an extension header of this kind.
 fn behind(kind: u8, data: &[u8]) -> Vec<Packet> {
     (0..3).map(|number| seg().v6().extension(kind, data).seq(100 + 100 * number)).collect()
 }
@@ -25,7 +26,7 @@ fn behind_routing_headers_and_home_addresses_nothing_is_merged() {
     }
     never_merged(&behind(60, HOME_ADDRESS));
     never_merged(&behind(51, &[0; 10]));
-    // A list of options that runs over its header's end.
+    // A list of options that exceeds its header.
     never_merged(&behind(60, &[1, 200]));
 }
 

@@ -1,4 +1,4 @@
-//! How much fits: the largest packet, the number of flows.
+//! Capacity: the largest packet and the number of flows.
 
 use rxo_testkit::script::{Script, Setup};
 use rxo_testkit::{Packet, seg};
@@ -8,7 +8,7 @@ use crate::{arrives, deliver_under, groups, payload_lengths, run_all_forms};
 const SEGMENT_BYTES: usize = 1460;
 const MAX_PACKET_BYTES: usize = 65_535;
 
-/// As many full segments as fit into the largest packet, and one of what is left plus `more`.
+/// Builds as many full segments as fit into the largest packet, and one with the remaining bytes plus `more`.
 fn large(base: &Packet, header_bytes: usize, more: usize) -> (Vec<Packet>, usize, usize) {
     let most = MAX_PACKET_BYTES - header_bytes;
     let (full, rest) = (most / SEGMENT_BYTES, most % SEGMENT_BYTES + more);
@@ -43,7 +43,7 @@ fn more_than_fits_goes_on_in_the_next() {
     arrives(&packets, &[45 * 1448, 45 * 1448, 10 * 1448]);
 }
 
-/// A receiver of records reads no length, so that one aggregate may be more than an IP packet.
+/// A receiver of records does not read the IP length, so an aggregate may exceed an IP packet.
 #[test]
 fn records_go_beyond_the_largest_packet() {
     for base in [seg(), seg().v6(), seg().ts(1, 2)] {
@@ -63,7 +63,7 @@ fn a_packet_larger_than_the_policy_allows_goes_alone() {
     assert_eq!(lengths, [9000, 100]);
 }
 
-/// The first segments of `flows` flows, then the second ones with PSH.
+/// Builds the first segments of `flows` flows, then their second segments with PSH.
 fn capacity(base: &Packet, flows: u32) -> Vec<Packet> {
     let first = (0..flows).map(|flow| base.clone().flow(flow));
     let second = (0..flows).map(|flow| base.clone().flow(flow).seq(200).psh());

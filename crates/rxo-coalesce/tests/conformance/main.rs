@@ -1,7 +1,7 @@
-//! Behaviour that other projects' suites check, as named tests.
+//! Named tests for behaviour that the test suites of other projects check.
 //!
-//! Every case runs with all three forms of checksum, and besides what arrives its content is
-//! compared byte for byte: merged headers, checksums, segmentation fields, records.
+//! Every case runs with all three checksum forms. Besides the number of deliveries, their content is compared
+//! byte for byte: merged headers, checksums, segmentation fields, records.
 
 mod acks;
 mod auto;
@@ -26,8 +26,8 @@ use rxo_testkit::{Packet, naive, seg};
 
 const FORMS: [Form; 3] = [Form::PseudoHeader, Form::Complete, Form::Verified];
 
-/// Runs `packets` in one poll under `policy`, checks every promise, and gives what it showed and
-/// the payload lengths of the deliveries.
+/// Runs `packets` in one poll under `policy` and checks every promise. Returns the observed deliveries and
+/// the payload length of each.
 fn deliver_under(policy: &'static str, packets: &[Packet]) -> (Observed, Vec<usize>) {
     let frames: Vec<_> = packets.iter().map(Packet::frame).collect();
     let script = Script::one_poll(Setup::new(policy), frames);
@@ -36,8 +36,8 @@ fn deliver_under(policy: &'static str, packets: &[Packet]) -> (Observed, Vec<usi
     (observed, lengths)
 }
 
-/// Runs a script with every form of checksum and checks every promise; the deliveries are the
-/// same in all.
+/// Runs a script with every checksum form and checks every promise. Returns the deliveries, which must be
+/// equal for all forms.
 fn run_all_forms(mut script: Script) -> Observed {
     let runs = FORMS.map(|form| {
         script.setup.form = form;
@@ -63,29 +63,29 @@ fn payload_lengths(script: &Script, observed: &Observed) -> Vec<usize> {
     observed.deliveries().map(|shown| shown.frames.iter().map(payload).sum()).collect()
 }
 
-/// Which frames each delivery holds.
+/// Returns the frame numbers of each delivery.
 fn groups(observed: &Observed) -> Vec<Vec<usize>> {
     observed.deliveries().map(|shown| shown.frames.clone()).collect()
 }
 
-/// `packets` must arrive as these payload lengths under `linux-gro`.
+/// Asserts that `packets` arrive with these payload lengths under `linux-gro`.
 fn arrives(packets: &[Packet], lengths: &[usize]) {
     let (_, arrived) = deliver_under("linux-gro", packets);
     assert_eq!(arrived, lengths);
 }
 
-/// The same for IPv4 and IPv6: `packets` makes them from a first segment.
+/// Asserts the payload lengths for IPv4 and IPv6; `packets` builds the packets from a first segment.
 fn arrives_v4_and_v6(packets: impl Fn(Packet) -> Vec<Packet>, lengths: &[usize]) {
     arrives(&packets(seg()), lengths);
     arrives(&packets(seg().v6()), lengths);
 }
 
-/// The segment that follows after `bytes` more bytes.
+/// Builds the segment that begins `bytes` after the start of `base`.
 fn at(base: &Packet, bytes: u32) -> Packet {
     base.clone().seq(100 + bytes)
 }
 
-/// A script of several polls, each of these packets.
+/// Builds a script of several polls, each with its packets.
 fn polls(policy: &'static str, polls: &[Vec<Packet>]) -> Script {
     let frames: Vec<_> = polls.iter().flatten().map(Packet::frame).collect();
     let mut script = Script::one_poll(Setup::new(policy), frames);

@@ -1,4 +1,4 @@
-//! Marks of congestion: a host that counts them by packets sees as many as were marked (RFC 9768).
+//! Marks of congestion: a host that counts them by packets receives as many as were marked (RFC 9768).
 
 use rxo_testkit::script::Script;
 use rxo_testkit::{Packet, seg};
@@ -8,7 +8,7 @@ use crate::{groups, polls, run_all_forms};
 const CE: u8 = 3;
 const ECT_0: u8 = 2;
 const ECT_1: u8 = 1;
-/// Every profile whose receiver is told of packets only.
+/// Every profile whose receiver gets packets without records.
 const WITHOUT_RECORDS: [&str; 9] = [
     "linux-gro",
     "menon-2008",

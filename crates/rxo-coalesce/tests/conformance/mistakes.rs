@@ -1,4 +1,4 @@
-//! Mistakes that others made, each of which is a test here.
+//! Mistakes of other implementations, each as a test.
 
 use rxo_testkit::oracle::HoldRule;
 use rxo_testkit::promise::{Record, ShownAcks};
@@ -7,7 +7,7 @@ use rxo_testkit::{Packet, seg};
 
 use crate::{deliver_under, groups, payload_lengths, polls, run_all_forms};
 
-/// Runs `packets` under every policy and shows which frames each delivery holds.
+/// Runs `packets` under every policy and calls `check` with the frame numbers of each delivery.
 fn under_every_policy(packets: &[Packet], check: impl Fn(&str, Vec<Vec<usize>>)) {
     for policy in Setup::policies() {
         let (observed, _) = deliver_under(policy, packets);
@@ -20,7 +20,7 @@ pub(crate) fn never_merged(packets: &[Packet]) {
     under_every_policy(packets, |policy, groups| assert_eq!(groups, expected, "{policy}"));
 }
 
-/// So many deliveries of one frame each.
+/// Returns the groups for `frames` deliveries of one frame each.
 fn alone(frames: usize) -> Vec<Vec<usize>> {
     (0..frames).map(|index| vec![index]).collect()
 }
@@ -139,7 +139,8 @@ fn a_flush_releases_everything() {
 
 #[test]
 fn reordering_never_corrupts_payload() {
-    // Payload says its own place, and every delivery is compared with it byte for byte.
+    // The payload depends on its position in the stream, and every delivery is compared with it byte for
+    // byte.
     let places = [0, 2, 1, 3, 5, 4, 4, 6, 8, 7, 9];
     let packets: Vec<_> = places.map(|place| seg().seq(100 + place * 100)).to_vec();
     under_every_policy(&packets, |policy, groups| {
@@ -254,7 +255,7 @@ fn a_policy_that_counts_polls_holds_no_segment_alone() {
         script.setup.hold = Some(HoldRule::Polls(every));
         let observed = run_all_forms(script);
         let by_step: Vec<usize> = observed.steps.iter().map(Vec::len).collect();
-        // Each request leaves in the step that ends its own poll.
+        // Each request is delivered in the step that ends its own poll.
         assert_eq!(by_step, [0, 1, 0, 1, 0, 1, 0], "every {every} polls");
     }
 }

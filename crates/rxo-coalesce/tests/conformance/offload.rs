@@ -1,4 +1,4 @@
-//! What a sink is told: partial checksums, segmentation, packets that came aggregated.
+//! Metadata for a sink: partial checksums, segmentation, packets that arrived aggregated.
 
 use rxo_frame::{ChecksumStatus, GsoKind};
 use rxo_testkit::promise::Merged;
@@ -37,8 +37,8 @@ fn partial_checksums_are_merged_unread() {
     }
 }
 
-/// The checksum of a packet inside: what is to be completed is part of the payload. A wrong checksum of the packet itself
-/// would become a right one.
+/// A partial checksum of an inner packet, whose completion changes the payload. It must not turn a wrong
+/// checksum of the outer packet into a right one.
 #[test]
 fn a_partial_checksum_elsewhere_vouches_for_nothing() {
     let inside = |packet: Packet| packet.partial_elsewhere(24, 16);
@@ -58,7 +58,7 @@ fn a_partial_checksum_elsewhere_vouches_for_nothing() {
     }
 }
 
-/// The start is right and the field is not that of TCP, or the reverse.
+/// The start is right but the field is not that of TCP, or the reverse.
 #[test]
 fn a_partial_checksum_in_another_field_vouches_for_nothing() {
     for (bytes, offset) in [(0, 6), (0, 17), (2, 16), (u16::MAX - 34, 16)] {
@@ -102,7 +102,7 @@ fn a_bad_checksum_leaves_without_an_offload_header() {
     use rxo_coalesce::{Config, Engine, Policy};
     use rxo_frame::{Gather, Instant, Offload};
     let mut engine = Engine::new(Config::new(Policy::linux_gro(), 1)).unwrap();
-    // A good pair first: whatever it left behind must not stick to what follows.
+    // A good pair comes first: its metadata must not leak into the next delivery.
     let packets = [seg(), seg().seq(200), seg().seq(300).bad_checksum()];
     let mut batch: Vec<_> = packets.iter().map(Packet::frame).collect();
     let mut last = None;

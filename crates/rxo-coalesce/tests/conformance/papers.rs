@@ -1,4 +1,4 @@
-//! What the systems of the papers refused by themselves, and others take.
+//! Segments that only some systems of the papers refuse.
 
 use rxo_testkit::{Packet, seg};
 
@@ -7,7 +7,7 @@ use crate::{groups, polls, run_all_forms};
 const RSC: [&str; 4] = ["rsc-2006", "rsc2", "rsc3", "rsc5"];
 const LRO: [&str; 3] = ["inet-lro", "gallatin-2007", "xen-delayed"];
 
-/// Whether two segments of a flow, changed alike, are merged under this policy.
+/// Returns `true` if two segments of a flow, changed alike, are merged under this policy.
 fn merges(policy: &'static str, change: fn(Packet) -> Packet) -> bool {
     let packets = [seg().id(1), seg().seq(200).id(2)].map(change);
     groups(&run_all_forms(polls(policy, &[packets.to_vec()]))) == [[0, 1]]

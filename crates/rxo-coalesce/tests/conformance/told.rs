@@ -1,6 +1,5 @@
-//! What is told beside the frames: how many of an aggregate's first segments one header speaks for, and
-//! whether somebody verified. That it is true is checked wherever a delivery is seen; here that it is
-//! told.
+//! Metadata of deliveries: how many leading segments are alike, and whether checksums were verified. That it
+//! is never wrong is checked in every test; here, that it is present when it should be.
 
 use rxo_coalesce::{Config, Delivery, Engine, Policy};
 use rxo_frame::Instant;
@@ -8,7 +7,7 @@ use rxo_testkit::{Packet, seg};
 
 use crate::at;
 
-/// Of each aggregate: its segments, and how many of them are alike.
+/// Returns the number of segments of each aggregate, and how many of them are alike.
 fn alike(packets: &[Packet]) -> Vec<(usize, usize)> {
     let mut engine = Engine::new(Config::new(Policy::remember(), 1)).expect("a valid policy");
     let mut batch = packets.iter().map(Packet::frame).collect();
@@ -29,7 +28,7 @@ fn run(base: &Packet, count: u32) -> Vec<Packet> {
     (0..count).map(|number| at(base, 100 * number)).collect()
 }
 
-/// Of each delivery, whether it is known to be intact.
+/// Returns, for each delivery, whether its checksums are known to be right.
 fn intact(policy: Policy, packets: &[Packet]) -> Vec<bool> {
     let mut engine = Engine::new(Config::new(policy, 1)).expect("a valid policy");
     let mut batch = packets.iter().map(Packet::frame).collect();
@@ -60,8 +59,8 @@ fn what_only_continues_is_alike() {
     assert_eq!(alike(&run(&seg().v6().ts(5, 6), 9)), [(9, 9)]);
 }
 
-/// Without options a segment with little payload ends before the timestamp of others. It is compared all
-/// the same.
+/// Without options, a segment with little payload is shorter than the headers that are compared. It is
+/// compared all the same.
 #[test]
 fn segments_of_few_bytes_are_alike() {
     for bytes in 1..=13 {

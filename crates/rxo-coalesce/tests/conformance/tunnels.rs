@@ -1,4 +1,4 @@
-//! TCP inside VXLAN and Geneve: what is coalesced as Linux does it, and what is left alone.
+//! TCP inside VXLAN and Geneve: the segments that are coalesced as in Linux, and those that are not.
 
 use rxo_coalesce::{Config, Engine, Policy, TunnelRule};
 use rxo_frame::{ChecksumStatus, GsoKind, Instant, LinkKind};
@@ -19,14 +19,14 @@ fn shown(packets: &[Packet]) -> Vec<Vec<usize>> {
     groups(&observed("linux-gro", packets))
 }
 
-/// The tunnels, over both versions, with and without a checksum.
+/// Returns the tunnels over both IP versions, with and without a checksum.
 fn outers() -> Vec<Outer> {
     let kinds = [vxlan(), geneve(), geneve().options(&[0, 1, 2, 3, 4, 5, 6, 7]), vxlan().vlan(9)];
     let versions = kinds.into_iter().flat_map(|outer| [outer.clone(), outer.v6()]);
     versions.flat_map(|outer| [outer.clone(), outer.checksum()]).collect()
 }
 
-/// The `number`-th of equal segments of a sender whose outer and inner IDs count.
+/// Builds the segment with this number from a sender whose outer and inner IDs increment.
 fn nth(base: &Packet, outer: &Outer, number: u16) -> Packet {
     let inner = at(base, u32::from(number) * 100).id(number);
     inner.within(outer.clone().id(40 + number))
@@ -36,7 +36,7 @@ fn train(base: &Packet, outer: &Outer, count: u16) -> Vec<Packet> {
     (0..count).map(|number| nth(base, outer, number)).collect()
 }
 
-/// What arrives if `outer` is changed so for the middle one of three segments.
+/// Returns the deliveries of three segments, the middle one with an outer header changed by `odd`.
 fn with_odd_middle(outer: &Outer, odd: impl Fn(Outer) -> Outer) -> Vec<Vec<usize>> {
     let mut packets = train(&seg(), outer, 3);
     packets[1] = nth(&seg(), &odd(outer.clone()), 1);
@@ -77,7 +77,7 @@ fn identifiers_stay_or_count_inside_and_outside() {
     assert_eq!(packets([7, 8, 9], [3; 3], true), one);
     assert_eq!(packets([7; 3], [0xffff, 0, 1], true), one);
     assert_eq!(packets([7; 3], [3, 4, 5], false), one);
-    // Without DF equal identifiers would name fragments of one packet.
+    // Without DF, equal IDs would identify fragments of one packet.
     assert_eq!(packets([7; 3], [3; 3], false), [[0], [1], [2]]);
     assert_eq!(packets([7; 3], [3, 4, 4], true), [vec![0, 1], vec![2]]);
     assert_eq!(packets([7; 3], [3, 3, 4], true), [vec![0, 1], vec![2]]);
@@ -149,7 +149,7 @@ fn other_packets_inside_keep_the_order_of_their_flow() {
         let packets = [&flow[..], &[within(odd)], &[nth(&seg(), &vxlan(), 2)]].concat();
         assert_eq!(shown(&packets), [vec![0, 1], vec![2], vec![3]]);
     }
-    // Another protocol overtakes nothing that it could reorder.
+    // A packet of another protocol does not overtake anything of the flow.
     let packets = [&flow[..], &[within(udp())], &[nth(&seg(), &vxlan(), 2)]].concat();
     assert_eq!(shown(&packets), [vec![2], vec![0, 1, 3]]);
 }
@@ -160,7 +160,7 @@ fn what_devices_say_of_one_checksum_proves_nothing_of_the_inner_one() {
     let one = vec![vec![0, 1, 2]];
     assert_eq!(shown(&packets(seg().verified())), one);
     assert_eq!(shown(&packets(seg().bad_checksum().verified())), [[0], [1], [2]]);
-    // The inner one is partial: a local sender vouches for the payload.
+    // The inner checksum is partial: a local sender vouches for the payload.
     assert_eq!(shown(&packets(seg().partial())), one);
     assert_eq!(shown(&packets(seg().partial_elsewhere(8, 6))), [[0], [1], [2]]);
 }

@@ -1,6 +1,6 @@
-//! Runs a script on the engine and notes what it shows.
+//! Runs a script on the engine and records its deliveries.
 //!
-//! The only place where the tests' kit meets the engine's types; the fuzz targets use it too.
+//! The only module that uses both the test kit and the engine's types; the fuzz targets use it too.
 
 mod settings;
 
@@ -20,11 +20,11 @@ use rxo_wire::tunnel::Tunnel;
 use rxo_wire::{FlowKey, Offsets, parse, parse_ip};
 use settings::config;
 
-/// The flags ACK, and ECE, CWR and AE.
+/// The TCP flag ACK, and the ECN flags ECE, CWR and AE.
 const ACK: u16 = 0x010;
 const ECN_FLAGS: u16 = 0x1c0;
 
-/// A buffer that knows which frame of the script it is.
+/// A buffer with the number of its frame in the script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Numbered {
     number: usize,
@@ -39,15 +39,15 @@ impl AsRef<[u8]> for Numbered {
 
 impl FrameBuffer for Numbered {}
 
-/// Runs `script` and a last flush.
+/// Runs `script` and a final flush.
 pub(crate) fn run(script: &Script) -> Observed {
     run_changing(script, &[])
 }
 
-/// A change of the policy before a step: the next policy, made of the present one.
+/// A change of the policy before the step with this number; the function returns the new policy.
 pub(crate) type Change = (usize, Box<dyn Fn(Policy) -> Policy>);
 
-/// Runs `script` and a last flush, with `changes` of the policy.
+/// Runs `script` and a final flush, and changes the policy as `changes` say.
 pub(crate) fn run_changing(script: &Script, changes: &[Change]) -> Observed {
     let mut run = Run {
         script,
@@ -77,14 +77,14 @@ pub(crate) fn run_changing(script: &Script, changes: &[Change]) -> Observed {
     observed
 }
 
-/// How often each reason was counted so far.
+/// Returns the count of each reason so far.
 fn totals(counters: &Counters) -> Vec<(Why, u64)> {
     let bypassed = |reason: &BypassReason| (Why::Bypass(reason.name()), counters.bypassed(*reason));
     let flushed = |reason: &FlushReason| (Why::Flush(reason.name()), counters.flushed(*reason));
     BypassReason::ALL.iter().map(bypassed).chain(FlushReason::ALL.iter().map(flushed)).collect()
 }
 
-/// How often each was counted between two times, those never counted left out.
+/// Returns the difference of the counts of each reason between two times, without zeros.
 fn between(before: &[(Why, u64)], now: &[(Why, u64)]) -> BTreeMap<Why, u64> {
     let counts = now.iter().zip(before).map(|((why, now), (_, before))| (*why, now - before));
     counts.filter(|(_, count)| *count != 0).collect()
@@ -99,7 +99,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Changes the policy. Frames in the batch are not taken yet.
+    /// Changes the policy. The frames in the batch are not received yet.
     fn change(&mut self, next: &dyn Fn(Policy) -> Policy) -> Vec<Shown> {
         let policy = next(self.engine.config().policy);
         let (script, now, mut out) = (self.script, self.now, Vec::new());
@@ -118,7 +118,7 @@ impl Run<'_> {
         match step {
             Step::Frame(number) => self.batch.push(numbered(script.frame(*number), *number)),
             Step::Push => self.engine.push(&mut self.batch, now, sink),
-            // Without frames a poll only ends.
+            // A poll without frames only ends.
             Step::EndOfPoll if self.load.is_some() => {
                 self.engine.poll_under(self.load, &mut Vec::new(), now, sink);
             }
@@ -134,7 +134,7 @@ impl Run<'_> {
         out
     }
 
-    /// Lets time pass as a caller must: the engine is told of the load, and called at each deadline.
+    /// Advances time as a caller must: reports the load to the engine, and calls it at each deadline.
     fn advance(&mut self, until: Instant) -> Vec<Shown> {
         let mut out = Vec::new();
         let (script, now) = (self.script, self.now);
@@ -162,7 +162,7 @@ fn numbered(frame: &Frame<Vec<u8>>, number: usize) -> Frame<Numbered> {
     }
 }
 
-/// Notes what `deliveries` show, then takes the frames and compares them with the script's.
+/// Records the views of `deliveries`, then takes the frames and compares them with the script's.
 fn note(script: &Script, deliveries: Deliveries<'_, Numbered>, now: Instant, out: &mut Vec<Shown>) {
     let before = out.len();
     assert_eq!(deliveries.len(), deliveries.iter().count());
@@ -188,7 +188,7 @@ fn note(script: &Script, deliveries: Deliveries<'_, Numbered>, now: Instant, out
     assert_eq!(taken, shown, "frames taken (left) are not the frames shown (right)");
 }
 
-/// Takes the frames of an owned delivery, which shows what the engine showed.
+/// Takes the frames of an owned delivery, whose view must equal that of the engine.
 fn take_owned(
     script: &Script,
     owned: OwnedDelivery<Numbered>,
@@ -200,7 +200,7 @@ fn take_owned(
     owned.into_frames().for_each(|frame| take(&frame));
 }
 
-/// Takes all deliveries through the memory of one. The frames are taken from the views.
+/// Takes all deliveries into the memory of one owned delivery. The frames are read from the views.
 fn take_into_one(
     script: &Script,
     mut deliveries: Deliveries<'_, Numbered>,
@@ -218,7 +218,7 @@ fn take_into_one(
     }
 }
 
-/// The same, and what the engine says to be intact is.
+/// Takes the deliveries one by one, and checks that those marked intact are.
 fn take_one_by_one(
     script: &Script,
     mut deliveries: Deliveries<'_, Numbered>,
@@ -241,7 +241,7 @@ fn take_one_by_one(
     }
 }
 
-/// The kind, offsets and flow that a delivery says are those that slower readers find in its last frame.
+/// Asserts that kind, offsets and flow of a delivery equal those parsed from its last frame.
 fn check_view(script: &Script, delivery: Delivery<'_, Numbered>) {
     let frame = delivery.frames().last().expect("a delivery has frames");
     let said = (delivery.kind(), delivery.offsets(), delivery.flow_key());
@@ -369,7 +369,7 @@ fn merged(delivery: Delivery<'_, Numbered>, aggregate: &Aggregate<'_, Numbered>)
     }
 }
 
-/// The segments that are said to be alike are, in all bytes of their headers but those that may differ.
+/// Asserts that the headers of the segments counted as alike differ only in the allowed bytes.
 fn check_alike(aggregate: &Aggregate<'_, Numbered>) {
     assert!((1..=aggregate.segment_count()).contains(&aggregate.alike_segments()));
     let (network, transport) = (aggregate.network_at(), aggregate.transport_at());

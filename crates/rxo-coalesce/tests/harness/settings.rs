@@ -1,4 +1,4 @@
-//! A script's set-up in the engine's types.
+//! Converts the set-up of a script to the engine's types.
 
 use rxo_coalesce::{
     CeRule, ChecksumForm, Config, EceRule, Hold, Policy, PureAckRule, TunnelRule, UdpRule,
@@ -6,7 +6,7 @@ use rxo_coalesce::{
 use rxo_testkit::oracle::{HoldRule, PureAcks};
 use rxo_testkit::script::{Form, Setup};
 
-/// The engine's settings that `setup` describes.
+/// Returns the engine configuration that `setup` describes.
 pub(crate) fn config(setup: &Setup) -> Config {
     let mut policy = Policy::by_name(setup.policy).expect("a policy of the design");
     policy.max_segments = setup.max_segments.unwrap_or(policy.max_segments);

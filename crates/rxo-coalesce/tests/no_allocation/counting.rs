@@ -1,6 +1,6 @@
-//! The system's allocator, counting what each thread asks of it and gives back.
+//! The system's allocator with counts of each thread's allocations.
 //!
-//! Tests run on threads of their own, so a count for each keeps them apart.
+//! Tests run in threads of their own, so counts per thread keep them apart.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -15,19 +15,19 @@ thread_local! {
     static HELD_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-/// How often this thread has asked for memory so far.
+/// The number of allocations of this thread so far.
 #[allow(dead_code, reason = "each test binary counts what it is about")]
 pub(crate) fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
 
-/// How many bytes this thread has asked for and not given back.
+/// The number of bytes that this thread has allocated and not freed.
 #[allow(dead_code, reason = "each test binary counts what it is about")]
 pub(crate) fn held_bytes() -> i64 {
     HELD_BYTES.get()
 }
 
-// The thread's last allocations may come after its locals are gone; nobody counts those.
+// A thread may still allocate after its thread-locals are gone; such allocations are not counted.
 
 fn count() {
     let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));

@@ -1,4 +1,4 @@
-//! After construction the engine allocates nothing, whatever comes.
+//! After construction the engine allocates nothing, whatever arrives.
 //!
 //! In a test binary of its own, since an allocator counts for the whole binary.
 
@@ -13,7 +13,7 @@ use rxo_frame::{Frame, Gather, Instant};
 use rxo_testkit::script::{Script, Setup, Step};
 use rxo_testkit::{Random, Workload, workload};
 
-/// Scripts that no one chose: `count` of them, of every policy.
+/// Returns `count` random scripts, of every policy in turn.
 fn scripts(count: u64) -> Vec<Script> {
     let script = |seed| {
         let mut random = Random::new(seed);
@@ -21,14 +21,14 @@ fn scripts(count: u64) -> Vec<Script> {
         let mut script = Script::from_bytes(&bytes);
         let policies = Setup::policies();
         script.setup.policy = policies[seed as usize % policies.len()];
-        // Little memory: what happens at its limits must not allocate either.
+        // Small batches: reaching the limits must not allocate either.
         script.setup.batch_frames = [4, 64, 4096][seed as usize % 3];
         script
     };
     (0..count).map(script).collect()
 }
 
-/// Does with a delivery everything that a sink can do without owning memory.
+/// Uses a delivery in every way that a sink can without owning memory.
 fn look(deliveries: Deliveries<'_, &[u8]>, seen: &mut usize) {
     for delivery in deliveries.iter() {
         let mut bytes = 0;
@@ -44,8 +44,7 @@ fn look(deliveries: Deliveries<'_, &[u8]>, seen: &mut usize) {
     *seen += deliveries.into_frames().count();
 }
 
-/// Runs `script` with borrowed frames. Only what is done here allocates nothing; the batch has
-/// been made large enough before.
+/// Runs `script` with borrowed frames. Nothing in this function allocates; the batch is large enough before.
 fn run<'a>(script: &'a Script, engine: &mut Engine<&'a [u8]>, batch: &mut Vec<Frame<&'a [u8]>>) {
     let (mut now, mut load) = (Instant::ZERO, None);
     let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Pure ACKs: one by itself, and against the one before it.
+//! Rows for pure ACKs: alone, and after a held one.
 
 use std::vec;
 
@@ -16,7 +16,7 @@ fn ack() -> Packet {
     seg().pure_ack()
 }
 
-/// One that acknowledges more.
+/// An ACK that acknowledges more than [`ack`].
 fn more() -> Packet {
     ack().ack(101)
 }

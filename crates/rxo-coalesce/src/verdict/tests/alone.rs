@@ -1,5 +1,5 @@
-//! What an engine says without a verdict: of what is no TCP segment that it can read or may trust, and of
-//! pure ACKs by what their flow said before.
+//! Decisions of the engine without a verdict: for frames that are not valid TCP segments, and for pure ACKs
+//! by the last ACK of their flow.
 
 use std::vec;
 
@@ -34,7 +34,7 @@ fn unread() -> Vec<Counted> {
         .collect()
 }
 
-/// Where the last of several pure ACKs speaks for all.
+/// Rows for pure ACKs if only the last of several is delivered.
 fn shown() -> Vec<Counted> {
     let policy =
         Policy { pure_acks: crate::PureAckRule::Single, max_acks: 2, ..Policy::linux_gro() };
@@ -50,7 +50,7 @@ fn shown() -> Vec<Counted> {
     rows.into_iter().map(|(packets, reasons)| (policy, packets, reasons)).collect()
 }
 
-/// What is held goes before whatever of its flow cannot join it.
+/// Rows in which the held segments are flushed before a frame of their flow that cannot join them.
 fn flushed() -> Vec<Counted> {
     let gro = Policy::linux_gro();
     let rows = [
@@ -64,7 +64,7 @@ fn flushed() -> Vec<Counted> {
     rows.into_iter().map(|(next, reason)| (gro, vec![seg(), next], vec!["order", reason])).collect()
 }
 
-/// Where UDP is coalesced: a datagram by itself, and behind one that it may not join.
+/// Rows for datagrams if UDP is coalesced: alone, and after one that they may not join.
 fn datagrams() -> Vec<Counted> {
     let policy = Policy { udp: crate::UdpRule::Equal, ..Policy::linux_gro() };
     let alone = [

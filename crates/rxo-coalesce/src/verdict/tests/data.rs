@@ -1,4 +1,4 @@
-//! Data: a segment by itself, and against what its flow holds.
+//! Rows for data segments: alone, and after held ones.
 
 use std::vec;
 
@@ -27,7 +27,7 @@ pub(super) fn all() -> impl Iterator<Item = Row> {
         .chain(rows(remember, remembered()))
 }
 
-/// What may not be coalesced at all.
+/// Rows for segments that may not be coalesced at all.
 fn refused() -> Vec<(Vec<Packet>, Packet, Verdict)> {
     let routing = seg().v6().extension(43, &[0; 6]);
     let rows = [
@@ -50,7 +50,7 @@ fn refused() -> Vec<(Vec<Packet>, Packet, Verdict)> {
     rows.into_iter().map(|(next, reason)| (vec![], next, Bypass(reason))).collect()
 }
 
-/// What the first kernel's rules refuse besides.
+/// Rows for segments that only `inet-lro` refuses.
 fn refused_by_lro() -> Vec<(Vec<Packet>, Packet, Verdict)> {
     let rows = [
         (seg().fin(), BypassReason::Fin),
@@ -62,7 +62,7 @@ fn refused_by_lro() -> Vec<(Vec<Packet>, Packet, Verdict)> {
     rows.into_iter().map(|(next, reason)| (vec![], next, Bypass(reason))).collect()
 }
 
-/// What a card refuses besides, and what PSH does there.
+/// Rows for segments that only the network card's profile refuses, and for its treatment of PSH.
 fn refused_by_rsc() -> Vec<(Vec<Packet>, Packet, Verdict)> {
     let (order, alone) = (FlushReason::OutOfSequence, BypassReason::PshAlone);
     vec![
@@ -135,7 +135,7 @@ fn closes() -> Vec<(Vec<Packet>, Packet, Verdict)> {
     ]
 }
 
-/// With at most three segments and 576 bytes.
+/// Rows for a policy with at most three segments and 576 bytes.
 fn limits() -> Vec<(Vec<Packet>, Packet, Verdict)> {
     let long = |bytes| at(bytes).len(180);
     vec![
